@@ -1,0 +1,30 @@
+// Package mem is the engine's caching allocator, the one place where device
+// memory is taken and given back.
+package mem
+
+import "github.com/memdiag/memdiag/snapshot"
+
+// Memory is one segment as its driver gave it. Kernels of that driver's backend
+// know the concrete type; nobody else looks inside.
+type Memory interface {
+	Size() int64 // bytes
+}
+
+// Driver takes segments from a device and gives them back. It keeps nothing:
+// what is freed is gone.
+type Driver interface {
+	Kind() snapshot.DeviceKind
+	Name() string
+	Allocate(size int64) (Memory, error)
+	Free(Memory) error
+	// Used is the driver's or the process's own figure of memory in use, read
+	// apart from any bookkeeping of ours; snapshot.Unknown where there is none.
+	Used() snapshot.Bytes
+}
+
+// Buffer is a block's piece of a segment: what kernels read and write.
+type Buffer struct {
+	Memory Memory
+	Offset int64 // bytes
+	Size   int64 // bytes
+}

@@ -1,0 +1,231 @@
+// Package snapshot is the model of a training process's device memory: what
+// every allocator held, block by block, at one step boundary.
+//
+// A snapshot holds columns and interned stacks, not a tree of maps, so that a
+// million blocks are a few dozen MB. Readers for files live below this package;
+// package files opens any of them by content.
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Snapshot is the state of every device allocator of one process at one mark.
+type Snapshot struct {
+	Mark     Mark
+	Rank     int    // of a distributed run; NoRank where the producer has none
+	Producer string // who wrote it: "memdiag engine", "PyTorch"
+	Devices  []Device
+	// Segments are sorted by device, then address; the blocks of a segment are
+	// the contiguous rows FirstBlock … FirstBlock+NumBlocks-1, by address.
+	Segments []Segment
+	Blocks   Blocks
+	Stacks   *Stacks
+	Holders  []Holder
+	History  History
+	// Notes say what is missing or does not add up, one sentence each.
+	Notes []string
+}
+
+// What a mark or a block does not know.
+const (
+	NoStep  int64 = -1
+	NoRank        = -1
+	Unknown Bytes = -1
+)
+
+// Mark is a barrier between two steps: temporaries are gone, and marks of equal
+// phase can be compared.
+type Mark struct {
+	Step  int64  // steps completed; NoStep where unknown
+	Epoch int64  // NoStep where unknown
+	Phase string // "train", "eval", …; "" where unknown
+	// Covariates: what may rightly drive memory at this step; 0 where unknown.
+	BatchElements  int64
+	SequenceLength int64
+	Time           time.Time // zero where unknown; in files, microseconds
+}
+
+// DeviceKind is the family of a device.
+type DeviceKind string
+
+// Kinds of device.
+const (
+	CPU    DeviceKind = "cpu"
+	CUDA   DeviceKind = "cuda"
+	Vulkan DeviceKind = "vulkan"
+)
+
+// Device is one allocator's device and its meters.
+type Device struct {
+	Kind   DeviceKind
+	Index  int
+	Name   string // as the driver calls it; may be empty
+	Limit  Bytes  // the cap at which allocation fails; Unknown where none is known
+	Meters Meters
+}
+
+// Meters are an allocator's own figures: requested <= allocated <= active <=
+// reserved. Driver is the driver's (or the process's) figure, read apart from
+// the allocator; Unknown where nobody gave one.
+type Meters struct {
+	Requested Bytes // what the program asked for, of live blocks
+	Allocated Bytes // live blocks, rounded as the allocator rounds
+	Active    Bytes // allocated, and freed but still in use by a stream
+	Reserved  Bytes // segments taken from the driver
+	Driver    Bytes
+}
+
+// Pool is the size class that a segment serves.
+type Pool uint8
+
+// The two pools of a PyTorch-like allocator.
+const (
+	LargePool Pool = iota
+	SmallPool
+)
+
+func (p Pool) String() string {
+	if p == SmallPool {
+		return "small"
+	}
+	return "large"
+}
+
+// Segment is memory taken from the driver in one piece.
+type Segment struct {
+	Device     int // index into Snapshot.Devices
+	Address    uint64
+	Size       Bytes
+	Stream     uint64
+	Pool       Pool
+	Private    string // id of a private pool (CUDA graph, MemPool); "" for the shared one
+	Expandable bool
+	Stack      StackID
+	FirstBlock int
+	NumBlocks  int
+}
+
+// State is what a block is doing.
+type State uint8
+
+// States of a block.
+const (
+	Free    State = iota // cached, reusable
+	Live                 // allocated to the program
+	Pending              // freed by the program, still in use by a stream
+)
+
+func (s State) String() string { return [...]string{"free", "live", "pending"}[s] }
+
+// Blocks are the pieces of all segments, one row a block, column by column.
+// Segment, Address, Size, Requested, State and Stack have equal length; the
+// other columns are nil where the producer did not know them.
+type Blocks struct {
+	Segment   []int32
+	Address   []uint64
+	Size      []Bytes
+	Requested []Bytes // 0 for free blocks
+	State     []State
+	Stack     []StackID
+	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
+	BirthTime []int64 // Unix microseconds; 0 where unknown
+	Owners    []Owners
+}
+
+// Len counts the blocks.
+func (b *Blocks) Len() int { return len(b.Size) }
+
+// Owners is the set of classes that hold a reference on a block.
+type Owners uint8
+
+// Owner classes.
+const (
+	OwnedByUser  Owners = 1 << iota // a tensor handle in the program
+	OwnedByTape                     // saved by the autodiff graph for backward
+	OwnedByGrad                     // a gradient
+	OwnedByOptim                    // optimizer state
+	OwnedByCache                    // a cache of the engine
+	OwnedByComm                     // a collective's buffer
+)
+
+var ownerNames = [...]string{"user", "tape", "grad", "optim", "cache", "comm"}
+
+// Names lists the classes in the set.
+func (o Owners) Names() []string {
+	var names []string
+	for i, n := range ownerNames {
+		if o&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// Holder says what keeps a stack's blocks alive, where a recorder found it.
+type Holder struct {
+	Stack StackID
+	Path  string // "FeaturePyramid.features", "__main__.history"
+	Kind  string // "list", "map", "attribute", "closure"
+	Items int    // length of the list or map; 0 where that has no meaning
+}
+
+// History says how far back the producer's record of allocations reaches.
+type History struct {
+	Events    int64     // allocator events seen in the file
+	First     time.Time // of the oldest event; zero where there is none
+	Last      time.Time
+	LostFrees int64 // frees whose allocation is not in the record
+}
+
+// SiteKey names a site within a run: a device, and a stack or, for blocks
+// without a stack, the hash of stream, pool and size.
+type SiteKey struct {
+	Device int // index into Snapshot.Devices
+	Hash   Hash
+}
+
+// Site is all live blocks of one device with one stack.
+type Site struct {
+	SiteKey
+	Stack     StackID
+	Label     string // names a site that has no stack; "" otherwise
+	Count     int64
+	Bytes     Bytes // allocated
+	Requested Bytes
+	Owners    Owners
+	// Rows are the site's blocks, ascending.
+	Rows []int32
+}
+
+// Sites groups the live blocks, largest first, ties by device and hash.
+func (s *Snapshot) Sites() []Site {
+	index := make(map[SiteKey]int)
+	var sites []Site
+	for i, state := range s.Blocks.State {
+		if state != Live {
+			continue
+		}
+		key, label := s.siteOf(i)
+		at, ok := index[key]
+		if !ok {
+			at = len(sites)
+			index[key] = at
+			sites = append(sites, Site{SiteKey: key, Stack: s.Blocks.Stack[i], Label: label})
+		}
+		site := &sites[at]
+		site.Count++
+		site.Bytes += s.Blocks.Size[i]
+		site.Requested += s.Blocks.Requested[i]
+		if s.Blocks.Owners != nil {
+			site.Owners |= s.Blocks.Owners[i]
+		}
+		site.Rows = append(site.Rows, int32(i))
+	}
+	slices.SortFunc(sites, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Hash, b.Hash))
+	})
+	return sites
+}

@@ -1,0 +1,59 @@
+package snapshot
+
+import "time"
+
+// Info is run.json: what was run and how.
+type Info struct {
+	SchemaVersion int               `json:"schema_version"`
+	Workload      string            `json:"workload,omitempty"`
+	Command       []string          `json:"command,omitempty"`
+	Backend       string            `json:"backend,omitempty"`
+	Seed          int64             `json:"seed"`
+	Parameters    map[string]string `json:"parameters,omitempty"`
+	Steps         int64             `json:"steps"` // asked for
+	Every         int64             `json:"every"` // steps between snapshots
+	Started       time.Time         `json:"started"`
+	Finished      *time.Time        `json:"finished,omitempty"` // nil: still running, or died
+	ExitCode      *int              `json:"exit_code,omitempty"`
+	Host          string            `json:"host,omitempty"`
+	Version       string            `json:"version"` // of memdiag
+	Notes         []string          `json:"notes,omitempty"`
+}
+
+// Run is one process's snapshots in order of their marks, with the counters
+// between them where it has any.
+type Run struct {
+	Path      string // of the folder; "" for loose files
+	Info      Info   // zero where there is no run.json
+	Snapshots []*Snapshot
+	Series    *Series // nil where the run has no counters
+}
+
+// Series holds counters per step: the meters of every device and the live count
+// and bytes of every site. All its columns share one Stacks table.
+type Series struct {
+	Devices []Device // meters as of the last point
+	Stacks  *Stacks
+	Sites   []SeriesSite
+	Points  []Point
+}
+
+// SeriesSite names one site of a series. Its position is its id in Point.Sites.
+type SeriesSite struct {
+	Device int // index into Series.Devices
+	Stack  StackID
+}
+
+// Point is one step's counters. Sites that are not listed hold nothing.
+type Point struct {
+	Mark   Mark
+	Meters []Meters // one a device
+	Sites  []SiteCount
+}
+
+// SiteCount is what one site holds at one point, ascending by site.
+type SiteCount struct {
+	Site  int32
+	Count int64
+	Bytes Bytes
+}

@@ -1,0 +1,176 @@
+package snapshot
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Frame is one symbolised call. Line is -1 where the producer had none.
+type Frame struct {
+	Function string
+	File     string
+	Line     int
+}
+
+// Hash identifies a stack by its symbolised frames, never by addresses, so that
+// it is equal in every process and on every rank that runs the same code.
+type Hash uint64
+
+// StackID names a stack within one Stacks table. NoStack is a block whose
+// allocation was not seen, for instance because it is older than the recording.
+type StackID uint32
+
+// FrameID names a frame within one Stacks table.
+type FrameID uint32
+
+// NoStack is the empty stack; every table holds it.
+const NoStack StackID = 0
+
+// Stacks interns strings, frames and stacks. The zero value is not ready; use
+// NewStacks. A table may be shared between snapshots; it is not safe for
+// concurrent interning.
+type Stacks struct {
+	strings   []string
+	stringIDs map[string]uint32
+	frames    []frame
+	frameIDs  map[frame]FrameID
+	// Stack i is pool[ends[i-1]:ends[i]], innermost frame first.
+	pool   []FrameID
+	ends   []uint32
+	hashes []Hash
+	// byHash finds a stack again; stacks of equal hash are taken as equal: with
+	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
+	byHash map[Hash]StackID
+}
+
+type frame struct {
+	function, file uint32
+	line           int32
+}
+
+// NewStacks returns a table that holds NoStack only.
+func NewStacks() *Stacks {
+	return &Stacks{
+		stringIDs: make(map[string]uint32),
+		frameIDs:  make(map[frame]FrameID),
+		ends:      []uint32{0},
+		hashes:    []Hash{0},
+		byHash:    map[Hash]StackID{0: NoStack},
+	}
+}
+
+// Frame interns one frame. A line outside 0 … 2^31-1 becomes -1: PyTorch writes
+// 2^64-1 for "unknown".
+func (s *Stacks) Frame(f Frame) FrameID {
+	line := int32(-1)
+	if f.Line >= 0 && f.Line <= 1<<31-1 {
+		line = int32(f.Line)
+	}
+	key := frame{s.str(f.Function), s.str(f.File), line}
+	id, ok := s.frameIDs[key]
+	if !ok {
+		id = FrameID(len(s.frames))
+		s.frames = append(s.frames, key)
+		s.frameIDs[key] = id
+	}
+	return id
+}
+
+func (s *Stacks) str(v string) uint32 {
+	id, ok := s.stringIDs[v]
+	if !ok {
+		id = uint32(len(s.strings))
+		s.strings = append(s.strings, v)
+		s.stringIDs[v] = id
+	}
+	return id
+}
+
+// Intern returns the id of the stack with these frames, innermost first; no
+// frames give NoStack. The slice is copied if it is new.
+func (s *Stacks) Intern(frames []FrameID) StackID {
+	if len(frames) == 0 {
+		return NoStack
+	}
+	h := s.hash(frames)
+	if id, ok := s.byHash[h]; ok {
+		return id
+	}
+	id := StackID(len(s.ends))
+	s.pool = append(s.pool, frames...)
+	s.ends = append(s.ends, uint32(len(s.pool)))
+	s.hashes = append(s.hashes, h)
+	s.byHash[h] = id
+	return id
+}
+
+// InternFrames is Frame and Intern in one.
+func (s *Stacks) InternFrames(frames []Frame) StackID {
+	ids := make([]FrameID, len(frames))
+	for i, f := range frames {
+		ids[i] = s.Frame(f)
+	}
+	return s.Intern(ids)
+}
+
+// hash is xxHash64 over function, file (each ended by a zero byte) and line
+// (32 bits, little endian) of every frame.
+func (s *Stacks) hash(frames []FrameID) Hash {
+	var d xxhash.Digest
+	d.Reset()
+	var tail [5]byte
+	for _, id := range frames {
+		f := s.frames[id]
+		_, _ = d.WriteString(s.strings[f.function])
+		_, _ = d.Write(tail[4:])
+		_, _ = d.WriteString(s.strings[f.file])
+		_, _ = d.Write(tail[4:])
+		binary.LittleEndian.PutUint32(tail[:4], uint32(f.line))
+		_, _ = d.Write(tail[:4])
+	}
+	if h := Hash(d.Sum64()); h != 0 {
+		return h
+	}
+	return 1 // 0 is NoStack
+}
+
+// Len counts the stacks, NoStack included; ids run from 0 to Len-1.
+func (s *Stacks) Len() int { return len(s.ends) }
+
+// Hash returns the stack's hash; 0 for NoStack.
+func (s *Stacks) Hash(id StackID) Hash { return s.hashes[id] }
+
+// Find returns the stack with this hash.
+func (s *Stacks) Find(h Hash) (StackID, bool) {
+	id, ok := s.byHash[h]
+	return id, ok
+}
+
+// FrameIDs returns the stack's frames, innermost first. The slice belongs to
+// the table.
+func (s *Stacks) FrameIDs(id StackID) []FrameID {
+	if id == NoStack {
+		return nil
+	}
+	return s.pool[s.ends[id-1]:s.ends[id]]
+}
+
+// FrameAt returns one interned frame.
+func (s *Stacks) FrameAt(id FrameID) Frame {
+	f := s.frames[id]
+	return Frame{Function: s.strings[f.function], File: s.strings[f.file], Line: int(f.line)}
+}
+
+// Frames returns the stack's frames, innermost first, in a slice of its own.
+func (s *Stacks) Frames(id StackID) []Frame {
+	ids := s.FrameIDs(id)
+	out := make([]Frame, len(ids))
+	for i, f := range ids {
+		out[i] = s.FrameAt(f)
+	}
+	return out
+}
+
+// NumFrames counts the interned frames; ids run from 0 to NumFrames-1.
+func (s *Stacks) NumFrames() int { return len(s.frames) }
