@@ -1,0 +1,21 @@
+package snapshot
+
+import "fmt"
+
+// FormatError is what every reader returns for a file that is not what it
+// should be. Its text is one line, "FILE: byte OFFSET: REASON"; Hint is a
+// second line for a person, without its "hint: " prefix, or empty.
+type FormatError struct {
+	File   string // as the caller named it
+	Offset int64  // of the fault, in bytes from the start of what was decoded
+	Reason string // lower case, no full stop
+	Hint   string // the way out; may be empty
+	Err    error  // the cause, where an error of the system lies below; may be nil
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s: byte %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *FormatError) Unwrap() error { return e.Err }
