@@ -1,0 +1,161 @@
+package diff
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Rule is a way to decide what is a leak.
+type Rule string
+
+// The rules.
+const (
+	// ByTrend judges each site's growth over the run and the births of its
+	// blocks.
+	ByTrend Rule = "trend"
+	// ByHandbook is the widespread rule, kept to compare with: a block leaks if
+	// the base has no block with its stack.
+	ByHandbook Rule = "handbook"
+)
+
+// Result is the comparison of a run's first and last snapshot, with a verdict
+// on each site that grew.
+type Result struct {
+	Rule         Rule
+	First, Last  *snapshot.Snapshot
+	Rows         []Row     // of First and Last, as Pair orders them
+	Series       *Series   // of the whole run
+	Findings     []Finding // leaks, then inconclusive, then bounded; larger growth first
+	Notes        []string
+	Intermediate int // snapshots between First and Last
+}
+
+// Finding is one site that grew, and what memdiag says of it.
+type Finding struct {
+	Row      *Row
+	Verdict  Verdict
+	Evidence Evidence
+	Reasons  []string
+	Rate     Rate
+	Headline int              // index into Row.Frames; -1 where no frame is the user's
+	Holder   *snapshot.Holder // nil where nobody looked, or found one
+	Cause    *cause.Cause     // nil where none fits
+	CauseWhy string
+	RunsOut  *Forecast // nil unless a leak on a device whose limit is known
+}
+
+// Analyze compares a run's first and last snapshot and judges what grew. The
+// run needs two snapshots of one rank; they are put in order of their marks.
+func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
+	snapshots := slices.Clone(run.Snapshots)
+	Order(snapshots)
+	if len(snapshots) < 2 {
+		return nil, errors.New("a comparison needs two snapshots")
+	}
+	first, last := snapshots[0], snapshots[len(snapshots)-1]
+	ordered := *run
+	ordered.Snapshots = snapshots
+	r := &Result{
+		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
+		Series: Collect(&ordered), Intermediate: len(snapshots) - 2,
+	}
+	r.Notes = notes(r)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if g := row.Growth(); g.Bytes <= 0 && g.Blocks <= 0 {
+			continue
+		}
+		var j judgement
+		if rule == ByHandbook {
+			if row.Before.Blocks > 0 {
+				continue
+			}
+			j = judgement{verdict: Leak, evidence: Weak, rate: pairRate(row, first, last), reasons: []string{"its stack is absent from the base snapshot"}}
+		} else {
+			j = judge(row, r.Series, first, last)
+		}
+		r.Findings = append(r.Findings, r.finding(row, j))
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Row.Growth().Bytes, a.Row.Growth().Bytes))
+	})
+	return r, nil
+}
+
+func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }
+
+func (r *Result) finding(row *Row, j judgement) Finding {
+	f := Finding{
+		Row: row, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate,
+		Headline: Headline(row.Frames), Holder: holder(r.Last, row),
+	}
+	f.Cause, f.CauseWhy = cause.Match(cause.Evidence{
+		Frames: row.Frames, Owners: row.Owners, Holder: f.Holder,
+		PerStep: j.rate.Blocks.Value, Leaking: j.verdict == Leak,
+	})
+	if j.verdict == Leak && j.evidence != Weak {
+		f.RunsOut = forecast(row, j.rate, r.Last)
+	}
+	return f
+}
+
+func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
+	for i := range s.Holders {
+		if s.Holders[i].Stack == row.stack && row.stack != snapshot.NoStack {
+			return &s.Holders[i]
+		}
+	}
+	return nil
+}
+
+// Leaks counts the findings with verdict leak.
+func (r *Result) Leaks() int { return r.count(Leak) }
+
+func (r *Result) count(v Verdict) int {
+	n := 0
+	for i := range r.Findings {
+		if r.Findings[i].Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Growth is the change of all live memory between First and Last.
+func (r *Result) Growth() Tally {
+	var t Tally
+	for i := range r.Rows {
+		g := r.Rows[i].Growth()
+		t.Blocks += g.Blocks
+		t.Bytes += g.Bytes
+		t.Requested += g.Requested
+	}
+	return t
+}
+
+// notes say what a reader must know before trusting the comparison.
+func notes(r *Result) []string {
+	var out []string
+	a, b := r.First, r.Last
+	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step {
+		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
+	}
+	if a.Rank != b.Rank {
+		out = append(out, fmt.Sprintf("the snapshots are of different ranks (%d and %d)", a.Rank, b.Rank))
+	}
+	if a.Producer != b.Producer {
+		out = append(out, fmt.Sprintf("the snapshots have different producers (%s and %s)", a.Producer, b.Producer))
+	}
+	if !sameProcess(a, b) {
+		out = append(out, "no segment is common to both snapshots: they may come from different processes, so births and deaths are net figures")
+	}
+	for _, n := range b.Notes {
+		out = append(out, "last snapshot: "+n)
+	}
+	return out
+}

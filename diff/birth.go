@@ -1,0 +1,77 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// births are the birth steps, or else times, of a site's blocks that the base
+// snapshot lacks.
+type births struct {
+	steps, times []int64
+	unknown      int
+}
+
+func (b *births) add(blocks *snapshot.Blocks, row int32) {
+	switch {
+	case blocks.BirthStep != nil && blocks.BirthStep[row] != snapshot.NoStep:
+		b.steps = append(b.steps, blocks.BirthStep[row])
+	case blocks.BirthTime != nil && blocks.BirthTime[row] > 0:
+		b.times = append(b.times, blocks.BirthTime[row])
+	default:
+		b.unknown++
+	}
+}
+
+// spread says how a site's new blocks came into being between two snapshots.
+type spread struct {
+	distinct int     // steps (or instants) in which a block was born
+	gap      float64 // longest stretch without a birth, as a share of the whole
+	inSteps  bool
+}
+
+// spread is not known where most blocks have no birth or the stretch has no
+// length.
+func (b *births) spread(from, to *snapshot.Snapshot) (spread, bool) {
+	values, inSteps := b.steps, true
+	low, high := from.Mark.Step, to.Mark.Step
+	if len(b.times) > len(b.steps) {
+		values, inSteps = b.times, false
+		low, high = lastInstant(from), lastInstant(to)
+		if low == 0 && !to.History.First.IsZero() {
+			low = to.History.First.UnixMicro()
+		}
+	} else if low == snapshot.NoStep || high == snapshot.NoStep {
+		return spread{}, false
+	}
+	if len(values) == 0 || len(values) < b.unknown || high <= low {
+		return spread{}, false
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	events := make([]float64, 0, len(sorted))
+	for _, v := range slices.Compact(sorted) {
+		events = append(events, float64(v))
+	}
+	return spread{len(events), trend.LargestGap(events, float64(low), float64(high)), inSteps}, true
+}
+
+// lastInstant is when the snapshot was taken, in Unix microseconds, as far as
+// its file tells; 0 where it does not.
+func lastInstant(s *snapshot.Snapshot) int64 {
+	switch {
+	case !s.History.Last.IsZero():
+		return s.History.Last.UnixMicro()
+	case !s.Mark.Time.IsZero():
+		return s.Mark.Time.UnixMicro()
+	}
+	return 0
+}
+
+// steady is the pattern of a leak: births in at least four distinct steps, and
+// no stretch longer than 35 % of the whole without one. A leak of one block an
+// epoch shows it from four epochs on; state made at the first step, or a window
+// of the last few steps, never does.
+func (s spread) steady() bool { return s.distinct >= 4 && s.gap <= 0.35 }

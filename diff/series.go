@@ -1,0 +1,142 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Series are the counts and bytes of every site over the marks of a run.
+type Series struct {
+	Marks  []snapshot.Mark
+	Meters [][]snapshot.Meters // [device][mark], devices as in Devices
+	// Devices carry the meters of the last mark.
+	Devices []snapshot.Device
+	Sites   []SiteSeries
+
+	index map[siteKey]int
+}
+
+// SiteSeries is one site's live blocks and bytes at each mark of a Series.
+type SiteSeries struct {
+	Device int // index into Series.Devices
+	Hash   snapshot.Hash
+	Blocks []int64
+	Bytes  []snapshot.Bytes
+
+	key siteKey
+}
+
+// X is the series' axis: completed steps where every mark has its own, else the
+// position, with inSteps false.
+func (s *Series) X() (x []float64, inSteps bool) {
+	x, inSteps = make([]float64, len(s.Marks)), true
+	for i, m := range s.Marks {
+		x[i] = float64(m.Step)
+		if m.Step == snapshot.NoStep || i > 0 && m.Step <= s.Marks[i-1].Step {
+			inSteps = false
+		}
+	}
+	if !inSteps {
+		for i := range x {
+			x[i] = float64(i)
+		}
+	}
+	return x, inSteps
+}
+
+// Site returns the series of a row's site; nil where it has none.
+func (s *Series) Site(r *Row) *SiteSeries {
+	if i, ok := s.index[r.key]; ok {
+		return &s.Sites[i]
+	}
+	return nil
+}
+
+// Collect joins a run's counters, or where it has none its snapshots, by site.
+// Sites come ordered by device and stack hash.
+func Collect(run *snapshot.Run) *Series {
+	s := &Series{index: make(map[siteKey]int)}
+	if run.Series != nil && len(run.Series.Points) > len(run.Snapshots) {
+		s.fromCounters(run.Series)
+	} else {
+		s.fromSnapshots(run.Snapshots)
+	}
+	slices.SortFunc(s.Sites, func(a, b SiteSeries) int { return compareKeys(a.key, b.key) })
+	for i := range s.Sites {
+		s.index[s.Sites[i].key] = i
+	}
+	return s
+}
+
+func (s *Series) fromCounters(c *snapshot.Series) {
+	s.Marks = make([]snapshot.Mark, len(c.Points))
+	s.Devices = slices.Clone(c.Devices)
+	s.Meters = make([][]snapshot.Meters, len(c.Devices))
+	sites := make([]int, len(c.Sites))
+	for i, site := range c.Sites {
+		d := c.Devices[site.Device]
+		sites[i] = s.site(siteKey{d.Kind, d.Index, c.Stacks.Hash(site.Stack)}, site.Device)
+	}
+	for at, p := range c.Points {
+		s.Marks[at] = p.Mark
+		for d, m := range p.Meters {
+			s.Meters[d] = append(s.Meters[d], m)
+		}
+		for _, n := range p.Sites {
+			site := &s.Sites[sites[n.Site]]
+			site.Blocks[at] += n.Count
+			site.Bytes[at] += n.Bytes
+		}
+	}
+}
+
+func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
+	s.Marks = make([]snapshot.Mark, len(snapshots))
+	for at, snap := range snapshots {
+		s.Marks[at] = snap.Mark
+		devices := make([]int, len(snap.Devices))
+		for i, d := range snap.Devices {
+			devices[i] = s.device(d)
+			s.Meters[devices[i]][at] = d.Meters
+		}
+		for _, site := range snap.Sites() {
+			ss := &s.Sites[s.site(keyOf(snap, site.SiteKey), devices[site.Device])]
+			ss.Blocks[at] = site.Count
+			ss.Bytes[at] = site.Bytes
+		}
+	}
+}
+
+func (s *Series) device(d snapshot.Device) int {
+	i := slices.IndexFunc(s.Devices, func(e snapshot.Device) bool { return e.Kind == d.Kind && e.Index == d.Index })
+	if i < 0 {
+		i = len(s.Devices)
+		s.Devices = append(s.Devices, d)
+		s.Meters = append(s.Meters, make([]snapshot.Meters, len(s.Marks)))
+	}
+	s.Devices[i] = d
+	return i
+}
+
+func (s *Series) site(key siteKey, device int) int {
+	i, ok := s.index[key]
+	if !ok {
+		i = len(s.Sites)
+		s.index[key] = i
+		s.Sites = append(s.Sites, SiteSeries{
+			Device: device, Hash: key.hash, key: key,
+			Blocks: make([]int64, len(s.Marks)), Bytes: make([]snapshot.Bytes, len(s.Marks)),
+		})
+	}
+	return i
+}
+
+// Order sorts a run's snapshots by step, then time; those that know neither stay
+// as they were given.
+func Order(snapshots []*snapshot.Snapshot) {
+	slices.SortStableFunc(snapshots, func(a, b *snapshot.Snapshot) int {
+		return cmp.Or(cmp.Compare(a.Mark.Step, b.Mark.Step), a.Mark.Time.Compare(b.Mark.Time))
+	})
+}
