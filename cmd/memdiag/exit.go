@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes are part of the interface; `memdiag help exit-codes` lists them.
+const (
+	exitFine         = 0
+	exitLeak         = 1
+	exitUsage        = 2
+	exitBadInput     = 3
+	exitInconclusive = 4
+	exitOwn          = 5
+)
+
+// exitError ends the command with a code. With a nil err nothing is printed:
+// the command's own output has said it, or a child's has.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// hinted adds the way out to an error.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func withHint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+// Hint is printed on a line of its own.
+func (e *hinted) Hint() string { return e.hint }
+
+// usagef is for arguments that make no sense together, found by a command.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return usageOf(cmd, fmt.Errorf(format, args...))
+}
+
+// usageOf makes err a usage error, with the command's usage as the way out
+// unless err brings one.
+func usageOf(cmd *cobra.Command, err error) error {
+	if hintOf(err) == "" {
+		err = withHint(err, "usage: %s; more with %s --help", cmd.UseLine(), cmd.CommandPath())
+	}
+	return &exitError{exitUsage, err}
+}
+
+// badInput is for input that was read and cannot be used. Errors of readers and
+// missing files need no such mark.
+func badInput(err error) error { return &exitError{exitBadInput, err} }
+
+// exitCode maps what a command returned.
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
+	if _, ok := errors.AsType[*snapshot.FormatError](err); ok {
+		return exitBadInput
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return exitBadInput
+	}
+	return exitOwn
+}
+
+// hintOf returns the outermost way out that err carries, or "".
+func hintOf(err error) string {
+	type hinter interface {
+		error
+		Hint() string
+	}
+	if h, ok := errors.AsType[hinter](err); ok {
+		return h.Hint()
+	}
+	if f, ok := errors.AsType[*snapshot.FormatError](err); ok {
+		return f.Hint
+	}
+	return ""
+}

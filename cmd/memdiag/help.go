@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND or TOPIC]",
+		Short: "help on a command or a topic",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, _, err := cmd.Root().Find(args)
+			if err != nil || (found == cmd.Root() && len(args) > 0) {
+				return usageOf(cmd, withHint(fmt.Errorf("no help on %q", strings.Join(args, " ")), "memdiag --help lists commands and topics"))
+			}
+			found.InitDefaultHelpFlag()
+			found.InitDefaultVersionFlag()
+			return found.Help()
+		},
+	}
+}
+
+// newExitCodesTopic is no command: cobra lists it under the help topics.
+func newExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "what the exit codes mean",
+		Long: `Exit codes, the same for all commands:
+
+  0  fine
+  1  leak found (gate)
+  2  usage: the command line makes no sense
+  3  bad or unreadable input
+  4  inconclusive (gate): the run could not have shown the leak
+  5  anything else of memdiag's own, an interrupt included
+
+memdiag record -- COMMAND ends with the command's own code. A reader that
+closes the pipe early (memdiag show x | head) is no error.`,
+	}
+}

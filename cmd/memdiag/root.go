@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Groups of commands in help.
+const (
+	groupFind = "find"
+	groupLook = "look"
+	groupMore = "more"
+)
+
+// commands lists every subcommand; one file each, newXxxCommand.
+func commands(env *environment) []*cobra.Command {
+	return []*cobra.Command{
+		newVersionCommand(env),
+		newExitCodesTopic(),
+	}
+}
+
+func newRootCommand(env *environment) *cobra.Command {
+	color := colorAuto
+	root := &cobra.Command{
+		Use:   "memdiag",
+		Short: "find memory leaks of training runs",
+		Long: `memdiag finds memory leaks of training runs. It compares snapshots of device
+memory by the stack that allocated it, and says what leaks, how fast and why.`,
+		Example: `  memdiag record -- python train.py
+  memdiag diff snapshot_0 snapshot_50`,
+		Version:       version(),
+		Args:          knownCommand,
+		SilenceErrors: true,
+		// Two letters off is a typing error, more is another word.
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef(cmd, "no command given")
+		},
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupFind, Title: "Find leaks:"},
+		&cobra.Group{ID: groupLook, Title: "Look at memory:"},
+		&cobra.Group{ID: groupMore, Title: "More:"},
+	)
+	root.AddCommand(commands(env)...)
+	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpCommandGroupID(groupMore)
+	root.SetCompletionCommandGroupID(groupMore)
+	root.InitDefaultCompletionCmd()
+	root.SetVersionTemplate("memdiag {{.Version}}\n")
+	root.SetIn(env.stdin)
+	root.SetOut(env.stdout)
+	root.SetErr(env.child.err)
+
+	flags := root.PersistentFlags()
+	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")
+	flags.Var(&color, "color", "color the output: auto, always or never")
+	prepare(root, func() {
+		env.out = newTerminal(env.child.out, color, env.getenv)
+		env.talk.term = newTerminal(env.child.err, color, env.getenv)
+	})
+	return root
+}
+
+// commandError tells what a command returned from what cobra says about the
+// arguments, which is a plain error.
+type commandError struct{ err error }
+
+func (e *commandError) Error() string { return e.err.Error() }
+
+// prepare makes cmd and all below it run before, mark their errors, and list
+// flags in the order of their definition, which is that of importance.
+func prepare(cmd *cobra.Command, before func()) {
+	cmd.Flags().SortFlags = false
+	cmd.PersistentFlags().SortFlags = false
+	cmd.DisableFlagsInUseLine = true
+	if inner := cmd.RunE; inner != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			before()
+			if err := inner(cmd, args); err != nil {
+				return &commandError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		prepare(sub, before)
+	}
+}
+
+// knownCommand refuses a word after memdiag that is no command.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return withHint(err, "did you mean memdiag %s?", strings.Join(near, " or memdiag "))
+	}
+	return withHint(err, "memdiag --help lists the commands")
+}
+
+// unlimited is the high end of takes for a command with no limit.
+const unlimited = -1
+
+// takes checks the number of arguments, which it calls by what they are:
+// takes(2, unlimited, "snapshots").
+func takes(low, high int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= low && (high == unlimited || len(args) <= high) {
+			return nil
+		}
+		want := fmt.Sprintf("%d to %d", low, high)
+		switch high {
+		case low:
+			want = fmt.Sprint(low)
+		case unlimited:
+			want = fmt.Sprintf("%d or more", low)
+		}
+		return fmt.Errorf("%s takes %s %s; got %d", cmd.Name(), want, what, len(args))
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+)
+
+// environment is what a command may touch besides its arguments. Nothing in
+// this package reads a stream, a clock or a variable of the process elsewhere.
+type environment struct {
+	stdin  io.Reader
+	stdout *sink   // data; a command may ignore its errors, run looks at them
+	talk   *talker // everything said to a person, on standard error
+	// out describes standard output; decided before a command runs.
+	out    terminal
+	getenv func(string) string
+	now    func() time.Time
+	// child holds the streams as they were given, for a process that inherits
+	// them. Commands do not write to them.
+	child streams
+}
+
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is the whole command: it returns the exit code and leaves the process
+// alone apart from signals, which it takes while it runs. The first interrupt
+// cancels the command's context; a second one ends the process at once.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	// Unless someone listens for SIGPIPE, the runtime dies of a write to a
+	// closed standard output. Ignoring it instead would be inherited by children.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	env := &environment{
+		stdin:  stdin,
+		stdout: &sink{w: stdout},
+		talk:   &talker{w: stderr, now: time.Now, progressed: time.Now()},
+		getenv: os.Getenv,
+		now:    time.Now,
+		child:  streams{stdin, stdout, stderr},
+	}
+	return env.conclude(ctx, env.execute(ctx, args))
+}
+
+// execute runs the command that args name. A panic becomes an error: a user
+// never sees a stack that he did not ask for.
+func (env *environment) execute(ctx context.Context, args []string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+	}()
+	root := newRootCommand(env)
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return nil
+	}
+	if failed, ok := errors.AsType[*commandError](err); ok {
+		return failed.err
+	}
+	// What did not come out of a command was said by cobra, about the arguments.
+	return usageOf(command, err)
+}
+
+// conclude says what went wrong, if anything, and returns the exit code.
+func (env *environment) conclude(ctx context.Context, err error) int {
+	env.talk.clear()
+	if env.stdout.err != nil && (err == nil || errors.Is(err, env.stdout.err)) {
+		if errors.Is(env.stdout.err, syscall.EPIPE) {
+			return exitFine // head has seen enough
+		}
+		err = &exitError{code: exitOwn, err: fmt.Errorf("standard output: %w", env.stdout.err)}
+	}
+	if err == nil {
+		return exitFine
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	env.talk.fail(err)
+	if p, ok := errors.AsType[*panicError](err); ok && env.getenv("MEMDIAG_DEBUG") == "1" {
+		env.talk.raw(p.stack)
+	}
+	return exitCode(err)
+}
+
+// panicError is a defect of memdiag, caught.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("internal error: %v", e.value) }
+
+// Hint tells how to see more.
+func (e *panicError) Hint() string {
+	return "this is a defect of memdiag; run again with MEMDIAG_DEBUG=1 for the stack and report it"
+}
+
+// sink is standard output; it keeps the first error, after which nothing more
+// is written.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(p)
+	s.err = err
+	return n, err
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// How often progress is shown: a person wants to see it move, a log does not.
+const (
+	redrawEvery = 100 * time.Millisecond
+	logEvery    = 10 * time.Second
+)
+
+// talker is standard error: all that is said to a person, never data. Its
+// methods may be called from several goroutines.
+type talker struct {
+	mu    sync.Mutex
+	w     io.Writer
+	term  terminal
+	quiet bool // silences everything but fail
+	now   func() time.Time
+
+	progressed time.Time // of the last progress shown, at first of the start
+	onLine     bool      // a progress line stands unfinished on the terminal
+}
+
+// say prints one line that begins with the program's name.
+func (t *talker) say(format string, args ...any) {
+	t.line("memdiag: " + fmt.Sprintf(format, args...))
+}
+
+// next prints the command that a user would run after this one. Words that a
+// shell would split or expand are quoted.
+func (t *talker) next(words ...string) {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = shellQuote(w)
+	}
+	t.line("next: " + strings.Join(quoted, " "))
+}
+
+func (t *talker) line(s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
+	t.clearLocked()
+	fmt.Fprintln(t.w, oneLine(s))
+}
+
+// progress shows how far a command has come: in place on a terminal, else at
+// most one line every ten seconds. Call it as often as there is news.
+func (t *talker) progress(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
+	inPlace := t.term.tty && !t.term.dumb
+	every := logEvery
+	if inPlace {
+		every = redrawEvery
+	}
+	now := t.now()
+	if now.Sub(t.progressed) < every {
+		return
+	}
+	t.progressed = now
+	text := "memdiag: " + oneLine(fmt.Sprintf(format, args...))
+	if !inPlace {
+		fmt.Fprintln(t.w, text)
+		return
+	}
+	// A line that wraps cannot be drawn over.
+	if r := []rune(text); t.term.width > 0 && len(r) >= t.term.width {
+		text = string(r[:t.term.width-1])
+	}
+	fmt.Fprint(t.w, "\r\x1b[K", text)
+	t.onLine = true
+}
+
+// clear wipes the progress line, if one stands.
+func (t *talker) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clearLocked()
+}
+
+func (t *talker) clearLocked() {
+	if t.onLine {
+		fmt.Fprint(t.w, "\r\x1b[K")
+		t.onLine = false
+	}
+}
+
+// fail prints an error and its way out, one line each, quiet or not. An
+// exitError without a cause prints nothing.
+func (t *talker) fail(err error) {
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clearLocked()
+	fmt.Fprintf(t.w, "memdiag: %s\n", oneLine(err.Error()))
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(t.w, "hint: %s\n", oneLine(hint))
+	}
+}
+
+func (t *talker) raw(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = t.w.Write(p) // nobody is left to be told
+}
+
+// oneLine joins lines and escapes what could drive a terminal: names out of a
+// hostile file end up in errors.
+func oneLine(s string) string {
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		for _, r := range line {
+			if unicode.IsPrint(r) {
+				b.WriteRune(r)
+			} else {
+				b.WriteString(strings.Trim(strconv.QuoteRuneToGraphic(r), "'"))
+			}
+		}
+	}
+	return b.String()
+}
+
+func shellQuote(word string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=,+@%", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// terminal says what stands behind a stream. The zero value is a file or pipe.
+type terminal struct {
+	tty   bool
+	dumb  bool // cannot move its cursor
+	width int  // columns; 0 where there is no terminal: do not fold
+	color bool // never the only carrier of a meaning
+}
+
+// colorMode is the value of --color.
+type colorMode string
+
+const (
+	colorAuto   colorMode = "auto"
+	colorAlways colorMode = "always"
+	colorNever  colorMode = "never"
+)
+
+func (m *colorMode) String() string { return string(*m) }
+
+// Type is what help shows for the value.
+func (m *colorMode) Type() string { return "when" }
+
+// Set parses the flag.
+func (m *colorMode) Set(s string) error {
+	switch v := colorMode(s); v {
+	case colorAuto, colorAlways, colorNever:
+		*m = v
+		return nil
+	}
+	return fmt.Errorf("write auto, always or never")
+}
+
+// newTerminal looks at w once. A stream that is no *os.File is no terminal.
+func newTerminal(w io.Writer, mode colorMode, getenv func(string) string) terminal {
+	t := terminal{dumb: getenv("TERM") == "dumb"}
+	if f, ok := w.(*os.File); ok {
+		t.width, t.tty = columns(f)
+	}
+	switch mode {
+	case colorAlways:
+		t.color = true
+	case colorAuto:
+		t.color = t.tty && !t.dumb && getenv("NO_COLOR") == ""
+	}
+	return t
+}
