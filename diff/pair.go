@@ -61,7 +61,7 @@ func compareKeys(a, b siteKey) int {
 // bytes first, ties by device and stack hash. Pair(a, b) is Pair(b, a) with
 // Before and After, Born and Died exchanged.
 //
-// Blocks are the same when address and birth are. Where the two snapshots share
+// Blocks are the same when address, size and birth are. Where the two snapshots share
 // no block at all they come from different processes, and Born and Died are the
 // net change.
 func Pair(a, b *snapshot.Snapshot) []Row {
@@ -80,18 +80,18 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 	}
 	before, after := a.Sites(), b.Sites()
 	same := sameProcess(a, b)
-	identities := make(map[siteKey]map[identity]struct{}, len(before))
+	identities := make(map[siteKey]map[identity]int, len(before))
 	for i := range before {
 		site := &before[i]
 		row := add(a, site)
 		row.Before = Tally{site.Count, site.Bytes, site.Requested}
 		row.Died = row.Before
 		if same {
-			set := make(map[identity]struct{}, len(site.Rows))
+			old := make(map[identity]int, len(site.Rows))
 			for _, r := range site.Rows {
-				set[identify(&a.Blocks, r)] = struct{}{}
+				old[identify(&a.Blocks, r)]++
 			}
-			identities[row.key] = set
+			identities[row.key] = old
 		}
 	}
 	for i := range after {
@@ -102,7 +102,8 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 		old := identities[row.key]
 		var kept Tally
 		for _, r := range site.Rows {
-			if _, ok := old[identify(&b.Blocks, r)]; ok {
+			if id := identify(&b.Blocks, r); old[id] > 0 {
+				old[id]--
 				kept.Blocks++
 				kept.Bytes += b.Blocks.Size[r]
 				kept.Requested += b.Blocks.Requested[r]
@@ -131,14 +132,16 @@ func net(t Tally) (born, died Tally) {
 	return born, born.minus(t)
 }
 
-// identity tells a block from its address's other tenants.
+// identity tells a block from its address's other tenants. A file that breaks
+// its format may hold one twice.
 type identity struct {
-	address    uint64
-	step, time int64
+	address         uint64
+	size, requested snapshot.Bytes
+	step, time      int64
 }
 
 func identify(b *snapshot.Blocks, row int32) identity {
-	id := identity{address: b.Address[row]}
+	id := identity{address: b.Address[row], size: b.Size[row], requested: b.Requested[row]}
 	if b.BirthStep != nil {
 		id.step = b.BirthStep[row]
 	}

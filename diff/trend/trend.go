@@ -36,8 +36,8 @@ func TheilSen(x, y []float64) Slope {
 	if len(x) >= 4 {
 		const z = 1.959964 // of 97.5 % of the standard normal
 		c := z * math.Sqrt(kendallVariance(y))
-		low := int(math.Round((float64(n) - c) / 2))
-		high := int(math.Round((float64(n)+c)/2)) - 1
+		low := int(math.RoundToEven((float64(n)-c)/2)) - 1
+		high := int(math.RoundToEven((float64(n) + c) / 2))
 		s.Low, s.High = slopes[max(low, 0)], slopes[min(high, n-1)]
 	}
 	return s

@@ -1,0 +1,119 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// verdicts are the result's findings by their stack's name.
+func verdicts(t *testing.T, rule Rule, snapshots ...*snapshot.Snapshot) map[string]Finding {
+	t.Helper()
+	r, err := Analyze(runOf(snapshots...), rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]Finding{}
+	for _, f := range r.Findings {
+		name := f.Row.Label
+		if f.Headline >= 0 {
+			name = f.Row.Frames[f.Headline].Function
+		}
+		out[name] = f
+	}
+	return out
+}
+
+func TestTwoSnapshotsAreJudgedByBirths(t *testing.T) {
+	weights := block{"weights", 4096, -1}
+	for _, c := range []struct {
+		name     string
+		after    []block
+		verdict  Verdict
+		evidence Evidence
+	}{
+		{"a block born in each step leaks", grown("x", 50, 512, 0, 1), Leak, Strong},
+		{"a block born in each tenth step leaks", grown("x", 5, 512, 5, 10), Leak, Strong},
+		{"many blocks of the first step are made once", grown("x", 50, 512, 0, 0), Bounded, Weak},
+		{"blocks of the last ten steps are a window", grown("x", 10, 512, 40, 1), Bounded, Weak},
+		{"births with long gaps decide nothing", append(grown("x", 5, 512, 0, 1), grown("x", 5, 512, 35, 1)...), Inconclusive, Weak},
+		{"blocks without births decide nothing", grown("x", 50, 512, snapshot.NoStep, 0), Inconclusive, Weak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := verdicts(t, ByTrend, build(0, weights), build(50, append(c.after, weights)...))["x"]
+			if f.Verdict != c.verdict || f.Evidence != c.evidence {
+				t.Errorf("got %s, %s (%v); want %s, %s", f.Verdict, f.Evidence, f.Reasons, c.verdict, c.evidence)
+			}
+		})
+	}
+}
+
+func TestThreeSnapshotsAreJudgedByIntervals(t *testing.T) {
+	at := func(n0, n50, n100 int) []*snapshot.Snapshot {
+		return []*snapshot.Snapshot{
+			build(0, grown("x", n0, 512, 0, 0)...), build(50, grown("x", n50, 512, 0, 0)...), build(100, grown("x", n100, 512, 0, 0)...),
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		n0, n50, n100 int
+		verdict       Verdict
+	}{
+		{"growth before and after warm-up is a leak", 1, 50, 100, Leak},
+		{"growth only in the warm-up is bounded", 1, 50, 50, Bounded},
+		{"growth that falls again is bounded", 1, 50, 20, Bounded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if f := verdicts(t, ByTrend, at(c.n0, c.n50, c.n100)...)["x"]; f.Verdict != c.verdict {
+				t.Errorf("got %s (%v); want %s", f.Verdict, f.Reasons, c.verdict)
+			}
+		})
+	}
+	if got := verdicts(t, ByTrend, at(50, 50, 50)...); len(got) != 0 {
+		t.Errorf("a flat site is found: %v", got)
+	}
+}
+
+func TestHandbookRuleFindsNewStacksOnly(t *testing.T) {
+	a := build(50, append(grown("features", 50, 4096, 0, 1), block{"weights", 512, -1})...)
+	b := build(100, append(grown("features", 100, 4096, 0, 1), block{"weights", 512, -1}, block{"lazy", 512, 60})...)
+	got := verdicts(t, ByHandbook, a, b)
+	if got["lazy"].Verdict != Leak || got["features"].Verdict != "" {
+		t.Errorf("got %v; the handbook calls the new stack a leak, and misses the one that grows", got)
+	}
+}
+
+func TestForecastReachesTheLimitAtTheRate(t *testing.T) {
+	a, b := build(0, grown("x", 1, 1024, -1, 0)...), build(100, append(grown("x", 1, 1024, -1, 0), grown("x", 100, 1024, 0, 1)...)...)
+	b.Devices[0].Limit = 201 * 1024
+	f := verdicts(t, ByTrend, a, b)["x"]
+	if f.RunsOut == nil || f.RunsOut.Step != 200 {
+		t.Fatalf("runs out %+v; want step 200", f.RunsOut)
+	}
+}
+
+func TestOneSnapshotIsNoComparison(t *testing.T) {
+	if _, err := Analyze(runOf(build(0)), ByTrend); err == nil {
+		t.Error("no error for a single snapshot")
+	}
+}
+
+func TestHeadlineIsTheInnermostFrameOfTheUser(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		frames []snapshot.Frame
+		want   int
+	}{
+		{"native and installed frames are passed over", []snapshot.Frame{{Function: "at::empty", File: "??"}, {Function: "linear", File: "/usr/lib/python3/site-packages/torch/nn/functional.py"}, {Function: "forward", File: "model.py"}, {Function: "main", File: "train.py"}}, 2},
+		{"the engine is a library to its workloads", []snapshot.Frame{{Function: "engine.Conv2d", File: "engine/ops.go"}, {Function: "workload.Forward", File: "engine/workload/pyramid.go"}}, 1},
+		{"the engine is a library to other modules", []snapshot.Frame{{Function: "engine.Conv2d", File: "github.com/memdiag/memdiag/engine/nn/conv.go"}, {Function: "main.step", File: "train.go"}}, 1},
+		{"a stack of native frames has none", []snapshot.Frame{{Function: "AddmmBackward0::apply", File: "??"}}, -1},
+		{"a file with a Windows path is one", []snapshot.Frame{{Function: "forward", File: `C:\work\model.py`}}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Headline(c.frames); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}

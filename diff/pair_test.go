@@ -1,0 +1,90 @@
+package diff
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestPairCountsBornDiedAndKept(t *testing.T) {
+	a := build(0, block{"weights", 1024, -1}, block{"cache", 512, 0}, block{"cache", 512, 0})
+	b := build(50, block{"weights", 1024, -1}, block{"cache", 512, 0}, block{"cache", 512, 40}, block{"features", 4096, 10})
+	got := map[string]Row{}
+	for _, r := range Pair(a, b) {
+		got[r.Frames[1].Function] = r
+	}
+	for _, c := range []struct {
+		stack      string
+		born, died int64
+		growth     Tally
+	}{
+		{"weights", 0, 0, Tally{}},
+		{"cache", 1, 1, Tally{}},
+		{"features", 1, 0, Tally{1, 4096, 4095}},
+	} {
+		r := got[c.stack]
+		if r.Born.Blocks != c.born || r.Died.Blocks != c.died || r.Growth() != c.growth {
+			t.Errorf("%s: born %d, died %d, growth %v; want %d, %d, %v", c.stack, r.Born.Blocks, r.Died.Blocks, r.Growth(), c.born, c.died, c.growth)
+		}
+	}
+}
+
+func TestPairOfDifferentProcessesCountsNetChange(t *testing.T) {
+	a := build(0, grown("cache", 5, 512, 0, 1)...)
+	b := build(50, grown("cache", 7, 512, 100, 1)...)
+	a.Segments[0].Address = 0xdead0000
+	row := Pair(a, b)[0]
+	if row.Born.Blocks != 2 || row.Died.Blocks != 0 {
+		t.Errorf("born %d, died %d; want the net 2, 0", row.Born.Blocks, row.Died.Blocks)
+	}
+}
+
+// drawn is a snapshot of random blocks over few stacks, sizes and births, so
+// that sites overlap, share addresses and have none.
+func drawn(t *rapid.T, name string) *snapshot.Snapshot {
+	stacks := []string{"", "a", "b", "c"}
+	blocks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) block {
+		return block{rapid.SampledFrom(stacks).Draw(t, "stack"), snapshot.Bytes(512 * rapid.IntRange(1, 3).Draw(t, "size")), int64(rapid.IntRange(-1, 3).Draw(t, "birth"))}
+	}), 0, 12).Draw(t, name)
+	return build(10, blocks...)
+}
+
+func TestPairBackwardsIsPairWithSignsExchanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawn(t, "a"), drawn(t, "b")
+		forth, back := Pair(a, b), Pair(b, a)
+		if len(forth) != len(back) {
+			t.Fatalf("%d rows forth, %d back", len(forth), len(back))
+		}
+		for _, f := range forth {
+			i := slices.IndexFunc(back, func(r Row) bool { return r.key == f.key })
+			if i < 0 {
+				t.Fatalf("site %v missing backwards", f.key)
+			}
+			g := back[i]
+			if f.Before != g.After || f.After != g.Before || f.Born != g.Died || f.Died != g.Born {
+				t.Fatalf("forth %+v, back %+v", f, g)
+			}
+		}
+	})
+}
+
+func TestRowsSumToTheTotalGrowth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawn(t, "a"), drawn(t, "b")
+		var sum Tally
+		for _, r := range Pair(a, b) {
+			if r.Growth() != r.Born.minus(r.Died) {
+				t.Fatalf("growth %v is not born %v - died %v", r.Growth(), r.Born, r.Died)
+			}
+			sum.Blocks += r.Growth().Blocks
+			sum.Bytes += r.Growth().Bytes
+		}
+		if want := b.Devices[0].Meters.Allocated - a.Devices[0].Meters.Allocated; sum.Bytes != want || sum.Blocks != int64(b.Blocks.Len()-a.Blocks.Len()) {
+			t.Fatalf("rows sum to %v; the meters say %v", sum, want)
+		}
+	})
+}
