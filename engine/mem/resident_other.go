@@ -1,0 +1,7 @@
+//go:build !linux
+
+package mem
+
+import "github.com/memdiag/memdiag/snapshot"
+
+func resident() snapshot.Bytes { return snapshot.Unknown }
