@@ -1,9 +1,10 @@
 package mem
 
 import (
-	"runtime"
+	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -20,84 +21,98 @@ const NoSite SiteID = 0
 // allocation outwards.
 const maxDepth = 64
 
-// shards of the table of sites; a power of two.
-const shards = 16
-
-// siteTable interns stacks by a hash of their return addresses.
+// siteTable interns stacks by a hash of their return addresses. Every allocation
+// looks its stack up, and next to none is new: so looking up takes no lock, and
+// making a site copies what it must.
 type siteTable struct {
-	shards [shards]shard
+	// slots is an open-addressed table of a power of two, at most half full. Its
+	// slots are only ever filled; a larger one replaces it.
+	slots atomic.Pointer[[]atomic.Pointer[site]]
 
-	mu    sync.RWMutex
-	sites []*site // by id-1
-}
-
-type shard struct {
-	mu    sync.RWMutex
-	sites map[uint64]*site
+	mu    sync.RWMutex // to make a site, and to read the list
+	sites []*site      // by id-1
 }
 
 type site struct {
 	id     SiteID
 	parent SiteID
+	hash   uint64
 	pcs    []uintptr
-	next   *site // another site of equal hash
 
 	once   sync.Once
 	frames []snapshot.Frame // its own, without the parent's; see symbolise
 }
 
+// firstSlots is the size of a new table; a power of two.
+const firstSlots = 256
+
 // capture interns the stack of the caller. It is the only place where stacks
 // are taken.
 func (t *siteTable) capture(parent SiteID) SiteID {
 	var pcs [maxDepth]uintptr
-	n := runtime.Callers(2, pcs[:])
+	n := callers(pcs[:])
 	return t.intern(pcs[:n], parent)
 }
 
 func (t *siteTable) intern(pcs []uintptr, parent SiteID) SiteID {
 	h := hashPCs(pcs, parent)
-	s := &t.shards[h%shards]
-	s.mu.RLock()
-	found := s.find(h, pcs, parent)
-	s.mu.RUnlock()
-	if found != nil {
-		return found.id
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if found := s.find(h, pcs, parent); found != nil {
-		return found.id
-	}
-	made := &site{parent: parent, pcs: slices.Clone(pcs), next: s.sites[h]}
-	t.mu.Lock()
-	t.sites = append(t.sites, made)
-	made.id = SiteID(len(t.sites))
-	t.mu.Unlock()
-	if s.sites == nil {
-		s.sites = make(map[uint64]*site)
-	}
-	s.sites[h] = made
-	return made.id
-}
-
-func (s *shard) find(h uint64, pcs []uintptr, parent SiteID) *site {
-	for at := s.sites[h]; at != nil; at = at.next {
-		if at.parent == parent && slices.Equal(at.pcs, pcs) {
-			return at
+	if slots := t.slots.Load(); slots != nil {
+		if found, _ := find(*slots, h, pcs, parent); found != nil {
+			return found.id
 		}
 	}
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slots := t.room()
+	found, at := find(slots, h, pcs, parent)
+	if found == nil { // not made by another goroutine meanwhile
+		found = &site{id: SiteID(len(t.sites) + 1), parent: parent, hash: h, pcs: slices.Clone(pcs)}
+		t.sites = append(t.sites, found)
+		slots[at].Store(found)
+	}
+	return found.id
 }
 
-// hashPCs mixes with the 64-bit multiplier of FNV and folds the high bits down,
-// since shards are chosen by the low ones.
+// room returns slots with room for one more site; the lock is held.
+func (t *siteTable) room() []atomic.Pointer[site] {
+	size := firstSlots
+	if old := t.slots.Load(); old != nil {
+		if 2*len(t.sites) < len(*old) {
+			return *old
+		}
+		size = 2 * len(*old)
+	}
+	slots := make([]atomic.Pointer[site], size)
+	for _, s := range t.sites {
+		_, at := find(slots, s.hash, s.pcs, s.parent)
+		slots[at].Store(s)
+	}
+	t.slots.Store(&slots)
+	return slots
+}
+
+// find returns the site, or the slot that it would go to.
+func find(slots []atomic.Pointer[site], h uint64, pcs []uintptr, parent SiteID) (*site, int) {
+	mask := len(slots) - 1
+	for at := int(h) & mask; ; at = (at + 1) & mask {
+		s := slots[at].Load()
+		if s == nil || s.hash == h && s.parent == parent && slices.Equal(s.pcs, pcs) {
+			return s, at
+		}
+	}
+}
+
+// hashPCs multiplies apart from the chain of rotations, so that the processor
+// runs it at two cycles an address; the last line folds the high bits down,
+// since slots are chosen by the low ones.
 func hashPCs(pcs []uintptr, parent SiteID) uint64 {
+	const odd = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
 	h := uint64(parent)
 	for _, pc := range pcs {
-		h = (h ^ uint64(pc)) * 0x9E3779B97F4A7C15
-		h ^= h >> 29
+		h = bits.RotateLeft64(h, 7) ^ uint64(pc)*odd
 	}
-	return h
+	h *= odd
+	return h ^ h>>32
 }
 
 func (t *siteTable) get(id SiteID) *site {
