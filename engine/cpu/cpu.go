@@ -1,0 +1,167 @@
+// Package cpu holds the kernels for host memory: fast ones, and the slow clear
+// reference that every backend is held against.
+package cpu
+
+import (
+	"math/bits"
+	"runtime"
+	"sync"
+
+	"github.com/memdiag/memdiag/engine"
+)
+
+// New returns kernels that use up to this many threads; 0 means one a core.
+// Results do not depend on the number of threads.
+func New(threads int) engine.Kernels {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &kernels{threads: threads, scratch: make([]scratch, threads)}
+}
+
+type kernels struct {
+	threads int
+	scratch []scratch // one a worker, kept from call to call
+	sticky  error
+}
+
+// grain is how many elements make a piece of work worth a goroutine: at about
+// 1 ns an element, some thirty times what starting one costs.
+const grain = 1 << 15
+
+// split runs f over [0,n) in at most one piece a thread, and waits. cost is the
+// work in elements of one unit; worker numbers the piece.
+func (k *kernels) split(n, cost int, f func(worker, from, to int)) {
+	if n == 0 {
+		return
+	}
+	pieces := min(k.threads, n, work(n, cost)/grain)
+	if pieces <= 1 {
+		f(0, 0, n)
+		return
+	}
+	var wait sync.WaitGroup
+	for p := 1; p < pieces; p++ {
+		wait.Go(func() { f(p, n*p/pieces, n*(p+1)/pieces) })
+	}
+	f(0, 0, n/pieces)
+	wait.Wait()
+}
+
+// work is n·cost, held at the largest int.
+func work(n, cost int) int {
+	hi, lo := bits.Mul64(uint64(n), uint64(max(cost, 1)))
+	if hi != 0 || lo > 1<<62 {
+		return 1 << 62
+	}
+	return int(lo)
+}
+
+// operands is the most views that one loop walks.
+const operands = 4
+
+// loops is a nest of loops over up to four views of one shape. Axes that every
+// view crosses without a gap are fused, so most nests have one or two axes.
+type loops struct {
+	rank    int
+	dims    [engine.MaxRank]int
+	strides [engine.MaxRank][operands]int
+}
+
+// nest plans the loops over views of equal shape.
+func nest(shape engine.Shape, strides ...engine.Strides) loops {
+	var l loops
+	for axis := range shape.Rank {
+		if shape.Dims[axis] == 1 {
+			continue
+		}
+		var st [operands]int
+		for v := range strides {
+			st[v] = strides[v][axis]
+		}
+		if last := l.rank - 1; last >= 0 && fused(l.strides[last], st, shape.Dims[axis]) {
+			l.dims[last] *= shape.Dims[axis]
+			l.strides[last] = st
+			continue
+		}
+		l.dims[l.rank], l.strides[l.rank] = shape.Dims[axis], st
+		l.rank++
+	}
+	if l.rank == 0 { // one element
+		l.rank, l.dims[0] = 1, 1
+	}
+	return l
+}
+
+func fused(outer, inner [operands]int, extent int) bool {
+	for v := range outer {
+		if outer[v] != inner[v]*extent {
+			return false
+		}
+	}
+	return true
+}
+
+// inner returns the extent and strides of the innermost loop.
+func (l *loops) inner() (int, [operands]int) { return l.dims[l.rank-1], l.strides[l.rank-1] }
+
+// rows calls f with the offsets at which each innermost loop of the outer
+// iterations [from, to) starts.
+func (l *loops) rows(from, to int, f func(at [operands]int)) {
+	if from == to {
+		return
+	}
+	var index [engine.MaxRank]int
+	var at [operands]int
+	for axis, rest := l.rank-2, from; axis >= 0; axis-- {
+		index[axis] = rest % l.dims[axis]
+		rest /= l.dims[axis]
+		for v := range at {
+			at[v] += index[axis] * l.strides[axis][v]
+		}
+	}
+	for i := from; i < to; i++ {
+		f(at)
+		for axis := l.rank - 2; axis >= 0; axis-- {
+			index[axis]++
+			for v := range at {
+				at[v] += l.strides[axis][v]
+			}
+			if index[axis] < l.dims[axis] {
+				break
+			}
+			for v := range at {
+				at[v] -= index[axis] * l.strides[axis][v]
+			}
+			index[axis] = 0
+		}
+	}
+}
+
+// outer counts the iterations around the innermost loop.
+func (l *loops) outer() int {
+	n := 1
+	for _, d := range l.dims[:l.rank-1] {
+		n *= d
+	}
+	return n
+}
+
+// run calls f for runs of n elements: at says where each starts in every view,
+// step how far its elements lie apart. Pieces go to several threads.
+func (k *kernels) run(l loops, f func(n int, at, step [operands]int)) {
+	n, step := l.inner()
+	if l.rank > 1 {
+		k.split(l.outer(), n, func(_, from, to int) {
+			l.rows(from, to, func(at [operands]int) { f(n, at, step) })
+		})
+		return
+	}
+	k.split(n, 1, func(_, from, to int) {
+		var at [operands]int
+		for v := range at {
+			at[v] = from * step[v]
+		}
+		f(to-from, at, step)
+	})
+}

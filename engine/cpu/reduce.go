@@ -1,0 +1,134 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/engine"
+)
+
+// Reduce walks the kept axes outside and the folded ones inside, so that each
+// result is made by one thread, in one order.
+func (k *kernels) Reduce(op engine.ReduceOp, dst, a engine.View) {
+	kept, folded := a.Shape, a.Shape
+	for axis := range a.Shape.Rank {
+		if dst.Shape.Dims[axis] == a.Shape.Dims[axis] {
+			folded.Dims[axis] = 1
+		} else {
+			kept.Dims[axis] = 1
+		}
+	}
+	over, fold := nest(kept, dst.Strides, a.Strides), nest(folded, a.Strides)
+	x := words[float32](a)
+	if op == engine.ReduceArgMax {
+		d := words[int32](dst)
+		k.results(over, folded.Elements(), func(to, from int) { d[to] = argMax(x[from:], fold) })
+		return
+	}
+	d := words[float32](dst)
+	if n, step := over.inner(); step[0] == 1 && step[1] == 1 && n > 1 {
+		// The kept axis is the dense one: fold whole rows into the row of results.
+		k.foldRows(op, d, x, over, fold)
+		return
+	}
+	each := sum
+	if op == engine.ReduceMax {
+		each = largest
+	}
+	k.results(over, folded.Elements(), func(to, from int) { d[to] = each(x[from:], fold) })
+}
+
+// results calls f once for each result, with its offset and that of its first
+// operand. cost is the operands of one.
+func (k *kernels) results(over loops, cost int, f func(to, from int)) {
+	n, step := over.inner()
+	k.split(over.outer()*n, cost, func(_, from, to int) {
+		// Pieces may start inside a row: rows are walked whole and clipped.
+		row := from / n * n
+		over.rows(from/n, (to+n-1)/n, func(at [operands]int) {
+			for i := max(from-row, 0); i < min(n, to-row); i++ {
+				f(at[0]+i*step[0], at[1]+i*step[1])
+			}
+			row += n
+		})
+	})
+}
+
+// foldRows folds into rows of n results that lie side by side.
+func (k *kernels) foldRows(op engine.ReduceOp, d, x []float32, over, fold loops) {
+	n, _ := over.inner()
+	start := float32(0)
+	if op == engine.ReduceMax {
+		start = float32(math.Inf(-1))
+	}
+	terms, step := fold.inner()
+	k.split(over.outer(), n*terms*fold.outer(), func(_, from, to int) {
+		over.rows(from, to, func(at [operands]int) {
+			row := d[at[0]:][:n]
+			for i := range row {
+				row[i] = start
+			}
+			fold.rows(0, fold.outer(), func(in [operands]int) {
+				for t := range terms {
+					term := x[at[1]+in[0]+t*step[0]:][:n]
+					if op == engine.ReduceMax {
+						for i := range row {
+							row[i] = max(row[i], term[i])
+						}
+						continue
+					}
+					for i := range row {
+						row[i] += term[i]
+					}
+				}
+			})
+		})
+	})
+}
+
+// sum adds in four lanes and collects them in float64: float32 alone would lose
+// digits over the long axes of a bias gradient.
+func sum(x []float32, fold loops) float32 {
+	n, step := fold.inner()
+	total := 0.0
+	fold.rows(0, fold.outer(), func(at [operands]int) {
+		if step[0] != 1 {
+			for i := range n {
+				total += float64(x[at[0]+i*step[0]])
+			}
+			return
+		}
+		row := x[at[0]:][:n]
+		for ; len(row) >= 4; row = row[4:] {
+			total += float64(row[0]+row[1]) + float64(row[2]+row[3])
+		}
+		for _, v := range row {
+			total += float64(v)
+		}
+	})
+	return float32(total)
+}
+
+func largest(x []float32, fold loops) float32 {
+	n, step := fold.inner()
+	best := float32(math.Inf(-1))
+	fold.rows(0, fold.outer(), func(at [operands]int) {
+		for i := range n {
+			if v := x[at[0]+i*step[0]]; v > best {
+				best = v
+			}
+		}
+	})
+	return best
+}
+
+// argMax folds one axis, so fold is a single loop.
+func argMax(x []float32, fold loops) int32 {
+	n, step := fold.inner()
+	best, where := float32(math.Inf(-1)), int32(0)
+	for i := range n {
+		if v := x[i*step[0]]; v > best {
+			best, where = v, int32(i)
+		}
+	}
+	return where
+}
