@@ -1,0 +1,178 @@
+// Package native reads and writes memdiag's own files: a snapshot as compressed
+// columns, and the series log of a run as records that survive a killed writer.
+// docs/format.md describes both, byte by byte.
+package native
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Ending is how the names of our files end.
+const Ending = ".memdiag"
+
+// The first byte is no ASCII, so that no text file begins so; the line feed
+// shows a transfer that rewrites line ends.
+const (
+	snapshotMagic = "\x89MDSNAP\n"
+	seriesMagic   = "\x89MDSERI\n"
+)
+
+// A file of another major version is refused; of a later minor version, it is
+// read without the sections or records that are not known here.
+const (
+	majorVersion = 1
+	minorVersion = 0
+)
+
+const (
+	fileHeaderSize    = 16
+	sectionHeaderSize = 24
+	checksumSize      = 8
+)
+
+// What a section may unpack to: a hostile file must not cost more memory than
+// this bound says. Writers that would break it store the section unpacked.
+const (
+	maxRatio = 1024
+	maxFree  = 8 << 20
+)
+
+func unpackLimit(stored uint64) uint64 {
+	if stored > 1<<40 {
+		return 1 << 50 // more than any file that can be read; the product stays in range
+	}
+	return maxFree + maxRatio*stored
+}
+
+type kind [4]byte
+
+// The kinds of section of a snapshot.
+var (
+	kindMeta      = kind{'M', 'E', 'T', 'A'}
+	kindDevices   = kind{'D', 'E', 'V', 'S'}
+	kindStacks    = kind{'S', 'T', 'K', 'S'}
+	kindSegments  = kind{'S', 'E', 'G', 'S'}
+	kindBlocks    = kind{'B', 'L', 'K', 'S'}
+	kindBirthStep = kind{'B', 'S', 'T', 'P'}
+	kindBirthTime = kind{'B', 'T', 'I', 'M'}
+	kindOwners    = kind{'O', 'W', 'N', 'R'}
+	kindHolders   = kind{'H', 'O', 'L', 'D'}
+	kindHistory   = kind{'H', 'I', 'S', 'T'}
+	kindNotes     = kind{'N', 'O', 'T', 'E'}
+	kindEnd       = kind{'E', 'N', 'D', '.'}
+)
+
+type section struct {
+	kind     kind
+	required bool
+}
+
+// known lists the sections before the end in the order that they must have, so
+// that each comes after those that it refers to.
+var known = []section{
+	{kindMeta, true},
+	{kindDevices, true},
+	{kindStacks, true},
+	{kindSegments, true},
+	{kindBlocks, true},
+	{kindBirthStep, false},
+	{kindBirthTime, false},
+	{kindOwners, false},
+	{kindHolders, true},
+	{kindHistory, true},
+	{kindNotes, true},
+}
+
+func (k kind) String() string { return fmt.Sprintf("%q", string(k[:])) }
+
+type codec uint32
+
+const (
+	plain codec = 0
+	zstd1 codec = 1
+)
+
+// Detect says whether a file that begins with head is a snapshot of ours.
+func Detect(head []byte) bool { return hasPrefix(head, snapshotMagic) }
+
+// DetectSeries says whether a file that begins with head is a series log.
+func DetectSeries(head []byte) bool { return hasPrefix(head, seriesMagic) }
+
+func hasPrefix(head []byte, magic string) bool {
+	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
+}
+
+// fileHeader is the magic, the version, and 32 bits of their hash, so that a
+// damaged version is not taken for a file from the future.
+func fileHeader(magic string) []byte {
+	b := append(make([]byte, 0, fileHeaderSize), magic...)
+	b = binary.LittleEndian.AppendUint16(b, majorVersion)
+	b = binary.LittleEndian.AppendUint16(b, minorVersion)
+	return binary.LittleEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
+}
+
+// readFileHeader checks the header and returns the minor version.
+func readFileHeader(name string, r io.ReaderAt, size int64, magic, what string) (minor uint16, err error) {
+	if size < fileHeaderSize {
+		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%d bytes are too short for a %s", size, what)}
+	}
+	b := make([]byte, fileHeaderSize)
+	if err := readAt(name, r, b, 0); err != nil {
+		return 0, err
+	}
+	if !hasPrefix(b, magic) {
+		return 0, &snapshot.FormatError{File: name, Reason: "not a " + what + " of memdiag"}
+	}
+	if binary.LittleEndian.Uint32(b[12:]) != uint32(xxhash.Sum64(b[:12])) {
+		return 0, &snapshot.FormatError{File: name, Offset: 8, Reason: "the header does not match its checksum: the file is damaged"}
+	}
+	if major := binary.LittleEndian.Uint16(b[8:]); major != majorVersion {
+		return 0, &snapshot.FormatError{
+			File: name, Offset: 8,
+			Reason: fmt.Sprintf("format version %d; this memdiag reads version %d", major, majorVersion),
+			Hint:   "read it with the memdiag that wrote it, or with a newer one",
+		}
+	}
+	return binary.LittleEndian.Uint16(b[10:]), nil
+}
+
+func readAt(name string, r io.ReaderAt, b []byte, offset int64) error {
+	n, err := r.ReadAt(b, offset)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return &snapshot.FormatError{File: name, Offset: offset + int64(n), Reason: err.Error(), Err: err}
+}
+
+// Scalars. Integers are varints, signed ones in zigzag, as package
+// encoding/binary has them.
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// appendTime writes 0 for the zero time, else 1 and the microseconds since
+// base, itself in Unix microseconds.
+func appendTime(b []byte, t time.Time, base int64) []byte {
+	if t.IsZero() {
+		return append(b, 0)
+	}
+	return binary.AppendVarint(append(b, 1), t.UnixMicro()-base)
+}
