@@ -27,6 +27,8 @@ type Run struct {
 	Info      Info   // zero where there is no run.json
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
+	// Notes say what of the folder could not be read, one sentence each.
+	Notes []string
 }
 
 // Series holds counters per step: the meters of every device and the live count

@@ -1,0 +1,184 @@
+// Package rundir writes the folder of a run.
+package rundir
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
+)
+
+// Names of what a run folder holds.
+const (
+	InfoName   = "run.json"
+	SeriesName = "series" + native.Ending
+)
+
+// SchemaVersion is the version of run.json.
+const SchemaVersion = 1
+
+// SnapshotName is the name of the snapshot after so many steps:
+// "snapshot_50.memdiag".
+func SnapshotName(step int64) string {
+	return "snapshot_" + strconv.FormatInt(step, 10) + native.Ending
+}
+
+// NotEmptyError is a folder for a new run that holds something already.
+type NotEmptyError struct {
+	Dir string
+}
+
+func (e *NotEmptyError) Error() string { return e.Dir + ": not empty; a run has a folder of its own" }
+
+// Hint is the way out.
+func (e *NotEmptyError) Hint() string { return "name a folder that is not there yet, or empty this one" }
+
+// Writer records one run. Whatever happens to the process or the disk, what a
+// method has recorded before stays whole: snapshots and run.json come into being
+// under their names only when they are on the disk, and the series log keeps
+// every point that was written.
+//
+// One snapshot may be written while another goroutine appends to the series.
+type Writer struct {
+	dir    string
+	info   snapshot.Info
+	series *os.File // nil until OpenSeries
+	create func(path string) (file, error)
+}
+
+// file is what an output is written to; tests put failing ones here.
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
+
+// Create makes the folder, with those above it, and writes run.json. A folder
+// that is there must be empty, else the error is a *NotEmptyError. The schema
+// version of info is set.
+func Create(dir string, info snapshot.Info) (*Writer, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		return nil, &NotEmptyError{Dir: dir}
+	}
+	info.SchemaVersion = SchemaVersion
+	w := &Writer{dir: dir, info: info, create: createFile}
+	if err := w.writeInfo(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Dir returns the folder as Create was given it.
+func (w *Writer) Dir() string { return w.dir }
+
+// WriteSnapshot records the snapshot after so many steps, and returns when it
+// is on the disk. It refuses a step that is recorded already.
+func (w *Writer) WriteSnapshot(step int64, s *snapshot.Snapshot) error {
+	if step < 0 {
+		return fmt.Errorf("snapshot of step %d: steps count from 0", step)
+	}
+	path := filepath.Join(w.dir, SnapshotName(step))
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: already recorded", path)
+	}
+	return w.write(path, func(out io.Writer) error { return native.Encode(out, s) })
+}
+
+// OpenSeries begins the log of counters, once a run. Finish closes it.
+func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, error) {
+	path := filepath.Join(w.dir, SeriesName)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	log, err := native.NewSeriesWriter(f, devices)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close(), os.Remove(path))
+	}
+	w.series = f
+	return log, nil
+}
+
+// Finish brings the series log to the disk and writes into run.json how the run
+// ended, with notes added to those that it was created with. It is called once.
+func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
+	var errs []error
+	if w.series != nil {
+		errs = append(errs, w.series.Sync(), w.series.Close())
+	}
+	w.info.Finished, w.info.ExitCode = &at, &exitCode
+	w.info.Notes = append(w.info.Notes[:len(w.info.Notes):len(w.info.Notes)], notes...)
+	return errors.Join(append(errs, w.writeInfo())...)
+}
+
+func (w *Writer) writeInfo() error {
+	return w.write(filepath.Join(w.dir, InfoName), func(out io.Writer) error {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false) // commands hold < and > more often than pages hold this file
+		return e.Encode(w.info)
+	})
+}
+
+// write brings what fill writes to the disk under a temporary name, and then
+// under its own. On error, neither is there, or its own is as it was.
+func (w *Writer) write(path string, fill func(io.Writer) error) error {
+	// A name that begins with a dot is passed over by whoever reads the folder.
+	temporary := filepath.Join(w.dir, "."+filepath.Base(path)+".tmp")
+	f, err := w.create(temporary)
+	if err != nil {
+		return err
+	}
+	err = fillFile(f, fill)
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(temporary))
+	}
+	return syncDir(w.dir)
+}
+
+func fillFile(f file, fill func(io.Writer) error) error {
+	buffered := bufio.NewWriterSize(f, 64<<10)
+	err := fill(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir makes a rename last. Windows has no such call and needs none.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
