@@ -7,13 +7,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// usageTemplate is what help prints below a command's description.
+const usageTemplate = `Usage:
+  {{.UseLine}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $cmds}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
+
+Commands:{{range $cmds}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
+
+Flags of every command:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasHelpSubCommands}}
+
+Topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
+
+More: {{.CommandPath}} help COMMAND{{if .HasHelpSubCommands}} or TOPIC{{end}}{{end}}
+`
+
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND or TOPIC]",
 		Short: "help on a command or a topic",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, _, err := cmd.Root().Find(args)
-			if err != nil || (found == cmd.Root() && len(args) > 0) {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
 				return usageOf(cmd, withHint(fmt.Errorf("no help on %q", strings.Join(args, " ")), "memdiag --help lists commands and topics"))
 			}
 			found.InitDefaultHelpFlag()

@@ -14,7 +14,7 @@ import (
 // not written to a terminal.
 func (env *environment) result(path string, binary bool, write func(io.Writer) error) error {
 	if path != "" && path != "-" {
-		return env.writeFile(path, write)
+		return writeFile(path, write)
 	}
 	if binary && env.out.tty {
 		return &exitError{exitUsage, withHint(errors.New("binary output is not written to a terminal"), "name a file with -o, or redirect standard output")}
@@ -27,54 +27,64 @@ func (env *environment) result(path string, binary bool, write func(io.Writer) e
 }
 
 // writeFile writes beside path and renames, unless path is a device or a pipe,
-// which must stay what it is. What goes wrong with the file is memdiag's own
-// error, not bad input; what write itself reports passes as it is.
-func (env *environment) writeFile(path string, write func(io.Writer) error) error {
-	info, err := os.Stat(path)
-	inPlace := err == nil && !info.Mode().IsRegular()
-	var file *os.File
-	if inPlace {
-		file, err = os.OpenFile(path, os.O_WRONLY, 0)
-	} else {
-		file, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+// which must stay what it is. A link stays a link. What goes wrong with the file
+// is memdiag's own error, not bad input; what write itself returns passes as it
+// is.
+func writeFile(path string, write func(io.Writer) error) error {
+	target := path
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		target = linked
 	}
+	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
+		file, err := os.OpenFile(target, os.O_WRONLY, 0)
+		if err != nil {
+			return cannotWrite(path, err)
+		}
+		return fill(path, file, write)
+	}
+	// Not os.CreateTemp: its files are private, a result obeys the umask.
+	beside := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d", filepath.Base(target), os.Getpid()))
+	file, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return cannotWrite(path, err)
 	}
-	fails := func(err error) error {
-		_ = file.Close() // a second close is harmless, its error says nothing new
-		if !inPlace {
-			_ = os.Remove(file.Name())
-		}
+	// After the rename there is nothing to remove; after a panic there is.
+	defer func() { _ = os.Remove(beside) }()
+	if err := fill(path, file, write); err != nil {
 		return err
 	}
-	buffered := bufio.NewWriter(&sink{w: file})
-	if err := write(buffered); err != nil {
-		return fails(err)
-	}
-	if err := buffered.Flush(); err != nil {
-		return fails(cannotWrite(path, err))
-	}
-	if inPlace {
-		return file.Close()
-	}
-	// A temporary file is private; a result is as open as any new file.
-	if err := file.Chmod(0o644); err != nil {
-		return fails(cannotWrite(path, err))
-	}
-	if err := file.Close(); err != nil {
-		return fails(cannotWrite(path, err))
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return fails(cannotWrite(path, err))
+	if err := os.Rename(beside, target); err != nil {
+		return cannotWrite(path, err)
 	}
 	return nil
 }
 
-// cannotWrite names the path that the user gave, not the temporary one.
+// fill writes file, which the user calls path, and closes it.
+func fill(path string, file *os.File, write func(io.Writer) error) error {
+	into := &sink{w: file}
+	buffered := bufio.NewWriter(into)
+	err := write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	closed := file.Close()
+	switch {
+	case into.err != nil:
+		return cannotWrite(path, into.err)
+	case err != nil:
+		return err
+	case closed != nil:
+		return cannotWrite(path, closed)
+	}
+	return nil
+}
+
+// cannotWrite names the path that the user gave, not a temporary one.
 func cannotWrite(path string, err error) error {
-	if wrapped, ok := errors.AsType[*os.PathError](err); ok {
-		err = wrapped.Err
+	if at, ok := errors.AsType[*os.PathError](err); ok {
+		err = at.Err
+	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
+		err = at.Err
 	}
 	return &exitError{exitOwn, fmt.Errorf("%s: %w", path, err)}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,12 +26,12 @@ func commands(env *environment) []*cobra.Command {
 func newRootCommand(env *environment) *cobra.Command {
 	color := colorAuto
 	root := &cobra.Command{
-		Use:   "memdiag",
+		Use:   "memdiag COMMAND",
 		Short: "find memory leaks of training runs",
 		Long: `memdiag finds memory leaks of training runs. It compares snapshots of device
 memory by the stack that allocated it, and says what leaks, how fast and why.`,
-		Example: `  memdiag record -- python train.py
-  memdiag diff snapshot_0 snapshot_50`,
+		Example: `  memdiag record --out run -- python train.py
+  memdiag diff run`,
 		Version:       version(),
 		Args:          knownCommand,
 		SilenceErrors: true,
@@ -50,11 +51,11 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	root.SetHelpCommand(newHelpCommand())
 	root.SetHelpCommandGroupID(groupMore)
 	root.SetCompletionCommandGroupID(groupMore)
-	root.InitDefaultCompletionCmd()
+	root.SetUsageTemplate(usageTemplate)
 	root.SetVersionTemplate("memdiag {{.Version}}\n")
-	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.child.err)
+	root.InitDefaultCompletionCmd() // takes the output as it is set now
 
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")
@@ -115,10 +116,12 @@ func takes(low, high int, what string) cobra.PositionalArgs {
 			return nil
 		}
 		want := fmt.Sprintf("%d to %d", low, high)
-		switch high {
-		case low:
-			want = fmt.Sprint(low)
-		case unlimited:
+		switch {
+		case high == 0:
+			want = "no"
+		case high == low:
+			want = strconv.Itoa(low)
+		case high == unlimited:
 			want = fmt.Sprintf("%d or more", low)
 		}
 		return fmt.Errorf("%s takes %s %s; got %d", cmd.Name(), want, what, len(args))

@@ -44,11 +44,17 @@ func newTerminal(w io.Writer, mode colorMode, getenv func(string) string) termin
 	if f, ok := w.(*os.File); ok {
 		t.width, t.tty = columns(f)
 	}
-	switch mode {
-	case colorAlways:
-		t.color = true
-	case colorAuto:
-		t.color = t.tty && !t.dumb && getenv("NO_COLOR") == ""
-	}
+	t.color = mode.decide(t, getenv)
 	return t
+}
+
+// decide applies the mode, then https://no-color.org, then what stands there.
+func (m colorMode) decide(t terminal, getenv func(string) string) bool {
+	switch m {
+	case colorAlways:
+		return true
+	case colorNever:
+		return false
+	}
+	return t.tty && !t.dumb && getenv("NO_COLOR") == ""
 }

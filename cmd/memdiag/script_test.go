@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary answer to the name memdiag, in scripts and in
+// the commands of the docs.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"memdiag": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			repository, err := os.Getwd()
+			env.Setenv("TESTDATA", repository+"/../../testdata")
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exitcode":   exitCodeIs,
+			"brokenpipe": brokenPipe,
+		},
+	})
+}
+
+// exitCodeIs runs "exitcode N command …": the command must end with code N.
+func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N command …")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// brokenPipe runs "brokenpipe command …" into a pipe that nobody reads; the
+// command must end with 0 and say nothing.
+func brokenPipe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: brokenpipe command …")
+	}
+	r, w, err := os.Pipe()
+	ts.Check(err)
+	ts.Check(r.Close())
+	defer func() { _ = w.Close() }()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Stdout = w
+	said, err := os.CreateTemp(ts.Getenv("WORK"), "stderr")
+	ts.Check(err)
+	defer func() { _ = said.Close() }()
+	cmd.Stderr = said
+	ts.Check(cmd.Run())
+	if text := ts.ReadFile(said.Name()); text != "" {
+		ts.Fatalf("said on stderr: %s", text)
+	}
+}
