@@ -5,6 +5,7 @@ package diff
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -53,6 +54,10 @@ func keyOf(s *snapshot.Snapshot, k snapshot.SiteKey) siteKey {
 	return siteKey{d.Kind, d.Index, k.Hash}
 }
 
+func deviceName(kind snapshot.DeviceKind, index int) string {
+	return fmt.Sprintf("%s:%d", kind, index)
+}
+
 func compareKeys(a, b siteKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.index, b.index), cmp.Compare(a.hash, b.hash))
 }
@@ -61,94 +66,69 @@ func compareKeys(a, b siteKey) int {
 // bytes first, ties by device and stack hash. Pair(a, b) is Pair(b, a) with
 // Before and After, Born and Died exchanged.
 //
-// Blocks are the same when address, size and birth are. Where the two snapshots share
-// no block at all they come from different processes, and Born and Died are the
-// net change.
+// Blocks are the same when address, size and birth are. Where the two snapshots
+// share no segment they come from different processes, and Born and Died are
+// the net change.
 func Pair(a, b *snapshot.Snapshot) []Row {
-	rows := make(map[siteKey]*Row)
-	add := func(s *snapshot.Snapshot, site *snapshot.Site) *Row {
-		key := keyOf(s, site.SiteKey)
-		row := rows[key]
-		if row == nil {
-			row = &Row{Device: s.Devices[site.Device], Hash: site.Hash, Label: site.Label, key: key}
-			if site.Stack != snapshot.NoStack {
-				row.Frames = s.Stacks.Frames(site.Stack)
-			}
-			rows[key] = row
-		}
-		return row
-	}
 	before, after := a.Sites(), b.Sites()
 	same := sameProcess(a, b)
-	identities := make(map[siteKey]map[identity]int, len(before))
+	var kept []bool // by block of b
+	if same {
+		kept = intersect(a, b)
+	}
+	rows := make([]Row, 0, max(len(before), len(after)))
+	index := make(map[siteKey]int, cap(rows))
+	row := func(s *snapshot.Snapshot, site *snapshot.Site) *Row {
+		key := keyOf(s, site.SiteKey)
+		i, ok := index[key]
+		if !ok {
+			i = len(rows)
+			index[key] = i
+			rows = append(rows, Row{Device: s.Devices[site.Device], Hash: site.Hash, Label: site.Label, key: key})
+			if site.Stack != snapshot.NoStack {
+				rows[i].Frames = s.Stacks.Frames(site.Stack)
+			}
+		}
+		return &rows[i]
+	}
 	for i := range before {
 		site := &before[i]
-		row := add(a, site)
-		row.Before = Tally{site.Count, site.Bytes, site.Requested}
-		row.Died = row.Before
-		if same {
-			old := make(map[identity]int, len(site.Rows))
-			for _, r := range site.Rows {
-				old[identify(&a.Blocks, r)]++
-			}
-			identities[row.key] = old
-		}
+		r := row(a, site)
+		r.Before = Tally{site.Count, site.Bytes, site.Requested}
+		r.Died = r.Before
 	}
 	for i := range after {
 		site := &after[i]
-		row := add(b, site)
-		row.After = Tally{site.Count, site.Bytes, site.Requested}
-		row.Owners, row.stack = site.Owners, site.Stack
-		old := identities[row.key]
-		var kept Tally
-		for _, r := range site.Rows {
-			if id := identify(&b.Blocks, r); old[id] > 0 {
-				old[id]--
-				kept.Blocks++
-				kept.Bytes += b.Blocks.Size[r]
-				kept.Requested += b.Blocks.Requested[r]
+		r := row(b, site)
+		r.After = Tally{site.Count, site.Bytes, site.Requested}
+		r.Owners, r.stack = site.Owners, site.Stack
+		var old Tally
+		for _, at := range site.Rows {
+			if kept != nil && kept[at] {
+				old.Blocks++
+				old.Bytes += b.Blocks.Size[at]
+				old.Requested += b.Blocks.Requested[at]
 			} else {
-				row.births.add(&b.Blocks, r)
+				r.births.add(&b.Blocks, at)
 			}
 		}
-		row.Born, row.Died = row.After.minus(kept), row.Before.minus(kept)
+		r.Born, r.Died = r.After.minus(old), r.Before.minus(old)
 	}
-	out := make([]Row, 0, len(rows))
-	for _, row := range rows {
-		if !same {
-			row.Born, row.Died = net(row.Growth())
+	if !same {
+		for i := range rows {
+			rows[i].Born, rows[i].Died = net(rows[i].Growth())
 		}
-		out = append(out, *row)
 	}
-	slices.SortFunc(out, func(x, y Row) int {
+	slices.SortFunc(rows, func(x, y Row) int {
 		return cmp.Or(cmp.Compare(y.Growth().Bytes, x.Growth().Bytes), cmp.Compare(y.Growth().Blocks, x.Growth().Blocks), compareKeys(x.key, y.key))
 	})
-	return out
+	return rows
 }
 
 // net splits a change into its gain and its loss, figure by figure.
 func net(t Tally) (born, died Tally) {
 	born = Tally{max(t.Blocks, 0), max(t.Bytes, 0), max(t.Requested, 0)}
 	return born, born.minus(t)
-}
-
-// identity tells a block from its address's other tenants. A file that breaks
-// its format may hold one twice.
-type identity struct {
-	address         uint64
-	size, requested snapshot.Bytes
-	step, time      int64
-}
-
-func identify(b *snapshot.Blocks, row int32) identity {
-	id := identity{address: b.Address[row], size: b.Size[row], requested: b.Requested[row]}
-	if b.BirthStep != nil {
-		id.step = b.BirthStep[row]
-	}
-	if b.BirthTime != nil {
-		id.time = b.BirthTime[row]
-	}
-	return id
 }
 
 func sameProcess(a, b *snapshot.Snapshot) bool {

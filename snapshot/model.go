@@ -6,11 +6,7 @@
 // package files opens any of them by content.
 package snapshot
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 // Snapshot is the state of every device allocator of one process at one mark.
 type Snapshot struct {
@@ -178,54 +174,4 @@ type History struct {
 	First     time.Time // of the oldest event; zero where there is none
 	Last      time.Time
 	LostFrees int64 // frees whose allocation is not in the record
-}
-
-// SiteKey names a site within a run: a device, and a stack or, for blocks
-// without a stack, the hash of stream, pool and size.
-type SiteKey struct {
-	Device int // index into Snapshot.Devices
-	Hash   Hash
-}
-
-// Site is all live blocks of one device with one stack.
-type Site struct {
-	SiteKey
-	Stack     StackID
-	Label     string // names a site that has no stack; "" otherwise
-	Count     int64
-	Bytes     Bytes // allocated
-	Requested Bytes
-	Owners    Owners
-	// Rows are the site's blocks, ascending.
-	Rows []int32
-}
-
-// Sites groups the live blocks, largest first, ties by device and hash.
-func (s *Snapshot) Sites() []Site {
-	index := make(map[SiteKey]int)
-	var sites []Site
-	for i, state := range s.Blocks.State {
-		if state != Live {
-			continue
-		}
-		key, label := s.siteOf(i)
-		at, ok := index[key]
-		if !ok {
-			at = len(sites)
-			index[key] = at
-			sites = append(sites, Site{SiteKey: key, Stack: s.Blocks.Stack[i], Label: label})
-		}
-		site := &sites[at]
-		site.Count++
-		site.Bytes += s.Blocks.Size[i]
-		site.Requested += s.Blocks.Requested[i]
-		if s.Blocks.Owners != nil {
-			site.Owners |= s.Blocks.Owners[i]
-		}
-		site.Rows = append(site.Rows, int32(i))
-	}
-	slices.SortFunc(sites, func(a, b Site) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Hash, b.Hash))
-	})
-	return sites
 }
