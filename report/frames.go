@@ -1,0 +1,169 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// location is "train.py:218", without the line where it is not known; "" for a
+// frame that names no file. It is never folded.
+func location(f snapshot.Frame) string {
+	switch {
+	case f.File == "" || f.File == "??":
+		return ""
+	case f.Line <= 0:
+		return glue(Printable(f.File))
+	}
+	return glue(Printable(f.File)) + ":" + strconv.Itoa(f.Line)
+}
+
+// function never is empty.
+func function(f snapshot.Frame) string {
+	if f.Function == "" {
+		return "<unknown function>"
+	}
+	return Printable(f.Function)
+}
+
+// spot is where a frame is: its file and line, or else its function.
+func spot(f snapshot.Frame) string {
+	if at := location(f); at != "" {
+		return at
+	}
+	return function(f)
+}
+
+// place names a row in few words: its headline frame, else the frame that shows
+// best what allocated, else the label of a site without stack.
+func place(row *diff.Row, headline int) string { return placeOf(row.Frames, row.Label, headline) }
+
+func placeOf(frames []snapshot.Frame, label string, headline int) string {
+	switch {
+	case headline >= 0 && headline < len(frames):
+		return spot(frames[headline])
+	case len(frames) > 0:
+		return spot(frames[operation(frames)])
+	}
+	return Printable(label)
+}
+
+// placeAndFunction is place with " in FUNCTION" behind a file.
+func placeAndFunction(frames []snapshot.Frame, label string) string {
+	i := diff.Headline(frames)
+	if i < 0 && len(frames) > 0 {
+		i = operation(frames)
+	}
+	if i < 0 || location(frames[i]) == "" {
+		return placeOf(frames, label, i)
+	}
+	return location(frames[i]) + " in " + function(frames[i])
+}
+
+// isLibrary asks diff, so that a report never disagrees with the headline.
+func isLibrary(f snapshot.Frame) bool { return diff.Headline([]snapshot.Frame{f}) < 0 }
+
+// isNoise is true for frames that stand in every stack and say nothing: the
+// unwinder, the interpreter's own calls, a program's start. PyTorch's viewer
+// hides the same ones.
+func isNoise(f snapshot.Frame) bool {
+	if strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") {
+		return false
+	}
+	return containsAny(f.Function, "unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "_start",
+		"__libc_start", "PyEval_", "PyObject_", "PyFunction_", "PyMethod_", "PyVectorcall", "method_vectorcall", "PyRun_", "Py_Run", "Py_Bytes") ||
+		containsAny(f.File, "core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c", "Objects/call.c",
+			"Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h")
+}
+
+// isPlumbing is true for the frames between an operation and the allocator.
+func isPlumbing(f snapshot.Frame) bool {
+	return containsAny(f.Function, "Allocator", "StorageImpl", "at::detail::", "::empty", ").empty", "malloc", "runtime.") ||
+		strings.Contains(f.File, "engine/mem/")
+}
+
+func containsAny(s string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// operation is the index of the frame that best names what was computed: the
+// innermost that is neither noise nor plumbing, else the innermost of all. It
+// needs at least one frame.
+func operation(frames []snapshot.Frame) int {
+	for i, f := range frames {
+		if !isNoise(f) && !isPlumbing(f) {
+			return i
+		}
+	}
+	return 0
+}
+
+// stackLine is one line of a stack as the text report shows it: a frame, or
+// frames that it leaves out.
+type stackLine struct {
+	frame    *snapshot.Frame // nil: skipped frames
+	headline bool
+	library  bool
+	skipped  int
+	what     string // of skipped frames, in the singular: "library frame", "frame"
+}
+
+// maxUserFrames bounds a stack's lines; the outermost and the innermost are those
+// that people look for.
+const maxUserFrames, keepOuter = 16, 4
+
+// stackLines lists a stack outermost first, beginning with the user's outermost
+// frame: the user's frames, and of the libraries below them the frame that names
+// the operation. Noise is left out without a word.
+func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
+	op := -1
+	if len(frames) > 0 {
+		op = operation(frames)
+	}
+	var lines []stackLine
+	// One frame takes no more room than the words that it is left out.
+	skip := func(f *snapshot.Frame, what string) {
+		if n := len(lines); n > 0 && lines[n-1].what == what {
+			lines[n-1].skipped++
+			lines[n-1].frame = nil
+			return
+		}
+		lines = append(lines, stackLine{frame: f, library: true, skipped: 1, what: what})
+	}
+	user := 0
+	for i := range frames {
+		if !isLibrary(frames[i]) {
+			user++
+		}
+	}
+	seen := 0
+	for i := len(frames) - 1; i >= 0; i-- {
+		f := &frames[i]
+		switch {
+		case !isLibrary(*f):
+			seen++
+			if !all && user > maxUserFrames && seen > keepOuter && user-seen >= maxUserFrames-keepOuter && i != headline {
+				skip(f, "frame")
+				continue
+			}
+			lines = append(lines, stackLine{frame: f, headline: i == headline})
+		case user > 0 && seen == 0:
+			// What starts the user's program is not part of the story.
+		case i == op && seen == user, all && !isNoise(*f):
+			lines = append(lines, stackLine{frame: f, library: true})
+		case isNoise(*f):
+		case i < op && seen == user:
+			// Plumbing below the operation.
+		default:
+			skip(f, "library frame")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,271 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf16"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// schemaVersion grows when a key of the JSON changes its meaning or goes away; new
+// keys do not change it.
+const schemaVersion = 1
+
+type resultJSON struct {
+	SchemaVersion int           `json:"schema_version"`
+	Summary       string        `json:"summary"`
+	Rule          string        `json:"rule"`
+	First         markJSON      `json:"first"`
+	Last          markJSON      `json:"last"`
+	Intermediate  int           `json:"intermediate_snapshots"`
+	Growth        tallyJSON     `json:"growth"`
+	Totals        []accountJSON `json:"totals"`
+	Devices       []changeJSON  `json:"devices"`
+	Findings      []findingJSON `json:"findings"`
+	Rows          []rowJSON     `json:"rows"`
+	Notes         []string      `json:"notes"`
+}
+
+// markJSON leaves out what is unknown.
+type markJSON struct {
+	Step     *int64 `json:"step,omitempty"`
+	Epoch    *int64 `json:"epoch,omitempty"`
+	Phase    string `json:"phase,omitempty"`
+	Rank     *int   `json:"rank,omitempty"`
+	Producer string `json:"producer"`
+}
+
+type tallyJSON struct {
+	Blocks    int64 `json:"blocks"`
+	Bytes     int64 `json:"bytes"`
+	Requested int64 `json:"requested_bytes"`
+}
+
+type accountJSON struct {
+	Name  string `json:"name"`
+	Sites int    `json:"sites"`
+	tallyJSON
+}
+
+type changeJSON struct {
+	Device string      `json:"device"`
+	Name   string      `json:"name,omitempty"`
+	Limit  *int64      `json:"limit_bytes,omitempty"`
+	First  *metersJSON `json:"first,omitempty"`
+	Last   metersJSON  `json:"last"`
+}
+
+type metersJSON struct {
+	Requested int64  `json:"requested_bytes"`
+	Allocated int64  `json:"allocated_bytes"`
+	Active    int64  `json:"active_bytes"`
+	Reserved  int64  `json:"reserved_bytes"`
+	Driver    *int64 `json:"driver_bytes,omitempty"`
+}
+
+type frameJSON struct {
+	Function string `json:"function"`
+	File     string `json:"file"`
+	Line     *int   `json:"line,omitempty"`
+}
+
+type rowJSON struct {
+	Hash   string    `json:"stack_hash"`
+	Device string    `json:"device"`
+	Where  string    `json:"where"`
+	Before tallyJSON `json:"before"`
+	After  tallyJSON `json:"after"`
+	Growth tallyJSON `json:"growth"`
+	Born   tallyJSON `json:"born"`
+	Died   tallyJSON `json:"died"`
+}
+
+type findingJSON struct {
+	Verdict  string        `json:"verdict"`
+	Evidence string        `json:"evidence"`
+	Reasons  []string      `json:"reasons"`
+	Headline *frameJSON    `json:"headline"`
+	Frames   []frameJSON   `json:"frames"`
+	Label    string        `json:"label,omitempty"`
+	Hash     string        `json:"stack_hash"`
+	Device   string        `json:"device"`
+	Live     tallyJSON     `json:"live"`
+	Growth   tallyJSON     `json:"growth"`
+	Born     tallyJSON     `json:"born"`
+	Died     tallyJSON     `json:"died"`
+	Rate     rateJSON      `json:"rate"`
+	Owners   []string      `json:"owners"`
+	Holder   *holderJSON   `json:"holder,omitempty"`
+	Cause    *causeJSON    `json:"cause,omitempty"`
+	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
+}
+
+type rateJSON struct {
+	Unit   string    `json:"unit"`
+	Blocks slopeJSON `json:"blocks"`
+	Bytes  slopeJSON `json:"bytes"`
+}
+
+type slopeJSON struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	N     int     `json:"n"`
+}
+
+type holderJSON struct {
+	Kind  string `json:"kind"`
+	Path  string `json:"path"`
+	Items int    `json:"items,omitempty"`
+}
+
+type causeJSON struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Fix  string `json:"fix"`
+	Why  string `json:"why"`
+}
+
+type forecastJSON struct {
+	Step  int64 `json:"step"`
+	Low   int64 `json:"low"`
+	High  int64 `json:"high"`
+	Limit int64 `json:"limit_bytes"`
+}
+
+// JSON writes the comparison as one indented object: every finding with its whole
+// stack, innermost frame first, and every site that changed as a row. Sizes are
+// bytes, stack hashes 16 hexadecimal digits, rates for one unit of rate.unit with
+// 95 % intervals. Keys for what is not known are left out; lists are never null.
+// Names are as the snapshot files have them, escaped so that the text can stand
+// on a terminal.
+func JSON(w io.Writer, r *diff.Result) error {
+	out := resultJSON{
+		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
+		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
+		Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
+	}
+	for _, a := range accounts(r) {
+		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
+	}
+	for _, d := range r.Last.Devices {
+		c := changeJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Last: metersJSONOf(d.Meters)}
+		if before := metersOf(r.First, d); before != nil {
+			m := metersJSONOf(*before)
+			c.First = &m
+		}
+		out.Devices = append(out.Devices, c)
+	}
+	for i := range r.Findings {
+		out.Findings = append(out.Findings, findingOf(&r.Findings[i]))
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Growth() == (diff.Tally{}) && row.Born == (diff.Tally{}) {
+			continue
+		}
+		out.Rows = append(out.Rows, rowJSON{
+			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, diff.Headline(row.Frames)),
+			Before: tallyOf(row.Before), After: tallyOf(row.After), Growth: tallyOf(row.Growth()), Born: tallyOf(row.Born), Died: tallyOf(row.Died),
+		})
+	}
+	return writeJSON(w, out)
+}
+
+func findingOf(f *diff.Finding) findingJSON {
+	row := f.Row
+	out := findingJSON{
+		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Reasons: append([]string{}, f.Reasons...),
+		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
+		Live: tallyOf(row.After), Growth: tallyOf(row.Growth()), Born: tallyOf(row.Born), Died: tallyOf(row.Died),
+		Rate:   rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)},
+		Owners: append([]string{}, row.Owners.Names()...),
+	}
+	if f.Headline >= 0 {
+		out.Headline = &out.Frames[f.Headline]
+	}
+	if h := f.Holder; h != nil {
+		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
+	}
+	if c := f.Cause; c != nil {
+		out.Cause = &causeJSON{c.ID, c.Name, c.Fix, f.CauseWhy}
+	}
+	if at := f.RunsOut; at != nil {
+		out.RunsOut = &forecastJSON{at.Step, at.Low, at.High, int64(at.Limit)}
+	}
+	return out
+}
+
+func markOf(s *snapshot.Snapshot) markJSON {
+	m := markJSON{Phase: s.Mark.Phase, Producer: s.Producer}
+	if s.Mark.Step != snapshot.NoStep {
+		m.Step = &s.Mark.Step
+	}
+	if s.Mark.Epoch != snapshot.NoStep {
+		m.Epoch = &s.Mark.Epoch
+	}
+	if s.Rank != snapshot.NoRank {
+		m.Rank = &s.Rank
+	}
+	return m
+}
+
+func tallyOf(t diff.Tally) tallyJSON { return tallyJSON{t.Blocks, int64(t.Bytes), int64(t.Requested)} }
+
+func slopeOf(s trend.Slope) slopeJSON { return slopeJSON{s.Value, s.Low, s.High, s.N} }
+
+func metersJSONOf(m snapshot.Meters) metersJSON {
+	return metersJSON{int64(m.Requested), int64(m.Allocated), int64(m.Active), int64(m.Reserved), knownBytes(m.Driver)}
+}
+
+// knownBytes is nil for a size that nobody gave.
+func knownBytes(b snapshot.Bytes) *int64 {
+	if b == snapshot.Unknown {
+		return nil
+	}
+	n := int64(b)
+	return &n
+}
+
+func framesOf(frames []snapshot.Frame) []frameJSON {
+	out := make([]frameJSON, len(frames))
+	for i, f := range frames {
+		out[i] = frameJSON{Function: f.Function, File: f.File}
+		if f.Line > 0 {
+			line := f.Line
+			out[i].Line = &line
+		}
+	}
+	return out
+}
+
+func hashText(h snapshot.Hash) string { return fmt.Sprintf("%016x", uint64(h)) }
+
+// writeJSON indents, ends with a new line, and escapes every character that a
+// terminal would obey or hide: encoding/json does so only below U+0020.
+func writeJSON(w io.Writer, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !unprintable(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	b.WriteByte('\n')
+	_, err = w.Write(b.Bytes())
+	return err
+}

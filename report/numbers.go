@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// unprintable is also true for utf8.RuneError, which stands for broken bytes.
+func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+
+// nextRune is not ok for a byte that begins no character.
+func nextRune(s string) (r rune, size int, ok bool) {
+	r, size = utf8.DecodeRuneInString(s)
+	return r, size, r != utf8.RuneError || size > 1
+}
+
+// grouped writes 26214400 as 26,214,400.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	var b strings.Builder
+	for i, digit := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return sign + b.String()
+}
+
+func signedCount(n int64) string {
+	if n > 0 {
+		return "+" + grouped(n)
+	}
+	return grouped(n)
+}
+
+// signed is a change of bytes, "+1.20 MiB".
+func signed(b snapshot.Bytes) string {
+	if b > 0 {
+		return "+" + b.String()
+	}
+	return b.String()
+}
+
+// exact is "(26,214,400 bytes)" where the rounded figure hides the exact one.
+func exact(b snapshot.Bytes) string {
+	if b > -snapshot.KiB && b < snapshot.KiB {
+		return ""
+	}
+	return grouped(int64(b)) + " bytes"
+}
+
+// count is "1 block", "50 blocks".
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// A rate's figure begins with "~" where its interval includes zero: the run does
+// not tell it from no growth.
+
+func bytesRate(r diff.Rate) string {
+	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + r.Unit
+}
+
+func blocksRate(r diff.Rate) string {
+	noun := "block"
+	v := r.Blocks.Value
+	if math.Abs(v) > 1.004 {
+		noun = "blocks"
+	}
+	if v > 0 && v < 0.1 {
+		return fmt.Sprintf("%s+1 block every %s %ss", doubt(r.Blocks), threeDigits(1/v), r.Unit)
+	}
+	return doubt(r.Blocks) + plusSign(v) + threeDigits(v) + " " + noun + "/" + r.Unit
+}
+
+func doubt(s trend.Slope) string {
+	if s.Low <= 0 && s.High >= 0 && s.Low != s.High {
+		return "~"
+	}
+	return ""
+}
+
+func plusSign(v float64) string {
+	if v > 0 {
+		return "+"
+	}
+	return ""
+}
+
+func threeDigits(v float64) string {
+	switch abs := math.Abs(v); {
+	case abs >= 99.95:
+		return grouped(int64(math.Round(v)))
+	case abs >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+}
+
+// interval is "+500 to +520 KiB"-like text, or "" where the interval is a point.
+func interval(s trend.Slope, format func(float64) string) string {
+	if s.Low == s.High {
+		return ""
+	}
+	return fmt.Sprintf("%s%s to %s%s", plusSign(s.Low), format(s.Low), plusSign(s.High), format(s.High))
+}

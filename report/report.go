@@ -1,0 +1,119 @@
+// Package report renders comparisons and snapshots. It is pure: every function
+// takes what it shows and a writer, reads no file and no clock, and writes the
+// same bytes for the same input. Names that come from a snapshot file never reach
+// the output unescaped.
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TextOptions say how a text is laid out.
+type TextOptions struct {
+	Width int  // columns to fold at; 0: do not fold
+	Color bool // ANSI colours; they never carry a meaning alone
+	All   bool // every finding in full and every site that changed
+	Top   int  // rows of a table, and leaks shown in full; 0: 10
+}
+
+// top is how many rows of n to show.
+func (o TextOptions) top(n int) int {
+	limit := o.Top
+	if limit <= 0 {
+		limit = 10
+	}
+	if o.All || limit > n {
+		return n
+	}
+	return limit
+}
+
+// Headline is the report's first sentence: how many leaks and where the largest
+// allocates, or that there is none. Its names are escaped; it has no full stop.
+func Headline(r *diff.Result) string {
+	leaks := r.Leaks()
+	live := "live memory " + signed(r.Growth().Bytes)
+	if leaks == 0 {
+		s := "no leak found among " + count(int64(len(r.Rows)), "site")
+		if n := len(withVerdict(r, diff.Inconclusive)); n > 0 {
+			s += fmt.Sprintf(", %d inconclusive", n)
+		}
+		return s + "; " + live
+	}
+	first := &r.Findings[0]
+	if leaks == 1 {
+		return fmt.Sprintf("1 leak: %s allocated %s", bytesRate(first.Rate), atPlace(first))
+	}
+	return fmt.Sprintf("%d leaks, %s in all; the largest: %s allocated %s",
+		leaks, signed(growthOf(withVerdict(r, diff.Leak)).Bytes), bytesRate(first.Rate), atPlace(first))
+}
+
+func atPlace(f *diff.Finding) string {
+	if f.Headline < 0 && len(f.Row.Frames) == 0 {
+		return "without a recorded stack"
+	}
+	return "at " + place(f.Row, f.Headline)
+}
+
+func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {
+	var out []*diff.Finding
+	for i := range r.Findings {
+		if r.Findings[i].Verdict == v {
+			out = append(out, &r.Findings[i])
+		}
+	}
+	return out
+}
+
+func growthOf(findings []*diff.Finding) diff.Tally {
+	var t diff.Tally
+	for _, f := range findings {
+		t = plus(t, f.Row.Growth())
+	}
+	return t
+}
+
+func plus(t, u diff.Tally) diff.Tally {
+	return diff.Tally{Blocks: t.Blocks + u.Blocks, Bytes: t.Bytes + u.Bytes, Requested: t.Requested + u.Requested}
+}
+
+// names are what the report calls the two snapshots of a result: snapshot_0 and
+// snapshot_50 where steps tell them apart.
+func names(r *diff.Result) (first, last string) {
+	a, b := r.First.Mark.Step, r.Last.Mark.Step
+	if a == snapshot.NoStep || b == snapshot.NoStep || a == b {
+		return "the first snapshot", "the last snapshot"
+	}
+	return fmt.Sprintf("snapshot_%d", a), fmt.Sprintf("snapshot_%d", b)
+}
+
+// deviceName is "cuda:0".
+func deviceName(d snapshot.Device) string {
+	return Printable(string(d.Kind)) + ":" + strconv.Itoa(d.Index)
+}
+
+// Printable replaces what a terminal would obey or hide (control characters,
+// escape sequences, bidirectional overrides, bytes that are no UTF-8) by Go
+// escapes such as \x1b and \u202e. All else, quotes and backslashes too, stays.
+func Printable(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		if r, size, ok := nextRune(s); ok && !unprintable(r) {
+			b.WriteRune(r)
+			s = s[size:]
+		} else {
+			quoted := strconv.Quote(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+			s = s[size:]
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,367 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Text writes the report for a terminal: one sentence with the verdict, each leak
+// in the handbook's shape, a table of what else changed whose rows sum to the
+// growth, the meters, and notes. Nothing that names a place is ever cut; where a
+// line cannot be folded at o.Width, it is longer.
+func Text(w io.Writer, r *diff.Result, o TextOptions) error {
+	p := newPage(o)
+	paint := p.paint.green
+	switch {
+	case r.Leaks() > 0:
+		paint = p.paint.red
+	case len(withVerdict(r, diff.Inconclusive)) > 0:
+		paint = p.paint.yellow
+	}
+	sentence := Headline(r)
+	verdict, rest, _ := strings.Cut(sentence, " ")
+	if r.Leaks() == 0 {
+		verdict, rest = sentence, ""
+	}
+	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
+	first, last := names(r)
+	p.prose("", "  ", fmt.Sprintf("compared: %s with %s (%d between), by %s; rule: %s",
+		first, last, r.Intermediate, glue(producer(r.Last)), r.Rule))
+	full, brief := split(r, o)
+	for _, f := range full {
+		p.line("")
+		p.finding(r, f, o)
+	}
+	p.line("")
+	p.elseGrew(brief, o)
+	p.totals(r)
+	p.meters(r)
+	if notes := r.Notes; len(notes) > 0 {
+		p.line("")
+		for _, n := range notes {
+			p.prose("note: ", "      ", Printable(n))
+		}
+	}
+	return p.writeTo(w)
+}
+
+func producer(s *snapshot.Snapshot) string {
+	if s.Producer == "" {
+		return "an unnamed producer"
+	}
+	return Printable(s.Producer)
+}
+
+// split says which findings are shown in full: leaks, and a few inconclusive
+// ones, since two snapshots without births make every site that grew one.
+func split(r *diff.Result, o TextOptions) (full, brief []*diff.Finding) {
+	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
+	shownLeaks, shownMaybe := o.top(len(leaks)), o.top(len(maybe))
+	if !o.All {
+		shownMaybe = min(shownMaybe, 3)
+	}
+	full = append(full, leaks[:shownLeaks]...)
+	full = append(full, maybe[:shownMaybe]...)
+	brief = append(brief, leaks[shownLeaks:]...)
+	brief = append(brief, maybe[shownMaybe:]...)
+	brief = append(brief, withVerdict(r, diff.Bounded)...)
+	return full, append(brief, withVerdict(r, diff.Clean)...)
+}
+
+func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
+	head := p.paint.red("Potential leak detected:")
+	if f.Verdict != diff.Leak {
+		head = p.paint.yellow("Possible leak:")
+	}
+	p.aside(head, fmt.Sprintf("(verdict: %s, %s; %s, %s)", f.Verdict, f.Evidence, glue(blocksRate(f.Rate)), glue(bytesRate(f.Rate))))
+	p.stack(f, o.All)
+	p.size(r, f)
+	if text := p.rateLine(f.Rate); text != "" {
+		p.labelled("Rate", text)
+	}
+	if text := held(f); text != "" {
+		p.labelled("Held by", text)
+	}
+	if c := f.Cause; c != nil {
+		text := c.Name
+		if f.CauseWhy != "" {
+			text += " (" + Printable(f.CauseWhy) + ")"
+		}
+		p.labelled("Cause", text+".")
+		p.labelled("Fix", c.Fix+".")
+	}
+	if len(f.Reasons) > 0 {
+		p.labelled("Why", Printable(strings.Join(f.Reasons, "; "))+".")
+	}
+	if at := f.RunsOut; at != nil {
+		text := "step " + grouped(at.Step)
+		if at.Low != at.High {
+			text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
+		}
+		p.labelled("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Row.Device))
+	}
+	where := fmt.Sprintf("%016x on %s", uint64(f.Row.Hash), deviceName(f.Row.Device))
+	if r.Last.Rank != snapshot.NoRank {
+		where += fmt.Sprintf(", rank %d", r.Last.Rank)
+	}
+	p.labelled("Stack hash", where)
+}
+
+func (p *page) labelled(label, text string) { p.prose(label+": ", "  ", text) }
+
+// stack draws the calls outermost first, the guilty line marked.
+func (p *page) stack(f *diff.Finding, all bool) {
+	lines := stackLines(f.Row.Frames, f.Headline, all)
+	if len(lines) == 0 {
+		p.prose("-> ", "   ", Printable(f.Row.Label))
+		return
+	}
+	for i, l := range lines {
+		lead := " |- "
+		if i == 0 {
+			lead = "-> "
+		}
+		if l.frame == nil {
+			p.line(p.paint.dim(fmt.Sprintf("%s… %s", lead, count(int64(l.skipped), l.what))))
+			continue
+		}
+		text := location(*l.frame)
+		if text == "" {
+			text = function(*l.frame)
+		} else {
+			text += " in " + function(*l.frame)
+		}
+		switch {
+		case l.headline:
+			text = p.paint.bold(text) + " " + p.paint.red(glue("  <- allocated here"))
+		case l.library:
+			text = p.paint.dim(text)
+		}
+		p.prose(lead, "     ", text)
+	}
+}
+
+// size says what grew, in the handbook's line, and what the program had asked
+// for where the allocator took more.
+func (p *page) size(r *diff.Result, f *diff.Finding) {
+	g, first := f.Row.Growth(), ""
+	first, _ = names(r)
+	fate := "none freed"
+	if d := f.Row.Died.Blocks; d > 0 {
+		fate = grouped(d) + " older freed"
+	}
+	note := fmt.Sprintf("%s born after %s, %s", count(f.Row.Born.Blocks, "block"), first, fate)
+	if e := exact(g.Bytes); e != "" {
+		note = e + "; " + note
+	}
+	p.aside("Allocation size: "+g.Bytes.String(), "("+note+")")
+	if g.Requested != g.Bytes && g.Requested != 0 {
+		p.aside("Requested size: "+g.Requested.String(), "("+join("; ", exact(g.Requested), "the rest is the allocator's rounding")+")")
+	}
+	if f.Row.Before.Blocks > 0 {
+		p.labelled("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(f.Row.After.Bytes.String()), glue(count(f.Row.After.Blocks, "block")),
+			glue(f.Row.Before.Bytes.String()), glue(count(f.Row.Before.Blocks, "block")), first))
+	}
+}
+
+// rateLine is the doubt about the rate; "" where the points lie on one line.
+func (p *page) rateLine(r diff.Rate) string {
+	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
+	if blocks == "" && bytes == "" {
+		return ""
+	}
+	var parts []string
+	if blocks != "" {
+		parts = append(parts, glue(blocks)+" blocks")
+	}
+	if bytes != "" {
+		parts = append(parts, glue(bytes))
+	}
+	text := fmt.Sprintf("%s a %s (95 %% interval, n = %d)", strings.Join(parts, ", "), r.Unit, r.Bytes.N)
+	if doubt(r.Blocks)+doubt(r.Bytes) != "" {
+		text += "; ~ is a rate that may be zero"
+	}
+	return text
+}
+
+// held says what keeps the blocks alive: the holder that a recorder found, and
+// the classes of reference on the blocks.
+func held(f *diff.Finding) string {
+	text := ""
+	if h := f.Holder; h != nil {
+		text = Printable(h.Kind) + " " + glue("`"+Printable(h.Path)+"`")
+		if h.Items > 0 {
+			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
+		}
+	}
+	if owners := f.Row.Owners.Names(); len(owners) > 0 {
+		text = join("; ", text, "references: "+strings.Join(owners, ", "))
+	}
+	return text
+}
+
+// join leaves out what is empty.
+func join(separator string, parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, separator)
+}
+
+// elseGrew lists the findings that were not shown in full.
+func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
+	if len(findings) == 0 {
+		return
+	}
+	p.line(p.paint.bold("What else grew"))
+	var rows [][]string
+	shown := o.top(len(findings))
+	for _, f := range findings[:shown] {
+		g := f.Row.Growth()
+		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), placeAndFunction(f.Row.Frames, f.Row.Label)})
+	}
+	if rest := findings[shown:]; len(rest) > 0 {
+		g := growthOf(rest)
+		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more site")})
+	}
+	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
+	p.line("")
+}
+
+// totals accounts for every row once, so that the lines sum to the growth.
+func (p *page) totals(r *diff.Result) {
+	first, last := names(r)
+	p.line(p.paint.bold("Live memory, " + first + " to " + last))
+	groups := accounts(r)
+	var rows [][]string
+	for _, g := range groups {
+		rows = append(rows, []string{signedCount(g.growth.Blocks), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})
+	}
+	total := r.Growth()
+	text := "in all"
+	if e := exact(total.Bytes); e != "" {
+		text += " (" + e + ")"
+	}
+	rows = append(rows, []string{signedCount(total.Blocks), signed(total.Bytes), text})
+	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"", false}}, rows)
+}
+
+// account is a group of rows with its share of the growth.
+type account struct {
+	name   string
+	sites  int
+	growth diff.Tally
+}
+
+// accounts divides all rows into groups that do not overlap, leaving out groups
+// without rows.
+func accounts(r *diff.Result) []account {
+	all := []account{{name: string(diff.Leak)}, {name: string(diff.Inconclusive)}, {name: string(diff.Bounded)},
+		{name: string(diff.Clean)}, {name: "grew, not judged by this rule"}, {name: "shrank"}, {name: "unchanged"}}
+	judged := make(map[*diff.Row]diff.Verdict, len(r.Findings))
+	for i := range r.Findings {
+		judged[r.Findings[i].Row] = r.Findings[i].Verdict
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		g := row.Growth()
+		at := 6
+		switch verdict, ok := judged[row]; {
+		case ok:
+			for at = 0; all[at].name != string(verdict); at++ {
+			}
+		case g.Bytes > 0 || g.Bytes == 0 && g.Blocks > 0:
+			at = 4
+		case g != diff.Tally{}:
+			at = 5
+		}
+		all[at].sites++
+		all[at].growth = plus(all[at].growth, g)
+	}
+	var out []account
+	for _, a := range all {
+		if a.sites > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// meters compares the allocators' own figures, device by device.
+func (p *page) meters(r *diff.Result) {
+	first, last := names(r)
+	for _, d := range r.Last.Devices {
+		p.line("")
+		p.line(p.paint.bold(deviceTitle(d)))
+		before := metersOf(r.First, d)
+		var rows [][]string
+		for _, m := range meterList(d.Meters) {
+			a, change := "?", "?"
+			if before != nil {
+				a = known(m.of(*before))
+				if m.of(*before) != snapshot.Unknown && m.value != snapshot.Unknown {
+					change = signed(m.value - m.of(*before))
+				}
+			}
+			rows = append(rows, []string{m.name, a, known(m.value), change})
+		}
+		p.table("  ", []column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
+	}
+}
+
+func deviceTitle(d snapshot.Device) string {
+	title := deviceName(d)
+	if d.Name != "" {
+		title += " " + Printable(d.Name)
+	}
+	if d.Limit > 0 {
+		title += ", limit " + d.Limit.String()
+	}
+	return title
+}
+
+// metersOf finds the same device in another snapshot; nil where it is missing.
+func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
+	for i := range s.Devices {
+		if s.Devices[i].Kind == d.Kind && s.Devices[i].Index == d.Index {
+			return &s.Devices[i].Meters
+		}
+	}
+	return nil
+}
+
+// meter is one of the five figures.
+type meter struct {
+	name  string
+	of    func(snapshot.Meters) snapshot.Bytes
+	value snapshot.Bytes
+}
+
+func meterList(m snapshot.Meters) []meter {
+	list := []meter{
+		{name: "requested", of: func(m snapshot.Meters) snapshot.Bytes { return m.Requested }},
+		{name: "allocated", of: func(m snapshot.Meters) snapshot.Bytes { return m.Allocated }},
+		{name: "active", of: func(m snapshot.Meters) snapshot.Bytes { return m.Active }},
+		{name: "reserved", of: func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }},
+		{name: "driver", of: func(m snapshot.Meters) snapshot.Bytes { return m.Driver }},
+	}
+	for i := range list {
+		list[i].value = list[i].of(m)
+	}
+	return list
+}
+
+// known is a size, or "?" for one that nobody gave.
+func known(b snapshot.Bytes) string {
+	if b == snapshot.Unknown {
+		return "?"
+	}
+	return b.String()
+}

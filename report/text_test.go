@@ -1,0 +1,107 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestText(t *testing.T) {
+	unjudged := func(t testing.TB) *diff.Result {
+		r := pyramidResult(t)
+		for i := range r.Findings {
+			if f := &r.Findings[i]; f.Verdict == diff.Leak {
+				f.Verdict, f.Evidence = diff.Inconclusive, diff.Weak
+				f.Rate.Bytes.Low, f.Rate.Bytes.High = -1024, 1<<20
+				f.RunsOut, f.Cause = nil, nil
+			}
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name, file string
+		result     func(testing.TB) *diff.Result
+		options    TextOptions
+	}{
+		{"a leak at 80 columns keeps the handbook's shape", "leak80.txt.golden", pyramidResult, TextOptions{Width: 80}},
+		{"a leak on a wide page is not folded", "leak200.txt.golden", pyramidResult, TextOptions{Width: 200}},
+		{"with all, every frame is listed", "all.txt.golden", pyramidResult, TextOptions{All: true}},
+		{"colour adds sequences and nothing else", "color.txt.golden", pyramidResult, TextOptions{Width: 80, Color: true}},
+		{"a rate that may be zero has a tilde", "inconclusive.txt.golden", unjudged, TextOptions{Width: 80}},
+		{"hostile names are escaped", "hostile.txt.golden", func(t testing.TB) *diff.Result { return analyzed(t, pair(hostile)) }, TextOptions{Width: 80}},
+		{"nothing live gives a report all the same", "empty.txt.golden", func(t testing.TB) *diff.Result { return analyzed(t, empty()) }, TextOptions{Width: 80}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.result(t)
+			golden(t, c.file, rendered(t, func(b *bytes.Buffer) error { return Text(b, r, c.options) }))
+		})
+	}
+}
+
+func TestTextFitsItsWidthAndCutsNoPlace(t *testing.T) {
+	r := pyramidResult(t)
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80}) }))
+	for line := range strings.Lines(text) {
+		if n := visible(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	if want := "engine/workload/feature_pyramid.go:88"; strings.Count(text, want) < 2 {
+		t.Errorf("the headline and the stack do not both name %s:\n%s", want, text)
+	}
+}
+
+func TestTextColoursCarryNothing(t *testing.T) {
+	r := pyramidResult(t)
+	plain := rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80}) })
+	colour := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80, Color: true}) }))
+	for _, code := range []string{"0", "1", "2", "1;31", "1;32", "1;33"} {
+		colour = strings.ReplaceAll(colour, "\x1b["+code+"m", "")
+	}
+	if colour != string(plain) {
+		t.Errorf("without its colours the report is\n%s\nnot\n%s", colour, plain)
+	}
+}
+
+func TestAccountsSumToTheGrowth(t *testing.T) {
+	for name, run := range map[string]*snapshot.Run{"pyramid": pyramid(), "pair": pair(hostile), "empty": empty()} {
+		for _, rule := range []diff.Rule{diff.ByTrend, diff.ByHandbook} {
+			r, err := diff.Analyze(run, rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum diff.Tally
+			sites := 0
+			for _, a := range accounts(r) {
+				sum = plus(sum, a.growth)
+				sites += a.sites
+			}
+			if sum != r.Growth() || sites != len(r.Rows) {
+				t.Errorf("%s by %s: accounts sum to %+v in %d sites, want %+v in %d", name, rule, sum, sites, r.Growth(), len(r.Rows))
+			}
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"plain names stay", `C:\dir\a "b".py`, `C:\dir\a "b".py`},
+		{"other scripts stay", "modèle_训练.py", "modèle_训练.py"},
+		{"escape sequences show as text", "a\x1b[31mb", `a\x1b[31mb`},
+		{"a new line shows as text", "a\nb", `a\nb`},
+		{"the eight-bit sequence starter shows as text", "\u009b1m", `\u009b1m`},
+		{"a right-to-left override shows as text", "a\u202eb", `a\u202eb`},
+		{"a no-break space shows as text", "a\u00a0b", `a\u00a0b`},
+		{"broken bytes show as text", "a\xff", `a\xff`},
+		{"a replacement character shows as text", "\ufffd", "\ufffd"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Printable(c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
