@@ -3,12 +3,14 @@ package rundir
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -39,7 +41,9 @@ type NotEmptyError struct {
 func (e *NotEmptyError) Error() string { return e.Dir + ": not empty; a run has a folder of its own" }
 
 // Hint is the way out.
-func (e *NotEmptyError) Hint() string { return "name a folder that is not there yet, or empty this one" }
+func (e *NotEmptyError) Hint() string {
+	return "name a folder that is not there yet, or empty this one"
+}
 
 // Writer records one run. Whatever happens to the process or the disk, what a
 // method has recorded before stays whole: snapshots and run.json come into being
@@ -112,7 +116,9 @@ func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, er
 	}
 	log, err := native.NewSeriesWriter(f, devices)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close(), os.Remove(path))
+		_ = f.Close()
+		_ = os.Remove(path) // of a full disk, all that can be done
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	w.series = f
 	return log, nil
@@ -121,13 +127,13 @@ func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, er
 // Finish brings the series log to the disk and writes into run.json how the run
 // ended, with notes added to those that it was created with. It is called once.
 func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
-	var errs []error
+	var synced, closed error
 	if w.series != nil {
-		errs = append(errs, w.series.Sync(), w.series.Close())
+		synced, closed = w.series.Sync(), w.series.Close()
 	}
 	w.info.Finished, w.info.ExitCode = &at, &exitCode
 	w.info.Notes = append(w.info.Notes[:len(w.info.Notes):len(w.info.Notes)], notes...)
-	return errors.Join(append(errs, w.writeInfo())...)
+	return cmp.Or(w.writeInfo(), synced, closed)
 }
 
 func (w *Writer) writeInfo() error {
@@ -153,7 +159,8 @@ func (w *Writer) write(path string, fill func(io.Writer) error) error {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(temporary))
+		_ = os.Remove(temporary)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return syncDir(w.dir)
 }
@@ -167,18 +174,19 @@ func fillFile(f file, fill func(io.Writer) error) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return cmp.Or(err, f.Close())
 }
 
-// syncDir makes a rename last. Windows has no such call and needs none.
+// syncDir makes a rename last. Windows can not sync a folder, and keeps renames
+// without that.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+	return cmp.Or(err, d.Close())
 }
