@@ -116,12 +116,12 @@ func takes(low, high int, what string) cobra.PositionalArgs {
 			return nil
 		}
 		want := fmt.Sprintf("%d to %d", low, high)
-		switch {
-		case high == 0:
+		switch high {
+		case 0:
 			want = "no"
-		case high == low:
+		case low:
 			want = strconv.Itoa(low)
-		case high == unlimited:
+		case unlimited:
 			want = fmt.Sprintf("%d or more", low)
 		}
 		return fmt.Errorf("%s takes %s %s; got %d", cmd.Name(), want, what, len(args))
