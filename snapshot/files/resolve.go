@@ -1,0 +1,199 @@
+package files
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// Resolve finds the file of a snapshot: name is a path, seen from dir, or a
+// name without its ending such as snapshot_50, of a snapshot in dir, else in the
+// newest run below dir. With folders in it, such as runs/a/snapshot_50, it is
+// looked for in that folder. What is missing or ambiguous is an *InputError that
+// lists what there is.
+func Resolve(name, dir string) (path string, err error) {
+	if name == "" {
+		return "", &InputError{Reason: "a snapshot without a name", hint: snapshotsIn(dir).list()}
+	}
+	full := name
+	if !filepath.IsAbs(name) {
+		full = filepath.Join(dir, name)
+	}
+	if isRegular(full) {
+		return full, nil
+	}
+	folder, base := filepath.Split(full)
+	in := snapshotsIn(filepath.Clean(folder))
+	if path, err := in.find(base); path != "" || err != nil {
+		return path, err
+	}
+	if base == name { // no folder was named
+		if newest, ok := newestRun(dir); ok {
+			below := snapshotsIn(newest)
+			if path, err := below.find(base); path != "" || err != nil {
+				return path, err
+			}
+			return "", notThere(fmt.Sprintf("%s: no such snapshot here or in the newest run, %s", name, newest), below.list())
+		}
+	}
+	if isDir(full) {
+		_, err := openFile(full)
+		return "", err
+	}
+	return "", notThere(name+": no such snapshot", in.list())
+}
+
+// folder is the snapshot files that lie directly in one.
+type folder struct {
+	path  string
+	names []string
+}
+
+func snapshotsIn(path string) folder {
+	f := folder{path: path}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return f // what is not there holds no snapshot
+	}
+	for _, e := range entries {
+		if s, err := openFile(filepath.Join(path, e.Name())); err == nil {
+			if s.format != nil && e.Name() != rundir.InfoName {
+				f.names = append(f.names, e.Name())
+			}
+			s.close()
+		}
+	}
+	slices.SortFunc(f.names, compareNames)
+	return f
+}
+
+// find returns the path of the snapshot with this stem or name, or "".
+func (f folder) find(base string) (string, error) {
+	var found []string
+	for _, n := range f.names {
+		if n == base || stem(n) == base {
+			found = append(found, n)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return filepath.Join(f.path, found[0]), nil
+	}
+	return "", &InputError{
+		Reason: fmt.Sprintf("%s: %d snapshots of that name in %s", base, len(found), f.path),
+		hint:   "name one of " + some(found),
+	}
+}
+
+// list is a hint with what could have been named.
+func (f folder) list() string {
+	if len(f.names) == 0 {
+		return "memdiag record -- COMMAND makes a run of snapshots"
+	}
+	stems := make([]string, len(f.names))
+	for i, n := range f.names {
+		stems[i] = stem(n)
+	}
+	return fmt.Sprintf("%s has %s", f.path, some(slices.Compact(stems)))
+}
+
+// ResolveRun finds the folder of a run: name is a path, seen from dir, or the
+// name of a run folder somewhere below dir; "" stands for dir itself, if it is a
+// run, else for the newest run below it, else for dir if snapshots lie in it.
+func ResolveRun(name, dir string) (path string, err error) {
+	if name == "" {
+		if isRegular(filepath.Join(dir, rundir.InfoName)) {
+			return dir, nil
+		}
+		if newest, ok := newestRun(dir); ok {
+			return newest, nil
+		}
+		if len(snapshotsIn(dir).names) > 0 {
+			return dir, nil
+		}
+		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag record -- COMMAND")
+	}
+	full := name
+	if !filepath.IsAbs(name) {
+		full = filepath.Join(dir, name)
+	}
+	if isDir(full) {
+		return full, nil
+	}
+	runs := runsBelow(dir)
+	var found, names []string
+	for _, r := range runs {
+		names = append(names, r.path)
+		if filepath.Base(r.path) == name {
+			found = append(found, r.path)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", &InputError{Reason: fmt.Sprintf("%s: %d runs of that name", name, len(found)), hint: "name one of " + some(found)}
+	case isRegular(full):
+		return "", &InputError{Reason: name + ": a file, not a run", hint: "name the folder of a run"}
+	case len(names) > 0:
+		return "", notThere(name+": no such run", "there are "+some(names))
+	}
+	return "", notThere(name+": no such run", "memdiag record -- COMMAND makes one")
+}
+
+// runBelow is a run folder, and when it began.
+type runBelow struct {
+	path  string
+	began time.Time
+}
+
+func newestRun(dir string) (string, bool) {
+	runs := runsBelow(dir)
+	if len(runs) == 0 {
+		return "", false
+	}
+	// Of runs that began together the last by name is taken, for no better
+	// reason than to take the same one always.
+	newest := slices.MaxFunc(runs, func(a, b runBelow) int {
+		if c := a.began.Compare(b.began); c != 0 {
+			return c
+		}
+		return compareNames(a.path, b.path)
+	})
+	return newest.path, true
+}
+
+// runsBelow lists our runs below a folder, by name.
+func runsBelow(dir string) []runBelow {
+	list, err := listFiles(dir, false)
+	if err != nil {
+		return nil // a folder that can not be listed has no runs to offer
+	}
+	runs := make([]runBelow, len(list.runs))
+	for i, name := range list.runs {
+		run := snapshot.Run{Path: filepath.Join(dir, name)}
+		// A run.json that is not whole tells no time; the folder's own serves.
+		if _, err := readInfo(&run); err != nil || run.Info.Started.IsZero() {
+			run.Info.Started = modified(run.Path)
+		}
+		runs[i] = runBelow{run.Path, run.Info.Started}
+	}
+	return runs
+}
+
+func modified(path string) time.Time {
+	var info fs.FileInfo
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

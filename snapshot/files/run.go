@@ -1,0 +1,362 @@
+package files
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// OpenRun reads the run in a folder: one of ours, or any that holds snapshot
+// files in formats that memdiag reads, in folders below it too (but not those
+// of other runs).
+//
+// Snapshots come in the order of their steps, then of their names by number.
+// Steps and ranks are those in the snapshots, else those in the names; where the
+// snapshots count from the start of their recording and so give steps that
+// repeat, the names' count, and birth steps move with them. Of several ranks the
+// lowest is read. All snapshots share one table of stacks.
+//
+// Files that are no snapshots are passed over; Run.Notes tell of snapshots that
+// could not be read, and of all else that is missing. A run without any readable
+// snapshot is an error, unless its series was read.
+func OpenRun(path string) (*snapshot.Run, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &InputError{Reason: path + ": a file, not a run", hint: "name the folder of a run"}
+	}
+	run := &snapshot.Run{Path: path}
+	own, err := readInfo(run)
+	if err != nil {
+		return nil, err
+	}
+	if own {
+		readSeries(run)
+	}
+	list, err := listFiles(path, own)
+	if err != nil {
+		return nil, err
+	}
+	r := &runReader{run: run, stacks: snapshot.NewStacks(), names: newNamePatterns()}
+	if err := r.read(list.files); err != nil {
+		return nil, err
+	}
+	if len(run.Snapshots) == 0 && run.Series == nil {
+		return nil, r.nothing(list)
+	}
+	return run, nil
+}
+
+// maxInfo bounds run.json in bytes.
+const maxInfo = 4 << 20
+
+// readInfo reads run.json and says whether there is one.
+func readInfo(run *snapshot.Run) (own bool, err error) {
+	path := filepath.Join(run.Path, rundir.InfoName)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxInfo+1))
+	if err != nil {
+		return false, err
+	}
+	note := func(format string, args ...any) {
+		run.Notes = append(run.Notes, path+": "+fmt.Sprintf(format, args...))
+	}
+	switch err := json.Unmarshal(text, &run.Info); {
+	case len(text) > maxInfo:
+		run.Info = snapshot.Info{}
+		note("more than %d bytes; not read", maxInfo)
+	case err != nil:
+		run.Info = snapshot.Info{}
+		note("not read: %v", err)
+	case run.Info.SchemaVersion > rundir.SchemaVersion:
+		note("schema version %d; this memdiag knows %d and may miss what is new", run.Info.SchemaVersion, rundir.SchemaVersion)
+	case run.Info.Finished == nil:
+		note("the run has not finished, or was stopped before it could say so")
+	}
+	return true, nil
+}
+
+// readSeries reads the series log, if there is one. A run is of use without it,
+// so that its faults are notes.
+func readSeries(run *snapshot.Run) {
+	path := filepath.Join(run.Path, rundir.SeriesName)
+	series, notes, err := decodeSeries(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		run.Notes = append(run.Notes, err.Error()+"; the run is read without its series")
+	default:
+		run.Series = series
+		run.Notes = append(run.Notes, notes...)
+	}
+}
+
+func decodeSeries(path string) (*snapshot.Series, []string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	return native.DecodeSeries(path, f, info.Size())
+}
+
+// Bounds on what is looked through below a folder that is not ours.
+const (
+	maxDepth = 4
+	maxFiles = 20_000
+)
+
+// listing is what lies below a folder, as paths relative to it, by name.
+type listing struct {
+	files []string
+	runs  []string // folders of runs of their own
+}
+
+// listFiles lists the regular files of a folder that may be snapshots; of those
+// below it too, unless flat.
+func listFiles(root string, flat bool) (listing, error) {
+	var list listing
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if path == root {
+				return err
+			}
+			return skip(entry) // a folder that may not be read hides no run of this user's
+		}
+		if path == root {
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+			return skip(entry)
+		case entry.IsDir() && isRegular(filepath.Join(path, rundir.InfoName)):
+			list.runs = append(list.runs, name)
+			return fs.SkipDir
+		case entry.IsDir() && (flat || strings.Count(name, string(filepath.Separator)) >= maxDepth):
+			return fs.SkipDir
+		case name == rundir.InfoName || name == rundir.SeriesName:
+			return nil
+		case !entry.IsDir() && isRegular(path):
+			list.files = append(list.files, name)
+			if len(list.files) > maxFiles {
+				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxFiles), hint: "name the folder of one run"}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(list.files, compareNames)
+	slices.SortFunc(list.runs, compareNames)
+	return list, err
+}
+
+func skip(entry fs.DirEntry) error {
+	if entry != nil && entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// runReader opens the snapshots among a run's files.
+type runReader struct {
+	run    *snapshot.Run
+	stacks *snapshot.Stacks
+	names  *namePatterns
+	passed []string // files of no format that is read
+	broken []error
+}
+
+// opened is a snapshot with what its name tells.
+type opened struct {
+	snapshot *snapshot.Snapshot
+	name     string
+	step     int64
+	marked   bool
+}
+
+func (r *runReader) read(files []string) error {
+	lowest, ranks := r.lowestRank(files)
+	var list []opened
+	for _, name := range files {
+		step, rank := r.names.read(filepath.ToSlash(name))
+		if rank != lowest && (rank != snapshot.NoRank || ranks > 1) {
+			continue
+		}
+		s, marked, err := r.open(name)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		if s.Rank == snapshot.NoRank {
+			s.Rank = lowest
+		}
+		list = append(list, opened{s, name, step, marked})
+	}
+	if ranks > 1 {
+		r.note("files of %d ranks; only those that name rank %d were read", ranks, lowest)
+	}
+	list = r.oneRank(list)
+	setSteps(list)
+	slices.SortStableFunc(list, func(a, b opened) int {
+		x, y := a.snapshot.Mark.Step, b.snapshot.Mark.Step
+		if (x == snapshot.NoStep) != (y == snapshot.NoStep) {
+			return cmp.Compare(y, x) // those without a step come last
+		}
+		return cmp.Or(cmp.Compare(x, y), compareNames(a.name, b.name))
+	})
+	unknown := 0
+	for _, o := range list {
+		if o.snapshot.Mark.Step == snapshot.NoStep {
+			unknown++
+		}
+		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
+	}
+	if unknown > 0 {
+		r.note("%d snapshots tell no step, nor do their names; they are in the order of their names", unknown)
+	}
+	return nil
+}
+
+func (r *runReader) note(format string, args ...any) {
+	r.run.Notes = append(r.run.Notes, r.run.Path+": "+fmt.Sprintf(format, args...))
+}
+
+// lowestRank returns the lowest rank that a snapshot's name tells, and how many
+// there are. Only when no name tells one, those without count.
+func (r *runReader) lowestRank(files []string) (lowest, count int) {
+	var ranks []int
+	for _, name := range files {
+		_, rank := r.names.read(filepath.ToSlash(name))
+		if rank != snapshot.NoRank && !slices.Contains(ranks, rank) && r.known(name) {
+			ranks = append(ranks, rank)
+		}
+	}
+	if len(ranks) == 0 {
+		return snapshot.NoRank, 1
+	}
+	return slices.Min(ranks), len(ranks)
+}
+
+func (r *runReader) known(name string) bool {
+	f, err := openFile(filepath.Join(r.run.Path, name))
+	if err != nil {
+		return false
+	}
+	defer f.close()
+	return f.format != nil
+}
+
+// open reads one file; nil where it is no snapshot that can be read.
+func (r *runReader) open(name string) (s *snapshot.Snapshot, marked bool, err error) {
+	path := filepath.Join(r.run.Path, name)
+	f, err := openFile(path)
+	if err != nil {
+		r.broken = append(r.broken, err)
+		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+		return nil, false, nil
+	}
+	defer f.close()
+	if f.format == nil {
+		r.passed = append(r.passed, name)
+		return nil, false, nil
+	}
+	s, err = f.format.decode(path, f.file, f.size, r.stacks)
+	if err != nil {
+		r.broken = append(r.broken, err)
+		// Anything can be JSON; only where nothing else is found it was meant
+		// to be a snapshot.
+		if filepath.Ext(name) != ".json" {
+			r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+		}
+		return nil, false, nil
+	}
+	return s, f.format.marked, nil
+}
+
+// oneRank leaves the lowest rank, where the snapshots themselves tell several.
+func (r *runReader) oneRank(list []opened) []opened {
+	ranks := make(map[int]int)
+	for _, o := range list {
+		ranks[o.snapshot.Rank]++
+	}
+	if len(ranks) < 2 {
+		return list
+	}
+	lowest := slices.MinFunc(list, func(a, b opened) int { return cmp.Compare(a.snapshot.Rank, b.snapshot.Rank) }).snapshot.Rank
+	r.note("snapshots of %d ranks; rank %d was read", len(ranks), lowest)
+	return slices.DeleteFunc(list, func(o opened) bool { return o.snapshot.Rank != lowest })
+}
+
+// setSteps takes steps from the names, where the snapshots do not tell them, or
+// tell them only as counted from the start of their own recording.
+func setSteps(list []opened) {
+	counted := make(map[int64]bool)
+	named := make(map[int64]bool)
+	marked := false
+	for _, o := range list {
+		counted[o.snapshot.Mark.Step] = true
+		named[o.step] = true
+		marked = marked || o.marked
+	}
+	repeats := len(counted) < len(list) && len(named) == len(list) && !named[snapshot.NoStep]
+	for _, o := range list {
+		if o.step != snapshot.NoStep && (o.snapshot.Mark.Step == snapshot.NoStep || repeats && !marked) {
+			moveTo(o.snapshot, o.step)
+		}
+	}
+}
+
+// moveTo renames the snapshot's step, and lets births keep their distance to it.
+func moveTo(s *snapshot.Snapshot, step int64) {
+	if was := s.Mark.Step; was != snapshot.NoStep {
+		for i, b := range s.Blocks.BirthStep {
+			if b != snapshot.NoStep {
+				s.Blocks.BirthStep[i] = b - was + step
+			}
+		}
+	}
+	s.Mark.Step = step
+}
+
+// nothing is the error for a folder without a readable snapshot.
+func (r *runReader) nothing(list listing) error {
+	path := r.run.Path
+	switch {
+	case len(r.broken) > 0:
+		return fmt.Errorf("%s: no snapshot can be read: %w", path, r.broken[0])
+	case len(list.runs) > 0:
+		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
+	case len(r.passed) > 0:
+		return notThere(fmt.Sprintf("%s: no snapshot among %d files: %s", path, len(r.passed), some(r.passed)), "memdiag record -- COMMAND makes a run")
+	}
+	return notThere(path+": no snapshots", "memdiag record -- COMMAND makes a run")
+}
