@@ -58,7 +58,7 @@ func (e *OutOfMemoryError) Error() string {
 
 func (e *LiveError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: closed with %d live blocks of %s", e.Device, e.Blocks, e.Bytes)
+	fmt.Fprintf(&b, "%s: closed with %s in %s", e.Device, e.Bytes, liveBlocks(int64(e.Blocks)))
 	writeTop(&b, e.Top)
 	return b.String()
 }
@@ -68,12 +68,15 @@ func writeTop(b *strings.Builder, top []TopSite) {
 		b.WriteString("; most is held by")
 	}
 	for _, t := range top {
-		blocks := "blocks"
-		if t.Count == 1 {
-			blocks = "block"
-		}
-		fmt.Fprintf(b, "\n  %s in %d %s: %s", t.Bytes, t.Count, blocks, Headline(t.Stack))
+		fmt.Fprintf(b, "\n  %s in %s: %s", t.Bytes, liveBlocks(t.Count), Headline(t.Stack))
 	}
+}
+
+func liveBlocks(n int64) string {
+	if n == 1 {
+		return "1 live block"
+	}
+	return fmt.Sprintf("%d live blocks", n)
 }
 
 // Headline names a stack by the place in the program that it speaks of, which is

@@ -1,11 +1,10 @@
-//go:build unix
+//go:build unix && !linux
 
 package mem
 
 import "golang.org/x/sys/unix"
 
-// mapMemory takes pages from the operating system; they are zero, and begin on
-// a page.
+// mapMemory takes zeroed pages from the operating system.
 func mapMemory(size int64) ([]byte, error) {
 	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
