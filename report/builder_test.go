@@ -182,11 +182,33 @@ func pyramidResult(t testing.TB) *diff.Result {
 	return r
 }
 
+// analyzed is a run's comparison, all that grew being judged inconclusive.
 func analyzed(t testing.TB, run *snapshot.Run) *diff.Result {
 	t.Helper()
 	r, err := diff.Analyze(run, diff.ByTrend)
 	if err != nil {
 		t.Fatal(err)
+	}
+	r.Notes = nil
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Verdict, f.Evidence, f.Reasons = diff.Inconclusive, diff.Weak, []string{"two snapshots only"}
+		f.Rate = diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 0.04, Low: 0.04, High: 0.04, N: 2}, Bytes: trend.Slope{Value: 102.4, Low: 102.4, High: 102.4, N: 2}}
+		f.Cause, f.CauseWhy, f.RunsOut = nil, "", nil
+	}
+	return r
+}
+
+// attacked is a comparison in which all that comes from a file is hostile.
+func attacked(t testing.TB) *diff.Result {
+	t.Helper()
+	const name = "\x1b[31m</title>\u202e"
+	r := analyzed(t, pair(hostile))
+	r.Last.Producer, r.Last.Devices[0].Name, r.Last.Mark.Phase = name, name, name
+	r.Notes = []string{name}
+	for i := range r.Findings {
+		r.Findings[i].Reasons = []string{name}
+		r.Findings[i].Holder = &snapshot.Holder{Path: name, Kind: name}
 	}
 	return r
 }

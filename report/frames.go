@@ -9,15 +9,15 @@ import (
 )
 
 // location is "train.py:218", without the line where it is not known; "" for a
-// frame that names no file. It is never folded.
+// frame that names no file.
 func location(f snapshot.Frame) string {
 	switch {
 	case f.File == "" || f.File == "??":
 		return ""
 	case f.Line <= 0:
-		return glue(Printable(f.File))
+		return Printable(f.File)
 	}
-	return glue(Printable(f.File)) + ":" + strconv.Itoa(f.Line)
+	return Printable(f.File) + ":" + strconv.Itoa(f.Line)
 }
 
 // function never is empty.
@@ -50,16 +50,16 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	return Printable(label)
 }
 
-// placeAndFunction is place with " in FUNCTION" behind a file.
+// placeAndFunction is place with " in FUNCTION" behind a file; the place is glued.
 func placeAndFunction(frames []snapshot.Frame, label string) string {
 	i := diff.Headline(frames)
 	if i < 0 && len(frames) > 0 {
 		i = operation(frames)
 	}
 	if i < 0 || location(frames[i]) == "" {
-		return placeOf(frames, label, i)
+		return glue(placeOf(frames, label, i))
 	}
-	return location(frames[i]) + " in " + function(frames[i])
+	return glue(location(frames[i])) + " in " + function(frames[i])
 }
 
 // isLibrary asks diff, so that a report never disagrees with the headline.
@@ -166,4 +166,12 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 		}
 	}
 	return lines
+}
+
+// frameLabel is "function (file:line)".
+func frameLabel(f snapshot.Frame) string {
+	if at := location(f); at != "" {
+		return function(f) + " (" + at + ")"
+	}
+	return function(f)
 }

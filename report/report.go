@@ -35,7 +35,10 @@ func (o TextOptions) top(n int) int {
 
 // Headline is the report's first sentence: how many leaks and where the largest
 // allocates, or that there is none. Its names are escaped; it has no full stop.
-func Headline(r *diff.Result) string {
+func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), noBreak, " ") }
+
+// sentence is Headline with its place glued.
+func sentence(r *diff.Result) string {
 	leaks := r.Leaks()
 	live := "live memory " + signed(r.Growth().Bytes)
 	if leaks == 0 {
@@ -57,7 +60,7 @@ func atPlace(f *diff.Finding) string {
 	if f.Headline < 0 && len(f.Row.Frames) == 0 {
 		return "without a recorded stack"
 	}
-	return "at " + place(f.Row, f.Headline)
+	return "at " + glue(place(f.Row, f.Headline))
 }
 
 func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {

@@ -22,10 +22,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	case len(withVerdict(r, diff.Inconclusive)) > 0:
 		paint = p.paint.yellow
 	}
-	sentence := Headline(r)
-	verdict, rest, _ := strings.Cut(sentence, " ")
+	text := sentence(r)
+	verdict, rest, _ := strings.Cut(text, " ")
 	if r.Leaks() == 0 {
-		verdict, rest = sentence, ""
+		verdict, rest = text, ""
 	}
 	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
 	first, last := names(r)
@@ -129,7 +129,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 			p.line(p.paint.dim(fmt.Sprintf("%s… %s", lead, count(int64(l.skipped), l.what))))
 			continue
 		}
-		text := location(*l.frame)
+		text := glue(location(*l.frame))
 		if text == "" {
 			text = function(*l.frame)
 		} else {

@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 		{"with all, every frame is listed", "all.txt.golden", pyramidResult, TextOptions{All: true}},
 		{"colour adds sequences and nothing else", "color.txt.golden", pyramidResult, TextOptions{Width: 80, Color: true}},
 		{"a rate that may be zero has a tilde", "inconclusive.txt.golden", unjudged, TextOptions{Width: 80}},
-		{"hostile names are escaped", "hostile.txt.golden", func(t testing.TB) *diff.Result { return analyzed(t, pair(hostile)) }, TextOptions{Width: 80}},
+		{"hostile names are escaped", "hostile.txt.golden", attacked, TextOptions{Width: 80}},
 		{"nothing live gives a report all the same", "empty.txt.golden", func(t testing.TB) *diff.Result { return analyzed(t, empty()) }, TextOptions{Width: 80}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

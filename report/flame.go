@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/xml"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// FlameOptions say how a flamegraph is drawn.
+type FlameOptions struct {
+	Title    string // "": the profile's
+	MaxBoxes int    // at most so many boxes; the rest is folded. 0: 2000, which a browser moves at ease
+}
+
+//go:embed assets/flame.js
+var flameScript string
+
+// Geometry of the picture in pixels. The font is monospaced so that a label's
+// width is known without measuring it.
+const (
+	flameWidth  = 1200
+	flameMargin = 10
+	flameTop    = 62
+	flameFoot   = 30
+	rowHeight   = 17
+	glyphWidth  = 6.65 // of the 11 px font; a little more than 0.6 em
+)
+
+// Flame draws p as a flamegraph: one self-contained SVG that is a plain picture,
+// and in a browser zooms on a click, searches and explains the box under the
+// pointer.
+//
+// It grows downwards from the outermost call: a page is read from its top, and
+// the stacks of training programs are deep, so that a root at the bottom would
+// leave the user's own calls below the fold. A box is as wide as all changes
+// below it, growth and shrinkage alike, so that no growth hides a shrinkage of
+// equal size; its colour tells the net: red grew, blue (and a minus sign) shrank.
+// Libraries are grey.
+func Flame(w io.Writer, p *Profile, o FlameOptions) error {
+	limit := o.MaxBoxes
+	if limit <= 0 {
+		limit = 2000
+	}
+	title := Printable(o.Title)
+	if title == "" {
+		title = p.Title
+	}
+	tree := newFlameTree(p)
+	left := tree.prune(max(limit, 2))
+	boxes := tree.layout()
+	f := flame{growth: p.Growth, total: tree.root.weight, scale: float64(flameWidth-2*flameMargin) / float64(max(tree.root.weight, 1))}
+	tree.root.label = "all"
+	f.header(title, flameSubtitle(p, left), tree.depth)
+	if tree.root.weight > 0 {
+		for _, b := range boxes {
+			f.box(b)
+		}
+	}
+	f.buf.WriteString("</g>\n<script><![CDATA[\n" + flameScript + "]]></script>\n</svg>\n")
+	_, err := w.Write(f.buf.Bytes())
+	return err
+}
+
+func flameSubtitle(p *Profile, left int) string {
+	var grew, shrank snapshot.Bytes
+	for i := range p.Samples {
+		if v := p.Samples[i].Value().Bytes; v > 0 {
+			grew += v
+		} else {
+			shrank += v
+		}
+	}
+	var text string
+	switch {
+	case grew == 0 && shrank == 0:
+		text = "nothing to show"
+	case p.Growth:
+		text = fmt.Sprintf("grew %s, shrank %s, net %s; width: the sum of both; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
+	default:
+		text = grew.String() + " live; width: bytes; grey is library code"
+	}
+	if left > 0 {
+		text += fmt.Sprintf("; %s too small to draw", count(int64(left), "call"))
+	}
+	return text
+}
+
+type flame struct {
+	buf    bytes.Buffer
+	growth bool
+	total  int64
+	scale  float64 // pixels a byte
+}
+
+func (f *flame) header(title, subtitle string, depth int64) {
+	height := flameTop + (depth+1)*rowHeight + flameFoot
+	fmt.Fprintf(&f.buf, `<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="11">
+<style>
+.b { cursor: pointer } .b:hover rect { stroke: #000 } .b text { pointer-events: none } .b.hit rect { fill: #7e57c2 } .b.hit text, .leak text { fill: #fff }
+.control { cursor: pointer; fill: #0b5cad } .hidden { display: none }
+</style>
+<rect width="100%%" height="100%%" fill="#fff"/>
+<text x="%d" y="24" font-size="16" font-weight="bold" font-family="system-ui, 'Liberation Sans', Helvetica, Arial, sans-serif" fill="#1b1f24">%s</text>
+<text x="%d" y="44" fill="#57606a" class="sub">%s</text>
+<text x="%d" y="24" text-anchor="end" class="control search hidden" tabindex="0">search (/)</text>
+<text x="%d" y="24" text-anchor="end" class="control reset hidden" tabindex="0">reset (Esc)</text>
+<text x="%d" y="%d" fill="#1b1f24" class="details"> </text>
+<g class="boxes">
+`, flameWidth, height, flameWidth, height, flameMargin, escapeXML(title), flameMargin, escapeXML(subtitle),
+		flameWidth-flameMargin, flameWidth-flameMargin-90, flameMargin, height-10)
+}
+
+func (f *flame) box(b *box) {
+	x := flameMargin + float64(b.x)*f.scale
+	width := float64(b.weight) * f.scale
+	y := flameTop + b.depth*rowHeight
+	label, class := b.label, "b"
+	switch {
+	case b.guilty:
+		label, class = "leak: "+label, "b leak"
+	case f.growth && b.value < 0:
+		label = "− " + label
+	}
+	fmt.Fprintf(&f.buf, `<g class="%s" data-x="%d" data-w="%d" data-d="%d" data-l="%s"><title>%s</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s" rx="1"/>`,
+		class, b.x, b.weight, b.depth, escapeXML(label), escapeXML(f.tooltip(b)), x, y, max(width-0.5, 0.1), rowHeight-1, f.colour(b))
+	if text := fitted(label, width); text != "" {
+		fmt.Fprintf(&f.buf, `<text x="%.2f" y="%d">%s</text>`, x+3, y+12, escapeXML(text))
+	}
+	f.buf.WriteString("</g>\n")
+}
+
+func (f *flame) tooltip(b *box) string {
+	bytes, blocks := snapshot.Bytes(b.value).String(), count(b.blocks, "block")
+	if f.growth {
+		bytes = signed(snapshot.Bytes(b.value))
+		if b.blocks > 0 {
+			blocks = "+" + blocks
+		}
+	}
+	parts := []string{bytes}
+	if e := exact(snapshot.Bytes(b.value)); e != "" {
+		parts = append(parts, e)
+	}
+	parts = append(parts, blocks, fmt.Sprintf("%.1f %% of the width", 100*float64(b.weight)/float64(max(f.total, 1))))
+	if b.leaks {
+		parts = append(parts, "a leak is in here")
+	}
+	return b.label + "\n" + strings.Join(parts, ", ")
+}
+
+// colour gives neighbours different shades by their names, so that they can be
+// told apart; the hue alone has a meaning.
+func (f *flame) colour(b *box) string {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, b.label)
+	shade := float64(h.Sum32()%64) / 63
+	switch {
+	case b.parent == nil && !b.isFolding:
+		return "#d9dee3"
+	case b.guilty:
+		return "#b42318"
+	case b.library:
+		v := int(216 + 16*shade)
+		return fmt.Sprintf("#%02x%02x%02x", v, v+2, v+5)
+	case !f.growth:
+		return fmt.Sprintf("#%02x%02x%02x", 240, int(150+45*shade), int(70+30*shade))
+	}
+	// 1: all grew, -1: all shrank, near 0: both, of equal size.
+	net := float64(b.value) / float64(b.weight)
+	strength := 0.35 + 0.65*math.Abs(net)
+	mix := func(full float64) int { return int(245 - (245-full)*strength + 8*(shade-0.5)) }
+	if net >= 0 {
+		return fmt.Sprintf("#%02x%02x%02x", mix(235), mix(118), mix(96))
+	}
+	return fmt.Sprintf("#%02x%02x%02x", mix(94), mix(156), mix(222))
+}
+
+// fitted is as much of label as the width holds; "" where that is next to nothing.
+func fitted(label string, width float64) string {
+	room := int((width - 6) / glyphWidth)
+	switch n := utf8.RuneCountInString(label); {
+	case n <= room:
+		return label
+	case room < 3:
+		return ""
+	}
+	return string([]rune(label)[:room-1]) + "…"
+}
+
+// escapeXML is for text and attributes; s holds no control characters any more,
+// but for the line break of a tooltip, which XML knows.
+func escapeXML(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s)) // a bytes.Buffer does not fail
+	return b.String()
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestFlame(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		profile    func(testing.TB) *Profile
+		options    FlameOptions
+	}{
+		{"growth is red and shrinkage blue", "growth.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(pyramidResult(t)) }, FlameOptions{}},
+		{"one snapshot shows what is live", "live.svg.golden", func(t testing.TB) *Profile { return LiveProfile(last(pyramid())) }, FlameOptions{Title: "live"}},
+		{"beyond the limit calls are folded", "folded.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(pyramidResult(t)) }, FlameOptions{MaxBoxes: 6}},
+		{"hostile names are text", "hostile.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(attacked(t)) }, FlameOptions{Title: "a\x1b</svg>"}},
+		{"nothing live is an empty picture", "empty.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(analyzed(t, empty())) }, FlameOptions{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := rendered(t, func(b *bytes.Buffer) error { return Flame(b, c.profile(t), c.options) })
+			golden(t, c.file, got)
+			if n := len(elements(t, got, "script")); n != 1 {
+				t.Errorf("%d scripts, want ours alone", n)
+			}
+		})
+	}
+}
+
+// elements parses a document and returns the attributes of all elements of a name.
+func elements(t *testing.T, document []byte, name string) []map[string]string {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(document))
+	var out []map[string]string
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v", err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == name {
+			attributes := make(map[string]string)
+			for _, a := range e.Attr {
+				attributes[a.Name.Local] = a.Value
+			}
+			out = append(out, attributes)
+		}
+	}
+}
+
+// Every box is exactly as wide as the boxes right below it: widths sum to the
+// growth at each depth down to the ends of the stacks.
+func TestFlameWidthsSum(t *testing.T) {
+	for name, p := range map[string]*Profile{"pyramid": GrowthProfile(pyramidResult(t)), "wide": wide(3000)} {
+		for _, limit := range []int{2, 3, 10, 500, 100_000} {
+			tree := newFlameTree(p)
+			left := tree.prune(limit)
+			boxes := tree.layout()
+			if len(boxes) > limit {
+				t.Errorf("%s: %d boxes, limit %d", name, len(boxes), limit)
+			}
+			named, below := 0, make(map[int64]int64)
+			for _, b := range boxes {
+				below[b.depth] += b.weight
+				if b.isFolding {
+					named += b.smaller
+				}
+			}
+			if named != left {
+				t.Errorf("%s, limit %d: folds name %d calls, %d were left out", name, limit, named, left)
+			}
+			var want int64
+			for i := range p.Samples {
+				v := int64(p.Samples[i].Value().Bytes)
+				want += max(v, -v)
+			}
+			if below[0] != want || below[1] != want {
+				t.Errorf("%s, limit %d: widths %d and %d, want %d", name, limit, below[0], below[1], want)
+			}
+		}
+	}
+}
+
+func TestFlameScriptGetsTheGeometryThatWasDrawn(t *testing.T) {
+	p := GrowthProfile(pyramidResult(t))
+	groups := elements(t, rendered(t, func(b *bytes.Buffer) error { return Flame(b, p, FlameOptions{}) }), "g")
+	var total int64
+	for _, g := range groups[1:] {
+		if g["data-d"] == "1" {
+			w, err := strconv.ParseInt(g["data-w"], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += w
+		}
+	}
+	if want := int64(42 << 20); total != want { // 41 MiB grew, 1 MiB shrank
+		t.Errorf("the first row is %d bytes wide, want %d", total, want)
+	}
+}
+
+func TestFolded(t *testing.T) {
+	golden(t, "growth.folded.golden", rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(pyramidResult(t))) }))
+	golden(t, "live.folded.golden", rendered(t, func(b *bytes.Buffer) error { return Folded(b, LiveProfile(last(pyramid()))) }))
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(attacked(t))) }))
+	if strings.Count(text, "\n") != 1 || strings.Count(text, ";") != 1 {
+		t.Errorf("a hostile stack of two frames is not one line with one semicolon: %q", text)
+	}
+}
+
+func last(run *snapshot.Run) *snapshot.Snapshot { return run.Snapshots[len(run.Snapshots)-1] }
+
+// wide is a growth profile of n stacks, twelve calls deep.
+func wide(n int) *Profile {
+	p := &Profile{Growth: true, Title: "wide"}
+	for i := range n {
+		var frames []snapshot.Frame
+		for d := range 12 {
+			frames = append(frames, snapshot.Frame{Function: fmt.Sprintf("f%d", i>>d), File: "a.py", Line: d + 1})
+		}
+		p.Samples = append(p.Samples, Sample{Frames: frames, After: diff.Tally{Blocks: 1, Bytes: snapshot.Bytes(512 * (i%97 + 1))}})
+	}
+	return p
+}
+
+func BenchmarkFlame(b *testing.B) {
+	p := wide(20_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Flame(io.Discard, p, FlameOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

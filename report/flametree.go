@@ -1,0 +1,178 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// box is one call in the flamegraph, with all that was allocated below it.
+type box struct {
+	label     string
+	library   bool
+	value     int64 // bytes; the sum over the samples through this call
+	weight    int64 // the same sum over their absolute values: the box's width
+	blocks    int64
+	leaks     bool // a leaking site is among the samples
+	guilty    bool // the headline frame of a leaking site
+	children  []*box
+	index     map[boxKey]*box
+	order     int // of creation, to break ties
+	parent    *box
+	kept      int // children that are drawn
+	drawn     bool
+	smaller   int // boxes that a "(N smaller)" box stands for
+	x, depth  int64
+	isFolding bool
+}
+
+// boxKey tells a call's children apart. label stands for what is no frame.
+type boxKey struct {
+	frame snapshot.Frame
+	label string
+}
+
+type flameTree struct {
+	root  *box
+	boxes []*box // all but the root
+	depth int64
+}
+
+// newFlameTree joins the samples by their calls, outermost first. Samples without
+// bytes have no width and are left out.
+func newFlameTree(p *Profile) *flameTree {
+	t := &flameTree{root: &box{label: "all", index: make(map[boxKey]*box), drawn: true}}
+	several := p.devices() > 1
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		v := s.Value()
+		weight := int64(v.Bytes)
+		if weight < 0 {
+			weight = -weight
+		}
+		if weight == 0 {
+			continue
+		}
+		leaks := s.Verdict == diff.Leak
+		at := t.root
+		at.add(int64(v.Bytes), weight, v.Blocks, leaks)
+		enter := func(key boxKey) {
+			at = t.child(at, key)
+			at.add(int64(v.Bytes), weight, v.Blocks, leaks)
+		}
+		if several {
+			enter(boxKey{label: deviceName(s.Device)})
+		}
+		headline := diff.Headline(s.Frames)
+		for j := len(s.Frames) - 1; j >= 0; j-- {
+			enter(boxKey{frame: s.Frames[j]})
+			at.guilty = at.guilty || leaks && j == headline
+		}
+		if len(s.Frames) == 0 {
+			enter(boxKey{label: Printable(s.Label)})
+		}
+	}
+	return t
+}
+
+func (b *box) add(value, weight, blocks int64, leaks bool) {
+	b.value += value
+	b.weight += weight
+	b.blocks += blocks
+	b.leaks = b.leaks || leaks
+}
+
+func (t *flameTree) child(at *box, key boxKey) *box {
+	if c := at.index[key]; c != nil {
+		return c
+	}
+	c := &box{label: key.label, parent: at, order: len(t.boxes)}
+	if key.label == "" {
+		c.label, c.library = frameLabel(key.frame), isLibrary(key.frame)
+	}
+	if at.index == nil {
+		at.index = make(map[boxKey]*box, 1)
+	}
+	at.index[key] = c
+	at.children = append(at.children, c)
+	t.boxes = append(t.boxes, c)
+	return c
+}
+
+// prune keeps at most limit boxes, the root and the boxes that stand for the rest
+// included, and returns how many calls are left out. A call's children are folded
+// from the smallest on, so every drawn box still is as wide as all below it.
+func (t *flameTree) prune(limit int) (left int) {
+	// A parent is never narrower than its child, and created before it: in this
+	// order it is always decided first.
+	slices.SortFunc(t.boxes, func(a, b *box) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.order, b.order))
+	})
+	drawn := 1
+	if len(t.root.children) > 0 {
+		drawn++ // its fold
+	}
+	next := 0
+	for ; next < len(t.boxes); next++ {
+		b := t.boxes[next]
+		more := 1
+		if len(b.children) > 0 {
+			more++
+		}
+		if b.parent.kept+1 == len(b.parent.children) {
+			more-- // the parent's fold goes
+		}
+		if drawn+more > limit {
+			break
+		}
+		drawn += more
+		b.drawn = true
+		b.parent.kept++
+	}
+	for _, b := range t.boxes[next:] {
+		drawnAncestor := b.parent
+		for !drawnAncestor.drawn {
+			drawnAncestor = drawnAncestor.parent
+		}
+		drawnAncestor.smaller++
+	}
+	return len(t.boxes) - next
+}
+
+// layout places the boxes, widest first below each parent, with what is folded at
+// the right, and returns them parents first.
+func (t *flameTree) layout() []*box {
+	var out []*box
+	var walk func(b *box)
+	walk = func(b *box) {
+		out = append(out, b)
+		t.depth = max(t.depth, b.depth)
+		x := b.x
+		var rest *box
+		slices.SortFunc(b.children, func(c, d *box) int {
+			return cmp.Or(cmp.Compare(d.weight, c.weight), cmp.Compare(c.label, d.label), cmp.Compare(c.order, d.order))
+		})
+		for _, c := range b.children {
+			if !c.drawn {
+				if rest == nil {
+					rest = &box{depth: b.depth + 1, isFolding: true, library: true, smaller: b.smaller}
+				}
+				rest.add(c.value, c.weight, c.blocks, c.leaks)
+				continue
+			}
+			c.x, c.depth = x, b.depth+1
+			walk(c)
+			x += c.weight
+		}
+		if rest != nil {
+			rest.x = x
+			rest.label = "(" + grouped(int64(rest.smaller)) + " smaller)"
+			out = append(out, rest)
+			t.depth = max(t.depth, rest.depth)
+		}
+	}
+	walk(t.root)
+	return out
+}

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/google/pprof/profile"
+	"github.com/memdiag/memdiag/diff"
+)
+
+// Pprof writes p as a gzipped profile.proto for go tool pprof and its kin. The
+// sample types are blocks/count and bytes/bytes, the default being bytes; those of
+// a growth are growth_blocks and growth_bytes, and may be negative. Labels carry
+// the device, the stack hash, and the verdict where there is one, so that
+// -tagfocus=leak leaves what leaks. Names are escaped, since pprof prints them as
+// they are.
+func Pprof(w io.Writer, p *Profile) error {
+	prefix, what := "", "memdiag: "+p.Title
+	if p.Growth {
+		prefix = "growth_"
+	}
+	b := pprofBuilder{
+		functions: make(map[[2]string]*profile.Function),
+		locations: make(map[pprofPlace]*profile.Location),
+		// pprof calls a profile without mapping "unknown", and cannot merge one
+		// without period type.
+		out: &profile.Profile{
+			SampleType:        []*profile.ValueType{{Type: prefix + "blocks", Unit: "count"}, {Type: prefix + "bytes", Unit: "bytes"}},
+			DefaultSampleType: prefix + "bytes",
+			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1,
+			Mapping:  []*profile.Mapping{{ID: 1, File: "device memory", HasFunctions: true, HasFilenames: true, HasLineNumbers: true}},
+			Comments: []string{what},
+		},
+	}
+	if !p.Taken.Time.IsZero() {
+		b.out.TimeNanos = p.Taken.Time.UnixNano()
+		if !p.Since.Time.IsZero() {
+			b.out.DurationNanos = p.Taken.Time.Sub(p.Since.Time).Nanoseconds()
+		}
+	}
+	for i := range p.Samples {
+		if v := p.Samples[i].Value(); v.Blocks != 0 || v.Bytes != 0 {
+			b.add(&p.Samples[i], v)
+		}
+	}
+	if err := b.out.CheckValid(); err != nil {
+		return fmt.Errorf("pprof: %w", err)
+	}
+	return b.out.Write(w)
+}
+
+type pprofPlace struct {
+	function, file string
+	line           int64
+}
+
+type pprofBuilder struct {
+	out       *profile.Profile
+	functions map[[2]string]*profile.Function
+	locations map[pprofPlace]*profile.Location
+}
+
+func (b *pprofBuilder) add(s *Sample, v diff.Tally) {
+	sample := &profile.Sample{
+		Value: []int64{v.Blocks, int64(v.Bytes)},
+		Label: map[string][]string{"device": {deviceName(s.Device)}, "stack_hash": {hashText(s.Hash)}},
+	}
+	if s.Verdict != "" {
+		sample.Label["verdict"] = []string{string(s.Verdict)}
+	}
+	for _, f := range s.Frames {
+		sample.Location = append(sample.Location, b.location(pprofPlace{function(f), Printable(f.File), max(int64(f.Line), 0)}))
+	}
+	if len(s.Frames) == 0 {
+		sample.Location = append(sample.Location, b.location(pprofPlace{function: Printable(s.Label)}))
+	}
+	b.out.Sample = append(b.out.Sample, sample)
+}
+
+func (b *pprofBuilder) location(at pprofPlace) *profile.Location {
+	if l := b.locations[at]; l != nil {
+		return l
+	}
+	name := [2]string{at.function, at.file}
+	f := b.functions[name]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(b.out.Function) + 1), Name: at.function, SystemName: at.function, Filename: at.file}
+		b.functions[name] = f
+		b.out.Function = append(b.out.Function, f)
+	}
+	l := &profile.Location{ID: uint64(len(b.out.Location) + 1), Mapping: b.out.Mapping[0], Line: []profile.Line{{Function: f, Line: at.line}}}
+	b.locations[at] = l
+	b.out.Location = append(b.out.Location, l)
+	return l
+}

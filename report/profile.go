@@ -1,0 +1,96 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Profile is memory by stack: what one snapshot holds, or what changed between
+// two. Flame, Folded and Pprof draw it.
+type Profile struct {
+	Growth  bool   // samples are changes, and may be negative
+	Title   string // one line, escaped
+	Samples []Sample
+	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
+	Taken, Since snapshot.Mark
+}
+
+// Sample is one site of a Profile.
+type Sample struct {
+	Device        snapshot.Device
+	Hash          snapshot.Hash
+	Frames        []snapshot.Frame // innermost first; nil for a site without stack
+	Label         string           // names a site without stack
+	Verdict       diff.Verdict     // "" where nobody judged it
+	Before, After diff.Tally       // Before is zero in a snapshot's profile
+}
+
+// Value is what the sample stands for: what the site holds, or its growth.
+func (s *Sample) Value() diff.Tally {
+	return diff.Tally{
+		Blocks: s.After.Blocks - s.Before.Blocks, Bytes: s.After.Bytes - s.Before.Bytes,
+		Requested: s.After.Requested - s.Before.Requested,
+	}
+}
+
+// GrowthProfile holds every site that changed between the result's snapshots, in
+// the order of its rows. Its values sum to r.Growth.
+func GrowthProfile(r *diff.Result) *Profile {
+	first, last := names(r)
+	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark}
+	verdicts := make(map[*diff.Row]diff.Verdict, len(r.Findings))
+	for i := range r.Findings {
+		verdicts[r.Findings[i].Row] = r.Findings[i].Verdict
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Growth() == (diff.Tally{}) {
+			continue
+		}
+		p.Samples = append(p.Samples, Sample{
+			Device: row.Device, Hash: row.Hash, Frames: row.Frames, Label: row.Label,
+			Verdict: verdicts[row], Before: row.Before, After: row.After,
+		})
+	}
+	return p
+}
+
+// LiveProfile holds every live site of a snapshot, largest first.
+func LiveProfile(s *snapshot.Snapshot) *Profile {
+	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark}
+	for _, site := range s.Sites() {
+		p.Samples = append(p.Samples, Sample{
+			Device: s.Devices[site.Device], Hash: site.Hash, Frames: s.Stacks.Frames(site.Stack), Label: site.Label,
+			After: diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested},
+		})
+	}
+	return p
+}
+
+// snapshotName is what the report calls a single snapshot.
+func snapshotName(s *snapshot.Snapshot) string {
+	if s.Mark.Step == snapshot.NoStep {
+		return "the snapshot"
+	}
+	return "snapshot_" + strconv.FormatInt(s.Mark.Step, 10)
+}
+
+// total sums the samples' values.
+func (p *Profile) total() diff.Tally {
+	var t diff.Tally
+	for i := range p.Samples {
+		t = plus(t, p.Samples[i].Value())
+	}
+	return t
+}
+
+// devices counts the distinct devices of the samples.
+func (p *Profile) devices() int {
+	seen := make(map[string]struct{})
+	for i := range p.Samples {
+		seen[deviceName(p.Samples[i].Device)] = struct{}{}
+	}
+	return len(seen)
+}
