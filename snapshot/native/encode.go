@@ -21,8 +21,7 @@ func Encode(w io.Writer, s *snapshot.Snapshot) error {
 	if err := check(s); err != nil {
 		return fmt.Errorf("snapshot of step %d: %w", s.Mark.Step, err)
 	}
-	// One encoder a file: it is about 1 MB, and nothing is left behind.
-	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+	packer, err := newPacker()
 	if err != nil {
 		return err
 	}
@@ -33,6 +32,13 @@ func Encode(w io.Writer, s *snapshot.Snapshot) error {
 		return e.err
 	}
 	return packer.Close()
+}
+
+// newPacker makes a compressor for one file: to share one between files would
+// save a millisecond and leave its memory behind. Sections have a checksum, so
+// that it need not add its own.
+func newPacker() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 }
 
 // encoder writes sections; the first error sticks.
