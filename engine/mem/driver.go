@@ -5,7 +5,9 @@ package mem
 import "github.com/memdiag/memdiag/snapshot"
 
 // Memory is one segment as its driver gave it. Kernels of that driver's backend
-// know the concrete type; nobody else looks inside.
+// know the concrete type; nobody else looks inside. If it has a method
+// Address() uint64 as well, snapshots show its blocks there, else at made-up
+// addresses that are unique in the device.
 type Memory interface {
 	Size() int64 // bytes
 }

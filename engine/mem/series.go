@@ -52,6 +52,13 @@ func (s *Series) Append(mark snapshot.Mark) {
 			sum.bytes += total.Bytes
 		}
 	}
+	holding := 0
+	for _, t := range s.sum {
+		if t.count > 0 {
+			holding++
+		}
+	}
+	point.Sites = make([]snapshot.SiteCount, 0, holding)
 	for i, t := range s.sum {
 		if t.count > 0 {
 			point.Sites = append(point.Sites, snapshot.SiteCount{Site: int32(i), Count: t.count, Bytes: t.bytes})

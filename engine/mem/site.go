@@ -31,6 +31,9 @@ type siteTable struct {
 
 	mu    sync.RWMutex // to make a site, and to read the list
 	sites []*site      // by id-1
+
+	module     string // mainModule's answer, which takes as long as a stack
+	moduleOnce sync.Once
 }
 
 type site struct {
@@ -128,10 +131,11 @@ var backwardOf = snapshot.Frame{Function: "backward of", Line: -1}
 // parent behind them; nil for NoSite. The first call for a site symbolises it,
 // which takes microseconds.
 func (t *siteTable) stack(id SiteID) []snapshot.Frame {
+	t.moduleOnce.Do(func() { t.module = mainModule() })
 	var frames []snapshot.Frame
 	for id != NoSite {
 		s := t.get(id)
-		s.once.Do(func() { s.frames = symbolise(s.pcs) })
+		s.once.Do(func() { s.frames = symbolise(s.pcs, t.module) })
 		if frames != nil {
 			frames = append(frames, backwardOf)
 		}

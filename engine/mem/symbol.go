@@ -11,10 +11,10 @@ import (
 )
 
 // symbolise turns return addresses into the frames of a snapshot: equal on
-// every machine that runs the same code, and without the engine's plumbing.
-func symbolise(pcs []uintptr) []snapshot.Frame {
+// every machine that runs the same code, and without the engine's plumbing. Files
+// are named from the root of the module.
+func symbolise(pcs []uintptr, module string) []snapshot.Frame {
 	calls := expand(pcs)
-	module := mainModule()
 	root := moduleRoot(calls, module)
 	kept := trim(calls, importPath(reflect.TypeFor[Device]().PkgPath()+"."))
 	out := make([]snapshot.Frame, len(kept))
@@ -26,7 +26,7 @@ func symbolise(pcs []uintptr) []snapshot.Frame {
 
 // expand lists the calls at the return addresses, inlined ones included.
 func expand(pcs []uintptr) []call {
-	var calls []call
+	calls := make([]call, 0, 2*len(pcs))
 	for frames := runtime.CallersFrames(pcs); ; {
 		f, more := frames.Next()
 		if f.Function != "" && !isWrapper(f) {
