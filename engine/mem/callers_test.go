@@ -39,7 +39,7 @@ type visitor interface {
 	visit(depth int) ([]call, []call)
 }
 
-type byValue struct{ pad [3]int }
+type byValue [3]int
 
 func (v byValue) visit(depth int) ([]call, []call) {
 	if depth == 0 {

@@ -112,18 +112,19 @@ func TestSizesThatNoDeviceHasAreRefused(t *testing.T) {
 	}
 }
 
-// misuse runs f, which must panic with a *mem.ReleaseError.
-func misuse(t *testing.T, f func()) (e *mem.ReleaseError) {
+// misuse runs f, which must panic with a *mem.ReleaseError, and returns its text.
+func misuse(t *testing.T, f func()) (text string) {
 	t.Helper()
 	defer func() {
 		t.Helper()
-		var ok bool
-		if e, ok = recover().(*mem.ReleaseError); !ok {
+		e, ok := recover().(*mem.ReleaseError)
+		if !ok {
 			t.Fatal("no ReleaseError")
 		}
+		text = withoutLines(e.Error())
 	}()
 	f()
-	return nil
+	return ""
 }
 
 func TestAReferenceThatIsNotHeldCannotBeUsed(t *testing.T) {
@@ -148,7 +149,7 @@ func TestAReferenceThatIsNotHeldCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := alloc(t, newDevice(t, mem.Options{}), 100)
-			if got := withoutLines(misuse(t, func() { c.do(s) }).Error()); got != c.want {
+			if got := misuse(t, func() { c.do(s) }); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -425,9 +426,8 @@ func allocDeep(b *testing.B, d *mem.Device, n int) {
 		alloc(b, d, 1)
 		return
 	}
-	if n%2 == 0 {
-		allocDeep(b, d, n/2)
-	} else {
-		allocDeep(b, d, n/2)
-	}
+	[2]func(){
+		func() { allocDeep(b, d, n/2) },
+		func() { allocDeep(b, d, n/2) },
+	}[n%2]()
 }

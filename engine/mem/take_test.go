@@ -2,6 +2,7 @@ package mem_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,9 +62,9 @@ func TestASnapshotHoldsEveryBlockOfEveryDevice(t *testing.T) {
 	const mib = snapshot.MiB
 	small := []row{{0, 0, 512, 100, "live", 0, "[user]", 2}, {0, 512, 2*mib - 512, 0, "free", -1, "[]", 0}}
 	large := []row{{0, 0, 3 * mib, 3 * mib, "live", 7, "[user tape]", 2}, {0, int64(3 * mib), 17 * mib, 0, "free", -1, "[]", 0}}
-	want := append(small, large...)
+	want := slices.Concat(small, large)
 	if b.Buffer().Memory.(*mem.HostMemory).Address() < a.Buffer().Memory.(*mem.HostMemory).Address() {
-		want = append(large, small...)
+		want = slices.Concat(large, small)
 	}
 	want = append(want, row{1, 0, 1024, 1000, "live", 0, "[user]", 2}, row{1, 1024, 2*mib - 1024, 0, "free", -1, "[]", 0})
 	if d := cmp.Diff(want, got); d != "" {
