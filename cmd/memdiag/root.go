@@ -18,6 +18,13 @@ const (
 // commands lists every subcommand; one file each, newXxxCommand.
 func commands(env *environment) []*cobra.Command {
 	return []*cobra.Command{
+		newDemoCommand(env),
+		newRecordCommand(env),
+		newDiffCommand(env),
+		newGateCommand(env),
+		newShowCommand(env),
+		newPlotCommand(env),
+		newFlameCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}
@@ -79,6 +86,10 @@ func prepare(cmd *cobra.Command, before func()) {
 	cmd.Flags().SortFlags = false
 	cmd.PersistentFlags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args = knownCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			before()
@@ -93,16 +104,17 @@ func prepare(cmd *cobra.Command, before func()) {
 	}
 }
 
-// knownCommand refuses a word after memdiag that is no command.
+// knownCommand refuses a word where a command is expected that is none.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
+	name := cmd.CommandPath()
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return withHint(err, "did you mean memdiag %s?", strings.Join(near, " or memdiag "))
+		return withHint(err, "did you mean %s %s?", name, strings.Join(near, " or "+name+" "))
 	}
-	return withHint(err, "memdiag --help lists the commands")
+	return withHint(err, "%s --help lists the commands", name)
 }
 
 // unlimited is the high end of takes for a command with no limit.

@@ -15,7 +15,6 @@ import (
 // environment is what a command may touch besides its arguments. Nothing in
 // this package reads a stream, a clock or a variable of the process elsewhere.
 type environment struct {
-	stdin  io.Reader
 	stdout *sink   // data; a command may ignore its errors, run looks at them
 	talk   *talker // everything said to a person, on standard error
 	// out describes standard output; decided before a command runs.
@@ -47,7 +46,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer signal.Stop(broken)
 
 	env := &environment{
-		stdin:  stdin,
 		stdout: &sink{w: stdout},
 		talk:   &talker{w: stderr, now: time.Now, progressed: time.Now()},
 		getenv: os.Getenv,

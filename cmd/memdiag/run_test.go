@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/spf13/cobra"
 )
 
 // newTestEnvironment is an environment of buffers, with a clock that stands.
@@ -21,7 +22,6 @@ func newTestEnvironment() (env *environment, stdout, stderr *bytes.Buffer) {
 	start := time.Unix(1000, 0)
 	now := func() time.Time { return start }
 	env = &environment{
-		stdin:  strings.NewReader(""),
 		stdout: &sink{w: stdout},
 		talk:   &talker{w: stderr, now: now, progressed: start},
 		getenv: func(string) string { return "" },
@@ -68,6 +68,51 @@ func TestErrorsBecomeCodesAndLines(t *testing.T) {
 			}
 			if stdout.Len() > 0 {
 				t.Errorf("stdout %q", stdout)
+			}
+		})
+	}
+}
+
+func TestWhatACommandReturnsIsToldFromUsage(t *testing.T) {
+	failed := errors.New("out of luck")
+	ran := false
+	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Args: takes(1, 1, "run"),
+		RunE: func(*cobra.Command, []string) error { return failed }}
+	prepare(cmd, func() { ran = true })
+
+	cmd.SetArgs([]string{"run"})
+	err := cmd.Execute()
+	if inner, ok := errors.AsType[*commandError](err); !ok || inner.err != failed || !ran { //nolint:errorlint // the very value, not wrapped again
+		t.Errorf("a command's own error: %#v, prepared: %v", err, ran)
+	}
+	cmd.SetArgs(nil)
+	if _, ok := errors.AsType[*commandError](cmd.Execute()); ok {
+		t.Error("a missing argument counts as a command's own error")
+	}
+}
+
+func TestArgumentsAreCountedInWords(t *testing.T) {
+	cmd := &cobra.Command{Use: "diff SNAPSHOT"}
+	for _, c := range []struct {
+		name      string
+		low, high int
+		given     int
+		want      string // "": fine
+	}{
+		{"none allowed", 0, 0, 1, "diff takes no snapshots; got 1"},
+		{"exactly two", 2, 2, 3, "diff takes 2 snapshots; got 3"},
+		{"one or two", 1, 2, 0, "diff takes 1 to 2 snapshots; got 0"},
+		{"two or more, one given", 2, unlimited, 1, "diff takes 2 or more snapshots; got 1"},
+		{"two or more, nine given", 2, unlimited, 9, ""},
+		{"exactly as many as asked", 2, 2, 2, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := ""
+			if err := takes(c.low, c.high, "snapshots")(cmd, make([]string, c.given)); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
