@@ -10,7 +10,10 @@ import (
 
 // Storage is a live block and the references on it, counted by owner class. The
 // last reference to be released frees the block; a Storage that the collector
-// takes does not. All methods are safe for concurrent use.
+// takes does not. Owners are named one class at a time; a set of several is a
+// fault of the program, and methods panic. Once the device is closed there is
+// nothing left to count, so they do nothing. All methods are safe for concurrent
+// use.
 type Storage struct {
 	device    *Device
 	buffer    Buffer
