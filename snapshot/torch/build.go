@@ -1,0 +1,481 @@
+package torch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+const (
+	// maxDevice is the highest device index that is believed.
+	maxDevice = 1023
+	// maxBytes is the largest size that is believed: 1 PiB. Their sums then
+	// stay within 64 bits.
+	maxBytes = 1 << 50
+	// maxRows keeps the sums of sizes within 64 bits.
+	maxRows = 1 << 12 << 10 << 7 // 2^29
+)
+
+// builder turns the objects of a file into a snapshot.
+type builder struct {
+	m        *machine
+	begun    [numRoles]bool
+	segments []rawSegment
+	blocks   snapshot.Blocks // Stack holds ids of lists in symbols
+	placed   bool            // some block has an address
+	stepped  bool            // some block has a step
+	record   record
+	step     int64 // of the header
+	rank     int
+
+	// What is odd, for the notes.
+	odd     int            // values of an unexpected type
+	states  int            // blocks in an unknown state
+	classes map[string]int // calls of foreign classes, at most maxClasses names
+	broken  brokenRules
+}
+
+const maxClasses = 16
+
+type rawSegment struct {
+	snapshot.Segment
+	stack                      uint32
+	end                        int // row after the last block
+	placed                     bool
+	allocated, active, request int64 // the file's sums; -1 where it has none
+}
+
+func (b *builder) init(m *machine) {
+	b.m = m
+	b.classes = make(map[string]int)
+	b.record.init()
+	b.step, b.rank = snapshot.NoStep, snapshot.NoRank
+}
+
+func (b *builder) rows() int { return len(b.blocks.Size) }
+
+// begin is called when a container of a role opens. There is one of each of
+// the top-level lists: a file of two snapshots is not read as their union.
+func (b *builder) begin(r role) error {
+	switch r {
+	case segments, traces, annotations, header:
+		if b.begun[r] {
+			err := b.m.fail("a second time %s", r)
+			err.Hint = "memdiag reads one snapshot a file; write them to files of their own"
+			return err
+		}
+		b.begun[r] = true
+	}
+	return nil
+}
+
+// foreign counts a call of a class or function that is not made.
+func (b *builder) foreign(name string) {
+	if _, ok := b.classes[name]; ok || len(b.classes) < maxClasses {
+		b.classes[name]++
+	}
+}
+
+// value takes o as the value of a key of d; roles and places are checked.
+func (b *builder) value(d, o *object) {
+	switch o.role {
+	case blocks:
+		d.put(sgEnd, uint64(b.rows()))
+		d.put(sgBlocks, 1)
+	case tenants:
+		if o.has(tnReal) {
+			d.put(blReal, o.values[tnReal])
+		}
+		if o.has(tnStack) {
+			d.put(blTenantStack, o.values[tnStack])
+		}
+	case header:
+		if o.has(hdStep) {
+			b.step = max(snapshot.NoStep, int64(o.values[hdStep]))
+		}
+		if rank := int64(o.values[hdRank]); o.has(hdRank) && rank >= 0 && rank < 1<<31 {
+			b.rank = int(rank)
+		}
+	}
+}
+
+// item takes o as the newest item of l; roles and places are checked.
+func (b *builder) item(l, o *object) error {
+	switch o.role {
+	case segment:
+		return b.addSegment(o)
+	case block:
+		return b.addBlock(o)
+	case tenant:
+		if l.items == 1 { // the current tenant; the rest are older
+			l.set, l.values = o.set, o.values
+		}
+	case trace:
+		if int(o.values[0]) != l.items-1 {
+			return b.m.fail("a trace lies in an unexpected place")
+		}
+		b.record.devices = l.items
+	case entry:
+		return b.addEvent(int(l.values[0]), o)
+	case annotation:
+		b.record.annotate(o, b.m.symbols.strings)
+	}
+	return nil
+}
+
+func (b *builder) size(o *object, at uint8, what string) (int64, error) {
+	v := o.values[at]
+	if o.has(at) && v > maxBytes {
+		return 0, b.m.fail("%s of %d bytes", what, int64(v))
+	}
+	return int64(v), nil
+}
+
+func (b *builder) addBlock(o *object) error {
+	if !o.has(blSize) {
+		return b.m.fail("a block without a size")
+	}
+	size, err := b.size(o, blSize, "a block")
+	if err != nil {
+		return err
+	}
+	state := b.stateOf(o)
+	requested, stack := size, uint32(0)
+	switch {
+	case state == snapshot.Free:
+		requested = 0 // what the file says is of the last tenant
+	case o.has(blReal):
+		requested, err = b.size(o, blReal, "a request")
+	case o.has(blRequested):
+		requested, err = b.size(o, blRequested, "a request")
+	}
+	if err != nil {
+		return err
+	}
+	if state != snapshot.Free {
+		// No place that is not set holds anything but 0, the empty list.
+		stack = uint32(cmp.Or(o.values[blStack], o.values[blTenantStack]))
+	}
+	step := snapshot.NoStep
+	if o.has(blStep) && int64(o.values[blStep]) >= 0 {
+		step, b.stepped = int64(o.values[blStep]), true
+	}
+	b.placed = b.placed || o.has(blAddress)
+	return b.row(o.values[blAddress], size, requested, state, stack, step)
+}
+
+func (b *builder) row(address uint64, size, requested int64, state snapshot.State, stack uint32, step int64) error {
+	if b.rows() >= maxRows {
+		return b.m.fail("more than %d blocks", maxRows)
+	}
+	c := &b.blocks
+	c.Address = append(c.Address, address)
+	c.Size = append(c.Size, snapshot.Bytes(size))
+	c.Requested = append(c.Requested, snapshot.Bytes(requested))
+	c.State = append(c.State, state)
+	c.Stack = append(c.Stack, snapshot.StackID(stack))
+	c.BirthStep = append(c.BirthStep, step)
+	return nil
+}
+
+func (b *builder) stateOf(o *object) snapshot.State {
+	id := keyword(o.values[blState])
+	switch {
+	case o.has(blState) && id == kwInactive:
+		return snapshot.Free
+	case o.has(blState) && id == kwLive:
+		return snapshot.Live
+	case o.has(blState) && (id == kwPendingFree || id == kwAwaitingFree):
+		return snapshot.Pending
+	}
+	b.states++
+	if o.has(blState) && strings.HasPrefix(b.m.symbols.strings[id], "active") {
+		return snapshot.Live
+	}
+	return snapshot.Free
+}
+
+func (b *builder) addSegment(o *object) error {
+	seg := rawSegment{
+		Segment: snapshot.Segment{
+			Device:     int(int64(o.values[sgDevice])),
+			Address:    o.values[sgAddress],
+			Stream:     o.values[sgStream],
+			Expandable: o.values[sgExpandable] != 0,
+			FirstBlock: int(o.values[sgFirst]),
+		},
+		stack: uint32(o.values[sgStack]),
+		end:   int(o.values[sgEnd]),
+	}
+	if d := int64(o.values[sgDevice]); d < -1 || d > maxDevice {
+		return b.m.fail("device %d is out of range", d)
+	}
+	if !o.has(sgTotal) && !o.has(sgBlocks) {
+		err := b.m.fail("an item of the list of segments has neither total_size nor blocks")
+		err.Hint = "memdiag reads what torch.cuda.memory._dump_snapshot() writes"
+		return err
+	}
+	if keyword(o.values[sgType]) == kwSmall {
+		seg.Pool = snapshot.SmallPool
+	}
+	if o.has(sgPool) {
+		seg.Private = privatePool(b.m.pairs[o.values[sgPool]])
+	}
+	total, err := b.size(o, sgTotal, "a segment")
+	if err != nil {
+		return err
+	}
+	seg.Size = snapshot.Bytes(total)
+	sums := [...]struct {
+		at uint8
+		to *int64
+	}{{sgAllocated, &seg.allocated}, {sgActive, &seg.active}, {sgRequested, &seg.request}}
+	for _, s := range sums {
+		*s.to = -1
+		if o.has(s.at) {
+			if *s.to, err = b.size(o, s.at, "a sum"); err != nil {
+				return err
+			}
+		}
+	}
+	if !o.has(sgBlocks) {
+		if err := b.flatSegment(&seg); err != nil {
+			return err
+		}
+	}
+	b.settle(&seg, o.has(sgTotal))
+	b.segments = append(b.segments, seg)
+	return nil
+}
+
+// flatSegment makes the blocks of a record that has sums only: one block live
+// with the segment's stack, one pending, one free.
+func (b *builder) flatSegment(seg *rawSegment) error {
+	seg.FirstBlock = b.rows()
+	allocated := max(seg.allocated, 0)
+	active := max(seg.active, allocated)
+	requested := seg.request
+	if requested < 0 || requested > allocated {
+		requested = allocated
+	}
+	address := seg.Address
+	for _, part := range [...]struct {
+		size, requested int64
+		state           snapshot.State
+		stack           uint32
+	}{
+		{allocated, requested, snapshot.Live, seg.stack},
+		{active - allocated, active - allocated, snapshot.Pending, seg.stack},
+		{int64(seg.Size) - active, 0, snapshot.Free, 0},
+	} {
+		if part.size > 0 {
+			if err := b.row(address, part.size, part.requested, part.state, part.stack, snapshot.NoStep); err != nil {
+				return err
+			}
+			address += uint64(part.size)
+		}
+	}
+	seg.end = b.rows()
+	seg.request = -1
+	return nil
+}
+
+// settle gives blocks their addresses where the file has none (before 2.1),
+// and holds a segment's own sums against those of its blocks.
+func (b *builder) settle(seg *rawSegment, sized bool) {
+	seg.NumBlocks = seg.end - seg.FirstBlock
+	var all, allocated, active, requested int64
+	at := seg.Address
+	contiguous := true
+	for i := seg.FirstBlock; i < seg.end; i++ {
+		if b.blocks.Address[i] == 0 {
+			b.blocks.Address[i] = at
+		}
+		contiguous = contiguous && b.blocks.Address[i] == at
+		size := b.blocks.Size[i]
+		at += uint64(size)
+		all += int64(size)
+		if b.blocks.State[i] != snapshot.Free {
+			active += int64(size)
+			requested += int64(b.blocks.Requested[i])
+		}
+		if b.blocks.State[i] == snapshot.Live {
+			allocated += int64(size)
+		}
+	}
+	if !sized {
+		seg.Size = snapshot.Bytes(all)
+	}
+	b.broken.check(seg, all, allocated, active, requested, contiguous)
+}
+
+// privatePool names a pool; the shared one is (0, 0).
+func privatePool(id [2]uint64) string {
+	if id == [2]uint64{} {
+		return ""
+	}
+	return snapshotPoolName(id)
+}
+
+// snapshot completes the model. The stacks of blocks and segments go into the
+// given table; those of the trace do not.
+func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{
+		Mark:     snapshot.Mark{Step: b.step, Epoch: snapshot.NoStep},
+		Rank:     b.rank,
+		Producer: "PyTorch",
+		Stacks:   stacks,
+		Blocks:   b.blocks,
+	}
+	b.sort(s)
+	table := newStackTable(&b.m.symbols, stacks)
+	for i, list := range s.Blocks.Stack {
+		s.Blocks.Stack[i] = table.stack(uint32(list))
+	}
+	s.Segments = make([]snapshot.Segment, len(b.segments))
+	s.Blocks.Segment = make([]int32, s.Blocks.Len())
+	s.Devices = b.devices()
+	for i := range b.segments {
+		seg := &b.segments[i]
+		seg.Stack = table.stack(seg.stack)
+		s.Segments[i] = seg.Segment
+		if seg.Device < 0 {
+			s.Segments[i].Device = len(s.Devices) - 1
+		}
+		m := &s.Devices[s.Segments[i].Device].Meters
+		m.Reserved += seg.Size
+		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
+			s.Blocks.Segment[row] = int32(i)
+			switch s.Blocks.State[row] {
+			case snapshot.Live:
+				m.Requested += s.Blocks.Requested[row]
+				m.Allocated += s.Blocks.Size[row]
+				m.Active += s.Blocks.Size[row]
+			case snapshot.Pending:
+				m.Active += s.Blocks.Size[row]
+			}
+		}
+	}
+	b.history(s)
+	s.Notes = b.notes(s)
+	return s, nil
+}
+
+// sort puts segments by device and address (the CPU, -1, last) and the blocks of each
+// by address; PyTorch writes them so.
+func (b *builder) sort(s *snapshot.Snapshot) {
+	order := func(x, y rawSegment) int {
+		return cmp.Or(cmp.Compare(uint(x.Device), uint(y.Device)), cmp.Compare(x.Address, y.Address))
+	}
+	rows := make([]int32, 0)
+	sorted := slices.IsSortedFunc(b.segments, order)
+	if !sorted {
+		slices.SortStableFunc(b.segments, order)
+	}
+	for i := range b.segments {
+		seg := &b.segments[i]
+		own := s.Blocks.Address[seg.FirstBlock : seg.FirstBlock+seg.NumBlocks]
+		sorted = sorted && slices.IsSorted(own)
+	}
+	if sorted {
+		return
+	}
+	for i := range b.segments {
+		seg := &b.segments[i]
+		first := len(rows)
+		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
+			rows = append(rows, int32(row))
+		}
+		slices.SortStableFunc(rows[first:], func(x, y int32) int {
+			return cmp.Compare(s.Blocks.Address[x], s.Blocks.Address[y])
+		})
+		seg.FirstBlock = first
+	}
+	c := &s.Blocks
+	c.Address = reorder(c.Address, rows)
+	c.Size = reorder(c.Size, rows)
+	c.Requested = reorder(c.Requested, rows)
+	c.State = reorder(c.State, rows)
+	c.Stack = reorder(c.Stack, rows)
+	c.BirthStep = reorder(c.BirthStep, rows)
+}
+
+func reorder[T any](column []T, rows []int32) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = column[row]
+	}
+	return out
+}
+
+// devices lists the GPUs 0 … n-1, those included that hold nothing, so that a
+// device has the same place in every snapshot of a run; then the CPU, if any.
+func (b *builder) devices() []snapshot.Device {
+	gpus, cpu := min(b.record.devices, maxDevice+1), false
+	for _, seg := range b.segments {
+		gpus = max(gpus, seg.Device+1)
+		cpu = cpu || seg.Device < 0
+	}
+	devices := make([]snapshot.Device, 0, gpus+1)
+	add := func(kind snapshot.DeviceKind, index int) {
+		devices = append(devices, snapshot.Device{
+			Kind: kind, Index: index, Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown},
+		})
+	}
+	for i := range gpus {
+		add(snapshot.CUDA, i)
+	}
+	if cpu {
+		add(snapshot.CPU, 0)
+	}
+	return devices
+}
+
+// history fills in births, steps and the reach of the record.
+func (b *builder) history(s *snapshot.Snapshot) {
+	r := &b.record
+	s.History = snapshot.History{Events: r.events, LostFrees: r.lostFrees}
+	if r.last > 0 {
+		s.History.First, s.History.Last = time.UnixMicro(r.first).UTC(), time.UnixMicro(r.last).UTC()
+	}
+	ends := r.stepEnds()
+	if s.Mark.Step == snapshot.NoStep && len(ends) > 0 {
+		s.Mark.Step = int64(len(ends))
+	}
+	s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
+	timed := false
+	for i, state := range s.Blocks.State {
+		if state == snapshot.Free {
+			continue
+		}
+		device := s.Segments[s.Blocks.Segment[i]].Device
+		t, ok := r.live[tenancy{device, s.Blocks.Address[i]}]
+		if !ok {
+			continue
+		}
+		b.broken.replayed++
+		if t.size != uint64(s.Blocks.Requested[i]) {
+			b.broken.sizes++
+			continue
+		}
+		if t.time <= 0 {
+			continue
+		}
+		s.Blocks.BirthTime[i] = t.time
+		timed = true
+		if len(ends) > 0 && s.Blocks.BirthStep[i] == snapshot.NoStep {
+			step, _ := slices.BinarySearch(ends, t.time)
+			s.Blocks.BirthStep[i] = int64(step)
+			b.stepped = true
+		}
+	}
+	if !timed {
+		s.Blocks.BirthTime = nil
+	}
+	if !b.stepped {
+		s.Blocks.BirthStep = nil
+	}
+}

@@ -1,0 +1,230 @@
+package torch
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// DetectLen is how many bytes of a file's beginning Detect needs to be sure.
+const DetectLen = 4096
+
+// Detect reports whether a file that begins with head may be a snapshot that
+// Decode reads. It looks at content only; any pickle may be one.
+func Detect(head []byte) bool { return sniff(head, true) != unknown }
+
+type format int
+
+const (
+	unknown format = iota
+	pickleFormat
+	jsonFormat
+	zipFormat
+	gzipFormat
+	zstdFormat
+	pageFormat
+)
+
+var (
+	// oldPickle is how protocols 0 and 1, which have no signature, begin a
+	// dict or list that is memoised.
+	oldPickle = regexp.MustCompile(`^(\([dl]p[0-9]+\n|[\]}]q.)`)
+	// jsonKey is any key by which a snapshot in JSON can be known.
+	jsonKey = regexp.MustCompile(`^\s*[\[{][^}]*"(segments|device_traces|external_annotations|allocator_settings|total_size|segment_type|segment_pool_id)"\s*:`)
+	page    = regexp.MustCompile(`(?is)^\s*<(!doctype|html|script).*local_files`)
+)
+
+func sniff(head []byte, outer bool) format {
+	head = head[:min(len(head), DetectLen)]
+	switch {
+	case len(head) >= 2 && head[0] == byte(opProto) && head[1] >= 2 && head[1] <= 5, oldPickle.Match(head):
+		return pickleFormat
+	case jsonKey.Match(head), string(bytes.TrimSpace(head)) == "[]":
+		return jsonFormat
+	case !outer:
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")) && bytes.Contains(head, []byte("data.pkl")):
+		return zipFormat
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")) && insideOf(gzipFormat, head):
+		return gzipFormat
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) && insideOf(zstdFormat, head):
+		return zstdFormat
+	case page.Match(head):
+		return pageFormat
+	}
+	return unknown
+}
+
+// insideOf reports whether a compressed file's first bytes are a snapshot's:
+// other formats are compressed too.
+func insideOf(f format, head []byte) bool {
+	r, closer, err := decompressor(f, bytes.NewReader(head))
+	if err != nil {
+		return false
+	}
+	defer closer()
+	inner := make([]byte, DetectLen)
+	n, _ := io.ReadFull(r, inner) // the head is cut, so an error is usual
+	return sniff(inner[:n], false) != unknown
+}
+
+// text is a pickle or JSON text, out of whatever wraps it.
+type text struct {
+	in    *input
+	json  bool
+	close func()
+}
+
+func open(name string, r io.ReaderAt, size int64) (*text, error) {
+	head := make([]byte, min(size, DetectLen))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
+	}
+	whole := io.NewSectionReader(r, 0, size)
+	switch f := sniff(head, true); f {
+	case pickleFormat, jsonFormat:
+		return &text{newInput(name, whole, size), f == jsonFormat, func() {}}, nil
+	case gzipFormat, zstdFormat:
+		inner, closer, err := decompressor(f, whole)
+		if err != nil {
+			return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
+		}
+		return unwrap(name, &limited{r: inner, left: expansion(size)}, closer)
+	case zipFormat:
+		return openArchive(name, r, size)
+	case pageFormat:
+		inner, err := openPage(name, whole)
+		if err != nil {
+			return nil, err
+		}
+		return unwrap(name, inner, func() {})
+	}
+	return nil, notASnapshot(name)
+}
+
+func notASnapshot(name string) error {
+	return &snapshot.FormatError{
+		File: name, Reason: "this is not a PyTorch memory snapshot",
+		Hint: "memdiag reads what torch.cuda.memory._dump_snapshot() writes, and the same as JSON",
+	}
+}
+
+// unwrap tells the format of a stream whose beginning is not known yet.
+func unwrap(name string, r io.Reader, closer func()) (*text, error) {
+	b := bufio.NewReaderSize(r, DetectLen)
+	head, err := b.Peek(DetectLen)
+	if err != nil && !errors.Is(err, io.EOF) {
+		closer()
+		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
+	}
+	f := sniff(head, false)
+	if f == unknown {
+		closer()
+		return nil, notASnapshot(name)
+	}
+	return &text{newInput(name, b, -1), f == jsonFormat, closer}, nil
+}
+
+// maxWindow is the memory that a zstd file may ask for; level 19 asks for 8 MiB.
+const maxWindow = 64 << 20
+
+func decompressor(f format, r io.Reader) (io.Reader, func(), error) {
+	if f == gzipFormat {
+		z, err := gzip.NewReader(r)
+		return z, func() {}, err
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, nil, err
+	}
+	return z, z.Close, nil
+}
+
+// expansion is what size compressed bytes may become: real snapshots shrink
+// seventeenfold, very regular ones a hundredfold.
+func expansion(size int64) int64 { return 64<<20 + 500*size }
+
+// limited ends a stream with an error when it grows beyond belief.
+type limited struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("it decompresses to more than 500 times its size")
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+// openArchive finds the pickle in what torch.save wrote.
+func openArchive(name string, r io.ReaderAt, size int64) (*text, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("the zip archive is damaged: %v", err), Err: err}
+	}
+	for _, f := range z.File {
+		if f.Name != "data.pkl" && !strings.HasSuffix(f.Name, "/data.pkl") {
+			continue
+		}
+		inner, err := f.Open()
+		if err != nil {
+			return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%s in the archive: %v", f.Name, err), Err: err}
+		}
+		return unwrap(name, &limited{r: inner, left: expansion(size)}, func() { _ = inner.Close() })
+	}
+	return nil, &snapshot.FormatError{File: name, Reason: "the archive has no data.pkl", Hint: "memdiag reads archives that torch.save wrote"}
+}
+
+// openPage finds the first file that the viewer's page embeds.
+func openPage(name string, r io.Reader) (io.Reader, error) {
+	const head = 1 << 20
+	b := bufio.NewReaderSize(r, head)
+	seen, _ := b.Peek(head)
+	key := []byte(`"base64":`)
+	at := bytes.Index(seen, key)
+	if at < 0 {
+		return nil, &snapshot.FormatError{File: name, Reason: "the page embeds no snapshot", Hint: "give memdiag the snapshot that the page was made from"}
+	}
+	at += len(key)
+	at += len(seen[at:]) - len(bytes.TrimLeft(seen[at:], " \t\r\n"))
+	if at >= len(seen) || seen[at] != '"' {
+		return nil, &snapshot.FormatError{File: name, Offset: int64(at), Reason: "the page's snapshot is not a string"}
+	}
+	if _, err := b.Discard(at + 1); err != nil {
+		return nil, &snapshot.FormatError{File: name, Offset: int64(at), Reason: err.Error(), Err: err}
+	}
+	return base64.NewDecoder(base64.StdEncoding, &quoted{b}), nil
+}
+
+// quoted reads up to a quotation mark.
+type quoted struct{ r *bufio.Reader }
+
+func (q *quoted) Read(p []byte) (int, error) {
+	seen, err := q.r.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	seen, _ = q.r.Peek(min(len(p), q.r.Buffered()))
+	if end := bytes.IndexByte(seen, '"'); end >= 0 {
+		seen = seen[:end]
+	}
+	if len(seen) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, seen)
+	_, err = q.r.Discard(n)
+	return n, err
+}

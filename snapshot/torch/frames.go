@@ -1,0 +1,109 @@
+package torch
+
+import (
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Frames of the interpreter, of the unwinder and of the dispatcher's boxing say
+// nothing about who allocated, and come and go with builds of Python and
+// PyTorch; the list is that of PyTorch's own viewer, held against C++ frames
+// only: it would otherwise hide a function called train_start.
+var (
+	noisyNames = []string{
+		"unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "__libc_start_main",
+		"PyEval_", "PyObject_", "PyFunction_",
+	}
+	noisyFiles = []string{
+		"core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c", "Objects/call.c",
+		"Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h",
+	}
+)
+
+// isPython tells Python frames, whose file is a script or "<string>" and the
+// like, from C++ frames, whose file is "??", empty or a source file.
+func isPython(f snapshot.Frame) bool {
+	return strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")
+}
+
+func isNoise(f snapshot.Frame) bool {
+	if isPython(f) {
+		return false
+	}
+	if f.Function == "_start" {
+		return true
+	}
+	for _, n := range noisyNames {
+		if strings.Contains(f.Function, n) {
+			return true
+		}
+	}
+	for _, n := range noisyFiles {
+		if strings.Contains(f.File, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// stackTable moves frame lists into the snapshot's table, without their noise.
+// A list of nothing but noise is kept whole: it still tells its blocks apart.
+// A file of "??" and a line of 0, PyTorch's words for unknown, become "" and -1.
+type stackTable struct {
+	from   *symbols
+	to     *snapshot.Stacks
+	frames map[uint32]tableFrame
+	stacks map[uint32]snapshot.StackID
+	kept   []snapshot.FrameID
+	all    []snapshot.FrameID
+}
+
+type tableFrame struct {
+	id    snapshot.FrameID
+	noise bool
+}
+
+func newStackTable(from *symbols, to *snapshot.Stacks) *stackTable {
+	return &stackTable{from: from, to: to, frames: make(map[uint32]tableFrame), stacks: make(map[uint32]snapshot.StackID)}
+}
+
+func (t *stackTable) stack(list uint32) snapshot.StackID {
+	if list == 0 {
+		return snapshot.NoStack
+	}
+	if id, ok := t.stacks[list]; ok {
+		return id
+	}
+	t.kept, t.all = t.kept[:0], t.all[:0]
+	for _, raw := range t.from.at(list) {
+		f := t.frame(raw)
+		t.all = append(t.all, f.id)
+		if !f.noise {
+			t.kept = append(t.kept, f.id)
+		}
+	}
+	if len(t.kept) == 0 {
+		t.kept = t.all
+	}
+	id := t.to.Intern(t.kept)
+	t.stacks[list] = id
+	return id
+}
+
+func (t *stackTable) frame(raw uint32) tableFrame {
+	if f, ok := t.frames[raw]; ok {
+		return f
+	}
+	r := t.from.frames[raw]
+	f := snapshot.Frame{Function: t.from.strings[r.name], File: t.from.strings[r.file], Line: int(r.line)}
+	if f.Line == 0 {
+		f.Line = -1
+	}
+	if f.File == "??" {
+		f.File = ""
+	}
+	out := tableFrame{t.to.Frame(f), isNoise(f)}
+	t.frames[raw] = out
+	return out
+}

@@ -1,0 +1,130 @@
+package torch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// window is how much of a file is in memory at once. It stays in a core's
+// second-level cache, and the longest string that is kept fits four times.
+const window = 256 << 10
+
+// longest is the length in bytes from which a string is passed over: no name
+// of a function or file is that long.
+const longest = 64 << 10
+
+// input is a window that slides over a stream.
+type input struct {
+	name string
+	r    io.Reader
+	size int64 // of the whole stream; -1 where a decompressor hides it
+	buf  []byte
+	pos  int   // of the next byte, in buf
+	base int64 // offset of buf[0] in the stream
+	mem  [window]byte
+	err  error // what ended the stream, io.EOF if it just ended
+}
+
+func newInput(name string, r io.Reader, size int64) *input {
+	in := &input{name: name, r: r, size: size}
+	in.buf = in.mem[:0]
+	return in
+}
+
+// offset is that of the next byte.
+func (in *input) offset() int64 { return in.base + int64(in.pos) }
+
+// have reports whether n ≤ window bytes lie ahead, reading on if need be.
+func (in *input) have(n int) bool {
+	return len(in.buf)-in.pos >= n || in.fill(n)
+}
+
+func (in *input) fill(n int) bool {
+	kept := copy(in.mem[:], in.buf[in.pos:])
+	in.base += int64(in.pos)
+	in.pos = 0
+	for kept < len(in.mem) && in.err == nil {
+		var got int
+		got, in.err = in.r.Read(in.mem[kept:])
+		kept += got
+	}
+	in.buf = in.mem[:kept]
+	return kept >= n
+}
+
+// take returns the next n ≤ window bytes; they are valid until the next call.
+func (in *input) take(n int) ([]byte, error) {
+	if !in.have(n) {
+		return nil, in.cut()
+	}
+	b := in.buf[in.pos : in.pos+n]
+	in.pos += n
+	return b, nil
+}
+
+// text returns the next n bytes, or nil and true for a string too long to keep.
+func (in *input) text(n uint64) (b []byte, long bool, err error) {
+	if n > longest {
+		return nil, true, in.skip(n)
+	}
+	b, err = in.take(int(n))
+	return b, false, err
+}
+
+// skip passes over n bytes.
+func (in *input) skip(n uint64) error {
+	if in.size >= 0 && n > uint64(in.size-in.offset()) {
+		return in.fail("a length of %d bytes, but %d are left", n, in.size-in.offset())
+	}
+	for {
+		ahead := uint64(len(in.buf) - in.pos)
+		if n <= ahead {
+			in.pos += int(n)
+			return nil
+		}
+		n -= ahead
+		in.pos = len(in.buf)
+		if !in.fill(1) {
+			return in.cut()
+		}
+	}
+}
+
+// line returns the bytes up to the next newline, which is passed.
+func (in *input) line() ([]byte, error) {
+	i := bytes.IndexByte(in.buf[in.pos:], '\n')
+	if i < 0 {
+		full := in.fill(window)
+		i = bytes.IndexByte(in.buf[in.pos:], '\n')
+		if i < 0 && full {
+			return nil, in.fail("a line is longer than %d bytes", window)
+		}
+		if i < 0 {
+			return nil, in.cut()
+		}
+	}
+	b := in.buf[in.pos : in.pos+i]
+	in.pos += i + 1
+	return b, nil
+}
+
+// cut is the error of a stream that ends too soon.
+func (in *input) cut() error {
+	err := in.fail("the file ends in the middle of the snapshot")
+	err.Offset = in.base + int64(len(in.buf))
+	if in.err != nil && !errors.Is(in.err, io.EOF) {
+		err.Reason, err.Err = in.err.Error(), in.err
+		return err
+	}
+	err.Hint = "the writer was stopped, or the copy is not complete"
+	return err
+}
+
+// fail makes an error that points at the next byte.
+func (in *input) fail(format string, args ...any) *snapshot.FormatError {
+	return &snapshot.FormatError{File: in.name, Offset: in.offset(), Reason: fmt.Sprintf(format, args...)}
+}

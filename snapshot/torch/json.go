@@ -1,0 +1,232 @@
+package torch
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of JSON; real snapshots nest seven deep.
+const maxDepth = 1000
+
+// decodeJSON drives the machine with a snapshot as json.dump writes it: the
+// pickle's dicts and lists, tuples as lists.
+func decodeJSON(m *machine) error {
+	j := jsonReader{m: m, in: m.in}
+	if err := j.value(0); err != nil {
+		return err
+	}
+	if c := j.next(); c != 0 {
+		return j.unexpected(c, "after the end of the snapshot")
+	}
+	return m.root()
+}
+
+type jsonReader struct {
+	m       *machine
+	in      *input
+	scratch []byte // a string without its escapes
+}
+
+// next is the first byte that is not white space, or 0 at the end; it stays.
+func (j *jsonReader) next() byte {
+	for j.in.have(1) {
+		switch c := j.in.buf[j.in.pos]; c {
+		case ' ', '\t', '\n', '\r':
+			j.in.pos++
+		default:
+			j.m.at = j.in.offset()
+			return c
+		}
+	}
+	return 0
+}
+
+func (j *jsonReader) unexpected(c byte, where string) error {
+	if c == 0 && j.in.err != nil && !j.in.have(1) {
+		return j.in.cut()
+	}
+	return j.m.fail("%q %s", c, where)
+}
+
+// value pushes the next value.
+func (j *jsonReader) value(depth int) error {
+	if depth > maxDepth {
+		return j.m.fail("JSON nests deeper than %d", maxDepth)
+	}
+	switch c := j.next(); c {
+	case '{':
+		j.in.pos++
+		if err := j.m.openContainer(false); err != nil {
+			return err
+		}
+		return j.items('}', depth)
+	case '[':
+		j.in.pos++
+		if err := j.m.openContainer(true); err != nil {
+			return err
+		}
+		return j.items(']', depth)
+	case '"':
+		return j.text()
+	case 0:
+		return j.unexpected(0, "where a value should be")
+	default:
+		return j.scalar(c)
+	}
+}
+
+// items reads the inside of the container on top of the stack.
+func (j *jsonReader) items(end byte, depth int) error {
+	if j.next() == end {
+		j.in.pos++
+		return nil
+	}
+	for {
+		op := opAppend
+		if end == '}' {
+			op = opSetItem
+			if c := j.next(); c != '"' {
+				return j.unexpected(c, "where a key should be")
+			}
+			if err := j.text(); err != nil {
+				return err
+			}
+			if c := j.next(); c != ':' {
+				return j.unexpected(c, "where a colon should be")
+			}
+			j.in.pos++
+		}
+		if err := j.value(depth + 1); err != nil {
+			return err
+		}
+		if err := j.m.fill(op); err != nil {
+			return err
+		}
+		c := j.next()
+		if c != ',' && c != end {
+			return j.unexpected(c, "where a comma should be")
+		}
+		j.in.pos++
+		if c == end {
+			return nil
+		}
+	}
+}
+
+// text pushes the string that begins at the next byte.
+func (j *jsonReader) text() error {
+	j.in.pos++
+	rest := j.in.buf[j.in.pos:]
+	if n := bytes.IndexByte(rest, '"'); n >= 0 && n <= longest && bytes.IndexByte(rest[:n], '\\') < 0 {
+		j.in.pos += n + 1
+		return j.m.pushText(rest[:n])
+	}
+	return j.escaped()
+}
+
+// escaped reads a string that holds escapes, is long, or crosses the window.
+func (j *jsonReader) escaped() error {
+	out := j.scratch[:0]
+	for {
+		b, err := j.in.take(1)
+		if err != nil {
+			return err
+		}
+		switch c := b[0]; c {
+		case '"':
+			j.scratch = out
+			return j.m.pushText(out)
+		case '\\':
+			if out, err = j.escape(out); err != nil {
+				return err
+			}
+		default:
+			out = append(out, c)
+		}
+		if len(out) > longest {
+			out = out[:longest+1] // too long to keep, whatever follows
+		}
+	}
+}
+
+func (j *jsonReader) escape(out []byte) ([]byte, error) {
+	b, err := j.in.take(1)
+	if err != nil {
+		return nil, err
+	}
+	plain := map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+	if c, ok := plain[b[0]]; ok {
+		return append(out, c), nil
+	}
+	if b[0] != 'u' {
+		return nil, j.m.fail("%q is not an escape", b[0])
+	}
+	r, err := j.hex()
+	if err != nil {
+		return nil, err
+	}
+	if utf16.IsSurrogate(r) && j.in.have(6) && j.in.buf[j.in.pos] == '\\' && j.in.buf[j.in.pos+1] == 'u' {
+		j.in.pos += 2
+		low, err := j.hex()
+		if err != nil {
+			return nil, err
+		}
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			return utf8.AppendRune(out, pair), nil
+		}
+		return utf8.AppendRune(utf8.AppendRune(out, utf8.RuneError), low), nil
+	}
+	return utf8.AppendRune(out, r), nil
+}
+
+func (j *jsonReader) hex() (rune, error) {
+	b, err := j.in.take(4)
+	if err != nil {
+		return 0, err
+	}
+	var r rune
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, j.m.fail("%q is not a hexadecimal digit", c)
+		}
+	}
+	return r, nil
+}
+
+// scalar pushes a number or a literal; Python writes NaN and Infinity too.
+func (j *jsonReader) scalar(c byte) error {
+	const longestNumber = 1 << 10
+	n := 0
+	for n < longestNumber && j.in.have(n+1) && isWord(j.in.buf[j.in.pos+n]) {
+		n++
+	}
+	word := j.in.buf[j.in.pos : j.in.pos+n]
+	j.in.pos += n
+	switch string(word) {
+	case "null":
+		return j.m.push(value{k: vNone})
+	case "true":
+		return j.m.push(value{vBool, 1})
+	case "false":
+		return j.m.push(value{vBool, 0})
+	case "NaN", "Infinity", "-Infinity":
+		return j.m.push(value{k: vOpaque})
+	}
+	if v, ok := parseInt(word); ok {
+		return j.m.push(v)
+	}
+	if len(word) > 1 && (c == '-' || c >= '0' && c <= '9') && bytes.ContainsAny(word, ".eE") {
+		return j.m.push(value{k: vOpaque})
+	}
+	return j.unexpected(c, "where a value should be")
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c == '+' || c == '.'
+}

@@ -1,0 +1,558 @@
+package torch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Limits of the machine. Real files stay below 30 open containers and, where a
+// pickler does not write its lists in batches, a few million pending values.
+const (
+	maxStack = 1 << 22
+	maxMarks = 1 << 16
+	maxOpen  = 1 << 16
+)
+
+// kind is the type of a value as far as the reader cares.
+type kind uint8
+
+const (
+	vNone   kind = iota
+	vOpaque      // something that is not looked at: a float, bytes, a foreign object
+	vGone        // a reference to a container that is still open, or was reduced already
+	vBool
+	vInt // 64 bits, signed or not
+	vString
+	vFrame
+	vStack  // a list of frames
+	vPair   // a tuple of two ints
+	vGlobal // the name of something to import, which is never done
+	vObject // a dict or list that is still open
+)
+
+var kindNames = [...]string{
+	"None", "an opaque value", "a reference to something passed already", "a bool", "an int", "a string",
+	"a frame", "a list", "a tuple", "a global", "a container",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+// value is one item on the machine's stack; n is the int, or the id of the
+// string, frame, list or pair, or the index of the object.
+type value struct {
+	k kind
+	n uint64
+}
+
+// object is an open dict or list.
+type object struct {
+	role   role
+	isList bool
+	mixed  bool   // a list of anything that holds something else than frames
+	set    uint32 // the values that are present, by place
+	items  int
+	slot   int64  // in the memo; -1 for none
+	pos    int    // on the stack
+	serial uint64 // never used twice; 1 is the root
+	parent uint64 // serial of the container that its role assumes; 0 for none
+	values [maxFields]uint64
+	frames []uint32 // of a list
+}
+
+func (o *object) put(at uint8, v uint64) {
+	o.values[at] = v
+	o.set |= 1 << at
+}
+
+func (o *object) has(at uint8) bool { return o.set&(1<<at) != 0 }
+
+// machine is pickle's stack machine with every container reduced as soon as it
+// is complete. JSON drives the same machine.
+type machine struct {
+	in      *input
+	at      int64 // offset of the instruction that runs
+	stack   []value
+	marks   []int // positions in stack
+	objects []object
+	idle    []uint32 // objects that are not open
+	serial  uint64
+	memo    memo
+	boxed   []value // values that fit no slot
+	pairs   [][2]uint64
+	pairIDs map[[2]uint64]uint64
+	symbols symbols
+	build   builder
+}
+
+func newMachine(in *input) *machine {
+	m := &machine{in: in, pairIDs: make(map[[2]uint64]uint64), symbols: newSymbols()}
+	m.build.init(m)
+	return m
+}
+
+// fail makes an error that points at the instruction that runs.
+func (m *machine) fail(format string, args ...any) *snapshot.FormatError {
+	err := m.in.fail(format, args...)
+	err.Offset = m.at
+	return err
+}
+
+// floor is the lowest position that belongs to the innermost mark.
+func (m *machine) floor() int {
+	if n := len(m.marks); n > 0 {
+		return m.marks[n-1]
+	}
+	return 0
+}
+
+func (m *machine) push(v value) error {
+	if len(m.stack) >= maxStack {
+		return m.fail("more than %d values are pending", maxStack)
+	}
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+func (m *machine) pop() (value, error) {
+	n := len(m.stack) - 1
+	if n < m.floor() {
+		return value{}, m.fail("an instruction finds no value to work on")
+	}
+	v := m.stack[n]
+	m.stack = m.stack[:n]
+	return v, nil
+}
+
+func (m *machine) mark() error {
+	if len(m.marks) >= maxMarks {
+		return m.fail("marks nest deeper than %d", maxMarks)
+	}
+	m.marks = append(m.marks, len(m.stack))
+	return nil
+}
+
+// unmark removes the innermost mark and returns its position.
+func (m *machine) unmark() (int, error) {
+	n := len(m.marks) - 1
+	if n < 0 {
+		return 0, m.fail("an instruction finds no mark")
+	}
+	at := m.marks[n]
+	m.marks = m.marks[:n]
+	return at, nil
+}
+
+// openContainer pushes a new dict or list, with the role that its place gives.
+func (m *machine) openContainer(isList bool) error {
+	if !isList {
+		if err := m.closeSibling(); err != nil {
+			return err
+		}
+	}
+	r, parent, err := m.place(isList)
+	if err != nil {
+		return err
+	}
+	var i uint32
+	switch n := len(m.idle); {
+	case n > 0:
+		i, m.idle = m.idle[n-1], m.idle[:n-1]
+	case len(m.objects) >= maxOpen:
+		return m.fail("more than %d containers are open", maxOpen)
+	default:
+		i = uint32(len(m.objects))
+		m.objects = append(m.objects, object{})
+	}
+	m.serial++
+	o := &m.objects[i]
+	*o = object{role: r, isList: isList, slot: -1, pos: len(m.stack), serial: m.serial, frames: o.frames[:0]}
+	if parent >= 0 {
+		p := &m.objects[parent]
+		o.parent = p.serial
+		if r == trace {
+			o.values[0] = uint64(m.itemsOf(parent))
+		}
+		if r == blocks {
+			p.put(sgFirst, uint64(m.build.rows()))
+		}
+	}
+	return m.push(value{vObject, uint64(i)})
+}
+
+// closeSibling deals with a dict that is complete because the next one begins:
+// it goes into its list at once, so that a list written in one piece does not
+// pile up. Where the list means nothing it stays in place, reduced: it may be
+// part of a tuple.
+func (m *machine) closeSibling() error {
+	n := len(m.stack) - 1
+	if n < m.floor() || m.stack[n].k != vObject || m.objects[m.stack[n].n].isList {
+		return nil
+	}
+	dict := m.stack[n]
+	if m.objects[dict.n].role == anything {
+		m.stack[n] = m.finish(dict)
+		return nil
+	}
+	if list := m.marked(); list >= 0 && m.objects[list].isList && m.floor() == n {
+		m.stack = m.stack[:n]
+		return m.appendItem(value{vObject, uint64(list)}, dict)
+	}
+	return nil
+}
+
+// marked is the index of the container below the innermost mark, or -1.
+func (m *machine) marked() int {
+	if f := m.floor(); f > 0 && len(m.marks) > 0 && m.stack[f-1].k == vObject {
+		return int(m.stack[f-1].n)
+	}
+	return -1
+}
+
+// itemsOf counts a list's items, those included that wait above its mark.
+func (m *machine) itemsOf(list int) int {
+	n := m.objects[list].items
+	if m.marked() == list {
+		n += len(m.stack) - m.floor()
+	}
+	return n
+}
+
+// place finds the role of a container that is about to be pushed, and the
+// index of the container it seems to be in, or -1. The guess is checked when
+// the container is put into its parent: a pickle says only then whether two
+// neighbours are siblings, or the second one is inside the first.
+func (m *machine) place(isList bool) (role, int, error) {
+	n, floor := len(m.stack), m.floor()
+	if n == 0 {
+		if isList {
+			return segments, -1, m.build.begin(segments)
+		}
+		return top, -1, nil
+	}
+	try := func(container uint64, key value) (role, int, error) {
+		p := &m.objects[container]
+		r := anything
+		switch {
+		case p.isList:
+			r = itemRole(p.role, isList)
+		case key.k == vString:
+			r = valueRole(p.role, keyword(key.n), isList)
+		}
+		if r == blocks && p.has(sgFirst) {
+			return r, -1, m.fail("a segment has two lists of blocks")
+		}
+		if r == anything {
+			return r, -1, nil
+		}
+		return r, int(container), m.build.begin(r)
+	}
+	last := m.stack[n-1]
+	if p := m.marked(); p >= 0 {
+		var key value
+		if (n-floor)%2 == 1 {
+			key = last
+		}
+		if r, i, err := try(uint64(p), key); r != anything || err != nil {
+			return r, i, err
+		}
+	}
+	if n == floor {
+		return anything, -1, nil
+	}
+	if last.k == vObject && m.objects[last.n].isList {
+		return try(last.n, value{})
+	}
+	if n-2 >= floor && m.stack[n-2].k == vObject && !m.objects[m.stack[n-2].n].isList {
+		return try(m.stack[n-2].n, last)
+	}
+	return anything, -1, nil
+}
+
+// finish closes an object and returns what it is to those who refer to it.
+func (m *machine) finish(v value) value {
+	if v.k != vObject {
+		return v
+	}
+	o := &m.objects[v.n]
+	out := value{k: vGone}
+	switch {
+	case o.role == anything && !o.isList:
+		out.k = vOpaque
+		if o.has(frName) || o.has(frFile) {
+			f := rawFrame{name: kwEmpty, file: kwEmpty, line: -1}
+			if o.has(frName) {
+				f.name = uint32(o.values[frName])
+			}
+			if o.has(frFile) {
+				f.file = uint32(o.values[frFile])
+			}
+			if o.has(frLine) {
+				f.line = int64(o.values[frLine])
+			}
+			out = value{vFrame, uint64(m.symbols.frame(f))}
+		}
+	case o.role == anything && o.mixed:
+		out.k = vOpaque
+	case o.role == anything:
+		out = value{vStack, uint64(m.symbols.list(o.frames))}
+	case o.role == poolID && o.items == 2 && o.set == 3:
+		out = m.pair(o.values[0], o.values[1])
+	}
+	if o.slot >= 0 {
+		m.memo.replace(uint64(o.slot), slotOf(out))
+	}
+	m.idle = append(m.idle, uint32(v.n))
+	return out
+}
+
+func (m *machine) pair(a, b uint64) value {
+	key := [2]uint64{a, b}
+	id, ok := m.pairIDs[key]
+	if !ok {
+		id = uint64(len(m.pairs))
+		m.pairs = append(m.pairs, key)
+		m.pairIDs[key] = id
+	}
+	return value{vPair, id}
+}
+
+// discard drops a value into something that is not looked at. A part of the
+// snapshot that was already reduced must not end there.
+func (m *machine) discard(v value) error {
+	if v.k == vObject {
+		if r := m.objects[v.n].role; r != anything {
+			return m.fail("%s lies in an unexpected place", r)
+		}
+		m.finish(v)
+	}
+	return nil
+}
+
+// checkParent makes sure that an object got its role from where it now goes.
+func (m *machine) checkParent(v value, parent uint64) error {
+	if v.k == vObject {
+		if o := &m.objects[v.n]; o.role != anything && o.parent != parent {
+			return m.fail("%s lies in an unexpected place", o.role)
+		}
+	}
+	return nil
+}
+
+// appendItem puts v at the end of a list.
+func (m *machine) appendItem(list, v value) error {
+	if list.k == vOpaque {
+		return m.discard(v)
+	}
+	if list.k != vObject || !m.objects[list.n].isList {
+		return m.fail("an item is added to %s", m.describe(list))
+	}
+	l := &m.objects[list.n]
+	if err := m.checkParent(v, l.serial); err != nil {
+		return err
+	}
+	l.items++
+	switch {
+	case l.role == anything:
+		if v = m.finish(v); v.k == vFrame && !l.mixed {
+			l.frames = append(l.frames, uint32(v.n))
+		} else {
+			l.mixed = true
+		}
+		return nil
+	case l.role == poolID:
+		if v = m.finish(v); v.k == vInt && l.items <= 2 {
+			l.put(uint8(l.items-1), v.n)
+		}
+		return nil
+	case l.role == traces && v == value{vStack, 0}: // an empty list, shared
+		return nil
+	case v.k != vObject || m.objects[v.n].role == anything:
+		return m.fail("%s holds %s", l.role, m.describe(v))
+	}
+	if err := m.build.item(l, &m.objects[v.n]); err != nil {
+		return err
+	}
+	m.finish(v)
+	return nil
+}
+
+// setItem puts v under key into a dict.
+func (m *machine) setItem(dict, key, v value) error {
+	if err := m.discard(key); err != nil {
+		return err
+	}
+	if dict.k == vOpaque {
+		return m.discard(v)
+	}
+	if dict.k != vObject || m.objects[dict.n].isList {
+		return m.fail("a key is set in %s", m.describe(dict))
+	}
+	d := &m.objects[dict.n]
+	if err := m.checkParent(v, d.serial); err != nil {
+		return err
+	}
+	d.items++
+	var f field
+	if key.k == vString && key.n < uint64(numKeywords) {
+		f = fieldOf[d.role][key.n]
+	}
+	if v.k == vObject {
+		if o := &m.objects[v.n]; o.role != anything {
+			m.build.value(d, o)
+		}
+	}
+	isList := v.k == vObject && m.objects[v.n].isList && m.objects[v.n].role != anything
+	v = m.finish(v)
+	switch f.want {
+	case wantNothing:
+		return nil
+	case wantInt:
+		return m.setField(d, f, v, v.k == vInt)
+	case wantString:
+		return m.setField(d, f, v, v.k == vString)
+	case wantBool:
+		return m.setField(d, f, v, v.k == vBool || v.k == vInt)
+	case wantStack:
+		if v.k == vGone {
+			return m.fail("the frames of %s refer to %s", d.role, v.k)
+		}
+		return m.setField(d, f, v, v.k == vStack)
+	case wantPair:
+		return m.setField(d, f, v, v.k == vPair)
+	default: // wantList
+		empty := v == value{vStack, 0} || v.k == vNone
+		again := v.k == vGone && d.role <= wrapper && m.build.begun[valueRole(d.role, keyword(key.n), true)]
+		if !isList && !empty && !again {
+			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
+		}
+		return nil
+	}
+}
+
+// setField stores a value of the right type; the last value of a key counts.
+func (m *machine) setField(d *object, f field, v value, fits bool) error {
+	if fits {
+		d.put(f.at, v.n)
+		return nil
+	}
+	d.set &^= 1 << f.at
+	if v.k != vNone && d.role != anything {
+		m.build.odd++
+	}
+	return nil
+}
+
+func (m *machine) describe(v value) string {
+	if v.k == vObject {
+		o := &m.objects[v.n]
+		if o.role == anything && o.isList {
+			return "a list"
+		}
+		if o.role == anything {
+			return "a dict"
+		}
+		return o.role.String()
+	}
+	return v.k.String()
+}
+
+// Tags of a memo slot; 0 is an empty slot.
+const (
+	tagString = 1 + iota
+	tagFrame
+	tagStack
+	tagPair
+	tagOpaque
+	tagGone
+	tagOpen
+	tagBoxed
+)
+
+var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vObject: tagOpen}
+var kindOf = [...]kind{tagString: vString, tagFrame: vFrame, tagStack: vStack, tagPair: vPair, tagOpaque: vOpaque, tagGone: vGone}
+
+// slotOf packs a value that needs no box.
+func slotOf(v value) slot { return slot(tagOf[v.k]<<payloadBits | uint32(v.n)) }
+
+// store puts the top of the stack into the memo.
+func (m *machine) store(i uint64) error {
+	if len(m.stack) <= m.floor() {
+		return m.fail("the memo is given no value")
+	}
+	v := m.stack[len(m.stack)-1]
+	var s slot
+	switch v.k {
+	case vString, vFrame, vStack, vPair, vOpaque, vGone:
+		if v.n > maxPayload {
+			return m.fail("more than %d distinct strings, frames or stacks", maxPayload)
+		}
+		s = slotOf(v)
+	case vObject:
+		o := &m.objects[v.n]
+		if o.slot >= 0 {
+			return m.fail("a container is memoised twice")
+		}
+		o.slot = int64(i)
+		s = slotOf(v)
+	default:
+		s = slot(tagBoxed<<payloadBits | len(m.boxed))
+		m.boxed = append(m.boxed, v)
+		if len(m.boxed) > maxPayload {
+			return m.fail("more than %d plain values are memoised", maxPayload)
+		}
+	}
+	if !m.memo.put(i, s) {
+		return m.fail("memo entry %d is stored out of turn", i)
+	}
+	return nil
+}
+
+// load pushes what the memo holds.
+func (m *machine) load(i uint64) error {
+	s := m.memo.get(i)
+	payload := uint64(s) & maxPayload
+	switch tag := s >> payloadBits; tag {
+	case 0:
+		return m.fail("memo entry %d is used before it is stored", i)
+	case tagBoxed:
+		return m.push(m.boxed[payload])
+	case tagOpen:
+		return m.push(m.loadOpen(value{vObject, payload}))
+	default:
+		return m.push(value{kindOf[tag], payload})
+	}
+}
+
+// loadOpen is what a reference to a container on the stack means. A frame or a
+// stack is complete by then, or it would contain itself: it is closed in its
+// place, and to add to it later is an error. What is being filled right now is
+// a cycle, and the rest of the snapshot is never shared.
+func (m *machine) loadOpen(v value) value {
+	o := &m.objects[v.n]
+	_, filling := slices.BinarySearch(m.marks, o.pos+1)
+	if o.role != anything || filling {
+		return value{k: vGone}
+	}
+	pos := o.pos
+	m.stack[pos] = m.finish(v)
+	return m.stack[pos]
+}
+
+// root closes the last value on the stack.
+func (m *machine) root() error {
+	if len(m.marks) > 0 || len(m.stack) != 1 {
+		return m.fail("it ends with %d values in place of one", len(m.stack))
+	}
+	v := m.stack[0]
+	if v.k == vObject && (m.build.begun[segments] || m.build.begun[traces]) {
+		return nil
+	}
+	err := m.fail("there is no snapshot in this file: its top level is %s", m.describe(v))
+	if v.k == vObject && m.objects[v.n].role == top {
+		err.Reason = fmt.Sprintf("there is no snapshot in this file: neither %q nor %q among its keys", keywords[kwSegments], keywords[kwTraces])
+	}
+	err.Hint = "memdiag reads what torch.cuda.memory._dump_snapshot() writes"
+	return err
+}

@@ -1,0 +1,54 @@
+package torch
+
+// A memo slot is one value in 32 bits, a tag of 4 and a payload of 28, because
+// a file of 2 GB has some twenty million of them and nearly all are written
+// once and never read.
+type slot uint32
+
+const (
+	payloadBits = 28
+	maxPayload  = 1<<payloadBits - 1
+)
+
+// memo is the pickle's table of objects that can be referred to again. Slots
+// are numbered by the pickler in the order in which it stores them.
+type memo struct {
+	pages [][]slot
+	count int // slots stored
+}
+
+const (
+	pageBits = 14
+	pageSize = 1 << pageBits
+	// ahead is how far a number may run ahead of the count of those stored.
+	// Picklers number without gaps, but Python 2 starts at 1.
+	ahead = pageSize
+)
+
+// get returns slot i, 0 where nothing was stored.
+func (m *memo) get(i uint64) slot {
+	if p := i >> pageBits; p < uint64(len(m.pages)) {
+		return m.pages[p][i&(pageSize-1)]
+	}
+	return 0
+}
+
+// put stores into an empty slot; it reports whether it could.
+func (m *memo) put(i uint64, s slot) bool {
+	if i > uint64(m.count)+ahead {
+		return false
+	}
+	for i>>pageBits >= uint64(len(m.pages)) {
+		m.pages = append(m.pages, make([]slot, pageSize))
+	}
+	at := &m.pages[i>>pageBits][i&(pageSize-1)]
+	if *at != 0 {
+		return false
+	}
+	*at = s
+	m.count++
+	return true
+}
+
+// replace overwrites a slot that put has stored.
+func (m *memo) replace(i uint64, s slot) { m.pages[i>>pageBits][i&(pageSize-1)] = s }

@@ -1,0 +1,134 @@
+package torch
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// record replays the allocator's events as they pass: of them only the
+// tenancies that are still open are kept.
+type record struct {
+	devices     int // lists of events, also empty ones
+	events      int64
+	lostFrees   int64
+	first, last int64 // times of events in Unix microseconds; 0 for none
+	live        map[tenancy]birth
+	ooms        map[int]oom
+	ends        map[string][]int64 // times at which an annotation ended, by name
+	profiled    []int64            // … of torch.profiler's steps
+}
+
+type tenancy struct {
+	device  int
+	address uint64
+}
+
+type birth struct {
+	time int64
+	size uint64 // as requested
+}
+
+// oom is what is known of a device's last failure, and how many there were.
+type oom struct {
+	count, time     int64
+	requested, free uint64
+}
+
+func (r *record) init() {
+	r.live = make(map[tenancy]birth)
+	r.ooms = make(map[int]oom)
+	r.ends = make(map[string][]int64)
+}
+
+func (b *builder) addEvent(device int, o *object) error {
+	r := &b.record
+	if device > maxDevice {
+		return b.m.fail("device %d is out of range", device)
+	}
+	r.events++
+	t := int64(o.values[enTime])
+	if t > 0 {
+		if r.first == 0 || t < r.first {
+			r.first = t
+		}
+		r.last = max(r.last, t)
+	}
+	if !o.has(enAction) {
+		return nil
+	}
+	key := tenancy{device, o.values[enAddr]}
+	switch keyword(o.values[enAction]) {
+	case kwAlloc:
+		if o.has(enAddr) {
+			r.live[key] = birth{t, o.values[enSize]}
+		}
+	case kwFreeCompleted:
+		if _, ok := r.live[key]; !ok {
+			r.lostFrees++
+		}
+		delete(r.live, key)
+	case kwOOM:
+		r.ooms[device] = oom{r.ooms[device].count + 1, t, o.values[enSize], o.values[enFree]}
+	}
+	return nil
+}
+
+// annotate notes the end of a step.
+func (r *record) annotate(o *object, strings_ []string) {
+	t := int64(o.values[anTime])
+	if !o.has(anName) || !o.has(anStage) || keyword(o.values[anStage]) != kwEnd || t <= 0 {
+		return
+	}
+	name := strings_[o.values[anName]]
+	switch {
+	case strings.HasPrefix(name, "Optimizer.step#"):
+		r.ends[name] = append(r.ends[name], t)
+	case strings.HasPrefix(name, "ProfilerStep#"):
+		r.profiled = append(r.profiled, t)
+	}
+}
+
+// stepEnds returns when steps ended, in order. torch.optim annotates every
+// optimizer's step; where there are several optimizers, the one that stepped
+// most often counts (the first by name among equals), so that a discriminator
+// and a generator make one step. Without any, torch.profiler's steps count.
+func (r *record) stepEnds() []int64 {
+	var name string
+	for n, ends := range r.ends {
+		if d := len(ends) - len(r.ends[name]); d > 0 || d == 0 && (name == "" || n < name) {
+			name = n
+		}
+	}
+	ends := r.ends[name]
+	if len(ends) == 0 {
+		ends = r.profiled
+	}
+	slices.Sort(ends)
+	return ends
+}
+
+// left counts the tenancies that the events leave open.
+func (r *record) left() int { return len(r.live) }
+
+// brokenRules counts what does not hold that holds in every real file
+// (Schema of PyTorch's snapshots, docs).
+type brokenRules struct {
+	total, allocated, active, requested, gaps int // segments
+	replayed                                  int // blocks that the record says are live
+	sizes                                     int // … and of another size
+}
+
+func (k *brokenRules) check(seg *rawSegment, total, allocated, active, requested int64, contiguous bool) {
+	count := func(to *int, broken bool) {
+		if broken {
+			*to++
+		}
+	}
+	count(&k.total, seg.Size != snapshot.Bytes(total))
+	count(&k.allocated, seg.allocated >= 0 && seg.allocated != allocated)
+	count(&k.active, seg.active >= 0 && seg.active != active)
+	count(&k.requested, seg.request >= 0 && seg.request != requested)
+	count(&k.gaps, !contiguous)
+}

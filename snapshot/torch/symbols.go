@@ -1,0 +1,90 @@
+package torch
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// symbols interns the strings, frames and frame lists of one file, exactly as
+// written; noise is dropped when a stack goes into the snapshot.
+type symbols struct {
+	strings   []string
+	stringIDs map[string]uint32
+	frames    []rawFrame
+	frameIDs  map[rawFrame]uint32
+	// List i is pool[ends[i-1]:ends[i]]; list 0 is empty.
+	pool   []uint32
+	ends   []int
+	byHash map[uint64][]uint32 // lists whose frames hash so
+	key    []byte
+}
+
+type rawFrame struct {
+	name, file uint32
+	line       int64
+}
+
+func newSymbols() symbols {
+	s := symbols{
+		stringIDs: make(map[string]uint32),
+		frameIDs:  make(map[rawFrame]uint32),
+		ends:      []int{0},
+		byHash:    make(map[uint64][]uint32),
+	}
+	for _, k := range keywords {
+		s.intern([]byte(k))
+	}
+	return s
+}
+
+func (s *symbols) intern(b []byte) uint32 {
+	id, ok := s.stringIDs[string(b)]
+	if !ok {
+		id = uint32(len(s.strings))
+		v := string(b)
+		s.strings = append(s.strings, v)
+		s.stringIDs[v] = id
+	}
+	return id
+}
+
+func (s *symbols) frame(f rawFrame) uint32 {
+	id, ok := s.frameIDs[f]
+	if !ok {
+		id = uint32(len(s.frames))
+		s.frames = append(s.frames, f)
+		s.frameIDs[f] = id
+	}
+	return id
+}
+
+// list interns a list of frames; the slice is copied if it is new.
+func (s *symbols) list(frames []uint32) uint32 {
+	if len(frames) == 0 {
+		return 0
+	}
+	s.key = s.key[:0]
+	for _, f := range frames {
+		s.key = binary.LittleEndian.AppendUint32(s.key, f)
+	}
+	h := xxhash.Sum64(s.key)
+	for _, id := range s.byHash[h] {
+		if slices.Equal(s.at(id), frames) {
+			return id
+		}
+	}
+	id := uint32(len(s.ends))
+	s.pool = append(s.pool, frames...)
+	s.ends = append(s.ends, len(s.pool))
+	s.byHash[h] = append(s.byHash[h], id)
+	return id
+}
+
+func (s *symbols) at(list uint32) []uint32 {
+	if list == 0 {
+		return nil
+	}
+	return s.pool[s.ends[list-1]:s.ends[list]]
+}

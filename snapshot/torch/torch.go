@@ -1,0 +1,51 @@
+// Package torch reads the memory snapshots that PyTorch writes:
+// torch.cuda.memory._snapshot() and memory_snapshot(), pickled by Python
+// (protocols 0 to 5) or by libtorch's own pickler, inside torch.save's zip, as
+// JSON, inside the viewer's HTML page, plain or compressed by gzip or zstd.
+//
+// Nothing in a file is ever run. The reader streams: trace entries are reduced
+// as they pass, so that memory follows the number of blocks and of distinct
+// stacks, not the length of the file.
+package torch
+
+import (
+	"io"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Options are the choices of Decode; the zero value is the usual one.
+type Options struct {
+	// Stacks is the table to intern into, so that snapshots of one run share
+	// it; nil makes a new one.
+	Stacks *snapshot.Stacks
+}
+
+// Decode reads one snapshot of size bytes. The name appears in errors only;
+// they are *snapshot.FormatError, and offsets count from the start of the
+// pickle or JSON text where that lies compressed or inside an archive.
+//
+// What does not add up but can be read is said in Notes. Memory is bounded by
+// about 8 bytes an object that the pickler memoised, 100 bytes a block, the
+// distinct strings and stacks, and a window of 256 KiB.
+func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
+	text, err := open(name, r, size)
+	if err != nil {
+		return nil, err
+	}
+	defer text.close()
+	m := newMachine(text.in)
+	if text.json {
+		err = decodeJSON(m)
+	} else {
+		err = decodePickle(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stacks := opts.Stacks
+	if stacks == nil {
+		stacks = snapshot.NewStacks()
+	}
+	return m.build.snapshot(stacks)
+}
