@@ -12,7 +12,7 @@ import (
 // later reads give zeros, so that only loops need to look at it.
 type cursor struct {
 	file   string
-	where  string // "section \"BLKS\"", "record 7"
+	where  string // "section \"BLKS\"", "a record"
 	offset int64  // of the section's or record's content in the file
 	data   []byte
 	pos    int

@@ -407,9 +407,9 @@ func TestSectionsFromALaterVersionArePassedOverAndNoted(t *testing.T) {
 
 func TestReadingCostsNoMoreMemoryThanStated(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"blocks of five bytes each":   bomb("BLKS", 8<<20),
-		"strings of no length":        bomb("STKS", 8<<20),
-		"notes of no length":          bomb("NOTE", 8<<20),
+		"blocks of five bytes each":   bomb("BLKS", 5),
+		"strings of no length":        bomb("STKS", 1),
+		"notes of no length":          bomb("NOTE", 1),
 		"a section that lies largely": newRaw().section("META", 1, 8<<20, []byte("12345678")).Bytes(),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -424,10 +424,13 @@ func TestReadingCostsNoMoreMemoryThanStated(t *testing.T) {
 	}
 }
 
-// bomb packs a section that says n elements and holds zeros.
-func bomb(name string, size int) []byte {
+// bomb packs a section of 8 MiB of zeros that says it holds as many elements as
+// it can, each of so many bytes.
+func bomb(name string, each int) []byte {
+	const size = 8 << 20
+	count := uint64(size-4) / uint64(each)
 	content := make([]byte, size)
-	binary.PutUvarint(content, uint64(size/8))
+	binary.PutUvarint(content, count)
 	names, good := contents(encode(panics{}, sample(40)))
 	packer, err := newPacker()
 	if err != nil {
@@ -441,7 +444,7 @@ func bomb(name string, size int) []byte {
 			return r.section(n, 1, uint64(size), packed).Bytes()
 		case "SEGS":
 			one := []byte{1, 0, 0, 0, 0, 0, 0, 0, 0}
-			r.plain(n, binary.AppendUvarint(one, uint64(size/8)))
+			r.plain(n, binary.AppendUvarint(one, count))
 		default:
 			r.plain(n, good[n])
 		}

@@ -22,6 +22,10 @@ var errTorn = errors.New("torn record")
 // every second point, evenly, until it fits; the last point is always kept.
 // Errors are *snapshot.FormatError.
 func DecodeSeries(name string, r io.ReaderAt, size int64) (*snapshot.Series, []string, error) {
+	return readSeries(name, r, size, maxCounts)
+}
+
+func readSeries(name string, r io.ReaderAt, size int64, room int) (*snapshot.Series, []string, error) {
 	minor, err := readFileHeader(name, r, size, seriesMagic, "series log")
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +33,7 @@ func DecodeSeries(name string, r io.ReaderAt, size int64) (*snapshot.Series, []s
 	d := &seriesDecoder{
 		stream: recordStream{name: name, r: r, size: size, offset: fileHeaderSize},
 		series: &snapshot.Series{Stacks: snapshot.NewStacks()},
-		stride: 1, maxCounts: maxCounts,
+		stride: 1, room: room,
 	}
 	unknown := 0
 	for d.stream.offset < size {
@@ -61,18 +65,18 @@ func DecodeSeries(name string, r io.ReaderAt, size int64) (*snapshot.Series, []s
 const maxCounts = 8 << 20
 
 type seriesDecoder struct {
-	stream    recordStream
-	series    *snapshot.Series
-	texts     []string
-	frames    []snapshot.FrameID
-	before    pointState
-	points    int  // read, kept or not
-	missing   bool // the last point that was read is not among those kept
-	counts    int  // cost of the points that are kept
-	stride    int  // every so many points one is kept
-	maxCounts int
-	hasTable  bool
-	notes     []string
+	stream   recordStream
+	series   *snapshot.Series
+	texts    []string
+	frames   []snapshot.FrameID
+	before   pointState
+	points   int  // read, kept or not
+	missing  bool // the last point that was read is not among those kept
+	counts   int  // cost of the points that are kept
+	stride   int  // every so many points one is kept
+	room     int  // for points, in counts
+	hasTable bool
+	notes    []string
 }
 
 func (d *seriesDecoder) read(k byte, c *cursor) (known bool) {
@@ -165,7 +169,7 @@ func (d *seriesDecoder) readPoint(c *cursor) {
 	d.missing = d.points%d.stride != 0
 	if !d.missing {
 		d.keep()
-		for d.counts > d.maxCounts && len(d.series.Points) > 2 {
+		for d.counts > d.room && len(d.series.Points) > 2 {
 			d.thin()
 		}
 	}
@@ -234,7 +238,6 @@ type recordStream struct {
 	offset int64 // of the next record
 	piece  []byte
 	from   int64 // offset of piece in the file
-	number int
 }
 
 // pieceSize is how much of a log is read at once.
@@ -257,11 +260,10 @@ func (s *recordStream) next() (byte, *cursor, error) {
 		return 0, nil, errTorn
 	}
 	c := &cursor{
-		file: s.name, where: fmt.Sprintf("record %d", s.number), offset: s.offset + recordHeaderSize,
+		file: s.name, where: "a record", offset: s.offset + recordHeaderSize,
 		data: record[recordHeaderSize:end:end],
 	}
 	s.offset += int64(len(record))
-	s.number++
 	return record[4], c, nil
 }
 
