@@ -42,22 +42,31 @@ func TestDocsRun(t *testing.T) {
 			if page == readme && len(blocks) == 0 {
 				t.Error("no console block that runs: the first screen shows a command with its output")
 			}
-			session := newSession(t, repository)
-			for _, b := range blocks {
-				commands := b.commands()
-				for i, c := range commands {
-					got, code := session.run(t, c.line)
-					if diff := matchOutput(c.output, got); diff != "" {
-						t.Errorf("%s:%d: $ %s\n(- the page, + the command)\n%s", filepath.Base(page), c.at, c.line, diff)
-					}
-					asked := i+1 < len(commands) && commands[i+1].line == "echo $?"
-					if code != 0 && !asked {
-						t.Errorf("%s:%d: $ %s: exit code %d, which the page does not show with $ echo $?", filepath.Base(page), c.at, c.line, code)
-					}
-				}
+			for _, fault := range newSession(t, repository).faults(t, blocks) {
+				t.Error(fault)
 			}
 		})
 	}
+}
+
+// faults runs the blocks of one page and says, with the line of the page, what
+// was not as shown.
+func (s *session) faults(t *testing.T, blocks []block) []string {
+	var list []string
+	for _, b := range blocks {
+		commands := b.commands()
+		for i, c := range commands {
+			got, code := s.run(t, c.line)
+			if diff := matchOutput(c.output, got); diff != "" {
+				list = append(list, fmt.Sprintf("line %d: $ %s\n(- the page, + the command)\n%s", c.at, c.line, diff))
+			}
+			asked := i+1 < len(commands) && commands[i+1].line == "echo $?"
+			if code != 0 && !asked {
+				list = append(list, fmt.Sprintf("line %d: $ %s: exit code %d, which the page does not show with $ echo $?", c.at, c.line, code))
+			}
+		}
+	}
+	return list
 }
 
 // block is the inside of a fence.
@@ -264,5 +273,36 @@ func TestSessionOfDocs(t *testing.T) {
 		if output != c.output || code != c.code {
 			t.Errorf("$ %s: %q, code %d; want %q, code %d", c.line, output, code, c.output, c.code)
 		}
+	}
+}
+
+func TestFaultsOfDocsAreFound(t *testing.T) {
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		lines  []string
+		faults []string // how each begins
+	}{
+		{"a page that shows what happens", []string{"$ memdiag version", "memdiag …"}, nil},
+		{"a page that shows something else", []string{"$ memdiag version", "memdiag 0.0.0"}, []string{"line 2: $ memdiag version\n"}},
+		{"a code that the page asks for", []string{"$ memdiag -q zebra", "…", "$ echo $?", "2"}, nil},
+		{"a code that the page shows wrong", []string{"$ memdiag -q zebra", "…", "$ echo $?", "0"}, []string{"line 4: $ echo $?\n"}},
+		{"a code that the page keeps quiet about", []string{"$ memdiag -q zebra", "…"}, []string{"line 2: $ memdiag -q zebra: exit code 2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			page := "```console\n" + strings.Join(c.lines, "\n") + "\n```\n"
+			got := newSession(t, repository).faults(t, consoleBlocks(page))
+			if len(got) != len(c.faults) {
+				t.Fatalf("faults %q, want %q", got, c.faults)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], c.faults[i]) {
+					t.Errorf("fault %q, want %q …", got[i], c.faults[i])
+				}
+			}
+		})
 	}
 }
