@@ -1,0 +1,217 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"image/color"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// chart is what a growth plot shows, before it has a place on paper.
+type chart struct {
+	title, subtitle string
+	axis            string // what x counts
+	x               []float64
+	bands           []band // stacked, lowest first: all else, then what grows
+	// What is unknown throughout, or so far above the allocated bytes that it would
+	// press them flat, is nil or 0 and said in the subtitle.
+	reserved, driver []float64 // at each x; negative where unknown
+	limit            float64
+	top              float64 // of the y axis
+}
+
+// band is one layer of the stack.
+type band struct {
+	lines  []string // its name, and its slope or size
+	colour color.NRGBA
+	strong bool      // a leak
+	y      []float64 // its own bytes at each x
+}
+
+// The palette is Okabe and Ito's, which colour-blind readers can tell apart.
+var (
+	leakColours = [...]color.NRGBA{rgb(0xd55e00), rgb(0xe69f00), rgb(0xcc79a7), rgb(0x009e73)}
+	restColour  = rgb(0xc3d3e0)
+	restLine    = rgb(0x5f7f99)
+	inkColour   = rgb(0x1b1f24)
+	quietColour = rgb(0x57606a)
+	gridColour  = rgb(0xe8ebee)
+	axisColour  = rgb(0xafb8c1)
+	reserveLine = rgb(0x0072b2)
+	driverLine  = rgb(0x8a8f98)
+	limitLine   = rgb(0x9b1c1c)
+)
+
+func rgb(v uint32) color.NRGBA {
+	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
+}
+
+// maxPoints is more than a picture of the usual width has pixels to show.
+const maxPoints = 1500
+
+func newChart(r *diff.Result, o PlotOptions) (*chart, error) {
+	s := r.Series
+	if s == nil || len(s.Marks) == 0 || len(s.Devices) == 0 {
+		return nil, errors.New("nothing to plot: the run has no marks with a device")
+	}
+	device, err := chosenDevice(r, o.Device)
+	if err != nil {
+		return nil, err
+	}
+	all, inSteps := s.X()
+	meters := s.Meters[device]
+	if len(meters) != len(s.Marks) {
+		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), len(meters), len(s.Marks))
+	}
+	keep := thinned(meters, maxPoints)
+	c := &chart{title: Printable(o.Title), axis: "step"}
+	if c.title == "" {
+		c.title = Headline(r)
+	}
+	if !inSteps {
+		c.axis = "snapshot"
+	}
+	allocated := make([]float64, len(keep))
+	reserved, driver := slices.Clone(allocated), slices.Clone(allocated)
+	for i, at := range keep {
+		m := meters[at]
+		c.x = append(c.x, all[at])
+		allocated[i], reserved[i], driver[i] = float64(m.Allocated), float64(m.Reserved), float64(m.Driver)
+	}
+	c.stack(r, device, keep, allocated)
+	d := s.Devices[device]
+	c.top = slices.Max(allocated)
+	var above []string
+	c.reserved = c.fitting(reserved, "reserved", &above)
+	c.driver = c.fitting(driver, "driver", &above)
+	if limit := c.fitting([]float64{float64(d.Limit)}, "limit", &above); limit != nil {
+		c.limit = limit[0]
+	}
+	c.top = max(c.top*1.06, 1)
+	c.subtitle = c.describe(r, d, above)
+	return c, nil
+}
+
+// fitting returns y and makes room for it, unless it rises above twice what is
+// drawn so far: then it is named in above.
+func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
+	highest := slices.Max(y)
+	switch {
+	case highest <= 0:
+		return nil
+	case highest > 2*c.top:
+		*above = append(*above, name+" "+snapshot.FormatBytes(y[len(y)-1]))
+		return nil
+	}
+	c.top = max(c.top, highest)
+	return y
+}
+
+// chosenDevice is an index into the series' devices: the one named, else that of
+// the first finding, else the first.
+func chosenDevice(r *diff.Result, name string) (int, error) {
+	want := name
+	if want == "" && len(r.Findings) > 0 {
+		want = deviceName(r.Findings[0].Row.Device)
+	}
+	var known []string
+	for i, d := range r.Series.Devices {
+		if deviceName(d) == want {
+			return i, nil
+		}
+		known = append(known, deviceName(d))
+	}
+	if name != "" {
+		return 0, fmt.Errorf("the run has no device %q; it has %s", name, strings.Join(known, ", "))
+	}
+	return 0, nil
+}
+
+// thinned chooses at most limit marks, of each stretch the one with most
+// allocated, so that no peak is lost.
+func thinned(meters []snapshot.Meters, limit int) []int {
+	var keep []int
+	n := len(meters)
+	buckets := min(n, limit)
+	for b := range buckets {
+		from, to := b*n/buckets, (b+1)*n/buckets
+		at := from
+		for i := from; i < to; i++ {
+			if meters[i].Allocated > meters[at].Allocated {
+				at = i
+			}
+		}
+		keep = append(keep, at)
+	}
+	return keep
+}
+
+// stack divides the allocated bytes into bands: the sites of the first findings,
+// each its own, and all else below them.
+func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float64) {
+	rest := slices.Clone(allocated)
+	var grown []band
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive || len(grown) == len(leakColours) {
+			break
+		}
+		site := r.Series.Site(f.Row)
+		if site == nil || site.Device != device {
+			continue
+		}
+		b := band{colour: leakColours[len(grown)], strong: f.Verdict == diff.Leak, y: make([]float64, len(keep))}
+		for j, at := range keep {
+			// The site's counters and the device's meters may be read at slightly
+			// different moments; the stack never rises above the meter for that.
+			b.y[j] = min(float64(site.Bytes[at]), rest[j])
+			rest[j] -= b.y[j]
+		}
+		b.lines = []string{shortPlace(f), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
+		grown = append(grown, b)
+	}
+	name := "all other allocations"
+	if len(grown) == 0 {
+		name = "allocated"
+	}
+	last := snapshot.FormatBytes(rest[len(rest)-1])
+	c.bands = append([]band{{lines: []string{name, last}, colour: restColour, y: rest}}, grown...)
+}
+
+// shortPlace is place without the folders.
+func shortPlace(f *diff.Finding) string {
+	row := *f.Row
+	row.Frames = slices.Clone(row.Frames)
+	for i := range row.Frames {
+		if file := row.Frames[i].File; file != "" {
+			row.Frames[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
+		}
+	}
+	return place(&row, f.Headline)
+}
+
+func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) string {
+	name := deviceName(d)
+	if d.Name != "" {
+		name += " " + Printable(d.Name)
+	}
+	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, grouped(int64(c.x[0])), grouped(int64(c.x[len(c.x)-1])))}
+	if producer := r.Last.Producer; producer != "" {
+		parts = append(parts, "by "+Printable(producer))
+	}
+	if len(above) > 0 {
+		parts = append(parts, "above the picture: "+strings.Join(above, ", "))
+	}
+	for i := range r.Findings {
+		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Row.Device) == deviceName(d) {
+			parts = append(parts, "runs out of "+at.Limit.String()+" at step "+grouped(at.Step))
+			break
+		}
+	}
+	return strings.Join(parts, " · ")
+}

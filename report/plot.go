@@ -1,0 +1,328 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image/color"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+	xfont "golang.org/x/image/font"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// PlotFormat is a picture's file format.
+type PlotFormat string
+
+// The formats of Plot.
+const (
+	PNG PlotFormat = "png"
+	SVG PlotFormat = "svg"
+)
+
+// PlotOptions say what a plot shows and how large it is.
+type PlotOptions struct {
+	Title         string // "": the verdict, as Headline has it
+	Device        string // "cuda:0"; "": that of the first finding, else the first
+	Width, Height int    // of a PNG in pixels; an SVG has half as many points. 0: 1600 × 900
+}
+
+// dpi is that of a PNG: two pixels a point, sharp on today's screens.
+const dpi = 144
+
+// Plot draws a run's memory over its steps: the allocated bytes, with every
+// leaking site stacked in its own colour and named at its end, below the reserved
+// bytes, the driver's own figure and, where it is near, the device's limit. Sites
+// that are inconclusive are drawn as leaks are, and said to be so. It fails where
+// there is nothing to draw, the device is unknown, or the format is.
+func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
+	if format != PNG && format != SVG {
+		return fmt.Errorf("plot format %q is unknown; use png or svg", format)
+	}
+	c, err := newChart(r, o)
+	if err != nil {
+		return err
+	}
+	width, height := vg.Length(800), vg.Length(450)
+	if o.Width > 0 {
+		width = vg.Length(o.Width) / 2
+	}
+	if o.Height > 0 {
+		height = vg.Length(o.Height) / 2
+	}
+	if format == PNG {
+		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
+		c.draw(draw.New(canvas))
+		_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
+		return err
+	}
+	canvas := vgsvg.New(width, height)
+	c.draw(draw.New(canvas))
+	var b bytes.Buffer
+	if _, err := canvas.WriteTo(&b); err != nil {
+		return err
+	}
+	// Few machines have the Liberation fonts; Arial has the same widths.
+	_, err = w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
+	return err
+}
+
+// Lengths in points.
+const (
+	pageMargin  = 16
+	titleSize   = 13
+	smallSize   = 9
+	labelGap    = 4
+	labelLeader = 14
+)
+
+func style(size vg.Length, bold bool, c color.Color) draw.TextStyle {
+	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+	if bold {
+		f.Weight = xfont.WeightBold
+	}
+	return draw.TextStyle{Color: c, Font: f, Handler: text.Plain{Fonts: font.DefaultCache}}
+}
+
+// draw lays the page out: title, plot, and names at the right of the plot.
+func (c *chart) draw(page draw.Canvas) {
+	page.FillPolygon(color.White, []vg.Point{page.Min, {X: page.Max.X, Y: page.Min.Y}, page.Max, {X: page.Min.X, Y: page.Max.Y}})
+	labels := c.labels()
+	right := vg.Length(0)
+	for _, l := range labels {
+		right = max(right, l.width())
+	}
+	right += labelLeader + labelGap
+
+	y := page.Max.Y - pageMargin
+	title := style(titleSize, true, inkColour)
+	for _, line := range foldedTo(title, c.title, page.Size().X-2*pageMargin) {
+		y -= titleSize
+		page.FillText(title, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
+		y -= 4
+	}
+	subtitle := style(smallSize, false, quietColour)
+	for _, line := range foldedTo(subtitle, c.subtitle, page.Size().X-2*pageMargin) {
+		y -= smallSize + 2
+		page.FillText(subtitle, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
+	}
+	y -= 12
+
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.X.Min, p.X.Max = c.x[0], c.x[len(c.x)-1]
+	if p.X.Min == p.X.Max {
+		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+	}
+	p.Y.Min, p.Y.Max = 0, c.top
+	p.X.Tick.Marker, p.Y.Tick.Marker = stepTicks{}, byteTicks{}
+	p.X.Label.Text = c.axis
+	p.X.Label.TextStyle = style(smallSize, false, quietColour)
+	p.X.Label.TextStyle.XAlign, p.X.Label.TextStyle.YAlign = draw.XCenter, draw.YBottom
+	p.X.Label.Padding = 2
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		xAlign, yAlign := axis.Tick.Label.XAlign, axis.Tick.Label.YAlign
+		axis.Tick.Label = style(smallSize, false, quietColour)
+		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = xAlign, yAlign
+		axis.LineStyle = draw.LineStyle{Color: axisColour, Width: 0.75}
+		axis.Tick.LineStyle = axis.LineStyle
+		axis.Tick.Length = 3
+		axis.Padding = 0
+	}
+	p.Y.LineStyle.Width, p.Y.Tick.LineStyle.Width = 0, 0
+	p.Add(c)
+	area := draw.Crop(page, pageMargin, -pageMargin-right, pageMargin-4, y-page.Max.Y)
+	p.Draw(area)
+	data := p.DataCanvas(area)
+	_, toY := p.Transforms(&data)
+	drawLabels(page, data, labels, toY)
+}
+
+// Plot draws the data; it implements plot.Plotter.
+func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&canvas)
+	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
+		if t.Value > 0 {
+			canvas.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 0.75}, canvas.Min.X, toY(t.Value), canvas.Max.X, toY(t.Value))
+		}
+	}
+	line := func(y []float64) []vg.Point {
+		points := make([]vg.Point, len(y))
+		for i := range y {
+			points[i] = vg.Point{X: toX(c.x[i]), Y: toY(y[i])}
+		}
+		return points
+	}
+	floor := make([]float64, len(c.x))
+	for _, b := range c.bands {
+		top := make([]float64, len(floor))
+		for i := range top {
+			top[i] = floor[i] + b.y[i]
+		}
+		edge, under := line(top), line(floor)
+		slices.Reverse(under)
+		fill, stroke := b.colour, restLine
+		if b.colour != restColour {
+			stroke, fill.A = b.colour, 80
+			if b.strong {
+				fill.A = 150
+			}
+		}
+		if len(edge) > 1 {
+			canvas.FillPolygon(fill, append(slices.Clone(edge), under...))
+		}
+		canvas.StrokeLines(draw.LineStyle{Color: stroke, Width: 1.5}, edge)
+		if len(edge) <= 30 {
+			for _, point := range edge {
+				canvas.DrawGlyph(draw.GlyphStyle{Color: stroke, Radius: 2, Shape: draw.CircleGlyph{}}, point)
+			}
+		}
+		floor = top
+	}
+	c.meterLines(canvas, line, toY)
+}
+
+// meterLines draws what is measured apart from the stack.
+func (c *chart) meterLines(canvas draw.Canvas, line func([]float64) []vg.Point, toY func(float64) vg.Length) {
+	reserved := line(c.reserved) // may be none
+	var steps []vg.Point
+	for i, point := range reserved {
+		if i > 0 {
+			steps = append(steps, vg.Point{X: point.X, Y: reserved[i-1].Y})
+		}
+		steps = append(steps, point)
+	}
+	canvas.StrokeLines(draw.LineStyle{Color: reserveLine, Width: 1.5}, steps)
+	var known []vg.Point
+	for i, point := range line(c.driver) {
+		if c.driver[i] >= 0 {
+			known = append(known, point)
+		}
+	}
+	canvas.StrokeLines(draw.LineStyle{Color: driverLine, Width: 1, Dashes: []vg.Length{4, 3}}, known)
+	if c.limit > 0 {
+		canvas.StrokeLine2(draw.LineStyle{Color: limitLine, Width: 1.25, Dashes: []vg.Length{8, 3, 2, 3}}, canvas.Min.X, toY(c.limit), canvas.Max.X, toY(c.limit))
+	}
+}
+
+// endLabel names a curve at its right end.
+type endLabel struct {
+	lines  []string
+	colour color.Color
+	bold   bool
+	at     float64   // bytes, of what it names
+	y      vg.Length // of its middle, once placed
+}
+
+// maxLabel is how many characters of a name stand beside the plot; the title has
+// all of it.
+const maxLabel = 34
+
+func (c *chart) labels() []endLabel {
+	var out []endLabel
+	end := len(c.x) - 1
+	floor := 0.0
+	for _, b := range c.bands {
+		ink := color.Color(restLine)
+		if b.colour != restColour {
+			ink = darker(b.colour)
+		}
+		lines := make([]string, len(b.lines))
+		for i, l := range b.lines {
+			if n := utf8.RuneCountInString(l); n > maxLabel {
+				l = "…" + string([]rune(l)[n-maxLabel+1:])
+			}
+			lines[i] = l
+		}
+		out = append(out, endLabel{lines: lines, colour: ink, bold: b.strong, at: floor + b.y[end]/2})
+		floor += b.y[end]
+	}
+	size := func(v float64) string { return snapshot.FormatBytes(v) }
+	if c.reserved != nil {
+		out = append(out, endLabel{lines: []string{"reserved " + size(c.reserved[end])}, colour: reserveLine, at: c.reserved[end]})
+	}
+	if c.driver != nil && c.driver[end] >= 0 {
+		out = append(out, endLabel{lines: []string{"driver " + size(c.driver[end])}, colour: driverLine, at: c.driver[end]})
+	}
+	if c.limit > 0 {
+		out = append(out, endLabel{lines: []string{"limit " + size(c.limit)}, colour: limitLine, at: c.limit})
+	}
+	return out
+}
+
+// darker makes a fill's colour readable as text.
+func darker(c color.NRGBA) color.NRGBA {
+	return color.NRGBA{R: uint8(int(c.R) * 3 / 4), G: uint8(int(c.G) * 3 / 4), B: uint8(int(c.B) * 3 / 4), A: 255}
+}
+
+func (l endLabel) style(line int) draw.TextStyle {
+	return style(smallSize, l.bold && line == 0, l.colour)
+}
+
+func (l endLabel) height() vg.Length { return vg.Length(len(l.lines)) * (smallSize + 2) }
+
+func (l endLabel) width() vg.Length {
+	w := vg.Length(0)
+	for i, text := range l.lines {
+		w = max(w, l.style(i).Width(text))
+	}
+	return w
+}
+
+// drawLabels puts each label beside the end of what it names, apart from its
+// neighbours, with a leader to the spot.
+func drawLabels(page, data draw.Canvas, labels []endLabel, toY func(float64) vg.Length) {
+	slices.SortStableFunc(labels, func(a, b endLabel) int { return cmp.Compare(a.at, b.at) })
+	low := data.Min.Y - smallSize
+	for i := range labels {
+		l := &labels[i]
+		l.y = max(toY(l.at), low+l.height()/2)
+		low = l.y + l.height()/2 + 2
+	}
+	// What was pushed above the top comes down again, and pushes what is below.
+	high := data.Max.Y + smallSize
+	for i := len(labels) - 1; i >= 0; i-- {
+		l := &labels[i]
+		l.y = min(l.y, high-l.height()/2)
+		high = l.y - l.height()/2 - 2
+	}
+	for _, l := range labels {
+		x := data.Max.X + labelGap
+		page.StrokeLines(draw.LineStyle{Color: l.colour, Width: 0.75}, []vg.Point{{X: data.Max.X + 1, Y: toY(l.at)}, {X: x + labelLeader - 5, Y: l.y}})
+		y := l.y + l.height()/2
+		for i, text := range l.lines {
+			y -= smallSize + 2
+			page.FillText(l.style(i), vg.Point{X: x + labelLeader - 2, Y: y + 3}, text)
+		}
+	}
+}
+
+// foldedTo breaks s at spaces so that each line fits the width; a word that is
+// wider stands alone.
+func foldedTo(style draw.TextStyle, s string, width vg.Length) []string {
+	var lines []string
+	line := ""
+	for word := range strings.SplitSeq(s, " ") {
+		switch longer := line + " " + word; {
+		case line == "":
+			line = word
+		case style.Width(longer) > width:
+			lines = append(lines, line)
+			line = word
+		default:
+			line = longer
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// nearLimit is the pyramid run on a device that it nearly fills, the driver's
+// figure being near too.
+func nearLimit(t testing.TB) *diff.Result {
+	r := pyramidResult(t)
+	r.Series.Devices[0].Limit = 80 * snapshot.MiB
+	for i := range r.Series.Meters[0] {
+		r.Series.Meters[0][i].Driver = 72 * snapshot.MiB
+	}
+	r.Series.Meters[0][0].Driver = snapshot.Unknown
+	return r
+}
+
+// onePoint has a series of a single mark.
+func onePoint(t testing.TB) *diff.Result {
+	r := pyramidResult(t)
+	r.Series.Marks, r.Series.Meters[0] = r.Series.Marks[:1], r.Series.Meters[0][:1]
+	return r
+}
+
+func noLeak(t testing.TB) *diff.Result {
+	r := pyramidResult(t)
+	for i := range r.Findings {
+		r.Findings[i].Verdict, r.Findings[i].RunsOut = diff.Bounded, nil
+	}
+	return r
+}
+
+func TestPlotSVG(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		result     func(testing.TB) *diff.Result
+		options    PlotOptions
+	}{
+		{"a leak is a band of its own with its name", "leak.plot.svg.golden", pyramidResult, PlotOptions{}},
+		{"a limit and a driver's figure nearby are lines", "limit.plot.svg.golden", nearLimit, PlotOptions{}},
+		{"one mark is a dot", "point.plot.svg.golden", onePoint, PlotOptions{Title: "one mark", Width: 800, Height: 400}},
+		{"without a leak there is one band", "noleak.plot.svg.golden", noLeak, PlotOptions{Device: "cuda:0"}},
+		{"hostile names are text", "hostile.plot.svg.golden", attacked, PlotOptions{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.result(t)
+			got := rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, c.options) })
+			golden(t, c.file, got)
+			if n := len(elements(t, got, "script")); n != 0 {
+				t.Errorf("%d scripts in a plot", n)
+			}
+		})
+	}
+}
+
+func TestPlotRefusesWhatItCannotDraw(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		format PlotFormat
+		result func(testing.TB) *diff.Result
+		device string
+		want   string
+	}{
+		{"a series without marks", SVG, func(t testing.TB) *diff.Result {
+			r := pyramidResult(t)
+			r.Series.Marks = nil
+			return r
+		}, "", "nothing to plot"},
+		{"a device without meters at some marks", SVG, func(t testing.TB) *diff.Result {
+			r := pyramidResult(t)
+			r.Series.Meters[0] = r.Series.Meters[0][:3]
+			return r
+		}, "", "cuda:0 at 3 of its 11 marks"},
+		{"a run without devices", PNG, func(t testing.TB) *diff.Result { return analyzed(t, empty()) }, "", "nothing to plot"},
+		{"an unknown device", PNG, pyramidResult, "cuda:7", `no device "cuda:7"; it has cuda:0`},
+		{"an unknown format", "gif", pyramidResult, "", `"gif" is unknown`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := Plot(io.Discard, c.format, c.result(t), PlotOptions{Device: c.device})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// The PNG is compared by pixels, not bytes: compression may change with Go, and
+// anti-aliasing in the last bit with the processor.
+func TestPlotPNG(t *testing.T) {
+	draw := func() []byte {
+		return rendered(t, func(b *bytes.Buffer) error { return Plot(b, PNG, nearLimit(t), PlotOptions{Width: 1200, Height: 675}) })
+	}
+	got := draw()
+	if !bytes.Equal(got, draw()) {
+		t.Error("two drawings of one result differ")
+	}
+	path := filepath.Join("testdata", "limit.golden.png")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := decoded(t, file), decoded(t, got)
+	if a.Bounds() != b.Bounds() || a.Bounds().Size() != image.Pt(1200, 675) {
+		t.Fatalf("%v, golden %v", b.Bounds(), a.Bounds())
+	}
+	different := 0
+	for y := range 675 {
+		for x := range 1200 {
+			p, q := color.GrayModel.Convert(a.At(x, y)).(color.Gray), color.GrayModel.Convert(b.At(x, y)).(color.Gray)
+			if math.Abs(float64(p.Y)-float64(q.Y)) > 16 {
+				different++
+			}
+		}
+	}
+	if different > 1200*675/1000 {
+		t.Errorf("%d pixels differ from %s; if that is wanted, run go test ./report -update", different, path)
+	}
+}
+
+func decoded(t *testing.T, data []byte) image.Image {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func TestByteTicks(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		high float64
+		want string
+	}{
+		{"nothing", 1, "0 1 B"},
+		{"mebibytes", 49 * 1 << 20, "0 10 MiB 20 MiB 30 MiB 40 MiB"},
+		{"just above a unit has fractions", 1.2 * (1 << 30), "0 0.2 GiB 0.4 GiB 0.6 GiB 0.8 GiB 1 GiB 1.2 GiB"},
+		{"tebibytes", 3 * (1 << 40), "0 0.5 TiB 1 TiB 1.5 TiB 2 TiB 2.5 TiB 3 TiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var labels []string
+			for _, tick := range (byteTicks{}).Ticks(0, c.high) {
+				labels = append(labels, tick.Label)
+			}
+			if got := strings.Join(labels, " "); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestThinnedKeepsThePeak(t *testing.T) {
+	meters := make([]snapshot.Meters, 10_000)
+	meters[7777].Allocated = 5
+	keep := thinned(meters, 100)
+	if len(keep) != 100 {
+		t.Fatalf("%d marks, want 100", len(keep))
+	}
+	for i, at := range keep {
+		if i > 0 && at <= keep[i-1] {
+			t.Fatalf("mark %d does not follow %d", at, keep[i-1])
+		}
+		if at == 7777 {
+			return
+		}
+	}
+	t.Error("the peak is lost")
+}
