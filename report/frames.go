@@ -50,14 +50,15 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	return Printable(label)
 }
 
-// placeAndFunction is place with " in FUNCTION" behind a file; the place is glued.
+// placeAndFunction is place with " in FUNCTION" behind a file; file and
+// line are glued.
 func placeAndFunction(frames []snapshot.Frame, label string) string {
 	i := diff.Headline(frames)
 	if i < 0 && len(frames) > 0 {
 		i = operation(frames)
 	}
 	if i < 0 || location(frames[i]) == "" {
-		return glue(placeOf(frames, label, i))
+		return placeOf(frames, label, i)
 	}
 	return glue(location(frames[i])) + " in " + function(frames[i])
 }

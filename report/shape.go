@@ -1,0 +1,156 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// part is one stage of a device's waterfall.
+type part struct {
+	name  string // in text
+	key   string // in JSON
+	bytes snapshot.Bytes
+}
+
+// waterfall divides the driver's figure, or where that is unknown the reserved
+// bytes, into parts that sum to it. A part is negative where the meters
+// contradict one another.
+func waterfall(m snapshot.Meters) []part {
+	parts := []part{
+		{"live, as the program asked", "live_bytes", m.Requested},
+		{"rounding and unsplit rest", "rounding_bytes", m.Allocated - m.Requested},
+		{"freed, a stream still uses it", "pending_bytes", m.Active - m.Allocated},
+		{"cached, free for reuse", "cached_bytes", m.Reserved - m.Active},
+	}
+	if m.Driver != snapshot.Unknown {
+		parts = append(parts, part{"other: libraries, context", "other_bytes", m.Driver - m.Reserved})
+	}
+	return parts
+}
+
+// pinShare is below which share of a segment live memory is said to pin it.
+const pinShare = 0.05
+
+// fragments is how a device's reserved memory lies.
+type fragments struct {
+	freeBlocks  int
+	free        snapshot.Bytes
+	largestFree snapshot.Bytes
+	// emptySegments hold no live or pending block: an emptied cache gives them back.
+	emptySegments int
+	empty         snapshot.Bytes
+	// pinnedSegments could be given back but for blocks of less than pinShare.
+	pinnedSegments int
+	pinned         snapshot.Bytes
+	pins           []pin // most segments first
+}
+
+// pin is a stack whose blocks pin segments.
+type pin struct {
+	stack    snapshot.StackID
+	segments int
+	bytes    snapshot.Bytes // of those segments; a segment counts for each stack in it
+}
+
+func fragmentsOf(s *snapshot.Snapshot, device int) fragments {
+	var out fragments
+	pins := make(map[snapshot.StackID]*pin)
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if seg.Device != device {
+			continue
+		}
+		var held snapshot.Bytes
+		stacks := make(map[snapshot.StackID]struct{})
+		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
+			size := s.Blocks.Size[b]
+			if s.Blocks.State[b] != snapshot.Free {
+				held += size
+				stacks[s.Blocks.Stack[b]] = struct{}{}
+				continue
+			}
+			out.freeBlocks++
+			out.free += size
+			out.largestFree = max(out.largestFree, size)
+		}
+		switch {
+		case held == 0:
+			out.emptySegments++
+			out.empty += seg.Size
+		case float64(held) < pinShare*float64(seg.Size):
+			out.pinnedSegments++
+			out.pinned += seg.Size
+			for stack := range stacks {
+				if pins[stack] == nil {
+					pins[stack] = &pin{stack: stack}
+				}
+				pins[stack].segments++
+				pins[stack].bytes += seg.Size
+			}
+		}
+	}
+	for _, p := range pins {
+		out.pins = append(out.pins, *p)
+	}
+	slices.SortFunc(out.pins, func(a, b pin) int {
+		return cmp.Or(cmp.Compare(b.segments, a.segments), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.stack, b.stack))
+	})
+	return out
+}
+
+// ages are the live blocks by the quarter of the run in which they were born.
+type ages struct {
+	unit     string // "step", or "time"
+	from, to int64  // the whole stretch, in steps or Unix microseconds
+	quarters [4]diff.Tally
+	unknown  diff.Tally // blocks whose birth nobody saw
+}
+
+// start is the first step (or instant) that counts to quarter i.
+func (a *ages) start(i int) int64 { return a.from + ((a.to-a.from)*int64(i)+3)/4 }
+
+// agesOf is not ok where no live block has a birth, or the run no length.
+func agesOf(s *snapshot.Snapshot) (ages, bool) {
+	if a, ok := agesBy(s, "step", s.Blocks.BirthStep, snapshot.NoStep, 0, s.Mark.Step); ok {
+		return a, true
+	}
+	from, to := s.History.First, s.History.Last
+	if to.IsZero() {
+		to = s.Mark.Time
+	}
+	return agesBy(s, "time", s.Blocks.BirthTime, 0, micros(from), micros(to))
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func agesBy(s *snapshot.Snapshot, unit string, births []int64, unknown, from, to int64) (ages, bool) {
+	a := ages{unit: unit, from: from, to: to}
+	if births == nil || to <= from || unit == "time" && from == 0 {
+		return a, false
+	}
+	known := false
+	for i, state := range s.Blocks.State {
+		if state != snapshot.Live {
+			continue
+		}
+		one := diff.Tally{Blocks: 1, Bytes: s.Blocks.Size[i], Requested: s.Blocks.Requested[i]}
+		if births[i] == unknown {
+			a.unknown = plus(a.unknown, one)
+			continue
+		}
+		known = true
+		at := (births[i] - from) * 4 / (to - from)
+		q := &a.quarters[min(max(at, 0), 3)]
+		*q = plus(*q, one)
+	}
+	return a, known
+}

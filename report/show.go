@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Show writes one snapshot for a terminal: what is live, the meters of each device
+// as a waterfall whose parts sum to the driver's figure, fragmentation, the
+// largest sites, ages, how far the recording reaches back, and notes.
+func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
+	p := newPage(o)
+	sites := s.Sites()
+	var live diff.Tally
+	for i := range sites {
+		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes, Requested: sites[i].Requested})
+	}
+	p.prose("", "  ", fmt.Sprintf("%s live in %s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
+		glue(count(live.Blocks, "block")), glue(count(int64(len(sites)), "site")), glue(markText(s))))
+	p.prose("", "  ", "recorded by "+glue(producer(s)))
+	for i := range s.Devices {
+		p.line("")
+		p.device(s, i)
+	}
+	p.line("")
+	p.sites(s, sites, live, o)
+	p.ages(s)
+	p.history(s)
+	if len(s.Notes) > 0 {
+		p.line("")
+		for _, n := range s.Notes {
+			p.prose("note: ", "      ", Printable(n))
+		}
+	}
+	return p.writeTo(w)
+}
+
+// markText is "step 50, epoch 1, phase train, rank 0".
+func markText(s *snapshot.Snapshot) string {
+	var parts []string
+	if s.Mark.Step != snapshot.NoStep {
+		parts = append(parts, "step "+grouped(s.Mark.Step))
+	}
+	if s.Mark.Epoch != snapshot.NoStep {
+		parts = append(parts, "epoch "+grouped(s.Mark.Epoch))
+	}
+	if s.Mark.Phase != "" {
+		parts = append(parts, "phase "+Printable(s.Mark.Phase))
+	}
+	if s.Rank != snapshot.NoRank {
+		parts = append(parts, fmt.Sprintf("rank %d", s.Rank))
+	}
+	if len(parts) == 0 {
+		return "step unknown"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *page) device(s *snapshot.Snapshot, device int) {
+	d := &s.Devices[device]
+	p.line(p.paint.bold(deviceTitle(*d)))
+	var figures []string
+	for _, m := range meterList(d.Meters) {
+		figures = append(figures, glue(m.name+" "+known(m.value)))
+	}
+	p.prose("  ", "  ", strings.Join(figures, ", "))
+	whole := d.Meters.Reserved
+	if d.Meters.Driver != snapshot.Unknown {
+		whole = d.Meters.Driver
+	}
+	var rows [][]string
+	for _, part := range waterfall(d.Meters) {
+		rows = append(rows, []string{part.name, part.bytes.String(), share(part.bytes, whole), bar(part.bytes, whole)})
+	}
+	p.table("  ", []column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
+	p.fragments(s, fragmentsOf(s, device))
+}
+
+func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
+	if f.freeBlocks == 0 {
+		p.line("  no free block")
+		return
+	}
+	p.prose("  ", "    ", fmt.Sprintf("free: %s in %s, the largest %s; an emptied cache gives back %s in %s",
+		glue(f.free.String()), glue(count(int64(f.freeBlocks), "block")), glue(f.largestFree.String()), glue(f.empty.String()), glue(count(int64(f.emptySegments), "segment"))))
+	if f.pinnedSegments == 0 {
+		return
+	}
+	p.prose("  ", "    ", fmt.Sprintf("pinned: %s in %s that less than %.0f %% of live memory keeps from being given back, by",
+		glue(f.pinned.String()), glue(count(int64(f.pinnedSegments), "segment")), 100*pinShare))
+	const shown = 3
+	for _, pin := range f.pins[:min(shown, len(f.pins))] {
+		where := "blocks without a stack"
+		if pin.stack != snapshot.NoStack {
+			where = placeAndFunction(s.Stacks.Frames(pin.stack), "")
+		}
+		p.prose("    ", "      ", glue(count(int64(pin.segments), "segment"))+": "+where)
+	}
+	if n := len(f.pins) - shown; n > 0 {
+		p.line("    … " + count(int64(n), "more stack"))
+	}
+}
+
+func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tally, o TextOptions) {
+	if len(sites) == 0 {
+		p.line("nothing is live")
+		return
+	}
+	p.line(p.paint.bold("Largest sites"))
+	several := len(s.Devices) > 1
+	shown := o.top(len(sites))
+	var rows [][]string
+	var rest, bare diff.Tally
+	for i := range sites {
+		site := &sites[i]
+		held := diff.Tally{Blocks: site.Count, Bytes: site.Bytes}
+		if site.Stack == snapshot.NoStack {
+			bare = plus(bare, held)
+		}
+		if i >= shown {
+			rest = plus(rest, held)
+			continue
+		}
+		where := placeAndFunction(s.Stacks.Frames(site.Stack), site.Label)
+		if several {
+			where = deviceName(s.Devices[site.Device]) + " " + where
+		}
+		rows = append(rows, []string{grouped(site.Count), site.Bytes.String(), share(site.Bytes, live.Bytes), where})
+	}
+	if n := len(sites) - shown; n > 0 {
+		rows = append(rows, []string{grouped(rest.Blocks), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more site")})
+	}
+	all := "in all"
+	if e := exact(live.Bytes); e != "" {
+		all += " (" + e + ")"
+	}
+	rows = append(rows, []string{grouped(live.Blocks), live.Bytes.String(), "", all})
+	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"share", true}, {"where", false}}, rows)
+	if bare.Blocks > 0 {
+		p.prose("  ", "    ", fmt.Sprintf("without a stack: %s in %s (%s of what is live)",
+			glue(bare.Bytes.String()), glue(count(bare.Blocks, "block")), glue(share(bare.Bytes, live.Bytes))))
+	}
+}
+
+func (p *page) ages(s *snapshot.Snapshot) {
+	a, ok := agesOf(s)
+	if !ok {
+		return
+	}
+	p.line("")
+	p.line(p.paint.bold("Live blocks by birth"))
+	var most snapshot.Bytes
+	for _, q := range a.quarters {
+		most = max(most, q.Bytes)
+	}
+	most = max(most, a.unknown.Bytes)
+	var rows [][]string
+	for i, q := range a.quarters {
+		from, next := a.start(i), a.start(i+1)
+		name := fmt.Sprintf("steps %s to %s", grouped(from), grouped(max(next-1, from)))
+		switch {
+		case a.unit == "time":
+			name = "after " + (time.Duration(from-a.from) * time.Microsecond).String()
+		case i == len(a.quarters)-1:
+			name = fmt.Sprintf("steps %s to %s", grouped(from), grouped(a.to))
+		}
+		rows = append(rows, []string{name, grouped(q.Blocks), q.Bytes.String(), bar(q.Bytes, most)})
+	}
+	if a.unknown.Blocks > 0 {
+		rows = append(rows, []string{"unknown", grouped(a.unknown.Blocks), a.unknown.Bytes.String(), bar(a.unknown.Bytes, most)})
+	}
+	p.table("  ", []column{{"born", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
+}
+
+func (p *page) history(s *snapshot.Snapshot) {
+	h := s.History
+	if h == (snapshot.History{}) {
+		return
+	}
+	p.line("")
+	text := count(h.Events, "allocator event")
+	if !h.First.IsZero() && !h.Last.IsZero() {
+		text += " over " + h.Last.Sub(h.First).String()
+	}
+	if h.LostFrees > 0 {
+		verb := "are"
+		if h.LostFrees == 1 {
+			verb = "is"
+		}
+		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), verb)
+	}
+	p.prose("history: ", "  ", text)
+}
+
+// share is "12.3 %"; "" where the whole is nothing.
+func share(b, whole snapshot.Bytes) string {
+	if whole <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(b)/float64(whole))
+}
+
+// bar is up to twenty columns long; what is not nothing has one at least.
+func bar(b, whole snapshot.Bytes) string {
+	if b <= 0 || whole <= 0 {
+		return ""
+	}
+	n := math.Round(20 * float64(b) / float64(whole))
+	return strings.Repeat("█", int(min(max(n, 1), 20)))
+}

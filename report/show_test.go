@@ -1,0 +1,129 @@
+package report
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// shown is the last snapshot of the pyramid run, with all that a snapshot can
+// tell: a second device that a small block pins, a history, notes.
+func shown() *snapshot.Snapshot {
+	s := last(pyramid())
+	s.Rank = 0
+	s.Devices = append(s.Devices, snapshot.Device{
+		Kind: snapshot.CUDA, Index: 1, Limit: snapshot.Unknown,
+		Meters: snapshot.Meters{Reserved: 40 * snapshot.MiB, Driver: snapshot.Unknown},
+	})
+	s.Segments = append(s.Segments,
+		snapshot.Segment{Device: 1, Address: 0x7f2000000000, Size: 20 * snapshot.MiB, FirstBlock: s.Blocks.Len()},
+		snapshot.Segment{Device: 1, Address: 0x7f3000000000, Size: 20 * snapshot.MiB, FirstBlock: s.Blocks.Len() + 2, NumBlocks: 1})
+	b := &s.Blocks
+	add := func(segment int32, address uint64, state snapshot.State, size snapshot.Bytes, stack snapshot.StackID) {
+		b.Segment, b.Address = append(b.Segment, segment), append(b.Address, address)
+		b.State, b.Size, b.Requested = append(b.State, state), append(b.Size, size), append(b.Requested, size)
+		b.Stack, b.BirthStep = append(b.Stack, stack), append(b.BirthStep, 30)
+	}
+	stack := s.Stacks.InternFrames(optimizerFrames)
+	add(1, 0x7f2000000000, snapshot.Live, snapshot.MiB/2, stack)
+	add(1, 0x7f2000080000, snapshot.Free, 20*snapshot.MiB-snapshot.MiB/2, snapshot.NoStack)
+	add(2, 0x7f3000000000, snapshot.Free, 20*snapshot.MiB, snapshot.NoStack)
+	s.Segments[1].NumBlocks = 2
+	m := &s.Devices[1].Meters
+	m.Requested, m.Allocated, m.Active = snapshot.MiB/2, snapshot.MiB/2, snapshot.MiB/2
+	s.History = snapshot.History{Events: 22331, First: s.Mark.Time.Add(-time.Minute), Last: s.Mark.Time, LostFrees: 12}
+	s.Notes = []string{"the ring buffer was full: older events are lost"}
+	return s
+}
+
+// timed knows its blocks' births as times, not steps.
+func timed() *snapshot.Snapshot {
+	s := shown()
+	s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
+	for i, step := range s.Blocks.BirthStep {
+		if step != snapshot.NoStep {
+			s.Blocks.BirthTime[i] = s.History.First.Add(time.Duration(step) * time.Second).UnixMicro()
+		}
+	}
+	s.Blocks.BirthStep = nil
+	return s
+}
+
+func TestShow(t *testing.T) {
+	attackedSnapshot := func() *snapshot.Snapshot {
+		s := attacked(t).Last
+		s.Notes = []string{"\x1b[31mred"}
+		return s
+	}
+	for _, c := range []struct {
+		name, file string
+		s          func() *snapshot.Snapshot
+		options    TextOptions
+	}{
+		{"a snapshot at 80 columns", "show80.txt.golden", shown, TextOptions{Width: 80}},
+		{"two sites on a wide page, the rest summed", "showtop.txt.golden", shown, TextOptions{Top: 2, Color: true}},
+		{"births as times", "showtimed.txt.golden", timed, TextOptions{Width: 80}},
+		{"hostile names are escaped", "showhostile.txt.golden", attackedSnapshot, TextOptions{Width: 80}},
+		{"nothing live", "showempty.txt.golden", func() *snapshot.Snapshot { return last(empty()) }, TextOptions{Width: 80}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			golden(t, c.file, rendered(t, func(b *bytes.Buffer) error { return Show(b, c.s(), c.options) }))
+		})
+	}
+	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), 2) }))
+	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), 0) }))
+}
+
+func TestWaterfallSumsToTheWhole(t *testing.T) {
+	for _, d := range shown().Devices {
+		want := d.Meters.Driver
+		if want == snapshot.Unknown {
+			want = d.Meters.Reserved
+		}
+		var sum snapshot.Bytes
+		for _, p := range waterfall(d.Meters) {
+			sum += p.bytes
+		}
+		if sum != want {
+			t.Errorf("%s: the parts sum to %d, want %d", deviceName(d), sum, want)
+		}
+	}
+}
+
+func TestFragments(t *testing.T) {
+	s := shown()
+	got := fragmentsOf(s, 1)
+	stack, _ := s.Stacks.Find(s.Stacks.Hash(s.Stacks.InternFrames(optimizerFrames)))
+	want := fragments{
+		freeBlocks: 2, free: 39*snapshot.MiB + snapshot.MiB/2, largestFree: 20 * snapshot.MiB,
+		emptySegments: 1, empty: 20 * snapshot.MiB,
+		pinnedSegments: 1, pinned: 20 * snapshot.MiB, pins: []pin{{stack, 1, 20 * snapshot.MiB}},
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(fragments{}, pin{})); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func TestAgesCountEveryLiveBlockOnce(t *testing.T) {
+	for name, s := range map[string]*snapshot.Snapshot{"steps": shown(), "times": timed()} {
+		a, ok := agesOf(s)
+		if !ok {
+			t.Fatalf("%s: no ages", name)
+		}
+		sum := a.unknown
+		for _, q := range a.quarters {
+			sum = plus(sum, q)
+		}
+		var want diff.Tally
+		for _, site := range s.Sites() {
+			want = plus(want, diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested})
+		}
+		if sum != want {
+			t.Errorf("%s: ages sum to %+v, want %+v", name, sum, want)
+		}
+	}
+}

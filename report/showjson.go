@@ -1,0 +1,131 @@
+package report
+
+import (
+	"io"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+type showJSON struct {
+	SchemaVersion int              `json:"schema_version"`
+	Mark          markJSON         `json:"mark"`
+	Live          tallyJSON        `json:"live"`
+	NumSites      int              `json:"num_sites"`
+	WithoutStack  tallyJSON        `json:"without_stack"`
+	Devices       []showDeviceJSON `json:"devices"`
+	Sites         []showSiteJSON   `json:"sites"`
+	Ages          *agesJSON        `json:"ages,omitempty"`
+	History       historyJSON      `json:"history"`
+	Notes         []string         `json:"notes"`
+}
+
+type showDeviceJSON struct {
+	Device        string           `json:"device"`
+	Name          string           `json:"name,omitempty"`
+	Limit         *int64           `json:"limit_bytes,omitempty"`
+	Meters        metersJSON       `json:"meters"`
+	Waterfall     map[string]int64 `json:"waterfall"`
+	Fragmentation fragmentsJSON    `json:"fragmentation"`
+}
+
+type fragmentsJSON struct {
+	FreeBlocks     int       `json:"free_blocks"`
+	Free           int64     `json:"free_bytes"`
+	LargestFree    int64     `json:"largest_free_bytes"`
+	EmptySegments  int       `json:"empty_segments"`
+	Empty          int64     `json:"empty_segment_bytes"`
+	PinnedSegments int       `json:"pinned_segments"`
+	Pinned         int64     `json:"pinned_segment_bytes"`
+	Pins           []pinJSON `json:"pins"`
+}
+
+type pinJSON struct {
+	Hash     string `json:"stack_hash"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"segment_bytes"`
+}
+
+type showSiteJSON struct {
+	Device string      `json:"device"`
+	Hash   string      `json:"stack_hash"`
+	Where  string      `json:"where"`
+	Label  string      `json:"label,omitempty"`
+	Owners []string    `json:"owners"`
+	Frames []frameJSON `json:"frames"`
+	tallyJSON
+}
+
+type agesJSON struct {
+	Unit     string      `json:"unit"` // "step", or "time" in Unix microseconds
+	From     int64       `json:"from"`
+	To       int64       `json:"to"`
+	Quarters []tallyJSON `json:"quarters"`
+	Unknown  tallyJSON   `json:"unknown"`
+}
+
+type historyJSON struct {
+	Events    int64      `json:"events"`
+	First     *time.Time `json:"first,omitempty"`
+	Last      *time.Time `json:"last,omitempty"`
+	LostFrees int64      `json:"lost_frees"`
+}
+
+// ShowJSON writes one snapshot as one indented object with what Show tells; of
+// the sites the top largest, or all where top is 0 or less. Keys for what is not
+// known are left out.
+func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
+	sites := s.Sites()
+	out := showJSON{
+		SchemaVersion: schemaVersion, Mark: markOf(s), NumSites: len(sites),
+		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Notes: append([]string{}, s.Notes...),
+		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees},
+	}
+	var live, bare diff.Tally
+	for i := range sites {
+		site := &sites[i]
+		held := diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested}
+		live = plus(live, held)
+		if site.Stack == snapshot.NoStack {
+			bare = plus(bare, held)
+		}
+		if top > 0 && i >= top {
+			continue
+		}
+		frames := s.Stacks.Frames(site.Stack)
+		out.Sites = append(out.Sites, showSiteJSON{
+			Device: deviceName(s.Devices[site.Device]), Hash: hashText(site.Hash), Where: placeOf(frames, site.Label, diff.Headline(frames)),
+			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Frames: framesOf(frames), tallyJSON: tallyOf(held),
+		})
+	}
+	out.Live, out.WithoutStack = tallyOf(live), tallyOf(bare)
+	for i, d := range s.Devices {
+		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(d.Meters), Waterfall: make(map[string]int64)}
+		for _, part := range waterfall(d.Meters) {
+			device.Waterfall[part.key] = int64(part.bytes)
+		}
+		f := fragmentsOf(s, i)
+		device.Fragmentation = fragmentsJSON{
+			f.freeBlocks, int64(f.free), int64(f.largestFree), f.emptySegments, int64(f.empty), f.pinnedSegments, int64(f.pinned), []pinJSON{},
+		}
+		for _, pin := range f.pins {
+			device.Fragmentation.Pins = append(device.Fragmentation.Pins, pinJSON{hashText(s.Stacks.Hash(pin.stack)), pin.segments, int64(pin.bytes)})
+		}
+		out.Devices = append(out.Devices, device)
+	}
+	if a, ok := agesOf(s); ok {
+		out.Ages = &agesJSON{Unit: a.unit, From: a.from, To: a.to, Unknown: tallyOf(a.unknown)}
+		for _, q := range a.quarters {
+			out.Ages.Quarters = append(out.Ages.Quarters, tallyOf(q))
+		}
+	}
+	return writeJSON(w, out)
+}
+
+func knownTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
