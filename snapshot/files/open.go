@@ -11,6 +11,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/torch"
 )
 
 // InputError is a name or a folder that does not give what was asked of it. It
@@ -39,12 +40,17 @@ type format struct {
 }
 
 // headSize is how much of a file tells its format.
-const headSize = 4096
+const headSize = torch.DetectLen
 
 func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode, marked: true},
+		{detect: torch.Detect, decode: decodeTorch},
 	}
+}
+
+func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return torch.Decode(name, r, size, torch.Options{Stacks: into})
 }
 
 // Open reads the snapshot at path; its format is told by its content. Errors of

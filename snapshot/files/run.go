@@ -292,11 +292,7 @@ func (r *runReader) open(name string) (s *snapshot.Snapshot, marked bool, err er
 	s, err = f.format.decode(path, f.file, f.size, r.stacks)
 	if err != nil {
 		r.broken = append(r.broken, err)
-		// Anything can be JSON; only where nothing else is found it was meant
-		// to be a snapshot.
-		if filepath.Ext(name) != ".json" {
-			r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
-		}
+		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
 		return nil, false, nil
 	}
 	return s, f.format.marked, nil
