@@ -50,21 +50,18 @@ type Finding struct {
 }
 
 // Analyze compares a run's first and last snapshot and judges what grew. The
-// run needs two snapshots of one rank; they are put in order of their marks.
+// run needs two snapshots, in the order of their marks.
 func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
-	snapshots := slices.Clone(run.Snapshots)
-	Order(snapshots)
-	if len(snapshots) < 2 {
+	n := len(run.Snapshots)
+	if n < 2 {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
-	first, last := snapshots[0], snapshots[len(snapshots)-1]
-	ordered := *run
-	ordered.Snapshots = snapshots
+	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	r := &Result{
 		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
-		Series: Collect(&ordered), Intermediate: len(snapshots) - 2,
+		Series: Collect(run), Intermediate: n - 2,
 	}
-	r.Notes = notes(r)
+	r.Notes = append(slices.Clone(run.Notes), notes(r)...)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if g := row.Growth(); g.Bytes <= 0 && g.Blocks <= 0 {
@@ -144,6 +141,9 @@ func notes(r *Result) []string {
 	a, b := r.First, r.Last
 	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step {
 		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
+	}
+	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
+		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
 	}
 	if a.Rank != b.Rank {
 		out = append(out, fmt.Sprintf("the snapshots are of different ranks (%d and %d)", a.Rank, b.Rank))

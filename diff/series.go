@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -131,12 +130,4 @@ func (s *Series) site(key siteKey, device int) int {
 		})
 	}
 	return i
-}
-
-// Order sorts a run's snapshots by step, then time; those that know neither stay
-// as they were given.
-func Order(snapshots []*snapshot.Snapshot) {
-	slices.SortStableFunc(snapshots, func(a, b *snapshot.Snapshot) int {
-		return cmp.Or(cmp.Compare(a.Mark.Step, b.Mark.Step), a.Mark.Time.Compare(b.Mark.Time))
-	})
 }

@@ -74,10 +74,14 @@ func judge(row *Row, series *Series, first, last *snapshot.Snapshot) judgement {
 	switch {
 	case rises == intervals:
 		j.verdict, j.evidence = Leak, Strong
-		j.reasons = append(j.reasons, fmt.Sprintf("live bytes rose in each of the %d intervals after warm-up", intervals))
+		if intervals == 1 {
+			j.reasons = append(j.reasons, "live bytes rose in the one interval after warm-up")
+		} else {
+			j.reasons = append(j.reasons, fmt.Sprintf("live bytes rose in each of the %d intervals after warm-up", intervals))
+		}
 		if intervals == 1 && !(born && births.steady()) {
 			j.evidence = Weak
-			j.reasons = append(j.reasons, "one interval only: more snapshots would make it sure")
+			j.reasons = append(j.reasons, "more snapshots would make it sure")
 		}
 		if born && births.steady() {
 			j.reasons = append(j.reasons, births.String())

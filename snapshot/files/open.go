@@ -56,15 +56,8 @@ func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) 
 // Open reads the snapshot at path; its format is told by its content. Errors of
 // its content are *snapshot.FormatError.
 func Open(path string) (*snapshot.Snapshot, error) {
-	f, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.close()
-	if f.format == nil {
-		return nil, f.unknown()
-	}
-	return f.format.decode(path, f.file, f.size, nil)
+	s, _, err := openInto(path, nil)
+	return s, err
 }
 
 // source is an open file of which the format has been looked up.

@@ -1,0 +1,43 @@
+package files
+
+import (
+	"path/filepath"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// OpenSnapshots reads files as a run's snapshots, in the order given, whatever
+// their ranks. Steps come from the snapshots or from the names, as OpenRun takes
+// them. All share one table of stacks; one that cannot be read is an error.
+func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
+	run := &snapshot.Run{}
+	stacks, names := snapshot.NewStacks(), newNamePatterns()
+	var list []opened
+	for _, path := range paths {
+		s, marked, err := openInto(path, stacks)
+		if err != nil {
+			return nil, err
+		}
+		step, rank := names.read(filepath.ToSlash(path))
+		if s.Rank == snapshot.NoRank {
+			s.Rank = rank
+		}
+		list = append(list, opened{s, path, step, marked})
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	setSteps(list)
+	return run, nil
+}
+
+func openInto(path string, stacks *snapshot.Stacks) (s *snapshot.Snapshot, marked bool, err error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.close()
+	if f.format == nil {
+		return nil, false, f.unknown()
+	}
+	s, err = f.format.decode(path, f.file, f.size, stacks)
+	return s, f.format.marked, err
+}
