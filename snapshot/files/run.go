@@ -22,10 +22,11 @@ import (
 // of other runs).
 //
 // Snapshots come in the order of their steps, then of their names by number.
-// Steps and ranks are those in the snapshots, else those in the names; where the
-// snapshots count from the start of their recording and so give steps that
-// repeat, the names' count, and birth steps move with them. Of several ranks the
-// lowest is read. All snapshots share one table of stacks.
+// Steps and ranks are those in the snapshots, else those in the names. Where the
+// snapshots only count from some start of their recording, so that their steps do
+// not rise as those in the names do, the names' are taken, and birth steps move
+// with them. Of several ranks the lowest is read. All snapshots share one table
+// of stacks.
 //
 // Files that are no snapshots are passed over; Run.Notes tell of snapshots that
 // could not be read, and of all else that is missing. A run without any readable
@@ -313,22 +314,32 @@ func (r *runReader) oneRank(list []opened) []opened {
 }
 
 // setSteps takes steps from the names, where the snapshots do not tell them, or
-// tell them only as counted from the start of their own recording.
+// have only counted them since some recording began: then they need not rise as
+// those in the names do.
 func setSteps(list []opened) {
-	counted := make(map[int64]bool)
-	named := make(map[int64]bool)
-	marked := false
-	for _, o := range list {
-		counted[o.snapshot.Mark.Step] = true
-		named[o.step] = true
-		marked = marked || o.marked
+	byName := slices.Clone(list)
+	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
+	named, rising := true, true
+	for i, o := range byName {
+		named = named && !o.marked && o.step != snapshot.NoStep && (i == 0 || o.step > byName[i-1].step)
+		rising = rising && (i == 0 || o.best() > byName[i-1].best())
 	}
-	repeats := len(counted) < len(list) && len(named) == len(list) && !named[snapshot.NoStep]
 	for _, o := range list {
-		if o.step != snapshot.NoStep && (o.snapshot.Mark.Step == snapshot.NoStep || repeats && !marked) {
+		if best := o.best(); best != o.snapshot.Mark.Step {
+			moveTo(o.snapshot, best)
+		}
+		if named && !rising {
 			moveTo(o.snapshot, o.step)
 		}
 	}
+}
+
+// best is the snapshot's own step, else that of its name.
+func (o *opened) best() int64 {
+	if o.snapshot.Mark.Step != snapshot.NoStep {
+		return o.snapshot.Mark.Step
+	}
+	return o.step
 }
 
 // moveTo renames the snapshot's step, and lets births keep their distance to it.

@@ -1,0 +1,365 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// write makes a file below dir, with the folders on the way.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ours is a file of our own.
+func ours(t *testing.T, step int64, rank int, producer string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := native.Encode(&b, &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Rank: rank, Producer: producer}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// torchJSON is a PyTorch snapshot with one live block that was allocated
+// between the last two of so many optimizer steps.
+func torchJSON(steps int) string {
+	var annotations []string
+	for i := range steps {
+		at := 1_000_000 + 1000*i
+		for j, stage := range []string{"START", "END"} {
+			annotations = append(annotations, fmt.Sprintf(`{"stage":%q,"name":"Optimizer.step#SGD.step","device":0,"time_us":%d}`, stage, at+j))
+		}
+	}
+	born := 1_000_000 + 1000*(steps-1) - 500
+	frames := `"frames":[{"filename":"train.py","name":"forward","line":3}]`
+	return fmt.Sprintf(`{"segments":[{"device":0,"address":65536,"total_size":2097152,"stream":0,"segment_type":"small","blocks":[
+		{"address":65536,"size":512,"requested_size":500,"state":"active_allocated",%s},
+		{"address":66048,"size":2096640,"requested_size":0,"state":"inactive","frames":[]}]}],
+		"device_traces":[[{"action":"alloc","addr":65536,"size":500,"stream":0,"time_us":%d,%s}]],
+		"external_annotations":[%s]}`, frames, born, frames, strings.Join(annotations, ","))
+}
+
+// newRun records an empty run.
+func newRun(t *testing.T, dir string, started time.Time, steps ...int64) string {
+	t.Helper()
+	w, err := rundir.Create(dir, snapshot.Info{Workload: "test", Started: started})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range steps {
+		if err := w.WriteSnapshot(step, &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := w.OpenSeries(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := range int64(3) {
+		if err := log.AppendPoint(snapshot.Point{Mark: snapshot.Mark{Step: step}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(0, started.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func steps(run *snapshot.Run) (list []int64) {
+	for _, s := range run.Snapshots {
+		list = append(list, s.Mark.Step)
+	}
+	return list
+}
+
+func TestOpenTellsTheFormatByContentNotByName(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(write(t, dir, "a.pickle", ours(t, 7, 0, "us")))
+	if err != nil || s.Producer != "us" || s.Mark.Step != 7 {
+		t.Errorf("ours: %+v, %v", s, err)
+	}
+	s, err = Open(write(t, dir, "b.memdiag", torchJSON(2)))
+	if err != nil || s.Producer != "PyTorch" || len(s.Sites()) != 1 {
+		t.Errorf("PyTorch's: %+v, %v", s, err)
+	}
+}
+
+func TestOpenSaysWhyItCannotRead(t *testing.T) {
+	dir := t.TempDir()
+	cut := ours(t, 7, 0, "")
+	newRun(t, filepath.Join(dir, "run"), noon, 0)
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path, want string
+		format     bool
+	}{
+		"text":           {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
+		"an empty file":  {write(t, dir, "empty", ""), "an empty file", true},
+		"half a file":    {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
+		"a series":       {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
+		"a folder":       {dir, "a folder, not a snapshot", false},
+		"a pipe":         {fifo, "not a regular file", false},
+		"nothing at all": {filepath.Join(dir, "nothing"), "no such file", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(c.path)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			var f *snapshot.FormatError
+			if errors.As(err, &f) != c.format {
+				t.Errorf("got a %T", err)
+			}
+		})
+	}
+}
+
+func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
+	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 100, 0, 9, 50)
+	write(t, dir, "truth.json", `{"leaks":[]}`)
+	write(t, dir, "plot.png", "\x89PNG\r\n\x1a\n")
+	write(t, dir, ".snapshot_150.memdiag.tmp", "half of it")
+	write(t, dir, "other/snapshot_1.memdiag", ours(t, 1, 0, ""))
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]int64{0, 9, 50, 100}, steps(run)); d != "" {
+		t.Error(d)
+	}
+	if run.Path != dir || run.Info.Workload != "test" || run.Series == nil || len(run.Series.Points) != 3 {
+		t.Errorf("%+v", run)
+	}
+	if len(run.Notes) > 0 {
+		t.Errorf("notes: %q", run.Notes)
+	}
+	for _, s := range run.Snapshots {
+		if s.Stacks != run.Snapshots[0].Stacks {
+			t.Error("tables of stacks differ")
+		}
+	}
+}
+
+func TestWhatARunLacksIsNoted(t *testing.T) {
+	cut := ours(t, 7, 0, "")
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, dir string)
+		want  string
+		left  int
+	}{
+		"a snapshot is cut short": {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", cut[:50]) }, "cut short", 2},
+		"a pickle is cut short":   {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.pickle", "\x80\x04}(") }, "snapshot_7.pickle: byte", 2},
+		"the series is torn": {func(t *testing.T, dir string) {
+			path := filepath.Join(dir, rundir.SeriesName)
+			if err := os.Truncate(path, 60); err != nil {
+				t.Fatal(err)
+			}
+		}, "no whole record", 2},
+		"the series is no series":       {func(t *testing.T, dir string) { write(t, dir, rundir.SeriesName, "x") }, "without its series", 2},
+		"run.json is cut short":         {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, `{"workload":`) }, "run.json: not read", 2},
+		"run.json is endless":           {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, strings.Repeat(" ", maxInfo+1)) }, "not read", 2},
+		"run.json is from the future":   {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, `{"schema_version":2}`) }, "schema version 2", 2},
+		"the run was stopped":           {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, `{"schema_version":1}`) }, "has not finished", 2},
+		"a snapshot is of another rank": {func(t *testing.T, dir string) { write(t, dir, "more.memdiag", ours(t, 8, 1, "")) }, "snapshots of 2 ranks; rank 0 was read", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 0, 50)
+			c.spoil(t, dir)
+			run, err := OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], c.want) {
+				t.Errorf("notes %q, want %q in one", run.Notes, c.want)
+			}
+			if len(run.Snapshots) != c.left {
+				t.Errorf("%d snapshots, not %d", len(run.Snapshots), c.left)
+			}
+		})
+	}
+}
+
+func TestARunWithoutReadableSnapshotsSaysWhy(t *testing.T) {
+	cut := ours(t, 7, 0, "")
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+		hint  bool
+	}{
+		"an empty folder":       {nil, "no snapshots", true},
+		"other files":           {map[string]string{"a.png": "\x89PNG", "truth.json": "{}"}, "no snapshot among 2 files: a.png, truth.json", true},
+		"broken snapshots":      {map[string]string{"a.memdiag": cut[:40], "b.txt": "b"}, "no snapshot can be read: ", false},
+		"folders of other runs": {map[string]string{"x/run.json": "{}", "x/s.memdiag": cut, "y/z/run.json": "{}"}, "but runs below it", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for n, text := range c.files {
+				write(t, dir, n, text)
+			}
+			_, err := OpenRun(dir)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("got %v, want %q in it", err, c.want)
+			}
+			var f *snapshot.FormatError
+			if h, ok := err.(interface{ Hint() string }); c.hint && (!ok || h.Hint() == "") || !c.hint && !errors.As(err, &f) {
+				t.Errorf("got %#v", err)
+			}
+		})
+	}
+	if _, err := OpenRun(filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not: %v", err)
+	}
+	if _, err := OpenRun(write(t, t.TempDir(), "a.memdiag", cut)); err == nil || !strings.Contains(err.Error(), "a file, not a run") {
+		t.Errorf("a file: %v", err)
+	}
+}
+
+func TestStepsOfLooseFilesComeFromTheirContentElseFromTheirNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		files  map[string]string
+		steps  []int64
+		births []int64 // of each snapshot's first block; nil where not looked at
+		notes  int
+	}{
+		"names alone, by number": {
+			files: map[string]string{"snapshot_100.json": torchJSON(0), "snapshot_9.json": torchJSON(0), "snapshot_50.json": torchJSON(0)},
+			steps: []int64{9, 50, 100},
+		},
+		"steps that the snapshots counted": {
+			files:  map[string]string{"a.json": torchJSON(20), "b.json": torchJSON(10)},
+			steps:  []int64{10, 20},
+			births: []int64{9, 19},
+		},
+		"counted from the start of each recording": {
+			files:  map[string]string{"iteration_100/rank0_memory_snapshot.json": torchJSON(5), "iteration_200/rank0_memory_snapshot.json": torchJSON(5)},
+			steps:  []int64{100, 200},
+			births: []int64{99, 199},
+		},
+		"counted, but the first had no step yet": {
+			files: map[string]string{"step_100.json": torchJSON(0), "step_110.json": torchJSON(10)},
+			steps: []int64{100, 110},
+		},
+		"neither": {
+			files: map[string]string{"b.json": torchJSON(0), "a.json": torchJSON(0)},
+			steps: []int64{snapshot.NoStep, snapshot.NoStep},
+			notes: 1,
+		},
+		"one of them has none": {
+			files: map[string]string{"a.json": torchJSON(0), "step-3.json": torchJSON(0)},
+			steps: []int64{3, snapshot.NoStep},
+			notes: 1,
+		},
+		"our own are believed": {
+			files: map[string]string{"step_1.memdiag": ours(t, 40, 0, ""), "step_2.memdiag": ours(t, 30, 0, "")},
+			steps: []int64{30, 40},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for n, text := range c.files {
+				write(t, dir, n, text)
+			}
+			run, err := OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.steps, steps(run)); d != "" {
+				t.Error(d)
+			}
+			for i, want := range c.births {
+				if got := run.Snapshots[i].Blocks.BirthStep[0]; got != want {
+					t.Errorf("snapshot %d: born in step %d, not %d", i, got, want)
+				}
+			}
+			if len(run.Notes) != c.notes {
+				t.Errorf("notes: %q", run.Notes)
+			}
+		})
+	}
+}
+
+func TestOfSeveralRanksTheLowestIsRead(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 3 {
+		for _, step := range []int{10, 20} {
+			write(t, dir, fmt.Sprintf("iteration_%d/rank%d_memory_snapshot.json", step, rank+1), torchJSON(0))
+		}
+	}
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]int64{10, 20}, steps(run)); d != "" {
+		t.Error(d)
+	}
+	for _, s := range run.Snapshots {
+		if s.Rank != 1 {
+			t.Errorf("rank %d", s.Rank)
+		}
+	}
+	if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "files of 3 ranks") {
+		t.Errorf("notes: %q", run.Notes)
+	}
+}
+
+func TestNamesTellStepsAndRanks(t *testing.T) {
+	p := newNamePatterns()
+	for name, want := range map[string][2]int64{
+		"iteration_40/rank7_memory_snapshot.pickle":      {40, 7},
+		"iteration_40_exit/rank0_memory_snapshot.pickle": {40, 0},
+		"torch_traces/rank3.12.memory_snapshot.pickle":   {12, 3},
+		"memory_snapshot_rank0_step6.pkl":                {6, 0},
+		"rank12_step1000.memdiag.pickle":                 {1000, 12},
+		"snapshot_50.memdiag":                            {50, -1},
+		"snapshot_50.pickle.gz":                          {50, -1},
+		"snapshot-7":                                     {7, -1},
+		"snapshot_oom_rank-4.pickle":                     {-1, 4},
+		"oom_rank-4_snapshot.pickle":                     {-1, 4},
+		"dump_snapshot.pickle":                           {-1, -1},
+		"step_99999999999999999999.pickle":               {-1, -1},
+		"Step5/x.pickle":                                 {5, -1},
+	} {
+		step, rank := p.read(name)
+		if step != want[0] || int64(rank) != want[1] {
+			t.Errorf("%s: step %d, rank %d", name, step, rank)
+		}
+	}
+}
+
+func TestNamesAreOrderedByTheirNumbers(t *testing.T) {
+	order := []string{"", "a", "a1", "a2", "a10", "a10b", "a10b2", "b"}
+	for i, a := range order {
+		for j, b := range order {
+			if got := compareNames(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%q and %q: %d", a, b, got)
+			}
+		}
+	}
+}
