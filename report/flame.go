@@ -43,7 +43,8 @@ const (
 // leave the user's own calls below the fold. A box is as wide as all changes
 // below it, growth and shrinkage alike, so that no growth hides a shrinkage of
 // equal size; its colour tells the net: red grew, blue (and a minus sign) shrank.
-// Libraries are grey.
+// Libraries are grey; the interpreter's own frames, which stand in every stack,
+// are left out.
 func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	limit := o.MaxBoxes
 	if limit <= 0 {
@@ -154,14 +155,14 @@ func (f *flame) tooltip(b *box) string {
 	if b.leaks {
 		parts = append(parts, "a leak is in here")
 	}
-	return b.label + "\n" + strings.Join(parts, ", ")
+	return b.name + "\n" + strings.Join(parts, ", ")
 }
 
 // colour gives neighbours different shades by their names, so that they can be
 // told apart; the hue alone has a meaning.
 func (f *flame) colour(b *box) string {
 	h := fnv.New32a()
-	_, _ = io.WriteString(h, b.label)
+	_, _ = io.WriteString(h, b.name)
 	shade := float64(h.Sum32()%64) / 63
 	switch {
 	case b.parent == nil && !b.isFolding:

@@ -10,7 +10,8 @@ import (
 
 // box is one call in the flamegraph, with all that was allocated below it.
 type box struct {
-	label     string
+	label     string // short, for the picture
+	name      string // whole, for the tooltip and the search
 	library   bool
 	value     int64 // bytes; the sum over the samples through this call
 	weight    int64 // the same sum over their absolute values: the box's width
@@ -43,7 +44,7 @@ type flameTree struct {
 // newFlameTree joins the samples by their calls, outermost first. Samples without
 // bytes have no width and are left out.
 func newFlameTree(p *Profile) *flameTree {
-	t := &flameTree{root: &box{label: "all", index: make(map[boxKey]*box), drawn: true}}
+	t := &flameTree{root: &box{label: "all", name: "all", index: make(map[boxKey]*box), drawn: true}}
 	several := p.devices() > 1
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -66,7 +67,11 @@ func newFlameTree(p *Profile) *flameTree {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
 		headline := diff.Headline(s.Frames)
+		onlyNoise := !slices.ContainsFunc(s.Frames, func(f snapshot.Frame) bool { return !isNoise(f) })
 		for j := len(s.Frames) - 1; j >= 0; j-- {
+			if isNoise(s.Frames[j]) && !onlyNoise {
+				continue
+			}
 			enter(boxKey{frame: s.Frames[j]})
 			at.guilty = at.guilty || leaks && j == headline
 		}
@@ -88,9 +93,9 @@ func (t *flameTree) child(at *box, key boxKey) *box {
 	if c := at.index[key]; c != nil {
 		return c
 	}
-	c := &box{label: key.label, parent: at, order: len(t.boxes)}
+	c := &box{label: key.label, name: key.label, parent: at, order: len(t.boxes)}
 	if key.label == "" {
-		c.label, c.library = frameLabel(key.frame), isLibrary(key.frame)
+		c.label, c.name, c.library = shortLabel(key.frame), frameLabel(key.frame), isLibrary(key.frame)
 	}
 	if at.index == nil {
 		at.index = make(map[boxKey]*box, 1)
@@ -169,6 +174,7 @@ func (t *flameTree) layout() []*box {
 		if rest != nil {
 			rest.x = x
 			rest.label = "(" + grouped(int64(rest.smaller)) + " smaller)"
+			rest.name = rest.label
 			out = append(out, rest)
 			t.depth = max(t.depth, rest.depth)
 		}

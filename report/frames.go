@@ -1,6 +1,7 @@
 package report
 
 import (
+	"path"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,29 @@ func spot(f snapshot.Frame) string {
 	if at := location(f); at != "" {
 		return at
 	}
-	return function(f)
+	return shortFunction(f)
+}
+
+// shortFunction is a native function's name without its parameters, which may
+// take lines; any other function's name as it is.
+func shortFunction(f snapshot.Frame) string {
+	name := strings.TrimPrefix(function(f), "void ")
+	if strings.HasSuffix(f.File, ".go") || !strings.HasSuffix(strings.TrimSuffix(name, " const"), ")") {
+		return name
+	}
+	depth := 0
+	for i := strings.LastIndexByte(name, ')'); i > 0; i-- {
+		switch name[i] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		}
+		if depth == 0 {
+			return name[:i]
+		}
+	}
+	return name
 }
 
 // place names a row in few words: its headline frame, else the frame that shows
@@ -50,17 +73,26 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	return Printable(label)
 }
 
-// placeAndFunction is place with " in FUNCTION" behind a file; file and
-// line are glued.
+// placeAndFunction is place with " in FUNCTION" behind a file, and with the
+// library's operation where the user's line may call several: file and line are
+// glued.
 func placeAndFunction(frames []snapshot.Frame, label string) string {
 	i := diff.Headline(frames)
-	if i < 0 && len(frames) > 0 {
-		i = operation(frames)
-	}
-	if i < 0 || location(frames[i]) == "" {
+	if len(frames) == 0 {
 		return placeOf(frames, label, i)
 	}
-	return glue(location(frames[i])) + " in " + function(frames[i])
+	op := operation(frames)
+	if i < 0 {
+		i = op
+	}
+	text := glue(spot(frames[i]))
+	if location(frames[i]) != "" {
+		text += " in " + shortFunction(frames[i])
+	}
+	if op < i {
+		text += " → " + shortLabel(frames[op])
+	}
+	return text
 }
 
 // isLibrary asks diff, so that a report never disagrees with the headline.
@@ -79,10 +111,15 @@ func isNoise(f snapshot.Frame) bool {
 			"Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h")
 }
 
-// isPlumbing is true for the frames between an operation and the allocator.
+// isPlumbing is true for the frames between an operation and the allocator:
+// dispatch, shape inference, and the making of an empty result.
 func isPlumbing(f snapshot.Frame) bool {
-	return containsAny(f.Function, "Allocator", "StorageImpl", "at::detail::", "::empty", ").empty", "malloc", "runtime.") ||
-		strings.Contains(f.File, "engine/mem/")
+	if strings.HasSuffix(f.File, ".py") {
+		return false
+	}
+	return containsAny(f.Function, "Allocator", "StorageImpl", "at::detail::", "::empty", "new_empty", ").empty", "malloc",
+		"wrap_kernel_functor", "wrapper_CUDA", "wrapper_Composite", "::redispatch", "create_out", "set_output", "at::meta::",
+		"structured_", "TensorIteratorBase", "autograd::VariableType::", "runtime.") || strings.Contains(f.File, "engine/mem/")
 }
 
 func containsAny(s string, parts ...string) bool {
@@ -94,10 +131,15 @@ func containsAny(s string, parts ...string) bool {
 	return false
 }
 
-// operation is the index of the frame that best names what was computed: the
-// innermost that is neither noise nor plumbing, else the innermost of all. It
-// needs at least one frame.
+// operation is the index of the frame that best names what was computed: a node of
+// a backward pass, which has no other name; else the innermost that is neither
+// noise nor plumbing; else the innermost of all. It needs at least one frame.
 func operation(frames []snapshot.Frame) int {
+	for i, f := range frames {
+		if name := shortFunction(f); strings.HasSuffix(name, "::apply") && containsAny(name, "Backward", "AccumulateGrad") {
+			return i
+		}
+	}
 	for i, f := range frames {
 		if !isNoise(f) && !isPlumbing(f) {
 			return i
@@ -167,6 +209,16 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 		}
 	}
 	return lines
+}
+
+// shortLabel is frameLabel without folders and parameters.
+func shortLabel(f snapshot.Frame) string {
+	name := shortFunction(f)
+	if location(f) == "" {
+		return name
+	}
+	f.File = path.Base(strings.ReplaceAll(f.File, `\`, "/"))
+	return name + " (" + location(f) + ")"
 }
 
 // frameLabel is "function (file:line)".

@@ -195,11 +195,14 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 
 // meterLines draws what is measured apart from the stack.
 func (c *chart) meterLines(canvas draw.Canvas, line func([]float64) []vg.Point, toY func(float64) vg.Length) {
-	reserved := line(c.reserved) // may be none
+	// Between two marks the higher one's value: the line never seems to fall below
+	// the allocated bytes, which it cannot.
 	var steps []vg.Point
+	reserved := line(c.reserved)
 	for i, point := range reserved {
 		if i > 0 {
-			steps = append(steps, vg.Point{X: point.X, Y: reserved[i-1].Y})
+			level := max(point.Y, reserved[i-1].Y)
+			steps = append(steps, vg.Point{X: reserved[i-1].X, Y: level}, vg.Point{X: point.X, Y: level})
 		}
 		steps = append(steps, point)
 	}

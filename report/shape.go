@@ -134,7 +134,7 @@ func micros(t time.Time) int64 {
 
 func agesBy(s *snapshot.Snapshot, unit string, births []int64, unknown, from, to int64) (ages, bool) {
 	a := ages{unit: unit, from: from, to: to}
-	if births == nil || to <= from || unit == "time" && from == 0 {
+	if births == nil || to-from < int64(len(a.quarters)) || unit == "time" && from == 0 {
 		return a, false
 	}
 	known := false

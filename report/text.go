@@ -131,9 +131,9 @@ func (p *page) stack(f *diff.Finding, all bool) {
 		}
 		text := glue(location(*l.frame))
 		if text == "" {
-			text = function(*l.frame)
+			text = shortFunction(*l.frame)
 		} else {
-			text += " in " + function(*l.frame)
+			text += " in " + shortFunction(*l.frame)
 		}
 		switch {
 		case l.headline:

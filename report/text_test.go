@@ -105,3 +105,73 @@ func TestPrintable(t *testing.T) {
 		})
 	}
 }
+
+func TestShortFunction(t *testing.T) {
+	for _, c := range []struct{ name, file, in, want string }{
+		{"parameters of a native function go", "", "at::native::empty_cuda(c10::ArrayRef<long>, std::function<void (int)>)", "at::native::empty_cuda"},
+		{"so does const behind them", "", "std::error_code::default_error_condition() const", "std::error_code::default_error_condition"},
+		{"an unnamed namespace stays", "RegisterCUDA.cpp", "at::(anonymous namespace)::create_out(c10::ArrayRef<long>)", "at::(anonymous namespace)::create_out"},
+		{"a call operator stays", "", "torch::autograd::Node::operator()(std::vector<at::Tensor>&&)", "torch::autograd::Node::operator()"},
+		{"a return type void goes", "", "void f<int>(int)", "f<int>"},
+		{"a Go receiver stays", "a.go", "workload.(*Pyramid).Forward", "workload.(*Pyramid).Forward"},
+		{"a lone bracket stays", "", ")", ")"},
+		{"a Python name stays", "a.py", "forward", "forward"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := shortFunction(snapshot.Frame{Function: c.in, File: c.file}); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOperationNamesWhatWasComputed(t *testing.T) {
+	native := func(names ...string) []snapshot.Frame {
+		var frames []snapshot.Frame
+		for _, n := range names {
+			frames = append(frames, snapshot.Frame{Function: n, Line: -1})
+		}
+		return frames
+	}
+	for _, c := range []struct {
+		name   string
+		frames []snapshot.Frame
+		want   int
+	}{
+		{"below the allocator and the dispatcher", native("c10::cuda::CUDACachingAllocator::malloc()", "at::detail::empty_cuda()",
+			"at::_ops::bmm::redispatch()", "at::_ops::bmm::call(at::Tensor const&)", "PyObject_Call"), 3},
+		{"the node of a backward pass comes first", native("c10::cuda::CUDACachingAllocator::malloc()", "at::_ops::bmm::call()",
+			"torch::autograd::generated::BmmBackward0::apply(int)", "torch::autograd::Engine::thread_main()"), 2},
+		{"nothing but plumbing gives the innermost", native("malloc()", "at::detail::empty_cuda()"), 0},
+		{"in the engine, what called for the tensor", featureFrames, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := operation(c.frames); got != c.want {
+				t.Errorf("frame %d, %s, want frame %d", got, c.frames[got].Function, c.want)
+			}
+		})
+	}
+}
+
+func TestStackLinesOfALongStackKeepBothEndsAndTheHeadline(t *testing.T) {
+	var frames []snapshot.Frame
+	for i := range 60 {
+		frames = append(frames, snapshot.Frame{Function: "f", File: "a.py", Line: i + 1})
+	}
+	lines := stackLines(frames, 30, false)
+	shown, skipped, headline := 0, 0, false
+	for _, l := range lines {
+		if l.frame == nil {
+			skipped += l.skipped
+			continue
+		}
+		shown++
+		headline = headline || l.headline && l.frame.Line == 31
+	}
+	if shown+skipped != 60 || shown > maxUserFrames+2 || !headline || lines[0].frame.Line != 60 || lines[len(lines)-1].frame.Line != 1 {
+		t.Errorf("%d shown, %d skipped, headline %v, first %+v, last %+v", shown, skipped, headline, lines[0].frame, lines[len(lines)-1].frame)
+	}
+	if all := stackLines(frames, 30, true); len(all) != 60 {
+		t.Errorf("all gives %d lines, want 60", len(all))
+	}
+}

@@ -60,7 +60,7 @@
     // A hit below another hit is counted once: hits are merged along the axis.
     var hits = [];
     boxes.forEach(function (b) {
-      var hit = words !== "" && b !== root && test(b.label);
+      var hit = words !== "" && b !== root && test(b.title.split("\n")[0]);
       b.g.classList.toggle("hit", hit);
       if (hit) { hits.push(b); }
     });
