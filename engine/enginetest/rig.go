@@ -6,6 +6,7 @@ import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/mem"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // NewEager returns operations on a fresh host device, and the device. The test
@@ -28,4 +29,16 @@ func Live(d *mem.Device) int64 {
 		n += s.Count
 	}
 	return n
+}
+
+// Owners counts a device's live blocks by the set of classes that hold them.
+func Owners(d *mem.Device) map[snapshot.Owners]int {
+	count := make(map[snapshot.Owners]int)
+	s := mem.Take(snapshot.Mark{}, d)
+	for i, state := range s.Blocks.State {
+		if state == snapshot.Live {
+			count[s.Blocks.Owners[i]]++
+		}
+	}
+	return count
 }
