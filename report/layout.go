@@ -73,9 +73,9 @@ type column struct {
 	right bool // figures
 }
 
-// table aligns rows under their heads. The last column is never padded, and folds
+// table aligns rows under their heads, indented by two columns. The last column is never padded, and folds
 // at its spaces when the page is narrow.
-func (p *page) table(indent string, columns []column, rows [][]string) {
+func (p *page) table(columns []column, rows [][]string) {
 	widths := make([]int, len(columns))
 	headed := false
 	for i, c := range columns {
@@ -86,7 +86,7 @@ func (p *page) table(indent string, columns []column, rows [][]string) {
 		}
 	}
 	write := func(cells []string, style func(string) string) {
-		line := indent
+		line := "  "
 		last := len(columns) - 1
 		for i, c := range cells[:last] {
 			pad := strings.Repeat(" ", widths[i]-visible(c))

@@ -5,21 +5,11 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
-
-// unprintable is also true for utf8.RuneError, which stands for broken bytes.
-func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
-
-// nextRune is not ok for a byte that begins no character.
-func nextRune(s string) (r rune, size int, ok bool) {
-	r, size = utf8.DecodeRuneInString(s)
-	return r, size, r != utf8.RuneError || size > 1
-}
 
 // grouped writes 26214400 as 26,214,400.
 func grouped(n int64) string {

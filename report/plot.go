@@ -140,7 +140,7 @@ func (c *chart) draw(page draw.Canvas) {
 		axis.Tick.Length = 3
 		axis.Padding = 0
 	}
-	p.Y.LineStyle.Width, p.Y.Tick.LineStyle.Width = 0, 0
+	p.Y.Width, p.Y.Tick.Width = 0, 0
 	p.Add(c)
 	area := draw.Crop(page, pageMargin, -pageMargin-right, pageMargin-4, y-page.Max.Y)
 	p.Draw(area)
@@ -251,7 +251,7 @@ func (c *chart) labels() []endLabel {
 		out = append(out, endLabel{lines: lines, colour: ink, bold: b.strong, at: floor + b.y[end]/2})
 		floor += b.y[end]
 	}
-	size := func(v float64) string { return snapshot.FormatBytes(v) }
+	size := snapshot.FormatBytes
 	if c.reserved != nil {
 		out = append(out, endLabel{lines: []string{"reserved " + size(c.reserved[end])}, colour: reserveLine, at: c.reserved[end]})
 	}

@@ -77,15 +77,6 @@ func snapshotName(s *snapshot.Snapshot) string {
 	return "snapshot_" + strconv.FormatInt(s.Mark.Step, 10)
 }
 
-// total sums the samples' values.
-func (p *Profile) total() diff.Tally {
-	var t diff.Tally
-	for i := range p.Samples {
-		t = plus(t, p.Samples[i].Value())
-	}
-	return t
-}
-
 // devices counts the distinct devices of the samples.
 func (p *Profile) devices() int {
 	seen := make(map[string]struct{})

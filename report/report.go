@@ -99,24 +99,3 @@ func names(r *diff.Result) (first, last string) {
 func deviceName(d snapshot.Device) string {
 	return Printable(string(d.Kind)) + ":" + strconv.Itoa(d.Index)
 }
-
-// Printable replaces what a terminal would obey or hide (control characters,
-// escape sequences, bidirectional overrides, bytes that are no UTF-8) by Go
-// escapes such as \x1b and \u202e. All else, quotes and backslashes too, stays.
-func Printable(s string) string {
-	if strings.IndexFunc(s, unprintable) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		if r, size, ok := nextRune(s); ok && !unprintable(r) {
-			b.WriteRune(r)
-			s = s[size:]
-		} else {
-			quoted := strconv.Quote(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-			s = s[size:]
-		}
-	}
-	return b.String()
-}

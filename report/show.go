@@ -78,7 +78,7 @@ func (p *page) device(s *snapshot.Snapshot, device int) {
 	for _, part := range waterfall(d.Meters) {
 		rows = append(rows, []string{part.name, part.bytes.String(), share(part.bytes, whole), bar(part.bytes, whole)})
 	}
-	p.table("  ", []column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
+	p.table([]column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
 	p.fragments(s, fragmentsOf(s, device))
 }
 
@@ -141,7 +141,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 		all += " (" + e + ")"
 	}
 	rows = append(rows, []string{grouped(live.Blocks), live.Bytes.String(), "", all})
-	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"share", true}, {"where", false}}, rows)
+	p.table([]column{{"blocks", true}, {"bytes", true}, {"share", true}, {"where", false}}, rows)
 	if bare.Blocks > 0 {
 		p.prose("  ", "    ", fmt.Sprintf("without a stack: %s in %s (%s of what is live)",
 			glue(bare.Bytes.String()), glue(count(bare.Blocks, "block")), glue(share(bare.Bytes, live.Bytes))))
@@ -175,7 +175,7 @@ func (p *page) ages(s *snapshot.Snapshot) {
 	if a.unknown.Blocks > 0 {
 		rows = append(rows, []string{"unknown", grouped(a.unknown.Blocks), a.unknown.Bytes.String(), bar(a.unknown.Bytes, most)})
 	}
-	p.table("  ", []column{{"born", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
+	p.table([]column{{"born", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
 }
 
 func (p *page) history(s *snapshot.Snapshot) {

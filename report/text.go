@@ -148,8 +148,8 @@ func (p *page) stack(f *diff.Finding, all bool) {
 // size says what grew, in the handbook's line, and what the program had asked
 // for where the allocator took more.
 func (p *page) size(r *diff.Result, f *diff.Finding) {
-	g, first := f.Row.Growth(), ""
-	first, _ = names(r)
+	g := f.Row.Growth()
+	first, _ := names(r)
 	fate := "none freed"
 	if d := f.Row.Died.Blocks; d > 0 {
 		fate = grouped(d) + " older freed"
@@ -231,7 +231,7 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 		g := growthOf(rest)
 		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more site")})
 	}
-	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
+	p.table([]column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
 	p.line("")
 }
 
@@ -250,7 +250,7 @@ func (p *page) totals(r *diff.Result) {
 		text += " (" + e + ")"
 	}
 	rows = append(rows, []string{signedCount(total.Blocks), signed(total.Bytes), text})
-	p.table("  ", []column{{"blocks", true}, {"bytes", true}, {"", false}}, rows)
+	p.table([]column{{"blocks", true}, {"bytes", true}, {"", false}}, rows)
 }
 
 // account is a group of rows with its share of the growth.
@@ -312,7 +312,7 @@ func (p *page) meters(r *diff.Result) {
 			}
 			rows = append(rows, []string{m.name, a, known(m.value), change})
 		}
-		p.table("  ", []column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
+		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
 	}
 }
 

@@ -1,0 +1,37 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Printable replaces what a terminal would obey or hide (control characters,
+// escape sequences, bidirectional overrides, bytes that are no UTF-8) by Go
+// escapes such as \x1b and \u202e. All else, quotes and backslashes too, stays.
+func Printable(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		if r, size, ok := nextRune(s); ok && !unprintable(r) {
+			b.WriteRune(r)
+			s = s[size:]
+		} else {
+			quoted := strconv.Quote(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+			s = s[size:]
+		}
+	}
+	return b.String()
+}
+
+// unprintable is also true for utf8.RuneError, which stands for broken bytes.
+func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+
+// nextRune is not ok for a byte that begins no character.
+func nextRune(s string) (r rune, size int, ok bool) {
+	r, size = utf8.DecodeRuneInString(s)
+	return r, size, r != utf8.RuneError || size > 1
+}

@@ -1,0 +1,51 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func FuzzPrintable(f *testing.F) {
+	for _, s := range []string{"", "a b", "\x1b[31m", "\u202e", "a\xffb", `\x1b`, "\u00a0", "训练"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Printable(s)
+		if !utf8.ValidString(got) {
+			t.Errorf("%q gives broken text %q", s, got)
+		}
+		for _, r := range got {
+			if !strconv.IsPrint(r) {
+				t.Errorf("%q gives %q, which holds %U", s, got, r)
+			}
+		}
+		if again := Printable(got); again != got {
+			t.Errorf("%q is escaped twice: %q", got, again)
+		}
+	})
+}
+
+// Folding moves words to other lines and does nothing else; no line is too wide
+// unless a word is.
+func TestProseKeepsEveryWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-z:/.]{1,30}`), 1, 40).Draw(t, "words")
+		width := rapid.IntRange(1, 100).Draw(t, "width")
+		p := newPage(TextOptions{Width: width})
+		p.prose("", "  ", strings.Join(words, " "))
+		text := p.buf.String()
+		if got := strings.Fields(text); strings.Join(got, " ") != strings.Join(words, " ") {
+			t.Fatalf("words %q became %q", words, got)
+		}
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			if visible(line) > width && len(strings.Fields(line)) > 1 {
+				t.Fatalf("%d columns, want %d: %q", visible(line), width, line)
+			}
+		}
+	})
+}

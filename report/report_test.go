@@ -1,0 +1,65 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+)
+
+func TestHeadline(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*diff.Result)
+		want   string
+	}{
+		{"one leak is named with its rate", func(*diff.Result) {}, "1 leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88"},
+		{"of two leaks the first is named", func(r *diff.Result) {
+			for i := range r.Findings {
+				r.Findings[i].Verdict = diff.Leak
+			}
+		}, "2 leaks, +41.0 MiB in all; the largest: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88"},
+		{"a leak without a frame of the user's is named by its operation", func(r *diff.Result) { r.Findings[0].Headline = -1 },
+			"1 leak: +512 KiB/step allocated at engine/ops.go:45"},
+		{"a leak without a stack says so", func(r *diff.Result) { r.Findings[0].Headline, r.Findings[0].Row.Frames = -1, nil },
+			"1 leak: +512 KiB/step allocated without a recorded stack"},
+		{"a path with spaces has plain spaces", func(r *diff.Result) { r.Findings[0].Row.Frames[3].File = "my dir/a b.go" },
+			"1 leak: +512 KiB/step allocated at my dir/a b.go:88"},
+		{"no leak tells the sites and the growth", func(r *diff.Result) { r.Findings = nil }, "no leak found among 5 sites; live memory +40.0 MiB"},
+		{"what is inconclusive is counted", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
+			"no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := pyramidResult(t)
+			c.change(r)
+			if got := Headline(r); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRates(t *testing.T) {
+	point := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v} }
+	for _, c := range []struct {
+		name          string
+		rate          diff.Rate
+		blocks, bytes string
+	}{
+		{"one block a step", diff.Rate{Unit: "step", Blocks: point(1), Bytes: point(512)}, "+1.00 block/step", "+512 B/step"},
+		{"several blocks a snapshot", diff.Rate{Unit: "snapshot", Blocks: point(1234.4), Bytes: point(1.5 * (1 << 20))}, "+1,234 blocks/snapshot", "+1.50 MiB/snapshot"},
+		{"a rare block is told by its interval", diff.Rate{Unit: "step", Blocks: point(0.004), Bytes: point(2.048)}, "+1 block every 250 steps", "+2.05 B/step"},
+		{"shrinkage has a minus", diff.Rate{Unit: "step", Blocks: point(-2), Bytes: point(-2048)}, "-2.00 blocks/step", "-2.00 KiB/step"},
+		{"an interval with zero in it has a tilde", diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 0.5, Low: 0, High: 1}, Bytes: trend.Slope{Value: 10, Low: -1, High: 20}},
+			"~+0.50 block/step", "~+10 B/step"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := blocksRate(c.rate); got != c.blocks {
+				t.Errorf("blocks: %s, want %s", got, c.blocks)
+			}
+			if got := bytesRate(c.rate); got != c.bytes {
+				t.Errorf("bytes: %s, want %s", got, c.bytes)
+			}
+		})
+	}
+}
