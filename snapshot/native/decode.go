@@ -326,7 +326,7 @@ func (d *decoder) readSegments(c *cursor, devices int) []snapshot.Segment {
 		seg.Stack = at(d.stacks, c.index("stack", len(d.stacks)))
 		blocks := c.uvarint()
 		// Rows are numbered by int32. Whether there are so many, the blocks tell.
-		if blocks > maxRows || row+blocks > maxRows {
+		if blocks > maxRows-row {
 			c.fail("%d blocks in a segment", blocks)
 		}
 		if c.err != nil {
