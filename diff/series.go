@@ -73,6 +73,9 @@ func (s *Series) fromCounters(c *snapshot.Series) {
 	s.Marks = make([]snapshot.Mark, len(c.Points))
 	s.Devices = slices.Clone(c.Devices)
 	s.Meters = make([][]snapshot.Meters, len(c.Devices))
+	for d := range s.Meters {
+		s.Meters[d] = make([]snapshot.Meters, len(c.Points))
+	}
 	sites := make([]int, len(c.Sites))
 	for i, site := range c.Sites {
 		d := c.Devices[site.Device]
@@ -81,7 +84,7 @@ func (s *Series) fromCounters(c *snapshot.Series) {
 	for at, p := range c.Points {
 		s.Marks[at] = p.Mark
 		for d, m := range p.Meters {
-			s.Meters[d] = append(s.Meters[d], m)
+			s.Meters[d][at] = m
 		}
 		for _, n := range p.Sites {
 			site := &s.Sites[sites[n.Site]]

@@ -138,6 +138,12 @@ func pairRate(row *Row, first, last *snapshot.Snapshot) Rate {
 }
 
 func (s spread) String() string {
+	switch {
+	case s.distinct == 1 && s.inSteps:
+		return "its new blocks were born in one step"
+	case s.distinct == 1:
+		return "its new blocks were born in one instant"
+	}
 	unit := "instants"
 	if s.inSteps {
 		unit = "steps"

@@ -225,7 +225,11 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	shown := o.top(len(findings))
 	for _, f := range findings[:shown] {
 		g := f.Row.Growth()
-		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), placeAndFunction(f.Row.Frames, f.Row.Label)})
+		where := placeAndFunction(f.Row.Frames, f.Row.Label)
+		if f.Cause != nil {
+			where += ": " + f.Cause.Name
+		}
+		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), where})
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
 		g := growthOf(rest)

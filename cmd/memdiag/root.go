@@ -18,6 +18,13 @@ const (
 // commands lists every subcommand; one file each, newXxxCommand.
 func commands(env *environment) []*cobra.Command {
 	return []*cobra.Command{
+		newDemoCommand(env),
+		newRecordCommand(env),
+		newDiffCommand(env),
+		newGateCommand(env),
+		newShowCommand(env),
+		newPlotCommand(env),
+		newFlameCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}

@@ -7,10 +7,21 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 )
+
+// program is "memdiag", or what a user types in a clone: go run builds into a
+// folder that is gone afterwards.
+func program() string {
+	if path, err := os.Executable(); err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
+		return "go run ./cmd/memdiag"
+	}
+	return "memdiag"
+}
 
 // environment is what a command may touch besides its arguments. Nothing in
 // this package reads a stream, a clock or a variable of the process elsewhere.
@@ -47,7 +58,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	env := &environment{
 		stdout: &sink{w: stdout},
-		talk:   &talker{w: stderr, now: time.Now, progressed: time.Now()},
+		talk:   &talker{w: stderr, now: time.Now, progressed: time.Now(), program: program()},
 		getenv: os.Getenv,
 		now:    time.Now,
 		child:  streams{stdin, stdout, stderr},

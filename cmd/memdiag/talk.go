@@ -25,6 +25,8 @@ type talker struct {
 	term  terminal
 	quiet bool // silences everything but fail
 	now   func() time.Time
+	// program is how a user calls memdiag.
+	program string
 
 	progressed time.Time // of the last progress shown, at first of the start
 	onLine     bool      // a progress line stands unfinished on the terminal
@@ -35,14 +37,14 @@ func (t *talker) say(format string, args ...any) {
 	t.line("memdiag: " + fmt.Sprintf(format, args...))
 }
 
-// next prints the command that a user would run after this one. Words that a
-// shell would split or expand are quoted.
+// next prints the memdiag command that a user would run after this one, as this
+// one was run. Words that a shell would split or expand are quoted.
 func (t *talker) next(words ...string) {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = shellQuote(w)
+	line := "next: " + t.program
+	for _, w := range words {
+		line += " " + shellQuote(w)
 	}
-	t.line("next: " + strings.Join(quoted, " "))
+	t.line(line)
 }
 
 func (t *talker) line(s string) {

@@ -50,7 +50,7 @@ func TestProgressOnATerminalIsDrawnInPlace(t *testing.T) {
 func TestQuietSilencesTalk(t *testing.T) {
 	talk, out := progressOf(terminal{}, true)
 	talk.say("hello")
-	talk.next("memdiag", "diff", "run")
+	talk.next("diff", "run")
 	if out.Len() > 0 {
 		t.Errorf("said %q", out)
 	}
@@ -62,15 +62,15 @@ func TestNextCommandCanBePasted(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{"plain words stay plain", []string{"memdiag", "diff", "run-1/snapshot_0"}, "next: memdiag diff run-1/snapshot_0\n"},
-		{"a space is quoted", []string{"memdiag", "show", "my run"}, "next: memdiag show 'my run'\n"},
-		{"a quote is quoted", []string{"memdiag", "show", "it's"}, `next: memdiag show 'it'\''s'` + "\n"},
-		{"an empty word stays a word", []string{"memdiag", ""}, "next: memdiag ''\n"},
-		{"what a shell expands is quoted", []string{"memdiag", "$HOME;*"}, "next: memdiag '$HOME;*'\n"},
+		{"plain words stay plain", []string{"diff", "run-1/snapshot_0"}, "next: memdiag diff run-1/snapshot_0\n"},
+		{"a space is quoted", []string{"show", "my run"}, "next: memdiag show 'my run'\n"},
+		{"a quote is quoted", []string{"show", "it's"}, `next: memdiag show 'it'\''s'` + "\n"},
+		{"an empty word stays a word", []string{""}, "next: memdiag ''\n"},
+		{"what a shell expands is quoted", []string{"$HOME;*"}, "next: memdiag '$HOME;*'\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			talk := &talker{w: &out, now: time.Now}
+			talk := &talker{w: &out, now: time.Now, program: "memdiag"}
 			talk.next(c.words...)
 			if out.String() != c.want {
 				t.Errorf("%q, want %q", out.String(), c.want)

@@ -128,6 +128,12 @@ func (c call) shortName() string {
 	return unescape(name[strings.LastIndexByte(name, '/')+1:])
 }
 
+// isCommand tells memdiag's own command, which runs workloads in several ways:
+// a stack is the same in all of them.
+func (c call) isCommand() bool {
+	return (c.path == "main" || strings.HasSuffix(c.path, "/cmd/memdiag")) && path.Base(path.Dir(c.file)) == "memdiag"
+}
+
 // trim drops the frames that say nothing about the program: the runtime's and
 // the test runner's, the command line's and everything outside it, this
 // package's (mem is its import path), and the engine's plumbing. Of the plumbing
@@ -145,7 +151,7 @@ func trim(calls []call, mem string) []call {
 	}
 	var program []call
 	for _, c := range calls {
-		if c.path == "github.com/spf13/cobra" {
+		if c.path == "github.com/spf13/cobra" || c.isCommand() {
 			break
 		}
 		if c.path != mem && c.path != "runtime" && !strings.HasPrefix(c.path, "runtime/") && c.function != "testing.tRunner" {

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+)
+
+func newDemoCommand(env *environment) *cobra.Command {
+	job := recording{workload: "L30", steps: 100, every: 50, backend: choice{value: "cpu"}, limit: 2 * snapshot.GiB}
+	cmd := &cobra.Command{
+		Use:     "demo",
+		GroupID: groupFind,
+		Short:   "train a small detector that leaks, and find the leak",
+		Long: `Trains a small feature-pyramid detector for 100 steps. Its forward pass keeps
+what it computes; demo records the run, names the line and draws the growth.`,
+		Example: `  memdiag demo
+  memdiag demo --fixed`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if job.out == "" {
+				job.out = unused("memdiag-demo")
+			}
+			dir, err := env.record(cmd.Context(), job)
+			if err != nil {
+				return err
+			}
+			run, err := files.OpenRun(dir)
+			if err != nil {
+				return err
+			}
+			result, err := analyze(run, diff.ByTrend)
+			if err != nil {
+				return err
+			}
+			text := report.TextOptions{Top: 5}
+			text.Width, text.Color = env.textShape("")
+			if err := report.Text(env.stdout, result, text); err != nil {
+				return err
+			}
+			if err := env.draw(dir, result); err != nil {
+				return err
+			}
+			env.talk.next("diff", filepath.Join(dir, "snapshot_0"), filepath.Join(dir, "snapshot_50"))
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant, which does not leak")
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default memdiag-demo")
+	return cmd
+}
+
+// unused is the name, or the name with the first number that makes it new.
+func unused(name string) string {
+	path := name
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+		path = fmt.Sprintf("%s-%d", name, i)
+	}
+}
+
+// draw writes the pictures and the profile of a comparison into a folder.
+func (env *environment) draw(dir string, result *diff.Result) error {
+	growth := report.GrowthProfile(result)
+	for _, picture := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"growth.png", func(w io.Writer) error { return report.Plot(w, report.PNG, result, report.PlotOptions{}) }},
+		{"growth.svg", func(w io.Writer) error { return report.Plot(w, report.SVG, result, report.PlotOptions{}) }},
+		{"flame.svg", func(w io.Writer) error { return report.Flame(w, growth, report.FlameOptions{}) }},
+		{"growth.pb.gz", func(w io.Writer) error { return report.Pprof(w, growth) }},
+	} {
+		path := filepath.Join(dir, picture.name)
+		if err := env.result(path, false, picture.write); err != nil {
+			return err
+		}
+		env.wrote(path)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func newDiffCommand(env *environment) *cobra.Command {
+	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, textOrJSON()
+	var output string
+	text := report.TextOptions{}
+	cmd := &cobra.Command{
+		Use:     "diff [RUN | SNAPSHOT SNAPSHOT …]",
+		GroupID: groupFind,
+		Short:   "what grew between snapshots, by stack, and whether it leaks",
+		Long: `Compares the first snapshot with the last by allocation stack. With a run, or
+three or more snapshots, each stack that grew is judged over all of them.
+
+A snapshot is a path, or a name such as snapshot_50 found in this folder or in
+the newest run below it. Without arguments it takes the run in this folder.`,
+		Example: `  memdiag diff snapshot_0 snapshot_50
+  memdiag diff my-run -o growth.json
+  memdiag diff --rule handbook snapshot_0 snapshot_50`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			run, err := openRun(args)
+			if err != nil {
+				return err
+			}
+			result, err := analyze(run, diff.Rule(rule.value))
+			if err != nil {
+				return err
+			}
+			text.Width, text.Color = env.textShape(output)
+			err = env.result(output, false, func(w io.Writer) error {
+				if format.value == "json" || filepath.Ext(output) == ".json" {
+					return report.JSON(w, result)
+				}
+				return report.Text(w, result, text)
+			})
+			if err == nil {
+				env.talk.next(append([]string{"flame"}, args...)...)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
+	flags.IntVar(&text.Top, "top", 10, "rows of each table")
+	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
+	flags.Var(&format, "format", "format on standard output: text or json")
+	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
+	return cmd
+}
+
+// analyze is diff.Analyze with the way out for a run that is too short.
+func analyze(run *snapshot.Run, rule diff.Rule) (*diff.Result, error) {
+	if len(run.Snapshots) < 2 {
+		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
+	}
+	return diff.Analyze(run, rule)
+}

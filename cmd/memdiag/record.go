@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/engine/cpu"
+	"github.com/memdiag/memdiag/engine/mem"
+	"github.com/memdiag/memdiag/engine/train"
+	"github.com/memdiag/memdiag/engine/workload"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+func newRecordCommand(env *environment) *cobra.Command {
+	job := recording{backend: choice{"cpu", []string{"cpu"}}}
+	cmd := &cobra.Command{
+		Use:     "record --workload NAME",
+		GroupID: groupFind,
+		Short:   "train a built-in workload and record what its memory does",
+		Long: `Trains one of memdiag's own workloads on its engine and writes a run: counters
+of every allocation stack at each step, and every block at some of them.`,
+		Example: `  memdiag record --workload L30 --steps 100 --every 50 --out my-run
+  memdiag record --workload L30 --fixed`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if job.workload == "" {
+				return usagef(cmd, "--workload is missing; there are %s", workloadNames())
+			}
+			if job.steps < 1 || job.every < 1 {
+				return usagef(cmd, "--steps and --every are at least 1")
+			}
+			dir, err := env.record(cmd.Context(), job)
+			if err != nil {
+				return err
+			}
+			env.talk.next("diff", dir)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&job.workload, "workload", "w", "", "the workload's `NAME`: "+workloadNames())
+	flags.Int64Var(&job.steps, "steps", 100, "training steps")
+	flags.Int64Var(&job.every, "every", 50, "steps between snapshots of all blocks")
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by workload and time")
+	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant")
+	flags.Int64Var(&job.seed, "seed", 0, "seed of all random draws")
+	flags.Var(&job.backend, "backend", "where to train")
+	flags.Var((*size)(&job.limit), "limit", "cap of the device's memory, such as 2GiB")
+	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return strings.Split(workloadNames(), ", "), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+func workloadNames() string {
+	var names []string
+	for _, w := range workload.All() {
+		names = append(names, w.ID)
+	}
+	return strings.Join(names, ", ")
+}
+
+// size is a flag in bytes.
+type size snapshot.Bytes
+
+func (s *size) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return snapshot.Bytes(*s).String()
+}
+
+// Type names the values in help.
+func (s *size) Type() string { return "SIZE" }
+
+// Set reads a size such as 2GiB.
+func (s *size) Set(v string) error {
+	b, err := snapshot.ParseBytes(v)
+	if err == nil && b <= 0 {
+		err = errors.New("want more than nothing")
+	}
+	*s = size(b)
+	return err
+}
+
+// recording is what one run is to be.
+type recording struct {
+	workload, out string
+	backend       choice
+	steps, every  int64
+	seed          int64
+	fixed         bool
+	limit         snapshot.Bytes
+}
+
+// record trains the workload and returns the run's folder. What was recorded
+// when training or recording fails stays.
+func (env *environment) record(ctx context.Context, job recording) (dir string, err error) {
+	chosen, err := workload.Find(job.workload)
+	if err != nil {
+		return "", &exitError{exitUsage, withHint(err, "there are %s", workloadNames())}
+	}
+	if job.out == "" {
+		job.out = fmt.Sprintf("%s-%s", strings.ToLower(chosen.ID), env.now().Format("20060102-150405"))
+	}
+	host, _ := os.Hostname() // only a remark in run.json
+	out, err := rundir.Create(job.out, snapshot.Info{
+		SchemaVersion: rundir.SchemaVersion, Workload: chosen.ID, Backend: job.backend.value, Seed: job.seed,
+		Parameters: map[string]string{"fixed": fmt.Sprint(job.fixed)}, Steps: job.steps, Every: job.every,
+		Started: env.now(), Host: host, Version: version(),
+	})
+	if err != nil {
+		return "", &exitError{exitOwn, err}
+	}
+	err = env.train(ctx, chosen, job, out)
+	code := exitFine
+	var notes []string
+	if err != nil {
+		code, notes = exitCode(err), []string{err.Error()}
+	}
+	if finish := out.Finish(code, env.now(), notes...); err == nil {
+		err = finish
+	}
+	return filepath.Clean(job.out), err
+}
+
+func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, out *rundir.Writer) (err error) {
+	device := mem.NewDevice(mem.Host(), mem.Options{Limit: job.limit})
+	defer func() { err = errors.Join(err, device.Close()) }()
+	instance, err := chosen.New(workload.Config{Seed: job.seed, Fixed: job.fixed, Device: device, Kernels: cpu.New(runtime.GOMAXPROCS(0))})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, instance.Close()) }()
+	holders := func(s *snapshot.Snapshot) { s.Holders = train.Holders(instance.Model(), s, device) }
+	recorder, err := train.NewRecorder(out, job.every, job.steps, holders, device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, recorder.Wait()) }()
+	loop := train.Loop{Devices: []*mem.Device{device}, Now: env.now}
+	loop.OnBarrier(recorder.Barrier)
+	began := env.now()
+	loop.OnBarrier(func(m snapshot.Mark) error {
+		env.talk.progress("%s: step %d of %d, %s live", chosen.ID, m.Step, job.steps, device.Meters().Allocated)
+		return nil
+	})
+	if err := loop.Run(ctx, job.steps, instance.Step); err != nil {
+		return err
+	}
+	env.talk.say("%s trained for %d steps in %s; the run is in %s", chosen.ID, job.steps, env.now().Sub(began).Round(100*time.Millisecond), out.Dir())
+	return nil
+}

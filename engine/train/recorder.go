@@ -1,0 +1,85 @@
+package train
+
+import (
+	"github.com/memdiag/memdiag/engine/mem"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// Recorder writes what devices hold to a run's folder: counters of every site at
+// each barrier, and every block at some of them. Blocks are copied while the
+// training stands; they are encoded and written behind its back.
+type Recorder struct {
+	out     *rundir.Writer
+	devices []*mem.Device
+	every   int64
+	final   int64
+	holders func(*snapshot.Snapshot)
+
+	series *mem.Series
+	log    *native.SeriesWriter
+	sites  int // of the series, that the log has
+	// writing carries the outcome of the snapshot that is being written; nil
+	// while none is.
+	writing chan error
+}
+
+// NewRecorder records to out: blocks at every every-th step, and at the final
+// one. holders, if not nil, adds to each snapshot who holds its blocks; it runs
+// while the training stands.
+func NewRecorder(out *rundir.Writer, every, final int64, holders func(*snapshot.Snapshot), devices ...*mem.Device) (*Recorder, error) {
+	r := &Recorder{out: out, devices: devices, every: every, final: final, holders: holders, series: mem.NewSeries(devices...)}
+	log, err := out.OpenSeries(r.series.Series().Devices)
+	if err != nil {
+		return nil, err
+	}
+	r.log = log
+	return r, nil
+}
+
+// Barrier records the devices at a mark between two steps. An error means that
+// this mark is not recorded; what was before stays readable.
+func (r *Recorder) Barrier(mark snapshot.Mark) error {
+	if err := r.append(mark); err != nil {
+		return err
+	}
+	if mark.Step%r.every != 0 && mark.Step != r.final {
+		return nil
+	}
+	s := mem.Take(mark, r.devices...)
+	if r.holders != nil {
+		r.holders(s)
+	}
+	if err := r.Wait(); err != nil {
+		return err
+	}
+	r.writing = make(chan error, 1)
+	go func() { r.writing <- r.out.WriteSnapshot(mark.Step, s) }()
+	return nil
+}
+
+func (r *Recorder) append(mark snapshot.Mark) error {
+	r.series.Append(mark)
+	s := r.series.Series()
+	for ; r.sites < len(s.Sites); r.sites++ {
+		site := s.Sites[r.sites]
+		if _, err := r.log.AddSite(site.Device, s.Stacks.Frames(site.Stack)); err != nil {
+			return err
+		}
+	}
+	point := s.Points[0]
+	s.Points = s.Points[:0]
+	return r.log.AppendPoint(point)
+}
+
+// Wait returns when nothing is being written any more, with the error of the
+// last snapshot. Call it before the folder is finished.
+func (r *Recorder) Wait() error {
+	if r.writing == nil {
+		return nil
+	}
+	err := <-r.writing
+	r.writing = nil
+	return err
+}
