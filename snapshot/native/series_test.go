@@ -428,7 +428,7 @@ func FuzzSeries(f *testing.F) {
 			t.Fatalf("fast: %v; slow: %v", err, slowErr)
 		}
 		if err != nil {
-			wantFormatError(t, err)
+			_ = wantFormatError(t, err)
 			return
 		}
 		if torn && len(notes) == 0 {

@@ -154,9 +154,7 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 		slowSection(name, r, s, &stacks)
 		must(r.Len() == 0, "bytes left in section")
 	}
-	for _, name := range unknown {
-		s.Notes = append(s.Notes, name)
-	}
+	s.Notes = append(s.Notes, unknown...)
 	return s, nil
 }
 
