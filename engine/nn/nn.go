@@ -49,9 +49,9 @@ func uniform(o engine.Ops, r *engine.Random, bound float64, dims ...int) *engine
 	})
 }
 
-// he is the bound of a uniform draw that keeps the variance of activations
-// through layers with ReLU (He et al. 2015).
-func he(fanIn int) float64 { return math.Sqrt(6 / float64(fanIn)) }
+// lecun is the bound of a uniform draw under which a layer's output has its
+// input's variance (LeCun et al. 1998).
+func lecun(fanIn int) float64 { return math.Sqrt(3 / float64(fanIn)) }
 
 // Linear is a fully connected layer.
 type Linear struct {
@@ -61,7 +61,7 @@ type Linear struct {
 
 // NewLinear draws a layer's weights; its bias is zero.
 func NewLinear(o engine.Ops, r *engine.Random, in, out int) *Linear {
-	return &Linear{Weight: uniform(o, r, he(in), in, out), Bias: o.Full(0, out)}
+	return &Linear{Weight: uniform(o, r, lecun(in), in, out), Bias: o.Full(0, out)}
 }
 
 // Forward maps x [… in] to [… out].
@@ -81,7 +81,7 @@ type Conv2d struct {
 
 // NewConv2d draws a layer's filters; its bias is zero.
 func NewConv2d(o engine.Ops, r *engine.Random, in, out int, w engine.Window) *Conv2d {
-	filters := uniform(o, r, he(in*w.Kernel[0]*w.Kernel[1]), out, in, w.Kernel[0], w.Kernel[1])
+	filters := uniform(o, r, lecun(in*w.Kernel[0]*w.Kernel[1]), out, in, w.Kernel[0], w.Kernel[1])
 	return &Conv2d{Filters: filters, Bias: o.Full(0, out), Window: w}
 }
 

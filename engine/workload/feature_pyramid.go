@@ -121,7 +121,7 @@ func newDetection(c Config) (Instance, error) {
 	}
 	d.model.fixed = c.Fixed
 	o.Track(d.model.Parameters()...)
-	d.descent = optim.NewSGD(o, d.model.Parameters(), 0.05, 0.9)
+	d.descent = optim.NewSGD(o, d.model.Parameters(), 0.03, 0.9)
 	return d, nil
 }
 
