@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/memdiag/memdiag/snapshot"
 	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // Exit codes are part of the interface; `memdiag help exit-codes` lists them.
@@ -76,6 +79,12 @@ func exitCode(err error) int {
 	}
 	if _, ok := errors.AsType[*snapshot.FormatError](err); ok {
 		return exitBadInput
+	}
+	if _, ok := errors.AsType[*files.InputError](err); ok {
+		return exitBadInput
+	}
+	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
+		return exitUsage
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return exitBadInput

@@ -119,7 +119,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		Started: env.now(), Host: host, Version: version(),
 	})
 	if err != nil {
-		return "", &exitError{exitOwn, err}
+		return "", cannotRecord(err)
 	}
 	err = env.train(ctx, chosen, job, out)
 	code := exitFine
@@ -131,6 +131,15 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		err = finish
 	}
 	return filepath.Clean(job.out), err
+}
+
+// cannotRecord makes a folder that cannot be made memdiag's own error: nothing
+// was read. One that is not empty is a mistake in the arguments.
+func cannotRecord(err error) error {
+	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
+		return err
+	}
+	return &exitError{exitOwn, err}
 }
 
 func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, out *rundir.Writer) (err error) {

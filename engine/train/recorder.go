@@ -19,7 +19,7 @@ type Recorder struct {
 
 	series *mem.Series
 	log    *native.SeriesWriter
-	sites  int // of the series, that the log has
+	sites  []int32 // what a site of the series is in the log
 	// writing carries the outcome of the snapshot that is being written; nil
 	// while none is.
 	writing chan error
@@ -62,14 +62,18 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 func (r *Recorder) append(mark snapshot.Mark) error {
 	r.series.Append(mark)
 	s := r.series.Series()
-	for ; r.sites < len(s.Sites); r.sites++ {
-		site := s.Sites[r.sites]
-		if _, err := r.log.AddSite(site.Device, s.Stacks.Frames(site.Stack)); err != nil {
+	for _, site := range s.Sites[len(r.sites):] {
+		id, err := r.log.AddSite(site.Device, s.Stacks.Frames(site.Stack))
+		if err != nil {
 			return err
 		}
+		r.sites = append(r.sites, id)
 	}
 	point := s.Points[0]
 	s.Points = s.Points[:0]
+	for i := range point.Sites {
+		point.Sites[i].Site = r.sites[point.Sites[i].Site]
+	}
 	return r.log.AppendPoint(point)
 }
 
