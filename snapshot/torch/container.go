@@ -41,7 +41,7 @@ var (
 	// dict or list that is memoised.
 	oldPickle = regexp.MustCompile(`^(\([dl]p[0-9]+\n|[\]}]q.)`)
 	// jsonKey is any key by which a snapshot in JSON can be known.
-	jsonKey = regexp.MustCompile(`^\s*[\[{][^}]*"(segments|device_traces|external_annotations|allocator_settings|total_size|segment_type|segment_pool_id)"\s*:`)
+	jsonKey = regexp.MustCompile(`(?s)^\s*[\[{].*"(segments|device_traces|external_annotations|allocator_settings|total_size|segment_type|segment_pool_id)"\s*:`)
 	page    = regexp.MustCompile(`(?is)^\s*<(!doctype|html|script).*local_files`)
 )
 

@@ -23,16 +23,15 @@ type input struct {
 	r    io.Reader
 	size int64 // of the whole stream; -1 where a decompressor hides it
 	buf  []byte
-	pos  int   // of the next byte, in buf
-	base int64 // offset of buf[0] in the stream
-	mem  [window]byte
-	err  error // what ended the stream, io.EOF if it just ended
+	pos  int    // of the next byte, in buf
+	base int64  // offset of buf[0] in the stream
+	mem  []byte // window bytes, or the whole of a smaller stream
+	err  error  // what ended the stream, io.EOF if it just ended
 }
 
 func newInput(name string, r io.Reader, size int64) *input {
-	in := &input{name: name, r: r, size: size}
-	in.buf = in.mem[:0]
-	return in
+	mem := make([]byte, min(uint64(size), window)) // an unknown size is a large one
+	return &input{name: name, r: r, size: size, mem: mem, buf: mem[:0]}
 }
 
 // offset is that of the next byte.
@@ -44,7 +43,7 @@ func (in *input) have(n int) bool {
 }
 
 func (in *input) fill(n int) bool {
-	kept := copy(in.mem[:], in.buf[in.pos:])
+	kept := copy(in.mem, in.buf[in.pos:])
 	in.base += int64(in.pos)
 	in.pos = 0
 	for kept < len(in.mem) && in.err == nil {
@@ -98,9 +97,9 @@ func (in *input) skip(n uint64) error {
 func (in *input) line() ([]byte, error) {
 	i := bytes.IndexByte(in.buf[in.pos:], '\n')
 	if i < 0 {
-		full := in.fill(window)
+		in.fill(len(in.mem))
 		i = bytes.IndexByte(in.buf[in.pos:], '\n')
-		if i < 0 && full {
+		if i < 0 && in.err == nil {
 			return nil, in.fail("a line is longer than %d bytes", window)
 		}
 		if i < 0 {

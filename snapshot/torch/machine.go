@@ -7,12 +7,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Limits of the machine. Real files stay below 30 open containers and, where a
-// pickler does not write its lists in batches, a few million pending values.
+// Limits of the machine. Picklers write a thousand items at a time, and what
+// libtorch writes in one piece is reduced as it comes: real files stay below
+// 10,000 pending values and 2,000 open containers.
 const (
-	maxStack = 1 << 22
+	maxStack = 1 << 20
 	maxMarks = 1 << 16
-	maxOpen  = 1 << 16
+	maxOpen  = 1 << 14
+	maxBoxed = 1 << 16 // memoised values of a kind that no pickler memoises
 )
 
 // kind is the type of a value as far as the reader cares.
@@ -51,12 +53,14 @@ type object struct {
 	role   role
 	isList bool
 	mixed  bool   // a list of anything that holds something else than frames
+	gone   bool   // … that holds a reference to something passed already
 	set    uint32 // the values that are present, by place
 	items  int
 	slot   int64  // in the memo; -1 for none
 	pos    int    // on the stack
 	serial uint64 // never used twice; 1 is the root
 	parent uint64 // serial of the container that its role assumes; 0 for none
+	other  uint64 // of one that would do as well
 	values [maxFields]uint64
 	frames []uint32 // of a list
 }
@@ -170,7 +174,7 @@ func (m *machine) openContainer(isList bool) error {
 	*o = object{role: r, isList: isList, slot: -1, pos: len(m.stack), serial: m.serial, frames: o.frames[:0]}
 	if parent >= 0 {
 		p := &m.objects[parent]
-		o.parent = p.serial
+		o.parent, o.other = p.serial, m.wrapperBelow(r)
 		if r == trace {
 			o.values[0] = uint64(m.itemsOf(parent))
 		}
@@ -231,231 +235,57 @@ func (m *machine) place(isList bool) (role, int, error) {
 		}
 		return top, -1, nil
 	}
-	try := func(container uint64, key value) (role, int, error) {
-		p := &m.objects[container]
-		r := anything
-		switch {
-		case p.isList:
-			r = itemRole(p.role, isList)
-		case key.k == vString:
-			r = valueRole(p.role, keyword(key.n), isList)
-		}
-		if r == blocks && p.has(sgFirst) {
-			return r, -1, m.fail("a segment has two lists of blocks")
-		}
-		if r == anything {
-			return r, -1, nil
-		}
-		return r, int(container), m.build.begin(r)
+	parent, r := m.marked(), anything
+	if parent >= 0 {
+		r = m.roleAbove(parent, floor, isList)
 	}
+	// Else it is the only item, or one of those written one by one, of what
+	// lies on top of the stack.
 	last := m.stack[n-1]
-	if p := m.marked(); p >= 0 {
-		var key value
-		if (n-floor)%2 == 1 {
-			key = last
-		}
-		if r, i, err := try(uint64(p), key); r != anything || err != nil {
-			return r, i, err
-		}
+	switch {
+	case r != anything || n == floor:
+	case last.k == vObject && m.objects[last.n].isList:
+		parent = int(last.n)
+		r = itemRole(m.objects[parent].role, isList)
+	case n-2 >= floor && last.k == vString && m.stack[n-2].k == vObject && !m.objects[m.stack[n-2].n].isList:
+		parent = int(m.stack[n-2].n)
+		r = valueRole(m.objects[parent].role, keyword(last.n), isList)
 	}
-	if n == floor {
+	if r == anything {
 		return anything, -1, nil
 	}
-	if last.k == vObject && m.objects[last.n].isList {
-		return try(last.n, value{})
+	if r == blocks && m.objects[parent].has(sgFirst) {
+		return r, -1, m.fail("a segment has two lists of blocks")
 	}
-	if n-2 >= floor && m.stack[n-2].k == vObject && !m.objects[m.stack[n-2].n].isList {
-		return try(m.stack[n-2].n, last)
-	}
-	return anything, -1, nil
+	return r, parent, m.build.begin(r)
 }
 
-// finish closes an object and returns what it is to those who refer to it.
-func (m *machine) finish(v value) value {
-	if v.k != vObject {
-		return v
+// wrapperBelow is the serial of an empty dict to which the key on top of the
+// stack may belong, so that {"x": {}, "segments": …} and {"x": {"segments": …}}
+// both read: they begin alike.
+func (m *machine) wrapperBelow(r role) uint64 {
+	n := len(m.stack)
+	if n-2 < m.floor() || m.stack[n-1].k != vString || m.stack[n-2].k != vObject {
+		return 0
 	}
-	o := &m.objects[v.n]
-	out := value{k: vGone}
+	d := &m.objects[m.stack[n-2].n]
+	if d.role != wrapper || d.items > 0 || valueRole(wrapper, keyword(m.stack[n-1].n), true) != r {
+		return 0
+	}
+	return d.serial
+}
+
+// roleAbove is the role of a container as an item of the one below the
+// innermost mark.
+func (m *machine) roleAbove(parent, floor int, isList bool) role {
+	p, n := &m.objects[parent], len(m.stack)
 	switch {
-	case o.role == anything && !o.isList:
-		out.k = vOpaque
-		if o.has(frName) || o.has(frFile) {
-			f := rawFrame{name: kwEmpty, file: kwEmpty, line: -1}
-			if o.has(frName) {
-				f.name = uint32(o.values[frName])
-			}
-			if o.has(frFile) {
-				f.file = uint32(o.values[frFile])
-			}
-			if o.has(frLine) {
-				f.line = int64(o.values[frLine])
-			}
-			out = value{vFrame, uint64(m.symbols.frame(f))}
-		}
-	case o.role == anything && o.mixed:
-		out.k = vOpaque
-	case o.role == anything:
-		out = value{vStack, uint64(m.symbols.list(o.frames))}
-	case o.role == poolID && o.items == 2 && o.set == 3:
-		out = m.pair(o.values[0], o.values[1])
+	case p.isList && (n == floor || m.stack[n-1].k == vObject && m.objects[m.stack[n-1].n].parent == p.serial):
+		return itemRole(p.role, isList)
+	case !p.isList && (n-floor)%2 == 1 && m.stack[n-1].k == vString:
+		return valueRole(p.role, keyword(m.stack[n-1].n), isList)
 	}
-	if o.slot >= 0 {
-		m.memo.replace(uint64(o.slot), slotOf(out))
-	}
-	m.idle = append(m.idle, uint32(v.n))
-	return out
-}
-
-func (m *machine) pair(a, b uint64) value {
-	key := [2]uint64{a, b}
-	id, ok := m.pairIDs[key]
-	if !ok {
-		id = uint64(len(m.pairs))
-		m.pairs = append(m.pairs, key)
-		m.pairIDs[key] = id
-	}
-	return value{vPair, id}
-}
-
-// discard drops a value into something that is not looked at. A part of the
-// snapshot that was already reduced must not end there.
-func (m *machine) discard(v value) error {
-	if v.k == vObject {
-		if r := m.objects[v.n].role; r != anything {
-			return m.fail("%s lies in an unexpected place", r)
-		}
-		m.finish(v)
-	}
-	return nil
-}
-
-// checkParent makes sure that an object got its role from where it now goes.
-func (m *machine) checkParent(v value, parent uint64) error {
-	if v.k == vObject {
-		if o := &m.objects[v.n]; o.role != anything && o.parent != parent {
-			return m.fail("%s lies in an unexpected place", o.role)
-		}
-	}
-	return nil
-}
-
-// appendItem puts v at the end of a list.
-func (m *machine) appendItem(list, v value) error {
-	if list.k == vOpaque {
-		return m.discard(v)
-	}
-	if list.k != vObject || !m.objects[list.n].isList {
-		return m.fail("an item is added to %s", m.describe(list))
-	}
-	l := &m.objects[list.n]
-	if err := m.checkParent(v, l.serial); err != nil {
-		return err
-	}
-	l.items++
-	switch {
-	case l.role == anything:
-		if v = m.finish(v); v.k == vFrame && !l.mixed {
-			l.frames = append(l.frames, uint32(v.n))
-		} else {
-			l.mixed = true
-		}
-		return nil
-	case l.role == poolID:
-		if v = m.finish(v); v.k == vInt && l.items <= 2 {
-			l.put(uint8(l.items-1), v.n)
-		}
-		return nil
-	case l.role == traces && v == value{vStack, 0}: // an empty list, shared
-		return nil
-	case v.k != vObject || m.objects[v.n].role == anything:
-		return m.fail("%s holds %s", l.role, m.describe(v))
-	}
-	if err := m.build.item(l, &m.objects[v.n]); err != nil {
-		return err
-	}
-	m.finish(v)
-	return nil
-}
-
-// setItem puts v under key into a dict.
-func (m *machine) setItem(dict, key, v value) error {
-	if err := m.discard(key); err != nil {
-		return err
-	}
-	if dict.k == vOpaque {
-		return m.discard(v)
-	}
-	if dict.k != vObject || m.objects[dict.n].isList {
-		return m.fail("a key is set in %s", m.describe(dict))
-	}
-	d := &m.objects[dict.n]
-	if err := m.checkParent(v, d.serial); err != nil {
-		return err
-	}
-	d.items++
-	var f field
-	if key.k == vString && key.n < uint64(numKeywords) {
-		f = fieldOf[d.role][key.n]
-	}
-	if v.k == vObject {
-		if o := &m.objects[v.n]; o.role != anything {
-			m.build.value(d, o)
-		}
-	}
-	isList := v.k == vObject && m.objects[v.n].isList && m.objects[v.n].role != anything
-	v = m.finish(v)
-	switch f.want {
-	case wantNothing:
-		return nil
-	case wantInt:
-		return m.setField(d, f, v, v.k == vInt)
-	case wantString:
-		return m.setField(d, f, v, v.k == vString)
-	case wantBool:
-		return m.setField(d, f, v, v.k == vBool || v.k == vInt)
-	case wantStack:
-		if v.k == vGone {
-			return m.fail("the frames of %s refer to %s", d.role, v.k)
-		}
-		return m.setField(d, f, v, v.k == vStack)
-	case wantPair:
-		return m.setField(d, f, v, v.k == vPair)
-	default: // wantList
-		empty := v == value{vStack, 0} || v.k == vNone
-		again := v.k == vGone && d.role <= wrapper && m.build.begun[valueRole(d.role, keyword(key.n), true)]
-		if !isList && !empty && !again {
-			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
-		}
-		return nil
-	}
-}
-
-// setField stores a value of the right type; the last value of a key counts.
-func (m *machine) setField(d *object, f field, v value, fits bool) error {
-	if fits {
-		d.put(f.at, v.n)
-		return nil
-	}
-	d.set &^= 1 << f.at
-	if v.k != vNone && d.role != anything {
-		m.build.odd++
-	}
-	return nil
-}
-
-func (m *machine) describe(v value) string {
-	if v.k == vObject {
-		o := &m.objects[v.n]
-		if o.role == anything && o.isList {
-			return "a list"
-		}
-		if o.role == anything {
-			return "a dict"
-		}
-		return o.role.String()
-	}
-	return v.k.String()
+	return anything
 }
 
 // Tags of a memo slot; 0 is an empty slot.
@@ -497,11 +327,11 @@ func (m *machine) store(i uint64) error {
 		o.slot = int64(i)
 		s = slotOf(v)
 	default:
+		if len(m.boxed) >= maxBoxed {
+			return m.fail("more than %d plain values are memoised", maxBoxed)
+		}
 		s = slot(tagBoxed<<payloadBits | len(m.boxed))
 		m.boxed = append(m.boxed, v)
-		if len(m.boxed) > maxPayload {
-			return m.fail("more than %d plain values are memoised", maxPayload)
-		}
 	}
 	if !m.memo.put(i, s) {
 		return m.fail("memo entry %d is stored out of turn", i)

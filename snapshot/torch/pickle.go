@@ -158,6 +158,9 @@ func (m *machine) fresh(isList bool, items []value) error {
 }
 
 func (m *machine) fillWith(container value, isList bool, items []value) error {
+	if err := m.checkTarget(container, isList); err != nil {
+		return err
+	}
 	if isList {
 		for _, v := range items {
 			if err := m.appendItem(container, v); err != nil {

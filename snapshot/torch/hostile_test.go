@@ -1,0 +1,161 @@
+package torch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
+	// Every pickle begins a snapshot, so that it is the rest that is refused.
+	const begin = "\x80\x04}(\x8c\x08segments]"
+	marks := func(s string) string { return strings.Repeat(s, 1<<20) }
+	for _, c := range []struct{ name, file, reason string }{
+		{"REDUCE of posix.system is not run", begin + "\x8c\x01xcposix\nsystem\n\x8c\x02ls\x85Ru.", "byte 37: asks to call posix.system; memdiag does not run pickles"},
+		{"STACK_GLOBAL of builtins.eval is not run", begin + "\x8c\x01x\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85Ru.", "asks to call builtins.eval"},
+		{"NEWOBJ of subprocess.Popen is not run", begin + "\x8c\x01xcsubprocess\nPopen\n)\x81u.", "asks to call subprocess.Popen"},
+		{"NEWOBJ_EX of os.system is not run", begin + "\x8c\x01xcos\nsystem\n)}\x92u.", "asks to call os.system"},
+		{"INST of nt.system is not run", begin + "\x8c\x01x(\x8c\x02lsint\nsystem\nu.", "asks to call nt.system"},
+		{"OBJ of runpy is not run", begin + "\x8c\x01x(crunpy\nrun_path\n\x8c\x02lsou.", "asks to call runpy.run_path"},
+		{"a file that ends in an instruction", begin + "\x8c\xffabc", "byte 20: the file ends in the middle of the snapshot"},
+		{"a file that ends between instructions", begin, "the file ends in the middle"},
+		{"a string of 2^63 bytes", begin + "\x8d\x00\x00\x00\x00\x00\x00\x00\x80", "a length of 9223372036854775808 bytes, but 0 are left"},
+		{"a string of 4 GB", begin + "X\xff\xff\xff\xff", "a length of 4294967295 bytes, but 0 are left"},
+		{"bytes of 4 GB", begin + "B\xff\xff\xff\xff", "a length of 4294967295 bytes, but 0 are left"},
+		{"an int of 2 GB", begin + "\x8b\xff\xff\xff\x7f", "a length of 2147483647 bytes, but 0 are left"},
+		{"an int of negative length", begin + "\x8b\xff\xff\xff\xff", "negative length"},
+		{"a frame longer than the file", "\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xff}.", "a frame of 18446744073709551615 bytes"},
+		{"lists nested a million deep", begin + marks("]"), "containers are open"},
+		{"dicts nested a million deep", begin + marks("}\x8c\x01a"), "containers are open"},
+		{"marks nested a million deep", begin + marks("("), "marks nest deeper"},
+		{"a stack that only grows", begin + strings.Repeat("NNNNNNNN", 1<<19), "values are pending"},
+		{"a memo entry far ahead", begin + "r\xff\xff\xff\x7f", "stored out of turn"},
+		{"a memo entry stored again", begin + "q\x00\x8c\x01aq\x00", "stored out of turn"},
+		{"a container memoised a million times", begin + marks("\x94"), "memoised twice"},
+		{"a memo entry never stored", begin + "h\x07", "used before it is stored"},
+		{"a list that holds itself", "\x80\x04]\x94(h\x00e.", "the list of segments holds a reference"},
+		{"frames that hold themselves", begin + "(}(\x8c\x06blocks](}(\x8c\x04sizeK\x01\x8c\x06frames]\x94(h\x00eueueu.", "the frames of a block refer to a reference"},
+		{"a segment list read a second time", begin + "\x8c\x08segments]u.", "a second time the list of segments"},
+		{"a segment inside a tuple", begin + "(}(\x8c\x0atotal_sizeK\x01u\x85eu.", "a segment lies in an unexpected place"},
+		{"a block of 2^60 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04size\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x10ueueu.", "a block of 1152921504606846976 bytes"},
+		{"a block of -1 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04sizeJ\xff\xff\xff\xffueueu.", "a block of -1 bytes"},
+		{"device two billion", begin + "(}(\x8c\x06deviceJ\xff\xff\xff\x7f\x8c\x0atotal_sizeK\x01ueu.", "device 2147483647 is out of range"},
+		{"an instruction that does not exist", begin + "\xff", "byte 15: 0xff is not a pickle instruction"},
+		{"a protocol of the future", "\x80\x04\x80\x06}.", "protocol 6 is not known"},
+		{"the snapshot thrown away", "\x80\x04" + "}(00", "byte 5: the snapshot lies in an unexpected place"},
+		{"a pickle of something else", "\x80\x04\x8c\x05hello.", "its top level is a string"},
+		{"a dict of something else", "\x80\x04}\x8c\x01aK\x01s.", `neither "segments" nor "device_traces"`},
+		{"a list of something else", "\x80\x04](}(\x8c\x01aK\x01ue.", "neither total_size nor blocks"},
+		{"no pickle at all", "hello", "not a PyTorch memory snapshot"},
+		{"an empty file", "", "not a PyTorch memory snapshot"},
+		{"JSON nested a million deep", `{"segments":` + marks("["), "nests deeper"},
+		{"JSON that ends early", `{"segments":[{"blocks":[`, "the file ends in the middle"},
+		{"JSON with something after it", `{"segments":[]} x`, `'x' after the end of the snapshot`},
+		{"a zip without a pickle", "PK\x03\x04data.pkl", "the zip archive is damaged"},
+		{"a page without a pickle", "<!DOCTYPE html><script>const local_files = []</script>", "the page embeds no snapshot"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Decode("file.pickle", strings.NewReader(c.file), int64(len(c.file)), Options{})
+			var refused *snapshot.FormatError
+			if s != nil || !errors.As(err, &refused) {
+				t.Fatalf("got %v, %v", s, err)
+			}
+			if text := err.Error(); !strings.HasPrefix(text, "file.pickle: byte ") || strings.Contains(text, "\n") || !strings.Contains(text, c.reason) {
+				t.Errorf("got %q, want %q", text, c.reason)
+			}
+		})
+	}
+}
+
+func TestAForeignCallIsPassedOverAndSaid(t *testing.T) {
+	s := decodeSeed(t, "foreign.pickle")
+	want := []string{
+		"1 objects of torch.Size were passed over",
+		"1 objects of torch.torch_version.TorchVersion were passed over",
+		"1 objects of train.Config were passed over",
+	}
+	if got := s.Notes[len(s.Notes)-3:]; strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestACutFileIsAnError cuts a file of each kind at every byte.
+func TestACutFileIsAnError(t *testing.T) {
+	for _, name := range []string{"full_protocol0.pickle", "full_protocol4.pickle", "full_cpp.pickle", "full.json", "full.pickle.gz", "full.zip", "full.html"} {
+		b := seed(t, name)
+		end := len(b)
+		if name == "full.html" { // what follows the pickle is not read
+			end = bytes.LastIndex(b, []byte(`"}]`)) - 8
+		}
+		for n := range end {
+			if s, err := Decode(name, bytes.NewReader(b[:n]), int64(n), Options{}); err == nil {
+				t.Fatalf("%s: the first %d of %d bytes give %d blocks", name, n, len(b), s.Blocks.Len())
+			}
+		}
+	}
+}
+
+func TestAFailingReadIsSaidWithItsCause(t *testing.T) {
+	b := seed(t, "big_lists.pickle")
+	r := struct{ io.ReaderAt }{failAfter{bytes.NewReader(b), 8 << 10}}
+	_, err := Decode("file", r, int64(len(b)), Options{})
+	if !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failAfter struct {
+	r     io.ReaderAt
+	after int64
+}
+
+func (f failAfter) ReadAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > f.after {
+		return 0, iotest.ErrTimeout
+	}
+	return f.r.ReadAt(p, at)
+}
+
+func TestABombIsNotInflated(t *testing.T) {
+	var bomb bytes.Buffer
+	z, err := gzip.NewWriterLevel(&bomb, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(z, "\x80\x04}("); err != nil {
+		t.Fatal(err)
+	}
+	chunk := bytes.Repeat([]byte("\x8c\x01a0"), 1<<18)
+	for range 160 {
+		if _, err := z.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Decode("bomb", bytes.NewReader(bomb.Bytes()), int64(bomb.Len()), Options{})
+	if err == nil || !strings.Contains(err.Error(), "decompresses to more than 500 times its size") {
+		t.Errorf("%d bytes that inflate to %d: %v", bomb.Len(), 160*len(chunk), err)
+	}
+}
+
+// TestEveryReaderErrorNamesTheFile reads a real path, as the command does.
+func TestEveryReaderErrorNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot_3.pickle")
+	if err := os.WriteFile(path, []byte("\x80\x04}("), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := decodeFile(t, path)
+	if err == nil || !strings.HasPrefix(err.Error(), "snapshot_3.pickle: byte 4: ") {
+		t.Errorf("got %v", err)
+	}
+}

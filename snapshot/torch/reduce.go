@@ -1,0 +1,201 @@
+package torch
+
+// finish closes an object and returns what it is to those who refer to it.
+func (m *machine) finish(v value) value {
+	if v.k != vObject {
+		return v
+	}
+	o := &m.objects[v.n]
+	out := value{k: vGone}
+	switch {
+	case o.role == anything && !o.isList:
+		out.k = vOpaque
+		if o.has(frName) || o.has(frFile) {
+			f := rawFrame{name: kwEmpty, file: kwEmpty, line: -1}
+			if o.has(frName) {
+				f.name = uint32(o.values[frName])
+			}
+			if o.has(frFile) {
+				f.file = uint32(o.values[frFile])
+			}
+			if o.has(frLine) {
+				f.line = int64(o.values[frLine])
+			}
+			out = value{vFrame, uint64(m.symbols.frame(f))}
+		}
+	case o.gone:
+		out.k = vGone
+	case o.role == anything && o.mixed:
+		out.k = vOpaque
+	case o.role == anything:
+		out = value{vStack, uint64(m.symbols.list(o.frames))}
+	case o.role == poolID && o.items == 2 && o.set == 3:
+		out = m.pair(o.values[0], o.values[1])
+	}
+	if o.slot >= 0 {
+		m.memo.replace(uint64(o.slot), slotOf(out))
+	}
+	m.idle = append(m.idle, uint32(v.n))
+	return out
+}
+
+func (m *machine) pair(a, b uint64) value {
+	key := [2]uint64{a, b}
+	id, ok := m.pairIDs[key]
+	if !ok {
+		id = uint64(len(m.pairs))
+		m.pairs = append(m.pairs, key)
+		m.pairIDs[key] = id
+	}
+	return value{vPair, id}
+}
+
+// discard drops a value into something that is not looked at. A part of the
+// snapshot that was already reduced must not end there.
+func (m *machine) discard(v value) error {
+	if v.k == vObject {
+		if r := m.objects[v.n].role; r != anything {
+			return m.fail("%s lies in an unexpected place", r)
+		}
+		m.finish(v)
+	}
+	return nil
+}
+
+// checkParent makes sure that an object got its role from where it now goes.
+func (m *machine) checkParent(v value, parent uint64) error {
+	if v.k == vObject {
+		if o := &m.objects[v.n]; o.role != anything && o.parent != parent && o.other != parent {
+			return m.fail("%s lies in an unexpected place", o.role)
+		}
+	}
+	return nil
+}
+
+// checkTarget makes sure that items can be added to a container: it is open,
+// or nobody looks at it.
+func (m *machine) checkTarget(container value, isList bool) error {
+	if container.k == vOpaque || container.k == vObject && m.objects[container.n].isList == isList {
+		return nil
+	}
+	return m.fail("items are added to %s", m.describe(container))
+}
+
+// appendItem puts v at the end of a list.
+func (m *machine) appendItem(list, v value) error {
+	if list.k == vOpaque {
+		return m.discard(v)
+	}
+	if err := m.checkTarget(list, true); err != nil {
+		return err
+	}
+	l := &m.objects[list.n]
+	if err := m.checkParent(v, l.serial); err != nil {
+		return err
+	}
+	l.items++
+	switch {
+	case l.role == anything:
+		if v = m.finish(v); v.k == vFrame && !l.mixed {
+			l.frames = append(l.frames, uint32(v.n))
+		} else {
+			l.mixed = true
+			l.gone = l.gone || v.k == vGone
+		}
+		return nil
+	case l.role == poolID:
+		if v = m.finish(v); v.k == vInt && l.items <= 2 {
+			l.put(uint8(l.items-1), v.n)
+		}
+		return nil
+	case l.role == traces && v == value{vStack, 0}: // an empty list, shared
+		return nil
+	case v.k != vObject || m.objects[v.n].role == anything:
+		return m.fail("%s holds %s", l.role, m.describe(v))
+	}
+	if err := m.build.item(l, &m.objects[v.n]); err != nil {
+		return err
+	}
+	m.finish(v)
+	return nil
+}
+
+// setItem puts v under key into a dict.
+func (m *machine) setItem(dict, key, v value) error {
+	if err := m.discard(key); err != nil {
+		return err
+	}
+	if dict.k == vOpaque {
+		return m.discard(v)
+	}
+	if err := m.checkTarget(dict, false); err != nil {
+		return err
+	}
+	d := &m.objects[dict.n]
+	if err := m.checkParent(v, d.serial); err != nil {
+		return err
+	}
+	d.items++
+	var f field
+	if key.k == vString && key.n < uint64(numKeywords) {
+		f = fieldOf[d.role][key.n]
+	}
+	if v.k == vObject {
+		if o := &m.objects[v.n]; o.role != anything {
+			m.build.value(d, o)
+		}
+	}
+	isList := v.k == vObject && m.objects[v.n].isList && m.objects[v.n].role != anything
+	v = m.finish(v)
+	switch f.want {
+	case wantNothing:
+		return nil
+	case wantInt:
+		return m.setField(d, f, v, v.k == vInt)
+	case wantString:
+		return m.setField(d, f, v, v.k == vString)
+	case wantBool:
+		return m.setField(d, f, v, v.k == vBool || v.k == vInt)
+	case wantStack:
+		if v.k == vGone {
+			return m.fail("the frames of %s refer to %s", d.role, v.k)
+		}
+		return m.setField(d, f, v, v.k == vStack)
+	case wantPair:
+		return m.setField(d, f, v, v.k == vPair)
+	default: // wantList
+		empty := v == value{vStack, 0} || v.k == vNone
+		again := v.k == vGone && d.role <= wrapper && m.build.begun[valueRole(d.role, keyword(key.n), true)]
+		if !isList && !empty && !again {
+			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
+		}
+		return nil
+	}
+}
+
+// setField stores a value of the right type; the last value of a key counts.
+func (m *machine) setField(d *object, f field, v value, fits bool) error {
+	if fits {
+		d.put(f.at, v.n)
+		return nil
+	}
+	d.set &^= 1 << f.at
+	if v.k != vNone && d.role != anything {
+		m.build.odd++
+	}
+	return nil
+}
+
+func (m *machine) describe(v value) string {
+	if v.k == vObject {
+		o := &m.objects[v.n]
+		if o.role == anything && o.isList {
+			return "a list"
+		}
+		if o.role == anything {
+			return "a dict"
+		}
+		return o.role.String()
+	}
+	return v.k.String()
+}

@@ -1,0 +1,114 @@
+package torch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// seed reads one of the made-up files (testdata/make_seeds.py).
+func seed(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func decodeSeed(t testing.TB, name string) *snapshot.Snapshot {
+	t.Helper()
+	b := seed(t, name)
+	s, err := Decode(name, bytes.NewReader(b), int64(len(b)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func seedNames(t testing.TB, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	return paths
+}
+
+func TestReaderAgreesWithItsTwinOnEveryEraAndDialect(t *testing.T) {
+	for _, name := range seedNames(t, "*.pickle") {
+		t.Run(name, func(t *testing.T) { checkTwin(t, seed(t, name), pickleTree) })
+	}
+	for _, name := range seedNames(t, "*.json") {
+		t.Run(name, func(t *testing.T) { checkTwin(t, seed(t, name), jsonTree) })
+	}
+}
+
+func TestEveryDialectAndWrappingSaysTheSame(t *testing.T) {
+	want := describe(decodeSeed(t, "full_protocol4.pickle"))
+	for _, name := range append(seedNames(t, "full*"), "foreign.pickle", "traces_first.pickle", "unordered.pickle", "era_2026.pickle") {
+		got := describe(decodeSeed(t, name))
+		if strings.HasPrefix(name, "era_2026") { // two events more
+			got = strings.Replace(got, "events 15", "events 13", 1)
+		}
+		if got != want {
+			t.Errorf("%s: %s", name, firstDifference(got, want))
+		}
+	}
+}
+
+// TestWhatAFullSnapshotSays pins the reading of one file; the twin and the
+// dialects tie the others to it.
+func TestWhatAFullSnapshotSays(t *testing.T) {
+	s := decodeSeed(t, "full_protocol4.pickle")
+	want := `events 13 lost 1 from 1750000000001000 to 1750000000022000 steps 2
+segment 0 7f0000000000+2097152 stream 0 small "" false [{c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc  -1} {forward /site-packages/torch/nn/modules/linear.py 125} {train_start train.py 40} {<module> <string> 1}]
+ 7f0000000000+512 (4) live born 1750000000005000 in 0: [{c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc  -1} {train_start train.py 40} {init_gpu_context fake_tensor.py -1} {<module> <string> 1}]
+ 7f0000000200+1024 (1000) live born 1750000000008000 in 1: [{c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc  -1} {forward /site-packages/torch/nn/modules/linear.py 125} {train_start train.py 40} {<module> <string> 1}]
+ 7f0000000600+512 (0) free born 0 in -1: []
+ 7f0000000800+2048 (2000) pending born 1750000000009000 in 1: [{c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc  -1} {forward /site-packages/torch/nn/modules/linear.py 125} {train_start train.py 40} {<module> <string> 1}]
+ 7f0000001000+2093056 (0) free born 0 in -1: []
+segment 0 7f0001000000+20971520 stream 123323568 large "" true []
+ 7f0001000000+20971520 (20000000) live born 1750000000021000 in 2: [{c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc  -1} {AddmmBackward0::apply  -1} {clone  -1}]
+segment 0 7f0002000000+2097664 stream 0 large "0,1" false []
+ 7f0002000000+2097152 (2097152) pending born 0 in -1: []
+ 7f0002200000+512 (512) live born 0 in -1: []
+segment 1 7f0003000000+1024 stream 0 large "" false []
+ 7f0003000000+512 (512) live born 1750000000012000 in 1: [{torch::unwind::unwind()  -1} {_PyEval_EvalFrameDefault  -1} {_start  -1}]
+ 7f0003000200+512 (300) live born 0 in -1: [{forward /site-packages/torch/nn/modules/linear.py 125} {forward /site-packages/torch/nn/modules/linear.py 125} {forward /site-packages/torch/nn/modules/linear.py 125} {train_start train.py 40}]
+device 0: [20001516 20973568 23072768 25166336]
+device 1: [812 1024 1024 1024]
+`
+	if got := describe(s); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	wantNotes := []string{
+		"1 of 6 live blocks (512 B) have no stack: they are older than the recording, or it was without stacks",
+		"1 frees have no allocation in the record: their blocks are older than the recording, or its oldest events were overwritten",
+		"device 0 ran out of memory 1 times, last when 1.00 TiB was asked for and 3.00 MiB was free",
+	}
+	if diff := cmp.Diff(wantNotes, s.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if s.Mark.Step != 2 || s.Rank != snapshot.NoRank || len(s.Devices) != 2 {
+		t.Errorf("step %d, rank %d, %d devices", s.Mark.Step, s.Rank, len(s.Devices))
+	}
+}
+
+func TestEverySeedIsDetected(t *testing.T) {
+	for _, name := range seedNames(t, "*.*") {
+		b := seed(t, name)
+		if got, want := Detect(b[:min(len(b), DetectLen)]), !strings.HasSuffix(name, ".py"); got != want {
+			t.Errorf("%s: detected %v, want %v", name, got, want)
+		}
+	}
+}
