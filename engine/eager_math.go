@@ -10,16 +10,31 @@ func (e *Eager) unary(op UnaryOp, a *Tensor) *Tensor {
 	return out
 }
 
-// The element-wise functions of one tensor; see Ops.
+// Neg is -a; see Ops.
+func (e *Eager) Neg(a *Tensor) *Tensor { return e.unary(Neg, a) }
 
-func (e *Eager) Neg(a *Tensor) *Tensor     { return e.unary(Neg, a) }
-func (e *Eager) Exp(a *Tensor) *Tensor     { return e.unary(Exp, a) }
-func (e *Eager) Log(a *Tensor) *Tensor     { return e.unary(Log, a) }
-func (e *Eager) Sqrt(a *Tensor) *Tensor    { return e.unary(Sqrt, a) }
-func (e *Eager) Recip(a *Tensor) *Tensor   { return e.unary(Recip, a) }
-func (e *Eager) Abs(a *Tensor) *Tensor     { return e.unary(Abs, a) }
-func (e *Eager) ReLU(a *Tensor) *Tensor    { return e.unary(ReLU, a) }
-func (e *Eager) Tanh(a *Tensor) *Tensor    { return e.unary(Tanh, a) }
+// Exp is e to the a; see Ops.
+func (e *Eager) Exp(a *Tensor) *Tensor { return e.unary(Exp, a) }
+
+// Log is the natural logarithm; see Ops.
+func (e *Eager) Log(a *Tensor) *Tensor { return e.unary(Log, a) }
+
+// Sqrt is the square root; see Ops.
+func (e *Eager) Sqrt(a *Tensor) *Tensor { return e.unary(Sqrt, a) }
+
+// Recip is 1/a; see Ops.
+func (e *Eager) Recip(a *Tensor) *Tensor { return e.unary(Recip, a) }
+
+// Abs is the magnitude; see Ops.
+func (e *Eager) Abs(a *Tensor) *Tensor { return e.unary(Abs, a) }
+
+// ReLU is the larger of a and 0; see Ops.
+func (e *Eager) ReLU(a *Tensor) *Tensor { return e.unary(ReLU, a) }
+
+// Tanh is the hyperbolic tangent; see Ops.
+func (e *Eager) Tanh(a *Tensor) *Tensor { return e.unary(Tanh, a) }
+
+// Sigmoid is 1/(1+exp(-a)); see Ops.
 func (e *Eager) Sigmoid(a *Tensor) *Tensor { return e.unary(Sigmoid, a) }
 
 // stretched returns the operand's view as one of a larger shape.
@@ -42,15 +57,28 @@ func (e *Eager) binary(op BinaryOp, a, b *Tensor) *Tensor {
 	return out
 }
 
-// The element-wise functions of two tensors; see Ops.
+// Add is a + b; see Ops.
+func (e *Eager) Add(a, b *Tensor) *Tensor { return e.binary(Add, a, b) }
 
-func (e *Eager) Add(a, b *Tensor) *Tensor   { return e.binary(Add, a, b) }
-func (e *Eager) Sub(a, b *Tensor) *Tensor   { return e.binary(Sub, a, b) }
-func (e *Eager) Mul(a, b *Tensor) *Tensor   { return e.binary(Mul, a, b) }
-func (e *Eager) Div(a, b *Tensor) *Tensor   { return e.binary(Div, a, b) }
-func (e *Eager) Max(a, b *Tensor) *Tensor   { return e.binary(Max, a, b) }
-func (e *Eager) Pow(a, b *Tensor) *Tensor   { return e.binary(Pow, a, b) }
-func (e *Eager) Less(a, b *Tensor) *Tensor  { return e.binary(Less, a, b) }
+// Sub is a - b; see Ops.
+func (e *Eager) Sub(a, b *Tensor) *Tensor { return e.binary(Sub, a, b) }
+
+// Mul is a·b; see Ops.
+func (e *Eager) Mul(a, b *Tensor) *Tensor { return e.binary(Mul, a, b) }
+
+// Div is a/b; see Ops.
+func (e *Eager) Div(a, b *Tensor) *Tensor { return e.binary(Div, a, b) }
+
+// Max is the larger; see Ops.
+func (e *Eager) Max(a, b *Tensor) *Tensor { return e.binary(Max, a, b) }
+
+// Pow is a to the b; see Ops.
+func (e *Eager) Pow(a, b *Tensor) *Tensor { return e.binary(Pow, a, b) }
+
+// Less is 1 where a < b, else 0; see Ops.
+func (e *Eager) Less(a, b *Tensor) *Tensor { return e.binary(Less, a, b) }
+
+// Equal is 1 where a = b, else 0; see Ops.
 func (e *Eager) Equal(a, b *Tensor) *Tensor { return e.binary(Equal, a, b) }
 
 // Where chooses element by element; see Ops.

@@ -131,7 +131,7 @@ func stretch(from Shape, st Strides, to Shape) (out Strides, ok bool) {
 	if lead < 0 {
 		return out, false
 	}
-	for i := 0; i < from.Rank; i++ {
+	for i := range from.Rank {
 		switch {
 		case from.Dims[i] == to.Dims[lead+i]:
 			out[lead+i] = st[i]

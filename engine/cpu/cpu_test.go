@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -24,6 +25,32 @@ func TestTheReferencePassesItsOwnSuite(t *testing.T) {
 	enginetest.RunKernels(t, func(*testing.T) enginetest.Backend {
 		return enginetest.Backend{Kernels: cpu.Reference(), Driver: mem.Host()}
 	})
+}
+
+func TestResultsDoNotDependOnTheNumberOfThreads(t *testing.T) {
+	compute := func(threads int) []byte {
+		k := cpu.New(threads)
+		x, y, z := dense(t, 1, 90, 700), dense(t, 1, 700, 300), dense(t, 1, 90, 300)
+		k.Rand(x, engine.Draw{Stream: 1})
+		k.Rand(y, engine.Draw{Stream: 2})
+		k.MatMul(z, x, y)
+		rows, columns := dense(t, 1, 90, 1), dense(t, 1, 1, 300)
+		k.Reduce(engine.ReduceSum, rows, z)
+		k.Reduce(engine.ReduceSum, columns, z)
+		var all []byte
+		for _, v := range []engine.View{z, rows, columns} {
+			host := make([]byte, v.Shape.Elements()*engine.ElementSize)
+			k.Download(host, v)
+			all = append(all, host...)
+		}
+		return all
+	}
+	one := compute(1)
+	for _, threads := range []int{2, 3, 7} {
+		if !bytes.Equal(one, compute(threads)) {
+			t.Errorf("%d threads compute other bits than one", threads)
+		}
+	}
 }
 
 func dense(tb testing.TB, dims ...int) engine.View {
