@@ -20,6 +20,9 @@ import (
 // share a folder, in which testdata is the repository's. CONTRIBUTING.md tells
 // how a block is written.
 func TestDocsRun(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the docs train for minutes under the race detector; they are run without it")
+	}
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -169,8 +172,11 @@ func (s *session) run(t *testing.T, line string) (string, int) {
 		t.Fatalf("$ %s: %v", line, err)
 	}
 	s.code = cmd.ProcessState.ExitCode()
-	return string(output), s.code
+	return progressLine.ReplaceAllString(string(output), ""), s.code
 }
+
+// progressLine is shown every ten seconds, and so on a slow machine only.
+var progressLine = regexp.MustCompile(`(?m)^memdiag: .*\bstep \d+ of \d+.*\n`)
 
 // matchOutput compares what a page shows with what a command wrote and returns
 // the difference, or "". An ellipsis in a line stands for any text, a line of
