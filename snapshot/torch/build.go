@@ -452,7 +452,7 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			continue
 		}
 		device := s.Segments[s.Blocks.Segment[i]].Device
-		t, ok := r.live[tenancy{device, s.Blocks.Address[i]}]
+		t, ok := r.at(device, s.Blocks.Address[i])
 		if !ok {
 			continue
 		}

@@ -42,6 +42,14 @@ func (in *input) have(n int) bool {
 	return len(in.buf)-in.pos >= n || in.fill(n)
 }
 
+// ready is have, but content with less at the end of the stream.
+func (in *input) ready(n int) bool {
+	if len(in.buf)-in.pos < n && in.err == nil {
+		in.fill(n)
+	}
+	return in.pos < len(in.buf)
+}
+
 func (in *input) fill(n int) bool {
 	kept := copy(in.mem, in.buf[in.pos:])
 	in.base += int64(in.pos)

@@ -87,6 +87,7 @@ type machine struct {
 	pairs   [][2]uint64
 	pairIDs map[[2]uint64]uint64
 	symbols symbols
+	quick   quickReader
 	build   builder
 }
 

@@ -33,6 +33,14 @@ func (m *memo) get(i uint64) slot {
 	return 0
 }
 
+// low returns the slots that one byte can name.
+func (m *memo) low() *[256]slot {
+	if len(m.pages) == 0 {
+		return new([256]slot)
+	}
+	return (*[256]slot)(m.pages[0])
+}
+
 // put stores into an empty slot; it reports whether it could.
 func (m *memo) put(i uint64, s slot) bool {
 	if i > uint64(m.count)+ahead {

@@ -16,6 +16,15 @@ func decodePickle(m *machine) error {
 			return in.cut()
 		}
 		op := opcode(in.buf[in.pos])
+		if op == opEmptyDict {
+			if err := m.quickItems(); err != nil {
+				return err
+			}
+			if !in.have(1) {
+				return in.cut()
+			}
+			op = opcode(in.buf[in.pos])
+		}
 		m.at = in.offset()
 		in.pos++
 		if op == opStop {

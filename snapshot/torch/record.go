@@ -13,21 +13,11 @@ type record struct {
 	devices     int // lists of events, also empty ones
 	events      int64
 	lostFrees   int64
-	first, last int64 // times of events in Unix microseconds; 0 for none
-	live        map[tenancy]birth
+	first, last int64        // times of events in Unix microseconds; 0 for none
+	live        []*tenancies // by device
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
 	profiled    []int64            // … of torch.profiler's steps
-}
-
-type tenancy struct {
-	device  int
-	address uint64
-}
-
-type birth struct {
-	time int64
-	size uint64 // as requested
 }
 
 // oom is what is known of a device's last failure, and how many there were.
@@ -37,7 +27,6 @@ type oom struct {
 }
 
 func (r *record) init() {
-	r.live = make(map[tenancy]birth)
 	r.ooms = make(map[int]oom)
 	r.ends = make(map[string][]int64)
 }
@@ -58,17 +47,18 @@ func (b *builder) addEvent(device int, o *object) error {
 	if !o.has(enAction) {
 		return nil
 	}
-	key := tenancy{device, o.values[enAddr]}
+	for device >= len(r.live) {
+		r.live = append(r.live, newTenancies())
+	}
 	switch keyword(o.values[enAction]) {
 	case kwAlloc:
 		if o.has(enAddr) {
-			r.live[key] = birth{t, o.values[enSize]}
+			r.live[device].open(o.values[enAddr], t, o.values[enSize])
 		}
 	case kwFreeCompleted:
-		if _, ok := r.live[key]; !ok {
+		if !r.live[device].close(o.values[enAddr]) {
 			r.lostFrees++
 		}
-		delete(r.live, key)
 	case kwOOM:
 		r.ooms[device] = oom{r.ooms[device].count + 1, t, o.values[enSize], o.values[enFree]}
 	}
@@ -110,7 +100,21 @@ func (r *record) stepEnds() []int64 {
 }
 
 // left counts the tenancies that the events leave open.
-func (r *record) left() int { return len(r.live) }
+func (r *record) left() int {
+	n := 0
+	for _, t := range r.live {
+		n += t.count
+	}
+	return n
+}
+
+// at returns the tenancy that is open at an address of a device.
+func (r *record) at(device int, address uint64) (tenancy, bool) {
+	if device >= len(r.live) {
+		return tenancy{}, false
+	}
+	return r.live[device].at(address)
+}
 
 // brokenRules counts what does not hold that holds in every real file
 // (Schema of PyTorch's snapshots, docs).
