@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWhatIsCommittedIsWhatIsGenerated(t *testing.T) {
+	written, err := generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range written {
+		got, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if string(got) != string(want) {
+			t.Errorf("%s is not what the generator writes: run go generate in engine/cpu/gemm", name)
+		}
+	}
+}
