@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/cpu/gemm"
 )
 
 // New returns kernels that use up to this many threads; 0 means one a core.
@@ -16,13 +17,17 @@ func New(threads int) engine.Kernels {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &kernels{threads: threads, scratch: make([]scratch, threads)}
+	k := &kernels{threads: threads, products: gemm.NewPool(threads)}
+	// Kernels have no end of their own; the pool's threads wait for no more work
+	// once nobody can ask for it.
+	runtime.AddCleanup(k, (*gemm.Pool).Close, k.products)
+	return k
 }
 
 type kernels struct {
-	threads int
-	scratch []scratch // one a worker, kept from call to call
-	sticky  error
+	threads  int
+	products *gemm.Pool
+	sticky   error
 }
 
 // grain is how many elements make a piece of work worth a goroutine: at about
@@ -30,21 +35,21 @@ type kernels struct {
 const grain = 1 << 15
 
 // split runs f over [0,n) in at most one piece a thread, and waits. cost is the
-// work in elements of one unit; worker numbers the piece.
-func (k *kernels) split(n, cost int, f func(worker, from, to int)) {
+// work in elements of one unit.
+func (k *kernels) split(n, cost int, f func(from, to int)) {
 	if n == 0 {
 		return
 	}
 	pieces := min(k.threads, n, work(n, cost)/grain)
 	if pieces <= 1 {
-		f(0, 0, n)
+		f(0, n)
 		return
 	}
 	var wait sync.WaitGroup
 	for p := 1; p < pieces; p++ {
-		wait.Go(func() { f(p, n*p/pieces, n*(p+1)/pieces) })
+		wait.Go(func() { f(n*p/pieces, n*(p+1)/pieces) })
 	}
-	f(0, 0, n/pieces)
+	f(0, n/pieces)
 	wait.Wait()
 }
 
@@ -152,12 +157,12 @@ func (l *loops) outer() int {
 func (k *kernels) run(l loops, f func(n int, at, step [operands]int)) {
 	n, step := l.inner()
 	if l.rank > 1 {
-		k.split(l.outer(), n, func(_, from, to int) {
+		k.split(l.outer(), n, func(from, to int) {
 			l.rows(from, to, func(at [operands]int) { f(n, at, step) })
 		})
 		return
 	}
-	k.split(n, 1, func(_, from, to int) {
+	k.split(n, 1, func(from, to int) {
 		var at [operands]int
 		for v := range at {
 			at[v] = from * step[v]

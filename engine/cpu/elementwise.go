@@ -24,7 +24,7 @@ func (k *kernels) Fill(dst engine.View, value float32) {
 
 func (k *kernels) Rand(dst engine.View, d engine.Draw) {
 	out := flat[float32](dst)
-	k.split(len(out), 8, func(_, from, to int) {
+	k.split(len(out), 8, func(from, to int) {
 		for i := from; i < to; i++ {
 			out[i] = engine.DrawFloat(d, i)
 		}

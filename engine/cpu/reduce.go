@@ -41,7 +41,7 @@ func (k *kernels) Reduce(op engine.ReduceOp, dst, a engine.View) {
 // operand. cost is the operands of one.
 func (k *kernels) results(over loops, cost int, f func(to, from int)) {
 	n, step := over.inner()
-	k.split(over.outer()*n, cost, func(_, from, to int) {
+	k.split(over.outer()*n, cost, func(from, to int) {
 		// Pieces may start inside a row: rows are walked whole and clipped.
 		row := from / n * n
 		over.rows(from/n, (to+n-1)/n, func(at [operands]int) {
@@ -61,7 +61,7 @@ func (k *kernels) foldRows(op engine.ReduceOp, d, x []float32, over, fold loops)
 		start = float32(math.Inf(-1))
 	}
 	terms, step := fold.inner()
-	k.split(over.outer(), n*terms*fold.outer(), func(_, from, to int) {
+	k.split(over.outer(), n*terms*fold.outer(), func(from, to int) {
 		over.rows(from, to, func(at [operands]int) {
 			row := d[at[0]:][:n]
 			for i := range row {

@@ -48,7 +48,7 @@ func (k *kernels) columns(columns, image engine.View, w engine.Window, f func(co
 	oh, ow := w.Out(height, width)
 	places, cells := oh*ow, w.Kernel[0]*w.Kernel[1]
 	col, img, st := flat[float32](columns), words[float32](image), image.Strides
-	k.split(image.Shape.Dims[0]*channels, cells*places, func(_, from, to int) {
+	k.split(image.Shape.Dims[0]*channels, cells*places, func(from, to int) {
 		for plane := from; plane < to; plane++ {
 			origin := plane/channels*st[0] + plane%channels*st[1]
 			for cell := range cells {
