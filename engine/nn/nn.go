@@ -18,6 +18,45 @@ type Module interface {
 	Parameters() []*engine.Tensor
 }
 
+// Stateful is a module that names everything it needs to compute the same again:
+// its parameters, and tensors that are not trained, such as running statistics.
+// All layers of this package are; a module made of them says so with Parts.
+type Stateful interface {
+	Module
+	// State lists parameters and other tensors, always in the same order.
+	State() []engine.Named
+}
+
+// Part is a module inside another, under the name that its state goes by.
+type Part struct {
+	Name   string
+	Module Stateful
+}
+
+// Parts makes a Stateful of several: a module made of layers hands Parameters and
+// State on to its own.
+type Parts []Part
+
+// Parameters lists those of all parts, in order.
+func (p Parts) Parameters() []*engine.Tensor {
+	var all []*engine.Tensor
+	for _, part := range p {
+		all = append(all, part.Module.Parameters()...)
+	}
+	return all
+}
+
+// State lists that of all parts, in order, each name led by its part's.
+func (p Parts) State() []engine.Named {
+	var all []engine.Named
+	for _, part := range p {
+		for _, s := range part.Module.State() {
+			all = append(all, engine.Named{Name: part.Name + "." + s.Name, Tensor: s.Tensor})
+		}
+	}
+	return all
+}
+
 // Parameters lists those of several modules, in order.
 func Parameters(modules ...Module) []*engine.Tensor {
 	var all []*engine.Tensor
@@ -27,20 +66,42 @@ func Parameters(modules ...Module) []*engine.Tensor {
 	return all
 }
 
-// Keep takes a module's parameters out of their scopes: the caller owes a
-// Release.
+// Keep takes a module's tensors out of their scopes: the caller owes a Release.
+// They are the State of one that is Stateful, else the Parameters.
 func Keep(m Module) {
-	for _, p := range m.Parameters() {
-		p.Keep()
+	for _, t := range held(m) {
+		t.Keep()
 	}
 }
 
-// Release gives a module's parameters back, with the gradients in them.
+// Release gives a module's tensors back, with the gradients in them.
 func Release(m Module) {
-	for _, p := range m.Parameters() {
-		p.Release()
+	for _, t := range held(m) {
+		t.Release()
 	}
 }
+
+func held(m Module) []*engine.Tensor {
+	s, ok := m.(Stateful)
+	if !ok {
+		return m.Parameters()
+	}
+	var all []*engine.Tensor
+	for _, n := range s.State() {
+		all = append(all, n.Tensor)
+	}
+	return all
+}
+
+// Mode says what a forward pass is for. Layers that differ take it as an
+// argument, so that none is left in the wrong one.
+type Mode uint8
+
+// The modes. Eval is what a finished model computes, the same each time.
+const (
+	Eval Mode = iota
+	Train
+)
 
 // uniform draws from [-bound, bound).
 func uniform(o engine.Ops, r *engine.Random, bound float64, dims ...int) *engine.Tensor {
@@ -53,42 +114,11 @@ func uniform(o engine.Ops, r *engine.Random, bound float64, dims ...int) *engine
 // input's variance (LeCun et al. 1998).
 func lecun(fanIn int) float64 { return math.Sqrt(3 / float64(fanIn)) }
 
-// Linear is a fully connected layer.
-type Linear struct {
-	Weight *engine.Tensor // [in out]
-	Bias   *engine.Tensor // [out]
+// misuse panics with what a layer was given and what it needs.
+func misuse(op, reason string, operands ...*engine.Tensor) {
+	e := &engine.Error{Op: op, Reason: reason}
+	for _, t := range operands {
+		e.Shapes = append(e.Shapes, t.Shape())
+	}
+	panic(e)
 }
-
-// NewLinear draws a layer's weights; its bias is zero.
-func NewLinear(o engine.Ops, r *engine.Random, in, out int) *Linear {
-	return &Linear{Weight: uniform(o, r, lecun(in), in, out), Bias: o.Full(0, out)}
-}
-
-// Forward maps x [… in] to [… out].
-func (l *Linear) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
-	return o.Add(o.MatMul(x, l.Weight), l.Bias)
-}
-
-// Parameters lists weight and bias.
-func (l *Linear) Parameters() []*engine.Tensor { return []*engine.Tensor{l.Weight, l.Bias} }
-
-// Conv2d is a convolution with a bias per channel.
-type Conv2d struct {
-	Filters *engine.Tensor // [out in kh kw]
-	Bias    *engine.Tensor // [out]
-	Window  engine.Window
-}
-
-// NewConv2d draws a layer's filters; its bias is zero.
-func NewConv2d(o engine.Ops, r *engine.Random, in, out int, w engine.Window) *Conv2d {
-	filters := uniform(o, r, lecun(in*w.Kernel[0]*w.Kernel[1]), out, in, w.Kernel[0], w.Kernel[1])
-	return &Conv2d{Filters: filters, Bias: o.Full(0, out), Window: w}
-}
-
-// Forward maps x [n in h w] to [n out oh ow].
-func (c *Conv2d) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
-	return o.Add(o.Conv2d(x, c.Filters, c.Window), o.Reshape(c.Bias, 1, c.Bias.Dim(0), 1, 1))
-}
-
-// Parameters lists filters and bias.
-func (c *Conv2d) Parameters() []*engine.Tensor { return []*engine.Tensor{c.Filters, c.Bias} }
