@@ -1,5 +1,3 @@
-// Package data makes batches to train on. All of it is generated: names, shapes
-// and labels are drawn from a seed, and no file is read.
 package data
 
 import "math/rand/v2"

@@ -16,6 +16,7 @@ import (
 type Metrics struct {
 	Loss           float64
 	Epoch          int64 // that the step belongs to, from 0
+	EpochEnd       bool  // it is the last step of its epoch
 	BatchElements  int64 // of the step's input; 0 where that says nothing
 	SequenceLength int64 // 0 where there is no sequence
 }
@@ -25,23 +26,35 @@ type Metrics struct {
 type Loop struct {
 	Devices []*mem.Device    // are told of every mark
 	Now     func() time.Time // stamps the marks; nil for none
+	// Start is how many steps an earlier run has completed, of which this one is the
+	// continuation.
+	Start  int64
+	Phases []Phase // run between steps when due, in this order
 
-	hooks []func(snapshot.Mark) error
+	onBarrier []func(snapshot.Mark) error
+	onEpoch   []func(epoch int64) error
 }
 
 // OnBarrier has f called at every barrier, after the hooks that were added
 // before. An error ends the run.
-func (l *Loop) OnBarrier(f func(snapshot.Mark) error) { l.hooks = append(l.hooks, f) }
+func (l *Loop) OnBarrier(f func(snapshot.Mark) error) { l.onBarrier = append(l.onBarrier, f) }
 
-// Run trains for a number of steps. The first barrier comes before the first
-// step, with Mark.Step 0; the one after step k has k, the steps completed. step
-// returns when the device has finished. An error of a step or a hook ends the run
-// and says at which step; ctx ends it between two steps, with its error.
+// OnEpochEnd has f called behind the barrier of each epoch's last step and before
+// the phases that are due there, with the epoch that ended. Steps say so in
+// Metrics.EpochEnd. An error ends the run.
+func (l *Loop) OnEpochEnd(f func(epoch int64) error) { l.onEpoch = append(l.onEpoch, f) }
+
+// Run trains until so many steps are completed, those before Start included. The
+// first barrier comes before the first step, with Mark.Step Start; the one after
+// step k has k, the steps completed. step returns when the device has finished.
+// An error of a step, a hook or a phase ends the run and says at which step; ctx
+// ends it between two steps, with its error. A panic goes through, and leaves what
+// the step's own scopes leave: nothing, where it runs in engine.Run.
 func (l *Loop) Run(ctx context.Context, steps int64, step func() (Metrics, error)) error {
-	if err := l.barrier(0, Metrics{}); err != nil {
+	if _, err := l.barrier(Training, l.Start, Metrics{}); err != nil {
 		return err
 	}
-	for k := int64(1); k <= steps; k++ {
+	for k := l.Start + 1; k <= steps; k++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -49,16 +62,31 @@ func (l *Loop) Run(ctx context.Context, steps int64, step func() (Metrics, error
 		if err != nil {
 			return fmt.Errorf("step %d: %w", k, err)
 		}
-		if err := l.barrier(k, m); err != nil {
+		if err := l.behind(ctx, k, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Loop) barrier(completed int64, m Metrics) error {
+// behind does what comes behind a training step.
+func (l *Loop) behind(ctx context.Context, completed int64, m Metrics) error {
+	if _, err := l.barrier(Training, completed, m); err != nil {
+		return err
+	}
+	if m.EpochEnd {
+		for _, hook := range l.onEpoch {
+			if err := hook(m.Epoch); err != nil {
+				return fmt.Errorf("end of epoch %d, after step %d: %w", m.Epoch, completed, err)
+			}
+		}
+	}
+	return l.phases(ctx, completed, m)
+}
+
+func (l *Loop) barrier(phase string, completed int64, m Metrics) (snapshot.Mark, error) {
 	mark := snapshot.Mark{
-		Step: completed, Epoch: m.Epoch, Phase: "train",
+		Step: completed, Epoch: m.Epoch, Phase: phase,
 		BatchElements: m.BatchElements, SequenceLength: m.SequenceLength,
 	}
 	if l.Now != nil {
@@ -67,10 +95,10 @@ func (l *Loop) barrier(completed int64, m Metrics) error {
 	for _, d := range l.Devices {
 		d.SetMark(mark)
 	}
-	for _, hook := range l.hooks {
+	for _, hook := range l.onBarrier {
 		if err := hook(mark); err != nil {
-			return fmt.Errorf("barrier after step %d: %w", completed, err)
+			return mark, fmt.Errorf("barrier after step %d: %w", completed, err)
 		}
 	}
-	return nil
+	return mark, nil
 }
