@@ -16,6 +16,9 @@ func BenchmarkDecode(b *testing.B) {
 		filepath.Join(dir, "cs336_kk_ctx128_forward.pickle"),
 		filepath.Join(dir, "cpppickler_from_wedsonlin_512_inference.pickle"),
 		filepath.Join(dir, "muduard_dump_2.pickle"),
+		filepath.Join(dir, "yiyi_1.3b_1.pickle"),
+		filepath.Join(dir, "mosaic_output.pickle"),
+		filepath.Join("testdata", "empty.pickle"),
 	}
 	if extra := os.Getenv("MEMDIAG_BENCH_FILE"); extra != "" {
 		paths = append(paths, extra)

@@ -86,12 +86,7 @@ func (b *builder) value(d, o *object) {
 		d.put(sgEnd, uint64(b.rows()))
 		d.put(sgBlocks, 1)
 	case tenants:
-		if o.has(tnReal) {
-			d.put(blReal, o.values[tnReal])
-		}
-		if o.has(tnStack) {
-			d.put(blTenantStack, o.values[tnStack])
-		}
+		b.tenant(d, o)
 	case header:
 		if o.has(hdStep) {
 			b.step = max(snapshot.NoStep, int64(o.values[hdStep]))
@@ -99,6 +94,16 @@ func (b *builder) value(d, o *object) {
 		if rank := int64(o.values[hdRank]); o.has(hdRank) && rank >= 0 && rank < 1<<31 {
 			b.rank = int(rank)
 		}
+	}
+}
+
+// tenant takes o as the current tenant of block d.
+func (b *builder) tenant(d, o *object) {
+	if o.has(tnReal) {
+		d.put(blReal, o.values[tnReal])
+	}
+	if o.has(tnStack) {
+		d.put(blTenantStack, o.values[tnStack])
 	}
 }
 
@@ -457,7 +462,7 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			continue
 		}
 		b.broken.replayed++
-		if t.size != uint64(s.Blocks.Requested[i]) {
+		if t.size() != uint64(s.Blocks.Requested[i]) {
 			b.broken.sizes++
 			continue
 		}

@@ -302,7 +302,14 @@ const (
 )
 
 var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vObject: tagOpen}
-var kindOf = [...]kind{tagString: vString, tagFrame: vFrame, tagStack: vStack, tagPair: vPair, tagOpaque: vOpaque, tagGone: vGone}
+
+// kindOf is the kind of what a slot holds, by its tag; vObject where the slot
+// alone does not tell.
+var kindOf = [16]kind{
+	0: vObject, tagOpen: vObject, tagBoxed: vObject, 9: vObject, 10: vObject, 11: vObject, 12: vObject,
+	13: vObject, 14: vObject, 15: vObject,
+	tagString: vString, tagFrame: vFrame, tagStack: vStack, tagPair: vPair, tagOpaque: vOpaque, tagGone: vGone,
+}
 
 // slotOf packs a value that needs no box.
 func slotOf(v value) slot { return slot(tagOf[v.k]<<payloadBits | uint32(v.n)) }
@@ -317,7 +324,7 @@ func (m *machine) store(i uint64) error {
 	switch v.k {
 	case vString, vFrame, vStack, vPair, vOpaque, vGone:
 		if v.n > maxPayload {
-			return m.fail("more than %d distinct strings, frames or stacks", maxPayload)
+			return m.fullError()
 		}
 		s = slotOf(v)
 	case vObject:
@@ -338,6 +345,10 @@ func (m *machine) store(i uint64) error {
 		return m.fail("memo entry %d is stored out of turn", i)
 	}
 	return nil
+}
+
+func (m *machine) fullError() error {
+	return m.fail("more than %d distinct strings, frames or stacks", maxPayload)
 }
 
 // load pushes what the memo holds.

@@ -13,7 +13,7 @@ const (
 // memo is the pickle's table of objects that can be referred to again. Slots
 // are numbered by the pickler in the order in which it stores them.
 type memo struct {
-	pages [][]slot
+	pages []*[pageSize]slot
 	count int // slots stored
 }
 
@@ -38,7 +38,7 @@ func (m *memo) low() *[256]slot {
 	if len(m.pages) == 0 {
 		return new([256]slot)
 	}
-	return (*[256]slot)(m.pages[0])
+	return (*[256]slot)(m.pages[0][:])
 }
 
 // put stores into an empty slot; it reports whether it could.
@@ -47,7 +47,7 @@ func (m *memo) put(i uint64, s slot) bool {
 		return false
 	}
 	for i>>pageBits >= uint64(len(m.pages)) {
-		m.pages = append(m.pages, make([]slot, pageSize))
+		m.pages = append(m.pages, new([pageSize]slot))
 	}
 	at := &m.pages[i>>pageBits][i&(pageSize-1)]
 	if *at != 0 {

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"encoding/binary"
 	"io"
 	"os"
 	"os/exec"
@@ -16,21 +17,39 @@ import (
 type endless struct{ prefix, pattern string }
 
 func (e endless) ReadAt(p []byte, at int64) (int, error) {
-	for i := range p {
-		if k := at + int64(i); k < int64(len(e.prefix)) {
-			p[i] = e.prefix[k]
+	for i := 0; i < len(p); {
+		from := e.prefix
+		if at >= int64(len(e.prefix)) {
+			from = e.pattern[(at-int64(len(e.prefix)))%int64(len(e.pattern)):]
 		} else {
-			p[i] = e.pattern[(k-int64(len(e.prefix)))%int64(len(e.pattern))]
+			from = from[at:]
 		}
+		n := copy(p[i:], from)
+		i += n
+		at += int64(n)
 	}
 	return len(p), nil
+}
+
+// child runs a test again as a process of its own, with a number in its
+// environment, and returns what it prints and its peak memory: this process's
+// own at least, which a child begins with.
+func child(t *testing.T, test, variable string, n int) (string, snapshot.Bytes) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(n))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out), snapshot.Bytes(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10)
 }
 
 // TestHostileFilesTakeLittleMemory reads 64 MiB of what would fill memory, in
 // processes of their own, whose peak (or this one's, if higher) is then known.
 func TestHostileFilesTakeLittleMemory(t *testing.T) {
 	const begin = "\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks]("
-	const child = "MEMDIAG_TORCH_HOSTILE"
+	const variable = "MEMDIAG_TORCH_HOSTILE"
 	const most, size = 200 << 20, 64 << 20
 	cases := []struct {
 		name string
@@ -47,24 +66,135 @@ func TestHostileFilesTakeLittleMemory(t *testing.T) {
 		// These are what they seem, seven million blocks in ten bytes each.
 		{"empty blocks", endless{begin, "}\x8c\x04sizeK\x01s"}, 12 * size},
 	}
-	if n, err := strconv.Atoi(os.Getenv(child)); err == nil {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		_, err := Decode("file", cases[n].e, size, Options{})
 		_, _ = io.WriteString(os.Stdout, err.Error()) // a nil error fails the parent's test
 		os.Exit(0)
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestHostileFilesTakeLittleMemory$")
-			cmd.Env = append(os.Environ(), child+"="+strconv.Itoa(i))
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			peak := snapshot.Bytes(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10)
+			out, peak := child(t, "TestHostileFilesTakeLittleMemory", variable, i)
 			t.Logf("%s: %s", peak, out)
 			if peak > c.most {
 				t.Errorf("it took %s, more than %s: %s", peak, c.most, out)
 			}
 		})
 	}
+}
+
+// TestATraceOf2GBTakesLittleMemory reads a trace of 14 million events, a third
+// of them of a tensor that is kept for a while, in a process of its own.
+func TestATraceOf2GBTakesLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	const variable, size, most = "MEMDIAG_TORCH_LARGE", 2 << 30, 300 << 20
+	if os.Getenv(variable) != "" {
+		prefix, pattern := largeTrace()
+		r := endless{prefix, pattern}
+		_, err := Decode("file", r, size, Options{})
+		_, _ = io.WriteString(os.Stdout, err.Error())
+		os.Exit(0)
+	}
+	out, peak := child(t, "TestATraceOf2GBTakesLittleMemory", variable, 1)
+	t.Logf("%s: %s", peak, out)
+	// The pattern has no end: all of it was read when the file ends.
+	if want := "byte 2147483648: the file ends"; !strings.Contains(out, want) {
+		t.Errorf("got %s, want %s", out, want)
+	}
+	if peak > most {
+		t.Errorf("it took %s, more than %s", peak, snapshot.Bytes(most))
+	}
+}
+
+// largeTrace makes the beginning of a pickle as CPython writes it, up to a
+// trace's first batch, and a batch of a thousand events that can be repeated:
+// it refers to nothing of its own.
+func largeTrace() (prefix, pattern string) {
+	var b strings.Builder
+	memo := map[string]int{}
+	count := 0
+	memoise := func() int {
+		b.WriteString("\x94")
+		count++
+		return count - 1
+	}
+	get := func(i int) {
+		if i < 256 {
+			b.Write([]byte{byte(opMemoGet1), byte(i)})
+		} else {
+			b.WriteByte(byte(opMemoGet4))
+			b.Write(binary.LittleEndian.AppendUint32(nil, uint32(i)))
+		}
+	}
+	text := func(s string) {
+		if i, ok := memo[s]; ok {
+			get(i)
+			return
+		}
+		b.WriteString("\x8c" + string(rune(len(s))) + s)
+		memo[s] = memoise()
+	}
+	frames := map[int]int{}
+	event := func(action string, n int) {
+		b.WriteString("}")
+		memoise()
+		b.WriteString("(")
+		text("action")
+		text(action)
+		text("addr")
+		b.WriteString("\x8a\x06" + string([]byte{0, byte(n), byte(n >> 8), 0, 0, 0x7f}))
+		text("size")
+		b.WriteString("J\x00\x02\x00\x00")
+		text("time_us")
+		b.WriteString("\x8a\x07\xe8c[\xa0\x9d7\x06")
+		text("frames")
+		b.WriteString("]")
+		memoise()
+		b.WriteString("(")
+		for i := range 30 {
+			line := (n + i*i) % 400
+			if at, ok := frames[line]; ok {
+				get(at)
+				continue
+			}
+			b.WriteString("}")
+			frames[line] = memoise()
+			b.WriteString("(")
+			text("name")
+			text("forward")
+			text("filename")
+			text("model.py")
+			text("line")
+			b.WriteString("M" + string([]byte{byte(line), byte(line >> 8)}) + "u")
+		}
+		b.WriteString("e")
+		text("compile_context")
+		text("N/A")
+		b.WriteString("u")
+	}
+	b.WriteString("\x80\x04}")
+	memoise()
+	b.WriteString("(")
+	text("device_traces")
+	b.WriteString("]")
+	memoise()
+	b.WriteString("]")
+	memoise()
+	batch := func() {
+		b.WriteString("(")
+		for n := range 333 {
+			event("alloc", n)
+		}
+		for n := range 333 {
+			event("free_requested", n)
+			event("free_completed", n)
+		}
+		b.WriteString("e")
+	}
+	batch()
+	prefix = b.String()
+	b.Reset()
+	batch()
+	return prefix, b.String()
 }

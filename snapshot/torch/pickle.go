@@ -12,19 +12,16 @@ import (
 func decodePickle(m *machine) error {
 	in := m.in
 	for {
+		m.pushScalars()
+		if in.have(1) && opcode(in.buf[in.pos]) == opEmptyDict {
+			if err := m.quickItems(); err != nil {
+				return err
+			}
+		}
 		if !in.have(1) {
 			return in.cut()
 		}
 		op := opcode(in.buf[in.pos])
-		if op == opEmptyDict {
-			if err := m.quickItems(); err != nil {
-				return err
-			}
-			if !in.have(1) {
-				return in.cut()
-			}
-			op = opcode(in.buf[in.pos])
-		}
 		m.at = in.offset()
 		in.pos++
 		if op == opStop {
@@ -33,6 +30,36 @@ func decodePickle(m *machine) error {
 		if err := m.step(op); err != nil {
 			return err
 		}
+	}
+}
+
+// pushScalars runs the instructions ahead that push an int, a constant or what
+// the memo holds: two thirds of those that the short cuts leave. Whatever needs
+// more than that, or fails, is for step.
+func (m *machine) pushScalars() {
+	b, p := m.in.buf, m.in.pos
+	for p+reach <= len(b) && len(m.stack) < maxStack {
+		var v value
+		switch op := opcode(b[p]); op {
+		case opMemoGet1, opMemoGet4:
+			var s slot
+			s, p = m.quickGet(b, p)
+			v = value{kindOf[s>>payloadBits], uint64(s & maxPayload)}
+		case opInt1, opInt2, opInt4, opLong1:
+			v, p = quickInt(b, p)
+		case opNone:
+			p++
+		case opTrue, opFalse:
+			v = value{vBool, uint64(opFalse - op)}
+			p++
+		default:
+			return
+		}
+		if v.k == vObject || p < 0 {
+			return
+		}
+		m.stack = append(m.stack, v)
+		m.in.pos = p
 	}
 }
 

@@ -1,58 +1,35 @@
 package torch
 
-import (
-	"bytes"
-	"encoding/binary"
+import "encoding/binary"
 
-	"github.com/cespare/xxhash/v2"
-)
-
-// This file is a short cut past the machine for what nearly all of a large
-// file is: the dicts of a trace, of a segment's blocks and of the annotations,
-// written as picklers write them. It takes one such dict at a time, straight
-// from the window. Where a dict holds anything else, nothing has happened yet,
-// and the machine reads it; what the machine refuses, it refuses.
-//
-// The frames of most dicts are a list of references to frames that came
-// before. Slots of the memo never change, so equal bytes mean equal frames: the
-// bytes of each distinct list are kept, and found again by comparing them with
-// those that followed last time, or by their hash.
+// This file and spans.go are a short cut past the machine for what nearly all
+// of a large file is: the dicts of a trace, of a segment's blocks and of the
+// annotations, written as picklers write them. It takes one such dict at a
+// time, straight from the window. Where a dict holds anything else, nothing has
+// happened yet, and the machine reads it; what the machine refuses, it refuses.
 
 const (
 	// reach is how much of the window a field other than a list or string may
-	// take: two instructions of nine bytes.
+	// take: three instructions of at most ten bytes.
 	reach = 32
-	// quickAhead is how much of the file should lie ahead, if it is that long, so that a dict and
-	// its list of frames are seldom cut by the window's end.
-	quickAhead = window / 4
-	// mostFrames is where CPython's pickler begins a second batch. A list
-	// that long may go on, and is the machine's.
-	mostFrames = 1000
+	// quickAhead is how much of the file should lie ahead, if it is that long, so
+	// that a dict and its list of frames are seldom cut by the window's end.
+	quickAhead = window / 16
+	// mostItems is where CPython's pickler begins a second batch. A list or
+	// dict that long may go on, and is the machine's.
+	mostItems = 1000
 	// quickFields is one more than the greatest place in the dicts' roles.
 	quickFields = blTenantStack + 1
-	// The lists kept, and their bytes; when full, all are forgotten.
-	maxSpans     = 1 << 16
-	maxSpanBytes = 8 << 20
 )
-
-// span is the text of a list of references, from behind its mark up to and
-// with APPENDS.
-type span struct {
-	text  []byte
-	stack slot
-	next  uint32 // the span that followed last time
-}
 
 // quickReader is the state of the short cut.
 type quickReader struct {
 	item   object // the dict that is read
-	puts   [8]put // what it stores in the memo
-	stored int
-	spans  []span // the first is none
-	byHash map[uint64]uint32
-	bytes  int // in all spans
-	last   uint32
+	tenant object // of its history
+	puts   []put  // what it stores in the memo
+	placed bool   // some of it under numbers that the file gives
 	frames []uint32
+	spans  spanTable
 }
 
 type put struct {
@@ -60,105 +37,171 @@ type put struct {
 	s  slot
 }
 
-func (q *quickReader) forget() {
-	q.spans = append(q.spans[:0], span{})
-	q.byHash = make(map[uint64]uint32)
-	q.bytes, q.last = 0, 0
-}
+const goneSlot = slot(tagGone << payloadBits)
 
 // quickItems takes dicts from the input as items of the list on which the
-// innermost mark stands, as long as it can.
+// innermost mark stands, as long as it can; or the only item of the list on top
+// of the stack.
 func (m *machine) quickItems() error {
+	if n := len(m.stack); n > m.floor() && m.stack[n-1].k == vObject {
+		if l := &m.objects[m.stack[n-1].n]; l.isList && quickRole(l) != anything {
+			_, err := m.quickItem(l, quickRole(l), true)
+			return err
+		}
+	}
 	list := m.marked()
 	if list < 0 {
 		return nil
 	}
 	l := &m.objects[list]
-	r := itemRole(l.role, false)
-	if r != entry && r != block && r != annotation {
+	r := quickRole(l)
+	if r == anything {
 		return nil
 	}
 	if err := m.closeSibling(); err != nil || len(m.stack) != m.floor() {
 		return err
 	}
-	for m.in.ready(quickAhead) {
-		end, ok := m.quickDict(r)
-		if !ok {
-			return nil
-		}
-		m.at = m.in.offset()
-		for _, p := range m.quick.puts[:m.quick.stored] {
-			if !m.memo.put(p.at, p.s) {
-				return m.fail("memo entry %d is stored out of turn", p.at)
-			}
-		}
-		m.in.pos = end
-		l.items++
-		if err := m.build.item(l, &m.quick.item); err != nil {
+	for m.in.ready(quickAhead) && opcode(m.in.buf[m.in.pos]) == opEmptyDict {
+		if ok, err := m.quickItem(l, r, false); !ok || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// quickDict reads the dict at the next byte into q.item, and returns where it
-// ends. It changes nothing else but what may be interned.
-func (m *machine) quickDict(r role) (end int, ok bool) {
-	q := &m.quick
-	b, p := m.in.buf, m.in.pos
-	if p+reach > len(b) || opcode(b[p]) != opEmptyDict {
-		return 0, false
+// quickRole is that of the list's items if they are read here.
+func quickRole(l *object) role {
+	if r := itemRole(l.role, false); r == entry || r == block || r == annotation {
+		return r
 	}
-	q.item.role, q.item.set = r, 0
-	clear(q.item.values[:quickFields])
-	q.stored = 0
-	p = m.quickPut(b, p+1, slot(tagGone<<payloadBits))
-	if p < 0 || opcode(b[p]) != opMark {
-		return 0, false
+	return anything
+}
+
+// quickItem takes one dict as an item of l, and the instruction that appends it
+// where it is the only one. It reports whether it did.
+func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
+	q := &m.quick
+	q.puts, q.placed = q.puts[:0], false
+	b := m.in.buf
+	end := m.quickDict(b, m.in.pos, r, &q.item)
+	switch {
+	case end < 0:
+		return false, nil
+	case only && (end+reach > len(b) || opcode(b[end]) != opAppend):
+		return false, nil
+	case only:
+		end++
+	}
+	m.at = m.in.offset()
+	if m.symbols.full() || len(m.pairs) > maxPayload {
+		return false, m.fullError()
+	}
+	for _, p := range q.puts {
+		if !m.memo.put(p.at, p.s) {
+			return false, m.fail("memo entry %d is stored out of turn", p.at)
+		}
+	}
+	m.in.pos = end
+	l.items++
+	return true, m.build.item(l, &q.item)
+}
+
+// quickDict reads the dict at b[p] into o, and returns where it ends, or -1.
+// It changes nothing else but what may be interned, and the list of puts.
+func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
+	if p+reach > len(b) {
+		return -1
+	}
+	o.role, o.set = r, 0
+	clear(o.values[:quickFields])
+	open := p + 1
+	p = m.quickPut(b, open, goneSlot)
+	stored := p > open
+	if opcode(b[p]) != opMark {
+		return -1
 	}
 	p++
 	fields := &fieldOf[r]
 	low := m.memo.low()
-	for p+reach <= len(b) && opcode(b[p]) != opSetItems {
-		key, at := low[b[p+1]], p+2
-		if opcode(b[p]) != opMemoGet1 {
-			key, at = m.quickGet(b, p)
+	for n := 0; ; n++ {
+		if p+reach > len(b) || n >= mostItems {
+			return -1
+		}
+		var key slot
+		switch opcode(b[p]) {
+		case opMemoGet1:
+			key, p = low[b[p+1]], p+2
+		case opMemoGet4:
+			key, p = m.memo.get(uint64(binary.LittleEndian.Uint32(b[p+1:]))), p+5
+		case opSetItems:
+			return m.quickEnd(b, p+1, stored, goneSlot)
+		default:
+			return -1
 		}
 		if key>>payloadBits != tagString {
-			return 0, false
+			return -1
 		}
-		v, at := m.quickValue(b, at)
-		if at < 0 {
-			return 0, false
+		id := keyword(key & maxPayload)
+		// What is usual is read here, the rest by quickValue.
+		var v value
+		switch w := (*[reach - 5]byte)(b[p:]); opcode(w[0]) {
+		case opMemoGet1:
+			v, p = value{kindOf[low[w[1]]>>payloadBits], uint64(low[w[1]] & maxPayload)}, p+2
+		case opMemoGet4:
+			s := m.memo.get(uint64(binary.LittleEndian.Uint32(w[1:])))
+			v, p = value{kindOf[s>>payloadBits], uint64(s & maxPayload)}, p+5
+		case opInt4:
+			v, p = value{vInt, uint64(int32(binary.LittleEndian.Uint32(w[1:])))}, p+5
+		case opLong1:
+			shift := 64 - 8*uint(w[1])
+			if w[1]-1 >= 8 {
+				return -1
+			}
+			v = value{vInt, uint64(int64(binary.LittleEndian.Uint64(w[2:])<<shift) >> shift)}
+			p += 2 + int(w[1])
+		default:
+			if id == kwHistory && r == block {
+				if p = m.quickHistory(b, p, o); p < 0 {
+					return -1
+				}
+				continue
+			}
+			if v, p = m.quickValue(b, p); p < 0 {
+				return -1
+			}
 		}
-		p = at
-		id := key & maxPayload
-		if id >= slot(numKeywords) {
+		if v.k == vObject {
+			return -1
+		}
+		if id >= numKeywords || fields[id].want == wantNothing {
 			continue
 		}
 		f := fields[id]
-		switch {
-		case f.want == wantNothing:
-			continue
-		case f.want == wantInt && v.k == vInt, f.want == wantString && v.k == vString, f.want == wantStack && v.k == vStack:
-			q.item.put(f.at, v.n)
-		default:
-			return 0, false
+		if v.k != wantedKind[f.want] {
+			return -1
 		}
+		o.put(f.at, v.n)
 	}
-	if p+reach > len(b) {
-		return 0, false
-	}
-	p++
-	// A dict of the usual size is not added to; libtorch memoises it now.
-	if opcode(b[p]) == opMark || isPut(opcode(b[p])) {
-		return 0, false
-	}
-	return p, true
 }
 
-func isPut(op opcode) bool {
-	return op == opMemoize || op == opMemoPut1 || op == opMemoPut4 || op == opMemoPut
+// wantedKind is the one kind that a field takes here; the machine takes more.
+var wantedKind = [...]kind{
+	wantNothing: vNone, wantInt: vInt, wantString: vString, wantBool: vBool, wantStack: vStack, wantPair: vPair,
+	wantList: vObject, // none: lists that mean something are the machine's
+}
+
+// quickEnd is behind the instruction that completes a container. libtorch
+// memoises it here, CPython before its items. Where a mark follows, there are
+// more items.
+func (m *machine) quickEnd(b []byte, p int, stored bool, s slot) int {
+	if p+reach > len(b) || opcode(b[p]) == opMark {
+		return -1
+	}
+	end := m.quickPut(b, p, s)
+	if stored && end > p {
+		return -1
+	}
+	return end
 }
 
 // quickGet returns what the reference at b[p] means, 0 if it is none.
@@ -172,41 +215,41 @@ func (m *machine) quickGet(b []byte, p int) (slot, int) {
 	return 0, p
 }
 
-// quickPut notes that the instruction at b[p], if it is one, stores s. It
-// returns the position behind, or -1 if it cannot be noted.
+// quickPut notes that the instruction at b[p], if it is one, stores s, and
+// returns the position behind it.
 func (m *machine) quickPut(b []byte, p int, s slot) int {
 	q := &m.quick
-	var at uint64
 	switch opcode(b[p]) {
 	case opMemoize:
-		at = uint64(m.memo.count + q.stored)
-		p++
+		q.puts = append(q.puts, put{uint64(m.memo.count + len(q.puts)), s})
+		return p + 1
 	case opMemoPut1:
-		at = uint64(b[p+1])
-		p += 2
+		q.puts = append(q.puts, put{uint64(b[p+1]), s})
+		q.placed = true
+		return p + 2
 	case opMemoPut4:
-		at = uint64(binary.LittleEndian.Uint32(b[p+1:]))
-		p += 5
-	default:
-		return p
+		q.puts = append(q.puts, put{uint64(binary.LittleEndian.Uint32(b[p+1:])), s})
+		q.placed = true
+		return p + 5
 	}
-	if q.stored == len(q.puts) {
-		return -1
-	}
-	q.puts[q.stored] = put{at, s}
-	q.stored++
 	return p
 }
 
 // quickValue reads the value at b[p] and returns the position behind it, or -1
 // for a value that is the machine's. There are reach bytes from p on.
 func (m *machine) quickValue(b []byte, p int) (value, int) {
-	switch op := opcode(b[p]); op {
+	if opcode(b[p]) == opEmptyList {
+		return m.quickList(b, p+1)
+	}
+	return m.quickScalar(b, p)
+}
+
+func (m *machine) quickScalar(b []byte, p int) (value, int) {
+	switch opcode(b[p]) {
 	case opMemoGet1, opMemoGet4:
 		s, at := m.quickGet(b, p)
-		switch tag := s >> payloadBits; tag {
-		case tagString, tagStack, tagPair, tagOpaque, tagGone, tagFrame:
-			return value{kindOf[tag], uint64(s & maxPayload)}, at
+		if k := kindOf[s>>payloadBits]; k != vObject {
+			return value{k, uint64(s & maxPayload)}, at
 		}
 		return value{}, -1
 	case opInt1, opInt2, opInt4, opLong1:
@@ -225,8 +268,6 @@ func (m *machine) quickValue(b []byte, p int) (value, int) {
 		return m.quickText(b, p+2, int(b[p+1]))
 	case opString4:
 		return m.quickText(b, p+5, int(binary.LittleEndian.Uint32(b[p+1:])))
-	case opEmptyList:
-		return m.quickList(b, p+1)
 	}
 	return value{}, -1
 }
@@ -266,98 +307,36 @@ func (m *machine) quickText(b []byte, p, n int) (value, int) {
 	return v, m.quickPut(b, p+n, slotOf(v))
 }
 
-// quickList reads a list of references to frames; b[p] is behind EMPTY_LIST.
-// A list is memoised before its items by CPython, behind them by libtorch.
-func (m *machine) quickList(b []byte, p int) (value, int) {
-	q := &m.quick
-	before := q.stored
-	p = m.quickPut(b, p, slot(tagStack<<payloadBits))
-	if p < 0 {
-		return value{}, -1
+// quickHistory reads the list of a block's tenants at b[p]; the first counts.
+func (m *machine) quickHistory(b []byte, p int, o *object) int {
+	if opcode(b[p]) != opEmptyList {
+		return -1
 	}
-	s := slot(tagStack << payloadBits)
+	open := p + 1
+	p = m.quickPut(b, open, goneSlot)
+	stored := p > open
+	end := opAppend // of a single tenant
 	if opcode(b[p]) == opMark {
-		s, p = m.quickSpan(b, p+1)
-	} else if one, at := m.quickGet(b, p); at > p && opcode(b[at]) == opAppend {
-		if one>>payloadBits != tagFrame {
-			return value{}, -1
+		end = opAppends
+		p++
+	}
+	n := 0
+	for ; opcode(b[p]) == opEmptyDict; n++ {
+		if p = m.quickDict(b, p, tenant, &m.quick.tenant); p < 0 || n >= mostItems {
+			return -1
 		}
-		q.frames = append(q.frames[:0], uint32(one&maxPayload))
-		s, p = slot(tagStack<<payloadBits|m.symbols.list(q.frames)), at+1
-	}
-	if p < 0 || p+reach > len(b) || opcode(b[p]) == opMark {
-		return value{}, -1 // cut, or there is more to the list
-	}
-	if q.stored > before {
-		q.puts[before].s = s
-	} else if p = m.quickPut(b, p, s); p < 0 {
-		return value{}, -1
-	}
-	return value{vStack, uint64(s & maxPayload)}, p
-}
-
-// quickSpan finds the stack that the references from b[p] to APPENDS mean, and
-// the position behind.
-func (m *machine) quickSpan(b []byte, p int) (slot, int) {
-	q := &m.quick
-	if len(q.spans) == 0 {
-		q.forget()
-	}
-	last := &q.spans[q.last]
-	if next := &q.spans[last.next]; len(next.text) > 0 && bytes.HasPrefix(b[p:], next.text) {
-		q.last = last.next
-		return next.stack, p + len(next.text)
-	}
-	end := p
-	for count := 0; ; count++ {
-		if end+reach > len(b) || count >= mostFrames {
-			return 0, -1
+		if n == 0 {
+			m.build.tenant(o, &m.quick.tenant)
 		}
-		op := opcode(b[end])
-		if op == opMemoGet1 {
-			end += 2
-		} else if op == opMemoGet4 {
-			end += 5
-		} else {
+		if opcode(b[p]) == end {
 			break
 		}
 	}
-	if opcode(b[end]) != opAppends {
-		return 0, -1
+	switch {
+	case opcode(b[p]) == end:
+		p++
+	case n > 0 || end == opAppends:
+		return -1
 	}
-	end++
-	text := b[p:end]
-	h := xxhash.Sum64(text)
-	id, ok := q.byHash[h]
-	if !ok || !bytes.Equal(q.spans[id].text, text) {
-		if id, ok = m.keepSpan(text, h); !ok {
-			return 0, -1
-		}
-	}
-	q.spans[q.last].next = id
-	q.last = id
-	return q.spans[id].stack, end
-}
-
-// keepSpan looks the references of a new span up.
-func (m *machine) keepSpan(text []byte, h uint64) (id uint32, ok bool) {
-	q := &m.quick
-	q.frames = q.frames[:0]
-	for p := 0; p < len(text)-1; {
-		var s slot
-		s, p = m.quickGet(text, p)
-		if s>>payloadBits != tagFrame {
-			return 0, false
-		}
-		q.frames = append(q.frames, uint32(s&maxPayload))
-	}
-	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
-	if len(q.spans) >= maxSpans || q.bytes+len(text) > maxSpanBytes {
-		q.forget()
-	}
-	id = uint32(len(q.spans))
-	q.spans = append(q.spans, span{text: bytes.Clone(text), stack: stack})
-	q.byHash[h] = id
-	q.bytes += len(text)
-	return id, true
+	return m.quickEnd(b, p, stored, goneSlot)
 }

@@ -132,50 +132,39 @@ func (m *machine) setItem(dict, key, v value) error {
 		return err
 	}
 	d := &m.objects[dict.n]
-	if err := m.checkParent(v, d.serial); err != nil {
-		return err
-	}
 	d.items++
 	var f field
 	if key.k == vString && key.n < uint64(numKeywords) {
 		f = fieldOf[d.role][key.n]
 	}
+	isList := false
 	if v.k == vObject {
+		if err := m.checkParent(v, d.serial); err != nil {
+			return err
+		}
 		if o := &m.objects[v.n]; o.role != anything {
+			isList = o.isList
 			m.build.value(d, o)
 		}
+		v = m.finish(v)
 	}
-	isList := v.k == vObject && m.objects[v.n].isList && m.objects[v.n].role != anything
-	v = m.finish(v)
 	switch f.want {
 	case wantNothing:
 		return nil
-	case wantInt:
-		return m.setField(d, f, v, v.k == vInt)
-	case wantString:
-		return m.setField(d, f, v, v.k == vString)
-	case wantBool:
-		return m.setField(d, f, v, v.k == vBool || v.k == vInt)
-	case wantStack:
-		if v.k == vGone {
-			return m.fail("the frames of %s refer to %s", d.role, v.k)
-		}
-		return m.setField(d, f, v, v.k == vStack)
-	case wantPair:
-		return m.setField(d, f, v, v.k == vPair)
-	default: // wantList
+	case wantList:
 		empty := v == value{vStack, 0} || v.k == vNone
 		again := v.k == vGone && d.role <= wrapper && m.build.begun[valueRole(d.role, keyword(key.n), true)]
 		if !isList && !empty && !again {
 			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
 		}
 		return nil
+	case wantStack:
+		if v.k == vGone {
+			return m.fail("the frames of %s refer to %s", d.role, v.k)
+		}
 	}
-}
-
-// setField stores a value of the right type; the last value of a key counts.
-func (m *machine) setField(d *object, f field, v value, fits bool) error {
-	if fits {
+	// The last value of a key counts.
+	if v.k == wantedKind[f.want] || f.want == wantBool && v.k == vInt {
 		d.put(f.at, v.n)
 		return nil
 	}

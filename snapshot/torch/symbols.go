@@ -28,8 +28,8 @@ type rawFrame struct {
 
 func newSymbols() symbols {
 	s := symbols{
-		stringIDs: make(map[string]uint32),
-		frameIDs:  make(map[rawFrame]uint32),
+		stringIDs: make(map[string]uint32, 4*numKeywords),
+		frameIDs:  make(map[rawFrame]uint32, 4*numKeywords),
 		ends:      []int{0},
 		byHash:    make(map[uint64][]uint32),
 	}
@@ -80,6 +80,11 @@ func (s *symbols) list(frames []uint32) uint32 {
 	s.ends = append(s.ends, len(s.pool))
 	s.byHash[h] = append(s.byHash[h], id)
 	return id
+}
+
+// full reports whether ids have outgrown a slot of the memo.
+func (s *symbols) full() bool {
+	return len(s.strings) > maxPayload || len(s.frames) > maxPayload || len(s.ends) > maxPayload
 }
 
 func (s *symbols) at(list uint32) []uint32 {

@@ -1,0 +1,53 @@
+// Command torch_reader times the reader of PyTorch snapshots on files, for
+// bench/torch_reader.sh: one line a file with the best of several readings and
+// the process's peak memory. One file a process makes the peak that file's.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot/torch"
+)
+
+func main() {
+	readings := flag.Int("n", 5, "readings of each file")
+	flag.Parse()
+	for _, path := range flag.Args() {
+		if err := measure(path, *readings); err != nil {
+			fmt.Fprintln(os.Stderr, "torch_reader:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// measure reads a file and prints the seconds of the best reading, and the peak
+// resident memory in KiB.
+func measure(path string, readings int) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	best := time.Duration(1<<63 - 1)
+	for range readings {
+		start := time.Now()
+		if _, err := torch.Decode(path, f, info.Size(), torch.Options{}); err != nil {
+			return err
+		}
+		best = min(best, time.Since(start))
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return err
+	}
+	fmt.Printf("%.6f %d\n", best.Seconds(), usage.Maxrss)
+	return nil
+}

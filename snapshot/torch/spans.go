@@ -1,0 +1,252 @@
+package torch
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The frames of most dicts are a list that came before: references to frames,
+// or, where nothing is shared, the same frames spelled out again. Slots of the
+// memo never change, so equal bytes mean equal frames, stored in the memo in
+// the same order. The text of each distinct list is kept, and is found again
+// by comparing it with the one that followed the last two before, or by its
+// hash; comparing runs at memory speed, and reading is skipped.
+
+const (
+	// The lists that are kept, their bytes and slots; when full, all are forgotten.
+	maxSpans     = 1 << 16
+	maxSpanBytes = 8 << 20
+	maxSpanSlots = 1 << 20
+	// followers is the size of the table of what follows two spans.
+	followers = 1 << 12
+)
+
+// span is the text of a list of frames, from behind its mark up to and with
+// APPENDS, and what the list stores in the memo, all of it by MEMOIZE.
+type span struct {
+	text, textEnd int32 // in spanTable.texts
+	slot, slotEnd int32 // in spanTable.slots
+	stack         slot
+}
+
+type spanTable struct {
+	spans   []span // the first is none
+	texts   []byte
+	slots   []slot
+	byHash  map[uint64]uint32
+	last    [2]uint32 // newest first
+	follows [followers]uint32
+}
+
+func (t *spanTable) forget() {
+	*t = spanTable{spans: append(t.spans[:0], span{}), texts: t.texts[:0], slots: t.slots[:0], byHash: make(map[uint64]uint32)}
+}
+
+func (t *spanTable) text(id uint32) []byte { return t.texts[t.spans[id].text:t.spans[id].textEnd] }
+
+// follower is the place of what follows the last two spans.
+func (t *spanTable) follower() *uint32 {
+	return &t.follows[(t.last[0]*0x9e3779b1^t.last[1])%followers]
+}
+
+func (t *spanTable) met(id uint32) {
+	t.last[1], t.last[0] = t.last[0], id
+}
+
+// guess returns the span that b begins with, 0 if it is not one of those that
+// are likely.
+func (t *spanTable) guess(b []byte) uint32 {
+	for _, id := range [...]uint32{*t.follower(), t.last[0]} {
+		if text := t.text(id); len(text) > 0 && bytes.HasPrefix(b, text) {
+			return id
+		}
+	}
+	return 0
+}
+
+// find returns the span of this text and hash, 0 if there is none.
+func (t *spanTable) find(text []byte, h uint64) uint32 {
+	id := t.byHash[h]
+	if !bytes.Equal(t.text(id), text) {
+		return 0
+	}
+	return id
+}
+
+// keep makes a span of a text that find does not know.
+func (t *spanTable) keep(text []byte, h uint64, stack slot, puts []put) uint32 {
+	if len(t.spans) >= maxSpans || len(t.texts)+len(text) > maxSpanBytes || len(t.slots)+len(puts) > maxSpanSlots {
+		t.forget()
+	}
+	s := span{text: int32(len(t.texts)), slot: int32(len(t.slots)), stack: stack}
+	t.texts = append(t.texts, text...)
+	for _, p := range puts {
+		t.slots = append(t.slots, p.s)
+	}
+	s.textEnd, s.slotEnd = int32(len(t.texts)), int32(len(t.slots))
+	id := uint32(len(t.spans))
+	t.spans = append(t.spans, s)
+	t.byHash[h] = id
+	return id
+}
+
+// quickList reads a list of frames; b[p] is behind EMPTY_LIST.
+func (m *machine) quickList(b []byte, p int) (value, int) {
+	q := &m.quick
+	own := len(q.puts)
+	open := p
+	p = m.quickPut(b, open, goneSlot)
+	stored := p > open
+	s := slot(tagStack << payloadBits) // no frames
+	switch opcode(b[p]) {
+	case opMark:
+		s, p = m.quickSpan(b, p+1)
+	case opEmptyDict, opMemoGet1, opMemoGet4:
+		f, end := m.quickFrame(b, p)
+		switch {
+		case end >= 0 && opcode(b[end]) == opAppend:
+			q.frames = append(q.frames[:0], f)
+			s, p = slot(tagStack<<payloadBits|m.symbols.list(q.frames)), end+1
+		case opcode(b[p]) == opEmptyDict:
+			p = -1
+		}
+		// Any other reference is the next key, and the list is empty.
+	}
+	if p < 0 {
+		return value{}, -1
+	}
+	if stored {
+		q.puts[own].s = s
+	}
+	return value{vStack, uint64(s & maxPayload)}, m.quickEnd(b, p, stored, s)
+}
+
+// quickSpan finds the stack that the frames from b[p] to APPENDS mean, and the
+// position behind.
+func (m *machine) quickSpan(b []byte, p int) (slot, int) {
+	q := &m.quick
+	t := &q.spans
+	if len(t.spans) == 0 {
+		t.forget()
+	}
+	if id := t.guess(b[p:]); id != 0 {
+		t.met(id)
+		s := t.spans[id]
+		for _, stored := range t.slots[s.slot:s.slotEnd] {
+			q.puts = append(q.puts, put{uint64(m.memo.count + len(q.puts)), stored})
+		}
+		return s.stack, p + int(s.textEnd-s.text)
+	}
+	if end := referencesEnd(b, p); opcode(b[end]) == opAppends {
+		text := b[p : end+1]
+		if id := t.find(text, xxhash.Sum64(text)); id != 0 {
+			*t.follower() = id
+			t.met(id)
+			return t.spans[id].stack, end + 1
+		}
+	}
+	return m.newSpan(b, p)
+}
+
+// referencesEnd is where the references that b[p] begins with end.
+func referencesEnd(b []byte, p int) int {
+	for p+reach <= len(b) {
+		switch opcode(b[p]) {
+		case opMemoGet1:
+			p += 2
+		case opMemoGet4:
+			p += 5
+		default:
+			return p
+		}
+	}
+	return p
+}
+
+// newSpan reads the frames from b[p] on, and keeps their text.
+func (m *machine) newSpan(b []byte, p int) (slot, int) {
+	q := &m.quick
+	own, placed, start := len(q.puts), q.placed, p
+	q.placed = false
+	q.frames = q.frames[:0]
+	for p+reach <= len(b) && opcode(b[p]) != opAppends {
+		var f uint32
+		if f, p = m.quickFrame(b, p); p < 0 || len(q.frames) >= mostItems {
+			return 0, -1
+		}
+		q.frames = append(q.frames, f)
+	}
+	if p+reach > len(b) {
+		return 0, -1
+	}
+	p++
+	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
+	if !q.placed { // else no other list has this text
+		text := b[start:p]
+		h := xxhash.Sum64(text)
+		id := q.spans.find(text, h)
+		if id == 0 {
+			id = q.spans.keep(text, h, stack, q.puts[own:])
+		}
+		*q.spans.follower() = id
+		q.spans.met(id)
+	}
+	q.placed = q.placed || placed
+	return stack, p
+}
+
+// quickFrame reads a frame, or a reference to one, at b[p].
+func (m *machine) quickFrame(b []byte, p int) (frame uint32, end int) {
+	if opcode(b[p]) != opEmptyDict {
+		s, end := m.quickGet(b, p)
+		if s>>payloadBits != tagFrame {
+			return 0, -1
+		}
+		return uint32(s & maxPayload), end
+	}
+	if p+reach > len(b) {
+		return 0, -1
+	}
+	q := &m.quick
+	own := len(q.puts)
+	open := p + 1
+	p = m.quickPut(b, open, goneSlot)
+	stored := p > open
+	if opcode(b[p]) != opMark {
+		return 0, -1
+	}
+	p++
+	f := rawFrame{name: kwEmpty, file: kwEmpty, line: -1}
+	isFrame := false
+	for n := 0; opcode(b[p]) != opSetItems; n++ {
+		var key slot
+		key, p = m.quickGet(b, p)
+		if key>>payloadBits != tagString || n >= mostItems {
+			return 0, -1
+		}
+		var v value
+		if v, p = m.quickScalar(b, p); p < 0 || p+reach > len(b) {
+			return 0, -1
+		}
+		switch id := keyword(key & maxPayload); {
+		case id == kwName && v.k == vString:
+			f.name, isFrame = uint32(v.n), true
+		case id == kwFilename && v.k == vString:
+			f.file, isFrame = uint32(v.n), true
+		case id == kwLine && v.k == vInt:
+			f.line = int64(v.n)
+		case id == kwName || id == kwFilename || id == kwLine:
+			return 0, -1
+		}
+	}
+	if !isFrame {
+		return 0, -1
+	}
+	id := m.symbols.frame(f)
+	s := slot(tagFrame<<payloadBits | id)
+	if stored {
+		q.puts[own].s = s
+	}
+	return id, m.quickEnd(b, p+1, stored, s)
+}
