@@ -151,7 +151,7 @@ func notes(r *Result) []string {
 	if a.Producer != b.Producer {
 		out = append(out, fmt.Sprintf("the snapshots have different producers (%s and %s)", a.Producer, b.Producer))
 	}
-	if len(a.Segments) > 0 && len(b.Segments) > 0 && !sameProcess(a, b) {
+	if placed(a) && placed(b) && !sameProcess(a, b) {
 		out = append(out, "no segment is common to both snapshots: they may come from different processes, so births and deaths are net figures")
 	}
 	for _, n := range b.Notes {

@@ -67,8 +67,8 @@ func compareKeys(a, b siteKey) int {
 // Before and After, Born and Died exchanged.
 //
 // Blocks are the same when address, size and birth are. Where the two snapshots
-// share no segment they come from different processes, and Born and Died are
-// the net change.
+// share no segment they come from different processes, or tell totals only, and
+// Born and Died are the net change.
 func Pair(a, b *snapshot.Snapshot) []Row {
 	before, after := a.Sites(), b.Sites()
 	same := sameProcess(a, b)
@@ -105,7 +105,7 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 		var old Tally
 		for _, at := range site.Rows {
 			if kept != nil && kept[at] {
-				old.Blocks++
+				old.Blocks += b.Blocks.CountOf(int(at))
 				old.Bytes += b.Blocks.Size[at]
 				old.Requested += b.Blocks.Requested[at]
 			} else {
@@ -131,10 +131,17 @@ func net(t Tally) (born, died Tally) {
 	return born, born.minus(t)
 }
 
+// placed is true where a snapshot tells the addresses of its segments.
+func placed(s *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
+}
+
 func sameProcess(a, b *snapshot.Snapshot) bool {
 	segments := make(map[uint64]struct{}, len(a.Segments))
 	for i := range a.Segments {
-		segments[a.Segments[i].Address] = struct{}{}
+		if at := a.Segments[i].Address; at != 0 {
+			segments[at] = struct{}{}
+		}
 	}
 	for i := range b.Segments {
 		if _, ok := segments[b.Segments[i].Address]; ok {

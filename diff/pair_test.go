@@ -42,6 +42,25 @@ func TestPairOfDifferentProcessesCountsNetChange(t *testing.T) {
 	}
 }
 
+func TestPairOfTotalsCountsNetChangeAndSaysNoWordOfProcesses(t *testing.T) {
+	total := func(count int64, bytes snapshot.Bytes) *snapshot.Snapshot {
+		s := build(snapshot.NoStep, block{"cache", bytes, snapshot.NoStep})
+		s.Segments[0].Address, s.Blocks.Address[0], s.Blocks.Count = 0, 0, []int64{count}
+		return s
+	}
+	run := &snapshot.Run{Snapshots: []*snapshot.Snapshot{total(5, 5000), total(12, 5000)}}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := r.Rows[0]; row.Growth().Blocks != 7 || row.Born.Blocks != 7 || row.Died.Blocks != 0 {
+		t.Errorf("growth %v, born %d, died %d; want 7, 7, 0", row.Growth(), row.Born.Blocks, row.Died.Blocks)
+	}
+	if len(r.Notes) > 0 {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
 // drawn is a snapshot of random blocks over few stacks, sizes and births, so
 // that sites overlap, share addresses and have none.
 func drawn(t *rapid.T, name string) *snapshot.Snapshot {

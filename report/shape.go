@@ -142,7 +142,7 @@ func agesBy(s *snapshot.Snapshot, unit string, births []int64, unknown, from, to
 		if state != snapshot.Live {
 			continue
 		}
-		one := diff.Tally{Blocks: 1, Bytes: s.Blocks.Size[i], Requested: s.Blocks.Requested[i]}
+		one := diff.Tally{Blocks: s.Blocks.CountOf(i), Bytes: s.Blocks.Size[i], Requested: s.Blocks.Requested[i]}
 		if births[i] == unknown {
 			a.unknown = plus(a.unknown, one)
 			continue

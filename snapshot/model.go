@@ -92,8 +92,8 @@ func (p Pool) String() string {
 
 // Segment is memory taken from the driver in one piece.
 type Segment struct {
-	Device     int // index into Snapshot.Devices
-	Address    uint64
+	Device     int    // index into Snapshot.Devices
+	Address    uint64 // 0 where unknown: such segments are never taken for one another
 	Size       Bytes
 	Stream     uint64
 	Pool       Pool
@@ -119,6 +119,10 @@ func (s State) String() string { return [...]string{"free", "live", "pending"}[s
 // Blocks are the pieces of all segments, one row a block, column by column.
 // Segment, Address, Size, Requested, State and Stack have equal length; the
 // other columns are nil where the producer did not know them.
+//
+// Heap profilers tell totals by stack, not blocks. A row is such a total where
+// Count is set; Size and Requested are then those of its blocks together, and
+// Address is 0.
 type Blocks struct {
 	Segment   []int32
 	Address   []uint64
@@ -129,10 +133,19 @@ type Blocks struct {
 	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
 	BirthTime []int64 // Unix microseconds; 0 where unknown
 	Owners    []Owners
+	Count     []int64 // blocks that the row stands for; nil where each is one
 }
 
-// Len counts the blocks.
+// Len counts the rows.
 func (b *Blocks) Len() int { return len(b.Size) }
+
+// CountOf is how many blocks a row stands for.
+func (b *Blocks) CountOf(row int) int64 {
+	if b.Count == nil {
+		return 1
+	}
+	return b.Count[row]
+}
 
 // Owners is the set of classes that hold a reference on a block.
 type Owners uint8

@@ -70,6 +70,28 @@ func TestLineOfAllOnesIsUnknown(t *testing.T) {
 	}
 }
 
+func TestSitesAddUpTotalsOfBlocks(t *testing.T) {
+	s := &Snapshot{Stacks: NewStacks(), Devices: []Device{{Kind: CPU}}, Segments: []Segment{{NumBlocks: 4}}}
+	f := s.Stacks.InternFrames([]Frame{{"f", "a.py", 1}})
+	s.Blocks = Blocks{
+		Segment: make([]int32, 4), Address: make([]uint64, 4), Requested: make([]Bytes, 4),
+		Size:  []Bytes{1000, 24, 10, 90},
+		Count: []int64{1 << 40, 2, 1, 9},
+		State: []State{Live, Live, Live, Live},
+		Stack: []StackID{f, f, NoStack, NoStack},
+	}
+	sites := s.Sites()
+	if len(sites) != 2 {
+		t.Fatalf("%d sites, want one with a stack and one without: sizes of single blocks are not known", len(sites))
+	}
+	if got := sites[0]; got.Stack != f || got.Count != 1<<40+2 || got.Bytes != 1024 || len(got.Rows) != 2 {
+		t.Errorf("site with a stack: %+v", got)
+	}
+	if got := sites[1]; got.Count != 10 || got.Bytes != 100 || got.Label != "<no stack recorded> blocks, large pool, stream 0" {
+		t.Errorf("site without a stack: %+v", got)
+	}
+}
+
 func TestSitesGroupLiveBlocksOnly(t *testing.T) {
 	s := &Snapshot{Stacks: NewStacks(), Devices: []Device{{Kind: CUDA}}, Segments: []Segment{{NumBlocks: 5, Pool: SmallPool}}}
 	f := s.Stacks.InternFrames([]Frame{{"f", "a.py", 1}})

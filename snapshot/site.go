@@ -9,7 +9,8 @@ import (
 )
 
 // SiteKey names a site within a run: a device, and a stack or, for blocks
-// without a stack, the hash of stream, pool and size.
+// without a stack, the hash of stream, pool and (where single blocks are known)
+// size.
 type SiteKey struct {
 	Device int // index into Snapshot.Devices
 	Hash   Hash
@@ -24,7 +25,7 @@ type Site struct {
 	Bytes     Bytes // allocated
 	Requested Bytes
 	Owners    Owners
-	// Rows are the site's blocks, ascending.
+	// Rows are the site's rows of Blocks, ascending.
 	Rows []int32
 }
 
@@ -35,11 +36,15 @@ type unseen struct {
 	pool    Pool
 	stream  uint64
 	private string
-	size    Bytes
+	size    Bytes // Unknown in a total of blocks
 }
 
 func (u unseen) label() string {
-	label := fmt.Sprintf("<no stack recorded> %s blocks, %s pool, stream %d", u.size, u.pool, u.stream)
+	blocks := "blocks"
+	if u.size != Unknown {
+		blocks = u.size.String() + " blocks"
+	}
+	label := fmt.Sprintf("<no stack recorded> %s, %s pool, stream %d", blocks, u.pool, u.stream)
 	if u.private != "" {
 		label += ", private pool " + u.private
 	}
@@ -57,6 +62,7 @@ func (s *Snapshot) Sites() []Site {
 	byStack := make([]int32, len(s.Devices)*stacks) // site + 1
 	byUnseen := make(map[unseen]int32)
 	of := make([]int32, s.Blocks.Len()) // site + 1 of each live block
+	var rowsOf []int                    // by site
 	live := 0
 	for i, state := range s.Blocks.State {
 		if state != Live {
@@ -74,6 +80,9 @@ func (s *Snapshot) Sites() []Site {
 			at = *slot
 		} else {
 			key := unseen{seg.Device, seg.Pool, seg.Stream, seg.Private, s.Blocks.Size[i]}
+			if s.Blocks.Count != nil {
+				key.size = Unknown
+			}
 			if at = byUnseen[key]; at == 0 {
 				label := key.label()
 				sites = append(sites, Site{SiteKey: SiteKey{seg.Device, Hash(xxhash.Sum64String(label))}, Label: label})
@@ -83,8 +92,12 @@ func (s *Snapshot) Sites() []Site {
 		}
 		of[i] = at
 		live++
+		if int(at) > len(rowsOf) {
+			rowsOf = append(rowsOf, 0)
+		}
+		rowsOf[at-1]++
 		site := &sites[at-1]
-		site.Count++
+		site.Count += s.Blocks.CountOf(i)
 		site.Bytes += s.Blocks.Size[i]
 		site.Requested += s.Blocks.Requested[i]
 		if s.Blocks.Owners != nil {
@@ -93,7 +106,7 @@ func (s *Snapshot) Sites() []Site {
 	}
 	rows := make([]int32, live)
 	for i := range sites {
-		sites[i].Rows, rows = rows[:0:sites[i].Count], rows[sites[i].Count:]
+		sites[i].Rows, rows = rows[:0:rowsOf[i]], rows[rowsOf[i]:]
 	}
 	for i, at := range of {
 		if at > 0 {

@@ -23,6 +23,7 @@ func check(s *snapshot.Snapshot) error {
 		{"birth step", len(b.BirthStep), b.BirthStep == nil},
 		{"birth time", len(b.BirthTime), b.BirthTime == nil},
 		{"owners", len(b.Owners), b.Owners == nil},
+		{"count", len(b.Count), b.Count == nil},
 	} {
 		if column.rows != n && !column.optional {
 			return fmt.Errorf("column %s has %d rows for %d blocks", column.name, column.rows, n)

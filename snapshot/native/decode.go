@@ -211,6 +211,8 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 		s.Blocks.BirthTime = readDeltas(c, rows)
 	case kindOwners:
 		s.Blocks.Owners = readOwners(c, rows)
+	case kindCounts:
+		s.Blocks.Count = readDeltas(c, rows)
 	case kindHolders:
 		s.Holders = d.readHolders(c)
 	case kindHistory:

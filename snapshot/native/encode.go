@@ -101,6 +101,9 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 			return b
 		})
 	}
+	if s.Blocks.Count != nil {
+		e.section(kindCounts, func(b []byte) []byte { return appendDeltas(b, s.Blocks.Count) })
+	}
 	e.section(kindHolders, func(b []byte) []byte { return appendHolders(b, s.Holders, used) })
 	e.section(kindHistory, func(b []byte) []byte { return appendHistory(b, &s.History) })
 	e.section(kindNotes, func(b []byte) []byte {

@@ -63,6 +63,7 @@ var (
 	kindBirthStep = kind{'B', 'S', 'T', 'P'}
 	kindBirthTime = kind{'B', 'T', 'I', 'M'}
 	kindOwners    = kind{'O', 'W', 'N', 'R'}
+	kindCounts    = kind{'C', 'N', 'T', 'S'}
 	kindHolders   = kind{'H', 'O', 'L', 'D'}
 	kindHistory   = kind{'H', 'I', 'S', 'T'}
 	kindNotes     = kind{'N', 'O', 'T', 'E'}
@@ -85,6 +86,7 @@ var known = []section{
 	{kindBirthStep, false},
 	{kindBirthTime, false},
 	{kindOwners, false},
+	{kindCounts, false},
 	{kindHolders, true},
 	{kindHistory, true},
 	{kindNotes, true},

@@ -43,10 +43,12 @@ func difference(a, b *snapshot.Snapshot) string {
 		Snapshot                 snapshot.Snapshot
 		Blocks, Segments, Holder [][]snapshot.Frame
 		NoStep, NoTime, NoOwners bool
+		NoCount                  bool
 	}
 	look := func(s *snapshot.Snapshot) view {
 		v := view{Snapshot: *s}
 		v.NoStep, v.NoTime, v.NoOwners = s.Blocks.BirthStep == nil, s.Blocks.BirthTime == nil, s.Blocks.Owners == nil
+		v.NoCount = s.Blocks.Count == nil
 		v.Blocks = frames(s.Stacks, s.Blocks.Stack)
 		v.Snapshot.Blocks.Stack = nil
 		v.Snapshot.Stacks = nil

@@ -118,6 +118,9 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 			b.Owners[i] = snapshot.Owners(rapid.Byte().Draw(t, "owners"))
 		}
 	}
+	if rapid.Bool().Draw(t, "tells totals") {
+		b.Count = rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "counts")
+	}
 	return s
 }
 
