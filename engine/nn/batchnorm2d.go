@@ -46,9 +46,9 @@ func (b *BatchNorm2d) Forward(o engine.Ops, x *engine.Tensor, mode Mode) *engine
 		misuse("batch norm", "one element a channel has no variance; evaluate, or train on more", x)
 	}
 	return engine.Tidy(o, func() *engine.Tensor {
-		mean, variance := engine.Moments(o, x, 0, 2, 3)
+		out, mean, variance := engine.BatchNormMoments(o, x, b.Gain, b.Bias, b.Epsilon)
 		b.follow(o.Valid(), mean, variance, n)
-		return engine.BatchNorm(o, x, mean, variance, b.Gain, b.Bias, b.Epsilon)
+		return out
 	})
 }
 

@@ -1,0 +1,69 @@
+package optim
+
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/engine"
+)
+
+// Adam moves each parameter by the running mean of its gradients over the root of
+// their running mean square (Kingma and Ba 2015), by PyTorch's rule, and with
+// Decay pulls it towards 0 apart from that (AdamW, Loshchilov and Hutter 2019).
+// Its state is the "mean" and the "square", and the count of steps.
+type Adam struct {
+	state
+	Rate         float32
+	Beta1, Beta2 float32 // what the mean and the mean square keep at each step
+	Epsilon      float32 // added to the root
+	Decay        float32 // Rate·Decay of a parameter is taken off at each step
+}
+
+// NewAdam returns the optimizer of these parameters, which the caller goes on
+// owning, with betas of 0.9 and 0.999, epsilon 1e-8 and no decay. It holds no
+// device memory until the first Step.
+func NewAdam(o engine.Ops, parameters []*engine.Tensor, rate float32) *Adam {
+	return &Adam{
+		state: newState(o, parameters, true, "mean", "square"),
+		Rate:  rate, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8,
+	}
+}
+
+// NewAdamW is NewAdam with decay.
+func NewAdamW(o engine.Ops, parameters []*engine.Tensor, rate, decay float32) *Adam {
+	a := NewAdam(o, parameters, rate)
+	a.Decay = decay
+	return a
+}
+
+// Step moves every parameter that has a gradient, and releases the gradient.
+func (a *Adam) Step() {
+	a.each(func(p, g *engine.Tensor) {
+		o := a.ops
+		have, ok := a.slots[p]
+		if !ok {
+			dims := p.Shape().Slice()
+			have = a.own(p, 0, o.Full(0, dims...), o.Full(0, dims...))
+		}
+		have.steps++
+		mean, square := have.tensors[0], have.tensors[1]
+		o.Assign(mean, blend(o, mean, g, a.Beta1))
+		o.Assign(square, blend(o, square, o.Mul(g, g), a.Beta2))
+
+		// Both start at 0, which the powers of beta make up for. The parameter moves
+		// by Rate·(mean/c1)/(sqrt(square/c2) + Epsilon).
+		c1 := 1 - math.Pow(float64(a.Beta1), float64(have.steps))
+		c2 := 1 - math.Pow(float64(a.Beta2), float64(have.steps))
+		root := engine.Shift(o, engine.Scale(o, o.Sqrt(square), float32(1/math.Sqrt(c2))), a.Epsilon)
+		move := engine.Scale(o, o.Div(mean, root), float32(float64(a.Rate)/c1))
+		kept := p
+		if a.Decay != 0 {
+			kept = engine.Scale(o, p, 1-a.Rate*a.Decay)
+		}
+		o.Assign(p, o.Sub(kept, move))
+	})
+}
+
+// blend is keep·old + (1-keep)·fresh.
+func blend(o engine.Ops, old, fresh *engine.Tensor, keep float32) *engine.Tensor {
+	return o.Add(engine.Scale(o, old, keep), engine.Scale(o, fresh, 1-keep))
+}
