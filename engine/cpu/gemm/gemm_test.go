@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -246,6 +248,33 @@ func TestThreadsDoNotChangeABit(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestMemberThatIsHeldUpFindsItsPanelsAsTheyWere(t *testing.T) {
+	slow := portable()
+	tile := slow.tile
+	var tiles atomic.Int64
+	slow.tile = func(rows, cols, k int, a []float32, aRow, aStep int, b []float32, bStep int, c []float32, ldc int, accumulate bool) {
+		if tiles.Add(1)%3 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		tile(rows, cols, k, a, aRow, aStep, b, bStep, c, ldc, accumulate)
+	}
+	p := newPool(6, slow)
+	defer p.Close()
+	// A phase has two tiles only: the other members run ahead to the next ones.
+	f := &fig{count: 1, m: 2, n: 8, k: 12 * slabDepth, ldc: 8, cStep: 16}
+	r := rand.New(rand.NewPCG(1, 2))
+	f.a, f.b = Operand{numbers(r, f.m*f.k), f.k, 1}, Operand{numbers(r, f.k*2*f.n), 2 * f.n, 2}
+	f.fill(r)
+	for range 10 {
+		product := &p.spaces[0].product
+		product.plan(slow, len(p.spaces), f.m, f.n, f.k, f.a, f.b, f.c, f.ldc, false)
+		p.run(product, len(p.spaces))
+		if fault := f.fault(); fault != "" {
+			t.Fatalf("%v: %s", f, fault)
+		}
 	}
 }
 
