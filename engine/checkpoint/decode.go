@@ -1,0 +1,190 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Read reads a checkpoint file.
+func Read(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return Decode(path, f, info.Size())
+}
+
+// Decode reads a checkpoint of so many bytes; name is what errors call it. It
+// holds as much memory as that, and a small header beside. A file that is not
+// whole, or not what it should be, is a *snapshot.FormatError.
+func Decode(name string, r io.ReaderAt, size int64) (*File, error) {
+	d := &decoder{name: name}
+	if size < headSize+checksumSize {
+		return nil, d.fault(size, "ends inside the header")
+	}
+	d.data = make([]byte, size)
+	if n, err := r.ReadAt(d.data, 0); int64(n) < size {
+		fault := d.fault(int64(n), "could not be read further")
+		fault.Err = err
+		return nil, fault
+	}
+	end := int(size) - checksumSize
+	if string(d.data[:len(magic)]) != magic {
+		fault := d.fault(0, "not a checkpoint of memdiag's engine, or of a version that this one does not know")
+		fault.Hint = "checkpoints of this version begin with MDCKPT1"
+		return nil, fault
+	}
+	if sum := binary.LittleEndian.Uint64(d.data[end:]); sum != xxhash.Sum64(d.data[:end]) {
+		return nil, d.fault(int64(end), "the checksum is that of other contents: the file is cut short or was changed")
+	}
+	d.data = d.data[:end]
+	return d.file()
+}
+
+// decoder reads a file's contents. The first fault sticks: later reads give
+// zeros.
+type decoder struct {
+	name string
+	data []byte
+	pos  int
+	err  error
+}
+
+func (d *decoder) fault(offset int64, format string, args ...any) *snapshot.FormatError {
+	return &snapshot.FormatError{File: d.name, Offset: offset, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = d.fault(int64(d.pos), format, args...)
+	}
+}
+
+func (d *decoder) left() int { return len(d.data) - d.pos }
+
+// bytes takes the next n bytes, without copying them.
+func (d *decoder) bytes(n int) []byte {
+	if d.err == nil && n > d.left() {
+		d.fail("%d bytes are needed, and %d are left", n, d.left())
+	}
+	if d.err != nil {
+		return nil
+	}
+	d.pos += n
+	return d.data[d.pos-n : d.pos : d.pos]
+}
+
+// number reads an unsigned number of so many bytes.
+func (d *decoder) number(size int) (v uint64) {
+	for i, b := range d.bytes(size) {
+		v |= uint64(b) << (8 * i)
+	}
+	return v
+}
+
+// count reads how many of something follow, of which each takes at least so many
+// bytes: what is left bounds what is allocated.
+func (d *decoder) count(what string, each int, v uint64) int {
+	if d.err == nil && v > uint64(d.left()/each) {
+		d.fail("%d %s, and only %d bytes are left", v, what, d.left())
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int(v)
+}
+
+func (d *decoder) string() string {
+	at := d.pos
+	s := d.bytes(int(d.number(2)))
+	if d.err == nil && (len(s) == 0 || !utf8.Valid(s)) {
+		d.pos = at
+		d.fail("a name that is empty or not UTF-8")
+	}
+	return string(s)
+}
+
+func (d *decoder) file() (*File, error) {
+	f := &File{name: d.name, Counters: make(map[string]uint64), index: make(map[string]int)}
+	d.pos = len(magic)
+	f.Step, f.Epoch = int64(d.number(8)), int64(d.number(8))
+	counters, tensors := d.number(4), d.number(4)
+	for range d.count("counters", 2+1+8, counters) {
+		name := d.string()
+		if _, twice := f.Counters[name]; twice {
+			d.fail("a second counter %q", name)
+		}
+		f.Counters[name] = d.number(8)
+	}
+	for range d.count("tensors", 2+1+2, tensors) {
+		s := d.tensor()
+		if _, twice := f.index[s.name]; twice {
+			d.fail("a second tensor %q", s.name)
+		}
+		if d.err != nil {
+			return nil, d.err
+		}
+		f.index[s.name] = len(f.tensors)
+		f.tensors = append(f.tensors, s)
+	}
+	for i := range f.tensors {
+		s := &f.tensors[i]
+		s.data = d.bytes(s.shape.Elements() * engine.ElementSize)
+	}
+	if d.err == nil && d.left() > 0 {
+		d.fail("%d bytes too many", d.left())
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return f, nil
+}
+
+// tensor reads what the header says of one.
+func (d *decoder) tensor() (s stored) {
+	s.name = d.string()
+	kind, rank := d.number(1), d.number(1)
+	if kind > uint64(engine.Int32) {
+		d.fail("tensor %q has the unknown type %d", s.name, kind)
+	}
+	if rank > engine.MaxRank {
+		d.fail("tensor %q has %d axes; at most %d are supported", s.name, rank, engine.MaxRank)
+	}
+	if d.err != nil {
+		return s
+	}
+	s.dtype, s.shape.Rank = engine.DType(kind), int(rank)
+	empty := false
+	for axis := range s.shape.Rank {
+		extent := d.number(4)
+		if extent > math.MaxInt32 {
+			d.fail("axis %d of tensor %q has the extent %d", axis, s.name, extent)
+		}
+		empty = empty || extent == 0
+		s.shape.Dims[axis] = int(extent)
+	}
+	room := uint64(len(d.data)) / engine.ElementSize
+	for _, extent := range s.shape.Dims[:s.shape.Rank] {
+		if empty || d.err != nil {
+			break
+		}
+		if room /= uint64(extent); room == 0 {
+			d.fail("tensor %q of %v has more elements than the file has room for", s.name, s.shape)
+		}
+	}
+	return s
+}
