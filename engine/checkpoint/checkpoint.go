@@ -26,6 +26,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/memdiag/memdiag/engine"
 )
@@ -101,6 +102,30 @@ func (f *File) Restore(o engine.Ops, into []engine.Named) error {
 		}
 	}
 	return nil
+}
+
+// Part names the tensors of one part of a training after it, so that parts with
+// names of their own share a State: "optimizer" makes "optimizer.3.velocity" of
+// "3.velocity". Restore takes the same list.
+func Part(name string, tensors []engine.Named) []engine.Named {
+	all := make([]engine.Named, len(tensors))
+	for i, n := range tensors {
+		all[i] = engine.Named{Name: name + "." + n.Name, Tensor: n.Tensor}
+	}
+	return all
+}
+
+// UploadPart makes new tensors of all that Part has named so, in the innermost
+// open scope and under the part's own names: what an optimizer's Load takes. It
+// panics as operations do.
+func (f *File) UploadPart(o engine.Ops, name string) []engine.Named {
+	var all []engine.Named
+	for i := range f.tensors {
+		if own, ok := strings.CutPrefix(f.tensors[i].name, name+"."); ok {
+			all = append(all, engine.Named{Name: own, Tensor: f.tensors[i].upload(o)})
+		}
+	}
+	return all
 }
 
 // Upload makes a new tensor of a saved one in the innermost open scope, for state

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -106,6 +107,13 @@ func (w *Writer) Save(o engine.Ops, s State) error {
 		outcome <- err
 	}()
 	return nil
+}
+
+// Phase saves what state returns at an interval of a training loop.
+func (w *Writer) Phase(o engine.Ops, when train.Interval, state func() State) train.Phase {
+	return train.Phase{Name: train.Checkpointing, When: when, Step: func(int64) (train.Metrics, error) {
+		return train.Metrics{}, w.Save(o, state())
+	}}
 }
 
 // Wait returns when nothing is being written any more, with the error of the last
