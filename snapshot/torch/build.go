@@ -12,11 +12,12 @@ import (
 const (
 	// maxDevice is the highest device index that is believed.
 	maxDevice = 1023
-	// maxBytes is the largest size that is believed: 1 PiB. Their sums then
-	// stay within 64 bits.
+	// maxBytes is the largest size that is believed, 1 PiB, and maxTotal the
+	// largest sum, 1 EiB: everything that is added up stays within 64 bits.
 	maxBytes = 1 << 50
-	// maxRows keeps the sums of sizes within 64 bits.
-	maxRows = 1 << 12 << 10 << 7 // 2^29
+	maxTotal = 1 << 60
+	// maxRows is what a row's number can count.
+	maxRows = 1<<31 - 1
 )
 
 // builder turns the objects of a file into a snapshot.
@@ -25,8 +26,8 @@ type builder struct {
 	begun    [numRoles]bool
 	segments []rawSegment
 	blocks   snapshot.Blocks // Stack holds ids of lists in symbols
-	placed   bool            // some block has an address
 	stepped  bool            // some block has a step
+	total    int64           // of the sizes of blocks and segments
 	record   record
 	step     int64 // of the header
 	rank     int
@@ -43,8 +44,7 @@ const maxClasses = 16
 type rawSegment struct {
 	snapshot.Segment
 	stack                      uint32
-	end                        int // row after the last block
-	placed                     bool
+	end                        int   // row after the last block
 	allocated, active, request int64 // the file's sums; -1 where it has none
 }
 
@@ -139,6 +139,14 @@ func (b *builder) size(o *object, at uint8, what string) (int64, error) {
 	return int64(v), nil
 }
 
+// add counts a size towards the total that is believed.
+func (b *builder) add(size int64) error {
+	if b.total += size; b.total > maxTotal {
+		return b.m.fail("the blocks add up to more than %s", snapshot.Bytes(maxTotal))
+	}
+	return nil
+}
+
 func (b *builder) addBlock(o *object) error {
 	if !o.has(blSize) {
 		return b.m.fail("a block without a size")
@@ -168,13 +176,15 @@ func (b *builder) addBlock(o *object) error {
 	if o.has(blStep) && int64(o.values[blStep]) >= 0 {
 		step, b.stepped = int64(o.values[blStep]), true
 	}
-	b.placed = b.placed || o.has(blAddress)
 	return b.row(o.values[blAddress], size, requested, state, stack, step)
 }
 
 func (b *builder) row(address uint64, size, requested int64, state snapshot.State, stack uint32, step int64) error {
 	if b.rows() >= maxRows {
 		return b.m.fail("more than %d blocks", maxRows)
+	}
+	if err := b.add(size + requested); err != nil {
+		return err
 	}
 	c := &b.blocks
 	c.Address = append(c.Address, address)
@@ -231,6 +241,9 @@ func (b *builder) addSegment(o *object) error {
 	}
 	total, err := b.size(o, sgTotal, "a segment")
 	if err != nil {
+		return err
+	}
+	if err := b.add(total); err != nil {
 		return err
 	}
 	seg.Size = snapshot.Bytes(total)
@@ -327,7 +340,7 @@ func privatePool(id [2]uint64) string {
 
 // snapshot completes the model. The stacks of blocks and segments go into the
 // given table; those of the trace do not.
-func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark:     snapshot.Mark{Step: b.step, Epoch: snapshot.NoStep},
 		Rank:     b.rank,
@@ -366,7 +379,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) 
 	}
 	b.history(s)
 	s.Notes = b.notes(s)
-	return s, nil
+	return s
 }
 
 // sort puts segments by device and address (the CPU, -1, last) and the blocks of each

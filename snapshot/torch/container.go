@@ -213,11 +213,10 @@ func openPage(name string, r io.Reader) (io.Reader, error) {
 type quoted struct{ r *bufio.Reader }
 
 func (q *quoted) Read(p []byte) (int, error) {
-	seen, err := q.r.Peek(1)
-	if err != nil {
+	if _, err := q.r.Peek(1); err != nil {
 		return 0, err
 	}
-	seen, _ = q.r.Peek(min(len(p), q.r.Buffered()))
+	seen, _ := q.r.Peek(min(len(p), q.r.Buffered()))
 	if end := bytes.IndexByte(seen, '"'); end >= 0 {
 		seen = seen[:end]
 	}
@@ -225,6 +224,6 @@ func (q *quoted) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, seen)
-	_, err = q.r.Discard(n)
+	_, err := q.r.Discard(n)
 	return n, err
 }

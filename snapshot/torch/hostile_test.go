@@ -47,6 +47,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		{"a segment inside a tuple", begin + "(}(\x8c\x0atotal_sizeK\x01u\x85eu.", "a segment lies in an unexpected place"},
 		{"a block of 2^60 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04size\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x10ueueu.", "a block of 1152921504606846976 bytes"},
 		{"a block of -1 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04sizeJ\xff\xff\xff\xffueueu.", "a block of -1 bytes"},
+		{"blocks that add up to more than there is", begin + "(}(\x8c\x06blocks](" + strings.Repeat("}\x8c\x04size\x8a\x07\x00\x00\x00\x00\x00\x00\x04s", 1025) + "eueu.", "add up to more than 1048576 TiB"},
 		{"device two billion", begin + "(}(\x8c\x06deviceJ\xff\xff\xff\x7f\x8c\x0atotal_sizeK\x01ueu.", "device 2147483647 is out of range"},
 		{"an instruction that does not exist", begin + "\xff", "byte 15: 0xff is not a pickle instruction"},
 		{"a protocol of the future", "\x80\x04\x80\x06}.", "protocol 6 is not known"},

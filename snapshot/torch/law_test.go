@@ -241,6 +241,7 @@ func TestHoweverASnapshotIsWrittenItReadsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		compareWithMachine(t, w.out)
 		for _, text := range [][]byte{w.out, j} {
 			s, err := Decode("file", bytes.NewReader(text), int64(len(text)), Options{})
 			if err != nil {

@@ -2,7 +2,6 @@ package torch
 
 import (
 	"encoding/binary"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -68,7 +67,7 @@ func TestHostileFilesTakeLittleMemory(t *testing.T) {
 	}
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		_, err := Decode("file", cases[n].e, size, Options{})
-		_, _ = io.WriteString(os.Stdout, err.Error()) // a nil error fails the parent's test
+		_, _ = os.Stdout.WriteString(err.Error()) // a nil error fails the parent's test
 		os.Exit(0)
 	}
 	for i, c := range cases {
@@ -93,7 +92,7 @@ func TestATraceOf2GBTakesLittleMemory(t *testing.T) {
 		prefix, pattern := largeTrace()
 		r := endless{prefix, pattern}
 		_, err := Decode("file", r, size, Options{})
-		_, _ = io.WriteString(os.Stdout, err.Error())
+		_, _ = os.Stdout.WriteString(err.Error())
 		os.Exit(0)
 	}
 	out, peak := child(t, "TestATraceOf2GBTakesLittleMemory", variable, 1)

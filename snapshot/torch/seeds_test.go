@@ -46,7 +46,10 @@ func seedNames(t testing.TB, pattern string) []string {
 
 func TestReaderAgreesWithItsTwinOnEveryEraAndDialect(t *testing.T) {
 	for _, name := range seedNames(t, "*.pickle") {
-		t.Run(name, func(t *testing.T) { checkTwin(t, seed(t, name), pickleTree) })
+		t.Run(name, func(t *testing.T) {
+			checkTwin(t, seed(t, name), pickleTree)
+			compareWithMachine(t, seed(t, name))
+		})
 	}
 	for _, name := range seedNames(t, "*.json") {
 		t.Run(name, func(t *testing.T) { checkTwin(t, seed(t, name), jsonTree) })

@@ -33,8 +33,8 @@ func newSymbols() symbols {
 		ends:      []int{0},
 		byHash:    make(map[uint64][]uint32),
 	}
-	for _, k := range keywords {
-		s.intern([]byte(k))
+	for i := range keywords {
+		s.intern([]byte(keywords[i]))
 	}
 	return s
 }

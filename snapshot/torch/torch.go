@@ -47,5 +47,5 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
-	return m.build.snapshot(stacks)
+	return m.build.snapshot(stacks), nil
 }

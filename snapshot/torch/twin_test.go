@@ -381,12 +381,12 @@ func twinReadBlock(v any) (twinBlock, error) {
 		return twinBlock{}, errTwin
 	}
 	b := twinBlock{address: twinInt(d.get("address"), 0), size: twinInt(d.get("size"), 0), step: max(-1, twinInt(d.get("step"), -1))}
-	switch s := d.get("state"); {
-	case s == "inactive":
-	case s == "active_pending_free" || s == "active_awaiting_free":
+	switch state, _ := d.get("state").(string); state {
+	case "inactive":
+	case "active_pending_free", "active_awaiting_free":
 		b.state = snapshot.Pending
 	default:
-		if name, _ := s.(string); strings.HasPrefix(name, "active") {
+		if strings.HasPrefix(state, "active") {
 			b.state = snapshot.Live
 		}
 	}
