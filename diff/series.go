@@ -54,11 +54,13 @@ func (s *Series) Site(r *Row) *SiteSeries {
 }
 
 // Collect joins a run's counters, or where it has none its snapshots, by site.
-// Sites come ordered by device and stack hash.
+// Sites come ordered by device and stack hash. Only counters of the run's first
+// phase count: what an evaluation between two steps holds is not to be compared
+// with what training does.
 func Collect(run *snapshot.Run) *Series {
 	s := &Series{index: make(map[siteKey]int)}
-	if run.Series != nil && len(run.Series.Points) > len(run.Snapshots) {
-		s.fromCounters(run.Series)
+	if points := firstPhase(run.Series); len(points) > len(run.Snapshots) {
+		s.fromCounters(run.Series, points)
 	} else {
 		s.fromSnapshots(run.Snapshots)
 	}
@@ -69,19 +71,28 @@ func Collect(run *snapshot.Run) *Series {
 	return s
 }
 
-func (s *Series) fromCounters(c *snapshot.Series) {
-	s.Marks = make([]snapshot.Mark, len(c.Points))
+// firstPhase lists the points of the phase that a series begins with; nil for no
+// series.
+func firstPhase(c *snapshot.Series) []snapshot.Point {
+	if c == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.Points), func(p snapshot.Point) bool { return p.Mark.Phase != c.Points[0].Mark.Phase })
+}
+
+func (s *Series) fromCounters(c *snapshot.Series, points []snapshot.Point) {
+	s.Marks = make([]snapshot.Mark, len(points))
 	s.Devices = slices.Clone(c.Devices)
 	s.Meters = make([][]snapshot.Meters, len(c.Devices))
 	for d := range s.Meters {
-		s.Meters[d] = make([]snapshot.Meters, len(c.Points))
+		s.Meters[d] = make([]snapshot.Meters, len(points))
 	}
 	sites := make([]int, len(c.Sites))
 	for i, site := range c.Sites {
 		d := c.Devices[site.Device]
 		sites[i] = s.site(siteKey{d.Kind, d.Index, c.Stacks.Hash(site.Stack)}, site.Device)
 	}
-	for at, p := range c.Points {
+	for at, p := range points {
 		s.Marks[at] = p.Mark
 		for d, m := range p.Meters {
 			s.Meters[d][at] = m

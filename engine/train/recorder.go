@@ -13,6 +13,7 @@ import (
 type Recorder struct {
 	out     *rundir.Writer
 	devices []*mem.Device
+	rank    int
 	every   int64
 	final   int64
 	holders func(*snapshot.Snapshot)
@@ -25,16 +26,26 @@ type Recorder struct {
 	writing chan error
 }
 
-// NewRecorder records to out: blocks at every every-th step, and at the final
-// one. holders, if not nil, adds to each snapshot who holds its blocks; it runs
-// while the training stands.
+// NewRecorder records to out: counters at every barrier, blocks behind every
+// every-th training step, and behind the final one. holders, if not nil, adds to
+// each snapshot who holds its blocks; it runs while the training stands.
 func NewRecorder(out *rundir.Writer, every, final int64, holders func(*snapshot.Snapshot), devices ...*mem.Device) (*Recorder, error) {
-	r := &Recorder{out: out, devices: devices, every: every, final: final, holders: holders, series: mem.NewSeries(devices...)}
-	log, err := out.OpenSeries(r.series.Series().Devices)
+	return NewRankRecorder(out, snapshot.NoRank, every, final, holders, devices...)
+}
+
+// NewRankRecorder is NewRecorder for one rank of several that share out. Each has
+// a recorder for its own goroutine.
+func NewRankRecorder(out *rundir.Writer, rank int, every, final int64, holders func(*snapshot.Snapshot), devices ...*mem.Device) (*Recorder, error) {
+	r := &Recorder{out: out, devices: devices, rank: rank, every: every, final: final, holders: holders, series: mem.NewSeries(devices...)}
+	var err error
+	if table := r.series.Series().Devices; rank == snapshot.NoRank {
+		r.log, err = out.OpenSeries(table)
+	} else {
+		r.log, err = out.OpenRankSeries(rank, table)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r.log = log
 	return r, nil
 }
 
@@ -44,10 +55,12 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 	if err := r.append(mark); err != nil {
 		return err
 	}
-	if mark.Step%r.every != 0 && mark.Step != r.final {
+	// Blocks are compared between marks of one phase.
+	if mark.Phase != Training || mark.Step%r.every != 0 && mark.Step != r.final {
 		return nil
 	}
 	s := mem.Take(mark, r.devices...)
+	s.Rank = r.rank
 	if r.holders != nil {
 		r.holders(s)
 	}
@@ -55,8 +68,15 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 		return err
 	}
 	r.writing = make(chan error, 1)
-	go func() { r.writing <- r.out.WriteSnapshot(mark.Step, s) }()
+	go func() { r.writing <- r.write(s) }()
 	return nil
+}
+
+func (r *Recorder) write(s *snapshot.Snapshot) error {
+	if r.rank == snapshot.NoRank {
+		return r.out.WriteSnapshot(s.Mark.Step, s)
+	}
+	return r.out.WriteRankSnapshot(s.Mark.Step, s)
 }
 
 func (r *Recorder) append(mark snapshot.Mark) error {

@@ -31,7 +31,11 @@ import (
 // Files that are no snapshots are passed over; Run.Notes tell of snapshots that
 // could not be read, and of all else that is missing. A run without any readable
 // snapshot is an error, unless its series was read.
-func OpenRun(path string) (*snapshot.Run, error) {
+func OpenRun(path string) (*snapshot.Run, error) { return OpenRank(path, snapshot.NoRank) }
+
+// OpenRank is OpenRun for one rank of several, whose files lie in one folder with
+// the rank in their names. With NoRank it reads the lowest.
+func OpenRank(path string, rank int) (*snapshot.Run, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -44,14 +48,17 @@ func OpenRun(path string) (*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own {
-		readSeries(run)
-	}
 	list, err := listFiles(path, own)
 	if err != nil {
 		return nil, err
 	}
 	r := &runReader{run: run, stacks: snapshot.NewStacks(), names: newNamePatterns()}
+	if err := r.choose(rank, list.files); err != nil {
+		return nil, err
+	}
+	if own {
+		readSeries(run, r.rank)
+	}
 	if err := r.read(list.files); err != nil {
 		return nil, err
 	}
@@ -97,10 +104,13 @@ func readInfo(run *snapshot.Run) (own bool, err error) {
 	return true, nil
 }
 
-// readSeries reads the series log, if there is one. A run is of use without it,
-// so that its faults are notes.
-func readSeries(run *snapshot.Run) {
+// readSeries reads the series log, that of the rank where it has one of its own,
+// if there is one. A run is of use without it, so that its faults are notes.
+func readSeries(run *snapshot.Run, rank int) {
 	path := filepath.Join(run.Path, rundir.SeriesName)
+	if own := filepath.Join(run.Path, rundir.RankSeriesName(rank)); isRegular(own) {
+		path = own
+	}
 	series, notes, err := decodeSeries(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -163,7 +173,7 @@ func listFiles(root string, flat bool) (listing, error) {
 			return fs.SkipDir
 		case entry.IsDir() && (flat || strings.Count(name, string(filepath.Separator)) >= maxDepth):
 			return fs.SkipDir
-		case name == rundir.InfoName || name == rundir.SeriesName:
+		case name == rundir.InfoName || rundir.IsSeriesName(name):
 			return nil
 		case !entry.IsDir() && isRegular(path):
 			list.files = append(list.files, name)
@@ -190,6 +200,8 @@ type runReader struct {
 	run    *snapshot.Run
 	stacks *snapshot.Stacks
 	names  *namePatterns
+	rank   int      // that is read
+	ranks  int      // that the names of snapshots tell
 	passed []string // files of no format that is read
 	broken []error
 }
@@ -203,11 +215,10 @@ type opened struct {
 }
 
 func (r *runReader) read(files []string) error {
-	lowest, ranks := r.lowestRank(files)
 	var list []opened
 	for _, name := range files {
 		step, rank := r.names.read(filepath.ToSlash(name))
-		if rank != lowest && (rank != snapshot.NoRank || ranks > 1) {
+		if rank != r.rank && (rank != snapshot.NoRank || r.ranks > 1) {
 			continue
 		}
 		s, marked, err := r.open(name)
@@ -218,12 +229,12 @@ func (r *runReader) read(files []string) error {
 			continue
 		}
 		if s.Rank == snapshot.NoRank {
-			s.Rank = lowest
+			s.Rank = r.rank
 		}
 		list = append(list, opened{s, name, step, marked})
 	}
-	if ranks > 1 {
-		r.note("files of %d ranks; only those that name rank %d were read", ranks, lowest)
+	if r.ranks > 1 {
+		r.note("files of %d ranks; only those that name rank %d were read", r.ranks, r.rank)
 	}
 	list = r.oneRank(list)
 	setSteps(list)
@@ -251,9 +262,9 @@ func (r *runReader) note(format string, args ...any) {
 	r.run.Notes = append(r.run.Notes, r.run.Path+": "+fmt.Sprintf(format, args...))
 }
 
-// lowestRank returns the lowest rank that a snapshot's name tells, and how many
-// there are. Only when no name tells one, those without count.
-func (r *runReader) lowestRank(files []string) (lowest, count int) {
+// choose says which rank is read: the one that is wanted, or with NoRank the
+// lowest that a snapshot's name tells. Where no name tells one, they all count.
+func (r *runReader) choose(want int, files []string) error {
 	var ranks []int
 	for _, name := range files {
 		_, rank := r.names.read(filepath.ToSlash(name))
@@ -261,10 +272,21 @@ func (r *runReader) lowestRank(files []string) (lowest, count int) {
 			ranks = append(ranks, rank)
 		}
 	}
-	if len(ranks) == 0 {
-		return snapshot.NoRank, 1
+	slices.Sort(ranks)
+	r.rank, r.ranks = snapshot.NoRank, max(1, len(ranks))
+	switch {
+	case want != snapshot.NoRank && !slices.Contains(ranks, want):
+		hint := "no name of a snapshot there tells a rank"
+		if len(ranks) > 0 {
+			hint = fmt.Sprintf("there are ranks %v", ranks)
+		}
+		return notThere(fmt.Sprintf("%s: no snapshots of rank %d", r.run.Path, want), hint)
+	case want != snapshot.NoRank:
+		r.rank = want
+	case len(ranks) > 0:
+		r.rank = ranks[0]
 	}
-	return slices.Min(ranks), len(ranks)
+	return nil
 }
 
 func (r *runReader) known(name string) bool {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -21,8 +23,11 @@ import (
 // Names of what a run folder holds.
 const (
 	InfoName   = "run.json"
-	SeriesName = "series" + native.Ending
+	SeriesName = seriesStem + native.Ending
 )
+
+// seriesStem is the series' name without its ending.
+const seriesStem = "series"
 
 // SchemaVersion is the version of run.json.
 const SchemaVersion = 1
@@ -31,6 +36,29 @@ const SchemaVersion = 1
 // "snapshot_50.memdiag".
 func SnapshotName(step int64) string {
 	return "snapshot_" + strconv.FormatInt(step, 10) + native.Ending
+}
+
+// RankSnapshotName is that of one rank of several in the folder:
+// "snapshot_50_rank1.memdiag".
+func RankSnapshotName(step int64, rank int) string {
+	return ofRank(SnapshotName(step), rank)
+}
+
+// RankSeriesName is the name of one rank's series: "series_rank1.memdiag".
+func RankSeriesName(rank int) string { return ofRank(SeriesName, rank) }
+
+func ofRank(name string, rank int) string {
+	return strings.TrimSuffix(name, native.Ending) + "_rank" + strconv.Itoa(rank) + native.Ending
+}
+
+// IsSeriesName reports whether a run keeps a series under this name.
+func IsSeriesName(name string) bool {
+	if name == SeriesName {
+		return true
+	}
+	rank, ours := strings.CutPrefix(strings.TrimSuffix(name, native.Ending), seriesStem+"_rank")
+	n, err := strconv.Atoi(rank)
+	return ours && err == nil && name == RankSeriesName(n)
 }
 
 // NotEmptyError is a folder for a new run that holds something already.
@@ -50,12 +78,15 @@ func (e *NotEmptyError) Hint() string {
 // under their names only when they are on the disk, and the series log keeps
 // every point that was written.
 //
-// One snapshot may be written while another goroutine appends to the series.
+// One snapshot of each rank may be written while other goroutines append to the
+// series.
 type Writer struct {
 	dir    string
 	info   snapshot.Info
-	series *os.File // nil until OpenSeries
 	create func(path string) (file, error)
+
+	mu     sync.Mutex
+	series []*os.File // those that were opened
 }
 
 // file is what an output is written to; tests put failing ones here.
@@ -97,10 +128,23 @@ func (w *Writer) Dir() string { return w.dir }
 // WriteSnapshot records the snapshot after so many steps, and returns when it
 // is on the disk. It refuses a step that is recorded already.
 func (w *Writer) WriteSnapshot(step int64, s *snapshot.Snapshot) error {
+	return w.writeSnapshot(step, SnapshotName(step), s)
+}
+
+// WriteRankSnapshot is WriteSnapshot for a run whose ranks share the folder; the
+// rank is the snapshot's own.
+func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
+	if s.Rank < 0 {
+		return fmt.Errorf("snapshot of step %d: it is of no rank", step)
+	}
+	return w.writeSnapshot(step, RankSnapshotName(step, s.Rank), s)
+}
+
+func (w *Writer) writeSnapshot(step int64, name string, s *snapshot.Snapshot) error {
 	if step < 0 {
 		return fmt.Errorf("snapshot of step %d: steps count from 0", step)
 	}
-	path := filepath.Join(w.dir, SnapshotName(step))
+	path := filepath.Join(w.dir, name)
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: already recorded", path)
 	}
@@ -109,7 +153,19 @@ func (w *Writer) WriteSnapshot(step int64, s *snapshot.Snapshot) error {
 
 // OpenSeries begins the log of counters, once a run. Finish closes it.
 func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, error) {
-	path := filepath.Join(w.dir, SeriesName)
+	return w.openSeries(SeriesName, devices)
+}
+
+// OpenRankSeries is OpenSeries for a run whose ranks share the folder, once a rank.
+func (w *Writer) OpenRankSeries(rank int, devices []snapshot.Device) (*native.SeriesWriter, error) {
+	if rank < 0 {
+		return nil, fmt.Errorf("series of rank %d: ranks count from 0", rank)
+	}
+	return w.openSeries(RankSeriesName(rank), devices)
+}
+
+func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.SeriesWriter, error) {
+	path := filepath.Join(w.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, err
@@ -120,20 +176,25 @@ func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, er
 		_ = os.Remove(path) // of a full disk, all that can be done
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	w.series = f
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.series = append(w.series, f)
 	return log, nil
 }
 
-// Finish brings the series log to the disk and writes into run.json how the run
-// ended, with notes added to those that it was created with. It is called once.
+// Finish brings the series logs to the disk and writes into run.json how the run
+// ended, with notes added to those that it was created with. It is called once,
+// when nobody writes any more.
 func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
-	var synced, closed error
-	if w.series != nil {
-		synced, closed = w.series.Sync(), w.series.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var failed error
+	for _, f := range w.series {
+		failed = cmp.Or(failed, f.Sync(), f.Close())
 	}
 	w.info.Finished, w.info.ExitCode = &at, &exitCode
 	w.info.Notes = append(w.info.Notes[:len(w.info.Notes):len(w.info.Notes)], notes...)
-	return cmp.Or(w.writeInfo(), synced, closed)
+	return cmp.Or(w.writeInfo(), failed)
 }
 
 func (w *Writer) writeInfo() error {

@@ -1,0 +1,86 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// recordRanks records a run of several ranks: rank r has r+1 points in its series.
+func recordRanks(t *testing.T, ranks int) (dir string) {
+	t.Helper()
+	w, err := rundir.Create(t.TempDir(), snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range ranks {
+		log, err := w.OpenRankSeries(rank, make([]snapshot.Device, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rank + 1 {
+			if err := log.AppendPoint(snapshot.Point{Meters: make([]snapshot.Meters, 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []int64{0, 50} {
+			if err := w.WriteRankSnapshot(step, &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Rank: rank}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.WriteRankSnapshot(50, &snapshot.Snapshot{Rank: 0}); err == nil {
+		t.Error("a step of a rank was recorded twice")
+	}
+	if err := w.WriteRankSnapshot(50, &snapshot.Snapshot{Rank: snapshot.NoRank}); err == nil {
+		t.Error("a snapshot of no rank was recorded as one's")
+	}
+	if err := w.Finish(0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+func TestEachRankOfARunIsReadByItself(t *testing.T) {
+	dir := recordRanks(t, 3)
+	for _, c := range []struct{ want, rank int }{{snapshot.NoRank, 0}, {0, 0}, {1, 1}, {2, 2}} {
+		t.Run(fmt.Sprintf("asked for %d, rank %d comes", c.want, c.rank), func(t *testing.T) {
+			run, err := OpenRank(dir, c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(run.Snapshots) != 2 || run.Snapshots[1].Rank != c.rank || run.Snapshots[1].Mark.Step != 50 {
+				t.Errorf("%d snapshots; the last is %+v", len(run.Snapshots), run.Snapshots[len(run.Snapshots)-1])
+			}
+			if run.Series == nil || len(run.Series.Points) != c.rank+1 {
+				t.Errorf("the series is another's: %+v", run.Series)
+			}
+			if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], fmt.Sprintf("files of 3 ranks; only those that name rank %d were read", c.rank)) {
+				t.Errorf("notes: %q", run.Notes)
+			}
+		})
+	}
+	if _, err := OpenRank(dir, 3); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no snapshots of rank 3") {
+		t.Errorf("a rank that is not there: %v", err)
+	}
+	if path, err := Resolve("snapshot_50_rank1", dir); err != nil || !strings.HasSuffix(path, rundir.RankSnapshotName(50, 1)) {
+		t.Errorf("the name of a rank's snapshot leads to %s, %v", path, err)
+	}
+}
+
+func TestSeriesNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"series.memdiag": true, "series_rank0.memdiag": true, "series_rank12.memdiag": true,
+		"series_rank.memdiag": false, "series_rank01.memdiag": false, "series_rank1": false, "snapshot_0.memdiag": false, "series_rankx.memdiag": false,
+	} {
+		if rundir.IsSeriesName(name) != want {
+			t.Errorf("IsSeriesName(%q) = %v", name, !want)
+		}
+	}
+}
