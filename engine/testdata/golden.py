@@ -1,0 +1,381 @@
+"""Writes golden.json: what PyTorch computes for the operations, layers and
+optimizers of the engine, with gradients. Run it with Python 3.11 and torch:
+
+    python engine/testdata/golden.py
+
+golden_test.go holds the engine against the file and names the same cases. Inputs
+are float32; PyTorch computes in float64, so that the file holds the truth and the
+test's tolerances are the engine's own rounding. Gradients are those of the sum of
+weight(i)·output[i] over all outputs.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.func import functional_call
+
+torch.manual_seed(20260801)
+torch.set_num_threads(1)
+F64 = torch.float64
+
+
+def draw(*shape, low=-2.0, high=2.0):
+    """Floats of a range with three digits after the point, no two the same."""
+    n = int(np.prod(shape))
+    grid = torch.arange(round(low * 1000), round(high * 1000))
+    picked = grid[torch.randperm(len(grid))[:n]]
+    return (picked.to(torch.float32) / 1000).reshape(shape)
+
+
+def values(*numbers, shape=None):
+    t = torch.tensor(numbers, dtype=torch.float32)
+    return t if shape is None else t.reshape(shape)
+
+
+def ints(*numbers, shape=None):
+    t = torch.tensor(numbers, dtype=torch.int64)
+    return t if shape is None else t.reshape(shape)
+
+
+def weight(n):
+    """0.5 to 1.25 in steps of 1/8, which float32 holds exactly."""
+    return 0.5 + (torch.arange(n) % 7).to(F64) / 8
+
+
+cases = []
+
+
+def case(name, f, *inputs, gradients=True):
+    """Adds a case: f maps the inputs, in float64, to an output or several."""
+    args = [t.to(F64).requires_grad_(gradients) if t.is_floating_point() else t for t in inputs]
+    out = f(*args)
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    row = {"name": name, "in": list(inputs), "out": [t.detach() for t in outs]}
+    if gradients:
+        loss = sum((weight(t.numel()) * t.reshape(-1)).sum() for t in outs if t.requires_grad)
+        leaves = [t for t in args if t.is_floating_point()]
+        grads = torch.autograd.grad(loss, leaves, allow_unused=True)
+        by_leaf = dict(zip(map(id, leaves), grads))
+        row["grad"] = [by_leaf.get(id(t)) for t in args]
+    cases.append(row)
+
+
+# Operations.
+
+X = draw(2, 3)
+case("neg", torch.neg, X)
+case("exp", torch.exp, X)
+case("log", torch.log, draw(2, 3, low=0.1))
+case("sqrt", torch.sqrt, draw(2, 3, low=0.1))
+case("recip", torch.reciprocal, draw(2, 3, low=0.2))
+case("abs, with a 0", torch.abs, values(-1.5, 0, 2))
+case("relu, with a 0", torch.relu, values(-1.5, 0, 2))
+case("tanh", torch.tanh, draw(2, 3, low=-4, high=4))
+case("sigmoid", torch.sigmoid, draw(2, 3, low=-8, high=8))
+
+ROW, COLUMN = draw(3), draw(2, 1)
+case("add with a stretched row", torch.add, X, ROW)
+case("sub with a stretched column", torch.sub, COLUMN, X)
+case("mul with a stretched row", torch.mul, X, ROW)
+case("div by a stretched row", torch.div, X, draw(3, low=0.3))
+case("max, with equals", torch.maximum, values(1, 2, 3, -1), values(2, 2, -3, -1))
+case("pow", torch.pow, draw(2, 3, low=0.2), draw(3))
+case("less", lambda a, b: (a < b).to(F64), values(1, 2, 3), values(2, 2, 2), gradients=False)
+case("equal", lambda a, b: (a == b).to(F64), values(1, 2, 3), values(2, 2, 2), gradients=False)
+case("where", lambda c, a, b: torch.where(c.detach() != 0, a, b), values(1, 0, -2), X, COLUMN)
+
+CUBE = draw(2, 3, 4)
+case("sum of all", torch.sum, CUBE)
+case("sum over the first and last axis", lambda a: a.sum((0, -1)), CUBE)
+case("max over an axis, with equals", lambda a: a.amax(1), values(1, 5, 5, 2, 2, 2, 9, 0, shape=(2, 4)))
+case("argmax", lambda a: a.argmax(1), CUBE, gradients=False)
+
+case("matmul", torch.matmul, draw(3, 4), draw(4, 5))
+case("matmul of a matrix and a batch", torch.matmul, draw(3, 4), draw(2, 4, 5))
+case("matmul of stretched batches", torch.matmul, draw(2, 1, 3, 4), draw(3, 4, 2))
+case("matmul of a transpose", lambda a, b: a.transpose(-1, -2) @ b, draw(2, 4, 3), draw(2, 4, 5))
+
+case("copy", torch.clone, X)
+case("detach", lambda a: a.detach() * a, X)
+case("reshape of a permutation", lambda a: a.permute(2, 0, 1).reshape(8, 3), CUBE)
+case("permute", lambda a: a.permute(2, 0, 1), CUBE)
+case("slice", lambda a: a[:, 1:3], CUBE)
+case("expand", lambda a: a.expand(4, 2, 3), COLUMN)
+case("concat", lambda a, b: torch.cat([a, b, a], 1), X, draw(2, 2))
+case("assign to a slice", lambda a, b: torch.cat([a[:, :1], b.expand(2, 2)], 1), X, values(7), gradients=False)
+INDEX = ints(3, 0, 3, 1)
+case("gather", lambda a, i: a[i], draw(4, 3), INDEX)
+case("scatter-add", lambda a, i: torch.zeros(5, 3, dtype=F64).index_add(0, i, a), draw(4, 3), INDEX)
+
+WINDOW = dict(stride=(2, 1), padding=(1, 1))
+IMAGE = draw(2, 3, 5, 4)
+case("conv2d", lambda x, f: F.conv2d(x, f, **WINDOW), IMAGE, draw(4, 3, 3, 2))
+case("conv2d of single pixels", F.conv2d, IMAGE, draw(4, 3, 1, 1))
+case("unfold", lambda x: F.unfold(x, (3, 2), **WINDOW), IMAGE)
+case("fold", lambda c: F.fold(c, (5, 4), (3, 2), **WINDOW), draw(2, 18, 15))
+case("log-softmax", lambda a: F.log_softmax(a, -1), draw(3, 5, low=-6, high=6))
+
+
+# Uniform numbers: Philox4x32-10, written again here, and held against a known answer.
+
+
+def philox(counter, key):
+    c, (k0, k1) = list(counter), key
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [p1 >> 32 ^ c[1] ^ k0, p1 & 0xFFFFFFFF, p0 >> 32 ^ c[3] ^ k1, p0 & 0xFFFFFFFF]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+assert philox([0] * 4, [0] * 2) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def uniform(key, stream, n):
+    low, high = lambda x: x & 0xFFFFFFFF, lambda x: x >> 32
+    words = []
+    for block in range((n + 3) // 4):
+        words += philox([low(block), high(block), low(stream), high(stream)], [low(key), high(key)])
+    return torch.tensor([w >> 8 for w in words[:n]], dtype=F64) / 2**24
+
+
+DRAW = (0x123456789ABCDEF, 3 << 32 | 7)
+case("rand", lambda: uniform(*DRAW, 10), gradients=False)
+case("dropout", lambda a: a * (uniform(*DRAW, 24) >= 0.3).to(F64).reshape(a.shape) / 0.7, draw(4, 6))
+
+# Composed functions.
+
+case("scale", lambda a: a * 0.375, X)
+case("shift", lambda a: a + 0.375, X)
+case("mean over axes", lambda a: a.mean((0, 2)), CUBE)
+case("sum to a shape", lambda a: a.sum_to_size(3, 1), CUBE)
+case("softmax", lambda a: a.softmax(-1), draw(3, 5, low=-6, high=6))
+case("moments", lambda a: (a.mean((0, 2), keepdim=True), a.var((0, 2), keepdim=True, unbiased=False)), CUBE)
+case("standardize", lambda a, m, v: (a - m) / torch.sqrt(v + 0.01), X, ROW, draw(3, low=0.5))
+case("layer norm", lambda a, g, b: F.layer_norm(a, (4,), g, b, 1e-3), CUBE, draw(4), draw(4))
+case("batch norm by running moments",
+     lambda x, m, v, g, b: F.batch_norm(x, m.detach(), v.detach(), g, b, eps=1e-3),
+     IMAGE, draw(3), draw(3, low=0.5), draw(3), draw(3))
+case("batch norm by the batch's moments",
+     lambda x, g, b: (F.batch_norm(x, None, None, g, b, True, eps=1e-3),
+                      x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), keepdim=True, unbiased=False)),
+     IMAGE, draw(3), draw(3))
+TALL = draw(2, 2, 4, 6)
+case("max pool of tiles", lambda x: F.max_pool2d(x, 2), TALL)
+case("max pool of overlapping windows", lambda x: F.max_pool2d(x, 3, 1), TALL)
+case("max pool with a rest", lambda x: F.max_pool2d(x, 2), IMAGE)
+case("average pool with padding", lambda x: F.avg_pool2d(x, 3, 2, 1), TALL)
+case("upsample", lambda x: F.interpolate(x, scale_factor=2), TALL)
+
+LOGITS, LABELS = draw(4, 5, low=-6, high=6), ints(3, 0, 4, 3)
+case("cross entropy", F.cross_entropy, LOGITS, LABELS)
+ROWS = values(1, 0.5, 0, 2)
+case("cross entropy with weights",
+     lambda a, i: (F.cross_entropy(a, i, reduction="none") * ROWS.to(F64)).sum() / ROWS.to(F64).sum(), LOGITS, LABELS)
+for name, f, a, b in [
+    ("mean squared error", F.mse_loss, X, draw(2, 3)),
+    ("l1, with equals", F.l1_loss, values(1, 2, 3), values(1, 4, -1)),
+    ("smooth l1", lambda a, b, **k: F.smooth_l1_loss(a, b, beta=0.75, **k), values(1, 2, 3, 4), values(0.75, 3.5, 3, 4.5)),
+    ("binary cross entropy", F.binary_cross_entropy_with_logits, values(0, -3, 30, -40, 2, 0.5), values(1, 0, 1, 1, 0.25, 0)),
+]:
+    for reduction in ["mean", "sum", "none"]:
+        case(f"{name}, {reduction}", lambda a, b: f(a, b, reduction=reduction), a, b)
+TARGETS = values(0.5, 0.25, 0.25, 0, 1, 0, shape=(2, 3))
+case("kl divergence, mean", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="batchmean"), X, TARGETS)
+case("kl divergence, sum", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="sum"), X, TARGETS)
+case("kl divergence, none", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="none").sum(-1), X, TARGETS)
+
+# Layers. The engine's matrices are [in out], PyTorch's [out in].
+
+
+def call(module, state, *args):
+    return functional_call(module.to(F64), state, args)
+
+
+def linear(w, b, name=""):
+    return {name + "weight": w.T, name + "bias": b}
+
+
+case("linear layer", lambda x, w, b: call(torch.nn.Linear(4, 2), linear(w, b), x), CUBE, draw(4, 2), draw(2))
+case("conv2d layer",
+     lambda x, f, b: call(torch.nn.Conv2d(3, 4, (3, 2), **WINDOW), {"weight": f, "bias": b}, x),
+     IMAGE, draw(4, 3, 3, 2), draw(4))
+case("layer norm layer",
+     lambda x, g, b: call(torch.nn.LayerNorm(4), {"weight": g, "bias": b}, x), CUBE, draw(4), draw(4))
+case("embedding layer",
+     lambda i, t: call(torch.nn.Embedding(5, 3), {"weight": t}, i), ints(3, 0, 3, 1, 1, 4, shape=(2, 3)), draw(5, 3))
+
+
+def batch_norm(train):
+    def f(x, g, b, m, v):
+        mean, variance = m.detach().clone(), v.detach().clone()
+        layer = torch.nn.BatchNorm2d(3).train(train)
+        state = {"weight": g, "bias": b, "running_mean": mean, "running_var": variance}
+        return call(layer, state, x), mean, variance
+    return f
+
+
+NORM = (IMAGE, draw(3), draw(3), draw(3), draw(3, low=0.5))
+case("batch norm layer in training", batch_norm(True), *NORM)
+case("batch norm layer in evaluation", batch_norm(False), *NORM)
+
+
+def recurrent(cell):
+    def f(x, h, wi, bi, wh, bh):
+        state = {"weight_ih": wi.T, "bias_ih": bi, "weight_hh": wh.T, "bias_hh": bh}
+        return call(cell, state, x, h)
+    return f
+
+
+case("rnn cell", recurrent(torch.nn.RNNCell(4, 3)), draw(2, 4), draw(2, 3), draw(4, 3), draw(3), draw(3, 3), draw(3))
+case("gru cell", recurrent(torch.nn.GRUCell(4, 3)), draw(2, 4), draw(2, 3), draw(4, 9), draw(9), draw(3, 9), draw(9))
+
+
+def attention_state(q, bq, k, bk, v, bv, w, b, name=""):
+    return {name + "in_proj_weight": torch.cat([q.T, k.T, v.T]), name + "in_proj_bias": torch.cat([bq, bk, bv]),
+            **linear(w, b, name + "out_proj.")}
+
+
+def later(t):
+    return torch.triu(torch.ones(t, t, dtype=torch.bool), 1)
+
+
+def attention(causal):
+    def f(x, *state):
+        mask = later(x.shape[1]) if causal else None
+        layer = torch.nn.MultiheadAttention(6, 2, batch_first=True).to(F64)
+        return functional_call(layer, attention_state(*state), (x, x, x), {"attn_mask": mask, "need_weights": False})[0]
+    return f
+
+
+def linears(*shapes):
+    return [t for i, o in shapes for t in (draw(i, o, low=-1, high=1), draw(o, low=-1, high=1))]
+
+
+SEQUENCE = draw(2, 5, 6)
+case("multi-head attention", attention(False), SEQUENCE, *linears(*[(6, 6)] * 4))
+case("causal multi-head attention", attention(True), SEQUENCE, *linears(*[(6, 6)] * 4))
+
+
+def block(x, g1, b1, *rest):
+    attending, (g2, b2, up, bup, down, bdown) = rest[:8], rest[8:]
+    layer = torch.nn.TransformerEncoderLayer(6, 2, 8, dropout=0, batch_first=True, norm_first=True).to(F64)
+    state = {"norm1.weight": g1, "norm1.bias": b1, "norm2.weight": g2, "norm2.bias": b2,
+             **attention_state(*attending, name="self_attn."), **linear(up, bup, "linear1."), **linear(down, bdown, "linear2.")}
+    return functional_call(layer, state, (x,), {"src_mask": later(x.shape[1]), "is_causal": True})
+
+
+case("transformer block", block, SEQUENCE, draw(6), draw(6), *linears(*[(6, 6)] * 4),
+     draw(6), draw(6), *linears((6, 8), (8, 6)))
+
+
+def pyramid(fine, coarse, l0, bl0, s0, bs0, l1, bl1, s1, bs1):
+    top = F.conv2d(coarse, l1, bl1)
+    merged = F.conv2d(fine, l0, bl0) + F.interpolate(top, scale_factor=2)
+    return F.conv2d(merged, s0, bs0, padding=1), F.conv2d(top, s1, bs1, padding=1)
+
+
+def convolution(out, width, k):
+    return [draw(out, width, k, k, low=-1, high=1), draw(out)]
+
+
+case("feature pyramid", pyramid, draw(1, 2, 4, 4), draw(1, 3, 2, 2),
+     *convolution(2, 2, 1), *convolution(2, 2, 3), *convolution(2, 3, 1), *convolution(2, 2, 3))
+
+# Optimizers: ten steps each, the second parameter without a gradient at some.
+
+STEPS = 10
+sequences = []
+
+
+def sequence(name, make, average=None, limit=None):
+    start = [draw(3), draw(2, 2)]
+    gradients = [[draw(3), None if step in (0, 4) else draw(2, 2)] for step in range(STEPS)]
+    params = [torch.nn.Parameter(p.to(F64)) for p in start]
+    optimizer = make(params)
+    holder = torch.nn.ParameterList(params)
+    averaged = None
+    row = {"name": name, "start": start, "gradients": gradients, "after": []}
+    if average:
+        row["averages"] = []
+    if limit:
+        row["norms"] = []
+    for step in gradients:
+        for p, g in zip(params, step):
+            p.grad = None if g is None else g.to(F64)
+        if limit:
+            row["norms"].append(torch.nn.utils.clip_grad_norm_(params, limit).detach())
+        optimizer.step()
+        row["after"].append([p.detach().clone() for p in params])
+        if average:
+            # PyTorch's first update copies, as ours does.
+            if averaged is None:
+                averaged = torch.optim.swa_utils.AveragedModel(
+                    holder, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(average))
+            averaged.update_parameters(holder)
+            row["averages"].append([p.detach().clone() for p in averaged.module])
+    sequences.append(row)
+
+
+sequence("sgd", lambda p: torch.optim.SGD(p, 0.1))
+sequence("sgd with momentum", lambda p: torch.optim.SGD(p, 0.1, momentum=0.9))
+sequence("adam", lambda p: torch.optim.Adam(p, 0.05))
+sequence("adam with other betas and epsilon", lambda p: torch.optim.Adam(p, 0.05, betas=(0.5, 0.8), eps=0.1))
+sequence("adamw", lambda p: torch.optim.AdamW(p, 0.05, weight_decay=0.3))
+sequence("clipped gradients", lambda p: torch.optim.SGD(p, 0.1), limit=2.5)
+sequence("an exponential moving average", lambda p: torch.optim.SGD(p, 0.1), average=0.75)
+
+
+def factors(make, n=12):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 1.0)
+    scheduler = make(optimizer)
+    out = []
+    for _ in range(n):
+        out.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return torch.tensor(out, dtype=F64)
+
+
+L = torch.optim.lr_scheduler
+schedules = {
+    "warmup": factors(lambda o: L.LinearLR(o, start_factor=0.2, total_iters=4)),
+    "cosine": factors(lambda o: L.CosineAnnealingLR(o, 8), n=9),
+    "stairs": factors(lambda o: L.StepLR(o, 3, 0.5)),
+}
+
+# The file: one line a case, each number the shortest that reads back as its float32.
+
+
+def number(x):
+    s = np.format_float_positional(np.float32(x), unique=True, trim="-")
+    e = np.format_float_scientific(np.float32(x), unique=True, trim="-")
+    return min(s, e, key=len)
+
+
+def encode(x):
+    if isinstance(x, torch.Tensor):
+        flat = x.reshape(-1).tolist()
+        shape = json.dumps(list(x.shape))
+        if x.is_floating_point():
+            return f'{{"shape":{shape},"floats":[{",".join(map(number, flat))}]}}'
+        return f'{{"shape":{shape},"ints":{json.dumps(flat)}}}'
+    if isinstance(x, dict):
+        return "{" + ",".join(f"{json.dumps(k)}:{encode(v)}" for k, v in x.items()) + "}"
+    if isinstance(x, list):
+        return "[" + ",".join(map(encode, x)) + "]"
+    return json.dumps(x)
+
+
+def lines(rows):
+    return "[\n" + ",\n".join(map(encode, rows)) + "\n]"
+
+
+target = pathlib.Path(__file__).with_name("golden.json")
+target.write_text(
+    f'{{"torch":{json.dumps(torch.__version__)},\n"cases":{lines(cases)},\n'
+    f'"sequences":{lines(sequences)},\n"schedules":{encode(schedules)}}}\n')
+print(f"{target}: {len(cases)} cases, {len(sequences)} sequences, {target.stat().st_size} bytes")
