@@ -10,7 +10,9 @@ import (
 	"os"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/torch"
 )
 
@@ -40,13 +42,25 @@ type format struct {
 }
 
 // headSize is how much of a file tells its format.
-const headSize = torch.DetectLen
+const headSize = max(torch.DetectLen, bounded.HeadLen)
 
+// formats are asked in this order, those that are sure of themselves first: any
+// pickle may be one of PyTorch's.
 func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode, marked: true},
 		{detect: torch.Detect, decode: decodeTorch},
+		{detect: unpacked(pprofio.Detect), decode: decodePprof},
 	}
+}
+
+// unpacked asks about what the file's beginning unpacks to.
+func unpacked(detect func(head []byte) bool) func(head []byte) bool {
+	return func(head []byte) bool { return detect(bounded.Head(head)) }
+}
+
+func decodePprof(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return pprofio.Decode(name, r, size, pprofio.Options{Stacks: into})
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {

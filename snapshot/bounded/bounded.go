@@ -1,0 +1,297 @@
+// Package bounded reads files that may be compressed, and may be hostile: what
+// they unpack to, the length of their lines, and the memory and the work that
+// they ask for have bounds.
+package bounded
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// HeadLen is how many bytes of a file's beginning Head needs.
+const HeadLen = 4096
+
+// MaxLine is the length in bytes at which a line is no line any more: C++ names
+// reach tens of thousands of bytes.
+const MaxLine = 1 << 20
+
+// What a file of size bytes may ask for, unless a caller allows more.
+func maxUnpacked(size int64) int64 { return 64<<20 + 500*min(size, 1<<50) }
+func maxTables(size int64) int64   { return 64<<20 + 16*min(size, 1<<50) }
+
+// maxWindow is the memory in bytes that a zstd stream may ask for; level 19 asks
+// for 8 MiB.
+const maxWindow = 64 << 20
+
+// Input is one file, unpacked, read from its beginning.
+type Input struct {
+	name   string
+	r      *bufio.Reader
+	offset int64 // of the next byte, unpacked
+	start  int64 // of the last line or record
+	tables int64 // bytes that may still be charged
+	work   int64 // steps done
+	long   []byte
+	close  func()
+}
+
+// Open begins to read a file of size bytes, gzip and zstd being undone. It may
+// unpack to unpacked bytes, and its tables may take as much; where that is 0, to
+// 64 MiB + 500 times its size, and its tables may take 64 MiB + 16 times its size.
+// The name appears in errors only; they are *snapshot.FormatError.
+func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
+	in := &Input{name: name, tables: maxTables(size), close: func() {}}
+	whole := io.NewSectionReader(r, 0, size)
+	head := make([]byte, min(size, 4))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, in.wrap(err)
+	}
+	limit := maxUnpacked(size)
+	if unpacked > 0 {
+		limit, in.tables = unpacked, max(unpacked, in.tables)
+	}
+	var inner io.Reader
+	switch {
+	case isGzip(head):
+		z, err := gzip.NewReader(whole)
+		if err != nil {
+			return nil, in.wrap(err)
+		}
+		inner = z
+	case isZstd(head):
+		z, err := newZstd(whole)
+		if err != nil {
+			return nil, in.wrap(err)
+		}
+		inner, in.close = z, z.Close
+	default:
+		in.r = bufio.NewReaderSize(whole, bufferSize(size))
+		return in, nil
+	}
+	in.r = bufio.NewReaderSize(&capped{inner, limit, limit}, bufferSize(size))
+	return in, nil
+}
+
+const bufferLen = 64 << 10
+
+func bufferSize(size int64) int { return int(min(max(size, HeadLen), bufferLen)) }
+
+func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
+func isZstd(head []byte) bool { return bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) }
+
+func newZstd(r io.Reader) (*zstd.Decoder, error) {
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+}
+
+// Head returns the first bytes of what a file that begins with head unpacks to;
+// head itself where nothing is compressed.
+func Head(head []byte) []byte {
+	var inner io.Reader
+	switch {
+	case isGzip(head):
+		z, err := gzip.NewReader(bytes.NewReader(head))
+		if err != nil {
+			return nil
+		}
+		inner = z
+	case isZstd(head):
+		z, err := newZstd(bytes.NewReader(head))
+		if err != nil {
+			return nil
+		}
+		defer z.Close()
+		inner = z
+	default:
+		return head
+	}
+	out := make([]byte, HeadLen)
+	n, _ := io.ReadFull(inner, out) // the head is cut, so an error is usual
+	return out[:n]
+}
+
+// capped ends a stream with an error when it grows beyond its limit.
+type capped struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left > 0 {
+		n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
+		c.left -= int64(n)
+		return n, err
+	}
+	// Whether there is more than the limit, only one more byte tells.
+	n, err := io.ReadFull(c.r, make([]byte, 1))
+	if n == 0 {
+		return 0, err
+	}
+	return 0, &tooLarge{c.limit}
+}
+
+type tooLarge struct{ limit int64 }
+
+func (e *tooLarge) Error() string {
+	return "it unpacks to more than " + snapshot.Bytes(e.limit).String()
+}
+
+// Close ends reading.
+func (in *Input) Close() { in.close() }
+
+// Line returns the next line without its end, valid until the next call; io.EOF
+// after the last. A last line without a line feed is a line too.
+func (in *Input) Line() ([]byte, error) {
+	in.start = in.offset
+	line, err := in.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		in.long = in.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) {
+			in.long = append(in.long, line...)
+			if len(in.long) > MaxLine {
+				return nil, in.Fail("a line of more than %s", snapshot.Bytes(MaxLine))
+			}
+			line, err = in.r.ReadSlice('\n')
+		}
+		in.long = append(in.long, line...)
+		line = in.long
+	}
+	in.offset += int64(len(line))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, in.wrap(err)
+	}
+	if len(line) == 0 {
+		return nil, io.EOF
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
+}
+
+// Mark makes the next byte the place that errors name.
+func (in *Input) Mark() { in.start = in.offset }
+
+// Uvarint reads an integer of at most 64 bits, seven a byte, lowest first. At the
+// end of the file it is io.EOF.
+func (in *Input) Uvarint() (uint64, error) {
+	ahead, err := in.r.Peek(binary.MaxVarintLen64)
+	v, n := binary.Uvarint(ahead)
+	switch {
+	case n > 0:
+		in.offset += int64(n)
+		_, _ = in.r.Discard(n) // it lies in the buffer
+		return v, nil
+	case n < 0 || len(ahead) == binary.MaxVarintLen64:
+		return 0, in.Fail("an integer of more than 64 bits")
+	case len(ahead) == 0 && errors.Is(err, io.EOF):
+		return 0, io.EOF
+	}
+	return 0, in.end(err)
+}
+
+// Take returns the next n bytes, valid until the next call. It allocates as they
+// come, so that a length that lies costs no memory.
+func (in *Input) Take(n int) ([]byte, error) {
+	if n <= in.r.Size() {
+		b, err := in.r.Peek(n)
+		if len(b) < n {
+			return nil, in.end(err)
+		}
+		in.offset += int64(n)
+		_, err = in.r.Discard(n)
+		return b, err
+	}
+	in.long = in.long[:0]
+	for len(in.long) < n {
+		b, err := in.r.Peek(min(n-len(in.long), in.r.Size()))
+		in.long = append(in.long, b...)
+		in.offset += int64(len(b))
+		_, _ = in.r.Discard(len(b)) // what was seen is there
+		if err != nil {
+			return nil, in.end(err)
+		}
+	}
+	return in.long, nil
+}
+
+// Skip passes over n bytes.
+func (in *Input) Skip(n uint64) error {
+	for n > 0 {
+		got, err := in.r.Discard(int(min(n, bufferLen)))
+		in.offset += int64(got)
+		n -= uint64(got)
+		if err != nil {
+			return in.end(err)
+		}
+	}
+	return nil
+}
+
+// Charge counts bytes of memory that the file makes a reader keep.
+func (in *Input) Charge(bytes int) error {
+	in.tables -= int64(bytes)
+	if in.tables < 0 {
+		err := in.Fail("its tables take more memory than a file of its size may ask for")
+		err.Hint = liftHint
+		return err
+	}
+	return nil
+}
+
+// Work counts steps that a reader does for the file. A real file asks for a few a
+// byte; only one that was made for it asks for more than 16 Mi + 16 a byte.
+func (in *Input) Work(steps int) error {
+	in.work += int64(steps)
+	if in.work > 16<<20+16*in.offset {
+		return in.Fail("it asks for %d steps in %d bytes: no profiler writes such a file", in.work, in.offset)
+	}
+	return nil
+}
+
+const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+
+// Fail makes an error at the last line, or the place of the last Mark.
+func (in *Input) Fail(format string, args ...any) *snapshot.FormatError {
+	return &snapshot.FormatError{File: in.name, Offset: in.start, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Cut is the error for a file that ends too soon.
+func (in *Input) Cut() *snapshot.FormatError {
+	return &snapshot.FormatError{
+		File: in.name, Offset: in.offset, Reason: "the file ends in the middle of the snapshot",
+		Hint: "the writer was stopped, or the copy is not complete",
+	}
+}
+
+func (in *Input) end(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return in.Cut()
+	}
+	return in.wrap(err)
+}
+
+// wrap makes an error of the system, or of what unpacks, one of the file.
+func (in *Input) wrap(err error) error {
+	if asFormat(err) {
+		return err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return in.Cut()
+	}
+	e := &snapshot.FormatError{File: in.name, Offset: in.offset, Reason: err.Error(), Err: err}
+	if _, ok := errors.AsType[*tooLarge](err); ok {
+		e.Hint = liftHint
+	}
+	return e
+}
+
+func asFormat(err error) bool {
+	_, ok := errors.AsType[*snapshot.FormatError](err)
+	return ok
+}

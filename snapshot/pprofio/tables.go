@@ -1,0 +1,189 @@
+package pprofio
+
+import (
+	"github.com/memdiag/memdiag/snapshot/bounded"
+)
+
+// tables are what samples refer to. Texts are indices of strings, which need not
+// stand before what names them.
+type tables struct {
+	sampleTypes [][2]uint64 // type and unit
+	strings     []string
+	functions   map[uint64]function
+	locations   map[uint64]location
+	mappings    map[uint64]mapping
+	defaultType uint64
+	period      int64
+	periodUnit  uint64
+	timeNanos   int64
+}
+
+type function struct{ name, systemName, file uint64 }
+
+type location struct {
+	mapping, address uint64
+	lines            []line // innermost first: those before the last are inlined
+}
+
+type line struct {
+	function uint64
+	line     int64
+}
+
+type mapping struct{ start, offset, file uint64 }
+
+// text is the string of an index; "" where there is none.
+func (t *tables) text(i uint64) string {
+	if i < uint64(len(t.strings)) {
+		return t.strings[i]
+	}
+	return ""
+}
+
+// read takes one field of the profile into the tables.
+func (t *tables) read(in *bounded.Input, number, wire int) error {
+	switch number {
+	case fieldTimeNanos, fieldPeriod, fieldDefaultType:
+		v, err := integer(in, wire)
+		switch number {
+		case fieldTimeNanos:
+			t.timeNanos = int64(v)
+		case fieldPeriod:
+			t.period = int64(v)
+		default:
+			t.defaultType = v
+		}
+		return err
+	case fieldSampleType, fieldMapping, fieldLocation, fieldFunction, fieldString, fieldPeriodType:
+	default:
+		return skip(in, wire)
+	}
+	b, err := message(in, wire)
+	if err != nil {
+		return err
+	}
+	const entry = 96 // of a map, with its key
+	switch number {
+	case fieldString:
+		t.strings = append(t.strings, string(b))
+		return in.Charge(24 + len(b))
+	case fieldFunction:
+		return t.function(in, b, entry)
+	case fieldLocation:
+		return t.location(in, b, entry)
+	case fieldMapping:
+		return t.mapping(in, b, entry)
+	}
+	return t.valueType(in, b, number)
+}
+
+func (t *tables) valueType(in *bounded.Input, b []byte, number int) error {
+	var v [2]uint64
+	f := fields{in: in, b: b}
+	for f.next() {
+		if f.number == 1 || f.number == 2 {
+			v[f.number-1] = f.value
+		}
+	}
+	if number == fieldPeriodType {
+		t.periodUnit = v[1]
+		return f.err
+	}
+	const maxTypes = 256
+	if len(t.sampleTypes) == maxTypes {
+		return in.Fail("more than %d sample types", maxTypes)
+	}
+	t.sampleTypes = append(t.sampleTypes, v)
+	return f.err
+}
+
+func (t *tables) function(in *bounded.Input, b []byte, cost int) error {
+	var id uint64
+	var v function
+	f := fields{in: in, b: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			id = f.value
+		case 2:
+			v.name = f.value
+		case 3:
+			v.systemName = f.value
+		case 4:
+			v.file = f.value
+		}
+	}
+	if t.functions == nil {
+		t.functions = make(map[uint64]function)
+	}
+	t.functions[id] = v
+	if f.err != nil {
+		return f.err
+	}
+	return in.Charge(cost)
+}
+
+func (t *tables) location(in *bounded.Input, b []byte, cost int) error {
+	var id uint64
+	var v location
+	f := fields{in: in, b: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			id = f.value
+		case 2:
+			v.mapping = f.value
+		case 3:
+			v.address = f.value
+		case 4:
+			l := line{}
+			inner := fields{in: in, b: f.data}
+			for inner.next() {
+				switch inner.number {
+				case 1:
+					l.function = inner.value
+				case 2:
+					l.line = int64(inner.value)
+				}
+			}
+			if inner.err != nil {
+				return inner.err
+			}
+			v.lines = append(v.lines, l)
+		}
+	}
+	if t.locations == nil {
+		t.locations = make(map[uint64]location)
+	}
+	t.locations[id] = v
+	if f.err != nil {
+		return f.err
+	}
+	return in.Charge(cost + 32*len(v.lines))
+}
+
+func (t *tables) mapping(in *bounded.Input, b []byte, cost int) error {
+	var id uint64
+	var v mapping
+	f := fields{in: in, b: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			id = f.value
+		case 2:
+			v.start = f.value
+		case 4:
+			v.offset = f.value
+		case 5:
+			v.file = f.value
+		}
+	}
+	if t.mappings == nil {
+		t.mappings = make(map[uint64]mapping)
+	}
+	t.mappings[id] = v
+	if f.err != nil {
+		return f.err
+	}
+	return in.Charge(cost)
+}
