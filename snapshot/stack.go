@@ -42,6 +42,7 @@ type Stacks struct {
 	// byHash finds a stack again; stacks of equal hash are taken as equal: with
 	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
 	byHash map[Hash]StackID
+	text   []byte // what the last hash was taken of; kept for its room
 }
 
 type frame struct {
@@ -117,19 +118,17 @@ func (s *Stacks) InternFrames(frames []Frame) StackID {
 // hash is xxHash64 over function, file (each ended by a zero byte) and line
 // (32 bits, little endian) of every frame.
 func (s *Stacks) hash(frames []FrameID) Hash {
-	var d xxhash.Digest
-	d.Reset()
-	var tail [5]byte
+	text := s.text[:0]
 	for _, id := range frames {
 		f := s.frames[id]
-		_, _ = d.WriteString(s.strings[f.function])
-		_, _ = d.Write(tail[4:])
-		_, _ = d.WriteString(s.strings[f.file])
-		_, _ = d.Write(tail[4:])
-		binary.LittleEndian.PutUint32(tail[:4], uint32(f.line))
-		_, _ = d.Write(tail[:4])
+		text = append(text, s.strings[f.function]...)
+		text = append(text, 0)
+		text = append(text, s.strings[f.file]...)
+		text = append(text, 0)
+		text = binary.LittleEndian.AppendUint32(text, uint32(f.line))
 	}
-	if h := Hash(d.Sum64()); h != 0 {
+	s.text = text
+	if h := Hash(xxhash.Sum64(text)); h != 0 {
 		return h
 	}
 	return 1 // 0 is NoStack

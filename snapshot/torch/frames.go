@@ -53,26 +53,23 @@ func isNoise(f snapshot.Frame) bool {
 type stackTable struct {
 	from   *symbols
 	to     *snapshot.Stacks
-	frames map[uint32]tableFrame
-	stacks map[uint32]snapshot.StackID
+	frames []tableFrame       // by their place in from
+	stacks []snapshot.StackID // of lists; NoStack for those not met yet
 	kept   []snapshot.FrameID
 	all    []snapshot.FrameID
 }
 
 type tableFrame struct {
-	id    snapshot.FrameID
-	noise bool
+	id           snapshot.FrameID
+	known, noise bool
 }
 
 func newStackTable(from *symbols, to *snapshot.Stacks) *stackTable {
-	return &stackTable{from: from, to: to, frames: make(map[uint32]tableFrame), stacks: make(map[uint32]snapshot.StackID)}
+	return &stackTable{from: from, to: to, frames: make([]tableFrame, len(from.frames)), stacks: make([]snapshot.StackID, len(from.ends))}
 }
 
 func (t *stackTable) stack(list uint32) snapshot.StackID {
-	if list == 0 {
-		return snapshot.NoStack
-	}
-	if id, ok := t.stacks[list]; ok {
+	if id := t.stacks[list]; id != snapshot.NoStack || list == 0 {
 		return id
 	}
 	t.kept, t.all = t.kept[:0], t.all[:0]
@@ -92,7 +89,7 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 }
 
 func (t *stackTable) frame(raw uint32) tableFrame {
-	if f, ok := t.frames[raw]; ok {
+	if f := t.frames[raw]; f.known {
 		return f
 	}
 	r := t.from.frames[raw]
@@ -103,7 +100,7 @@ func (t *stackTable) frame(raw uint32) tableFrame {
 	if f.File == "??" {
 		f.File = ""
 	}
-	out := tableFrame{t.to.Frame(f), isNoise(f)}
+	out := tableFrame{t.to.Frame(f), true, isNoise(f)}
 	t.frames[raw] = out
 	return out
 }

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -20,6 +21,12 @@ const (
 	maxSpanSlots = 1 << 20
 	// followers is the size of the table of what follows two spans.
 	followers = 1 << 12
+	// onces is the size of the table of texts that came once. A text is kept when
+	// it comes again: many never do, and keeping them took a third of the time.
+	onces = 1 << 12
+	// What the first kept text makes room for.
+	firstTexts = 64 << 10
+	firstSpans = 256
 )
 
 // span is the text of a list of frames, from behind its mark up to and with
@@ -37,10 +44,24 @@ type spanTable struct {
 	byHash  map[uint64]uint32
 	last    [2]uint32 // newest first
 	follows [followers]uint32
+	once    [onces]uint32 // upper halves of hashes, by their lower bits
 }
 
 func (t *spanTable) forget() {
-	*t = spanTable{spans: append(t.spans[:0], span{}), texts: t.texts[:0], slots: t.slots[:0], byHash: make(map[uint64]uint32)}
+	if t.texts == nil {
+		t.texts = make([]byte, 0, firstTexts)
+		t.spans = make([]span, 0, firstSpans)
+	}
+	*t = spanTable{spans: append(t.spans[:0], span{}), texts: t.texts[:0], slots: t.slots[:0], byHash: make(map[uint64]uint32, firstSpans)}
+}
+
+// again reports whether a text of this hash came before, as far as is known.
+func (t *spanTable) again(h uint64) bool {
+	at := &t.once[h%onces]
+	upper := uint32(h >> 32)
+	known := *at == upper
+	*at = upper
+	return known
 }
 
 func (t *spanTable) text(id uint32) []byte { return t.texts[t.spans[id].text:t.spans[id].textEnd] }
@@ -169,27 +190,46 @@ func (m *machine) newSpan(b []byte, p int) (slot, int) {
 	q := &m.quick
 	own, placed, start := len(q.puts), q.placed, p
 	q.placed = false
-	q.frames = q.frames[:0]
-	for p+reach <= len(b) && opcode(b[p]) != opAppends {
-		var f uint32
-		if f, p = m.quickFrame(b, p); p < 0 || len(q.frames) >= mostItems {
+	frames := q.frames[:0]
+	low := m.memo.low()
+read:
+	for {
+		if p+reach > len(b) || len(frames) >= mostItems {
 			return 0, -1
 		}
-		q.frames = append(q.frames, f)
+		var f slot
+		switch opcode(b[p]) {
+		case opMemoGet1:
+			f, p = low[b[p+1]], p+2
+		case opMemoGet4:
+			f, p = m.memo.get(uint64(binary.LittleEndian.Uint32(b[p+1:]))), p+5
+		case opEmptyDict:
+			var id uint32
+			if id, p = m.quickFrame(b, p); p < 0 {
+				return 0, -1
+			}
+			f = slot(tagFrame<<payloadBits | id)
+		case opAppends:
+			p++
+			break read
+		}
+		if f>>payloadBits != tagFrame {
+			return 0, -1
+		}
+		frames = append(frames, uint32(f&maxPayload))
 	}
-	if p+reach > len(b) {
-		return 0, -1
-	}
-	p++
+	q.frames = frames
 	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
 	if !q.placed { // else no other list has this text
 		text := b[start:p]
 		h := xxhash.Sum64(text)
 		id := q.spans.find(text, h)
-		if id == 0 {
+		if id == 0 && q.spans.again(h) {
 			id = q.spans.keep(text, h, stack, q.puts[own:])
 		}
-		*q.spans.follower() = id
+		if id != 0 {
+			*q.spans.follower() = id
+		}
 		q.spans.met(id)
 	}
 	q.placed = q.placed || placed

@@ -1,10 +1,9 @@
 package torch
 
 import (
-	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // symbols interns the strings, frames and frame lists of one file, exactly as
@@ -15,10 +14,10 @@ type symbols struct {
 	frames    []rawFrame
 	frameIDs  map[rawFrame]uint32
 	// List i is pool[ends[i-1]:ends[i]]; list 0 is empty.
-	pool   []uint32
-	ends   []int
-	byHash map[uint64][]uint32 // lists whose frames hash so
-	key    []byte
+	pool    []uint32
+	ends    []int
+	byHash  map[uint64][]uint32 // lists whose frames hash so
+	factors [2]uint64
 }
 
 type rawFrame struct {
@@ -30,14 +29,19 @@ func newSymbols() symbols {
 	s := symbols{
 		stringIDs: make(map[string]uint32, 4*numKeywords),
 		frameIDs:  make(map[rawFrame]uint32, 4*numKeywords),
+		pool:      make([]uint32, 0, 4<<10),
 		ends:      []int{0},
 		byHash:    make(map[uint64][]uint32),
+		factors:   [2]uint64{random(), random() | 1},
 	}
 	for i := range keywords {
 		s.intern([]byte(keywords[i]))
 	}
 	return s
 }
+
+// random is 64 bits that nobody who writes files can know.
+func random() uint64 { return maphash.Bytes(maphash.MakeSeed(), nil) }
 
 func (s *symbols) intern(b []byte) uint32 {
 	id, ok := s.stringIDs[string(b)]
@@ -65,11 +69,13 @@ func (s *symbols) list(frames []uint32) uint32 {
 	if len(frames) == 0 {
 		return 0
 	}
-	s.key = s.key[:0]
+	// A folded multiplication a frame, with random factors, so that no file can
+	// be made to collide.
+	h := s.factors[0]
 	for _, f := range frames {
-		s.key = binary.LittleEndian.AppendUint32(s.key, f)
+		high, low := bits.Mul64(h^uint64(f), s.factors[1])
+		h = high ^ low
 	}
-	h := xxhash.Sum64(s.key)
 	for _, id := range s.byHash[h] {
 		if slices.Equal(s.at(id), frames) {
 			return id

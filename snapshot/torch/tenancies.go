@@ -1,9 +1,6 @@
 package torch
 
-import (
-	"hash/maphash"
-	"math/bits"
-)
+import "math/bits"
 
 // tenancy is one block handed out and not yet free again.
 type tenancy struct {
@@ -31,7 +28,7 @@ type tenancies struct {
 const fewestSlots = 64
 
 func newTenancies() *tenancies {
-	t := &tenancies{factor: maphash.Bytes(maphash.MakeSeed(), nil) | 1}
+	t := &tenancies{factor: random() | 1}
 	t.resize(fewestSlots)
 	return t
 }
