@@ -4,7 +4,7 @@ package gemm
 
 import "golang.org/x/sys/cpu"
 
-//go:generate go -C asm run . ..
+//go:generate go -C ../asm run . ..
 
 // kernels returns what this processor can run, the fastest first.
 func kernels() []*kernel {

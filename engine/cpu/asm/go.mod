@@ -1,4 +1,4 @@
-module github.com/memdiag/memdiag/engine/cpu/gemm/asm
+module github.com/memdiag/memdiag/engine/cpu/asm
 
 go 1.26.0
 

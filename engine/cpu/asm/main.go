@@ -1,11 +1,13 @@
-// Command asm writes the assembly of package gemm and the Go declarations that
-// stand beside it. It is a module of its own, so that avo is a dependency of
-// this command and not of the product.
+// Command asm writes the assembly of the packages gemm and vec, and the Go
+// declarations that stand beside it, into their folders in the folder given. It
+// is a module of its own, so that avo is a dependency of this command and not of
+// the product.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/mmcloughlin/avo/build"
@@ -31,21 +33,25 @@ func main() {
 	}
 }
 
-// generate returns the text of every file, by its name.
+// generate returns the text of every file, by its path.
 func generate() (map[string][]byte, error) {
 	written := make(map[string][]byte)
 	for _, file := range []struct {
 		name string
 		emit func(*build.Context)
 	}{
-		{"tile_avx2_amd64", tileAVX2},
-		{"tile_avx512_amd64", tileAVX512},
-		{"dot_avx2_amd64", dotAVX2},
-		{"dot_avx512_amd64", dotAVX512},
-		{"sweep_avx2_amd64", sweepAVX2},
-		{"sweep_avx512_amd64", sweepAVX512},
-		{"gather_amd64", gather},
-		{"transpose_amd64", transpose},
+		{"gemm/tile_avx2_amd64", tileAVX2},
+		{"gemm/tile_avx512_amd64", tileAVX512},
+		{"gemm/dot_avx2_amd64", dotAVX2},
+		{"gemm/dot_avx512_amd64", dotAVX512},
+		{"gemm/sweep_avx2_amd64", sweepAVX2},
+		{"gemm/sweep_avx512_amd64", sweepAVX512},
+		{"gemm/gather_amd64", gather},
+		{"gemm/transpose_amd64", transpose},
+		{"vec/exp_amd64", exponentials},
+		{"vec/arithmetic_amd64", arithmetic},
+		{"vec/fold_amd64", folds},
+		{"vec/step_amd64", steps},
 	} {
 		ctx := build.NewContext()
 		ctx.ConstraintExpr("!noasm")
@@ -57,7 +63,7 @@ func generate() (map[string][]byte, error) {
 		if err := pass.Compile.Execute(parsed); err != nil {
 			return nil, fmt.Errorf("%s: %w", file.name, err)
 		}
-		cfg := printer.Config{Name: "engine/cpu/gemm/asm", Pkg: "gemm"}
+		cfg := printer.Config{Name: "engine/cpu/asm", Pkg: path.Dir(file.name)}
 		for extension, print := range map[string]printer.Printer{
 			".s":  printer.NewGoAsm(cfg),
 			".go": printer.NewStubs(cfg),

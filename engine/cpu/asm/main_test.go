@@ -12,13 +12,13 @@ func TestWhatIsCommittedIsWhatIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range written {
-		got, err := os.ReadFile(filepath.Join("..", name))
+		got, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		if string(got) != string(want) {
-			t.Errorf("%s is not what the generator writes: run go generate in engine/cpu/gemm", name)
+			t.Errorf("%s is not what the generator writes: run go generate ./engine/cpu/gemm", name)
 		}
 	}
 }

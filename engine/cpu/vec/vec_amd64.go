@@ -1,0 +1,88 @@
+//go:build !noasm
+
+package vec
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go -C ../asm run . ..
+
+// wide reports whether the processor has what the assembly is made of.
+func wide() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
+
+func exp(dst, x []float32) {
+	if !wide() {
+		expPortable(dst, x)
+		return
+	}
+	expAVX2(&dst[0], &x[0], len(dst))
+}
+
+func tanh(dst, x []float32) {
+	if !wide() {
+		tanhPortable(dst, x)
+		return
+	}
+	tanhAVX2(&dst[0], &x[0], len(dst))
+}
+
+func sigmoid(dst, x []float32) {
+	if !wide() {
+		sigmoidPortable(dst, x)
+		return
+	}
+	sigmoidAVX2(&dst[0], &x[0], len(dst))
+}
+
+func add(dst, a, b []float32) {
+	if !wide() {
+		addPortable(dst, a, b)
+		return
+	}
+	addAVX2(&dst[0], &a[0], &b[0], len(dst))
+}
+
+func mul(dst, a, b []float32) {
+	if !wide() {
+		mulPortable(dst, a, b)
+		return
+	}
+	mulAVX2(&dst[0], &a[0], &b[0], len(dst))
+}
+
+func addScaled(dst, x []float32, factor float32) {
+	if !wide() {
+		addScaledPortable(dst, x, factor)
+		return
+	}
+	addScaledAVX2(&dst[0], &x[0], len(dst), factor)
+}
+
+func sum(x []float32) float32 {
+	if !wide() {
+		return sumPortable(x)
+	}
+	return sumAVX2(&x[0], len(x))
+}
+
+func largest(x []float32) float32 {
+	if !wide() {
+		return maxPortable(x)
+	}
+	return maxAVX2(&x[0], len(x))
+}
+
+func momentum(p, g, v []float32, keep, rate float32) {
+	if !wide() {
+		momentumPortable(p, g, v, keep, rate)
+		return
+	}
+	momentumAVX2(&p[0], &g[0], &v[0], len(p), keep, rate)
+}
+
+func adam(p, g, m, v []float32, s AdamStep) {
+	if !wide() {
+		adamPortable(p, g, m, v, s)
+		return
+	}
+	adamAVX2(&p[0], &g[0], &m[0], &v[0], len(p), s.KeepMean, s.TakeMean, s.KeepSquare, s.TakeSquare, s.Keep, s.Move, s.Root, s.Epsilon)
+}
