@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -33,6 +34,8 @@ type Result struct {
 	Findings     []Finding // leaks, then inconclusive, then bounded; larger growth first
 	Notes        []string
 	Intermediate int // snapshots between First and Last
+	// Comparable: the snapshots can be of one process, so that growth is growth.
+	Comparable bool
 }
 
 // Finding is one site that grew, and what memdiag says of it.
@@ -59,29 +62,47 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	r := &Result{
 		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
-		Series: Collect(run), Intermediate: n - 2,
+		Series: Collect(run), Intermediate: n - 2, Comparable: comparable(first, last),
 	}
-	r.Notes = append(slices.Clone(run.Notes), notes(r)...)
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		if g := row.Growth(); g.Bytes <= 0 && g.Blocks <= 0 {
-			continue
-		}
-		var j judgement
-		if rule == ByHandbook {
-			if row.Before.Blocks > 0 {
-				continue
-			}
-			j = judgement{verdict: Leak, evidence: Weak, rate: pairRate(row, first, last), reasons: []string{"its stack is absent from the base snapshot"}}
-		} else {
-			j = judge(row, r.Series, first, last)
-		}
-		r.Findings = append(r.Findings, r.finding(row, j))
+	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
+	if rule == ByHandbook {
+		r.judgeByHandbook()
+	} else {
+		r.judgeByTrend()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Row.Growth().Bytes, a.Row.Growth().Bytes))
 	})
 	return r, nil
+}
+
+func (r *Result) judgeByHandbook() {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
+			r.Findings = append(r.Findings, r.finding(row, judgement{
+				verdict: Leak, evidence: Weak, rate: pairRate(row, r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"},
+			}))
+		}
+	}
+}
+
+// judgeByTrend judges every site that grew. Trends are told from chance among
+// all sites, not only among those.
+func (r *Result) judgeByTrend() {
+	histories := make([]*history, len(r.Rows))
+	p := make([]float64, len(r.Rows))
+	for i := range r.Rows {
+		histories[i] = historyOf(r.Series, r.Series.Site(&r.Rows[i]))
+		p[i] = histories[i].p()
+	}
+	q := trend.BenjaminiHochberg(p)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if g := row.Growth(); g.Bytes > 0 || g.Blocks > 0 {
+			r.Findings = append(r.Findings, r.finding(row, judge(row, histories[i], q[i], r.First, r.Last)))
+		}
+	}
 }
 
 func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }
@@ -93,7 +114,7 @@ func (r *Result) finding(row *Row, j judgement) Finding {
 	}
 	f.Cause, f.CauseWhy = cause.Match(cause.Evidence{
 		Frames: row.Frames, Owners: row.Owners, Holder: f.Holder,
-		PerStep: j.rate.Blocks.Value, Leaking: j.verdict == Leak,
+		PerStep: j.rate.Blocks.Value, Leaking: j.verdict == Leak, Settled: j.verdict == Bounded,
 	})
 	if j.verdict == Leak && j.evidence != Weak {
 		f.RunsOut = forecast(row, j.rate, r.Last)
@@ -111,9 +132,10 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 }
 
 // Leaks counts the findings with verdict leak.
-func (r *Result) Leaks() int { return r.count(Leak) }
+func (r *Result) Leaks() int { return r.Count(Leak) }
 
-func (r *Result) count(v Verdict) int {
+// Count counts the findings with a verdict.
+func (r *Result) Count(v Verdict) int {
 	n := 0
 	for i := range r.Findings {
 		if r.Findings[i].Verdict == v {
@@ -135,6 +157,24 @@ func (r *Result) Growth() Tally {
 	return t
 }
 
+// comparable holds for two snapshots of one process, as far as their segments
+// tell.
+func comparable(a, b *snapshot.Snapshot) bool {
+	return !placed(a) || !placed(b) || sameProcess(a, b)
+}
+
+// ended says how a run ended that did not end well.
+func ended(run *snapshot.Run) []string {
+	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
+		return nil
+	}
+	out := []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
+	for _, n := range run.Info.Notes {
+		out = append(out, "the run said: "+n)
+	}
+	return out
+}
+
 // notes say what a reader must know before trusting the comparison.
 func notes(r *Result) []string {
 	var out []string
@@ -151,8 +191,11 @@ func notes(r *Result) []string {
 	if a.Producer != b.Producer {
 		out = append(out, fmt.Sprintf("the snapshots have different producers (%s and %s)", a.Producer, b.Producer))
 	}
-	if placed(a) && placed(b) && !sameProcess(a, b) {
+	if !r.Comparable {
 		out = append(out, "no segment is common to both snapshots: they may come from different processes, so births and deaths are net figures")
+	}
+	if a.Mark == b.Mark && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }) {
+		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
 	}
 	for _, n := range b.Notes {
 		out = append(out, "last snapshot: "+n)

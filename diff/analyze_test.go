@@ -37,6 +37,7 @@ func TestTwoSnapshotsAreJudgedByBirths(t *testing.T) {
 		{"many blocks of the first step are made once", grown("x", 50, 512, 0, 0), Bounded, Weak},
 		{"blocks of the last ten steps are a window", grown("x", 10, 512, 40, 1), Bounded, Weak},
 		{"births with long gaps decide nothing", append(grown("x", 5, 512, 0, 1), grown("x", 5, 512, 35, 1)...), Inconclusive, Weak},
+		{"few births far apart decide nothing", grown("x", 2, 512, 10, 25), Inconclusive, Weak},
 		{"blocks without births decide nothing", grown("x", 50, 512, snapshot.NoStep, 0), Inconclusive, Weak},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +72,17 @@ func TestThreeSnapshotsAreJudgedByIntervals(t *testing.T) {
 	}
 	if got := verdicts(t, ByTrend, at(50, 50, 50)...); len(got) != 0 {
 		t.Errorf("a flat site is found: %v", got)
+	}
+}
+
+func TestBlocksThatComeAndGoAreNoLeakThoughTheirCountRises(t *testing.T) {
+	var run []*snapshot.Snapshot
+	for i := range int64(10) {
+		// As a ramp that starts anew in each epoch looks, seen once an epoch.
+		run = append(run, build(10*i, grown("x", int(i+1), 512, 10*i-i-1, 1)...))
+	}
+	if f := verdicts(t, ByTrend, run...)["x"]; f.Verdict != Bounded {
+		t.Errorf("got %s (%v); want bounded", f.Verdict, f.Reasons)
 	}
 }
 

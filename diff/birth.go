@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -27,9 +28,13 @@ func (b *births) add(blocks *snapshot.Blocks, row int32) {
 
 // spread says how a site's new blocks came into being between two snapshots.
 type spread struct {
+	blocks   int64   // whose birth is known
 	distinct int     // steps (or instants) in which a block was born
 	gap      float64 // longest stretch without a birth, as a share of the whole
+	width    float64 // from the first birth to the last, as a share of the whole
+	length   float64 // of the whole, in steps or microseconds
 	inSteps  bool
+	recent   bool // the first birth lies in the second half
 }
 
 // spread is not known where most blocks have no birth or the stretch has no
@@ -51,11 +56,16 @@ func (b *births) spread(from, to *snapshot.Snapshot) (spread, bool) {
 	}
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
-	events := make([]float64, 0, len(sorted))
-	for _, v := range slices.Compact(sorted) {
-		events = append(events, float64(v))
+	sorted = slices.Compact(sorted)
+	events := make([]float64, len(sorted))
+	for i, v := range sorted {
+		events[i] = float64(v)
 	}
-	return spread{len(events), trend.LargestGap(events, float64(low), float64(high)), inSteps}, true
+	s := spread{blocks: int64(len(values)), distinct: len(events), inSteps: inSteps, length: float64(high - low)}
+	s.gap = trend.LargestGap(events, float64(low), float64(high))
+	s.width = (events[len(events)-1] - events[0]) / s.length
+	s.recent = events[0] > (float64(low)+float64(high))/2
+	return s, true
 }
 
 // lastInstant is when the snapshot was taken, in Unix microseconds, as far as
@@ -75,3 +85,22 @@ func lastInstant(s *snapshot.Snapshot) int64 {
 // epoch shows it from four epochs on; state made at the first step, or a window
 // of the last few steps, never does.
 func (s spread) steady() bool { return s.distinct >= 4 && s.gap <= 0.35 }
+
+// atOnce is the pattern of state that is made once, and of a window of recent
+// steps: all births within a quarter of the stretch. A stretch of a few steps is
+// too short to have quarters.
+func (s spread) atOnce() bool { return s.width <= 0.25 && (!s.inSteps || s.length >= 8) }
+
+func (s spread) String() string {
+	switch {
+	case s.distinct == 1 && s.inSteps:
+		return "its new blocks were born in one step"
+	case s.distinct == 1:
+		return "its new blocks were born in one instant"
+	}
+	unit := "instants"
+	if s.inSteps {
+		unit = "steps"
+	}
+	return fmt.Sprintf("its new blocks were born in %d distinct %s, the longest stretch without a birth being %.0f %% of the time between the snapshots", s.distinct, unit, 100*s.gap)
+}

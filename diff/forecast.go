@@ -7,7 +7,9 @@ import (
 )
 
 // Forecast is the step at which a device's limit is reached if the finding goes
-// on growing at its rate and all else stays, with an interval from the rate's.
+// on growing at its rate and all else stays, with an interval. Memory runs out
+// when reserved memory meets the limit: what is reserved above the live blocks is
+// what steps need for a while and give back. High counts all of that as free.
 type Forecast struct {
 	Step, Low, High int64
 	Limit           snapshot.Bytes
@@ -20,12 +22,16 @@ func forecast(row *Row, rate Rate, last *snapshot.Snapshot) *Forecast {
 		if d.Kind != row.Device.Kind || d.Index != row.Device.Index || d.Limit <= 0 {
 			continue
 		}
-		room := float64(d.Limit - d.Meters.Allocated)
-		if rate.Unit != "step" || rate.Bytes.Low <= 0 || room <= 0 {
+		if rate.Unit != "step" || rate.Bytes.Low <= 0 || d.Limit < d.Meters.Allocated {
 			return nil
 		}
-		at := func(slope float64) int64 { return last.Mark.Step + int64(math.Floor(room/slope)) }
-		return &Forecast{Step: at(rate.Bytes.Value), Low: at(rate.Bytes.High), High: at(rate.Bytes.Low), Limit: d.Limit}
+		at := func(held snapshot.Bytes, slope float64) int64 {
+			return last.Mark.Step + int64(math.Floor(float64(max(d.Limit-held, 0))/slope))
+		}
+		return &Forecast{
+			Step: at(d.Meters.Reserved, rate.Bytes.Value),
+			Low:  at(d.Meters.Reserved, rate.Bytes.High), High: at(d.Meters.Allocated, rate.Bytes.Low), Limit: d.Limit,
+		}
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ type Evidence struct {
 	Owners  snapshot.Owners
 	Holder  *snapshot.Holder
 	PerStep float64 // blocks
-	Leaking bool
+	Leaking bool    // the verdict is leak
+	Settled bool    // the verdict is bounded
 }
 
 // Match returns the first entry whose pattern fits, with the reason why; nil
@@ -50,7 +51,7 @@ var catalogue = []Cause{
 		Fix:  "none needed; take the base snapshot after the first step and it is gone from the list",
 		matches: func(e Evidence) string {
 			switch {
-			case e.Leaking:
+			case !e.Settled:
 				return ""
 			case e.Owners == snapshot.OwnedByOptim:
 				return "only the optimizer holds it, and it does not go on growing"
