@@ -10,7 +10,7 @@ import (
 )
 
 // topSites is how many sites an error names.
-const topSites = 5
+const topSites = 3
 
 // OutOfMemoryError is a request that found no room within the device's limit, or
 // at the driver, even after everything cached was given back.
@@ -64,11 +64,12 @@ func (e *LiveError) Error() string {
 }
 
 func writeTop(b *strings.Builder, top []TopSite) {
-	if len(top) > 0 {
-		b.WriteString("; most is held by")
-	}
-	for _, t := range top {
-		fmt.Fprintf(b, "\n  %s in %s: %s", t.Bytes, liveBlocks(t.Count), Headline(t.Stack))
+	for i, t := range top {
+		separator := ", "
+		if i == 0 {
+			separator = "; most is held by "
+		}
+		fmt.Fprintf(b, "%s%s: %s in %s", separator, Headline(t.Stack), t.Bytes, liveBlocks(t.Count))
 	}
 }
 

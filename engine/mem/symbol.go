@@ -16,6 +16,9 @@ import (
 func symbolise(pcs []uintptr, module string) []snapshot.Frame {
 	calls := expand(pcs)
 	root := moduleRoot(calls, module)
+	for i := range calls {
+		calls[i].settle(module, root)
+	}
 	kept := trim(calls, importPath(reflect.TypeFor[Device]().PkgPath()+"."))
 	out := make([]snapshot.Frame, len(kept))
 	for i, c := range kept {
@@ -92,6 +95,15 @@ func moduleRoot(calls []call, module string) string {
 	return ""
 }
 
+// settle takes the package from the file. A function literal that was inlined
+// bears the name of the function around it, of another package perhaps:
+// "workload.(*detection).Step.func1.(*SGD).Step.1" in optim/sgd.go.
+func (c *call) settle(module, root string) {
+	if rest, ok := strings.CutPrefix(c.file, root+"/"); ok && root != "" && c.path != "main" && c.dirPath() == c.path {
+		c.path = path.Join(module, path.Dir(rest))
+	}
+}
+
 // dirPath is the import path of the folder that the file is in, which for an
 // external test is not that of its package.
 func (c call) dirPath() string {
@@ -144,7 +156,7 @@ func trim(calls []call, mem string) []call {
 	engine := path.Dir(mem)
 	plumbing := func(c call) bool {
 		switch c.path {
-		case engine, engine + "/autodiff", engine + "/cpu", engine + "/gpu":
+		case engine, engine + "/autodiff", engine + "/autodiff/registry", engine + "/cpu", engine + "/gpu":
 			return true
 		}
 		return false

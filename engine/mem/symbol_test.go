@@ -154,3 +154,12 @@ func TestTrimKeepsTheProgramAndTheOperation(t *testing.T) {
 		})
 	}
 }
+
+func TestAnInlinedLiteralIsOfThePackageOfItsFile(t *testing.T) {
+	const root = "/src/memdiag"
+	c := call{path: "github.com/memdiag/memdiag/engine/workload", function: "github.com/memdiag/memdiag/engine/workload.(*detection).Step.func1.(*SGD).Step.1", file: root + "/engine/optim/sgd.go"}
+	c.settle("github.com/memdiag/memdiag", root)
+	if got := c.shortFile("github.com/memdiag/memdiag", root); got != "engine/optim/sgd.go" {
+		t.Errorf("the file is %s", got)
+	}
+}

@@ -20,7 +20,8 @@ type Recorder struct {
 
 	series *mem.Series
 	log    *native.SeriesWriter
-	sites  []int32 // what a site of the series is in the log
+	sites  []int32        // what a site of the series is in the log
+	last   *snapshot.Mark // of the last barrier, if its blocks were not recorded
 	// writing carries the outcome of the snapshot that is being written; nil
 	// while none is.
 	writing chan error
@@ -56,9 +57,28 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 		return err
 	}
 	// Blocks are compared between marks of one phase.
-	if mark.Phase != Training || mark.Step%r.every != 0 && mark.Step != r.final {
+	if mark.Phase != Training {
 		return nil
 	}
+	if mark.Step%r.every != 0 && mark.Step != r.final {
+		r.last = &mark
+		return nil
+	}
+	return r.snapshot(mark)
+}
+
+// Final records the blocks of a run that ended before its time, under the mark
+// of the last barrier, unless that has them already. Call it after the failed
+// step's temporaries are gone.
+func (r *Recorder) Final() error {
+	if r.last == nil {
+		return nil
+	}
+	return r.snapshot(*r.last)
+}
+
+func (r *Recorder) snapshot(mark snapshot.Mark) error {
+	r.last = nil
 	s := mem.Take(mark, r.devices...)
 	s.Rank = r.rank
 	if r.holders != nil {
