@@ -15,7 +15,8 @@ func newGateCommand(env *environment) *cobra.Command {
 		GroupID: groupFind,
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
 		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
-or fails. The first interval is warm-up: growth in it alone is no leak.`,
+or fails. The first interval is warm-up: growth in it alone is no leak. It ends
+with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 		Example: `  memdiag gate my-run
   memdiag record --workload L30 --out my-run && memdiag gate my-run`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -24,19 +25,34 @@ or fails. The first interval is warm-up: growth in it alone is no leak.`,
 				return err
 			}
 			if n := len(run.Snapshots); n < 3 {
-				fmt.Fprintf(env.stdout, "inconclusive: the run has %d snapshots; a gate needs three or more, the first interval being warm-up\n", n)
+				fmt.Fprintf(env.stdout, "inconclusive: a gate needs three snapshots or more, the first interval being warm-up; the run has %d\n", n)
+				env.talk.say("record more of them with a smaller --every, or more --steps")
 				return &exitError{code: exitInconclusive}
 			}
 			result, err := diff.Analyze(run, diff.ByTrend)
 			if err != nil {
 				return err
 			}
+			code := exitFine
+			switch {
+			case result.Leaks() > 0:
+				code = exitLeak
+			case !result.Comparable:
+				fmt.Fprint(env.stdout, "inconclusive: the snapshots are not of one process; ")
+				code = exitInconclusive
+			case len(result.Rows) == 0:
+				fmt.Fprint(env.stdout, "inconclusive: no snapshot holds a live block; ")
+				code = exitInconclusive
+			case result.Count(diff.Inconclusive) > 0:
+				fmt.Fprint(env.stdout, "inconclusive: ")
+				code = exitInconclusive
+			}
 			fmt.Fprintln(env.stdout, report.Headline(result))
-			if result.Leaks() == 0 {
+			if code == exitFine {
 				return nil
 			}
 			env.talk.next(append([]string{"diff"}, args...)...)
-			return &exitError{code: exitLeak}
+			return &exitError{code: code}
 		},
 	}
 	return cmd

@@ -59,10 +59,9 @@ func newExitCodesTopic() *cobra.Command {
   1  leak found (gate)
   2  usage: the command line makes no sense
   3  bad or unreadable input
-  4  inconclusive (gate): the run could not have shown the leak
+  4  inconclusive (gate): the run is too short to tell
   5  anything else of memdiag's own, an interrupt included
 
-memdiag record -- COMMAND ends with the command's own code. A reader that
-closes the pipe early (memdiag show x | head) is no error.`,
+A reader that closes the pipe early (memdiag show x | head) is no error.`,
 	}
 }

@@ -130,6 +130,9 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if finish := out.Finish(code, env.now(), notes...); err == nil {
 		err = finish
 	}
+	if err != nil {
+		env.talk.say("what was recorded until then is in %s", out.Dir())
+	}
 	return filepath.Clean(job.out), err
 }
 
@@ -164,7 +167,7 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 		return nil
 	})
 	if err := loop.Run(ctx, job.steps, instance.Step); err != nil {
-		return err
+		return errors.Join(err, recorder.Final())
 	}
 	env.talk.say("%s trained for %d steps in %s; the run is in %s", chosen.ID, job.steps, env.now().Sub(began).Round(100*time.Millisecond), out.Dir())
 	return nil

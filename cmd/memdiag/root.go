@@ -25,6 +25,7 @@ func commands(env *environment) []*cobra.Command {
 		newShowCommand(env),
 		newPlotCommand(env),
 		newFlameCommand(env),
+		newConvertCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}
@@ -37,7 +38,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		Short: "find memory leaks of training runs",
 		Long: `memdiag finds memory leaks of training runs. It compares snapshots of device
 memory by the stack that allocated it, and says what leaks, how fast and why.`,
-		Example: `  memdiag record --out run -- python train.py
+		Example: `  memdiag demo
   memdiag diff run`,
 		Version:       version(),
 		Args:          knownCommand,
