@@ -21,7 +21,8 @@ import (
 const DetectLen = 4096
 
 // Detect reports whether a file that begins with head may be a snapshot that
-// Decode reads. It looks at content only; any pickle may be one.
+// Decode reads. It looks at content only; any pickle may be one, and a zstd file
+// whose first block is longer than head.
 func Detect(head []byte) bool { return sniff(head, true) != unknown }
 
 type format int
@@ -66,7 +67,8 @@ func sniff(head []byte, outer bool) format {
 }
 
 // insideOf reports whether a compressed file's first bytes are a snapshot's:
-// other formats are compressed too.
+// other formats are compressed too. A zstd block of up to 128 KiB gives nothing
+// until it is whole; then what is inside is not known, and may be a snapshot.
 func insideOf(f format, head []byte) bool {
 	r, closer, err := decompressor(f, bytes.NewReader(head))
 	if err != nil {
@@ -75,7 +77,7 @@ func insideOf(f format, head []byte) bool {
 	defer closer()
 	inner := make([]byte, DetectLen)
 	n, _ := io.ReadFull(r, inner) // the head is cut, so an error is usual
-	return sniff(inner[:n], false) != unknown
+	return n == 0 && len(head) == DetectLen || sniff(inner[:n], false) != unknown
 }
 
 // text is a pickle or JSON text, out of whatever wraps it.

@@ -1,0 +1,111 @@
+package torch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func compressed(t *testing.T, b []byte, open func(io.Writer) io.WriteCloser) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := open(&out)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func gzipped(t *testing.T, b []byte) []byte {
+	return compressed(t, b, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
+}
+
+func zstandard(t *testing.T, b []byte) []byte {
+	return compressed(t, b, func(w io.Writer) io.WriteCloser {
+		z, err := zstd.NewWriter(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return z
+	})
+}
+
+func TestCompressedFilesSayWhatIsInThem(t *testing.T) {
+	for _, name := range []string{"full_protocol4.pickle", "full_protocol0.pickle", "full.json", "big_lists.pickle"} {
+		want := describe(decodeSeed(t, name))
+		for wrapping, b := range map[string][]byte{"gzip": gzipped(t, seed(t, name)), "zstd": zstandard(t, seed(t, name))} {
+			if !Detect(b[:min(len(b), DetectLen)]) {
+				t.Errorf("%s in %s is not detected", name, wrapping)
+			}
+			s, err := Decode(name, bytes.NewReader(b), int64(len(b)), Options{})
+			if err != nil {
+				t.Errorf("%s in %s: %v", name, wrapping, err)
+				continue
+			}
+			if got := describe(s); got != want {
+				t.Errorf("%s in %s: %s", name, wrapping, firstDifference(got, want))
+			}
+		}
+	}
+}
+
+func TestDetectLooksAtContentOnly(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		head []byte
+		want bool
+	}{
+		{"a pickle of protocol 4", []byte("\x80\x04\x95"), true},
+		{"a pickle of protocol 0", []byte("(dp0\nVsegments\n"), true},
+		{"a pickle of protocol 1", []byte("}q\x00(X\x08\x00\x00\x00segments"), true},
+		{"JSON with a key of a snapshot", []byte(`  {"device_traces": [`), true},
+		{"JSON of flat records", []byte(`[{"device": 0, "address": 1, "total_size": 2`), true},
+		{"a zip of torch.save", seed(t, "full.zip"), true},
+		{"the viewer's page", seed(t, "full.html"), true},
+		{"nothing", nil, false},
+		{"JSON of something else", []byte(`{"leak": "none", "steps": 20}`), false},
+		{"another zip", []byte("PK\x03\x04\x14\x00\x00\x00word/document.xml"), false},
+		{"a page of something else", []byte("<!DOCTYPE html><p>hello"), false},
+		{"gzip of something else, as pprof is", gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02")), false},
+		{"zstd of something else", zstandard(t, []byte("hello")), false},
+		{"gzip of gzip", gzipped(t, gzipped(t, seed(t, "full.json"))), false},
+		{"text", []byte("hello\n"), false},
+		{"a PNG", []byte("\x89PNG\r\n\x1a\n"), false},
+		{"a protocol of the future", []byte("\x80\x06\x95"), false},
+	} {
+		if got := Detect(c.head[:min(len(c.head), DetectLen)]); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestFlatRecordsBecomeBlocks(t *testing.T) {
+	want := `events 0 lost 0 from 0 to 0 steps 0
+segment 0 40000000+2097152 stream 0 small "" false [{ train.py 7} { model.py 3}]
+ 40000000+1048576 (1048576) live born 0 in -1: [{ train.py 7} { model.py 3}]
+ 40100000+512 (512) pending born 0 in -1: [{ train.py 7} { model.py 3}]
+ 40100200+1048064 (0) free born 0 in -1: []
+segment 0 80000000+20971520 stream 0 large "" false []
+ 80000000+20971520 (0) free born 0 in -1: []
+device 0: [1048576 1048576 1049088 23068672]
+`
+	if got := describe(decodeSeed(t, "flat.json")); got != want {
+		t.Error(firstDifference(got, want))
+	}
+}
+
+func TestTheAgentsHeaderAndStepsAreRead(t *testing.T) {
+	s := decodeSeed(t, "agent.pickle")
+	if s.Mark.Step != 40 || s.Rank != 3 || len(s.Devices) != 1 || s.Devices[0].Kind != "cpu" {
+		t.Errorf("step %d, rank %d, devices %v", s.Mark.Step, s.Rank, s.Devices)
+	}
+	if got := s.Blocks.BirthStep; len(got) != 2 || got[0] != 12 || got[1] != -1 {
+		t.Errorf("born in %v", got)
+	}
+}
