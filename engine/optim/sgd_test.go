@@ -13,6 +13,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+var approximately = cmpopts.EquateApprox(1e-5, 0)
+
 func TestSGDFollowsTheRule(t *testing.T) {
 	cases := []struct {
 		name     string
@@ -43,7 +45,7 @@ func TestSGDFollowsTheRule(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff([]float32{want}, o.Floats(p), cmpopts.EquateApprox(1e-5, 0)); diff != "" {
+				if diff := cmp.Diff([]float32{want}, o.Floats(p), approximately); diff != "" {
 					t.Errorf("after step %d: %s", i+1, diff)
 				}
 				if got := enginetest.Live(d); got != c.live {
