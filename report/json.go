@@ -254,18 +254,22 @@ func writeJSON(w io.Writer, v any) error {
 		return err
 	}
 	var b bytes.Buffer
+	escapeJSON(&b, text)
+	b.WriteByte('\n')
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+func escapeJSON(b *bytes.Buffer, text []byte) {
 	for _, r := range string(text) {
 		switch {
 		case r == '\n' || !unprintable(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+			fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			fmt.Fprintf(b, `\u%04x`, r)
 		}
 	}
-	b.WriteByte('\n')
-	_, err = w.Write(b.Bytes())
-	return err
 }

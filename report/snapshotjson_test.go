@@ -1,0 +1,87 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// readBack is the sites of what SnapshotJSON wrote, worked out from the text alone.
+func readBack(t *testing.T, text []byte) map[string]tallyJSON {
+	t.Helper()
+	var s struct {
+		Schema   string
+		Devices  []fullDeviceJSON
+		Stacks   []stackJSON
+		Segments []segmentJSON
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Schema != SnapshotSchema {
+		t.Errorf("schema %q", s.Schema)
+	}
+	out := make(map[string]tallyJSON)
+	for _, seg := range s.Segments {
+		d := s.Devices[seg.Device]
+		for _, b := range seg.Blocks {
+			if b.State != "live" || b.Stack == 0 {
+				continue
+			}
+			n := int64(1)
+			if b.Count != nil {
+				n = *b.Count
+			}
+			key := d.Kind + ":" + strconv.Itoa(d.Index) + " " + s.Stacks[b.Stack].Hash
+			sum := out[key]
+			out[key] = tallyJSON{sum.Blocks + n, sum.Bytes + b.Size, sum.Requested + b.Requested}
+		}
+	}
+	return out
+}
+
+func TestSnapshotJSON(t *testing.T) {
+	totals := last(pyramid())
+	totals.Segments = slices.Clone(totals.Segments)
+	totals.Segments[0].Address, totals.Blocks.Address = 0, make([]uint64, totals.Blocks.Len())
+	totals.Blocks.BirthStep, totals.Blocks.BirthTime = nil, nil
+	totals.Blocks.Count = slices.Repeat([]int64{1 << 40}, totals.Blocks.Len())
+	attacked := attacked(t).Last
+	attacked.Notes = []string{"\x1b[31m\u202e"}
+	for _, c := range []struct {
+		name, file string
+		s          *snapshot.Snapshot
+	}{
+		{"every block of a snapshot", "snapshot.json.golden", last(pyramid())},
+		{"totals have counts and no addresses", "snapshottotals.json.golden", totals},
+		{"hostile names are escaped", "snapshothostile.json.golden", attacked},
+		{"nothing live gives empty lists", "snapshotempty.json.golden", last(empty())},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := rendered(t, func(b *bytes.Buffer) error { return SnapshotJSON(b, c.s) })
+			golden(t, c.file, got)
+			if strings.ContainsAny(string(got), "\x1b\u202e\u009b\x7f") {
+				t.Error("it holds what a terminal obeys")
+			}
+			back := readBack(t, got)
+			for _, site := range c.s.Sites() {
+				if site.Stack == snapshot.NoStack {
+					continue
+				}
+				key := deviceName(c.s.Devices[site.Device]) + " " + hashText(site.Hash)
+				if want := (tallyJSON{site.Count, int64(site.Bytes), int64(site.Requested)}); back[key] != want {
+					t.Errorf("%s: %+v, want %+v", key, back[key], want)
+				}
+				delete(back, key)
+			}
+			for key := range back {
+				t.Errorf("%s is in no site", key)
+			}
+		})
+	}
+}
