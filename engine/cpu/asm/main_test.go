@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestWhatIsCommittedIsWhatIsGenerated(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if string(got) != string(want) {
+		if !slices.Equal(got, want) {
 			t.Errorf("%s is not what the generator writes: run go generate ./engine/cpu/gemm", name)
 		}
 	}

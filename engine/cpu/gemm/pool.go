@@ -8,8 +8,8 @@ import (
 )
 
 // Pool multiplies matrices with a fixed number of threads. It owns its worker
-// goroutines and its packing buffers, which grow to what the largest product
-// needs, at most 16 MiB and 8 KiB a thread. Any number of goroutines may use a
+// goroutines and its packing buffers, which grow to what its products need: at
+// most 6 MiB, with batches 6 MiB a thread. Any number of goroutines may use a
 // Pool; their products are computed one after the other.
 type Pool struct {
 	mu      sync.Mutex // held while a product is computed

@@ -20,16 +20,19 @@ const (
 	fewRows  = 32
 	fewCols  = 12
 	fewDepth = 32
+
+	// fewPacked is at most how many elements of them are packed for that.
+	fewPacked = 1 << 18
 )
 
 // plan returns the way to compute a product with so many members, ready to be
 // worked at. It keeps its operands until release.
 func (s *space) plan(members, m, n, k int, a, b Operand, c []float32, ldc int, accumulate bool) job {
 	switch {
-	case m <= min(fewRows, k/fewDepth) && b.RowStride == 1:
+	case m <= min(fewRows, k/fewDepth) && b.RowStride == 1 && (a.ColStride == 1 || m*k <= fewPacked):
 		s.dots.plan(s.kern, members, m, n, k, a, b, c, ldc, 1, accumulate)
 		return &s.dots
-	case n <= min(fewCols, k/fewDepth) && a.ColStride == 1:
+	case n <= min(fewCols, k/fewDepth) && a.ColStride == 1 && (b.RowStride == 1 || n*k <= fewPacked):
 		s.dots.plan(s.kern, members, n, m, k, b.transposed(), a.transposed(), c, 1, ldc, accumulate)
 		return &s.dots
 	case m == 1 && b.ColStride == 1:
