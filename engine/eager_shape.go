@@ -112,6 +112,7 @@ func (e *Eager) Assign(dst, src *Tensor) {
 		fail("assign", "the second does not stretch to the first", dst, src)
 	}
 	e.copyInto(dst.view(), stretched(src, dst.shape))
+	dst.storage.Wrote()
 }
 
 // Gather picks rows; see Ops.

@@ -8,11 +8,11 @@ type tensors = []*engine.Tensor
 
 // unary records out = f(a). The derivative is made of the gradient and of what
 // was saved: out, or a where that is given.
-func (o *Ops) unary(op string, a, out, saved *engine.Tensor, derivative func(p *pass, g, s *engine.Tensor) *engine.Tensor) *engine.Tensor {
-	if !tracked(a) {
-		return out
+func (o *Ops) unary(op string, a, out, save *engine.Tensor, derivative func(p *pass, g, s *engine.Tensor) *engine.Tensor) *engine.Tensor {
+	if !o.tracked(a) {
+		return o.plain(op, out, a)
 	}
-	return o.record(op, out, tensors{a}, tensors{saved}, func(p *pass) {
+	return o.record(op, out, tensors{a}, tensors{save}, func(p *pass) {
 		p.to(0, func() *engine.Tensor { return derivative(p, p.grad, p.saved[0]) })
 	})
 }
@@ -91,12 +91,12 @@ func onlyIf(condition bool, t *engine.Tensor) *engine.Tensor {
 
 // binary records out = f(a, b): left and right make the gradients before they
 // are folded to the operands' shapes. Operands stretch, so folding is common.
-func (o *Ops) binary(op string, a, b, out *engine.Tensor, saved tensors, left, right func(p *pass) *engine.Tensor) *engine.Tensor {
-	if !tracked(a, b) {
-		return out
+func (o *Ops) binary(op string, a, b, out *engine.Tensor, saves tensors, left, right func(p *pass) *engine.Tensor) *engine.Tensor {
+	if !o.tracked(a, b) {
+		return o.plain(op, out, a, b)
 	}
 	shapeA, shapeB := a.Shape(), b.Shape()
-	return o.record(op, out, tensors{a, b}, saved, func(p *pass) {
+	return o.record(op, out, tensors{a, b}, saves, func(p *pass) {
 		p.to(0, func() *engine.Tensor { return engine.SumTo(p, left(p), shapeA) })
 		p.to(1, func() *engine.Tensor { return engine.SumTo(p, right(p), shapeB) })
 	})

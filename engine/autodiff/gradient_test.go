@@ -5,9 +5,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
+	"github.com/memdiag/memdiag/engine/autodiff/registry"
 	"github.com/memdiag/memdiag/engine/enginetest"
+	"github.com/memdiag/memdiag/engine/mem"
 )
 
 // input is one operand of a gradient check: its shape, and the range that its
@@ -19,16 +23,19 @@ type input struct {
 
 func in(low, high float32, dims ...int) input { return input{dims, low, high} }
 
-// TestGradients holds every operation's backward against central differences,
-// for each operand that has a gradient.
-func TestGradients(t *testing.T) {
+type list = []*engine.Tensor
+
+// gradientCase is a function and the operands that it is differentiated at.
+type gradientCase struct {
+	name   string
+	inputs []input
+	f      func(o engine.Ops, x list) *engine.Tensor
+}
+
+// gradientCases has every operation, alone and as models use it.
+func gradientCases() []gradientCase {
 	w := engine.Window{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}, Pad: [2]int{1, 1}}
-	type list = []*engine.Tensor
-	cases := []struct {
-		name   string
-		inputs []input
-		f      func(o engine.Ops, x list) *engine.Tensor
-	}{
+	return []gradientCase{
 		{"neg", []input{in(-1, 1, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Neg(x[0]) }},
 		{"exp", []input{in(-1, 1, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Exp(x[0]) }},
 		{"log", []input{in(0.5, 2, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Log(x[0]) }},
@@ -65,6 +72,10 @@ func TestGradients(t *testing.T) {
 		{"copy", []input{in(-1, 1, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Copy(x[0]) }},
 		{"reshape", []input{in(-1, 1, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Reshape(x[0], 3, 2) }},
 		{"permute", []input{in(-1, 1, 2, 3, 4)}, func(o engine.Ops, x list) *engine.Tensor { return o.Permute(x[0], 2, -3, 1) }},
+		{"slice of a beginning", []input{in(-1, 1, 4, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Slice(x[0], -1, 0, 1) }},
+		{"slice of nothing", []input{in(-1, 1, 4, 3)}, func(o engine.Ops, x list) *engine.Tensor {
+			return o.Concat(0, o.Slice(x[0], 0, 2, 2), o.Slice(x[0], 0, 3, 4))
+		}},
 		{"slice", []input{in(-1, 1, 4, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Slice(x[0], 0, 1, 3) }},
 		{"expand", []input{in(-1, 1, 3, 1)}, func(o engine.Ops, x list) *engine.Tensor { return o.Expand(x[0], 2, 3, 4) }},
 		{"concat", []input{in(-1, 1, 2, 2), in(-1, 1, 2, 3)}, func(o engine.Ops, x list) *engine.Tensor { return o.Concat(-1, x[0], x[1], x[0]) }},
@@ -103,77 +114,193 @@ func TestGradients(t *testing.T) {
 			return o.Add(o.Mul(y, o.Exp(y)), o.Sub(y, x[0]))
 		}},
 	}
-	for _, c := range cases {
+}
+
+// probe is a case's function made a number of: Σ weight·f, where the weights tell
+// elements apart.
+type probe struct {
+	gradientCase
+	host    [][]float32 // operands
+	weights []float32
+}
+
+func newProbe(c gradientCase) *probe {
+	p := &probe{gradientCase: c}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, in := range c.inputs {
+		data := make([]float32, engine.ShapeOf(in.dims...).Elements())
+		for i := range data {
+			data[i] = in.low + (in.high-in.low)*rng.Float32()
+		}
+		p.host = append(p.host, data)
+	}
+	for range 512 { // more than any result has
+		p.weights = append(p.weights, 0.5+rng.Float32())
+	}
+	return p
+}
+
+func (p *probe) upload(o engine.Ops) list {
+	x := make(list, len(p.host))
+	for i, in := range p.inputs {
+		x[i] = o.FromFloats(p.host[i], in.dims...)
+	}
+	return x
+}
+
+// value computes the number on the host, in float64.
+func (p *probe) value(o engine.Ops) (sum float64) {
+	for i, v := range o.Floats(p.f(o, p.upload(o))) {
+		sum += float64(p.weights[i]) * float64(v)
+	}
+	return sum
+}
+
+// loss computes the number with o.
+func (p *probe) loss(o engine.Ops, x list) *engine.Tensor {
+	out := p.f(o, x)
+	return o.Sum(o.Mul(out, o.FromFloats(p.weights[:out.Shape().Elements()], out.Shape().Slice()...)))
+}
+
+// gradients are those of the number by backward.
+func (p *probe) gradients(t *testing.T, o *autodiff.Ops) (gradients [][]float32) {
+	run(t, o, func() error {
+		x := p.upload(o)
+		o.Track(x...)
+		if err := o.Backward(p.loss(o, x)); err != nil {
+			return err
+		}
+		gradients = p.download(t, o, x)
+		return nil
+	})
+	return gradients
+}
+
+// download reads the gradients gathered in the operands.
+func (p *probe) download(t *testing.T, o engine.Ops, x list) (gradients [][]float32) {
+	for i := range x {
+		g := autodiff.Grad(x[i])
+		if g == nil || g.Shape() != x[i].Shape() {
+			t.Fatalf("operand %d has the gradient %v", i, g)
+		}
+		gradients = append(gradients, o.Floats(g))
+	}
+	return gradients
+}
+
+// differences checks gradients of f against its central differences.
+func (p *probe) differences(t *testing.T, gradients [][]float32, tolerance float64, f func() float64) {
+	t.Helper()
+	const step = 1e-2
+	for i := range p.host {
+		for j, x := range p.host[i] {
+			p.host[i][j] = x + step
+			above := f()
+			p.host[i][j] = x - step
+			want := (above - f()) / float64((x+step)-(x-step))
+			p.host[i][j] = x
+			if got := float64(gradients[i][j]); math.Abs(got-want) > tolerance*max(1, math.Abs(want)) {
+				t.Errorf("operand %d element %d: gradient %g, central difference %g", i, j, got, want)
+			}
+		}
+	}
+}
+
+// TestGradients holds every operation's backward against central differences,
+// for each operand that has a gradient.
+func TestGradients(t *testing.T) {
+	for _, c := range gradientCases() {
 		t.Run(c.name, func(t *testing.T) {
 			inner, d := enginetest.NewEager(t)
 			o := autodiff.New(inner)
-			rng := rand.New(rand.NewPCG(3, 4))
-			host := make([][]float32, len(c.inputs))
-			for i, in := range c.inputs {
-				host[i] = make([]float32, engine.ShapeOf(in.dims...).Elements())
-				for j := range host[i] {
-					host[i][j] = in.low + (in.high-in.low)*rng.Float32()
-				}
-			}
-			// value is Σ weight·f, summed in float64; the weights tell elements apart.
-			weights := []float32{}
-			value := func(o engine.Ops, x list) (out *engine.Tensor, sum float64) {
-				out = c.f(o, x)
-				for len(weights) < out.Shape().Elements() {
-					weights = append(weights, 0.5+rng.Float32())
-				}
-				for i, v := range o.Floats(out) {
-					sum += float64(weights[i]) * float64(v)
-				}
-				return out, sum
-			}
-			upload := func() list {
-				x := make(list, len(host))
-				for i, in := range c.inputs {
-					x[i] = o.FromFloats(host[i], in.dims...)
-				}
-				return x
-			}
-			gradients := make([][]float32, len(host))
-			run(t, o, func() error {
-				x := upload()
-				o.Track(x...)
-				out, _ := value(o, x)
-				n := out.Shape().Elements()
-				loss := o.Sum(o.Mul(out, o.FromFloats(weights[:n], out.Shape().Slice()...)))
-				if err := o.Backward(loss); err != nil {
-					return err
-				}
-				for i := range x {
-					g := autodiff.Grad(x[i])
-					if g == nil || g.Shape() != x[i].Shape() {
-						t.Fatalf("operand %d has the gradient %v", i, g)
-					}
-					gradients[i] = o.Floats(g)
-				}
-				return nil
+			p := newProbe(c)
+			p.differences(t, p.gradients(t, o), 2e-3, func() (v float64) {
+				run(t, o, func() error { v = p.value(o.Valid()); return nil })
+				return v
 			})
-			for i := range host {
-				for j, x := range host[i] {
-					const step = 1e-2
-					at := func(v float32) (sum float64) {
-						host[i][j] = v
-						run(t, o, func() error {
-							_, sum = value(o.Valid(), upload())
-							return nil
-						})
-						host[i][j] = x
-						return sum
-					}
-					want := (at(x+step) - at(x-step)) / float64((x+step)-(x-step))
-					if got := float64(gradients[i][j]); math.Abs(got-want) > 2e-3*max(1, math.Abs(want)) {
-						t.Errorf("operand %d element %d: gradient %g, central difference %g", i, j, got, want)
+			left(t, o, d, 0, 0)
+		})
+	}
+}
+
+// TestGradientsOfGradients does the same with the gradients: their own gradient,
+// by a pass that was recorded, against central differences of the first.
+func TestGradientsOfGradients(t *testing.T) {
+	for _, c := range gradientCases() {
+		t.Run(c.name, func(t *testing.T) {
+			inner, d := enginetest.NewEager(t)
+			o := autodiff.New(inner)
+			p := newProbe(c)
+			p.differences(t, p.second(t, o), 5e-3, func() (sum float64) {
+				for i, g := range p.gradients(t, o) {
+					for j, v := range g {
+						sum += float64(p.weights[i+j]) * float64(v)
 					}
 				}
+				return sum
+			})
+			left(t, o, d, 0, 0)
+		})
+	}
+}
+
+// second are the gradients of Σ weight·gradient.
+func (p *probe) second(t *testing.T, o *autodiff.Ops) (gradients [][]float32) {
+	run(t, o, func() error {
+		x := p.upload(o)
+		o.Track(x...)
+		defer autodiff.ZeroGrad(x...)
+		if err := o.BackwardWith(p.loss(o, x), autodiff.BackwardOptions{CreateGraph: true}); err != nil {
+			return err
+		}
+		sum := o.Full(0)
+		for i := range x {
+			first := autodiff.Grad(x[i])
+			n := first.Shape().Elements()
+			weights := o.FromFloats(p.weights[i:][:n], first.Shape().Slice()...)
+			sum = o.Add(sum, o.Sum(o.Mul(first, weights)))
+			autodiff.ZeroGrad(x[i])
+		}
+		if autodiff.Tracked(sum) { // else f is linear
+			if err := o.Backward(sum); err != nil {
+				return err
 			}
-			if live, nodes := enginetest.Live(d), o.Nodes(); live != 0 || nodes != 0 {
-				t.Errorf("%d blocks and %d nodes are left", live, nodes)
+		}
+		for i := range x {
+			g := make([]float32, x[i].Shape().Elements())
+			if t := autodiff.Grad(x[i]); t != nil {
+				g = o.Floats(t)
 			}
+			gradients = append(gradients, g)
+		}
+		return nil
+	})
+	return gradients
+}
+
+// TestGradientsAreTheSameToTheBit on another tape, and where what backward reads
+// is computed again.
+func TestGradientsAreTheSameToTheBit(t *testing.T) {
+	for _, c := range gradientCases() {
+		t.Run(c.name, func(t *testing.T) {
+			inner, d := enginetest.NewEager(t)
+			o := autodiff.New(inner)
+			want := newProbe(c).gradients(t, o)
+
+			burn := autodiff.NewOn(inner, registry.New(registry.Options{Rules: registry.RulesLatest}))
+			if diff := cmp.Diff(want, newProbe(c).gradients(t, burn)); diff != "" {
+				t.Errorf("on the registry tape: %s", diff)
+			}
+			for _, o := range []*autodiff.Ops{o, burn} {
+				again := newProbe(c)
+				again.f = func(_ engine.Ops, x list) *engine.Tensor {
+					return o.Checkpoint(func(x ...*engine.Tensor) *engine.Tensor { return c.f(o, x) }, x...)
+				}
+				if diff := cmp.Diff(want, again.gradients(t, o)); diff != "" {
+					t.Errorf("with a checkpoint: %s", diff)
+				}
+			}
+			left(t, o, d, 0, 0)
 		})
 	}
 }
@@ -183,5 +310,13 @@ func run(t *testing.T, o engine.Ops, f func() error) {
 	t.Helper()
 	if err := engine.Run(o, func(*engine.Scope) error { return f() }); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// left checks what is there after a test's steps.
+func left(t *testing.T, o *autodiff.Ops, d *mem.Device, blocks int64, nodes int) {
+	t.Helper()
+	if gotBlocks, gotNodes := enginetest.Live(d), o.Nodes(); gotBlocks != blocks || gotNodes != nodes {
+		t.Errorf("%d blocks and %d nodes are left, want %d and %d", gotBlocks, gotNodes, blocks, nodes)
 	}
 }

@@ -47,10 +47,10 @@ func (o *Ops) ArgMax(a *engine.Tensor, axis int) *engine.Tensor { return o.inner
 // Detach is a view without history.
 func (o *Ops) Detach(a *engine.Tensor) *engine.Tensor { return o.inner.Detach(a) }
 
-// Assign copies src into dst without a record, so it panics with an
-// *engine.Error if either is tracked: the gradient would be wrong in silence.
+// Assign copies src into dst without a record, so outside NoGrad it panics with
+// an *engine.Error if either is tracked: the gradient would be wrong in silence.
 func (o *Ops) Assign(dst, src *engine.Tensor) {
-	if tracked(dst, src) {
+	if o.tracked(dst, src) {
 		panic(&engine.Error{Op: "assign", Shapes: []engine.Shape{dst.Shape(), src.Shape()},
 			Reason: "a tracked tensor cannot be written, or written from, with a gradient; update parameters with Valid().Assign"})
 	}
@@ -60,8 +60,8 @@ func (o *Ops) Assign(dst, src *engine.Tensor) {
 // Sum hands the gradient to every term.
 func (o *Ops) Sum(a *engine.Tensor, axes ...int) *engine.Tensor {
 	out := o.inner.Sum(a, axes...)
-	if !tracked(a) {
-		return out
+	if !o.tracked(a) {
+		return o.plain("sum", out, a)
 	}
 	shape, ones := a.Shape(), folded(a.Shape(), axes)
 	return o.record("sum", out, tensors{a}, nil, func(p *pass) {
@@ -86,8 +86,8 @@ func folded(s engine.Shape, axes []int) []int {
 // MaxOver hands the gradient to the largest; equals share it.
 func (o *Ops) MaxOver(a *engine.Tensor, axis int) *engine.Tensor {
 	out := o.inner.MaxOver(a, axis)
-	if !tracked(a) {
-		return out
+	if !o.tracked(a) {
+		return o.plain("max", out, a)
 	}
 	ones := folded(a.Shape(), []int{axis})
 	return o.record("max", out, tensors{a}, tensors{a, out}, func(p *pass) {
@@ -102,8 +102,8 @@ func (o *Ops) MaxOver(a *engine.Tensor, axis int) *engine.Tensor {
 // MatMul has the derivatives g·bᵀ and aᵀ·g.
 func (o *Ops) MatMul(a, b *engine.Tensor) *engine.Tensor {
 	out := o.inner.MatMul(a, b)
-	if !tracked(a, b) {
-		return out
+	if !o.tracked(a, b) {
+		return o.plain("matmul", out, a, b)
 	}
 	shapeA, shapeB := a.Shape(), b.Shape()
 	return o.record("matmul", out, tensors{a, b}, tensors{onlyIf(Tracked(b), a), onlyIf(Tracked(a), b)}, func(p *pass) {
@@ -155,13 +155,13 @@ func (o *Ops) Permute(a *engine.Tensor, order ...int) *engine.Tensor {
 	return o.unary("permute", a, out, nil, func(p *pass, g, _ *engine.Tensor) *engine.Tensor { return p.Permute(g, back...) })
 }
 
-// Slice puts the gradient into zeros.
+// Slice puts the gradient between zeros.
 func (o *Ops) Slice(a *engine.Tensor, axis, from, to int) *engine.Tensor {
 	shape := a.Shape()
 	return o.unary("slice", a, o.inner.Slice(a, axis, from, to), nil, func(p *pass, g, _ *engine.Tensor) *engine.Tensor {
-		zeros := p.Full(0, shape.Slice()...)
-		p.Assign(p.Slice(zeros, axis, from, to), g)
-		return zeros
+		at := (axis + shape.Rank) % shape.Rank
+		zeros := func(n int) *engine.Tensor { return p.Expand(p.Full(0), shape.With(at, n).Slice()...) }
+		return p.Concat(at, zeros(from), g, zeros(shape.Dims[at]-to)) // not Assign, which has no gradient
 	})
 }
 
@@ -176,8 +176,8 @@ func (o *Ops) Expand(a *engine.Tensor, dims ...int) *engine.Tensor {
 // Concat hands each part its slice of the gradient.
 func (o *Ops) Concat(axis int, parts ...*engine.Tensor) *engine.Tensor {
 	out := o.inner.Concat(axis, parts...)
-	if !tracked(parts...) {
-		return out
+	if !o.tracked(parts...) {
+		return o.plain("concat", out, parts...)
 	}
 	extents := make([]int, len(parts))
 	for i, t := range parts {
@@ -226,8 +226,8 @@ func (o *Ops) Fold(columns *engine.Tensor, w engine.Window, c, h, wd int) *engin
 // much to keep.
 func (o *Ops) Conv2d(x, filters *engine.Tensor, w engine.Window) *engine.Tensor {
 	out := o.inner.Conv2d(x, filters, w)
-	if !tracked(x, filters) {
-		return out
+	if !o.tracked(x, filters) {
+		return o.plain("conv2d", out, x, filters)
 	}
 	image, bank, result := x.Shape(), filters.Shape(), out.Shape()
 	rows := []int{bank.Dims[0], bank.Elements() / max(bank.Dims[0], 1)}

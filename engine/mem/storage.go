@@ -21,6 +21,7 @@ type Storage struct {
 	site      SiteID
 	block     blockID // its row, while it is alive
 	freed     atomic.Bool
+	writes    atomic.Uint32
 }
 
 // Buffer is the block's piece of memory. It panics with a *ReleaseError once the
@@ -40,6 +41,13 @@ func (s *Storage) Device() *Device { return s.device }
 
 // Site is where the block was allocated; see Device.Stack.
 func (s *Storage) Site() SiteID { return s.site }
+
+// Wrote counts one change of contents in place. Whoever saved the block to read
+// it later, as autodiff does, sees by Writes that it holds something else by now.
+func (s *Storage) Wrote() { s.writes.Add(1) }
+
+// Writes is how often Wrote was called.
+func (s *Storage) Writes() uint32 { return s.writes.Load() }
 
 // Alive says whether any reference is left on the block, and its device open.
 func (s *Storage) Alive() bool { return !s.freed.Load() && !s.device.closed.Load() }

@@ -188,7 +188,7 @@ func (w *walk) mayHold(t reflect.Type) bool {
 // are on the way, not held by the model.
 func plumbing(t reflect.Type) bool {
 	switch t.PkgPath() {
-	case enginePath, enginePath + "/autodiff", enginePath + "/mem", enginePath + "/cpu", enginePath + "/gpu":
+	case enginePath, enginePath + "/autodiff", enginePath + "/autodiff/registry", enginePath + "/mem", enginePath + "/cpu", enginePath + "/gpu":
 		return true
 	}
 	return false
