@@ -20,7 +20,9 @@ type Module interface {
 
 // Stateful is a module that names everything it needs to compute the same again:
 // its parameters, and tensors that are not trained, such as running statistics.
-// All layers of this package are; a module made of them says so with Parts.
+// All layers of this package are; a module made of them says so with Parts. One
+// that does not, but holds such tensors, loses them with the scope that they were
+// made in.
 type Stateful interface {
 	Module
 	// State lists parameters and other tensors, always in the same order.
