@@ -184,7 +184,7 @@ for name, f, a, b in [
 ]:
     for reduction in ["mean", "sum", "none"]:
         case(f"{name}, {reduction}", lambda a, b: f(a, b, reduction=reduction), a, b)
-TARGETS = values(0.5, 0.25, 0.25, 0, 1, 0, shape=(2, 3))
+TARGETS = values(0.75, 0.249, 0.001, 0, 1, 0, shape=(2, 3))
 case("kl divergence, mean", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="batchmean"), X, TARGETS)
 case("kl divergence, sum", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="sum"), X, TARGETS)
 case("kl divergence, none", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="none").sum(-1), X, TARGETS)
