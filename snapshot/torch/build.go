@@ -475,7 +475,7 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			continue
 		}
 		b.broken.replayed++
-		if t.size() != uint64(s.Blocks.Requested[i]) {
+		if t.size != uint64(s.Blocks.Requested[i]) {
 			b.broken.sizes++
 			continue
 		}

@@ -54,10 +54,15 @@ func (in *input) fill(n int) bool {
 	kept := copy(in.mem, in.buf[in.pos:])
 	in.base += int64(in.pos)
 	in.pos = 0
-	for kept < len(in.mem) && in.err == nil {
+	for idle := 0; kept < len(in.mem) && in.err == nil; {
 		var got int
 		got, in.err = in.r.Read(in.mem[kept:])
 		kept += got
+		if got > 0 {
+			idle = 0
+		} else if idle++; idle > 100 && in.err == nil {
+			in.err = io.ErrNoProgress
+		}
 	}
 	in.buf = in.mem[:kept]
 	return kept >= n

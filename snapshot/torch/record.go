@@ -50,13 +50,17 @@ func (b *builder) addEvent(device int, o *object) error {
 	for device >= len(r.live) {
 		r.live = append(r.live, newTenancies())
 	}
+	address := uint64(noAddress)
+	if o.has(enAddr) {
+		address = o.values[enAddr]
+	}
 	switch keyword(o.values[enAction]) {
 	case kwAlloc:
-		if o.has(enAddr) {
-			r.live[device].open(o.values[enAddr], t, o.values[enSize])
+		if address != noAddress {
+			r.live[device].open(address, tenancy{t, o.values[enSize]})
 		}
 	case kwFreeCompleted:
-		if !r.live[device].close(o.values[enAddr]) {
+		if address == noAddress || !r.live[device].close(address) {
 			r.lostFrees++
 		}
 	case kwOOM:

@@ -107,6 +107,27 @@ device 1: [812 1024 1024 1024]
 	}
 }
 
+func TestSnapshotsOfARunShareATable(t *testing.T) {
+	stacks := snapshot.NewStacks()
+	var snapshots []*snapshot.Snapshot
+	for _, name := range []string{"full_protocol4.pickle", "full.json", "era_2_1.pickle"} {
+		b := seed(t, name)
+		s, err := Decode(name, bytes.NewReader(b), int64(len(b)), Options{Stacks: stacks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Stacks != stacks {
+			t.Errorf("%s has a table of its own", name)
+		}
+		snapshots = append(snapshots, s)
+	}
+	for _, s := range snapshots[1:] {
+		if diff := cmp.Diff(snapshots[0].Blocks.Stack, s.Blocks.Stack); diff != "" {
+			t.Errorf("equal stacks have different ids (-first +other):\n%s", diff)
+		}
+	}
+}
+
 func TestEverySeedIsDetected(t *testing.T) {
 	for _, name := range seedNames(t, "*.*") {
 		b := seed(t, name)

@@ -55,10 +55,10 @@ func twin(root any) (string, error) {
 				}
 				last = max(last, t)
 			}
-			key := [2]int64{int64(device), twinInt(d.get("addr"), 0)}
+			key := [2]int64{int64(device), twinInt(d.get("addr"), -1)} // -1 is no address
 			switch d.get("action") {
 			case "alloc":
-				if twinIsInt(d.get("addr")) {
+				if key[1] != -1 {
 					live[key] = [2]int64{t, twinInt(d.get("size"), 0)}
 				}
 			case "free_completed":
