@@ -160,6 +160,9 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 	}
 	defer func() { err = errors.Join(err, recorder.Wait()) }()
 	loop := train.Loop{Devices: []*mem.Device{device}, Now: env.now}
+	if p, ok := instance.(workload.Phased); ok {
+		loop.Phases = p.Phases()
+	}
 	loop.OnBarrier(recorder.Barrier)
 	began := env.now()
 	loop.OnBarrier(func(m snapshot.Mark) error {
@@ -169,6 +172,15 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 	if err := loop.Run(ctx, job.steps, instance.Step); err != nil {
 		return errors.Join(err, recorder.Final())
 	}
-	env.talk.say("%s trained for %d steps in %s; the run is in %s", chosen.ID, job.steps, env.now().Sub(began).Round(100*time.Millisecond), out.Dir())
+	took := env.now().Sub(began).Round(100 * time.Millisecond)
+	outcome := ""
+	if s, ok := instance.(workload.Summarizer); ok {
+		summary, err := s.Summary()
+		if err != nil {
+			return err
+		}
+		outcome = summary + "; "
+	}
+	env.talk.say("%s trained for %d steps in %s; %sthe run is in %s", chosen.ID, job.steps, took, outcome, out.Dir())
 	return nil
 }

@@ -1,5 +1,6 @@
 // Package workload is the labelled corpus: small training programs on the engine,
-// each of which leaks on one line, or looks as if it did.
+// each of which leaks on one line, or looks as if it did; and ordinary ones on real
+// data.
 //
 // A workload declares what a run of it must show: what grows, how fast, on which
 // line, who holds it. That is what memdiag's findings are held against.
@@ -72,8 +73,20 @@ type Instance interface {
 	Close() error
 }
 
-// All lists the corpus by id.
-func All() []Workload { return []Workload{featurePyramid()} }
+// Phased is an Instance that does more than train, such as evaluate behind each
+// epoch.
+type Phased interface {
+	Phases() []train.Phase
+}
+
+// Summarizer is an Instance that has something to say of its training, such as how
+// well it came out: "test accuracy 0.97". It computes on the device.
+type Summarizer interface {
+	Summary() (string, error)
+}
+
+// All lists the corpus by id, and behind it the trainings on real data.
+func All() []Workload { return []Workload{featurePyramid(), readDigits()} }
 
 // Find returns the workload with this id or alias, in either case.
 func Find(name string) (Workload, error) {
