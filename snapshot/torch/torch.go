@@ -26,8 +26,9 @@ type Options struct {
 // pickle or JSON text where that lies compressed or inside an archive.
 //
 // What does not add up but can be read is said in Notes. Memory is bounded by
-// about 8 bytes an object that the pickler memoised, 100 bytes a block, the
-// distinct strings and stacks, and a window of 256 KiB.
+// 4 bytes an object that the pickler memoised, 100 bytes a block and a tenancy
+// still open at the end of the trace, the distinct strings and stacks, and some
+// 30 MiB: 2 GB of a trace whose tensors come and go take 121 MiB.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
 	text, err := open(name, r, size)
 	if err != nil {
