@@ -15,12 +15,16 @@ end. n is at least 1.`
 	maxPromise = `maxAVX2 returns the largest x[i] for i < n, NaN if any is NaN. n is at least 1.`
 )
 
-// fold emits a function of one slice to one number. Four registers take turns,
-// so that none waits for the step before.
+// fold emits a function of a slice, or of two, to one number. Four registers take
+// turns, so that none waits for the step before.
 type fold struct {
 	*lanes
-	parts []reg.VecPhysical // of the result
-	x     []reg.VecPhysical
+	parts  []reg.VecPhysical // of the result
+	x      []reg.VecPhysical
+	second []reg.VecPhysical // of a slice y beside x, if there is one
+
+	parameters string // behind n
+	before     func() // loads them; may be nil
 }
 
 func folds(ctx *build.Context) {
@@ -58,8 +62,25 @@ func folds(ctx *build.Context) {
 // emit writes the function: begin sets a part, take adds elements to it, join
 // adds a part, which it may destroy.
 func (f *fold) emit(name, promise string, begin func(part reg.VecPhysical), take func(x, part reg.VecPhysical, masked bool), join func(x, part reg.VecPhysical)) {
-	function(f.Context, name, "func(x *float32, n int) float32", promise)
+	y := ""
+	if f.second != nil {
+		y = ", y *float32"
+	}
+	function(f.Context, name, "func(x *float32"+y+", n int"+f.parameters+") float32", promise)
 	x, n := word(f.Context, "x"), word(f.Context, "n")
+	var beside reg.GPVirtual
+	if f.second != nil {
+		beside = word(f.Context, "y")
+	}
+	if f.before != nil {
+		f.before()
+	}
+	load := func(i int, masked bool) {
+		f.simd.load(operand.Mem{Base: x, Disp: 32 * i}, f.x[i], masked)
+		if f.second != nil {
+			f.simd.load(operand.Mem{Base: beside, Disp: 32 * i}, f.second[i], masked)
+		}
+	}
 	for _, part := range f.parts {
 		begin(part)
 	}
@@ -69,10 +90,13 @@ func (f *fold) emit(name, promise string, begin func(part reg.VecPhysical), take
 		f.JLT(operand.LabelRef(label + "end"))
 		f.Label(label)
 		for i := range registers {
-			f.simd.load(operand.Mem{Base: x, Disp: 32 * i}, f.x[i], false)
+			load(i, false)
 			take(f.x[i], f.parts[i], false)
 		}
 		f.ADDQ(operand.Imm(uint64(32*registers)), x)
+		if f.second != nil {
+			f.ADDQ(operand.Imm(uint64(32*registers)), beside)
+		}
 		f.SUBQ(count, n)
 		f.JGE(operand.LabelRef(label))
 		f.Label(label + "end")
@@ -82,7 +106,7 @@ func (f *fold) emit(name, promise string, begin func(part reg.VecPhysical), take
 	step("ones", 1)
 	f.JZ(operand.LabelRef("join"))
 	f.simd.setMask(n)
-	f.simd.load(operand.Mem{Base: x}, f.x[0], true)
+	load(0, true)
 	take(f.x[0], f.parts[0], true)
 
 	f.Label("join")

@@ -50,7 +50,9 @@ func generate() (map[string][]byte, error) {
 		{"gemm/transpose_amd64", transpose},
 		{"vec/exp_amd64", exponentials},
 		{"vec/arithmetic_amd64", arithmetic},
+		{"vec/blend_amd64", blends},
 		{"vec/fold_amd64", folds},
+		{"vec/product_amd64", products},
 		{"vec/step_amd64", steps},
 	} {
 		ctx := build.NewContext()

@@ -80,3 +80,75 @@ func adamPortable(p, g, m, v []float32, s AdamStep) {
 		p[i] = float32(s.Keep*p[i]) - float32(s.Move*(m[i]/root))
 	}
 }
+
+func scalePortable(dst, x []float32, factor float32) {
+	for i, v := range x {
+		dst[i] = factor * v
+	}
+}
+
+func affinePortable(dst, x []float32, factor, shift float32) {
+	for i, v := range x {
+		dst[i] = float32(factor*v) + shift
+	}
+}
+
+func blendPortable(dst, x, y []float32, a, b, c float32) {
+	for i := range dst {
+		dst[i] = float32(a*x[i]) + float32(b*y[i]) + c
+	}
+}
+
+func addProductPortable(dst, x, y []float32) {
+	for i := range dst {
+		dst[i] += float32(x[i] * y[i])
+	}
+}
+
+func rectifyPortable(dst, x []float32) {
+	for i, v := range x {
+		if v < 0 {
+			v = 0
+		}
+		dst[i] = v
+	}
+}
+
+func gatePortable(dst, x, y []float32) {
+	for i := range dst {
+		v := float32(0)
+		if y[i] > 0 {
+			v = x[i]
+		}
+		dst[i] = v
+	}
+}
+
+func dotPortable(x, y []float32) float32 {
+	var parts [8]float32
+	for len(x) >= len(parts) {
+		for i := range parts {
+			parts[i] += x[i] * y[i]
+		}
+		x, y = x[len(parts):], y[len(parts):]
+	}
+	for i, v := range x {
+		parts[i] += v * y[i]
+	}
+	return sumPortable(parts[:])
+}
+
+func squaresPortable(x []float32, off float32) float32 {
+	var parts [8]float32
+	for len(x) >= len(parts) {
+		for i := range parts {
+			d := x[i] - off
+			parts[i] += d * d
+		}
+		x = x[len(parts):]
+	}
+	for i, v := range x {
+		parts[i] += (v - off) * (v - off)
+	}
+	return sumPortable(parts[:])
+}

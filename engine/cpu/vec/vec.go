@@ -53,6 +53,49 @@ func AddScaled(dst, x []float32, factor float32) {
 	}
 }
 
+// Scale sets dst[i] = factor · x[i].
+func Scale(dst, x []float32, factor float32) {
+	if same(dst, x) {
+		scale(dst, x, factor)
+	}
+}
+
+// Affine sets dst[i] = factor · x[i] + shift. Product and sum are rounded.
+func Affine(dst, x []float32, factor, shift float32) {
+	if same(dst, x) {
+		affine(dst, x, factor, shift)
+	}
+}
+
+// Blend sets dst[i] = a · x[i] + b · y[i] + c. Every operation is rounded, from the
+// left.
+func Blend(dst, x, y []float32, a, b, c float32) {
+	if same(dst, x, y) {
+		blend(dst, x, y, a, b, c)
+	}
+}
+
+// AddProduct adds x[i] · y[i] to dst[i]. Product and sum are rounded.
+func AddProduct(dst, x, y []float32) {
+	if same(dst, x, y) {
+		addProduct(dst, x, y)
+	}
+}
+
+// Rectify sets dst[i] = x[i], or 0 where that is below 0. NaN gives NaN.
+func Rectify(dst, x []float32) {
+	if same(dst, x) {
+		rectify(dst, x)
+	}
+}
+
+// Gate sets dst[i] = x[i] where y[i] is above 0, else 0.
+func Gate(dst, x, y []float32) {
+	if same(dst, x, y) {
+		gate(dst, x, y)
+	}
+}
+
 // sumBlock is how many elements are summed in float32 before the sum goes on in
 // float64.
 const sumBlock = 1024
@@ -65,6 +108,29 @@ func Sum(x []float32) float32 {
 	for len(x) > 0 {
 		n := min(sumBlock, len(x))
 		total += float64(sum(x[:n]))
+		x = x[n:]
+	}
+	return float32(total)
+}
+
+// Dot returns the sum of x[i] · y[i], 0 of nothing, as exact as Sum.
+func Dot(x, y []float32) float32 {
+	same(x, y)
+	total := 0.0
+	for len(x) > 0 {
+		n := min(sumBlock, len(x))
+		total += float64(dot(x[:n], y[:n]))
+		x, y = x[n:], y[n:]
+	}
+	return float32(total)
+}
+
+// Squares returns the sum of (x[i] - off)², 0 of nothing, as exact as Sum.
+func Squares(x []float32, off float32) float32 {
+	total := 0.0
+	for len(x) > 0 {
+		n := min(sumBlock, len(x))
+		total += float64(squares(x[:n], off))
 		x = x[n:]
 	}
 	return float32(total)

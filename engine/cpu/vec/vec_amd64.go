@@ -86,3 +86,65 @@ func adam(p, g, m, v []float32, s AdamStep) {
 	}
 	adamAVX2(&p[0], &g[0], &m[0], &v[0], len(p), s.KeepMean, s.TakeMean, s.KeepSquare, s.TakeSquare, s.Keep, s.Move, s.Root, s.Epsilon)
 }
+
+func scale(dst, x []float32, factor float32) {
+	if !wide() {
+		scalePortable(dst, x, factor)
+		return
+	}
+	scaleAVX2(&dst[0], &x[0], len(dst), factor)
+}
+
+func affine(dst, x []float32, factor, shift float32) {
+	if !wide() {
+		affinePortable(dst, x, factor, shift)
+		return
+	}
+	affineAVX2(&dst[0], &x[0], len(dst), factor, shift)
+}
+
+func blend(dst, x, y []float32, a, b, c float32) {
+	if !wide() {
+		blendPortable(dst, x, y, a, b, c)
+		return
+	}
+	blendAVX2(&dst[0], &x[0], &y[0], len(dst), a, b, c)
+}
+
+func addProduct(dst, x, y []float32) {
+	if !wide() {
+		addProductPortable(dst, x, y)
+		return
+	}
+	addProductAVX2(&dst[0], &x[0], &y[0], len(dst))
+}
+
+func rectify(dst, x []float32) {
+	if !wide() {
+		rectifyPortable(dst, x)
+		return
+	}
+	rectifyAVX2(&dst[0], &x[0], len(dst))
+}
+
+func gate(dst, x, y []float32) {
+	if !wide() {
+		gatePortable(dst, x, y)
+		return
+	}
+	gateAVX2(&dst[0], &x[0], &y[0], len(dst))
+}
+
+func dot(x, y []float32) float32 {
+	if !wide() {
+		return dotPortable(x, y)
+	}
+	return dotAVX2(&x[0], &y[0], len(x))
+}
+
+func squares(x []float32, off float32) float32 {
+	if !wide() {
+		return squaresPortable(x, off)
+	}
+	return squaresAVX2(&x[0], len(x), off)
+}

@@ -160,6 +160,12 @@ func TestVectorsComputeWhatThePortableLoopsCompute(t *testing.T) {
 		{"Add in place", func(a, b, _, _ []float32) { Add(a, a, b) }, func(a, b, _, _ []float32) { addPortable(a, a, b) }},
 		{"Mul", func(a, b, c, _ []float32) { Mul(a, b, c) }, func(a, b, c, _ []float32) { mulPortable(a, b, c) }},
 		{"AddScaled", func(a, b, _, _ []float32) { AddScaled(a, b, -0.3) }, func(a, b, _, _ []float32) { addScaledPortable(a, b, -0.3) }},
+		{"Scale", func(a, b, _, _ []float32) { Scale(a, b, -0.3) }, func(a, b, _, _ []float32) { scalePortable(a, b, -0.3) }},
+		{"Affine in place", func(a, _, _, _ []float32) { Affine(a, a, 1.3, -0.3) }, func(a, _, _, _ []float32) { affinePortable(a, a, 1.3, -0.3) }},
+		{"Blend", func(a, b, c, _ []float32) { Blend(a, b, c, 1.3, -0.3, 0.7) }, func(a, b, c, _ []float32) { blendPortable(a, b, c, 1.3, -0.3, 0.7) }},
+		{"AddProduct", func(a, b, c, _ []float32) { AddProduct(a, b, c) }, func(a, b, c, _ []float32) { addProductPortable(a, b, c) }},
+		{"Rectify", func(a, b, _, _ []float32) { Rectify(a, b) }, func(a, b, _, _ []float32) { rectifyPortable(a, b) }},
+		{"Gate", func(a, b, c, _ []float32) { Gate(a, b, c) }, func(a, b, c, _ []float32) { gatePortable(a, b, c) }},
 		{"Momentum", func(a, b, c, _ []float32) { Momentum(a, b, c, 0.9, 0.1) }, func(a, b, c, _ []float32) { momentumPortable(a, b, c, 0.9, 0.1) }},
 		{"Adam", func(a, b, c, d []float32) { Adam(a, b, c, d, step) }, func(a, b, c, d []float32) { adamPortable(a, b, c, d, step) }},
 	} {
@@ -241,6 +247,53 @@ func TestSumIsAsExactAsItPromises(t *testing.T) {
 	}
 }
 
+func TestSumsOfProductsAreAsExactAsTheyPromise(t *testing.T) {
+	const off = 0.7
+	folds := []struct {
+		name           string
+		fast, portable func(x, y []float32) float32
+		term           func(x, y float64) float64
+	}{
+		{"Dot", Dot, dotPortable, func(x, y float64) float64 { return x * y }},
+		{"Squares", func(x, _ []float32) float32 { return Squares(x, off) }, func(x, _ []float32) float32 { return squaresPortable(x, off) },
+			func(x, _ float64) float64 { return (x - float64(float32(off))) * (x - float64(float32(off))) }},
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, f := range folds {
+		for _, n := range []int{0, 1, 2, 7, 8, 9, 31, 32, 33, 40, 63, 100, 1023, 1025, 100_000} {
+			x, y := newGuarded(r, n).v, newGuarded(r, n).v
+			want, magnitude := 0.0, 0.0
+			for i := range x {
+				term := f.term(float64(x[i]), float64(y[i]))
+				want += term
+				magnitude += math.Abs(term)
+			}
+			for name, add := range map[string]func(x, y []float32) float32{"as chosen": f.fast, "portable": f.portable} {
+				if name == "portable" && n > sumBlock {
+					continue
+				}
+				if got := add(x, y); math.Abs(float64(got)-want) > 0x1p-16*magnitude {
+					t.Errorf("%s %s of %d: %g, want %g", f.name, name, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestRectifyAndGateOfSpecialNumbers(t *testing.T) {
+	negative := float32(math.Copysign(0, -1))
+	x := []float32{nan, inf, -inf, 0, negative, tiny, -tiny, 1}
+	got := make([]float32, len(x))
+	Rectify(got, x)
+	if want := []float32{nan, inf, 0, 0, negative, tiny, 0, 1}; !sameBits(got, want) {
+		t.Errorf("Rectify(%v) is %v, want %v", x, got, want)
+	}
+	Gate(got, []float32{1, 2, 3, 4, 5, nan, 7, inf}, x)
+	if want := []float32{0, 2, 0, 0, 0, nan, 0, inf}; !sameBits(got, want) {
+		t.Errorf("Gate by %v is %v, want %v", x, got, want)
+	}
+}
+
 func TestMaxIsTheLargestAndKeepsNaN(t *testing.T) {
 	if got := Max(nil); got != -inf {
 		t.Errorf("of nothing: %g", got)
@@ -302,6 +355,8 @@ func TestLengthsMustAgree(t *testing.T) {
 		"Exp":       func() { Exp(two, three) },
 		"Add":       func() { Add(two, two, three) },
 		"AddScaled": func() { AddScaled(three, two, 1) },
+		"Blend":     func() { Blend(two, two, three, 1, 1, 1) },
+		"Dot":       func() { Dot(two, three) },
 		"Momentum":  func() { Momentum(two, two, three, 0, 0) },
 		"Adam":      func() { Adam(two, two, two, three, AdamStep{}) },
 	} {
@@ -325,6 +380,14 @@ func TestNothingIsAllocated(t *testing.T) {
 		Add(x, y, z)
 		Mul(x, y, z)
 		AddScaled(x, y, 2)
+		Scale(x, y, 2)
+		Affine(x, y, 2, 1)
+		Blend(x, y, z, 2, 1, 3)
+		AddProduct(x, y, z)
+		Rectify(x, y)
+		Gate(x, y, z)
+		Dot(x, y)
+		Squares(x, 1)
 		Momentum(x, y, z, 0.9, 0.1)
 		Adam(x, y, z, w, AdamStep{})
 		Sum(x)
