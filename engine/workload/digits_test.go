@@ -45,9 +45,9 @@ func readDigits(t *testing.T, seed, steps int64, look func(snapshot.Mark, *mem.D
 }
 
 // TestDigitsAreReadAfterAHundredSteps: of images held out, whatever the seed, 95 of
-// 100. On two cores it takes half a second.
+// 100. On two cores it takes half a second; under the race detector, many.
 func TestDigitsAreReadAfterAHundredSteps(t *testing.T) {
-	for seed := range int64(4) {
+	for seed := range int64(2) {
 		began := time.Now()
 		summary := readDigits(t, seed, 100, func(snapshot.Mark, *mem.Device) {})
 		var accuracy float64
