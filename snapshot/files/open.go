@@ -11,6 +11,10 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/heaptrack"
+	"github.com/memdiag/memdiag/snapshot/jemalloc"
+	"github.com/memdiag/memdiag/snapshot/massif"
+	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/torch"
@@ -50,7 +54,11 @@ func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode, marked: true},
 		{detect: torch.Detect, decode: decodeTorch},
-		{detect: unpacked(pprofio.Detect), decode: decodePprof},
+		{detect: unpacked(memray.Detect), decode: totalsOf(memray.Decode)},
+		{detect: unpacked(heaptrack.Detect), decode: totalsOf(heaptrack.Decode)},
+		{detect: unpacked(massif.Detect), decode: totalsOf(massif.Decode)},
+		{detect: unpacked(jemalloc.Detect), decode: totalsOf(jemalloc.Decode)},
+		{detect: unpacked(pprofio.Detect), decode: totalsOf(pprofio.Decode)},
 	}
 }
 
@@ -59,8 +67,10 @@ func unpacked(detect func(head []byte) bool) func(head []byte) bool {
 	return func(head []byte) bool { return detect(bounded.Head(head)) }
 }
 
-func decodePprof(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return pprofio.Decode(name, r, size, pprofio.Options{Stacks: into})
+func totalsOf(decode func(string, io.ReaderAt, int64, totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+		return decode(name, r, size, totals.Options{Stacks: into})
+	}
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
@@ -85,22 +95,11 @@ type source struct {
 func (s *source) close() { _ = s.file.Close() } // it was only read
 
 func openFile(path string) (*source, error) {
-	info, err := os.Stat(path)
+	file, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	// Opening a pipe would wait for its writer.
-	switch {
-	case info.IsDir():
-		return nil, &InputError{Reason: path + ": a folder, not a snapshot", hint: "name a file in it, or a run's snapshot such as snapshot_50"}
-	case !info.Mode().IsRegular():
-		return nil, &InputError{Reason: path + ": not a regular file", hint: "save the snapshot to a file first; it is not read in one go"}
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	s := &source{file: file, size: info.Size(), head: make([]byte, min(headSize, info.Size()))}
+	s := &source{file: file, size: size, head: make([]byte, min(headSize, size))}
 	if _, err := file.ReadAt(s.head, 0); err != nil && !errors.Is(err, io.EOF) {
 		s.close()
 		return nil, err

@@ -3,10 +3,13 @@
 package files
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 func TestAPipeIsRefusedAndNotWaitedFor(t *testing.T) {
@@ -21,5 +24,39 @@ func TestAPipeIsRefusedAndNotWaitedFor(t *testing.T) {
 	write(t, dir, "snapshot_0.json", torchJSON(0))
 	if run, err := OpenRun(dir); err != nil || len(run.Snapshots) != 1 {
 		t.Errorf("a run beside it: %v", err)
+	}
+}
+
+func TestARunOfPipesIsNotWaitedFor(t *testing.T) {
+	for _, name := range []string{rundir.InfoName, rundir.SeriesName} {
+		t.Run(name, func(t *testing.T) {
+			dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 0, 50)
+			path := filepath.Join(dir, name)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(path, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			run, err := OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(run.Snapshots) != 2 || len(run.Notes) != 1 || !strings.Contains(run.Notes[0], name+": not a regular file") {
+				t.Errorf("%d snapshots, notes %q", len(run.Snapshots), run.Notes)
+			}
+		})
+	}
+}
+
+func TestAPipeIsNotSaidToBeMissing(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "p"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, resolve := range map[string]func(name, dir string) (string, error){"a snapshot": Resolve, "a run": ResolveRun} {
+		if _, err := resolve("p", dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

@@ -28,6 +28,9 @@ func Resolve(name, dir string) (path string, err error) {
 	if isRegular(full) {
 		return full, nil
 	}
+	if isSpecial(full) {
+		return "", notRegular(name)
+	}
 	folder, base := filepath.Split(full)
 	in := snapshotsIn(filepath.Clean(folder))
 	if path, err := in.find(base); path != "" || err != nil {
@@ -96,7 +99,7 @@ func (f folder) find(base string) (string, error) {
 // list is a hint with what could have been named.
 func (f folder) list() string {
 	if len(f.names) == 0 {
-		return "memdiag record -- COMMAND makes a run of snapshots"
+		return "memdiag record --workload NAME makes a run of snapshots"
 	}
 	stems := make([]string, len(f.names))
 	for i, n := range f.names {
@@ -119,7 +122,7 @@ func ResolveRun(name, dir string) (path string, err error) {
 		if len(snapshotsIn(dir).names) > 0 {
 			return dir, nil
 		}
-		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag record -- COMMAND")
+		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag demo")
 	}
 	full := name
 	if !filepath.IsAbs(name) {
@@ -127,6 +130,9 @@ func ResolveRun(name, dir string) (path string, err error) {
 	}
 	if isDir(full) {
 		return full, nil
+	}
+	if isSpecial(full) {
+		return "", notRegular(name)
 	}
 	runs := runsBelow(dir)
 	var found, names []string
@@ -146,7 +152,7 @@ func ResolveRun(name, dir string) (path string, err error) {
 	case len(names) > 0:
 		return "", notThere(name+": no such run", "there are "+some(names))
 	}
-	return "", notThere(name+": no such run", "memdiag record -- COMMAND makes one")
+	return "", notThere(name+": no such run", "memdiag record --workload NAME makes one")
 }
 
 // runBelow is a run folder, and when it began.

@@ -74,9 +74,16 @@ const maxInfo = 4 << 20
 // readInfo reads run.json and says whether there is one.
 func readInfo(run *snapshot.Run) (own bool, err error) {
 	path := filepath.Join(run.Path, rundir.InfoName)
-	f, err := os.Open(path)
+	note := func(format string, args ...any) {
+		run.Notes = append(run.Notes, path+": "+fmt.Sprintf(format, args...))
+	}
+	f, _, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if _, ok := errors.AsType[*InputError](err); ok {
+		note("not a regular file; not read")
+		return true, nil
 	}
 	if err != nil {
 		return false, err
@@ -85,9 +92,6 @@ func readInfo(run *snapshot.Run) (own bool, err error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxInfo+1))
 	if err != nil {
 		return false, err
-	}
-	note := func(format string, args ...any) {
-		run.Notes = append(run.Notes, path+": "+fmt.Sprintf(format, args...))
 	}
 	switch err := json.Unmarshal(text, &run.Info); {
 	case len(text) > maxInfo:
@@ -123,16 +127,15 @@ func readSeries(run *snapshot.Run, rank int) {
 }
 
 func decodeSeries(path string) (*snapshot.Series, []string, error) {
-	f, err := os.Open(path)
+	f, size, err := openRegular(path)
+	if _, ok := errors.AsType[*InputError](err); ok {
+		return nil, nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	return native.DecodeSeries(path, f, info.Size())
+	return native.DecodeSeries(path, f, size)
 }
 
 // Bounds on what is looked through below a folder that is not ours.
@@ -385,7 +388,7 @@ func (r *runReader) nothing(list listing) error {
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case len(r.passed) > 0:
-		return notThere(fmt.Sprintf("%s: no snapshot among %d files: %s", path, len(r.passed), some(r.passed)), "memdiag record -- COMMAND makes a run")
+		return notThere(fmt.Sprintf("%s: no snapshot among %d files: %s", path, len(r.passed), some(r.passed)), "memdiag record --workload NAME makes a run")
 	}
-	return notThere(path+": no snapshots", "memdiag record -- COMMAND makes a run")
+	return notThere(path+": no snapshots", "memdiag record --workload NAME makes a run")
 }
