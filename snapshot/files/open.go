@@ -11,10 +11,6 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
-	"github.com/memdiag/memdiag/snapshot/heaptrack"
-	"github.com/memdiag/memdiag/snapshot/jemalloc"
-	"github.com/memdiag/memdiag/snapshot/massif"
-	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/torch"
@@ -54,11 +50,7 @@ func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode, marked: true},
 		{detect: torch.Detect, decode: decodeTorch},
-		{detect: unpacked(memray.Detect), decode: totalsOf(memray.Decode)},
-		{detect: unpacked(heaptrack.Detect), decode: totalsOf(heaptrack.Decode)},
-		{detect: unpacked(massif.Detect), decode: totalsOf(massif.Decode)},
-		{detect: unpacked(jemalloc.Detect), decode: totalsOf(jemalloc.Decode)},
-		{detect: unpacked(pprofio.Detect), decode: totalsOf(pprofio.Decode)},
+		{detect: unpacked(pprofio.Detect), decode: decodePprof},
 	}
 }
 
@@ -67,10 +59,8 @@ func unpacked(detect func(head []byte) bool) func(head []byte) bool {
 	return func(head []byte) bool { return detect(bounded.Head(head)) }
 }
 
-func totalsOf(decode func(string, io.ReaderAt, int64, totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-		return decode(name, r, size, totals.Options{Stacks: into})
-	}
+func decodePprof(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return pprofio.Decode(name, r, size, pprofio.Options{Stacks: into})
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
