@@ -5,7 +5,6 @@ package cpu
 import (
 	"math/bits"
 	"runtime"
-	"sync"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cpu/gemm"
@@ -17,40 +16,69 @@ func New(threads int) engine.Kernels {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	k := &kernels{threads: threads, products: gemm.NewPool(threads)}
+	k := &kernels{threads: threads, pool: gemm.NewPool(threads), spaces: make([]workspace, threads)}
+	for i := range k.spaces {
+		k.spaces[i].products = gemm.NewPool(1)
+	}
 	// Kernels have no end of their own; the pool's threads wait for no more work
 	// once nobody can ask for it.
-	runtime.AddCleanup(k, (*gemm.Pool).Close, k.products)
+	runtime.AddCleanup(k, (*gemm.Pool).Close, k.pool)
 	return k
 }
 
 type kernels struct {
-	threads  int
-	products *gemm.Pool
-	sticky   error
+	threads int
+	pool    *gemm.Pool
+	spaces  []workspace // one a thread
+	sticky  error
 }
 
-// grain is how many elements make a piece of work worth a goroutine: at about
-// 1 ns an element, some thirty times what starting one costs.
+// grain is how many elements make a piece of work worth another thread: at 0.1 to
+// 1 ns an element, some times what it costs to hand it over.
 const grain = 1 << 15
 
-// split runs f over [0,n) in at most one piece a thread, and waits. cost is the
-// work in elements of one unit.
+// split runs f over [0,n) in pieces, on several threads, and waits. cost is the
+// work in elements of one unit. There are more pieces than threads, since some
+// threads start late.
 func (k *kernels) split(n, cost int, f func(from, to int)) {
 	if n == 0 {
 		return
 	}
-	pieces := min(k.threads, n, work(n, cost)/grain)
-	if pieces <= 1 {
+	pieces := min(4*k.threads, n, work(n, cost)/grain)
+	if k.threads == 1 || pieces <= 1 {
 		f(0, n)
 		return
 	}
-	var wait sync.WaitGroup
-	for p := 1; p < pieces; p++ {
-		wait.Go(func() { f(n*p/pieces, n*(p+1)/pieces) })
+	k.pool.Do(pieces, func(p, _ int) { f(n*p/pieces, n*(p+1)/pieces) })
+}
+
+// each runs f over [0,n), one unit at a time, on several threads, and waits. cost
+// is as for split. Each call has a thread's workspace to itself, and leaves there
+// nothing that another call reads.
+func (k *kernels) each(n, cost int, f func(i int, s *workspace)) {
+	if k.threads == 1 || n == 1 || work(n, cost) < 2*grain {
+		for i := range n {
+			f(i, &k.spaces[0])
+		}
+		return
 	}
-	f(0, n/pieces)
-	wait.Wait()
+	k.pool.Do(n, func(i, thread int) { f(i, &k.spaces[thread]) })
+}
+
+// workspace is host memory of one thread, for what a kernel makes on the way. It
+// grows to what the largest call needs.
+type workspace struct {
+	products *gemm.Pool // of the one thread
+	floats   []float32
+}
+
+// take returns n numbers, undefined ones; they are the caller's until the next
+// take.
+func (s *workspace) take(n int) []float32 {
+	if cap(s.floats) < n {
+		s.floats = make([]float32, n)
+	}
+	return s.floats[:n]
 }
 
 // work is n·cost, held at the largest int.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/cpu/vec"
 )
 
 func (k *kernels) Fill(dst engine.View, value float32) {
@@ -55,10 +56,50 @@ func (k *kernels) Unary(op engine.UnaryOp, dst, a engine.View) {
 			unaryRow(op, d[at[0]:][:n], x[at[1]:][:n])
 			return
 		}
-		for i := range n {
-			d[at[0]+i*step[0]] = unary(op, x[at[1]+i*step[1]])
+		if n < short {
+			for i := range n {
+				d[at[0]+i*step[0]] = unary(op, x[at[1]+i*step[1]])
+			}
+			return
+		}
+		var to, from [batch]float32
+		for i := 0; i < n; i += batch {
+			m := min(batch, n-i)
+			unaryRow(op, to[:m], gathered(from[:m], x, at[1]+i*step[1], step[1]))
+			scatter(d, at[0]+i*step[0], step[0], to[:m])
 		}
 	})
+}
+
+// batch is how many elements that do not lie side by side are brought together
+// for the loops over rows.
+const batch = 256
+
+// short is how many elements are done one by one sooner than the room of a batch
+// is cleared.
+const short = 32
+
+// gathered returns elements of x that lie step apart, side by side: x itself where
+// they do already, else in the room given.
+func gathered(room, x []float32, at, step int) []float32 {
+	if step == 1 {
+		return x[at:][:len(room)]
+	}
+	for i := range room {
+		room[i] = x[at+i*step]
+	}
+	return room
+}
+
+// scatter lays elements of dst that lie step apart.
+func scatter(dst []float32, at, step int, from []float32) {
+	if step == 1 {
+		copy(dst[at:], from)
+		return
+	}
+	for i, v := range from {
+		dst[at+i*step] = v
+	}
 }
 
 // unaryRow has a loop of its own for each operation that is cheaper than the
@@ -70,13 +111,21 @@ func unaryRow(op engine.UnaryOp, d, x []float32) {
 		for i := range d {
 			d[i] = -x[i]
 		}
+	case engine.Exp:
+		vec.Exp(d, x)
+	case engine.Tanh:
+		vec.Tanh(d, x)
+	case engine.Sigmoid:
+		vec.Sigmoid(d, x)
 	case engine.Recip:
 		for i := range d {
 			d[i] = 1 / x[i]
 		}
 	case engine.ReLU:
+		vec.Rectify(d, x)
+	case engine.Sqrt:
 		for i := range d {
-			d[i] = max(x[i], 0)
+			d[i] = float32(math.Sqrt(float64(x[i]))) // one instruction
 		}
 	case engine.Abs:
 		for i := range d {
@@ -95,12 +144,23 @@ func (k *kernels) Binary(op engine.BinaryOp, dst, a, b engine.View) {
 		switch step {
 		case [operands]int{1, 1, 1}:
 			binaryRow(op, d[at[0]:][:n], x[at[1]:][:n], y[at[2]:][:n])
+			return
 		case [operands]int{1, 1, 0}:
-			binaryScalar(op, d[at[0]:][:n], x[at[1]:][:n], y[at[2]])
-		default:
+			if binaryScalar(op, d[at[0]:][:n], x[at[1]:][:n], y[at[2]]) {
+				return
+			}
+		}
+		if n < short {
 			for i := range n {
 				d[at[0]+i*step[0]] = binary(op, x[at[1]+i*step[1]], y[at[2]+i*step[2]])
 			}
+			return
+		}
+		var to, left, right [batch]float32
+		for i := 0; i < n; i += batch {
+			m := min(batch, n-i)
+			binaryRow(op, to[:m], gathered(left[:m], x, at[1]+i*step[1], step[1]), gathered(right[:m], y, at[2]+i*step[2], step[2]))
+			scatter(d, at[0]+i*step[0], step[0], to[:m])
 		}
 	})
 }
@@ -109,24 +169,28 @@ func binaryRow(op engine.BinaryOp, d, x, y []float32) {
 	x, y = x[:len(d)], y[:len(d)]
 	switch op {
 	case engine.Add:
-		for i := range d {
-			d[i] = x[i] + y[i]
-		}
+		vec.Add(d, x, y)
 	case engine.Sub:
 		for i := range d {
 			d[i] = x[i] - y[i]
 		}
 	case engine.Mul:
-		for i := range d {
-			d[i] = x[i] * y[i]
-		}
+		vec.Mul(d, x, y)
 	case engine.Div:
 		for i := range d {
 			d[i] = x[i] / y[i]
 		}
+	case engine.Max:
+		for i := range d {
+			d[i] = max(x[i], y[i])
+		}
 	case engine.Less:
 		for i := range d {
 			d[i] = truth(x[i] < y[i])
+		}
+	case engine.Equal:
+		for i := range d {
+			d[i] = truth(x[i] == y[i])
 		}
 	default:
 		for i := range d {
@@ -136,31 +200,20 @@ func binaryRow(op engine.BinaryOp, d, x, y []float32) {
 }
 
 // binaryScalar is binaryRow with one right operand for the whole row, as biases
-// and scale factors give.
-func binaryScalar(op engine.BinaryOp, d, x []float32, y float32) {
-	x = x[:len(d)]
+// and scale factors give. It reports whether it has a loop for the operation.
+func binaryScalar(op engine.BinaryOp, d, x []float32, y float32) bool {
 	switch op {
 	case engine.Add:
+		x = x[:len(d)]
 		for i := range d {
 			d[i] = x[i] + y
 		}
-	case engine.Sub:
-		for i := range d {
-			d[i] = x[i] - y
-		}
 	case engine.Mul:
-		for i := range d {
-			d[i] = x[i] * y
-		}
-	case engine.Div:
-		for i := range d {
-			d[i] = x[i] / y
-		}
+		vec.Scale(d, x, y)
 	default:
-		for i := range d {
-			d[i] = binary(op, x[i], y)
-		}
+		return false
 	}
+	return true
 }
 
 func (k *kernels) Where(dst, cond, a, b engine.View) {

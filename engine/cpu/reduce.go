@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/cpu/vec"
 )
 
 // Reduce walks the kept axes outside and the folded ones inside, so that each
@@ -61,48 +62,49 @@ func (k *kernels) foldRows(op engine.ReduceOp, d, x []float32, over, fold loops)
 		start = float32(math.Inf(-1))
 	}
 	terms, step := fold.inner()
-	k.split(over.outer(), n*terms*fold.outer(), func(from, to int) {
-		over.rows(from, to, func(at [operands]int) {
-			row := d[at[0]:][:n]
-			for i := range row {
-				row[i] = start
-			}
-			fold.rows(0, fold.outer(), func(in [operands]int) {
-				for t := range terms {
-					term := x[at[1]+in[0]+t*step[0]:][:n]
-					if op == engine.ReduceMax {
+	// A row is cut so that there is work for all threads where there are few rows.
+	pieces := (n + foldWidth - 1) / foldWidth
+	k.split(over.outer()*pieces, min(n, foldWidth)*terms*fold.outer(), func(from, to int) {
+		for unit := from; unit < to; unit++ {
+			first := unit % pieces * foldWidth
+			width := min(foldWidth, n-first)
+			over.rows(unit/pieces, unit/pieces+1, func(at [operands]int) {
+				row := d[at[0]+first:][:width]
+				for i := range row {
+					row[i] = start
+				}
+				fold.rows(0, fold.outer(), func(in [operands]int) {
+					for t := range terms {
+						term := x[at[1]+in[0]+t*step[0]+first:][:width]
+						if op == engine.ReduceSum {
+							vec.Add(row, row, term)
+							continue
+						}
 						for i := range row {
 							row[i] = max(row[i], term[i])
 						}
-						continue
 					}
-					for i := range row {
-						row[i] += term[i]
-					}
-				}
+				})
 			})
-		})
+		}
 	})
 }
 
-// sum adds in four lanes and collects them in float64: float32 alone would lose
+// foldWidth is how many results are made side by side: 2 KiB.
+const foldWidth = 512
+
+// sum adds rows as vec does and collects them in float64: float32 alone would lose
 // digits over the long axes of a bias gradient.
 func sum(x []float32, fold loops) float32 {
 	n, step := fold.inner()
 	total := 0.0
 	fold.rows(0, fold.outer(), func(at [operands]int) {
-		if step[0] != 1 {
-			for i := range n {
-				total += float64(x[at[0]+i*step[0]])
-			}
+		if step[0] == 1 {
+			total += float64(vec.Sum(x[at[0]:][:n]))
 			return
 		}
-		row := x[at[0]:][:n]
-		for ; len(row) >= 4; row = row[4:] {
-			total += float64(row[0]+row[1]) + float64(row[2]+row[3])
-		}
-		for _, v := range row {
-			total += float64(v)
+		for i := range n {
+			total += float64(x[at[0]+i*step[0]])
 		}
 	})
 	return float32(total)

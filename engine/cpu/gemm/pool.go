@@ -16,6 +16,7 @@ type Pool struct {
 	kern    *kernel
 	spaces  []space // one a member; the caller is member 0
 	batch   batch
+	calls   calls
 	workers []*worker
 	ended   sync.WaitGroup
 
@@ -38,7 +39,7 @@ type worker struct {
 	parked atomic.Bool
 }
 
-// job is a product cut into tickets. Every member works until no ticket is left.
+// job is work cut into tickets. Every member works until no ticket is left.
 type job interface {
 	work(t *tickets, s *space)
 }
