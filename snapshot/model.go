@@ -35,9 +35,12 @@ const (
 // Mark is a barrier between two steps: temporaries are gone, and marks of equal
 // phase can be compared.
 type Mark struct {
-	Step  int64  // steps completed; NoStep where unknown
-	Epoch int64  // NoStep where unknown
-	Phase string // "train", "eval", …; "" where unknown
+	Step int64 // steps completed; NoStep where unknown
+	// StepCounted: nobody told the step; it is how many the recording saw since it
+	// began. Files of ours do not keep the difference.
+	StepCounted bool
+	Epoch       int64  // NoStep where unknown
+	Phase       string // "train", "eval", …; "" where unknown
 	// Covariates: what may rightly drive memory at this step; 0 where unknown.
 	BatchElements  int64
 	SequenceLength int64

@@ -59,6 +59,11 @@ func torchJSON(steps int) string {
 		"external_annotations":[%s]}`, frames, born, frames, strings.Join(annotations, ","))
 }
 
+// toldJSON is a PyTorch snapshot in whose header the program told its step.
+func toldJSON(step int) string {
+	return strings.TrimSuffix(torchJSON(0), "}") + fmt.Sprintf(`,"memdiag":{"step":%d}}`, step)
+}
+
 // newRun records an empty run.
 func newRun(t *testing.T, dir string, started time.Time, steps ...int64) string {
 	t.Helper()
@@ -255,10 +260,20 @@ func TestStepsOfLooseFilesComeFromTheirContentElseFromTheirNames(t *testing.T) {
 			files:  map[string]string{"iteration_100/rank0_memory_snapshot.json": torchJSON(5), "iteration_200/rank0_memory_snapshot.json": torchJSON(5)},
 			steps:  []int64{100, 200},
 			births: []int64{99, 199},
+			notes:  1,
+		},
+		"told by the program, whatever the names say": {
+			files: map[string]string{"snapshot_0.json": toldJSON(20), "snapshot_1.json": toldJSON(20), "snapshot_2.json": toldJSON(10)},
+			steps: []int64{10, 20, 20},
+		},
+		"told by one program, counted in the other file": {
+			files: map[string]string{"snapshot_100.json": toldJSON(7), "snapshot_200.json": torchJSON(5)},
+			steps: []int64{5, 7},
 		},
 		"counted, but the first had no step yet": {
 			files: map[string]string{"step_100.json": torchJSON(0), "step_110.json": torchJSON(10)},
 			steps: []int64{100, 110},
+			notes: 1,
 		},
 		"neither": {
 			files: map[string]string{"b.json": torchJSON(0), "a.json": torchJSON(0)},

@@ -36,9 +36,6 @@ func (e *InputError) Unwrap() error { return e.err }
 type format struct {
 	detect func(head []byte) bool
 	decode func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error)
-	// marked: its snapshots know their steps. Others count what they saw, from
-	// when their recording began.
-	marked bool
 }
 
 // headSize is how much of a file tells its format.
@@ -48,7 +45,7 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 // pickle may be one of PyTorch's.
 func formats() []format {
 	return []format{
-		{detect: native.Detect, decode: native.Decode, marked: true},
+		{detect: native.Detect, decode: native.Decode},
 		{detect: torch.Detect, decode: decodeTorch},
 		{detect: unpacked(pprofio.Detect), decode: decodePprof},
 	}
@@ -70,8 +67,7 @@ func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) 
 // Open reads the snapshot at path; its format is told by its content. Errors of
 // its content are *snapshot.FormatError.
 func Open(path string) (*snapshot.Snapshot, error) {
-	s, _, err := openInto(path, nil)
-	return s, err
+	return openInto(path, nil)
 }
 
 // source is an open file of which the format has been looked up.

@@ -214,7 +214,6 @@ type opened struct {
 	snapshot *snapshot.Snapshot
 	name     string
 	step     int64
-	marked   bool
 }
 
 func (r *runReader) read(files []string) error {
@@ -224,7 +223,7 @@ func (r *runReader) read(files []string) error {
 		if rank != r.rank && (rank != snapshot.NoRank || r.ranks > 1) {
 			continue
 		}
-		s, marked, err := r.open(name)
+		s, err := r.open(name)
 		if err != nil {
 			return err
 		}
@@ -234,13 +233,15 @@ func (r *runReader) read(files []string) error {
 		if s.Rank == snapshot.NoRank {
 			s.Rank = r.rank
 		}
-		list = append(list, opened{s, name, step, marked})
+		list = append(list, opened{s, name, step})
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks; only those that name rank %d were read", r.ranks, r.rank)
 	}
 	list = r.oneRank(list)
-	setSteps(list)
+	if note := setSteps(list); note != "" {
+		r.note("%s", note)
+	}
 	slices.SortStableFunc(list, func(a, b opened) int {
 		x, y := a.snapshot.Mark.Step, b.snapshot.Mark.Step
 		if (x == snapshot.NoStep) != (y == snapshot.NoStep) {
@@ -256,7 +257,11 @@ func (r *runReader) read(files []string) error {
 		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
 	}
 	if unknown > 0 {
-		r.note("%d snapshots tell no step, nor do their names; they are in the order of their names", unknown)
+		silent := "tell no step, nor do their names"
+		if unknown == 1 {
+			silent = "tells no step, nor does its name"
+		}
+		r.note("%s %s; the order is that of the names", plural(unknown, "snapshot"), silent)
 	}
 	return nil
 }
@@ -302,26 +307,26 @@ func (r *runReader) known(name string) bool {
 }
 
 // open reads one file; nil where it is no snapshot that can be read.
-func (r *runReader) open(name string) (s *snapshot.Snapshot, marked bool, err error) {
+func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	path := filepath.Join(r.run.Path, name)
 	f, err := openFile(path)
 	if err != nil {
 		r.broken = append(r.broken, err)
 		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
-		return nil, false, nil
+		return nil, nil
 	}
 	defer f.close()
 	if f.format == nil {
 		r.passed = append(r.passed, name)
-		return nil, false, nil
+		return nil, nil
 	}
-	s, err = f.format.decode(path, f.file, f.size, r.stacks)
+	s, err := f.format.decode(path, f.file, f.size, r.stacks)
 	if err != nil {
 		r.broken = append(r.broken, err)
 		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
-		return nil, false, nil
+		return nil, nil
 	}
-	return s, f.format.marked, nil
+	return s, nil
 }
 
 // oneRank leaves the lowest rank, where the snapshots themselves tell several.
@@ -340,23 +345,37 @@ func (r *runReader) oneRank(list []opened) []opened {
 
 // setSteps takes steps from the names, where the snapshots do not tell them, or
 // have only counted them since some recording began: then they need not rise as
-// those in the names do.
-func setSteps(list []opened) {
+// those in the names do. A step that the program told is never replaced. It
+// returns a note where counts were.
+func setSteps(list []opened) (note string) {
 	byName := slices.Clone(list)
 	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
 	named, rising := true, true
 	for i, o := range byName {
-		named = named && !o.marked && o.step != snapshot.NoStep && (i == 0 || o.step > byName[i-1].step)
+		named = named && !o.told() && o.step != snapshot.NoStep && (i == 0 || o.step > byName[i-1].step)
 		rising = rising && (i == 0 || o.best() > byName[i-1].best())
 	}
+	replaced := 0
 	for _, o := range list {
 		if best := o.best(); best != o.snapshot.Mark.Step {
 			moveTo(o.snapshot, best)
 		}
 		if named && !rising {
+			if o.snapshot.Mark.StepCounted {
+				replaced++
+			}
 			moveTo(o.snapshot, o.step)
 		}
 	}
+	if replaced == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s counted steps from when the recording began, which do not rise; the steps in their names are taken", plural(replaced, "snapshot"))
+}
+
+// told holds where the program itself said which step it was.
+func (o *opened) told() bool {
+	return o.snapshot.Mark.Step != snapshot.NoStep && !o.snapshot.Mark.StepCounted
 }
 
 // best is the snapshot's own step, else that of its name.
@@ -376,7 +395,7 @@ func moveTo(s *snapshot.Snapshot, step int64) {
 			}
 		}
 	}
-	s.Mark.Step = step
+	s.Mark.Step, s.Mark.StepCounted = step, false
 }
 
 // nothing is the error for a folder without a readable snapshot.
@@ -388,7 +407,15 @@ func (r *runReader) nothing(list listing) error {
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case len(r.passed) > 0:
-		return notThere(fmt.Sprintf("%s: no snapshot among %d files: %s", path, len(r.passed), some(r.passed)), "memdiag record --workload NAME makes a run")
+		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record --workload NAME makes a run")
 	}
 	return notThere(path+": no snapshots", "memdiag record --workload NAME makes a run")
+}
+
+// plural is "1 snapshot", "2 snapshots".
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -14,7 +14,7 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	stacks, names := snapshot.NewStacks(), newNamePatterns()
 	var list []opened
 	for _, path := range paths {
-		s, marked, err := openInto(path, stacks)
+		s, err := openInto(path, stacks)
 		if err != nil {
 			return nil, err
 		}
@@ -22,22 +22,23 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 		if s.Rank == snapshot.NoRank {
 			s.Rank = rank
 		}
-		list = append(list, opened{s, path, step, marked})
+		list = append(list, opened{s, path, step})
 		run.Snapshots = append(run.Snapshots, s)
 	}
-	setSteps(list)
+	if note := setSteps(list); note != "" {
+		run.Notes = append(run.Notes, note)
+	}
 	return run, nil
 }
 
-func openInto(path string, stacks *snapshot.Stacks) (s *snapshot.Snapshot, marked bool, err error) {
+func openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	f, err := openFile(path)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer f.close()
 	if f.format == nil {
-		return nil, false, f.unknown()
+		return nil, f.unknown()
 	}
-	s, err = f.format.decode(path, f.file, f.size, stacks)
-	return s, f.format.marked, err
+	return f.format.decode(path, f.file, f.size, stacks)
 }

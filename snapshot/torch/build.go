@@ -461,7 +461,7 @@ func (b *builder) history(s *snapshot.Snapshot) {
 	}
 	ends := r.stepEnds()
 	if s.Mark.Step == snapshot.NoStep && len(ends) > 0 {
-		s.Mark.Step = int64(len(ends))
+		s.Mark.Step, s.Mark.StepCounted = int64(len(ends)), true
 	}
 	s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
 	timed := false
