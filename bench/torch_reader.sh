@@ -5,7 +5,8 @@
 #
 # Without FILEs it takes those in ../shared/data/torch and, where ../shared/tools has the generator, files of about
 # 50 MB (with --large also of 500 MB) with frames shared and not shared. A line a file: the reader's speed, how many times
-# that of CPython with its collector on and off (plain, then with a restricted Unpickler), and peak memory.
+# that of CPython with its collector on and off (plain, then with a restricted Unpickler), both by processor time and the
+# best of several readings, and peak memory.
 set -eu
 cd "$(dirname "$0")/.."
 shared=${MEMDIAG_SHARED:-../shared}
@@ -21,7 +22,6 @@ fi
 generate() { # EVENTS NAME
 	python3 "$shared/tools/gen_torch_snapshots.py" --out "$tmp/$2" --steps 1 --every 1 --events "$1" >"$tmp/log"
 	mv "$tmp/$2/snapshot_1.pickle" "$tmp/$2.pickle"
-	set -- "$1" "$2"
 }
 if [ $# -eq 0 ]; then
 	set -- "$shared"/data/torch/*.p*k*
@@ -46,7 +46,7 @@ printf '%-46s %8s %7s | %s | %s | %s\n' file MB MB/s "times CPython: gc on, off"
 for f in "$@"; do
 	bytes=$(wc -c <"$f")
 	n=5
-	if [ "$bytes" -gt 200000000 ]; then n=1; elif [ "$bytes" -lt 5000000 ]; then n=20; fi
+	if [ "$bytes" -gt 200000000 ]; then n=3; elif [ "$bytes" -lt 5000000 ]; then n=20; fi
 	go=$("$tmp/torch_reader" -n "$n" "$f")
 	peak=$("$tmp/torch_reader" -n 1 "$f")
 	[ "$n" -gt 5 ] && m=5 || m=$(((n + 1) / 2))
