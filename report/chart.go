@@ -200,7 +200,7 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 	if d.Name != "" {
 		name += " " + Printable(d.Name)
 	}
-	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, grouped(int64(c.x[0])), grouped(int64(c.x[len(c.x)-1])))}
+	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, wholeNumber(c.x[0]), wholeNumber(c.x[len(c.x)-1]))}
 	if producer := r.Last.Producer; producer != "" {
 		parts = append(parts, "by "+Printable(producer))
 	}

@@ -123,7 +123,8 @@ func (c *chart) draw(page draw.Canvas) {
 	p.BackgroundColor = nil
 	p.X.Min, p.X.Max = c.x[0], c.x[len(c.x)-1]
 	if p.X.Min == p.X.Max {
-		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+		apart := max(1, p.X.Min*1e-9) // one step is lost in the rounding of 2^60
+		p.X.Min, p.X.Max = p.X.Min-apart, p.X.Max+apart
 	}
 	p.Y.Min, p.Y.Max = 0, c.top
 	p.X.Tick.Marker, p.Y.Tick.Marker = stepTicks{}, byteTicks{}

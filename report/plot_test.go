@@ -14,6 +14,8 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"gonum.org/v1/plot"
+	"pgregory.net/rapid"
 )
 
 // nearLimit is the pyramid run on a device that it nearly fills, the driver's
@@ -162,6 +164,45 @@ func TestByteTicks(t *testing.T) {
 			}
 			if got := strings.Join(labels, " "); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// The loops over ticks used to run for ever where a step was lost in the rounding
+// of the axis' figures.
+func TestTicksAreFewWhateverTheAxis(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(0, math.MaxInt64).Draw(t, "low")
+		high := low + rapid.Float64Range(0, math.MaxInt64).Draw(t, "width")
+		for name, ticker := range map[string]plot.Ticker{"steps": stepTicks{}, "bytes": byteTicks{}} {
+			ticks := ticker.Ticks(low, high)
+			for i, tick := range ticks {
+				if tick.Value < low || tick.Value > high*(1+1e-8) || i > 0 && tick.Value <= ticks[i-1].Value {
+					t.Fatalf("%s: %v is out of place in %v to %v", name, tick.Value, low, high)
+				}
+				if tick.Label[0] == '-' {
+					t.Fatalf("%s: %v is labelled %q", name, tick.Value, tick.Label)
+				}
+			}
+			if len(ticks) > maxTicks {
+				t.Fatalf("%s: %d ticks", name, len(ticks))
+			}
+		}
+	})
+}
+
+func TestPlotOfTheLargestSteps(t *testing.T) {
+	for name, gap := range map[string]int64{"neighbours": 1, "far apart": math.MaxInt64 / 20} {
+		t.Run(name, func(t *testing.T) {
+			r := pyramidResult(t)
+			n := len(r.Series.Marks)
+			for i := range r.Series.Marks {
+				r.Series.Marks[i].Step = math.MaxInt64 - int64(n-1-i)*gap
+			}
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) }))
+			if !strings.Contains(text, "to 9,223,372,036,854,775,807") || strings.Contains(text, "NaN") {
+				t.Error("the picture does not span the steps to the last")
 			}
 		})
 	}

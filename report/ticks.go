@@ -28,14 +28,34 @@ func (byteTicks) Ticks(low, high float64) []plot.Tick {
 		step = max(step, 1)
 	}
 	var ticks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
+	for _, v := range multiples(step, low, high) {
 		label := "0"
-		if i != 0 {
-			label = strconv.FormatFloat(roundTo(i*step/unit), 'f', -1, 64) + " " + name
+		if v != 0 {
+			label = strconv.FormatFloat(roundTo(v/unit), 'f', -1, 64) + " " + name
 		}
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: label})
+		ticks = append(ticks, plot.Tick{Value: v, Label: label})
 	}
 	return ticks
+}
+
+// maxTicks is more than an axis of six to eight steps ever has.
+const maxTicks = 20
+
+// multiples lists those of step from low to high, maxTicks at most. Where low is
+// so large that a step is lost in its rounding, a multiple comes once.
+func multiples(step, low, high float64) []float64 {
+	var out []float64
+	first := math.Ceil(low / step)
+	for i := range maxTicks {
+		v := (first + float64(i)) * step
+		if v > high+1e-9*math.Abs(high) {
+			break
+		}
+		if n := len(out); n == 0 || v > out[n-1] {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // roundTo takes off what binary fractions leave behind the ninth digit.
@@ -48,10 +68,19 @@ type stepTicks struct{}
 func (stepTicks) Ticks(low, high float64) []plot.Tick {
 	step := max(math.Round(roundStep((high-low)/8)), 1)
 	var ticks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: grouped(int64(i * step))})
+	for _, v := range multiples(step, low, high) {
+		ticks = append(ticks, plot.Tick{Value: v, Label: wholeNumber(v)})
 	}
 	return ticks
+}
+
+// wholeNumber groups thousands. A float of 2^63, which the last step may round
+// to, is no int64 any more.
+func wholeNumber(v float64) string {
+	if v >= math.MaxInt64 {
+		return grouped(math.MaxInt64)
+	}
+	return grouped(int64(v))
 }
 
 // roundStep is the smallest of 1, 2 and 5 times a power of ten not below v.
