@@ -92,6 +92,49 @@ func TestFlameWidthsSum(t *testing.T) {
 	}
 }
 
+// A flamegraph used to have a row for each call, and to take time in the square of
+// their number.
+func TestFlameOfADeepStackIsBounded(t *testing.T) {
+	deep := func(n int) []snapshot.Frame {
+		frames := make([]snapshot.Frame, n)
+		for i := range frames {
+			frames[i] = snapshot.Frame{Function: fmt.Sprintf("f%d", i), File: "a.py", Line: i + 1}
+		}
+		return frames
+	}
+	for _, c := range []struct {
+		name   string
+		depth  int
+		folded string // label of the innermost box
+	}{
+		{"as deep as is drawn", maxFlameDepth, "leak: f0 (a.py:1)"},
+		{"one call deeper", maxFlameDepth + 1, "leak: (1 deeper)"},
+		{"100,000 calls", 100_000, "leak: (99,500 deeper)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &Profile{Growth: true}
+			for i := range 3 {
+				frames := deep(c.depth)
+				frames[c.depth-1].Line += i // three stacks that share nothing
+				p.Samples = append(p.Samples, Sample{Frames: frames, Verdict: diff.Leak, After: diff.Tally{Blocks: 1, Bytes: 512}})
+			}
+			groups := elements(t, rendered(t, func(b *bytes.Buffer) error { return Flame(b, p, FlameOptions{}) }), "g")
+			found := 0
+			for _, g := range groups[1:] {
+				if g["data-l"] == c.folded {
+					found++
+				}
+				if d, _ := strconv.Atoi(g["data-d"]); d > maxFlameDepth+1 {
+					t.Fatalf("a box in row %d", d)
+				}
+			}
+			if found != 3 {
+				t.Errorf("%d boxes %q, want 3", found, c.folded)
+			}
+		})
+	}
+}
+
 func TestFlameScriptGetsTheGeometryThatWasDrawn(t *testing.T) {
 	p := GrowthProfile(pyramidResult(t))
 	groups := elements(t, rendered(t, func(b *bytes.Buffer) error { return Flame(b, p, FlameOptions{}) }), "g")

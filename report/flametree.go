@@ -67,19 +67,40 @@ func newFlameTree(p *Profile) *flameTree {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
 		headline := diff.Headline(s.Frames)
-		onlyNoise := !slices.ContainsFunc(s.Frames, func(f snapshot.Frame) bool { return !isNoise(f) })
-		for j := len(s.Frames) - 1; j >= 0; j-- {
-			if isNoise(s.Frames[j]) && !onlyNoise {
-				continue
-			}
+		calls := drawnCalls(s.Frames)
+		for _, j := range calls[:min(maxFlameDepth, len(calls))] {
 			enter(boxKey{frame: s.Frames[j]})
 			at.guilty = at.guilty || leaks && j == headline
+		}
+		if deeper := len(calls) - maxFlameDepth; deeper > 0 {
+			enter(boxKey{label: "(" + grouped(int64(deeper)) + " deeper)"})
+			at.guilty = at.guilty || leaks && headline >= 0 && headline <= calls[maxFlameDepth]
 		}
 		if len(s.Frames) == 0 {
 			enter(boxKey{label: Printable(s.Label)})
 		}
 	}
 	return t
+}
+
+// maxFlameDepth bounds the rows of the picture. The page of a runaway recursion
+// would be no picture any more; Python's own limit is 1000.
+const maxFlameDepth = 500
+
+// drawnCalls are the indices of the frames that are drawn, outermost first: all
+// that are no noise, or all where nothing else is there.
+func drawnCalls(frames []snapshot.Frame) []int {
+	var all, calls []int
+	for j := len(frames) - 1; j >= 0; j-- {
+		all = append(all, j)
+		if !isNoise(frames[j]) {
+			calls = append(calls, j)
+		}
+	}
+	if len(calls) == 0 {
+		return all
+	}
+	return calls
 }
 
 func (b *box) add(value, weight, blocks int64, leaks bool) {

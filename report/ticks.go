@@ -41,8 +41,8 @@ func (byteTicks) Ticks(low, high float64) []plot.Tick {
 // maxTicks is more than an axis of six to eight steps ever has.
 const maxTicks = 20
 
-// multiples lists those of step from low to high, maxTicks at most. Where low is
-// so large that a step is lost in its rounding, a multiple comes once.
+// multiples lists those of step from low to high, rising, maxTicks at most. Where
+// low is so large that a step is lost in its rounding, some are left out.
 func multiples(step, low, high float64) []float64 {
 	var out []float64
 	first := math.Ceil(low / step)
@@ -51,7 +51,7 @@ func multiples(step, low, high float64) []float64 {
 		if v > high+1e-9*math.Abs(high) {
 			break
 		}
-		if n := len(out); n == 0 || v > out[n-1] {
+		if n := len(out); v >= low && (n == 0 || v > out[n-1]) {
 			out = append(out, v)
 		}
 	}
