@@ -86,6 +86,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*rundir.WriteError](err); ok {
+		return exitOwn
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return exitBadInput
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 	"github.com/spf13/cobra"
 )
 
@@ -51,6 +52,8 @@ func TestErrorsBecomeCodesAndLines(t *testing.T) {
 		{"input that makes no sense is bad input", badInput(errors.New("two runs")), 3, "memdiag: two runs\n"},
 		{"a missing folder for a result is no bad input", cannotWrite("a/b.png", missing), 5,
 			"memdiag: a/b.png: no such file or directory\n"},
+		{"a run's folder that went away is no bad input", fmt.Errorf("x: %w", &rundir.WriteError{Path: "run/a", Err: fs.ErrNotExist}), 5,
+			"memdiag: x: run/a: file does not exist\n"},
 		{"anything else is ours", errors.New("out of luck"), 5, "memdiag: out of luck\n"},
 		{"several errors stay on one line", errors.Join(errors.New("one"), errors.New("two")), 5, "memdiag: one; two\n"},
 		{"the outermost hint wins", withHint(fmt.Errorf("x: %w", format), "try %d", 2), 3,

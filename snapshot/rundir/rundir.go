@@ -73,6 +73,29 @@ func (e *NotEmptyError) Hint() string {
 	return "name a folder that is not there yet, or empty this one"
 }
 
+// WriteError is a file of a run that could not be written, whatever is behind it:
+// a folder that went away while a run was recorded is no input that is missing.
+type WriteError struct {
+	Path string
+	Err  error // without the path
+}
+
+func (e *WriteError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// cannotWrite names the file by the path that it was to have: errors of the
+// system may name a temporary one.
+func cannotWrite(path string, err error) error {
+	if at, ok := errors.AsType[*os.PathError](err); ok {
+		err = at.Err
+	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
+		err = at.Err
+	}
+	return &WriteError{Path: path, Err: err}
+}
+
 // Writer records one run. Whatever happens to the process or the disk, what a
 // method has recorded before stays whole: snapshots and run.json come into being
 // under their names only when they are on the disk, and the series log keeps
@@ -101,15 +124,16 @@ func createFile(path string) (file, error) {
 }
 
 // Create makes the folder, with those above it, and writes run.json. A folder
-// that is there must be empty, else the error is a *NotEmptyError. The schema
-// version of info is set.
+// that is there must be empty, else the error is a *NotEmptyError. What can
+// not be written, here or by the Writer, is a *WriteError. The schema version of
+// info is set.
 func Create(dir string, info snapshot.Info) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
+		return nil, cannotWrite(dir, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, cannotWrite(dir, err)
 	}
 	if len(entries) > 0 {
 		return nil, &NotEmptyError{Dir: dir}
@@ -168,13 +192,13 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 	path := filepath.Join(w.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
-		return nil, err
+		return nil, cannotWrite(path, err)
 	}
 	log, err := native.NewSeriesWriter(f, devices)
 	if err != nil {
 		_ = f.Close()
 		_ = os.Remove(path) // of a full disk, all that can be done
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, cannotWrite(path, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +237,7 @@ func (w *Writer) write(path string, fill func(io.Writer) error) error {
 	temporary := filepath.Join(w.dir, "."+filepath.Base(path)+".tmp")
 	f, err := w.create(temporary)
 	if err != nil {
-		return err
+		return cannotWrite(path, err)
 	}
 	err = fillFile(f, fill)
 	if err == nil {
@@ -221,9 +245,12 @@ func (w *Writer) write(path string, fill func(io.Writer) error) error {
 	}
 	if err != nil {
 		_ = os.Remove(temporary)
-		return fmt.Errorf("%s: %w", path, err)
+		return cannotWrite(path, err)
 	}
-	return syncDir(w.dir)
+	if err := syncDir(w.dir); err != nil {
+		return cannotWrite(path, err)
+	}
+	return nil
 }
 
 func fillFile(f file, fill func(io.Writer) error) error {

@@ -208,6 +208,26 @@ func TestADiskThatFailsLosesNothingThatIsRecorded(t *testing.T) {
 	}
 }
 
+// A folder that was deleted under a recording was taken for input that is missing.
+func TestAFolderThatWentAwayIsAFailureOfWriting(t *testing.T) {
+	w := create(t)
+	if err := os.RemoveAll(w.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	_, series := w.OpenSeries(nil)
+	for name, err := range map[string]error{
+		"snapshot_1.memdiag": w.WriteSnapshot(1, &snapshot.Snapshot{}),
+		SeriesName:           series,
+		InfoName:             w.Finish(0, time.Now()),
+	} {
+		path := filepath.Join(w.Dir(), name)
+		var failed *WriteError
+		if !errors.As(err, &failed) || failed.Path != path || strings.Count(err.Error(), w.Dir()) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestASnapshotThatBreaksTheModelLeavesNoFile(t *testing.T) {
 	w := create(t)
 	before := content(t, w.Dir())
