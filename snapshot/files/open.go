@@ -11,9 +11,15 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/heaptrack"
+	"github.com/memdiag/memdiag/snapshot/jemalloc"
+	"github.com/memdiag/memdiag/snapshot/massif"
+	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/torch"
+	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/tracemalloc"
 )
 
 // InputError is a name or a folder that does not give what was asked of it. It
@@ -46,8 +52,13 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode},
+		{detect: unpacked(tracemalloc.Detect), decode: totalsOf(tracemalloc.Decode)},
 		{detect: torch.Detect, decode: decodeTorch},
-		{detect: unpacked(pprofio.Detect), decode: decodePprof},
+		{detect: unpacked(memray.Detect), decode: totalsOf(memray.Decode)},
+		{detect: unpacked(heaptrack.Detect), decode: totalsOf(heaptrack.Decode)},
+		{detect: unpacked(massif.Detect), decode: totalsOf(massif.Decode)},
+		{detect: unpacked(jemalloc.Detect), decode: totalsOf(jemalloc.Decode)},
+		{detect: unpacked(pprofio.Detect), decode: totalsOf(pprofio.Decode)},
 	}
 }
 
@@ -56,8 +67,10 @@ func unpacked(detect func(head []byte) bool) func(head []byte) bool {
 	return func(head []byte) bool { return detect(bounded.Head(head)) }
 }
 
-func decodePprof(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return pprofio.Decode(name, r, size, pprofio.Options{Stacks: into})
+func totalsOf(decode func(string, io.ReaderAt, int64, totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+		return decode(name, r, size, totals.Options{Stacks: into})
+	}
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {

@@ -16,15 +16,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// Options are the choices of Decode; the zero value is the usual one.
-type Options struct {
-	// Stacks is the table to intern into; nil makes a new one.
-	Stacks *snapshot.Stacks
-	// MaxUnpacked lifts what compressed input may unpack to, in bytes, and the
-	// memory that tables may take; 0 leaves the bounds of package bounded.
-	MaxUnpacked int64
-}
-
 // Decode reads one profile of size bytes, gzipped or not, as totals by stack:
 // addresses and births of blocks are unknown. What is live is in the sample type
 // in bytes whose name begins with "inuse"; without one, in the profile's default
@@ -32,7 +23,7 @@ type Options struct {
 // *snapshot.FormatError, and offsets are those of the unpacked profile.
 //
 // The profile is read twice, so that only its tables are in memory.
-func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
+func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	read := func(each func(in *bounded.Input, number, wire int) error) (*bounded.Input, error) {
 		in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 		if err != nil {
@@ -53,7 +44,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	s := samples{tables: &t, meaning: meaning, frames: make(map[uint64][]snapshot.FrameID)}
 	if _, err := read(func(in *bounded.Input, number, wire int) error {
 		if s.out == nil {
-			s.out = totals.New(in, opts.Stacks)
+			s.out = totals.New(in, opts)
 		}
 		return s.read(in, number, wire)
 	}); err != nil {

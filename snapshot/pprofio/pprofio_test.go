@@ -22,7 +22,7 @@ import (
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), Options{})
+	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
 }
 
 // total is a site as both readers tell it.

@@ -16,6 +16,16 @@ import (
 // note says so. Python's own limit is 1000, only runaway recursion goes deeper.
 const MaxDepth = 1 << 14
 
+// Options are the choices of the readers of totals; the zero value is the usual
+// one.
+type Options struct {
+	// Stacks is the table to intern into; nil makes a new one.
+	Stacks *snapshot.Stacks
+	// MaxUnpacked lifts what compressed input may unpack to, in bytes, and the
+	// memory that tables may take; 0 leaves the bounds of package bounded.
+	MaxUnpacked int64
+}
+
 // Builder collects totals by device and stack. What it keeps is charged to the
 // input that it reads from, so that a small file cannot fill memory.
 type Builder struct {
@@ -38,9 +48,9 @@ type row struct {
 	count, bytes int64
 }
 
-// New makes a builder that interns into stacks, or into a table of its own where
-// that is nil.
-func New(in *bounded.Input, stacks *snapshot.Stacks) *Builder {
+// New makes a builder for what is read from in.
+func New(in *bounded.Input, opts Options) *Builder {
+	stacks := opts.Stacks
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
@@ -93,6 +103,9 @@ func (b *Builder) Stack(frames []snapshot.FrameID) (snapshot.StackID, error) {
 	const entries = 64 // of the stack, in slices and the map
 	return id, b.in.Charge(entries + 4*len(frames))
 }
+
+// Depth counts the frames of a stack.
+func (b *Builder) Depth(id snapshot.StackID) int { return len(b.stacks.FrameIDs(id)) }
 
 // Add adds live blocks, which may be 0, and their bytes to what a stack holds on a
 // device. Negative figures are an error: such a profile is a difference.

@@ -20,7 +20,7 @@ func begin(t *testing.T, size int) *Builder {
 	if err := in.Skip(uint64(size)); err != nil {
 		t.Fatal(err)
 	}
-	return New(in, nil)
+	return New(in, Options{})
 }
 
 func (b *Builder) stackOf(t *testing.T, names ...string) snapshot.StackID {

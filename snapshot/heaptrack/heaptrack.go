@@ -1,0 +1,332 @@
+// Package heaptrack reads the files that heaptrack writes: what a process had
+// allocated and not freed when recording ended.
+package heaptrack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// The versions of the file format that are read: 1 (heaptrack 1.0) writes strings
+// to the end of the line, 3 (1.4) with their length. Before 1, frees name
+// addresses.
+const oldest, newest = 1, 3
+
+// Detect reports whether a file that unpacks to something that begins with head
+// is heaptrack's.
+func Detect(head []byte) bool {
+	var tool, file uint64
+	line, _, ok := bytes.Cut(head, []byte("\n"))
+	return ok && len(line) < 64 && bytes.HasPrefix(line, []byte("v ")) && scan(line[2:], &tool, &file) == 2 && tool >= 0x10000
+}
+
+// Decode reads one recording of size bytes as the totals by stack of what is
+// live at its end. The name appears in errors only; they are
+// *snapshot.FormatError. A recording that was cut is read up to there, and a note
+// says so.
+//
+// Events are reduced as they pass: memory follows the number of distinct stacks
+// and sizes, not the length of the recording.
+func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	d := decoder{in: in}
+	if err := d.header(); err != nil {
+		return nil, err
+	}
+	for {
+		line, err := in.Line()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := d.line(line); err != nil {
+			return nil, err
+		}
+	}
+	return d.snapshot(totals.New(in, opts))
+}
+
+// decoder holds the tables of a recording; indices in the file count from 1, but
+// for those of allocations.
+type decoder struct {
+	in          *bounded.Input
+	sized       bool // strings have a length
+	strings     []string
+	pointers    []pointer
+	traces      []trace
+	allocations []allocation
+	millis      uint64 // since the recording began
+	events      int64
+	lost        int64 // frees of what was never allocated
+	live, peak  int64 // bytes
+}
+
+// pointer is an address of code with its frames, innermost first.
+type pointer struct {
+	module uint64
+	frames []frame
+}
+
+type frame struct{ function, file, line uint64 }
+
+// trace is a call and the trace of its caller.
+type trace struct{ pointer, parent uint64 }
+
+// allocation is all blocks of one size and trace.
+type allocation struct {
+	size, trace uint64
+	live        int64
+}
+
+// maxSize bounds a block in bytes, so that sums stay in range.
+const maxSize = 1 << 50
+
+func (d *decoder) header() error {
+	line, err := d.in.Line()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var tool, file uint64
+	if !bytes.HasPrefix(line, []byte("v ")) || scan(line[2:], &tool, &file) < 1 {
+		return d.in.Fail("not a recording of heaptrack")
+	}
+	if file < oldest || file > newest {
+		return d.in.Fail("version %d of heaptrack's format; memdiag reads %d to %d", file, oldest, newest)
+	}
+	d.sized = file >= 3
+	return nil
+}
+
+func (d *decoder) line(line []byte) error {
+	if len(line) < 2 || line[1] != ' ' {
+		return nil // a comment, or an empty line
+	}
+	rest := line[2:]
+	switch line[0] {
+	case '+', '-':
+		return d.event(line[0] == '+', rest)
+	case 's':
+		return d.text(rest)
+	case 'i':
+		return d.pointer(rest)
+	case 't':
+		return d.trace(rest)
+	case 'a':
+		return d.allocation(rest)
+	case 'c':
+		var v uint64
+		if scan(rest, &v) == 1 {
+			d.millis = max(d.millis, v)
+		}
+	case 'm':
+		err := d.in.Fail("raw data of heaptrack, without names of functions")
+		err.Hint = "heaptrack_interpret < RAW > FILE adds them"
+		return err
+	}
+	return nil // command line, memory pages, suppressions and what newer versions add
+}
+
+func (d *decoder) event(born bool, rest []byte) error {
+	var i uint64
+	if scan(rest, &i) != 1 {
+		return d.in.Fail("an event without its allocation")
+	}
+	if i >= uint64(len(d.allocations)) {
+		return d.in.Fail("an event of allocation %d of %d", i, len(d.allocations))
+	}
+	a := &d.allocations[i]
+	d.events++
+	if !born {
+		// Where recording was attached to a running process, it sees frees of
+		// what it did not see allocated.
+		if a.live == 0 {
+			d.lost++
+			return nil
+		}
+		a.live--
+		d.live -= int64(a.size)
+		return nil
+	}
+	a.live++
+	d.live += int64(a.size)
+	if d.live > 1<<61 {
+		return d.in.Fail("more than 2^61 bytes are live")
+	}
+	d.peak = max(d.peak, d.live)
+	return nil
+}
+
+func (d *decoder) text(rest []byte) error {
+	if d.sized {
+		var n uint64
+		digits, text, _ := bytes.Cut(rest, []byte(" "))
+		if scan(digits, &n) != 1 || n != uint64(len(text)) {
+			return d.in.Fail("a text of %d bytes that says otherwise", len(text))
+		}
+		rest = text
+	}
+	d.strings = append(d.strings, string(rest))
+	return d.in.Charge(32 + len(rest))
+}
+
+func (d *decoder) pointer(rest []byte) error {
+	fields := make([]uint64, 0, 16)
+	for len(rest) > 0 {
+		var v uint64
+		if scan(rest, &v) != 1 {
+			return d.in.Fail("a frame with a field that is no hexadecimal number")
+		}
+		fields = append(fields, v)
+		_, rest, _ = bytes.Cut(rest, []byte(" "))
+	}
+	if len(fields) < 2 {
+		return d.in.Fail("an address without a module")
+	}
+	// The address itself differs from process to process.
+	p := pointer{module: fields[1]}
+	for fields = fields[2:]; len(fields) >= 3; fields = fields[3:] {
+		p.frames = append(p.frames, frame{fields[0], fields[1], fields[2]})
+	}
+	if len(p.frames) == 0 && len(fields) > 0 { // without debug information
+		fields = append(fields, 0)
+		p.frames = []frame{{function: fields[0], file: fields[1]}}
+	}
+	d.pointers = append(d.pointers, p)
+	return d.in.Charge(48 + 24*len(p.frames))
+}
+
+func (d *decoder) trace(rest []byte) error {
+	var t trace
+	if scan(rest, &t.pointer, &t.parent) != 2 {
+		return d.in.Fail("a trace of less than two numbers")
+	}
+	// Callers come first, so that no trace can be its own caller.
+	if t.parent > uint64(len(d.traces)) || t.pointer > uint64(len(d.pointers)) {
+		return d.in.Fail("trace %d refers to what comes later", len(d.traces)+1)
+	}
+	d.traces = append(d.traces, t)
+	return d.in.Charge(24)
+}
+
+func (d *decoder) allocation(rest []byte) error {
+	var a allocation
+	if scan(rest, &a.size, &a.trace) != 2 {
+		return d.in.Fail("an allocation of less than two numbers")
+	}
+	if a.trace > uint64(len(d.traces)) || a.size > maxSize {
+		return d.in.Fail("an allocation of %d bytes by trace %d of %d", a.size, a.trace, len(d.traces))
+	}
+	d.allocations = append(d.allocations, a)
+	return d.in.Charge(32)
+}
+
+func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
+	device, err := out.Device(snapshot.CPU, 0, "host heap")
+	if err != nil {
+		return nil, err
+	}
+	frames := make([][]snapshot.FrameID, len(d.pointers))
+	var stack []snapshot.FrameID
+	for _, a := range d.allocations {
+		if a.live == 0 {
+			continue
+		}
+		stack = stack[:0]
+		for at := a.trace; at != 0 && len(stack) <= totals.MaxDepth; at = d.traces[at-1].parent {
+			p := d.traces[at-1].pointer
+			if p == 0 {
+				continue
+			}
+			if frames[p-1] == nil {
+				if frames[p-1], err = d.resolve(out, &d.pointers[p-1]); err != nil {
+					return nil, err
+				}
+			}
+			stack = append(stack, frames[p-1]...)
+		}
+		id, err := out.Stack(stack)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.Add(device, id, a.live, a.live*int64(a.size)); err != nil {
+			return nil, err
+		}
+	}
+	notes := []string{fmt.Sprintf("what was live when recording ended, %s after it began; the peak was %s", duration(d.millis), snapshot.Bytes(d.peak))}
+	s := out.Snapshot("heaptrack", notes...)
+	s.History = snapshot.History{Events: d.events, LostFrees: d.lost}
+	return s, nil
+}
+
+func duration(millis uint64) string { return fmt.Sprintf("%.1f s", float64(millis)/1000) }
+
+// resolve returns the frames at an address, innermost first; its module where it
+// has no symbol.
+func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, error) {
+	list := p.frames
+	if len(list) == 0 {
+		list = []frame{{}}
+	}
+	ids := make([]snapshot.FrameID, len(list))
+	for i, f := range list {
+		at := snapshot.Frame{Function: d.name(f.function), File: d.name(f.file), Line: int(min(f.line, 1<<31))}
+		if at.Function == "" {
+			module := d.name(p.module)
+			at.Function = "<no symbol> " + module[strings.LastIndexByte(module, '/')+1:]
+		}
+		if at.Line == 0 {
+			at.Line = -1
+		}
+		var err error
+		if ids[i], err = out.Frame(at); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (d *decoder) name(i uint64) string {
+	if i == 0 || i > uint64(len(d.strings)) {
+		return ""
+	}
+	return d.strings[i-1]
+}
+
+// scan reads hexadecimal numbers, each ended by a space or the end, and returns
+// how many it read.
+func scan(b []byte, into ...*uint64) int {
+	for n, v := range into {
+		*v = 0
+		digits := 0
+		for ; digits < len(b) && b[digits] != ' '; digits++ {
+			c := b[digits]
+			switch {
+			case c >= '0' && c <= '9':
+				c -= '0'
+			case c >= 'a' && c <= 'f':
+				c -= 'a' - 10
+			default:
+				return n
+			}
+			*v = *v<<4 | uint64(c)
+		}
+		if digits == 0 || digits > 16 {
+			return n
+		}
+		b = b[min(digits+1, len(b)):]
+	}
+	return len(into)
+}

@@ -1,0 +1,286 @@
+package heaptrack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+func decode(data []byte) (*snapshot.Snapshot, error) {
+	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+}
+
+// held is what is live by stack, frames written "function file:line".
+func held(s *snapshot.Snapshot) map[string][2]int64 {
+	out := make(map[string][2]int64)
+	for _, site := range s.Sites() {
+		var key []string
+		for _, f := range s.Stacks.Frames(site.Stack) {
+			key = append(key, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
+		}
+		out[strings.Join(key, " < ")] = [2]int64{site.Count, int64(site.Bytes)}
+	}
+	return out
+}
+
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestRealRecordingsTellWhatWasNeverFreed(t *testing.T) {
+	for _, steps := range []int64{10, 30} {
+		data := fixture(t, fmt.Sprintf("heaptrack_%d.zst", steps))
+		s, err := decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		main := "__libc_start_call_main ../sysdeps/nptl/libc_start_call_main.h:58 < __libc_start_main_impl ../csu/libc-start.c:360 < _start :-1"
+		want := map[string][2]int64{
+			"remember ./leak.c:10 < train ./leak.c:23 < main ./leak.c:30 < " + main: {steps, steps * 10_000},
+			"main ./leak.c:29 < " + main: {1, 8_000},
+		}
+		got := held(s)
+		// The C++ library keeps a pool for exceptions; its frames are not ours.
+		maps.DeleteFunc(got, func(stack string, _ [2]int64) bool { return !strings.Contains(stack, "leak.c") })
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%d steps (-want +got)\n%s", steps, d)
+		}
+		if !Detect(bounded.Head(data)) {
+			t.Error("not detected")
+		}
+		if h := s.History; h.Events != 3*steps+3 || h.LostFrees != 0 {
+			t.Errorf("history %+v: a step allocates one block, and one that it frees", h)
+		}
+	}
+}
+
+// slow reads a recording that is whole, with the plainest means; it panics on one
+// that is not.
+func slow(text string) map[string][2]int64 {
+	var names []string
+	var pointers, traces [][]string
+	var sizes, counts []int64
+	var of []int64
+	number := func(s string) int64 {
+		v, err := strconv.ParseInt(s, 16, 64)
+		if err != nil {
+			panic(err)
+		}
+		return v
+	}
+	for _, line := range strings.Split(text, "\n") {
+		f := strings.Fields(line)
+		if len(f) < 2 || len(f[0]) > 1 {
+			continue
+		}
+		switch f[0] {
+		case "s":
+			_, name, _ := strings.Cut(line[2:], " ")
+			names = append(names, name)
+		case "i":
+			pointers = append(pointers, f[1:])
+		case "t":
+			traces = append(traces, f[1:])
+		case "a":
+			sizes, of, counts = append(sizes, number(f[1])), append(of, number(f[2])), append(counts, 0)
+		case "+":
+			counts[number(f[1])]++
+		case "-":
+			if i := number(f[1]); counts[i] > 0 {
+				counts[i]--
+			}
+		}
+	}
+	name := func(s string) string {
+		if i := number(s); i > 0 && i <= int64(len(names)) {
+			return names[i-1]
+		}
+		return ""
+	}
+	out := make(map[string][2]int64)
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		var key []string
+		for at := of[i]; at != 0; at = number(traces[at-1][1]) {
+			p := number(traces[at-1][0])
+			if p == 0 {
+				continue
+			}
+			fields := pointers[p-1]
+			for len(fields) < 5 {
+				fields = append(slices.Clone(fields), "0")
+			}
+			for ; len(fields) >= 5; fields = append(fields[:2:2], fields[5:]...) {
+				function, line := name(fields[2]), number(fields[4])
+				if function == "" {
+					parts := strings.Split(name(fields[1]), "/")
+					function = "<no symbol> " + parts[len(parts)-1]
+				}
+				if line == 0 || line > 1<<31-1 {
+					line = -1
+				}
+				key = append(key, fmt.Sprintf("%s %s:%d", function, name(fields[3]), line))
+			}
+		}
+		sum := out[strings.Join(key, " < ")]
+		out[strings.Join(key, " < ")] = [2]int64{sum[0] + n, sum[1] + n*sizes[i]}
+	}
+	return out
+}
+
+func unpacked(t testing.TB, data []byte) []byte {
+	t.Helper()
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	out, err := z.DecodeAll(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestTheSlowReaderAgrees(t *testing.T) {
+	for _, name := range []string{"heaptrack_10.zst", "heaptrack_30.zst"} {
+		text := unpacked(t, fixture(t, name))
+		s, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(slow(string(text)), held(s)); d != "" {
+			t.Errorf("%s (-slow +fast)\n%s", name, d)
+		}
+	}
+}
+
+const start = "v 10400 3\ns 1 f\ns 3 a.c\ni 55aa 0 1 2 a\nt 1 0\na 10 1\n"
+
+func TestWhatARecordingMayHold(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       map[string][2]int64
+	}{
+		{"two live, one freed", start + "+ 0\n+ 0\n+ 0\n- 0\n", map[string][2]int64{"f a.c:10": {2, 32}}},
+		{"frees of what was not seen", start + "- 0\n- 0\n+ 0\n", map[string][2]int64{"f a.c:10": {1, 16}}},
+		{"strings of older versions go to the end of the line", strings.NewReplacer("v 10400 3", "v 10000 1", "s 1 f", "s operator new(unsigned long)", "s 3 ", "s ").Replace(start) + "+ 0\n", map[string][2]int64{"operator new(unsigned long) a.c:10": {1, 16}}},
+		{"inlined calls come after what they call", "v 10400 3\ns 1 f\ns 1 g\ni 1 0 1 0 0 2 0 5\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"f :-1 < g :5": {1, 8}}},
+		{"no symbol", "v 10400 3\ns c /lib/libx.so\ni 7f00 1\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"<no symbol> libx.so :-1": {1, 8}}},
+		{"nothing", start, map[string][2]int64{}},
+		{"lines that nobody knows", start + "# note\nR 10\nZ 1 2 3\n\n+ 0\n", map[string][2]int64{"f a.c:10": {1, 16}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := decode([]byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, held(s)); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestBrokenRecordings(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", "byte 0: not a recording of heaptrack"},
+		{"another version", "v 20000 9\n", "version 9 of heaptrack's format; memdiag reads 1 to 3"},
+		{"raw data", "v 10400 3\nm 1 2\n", "raw data of heaptrack"},
+		{"a trace that calls itself", start + "t 1 2\n", "byte 52: trace 2 refers to what comes later"},
+		{"a trace of a later caller", start + "t 1 3\n", "trace 2 refers to what comes later"},
+		{"an address of a later line", start + "t 9 0\n", "trace 2 refers to what comes later"},
+		{"an event of nothing", start + "+ 7\n", "an event of allocation 7 of 1"},
+		{"an event that says nothing", start + "+ \n", "an event without its allocation"},
+		{"a text that is shorter than it says", "v 10400 3\ns ff f\n", "a text of 1 bytes that says otherwise"},
+		{"an allocation by nobody", start + "a 10 7\n", "an allocation of 16 bytes by trace 7 of 1"},
+		{"an allocation of all memory", start + "a ffffffffffffffff 1\n", "an allocation of 18446744073709551615 bytes"},
+		{"numbers that are none", start + "i x y\n", "no hexadecimal number"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := decode([]byte(c.text))
+			var format *snapshot.FormatError
+			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestBytesThatAddUpToMoreThanMemoryAreAnError(t *testing.T) {
+	text := start + "a 4000000000000 1\n" + strings.Repeat("+ 1\n", 1<<11+1)
+	if _, err := decode([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than 2^61 bytes are live") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A chain of 100,000 callers under each of as many allocations would be ten
+// thousand million frames.
+func TestDeepChainsEnd(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("v 10400 3\ns 1 f\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "i %x 0 1 0 %x\nt %x %x\na 8 %x\n+ %x\n", i+1, i+1, i+1, i, i+1, i)
+	}
+	if _, err := decode([]byte(b.String())); err == nil {
+		t.Error("no bound held")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range [][]byte{unpacked(f, fixture(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n")} {
+		if _, ok := trySlow(seed); !ok {
+			f.Error("the slow reader passes over a seed")
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decode(data)
+		if err != nil {
+			var format *snapshot.FormatError
+			if !errors.As(err, &format) {
+				t.Fatalf("an error of no file: %v", err)
+			}
+			return
+		}
+		want, ok := trySlow(data)
+		if ok && cmp.Diff(want, held(s)) != "" {
+			t.Fatalf("-slow +fast\n%s", cmp.Diff(want, held(s)))
+		}
+	})
+}
+
+// plain are the lines that heaptrack writes; others the fast reader passes over.
+var plain = regexp.MustCompile(`^v 10400 3\n(s [0-9a-f]+ [[:print:]]*\n|[it+a-]( [0-9a-f]{1,16})+\n|([XIcR#] [[:print:]]*)?\n)*$`)
+
+// trySlow is not ok for what only the fast reader understands: what is odd, but
+// harmless.
+func trySlow(data []byte) (got map[string][2]int64, ok bool) {
+	defer func() { _ = recover() }()
+	if !plain.Match(data) {
+		return nil, false
+	}
+	return slow(string(data)), true
+}

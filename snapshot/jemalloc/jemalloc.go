@@ -1,0 +1,198 @@
+// Package jemalloc reads the heap profiles that jemalloc dumps.
+package jemalloc
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+const magic = "heap_v2/"
+
+// Detect reports whether a file that unpacks to something that begins with head
+// is a heap profile of jemalloc 4 or later.
+func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
+
+// Decode reads one profile of size bytes as totals by stack. jemalloc samples;
+// counts and bytes are scaled up to estimates, as its own jeprof does. Dumps have
+// addresses only: a frame is named by the binary and the place in it,
+// "libfoo.so+0x1234", which is the same in every process that runs it. The name
+// appears in errors only; they are *snapshot.FormatError.
+func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	d := decoder{}
+	if err := d.pass(name, r, size, opts); err != nil { // what is mapped comes last
+		return nil, err
+	}
+	slices.SortStableFunc(d.maps, func(a, b mapping) int { return cmp.Compare(a.start, b.start) })
+	d.reading = true
+	if err := d.pass(name, r, size, opts); err != nil {
+		return nil, err
+	}
+	var notes []string
+	if d.period > 1 {
+		notes = append(notes, fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(d.period)))
+	}
+	if d.unmapped {
+		notes = append(notes, "some addresses lie in no binary that the profile lists: they cannot be told apart")
+	}
+	return d.out.Snapshot("jemalloc", notes...), nil
+}
+
+type decoder struct {
+	in       *bounded.Input
+	out      *totals.Builder
+	reading  bool // the second pass: maps are known
+	period   int64
+	maps     []mapping
+	device   int
+	stack    []snapshot.FrameID
+	has      bool // stack is one that waits for its figures
+	unmapped bool
+}
+
+// mapping is a piece of a binary in memory, start <= address < end.
+type mapping struct {
+	start, end, offset uint64
+	file               string
+}
+
+func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
+	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	d.in = in
+	line, err := in.Line()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	period, ok := strings.CutPrefix(string(line[:min(len(line), 40)]), magic)
+	if d.period, err = strconv.ParseInt(period, 10, 63); !ok || err != nil || d.period < 1 {
+		return in.Fail("not a heap profile of jemalloc: it begins with %.40q", line)
+	}
+	if d.reading {
+		d.out = totals.New(in, opts)
+		if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
+			return err
+		}
+	}
+	mapped := false
+	for {
+		line, err := in.Line()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case mapped && !d.reading:
+			err = d.mapping(line)
+		case bytes.Equal(line, []byte("MAPPED_LIBRARIES:")):
+			mapped = true
+		case mapped || !d.reading:
+		case bytes.HasPrefix(line, []byte("@")):
+			err = d.addresses(line)
+		case d.has && bytes.HasPrefix(line, []byte("  t*: ")):
+			err = d.figures(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// mapping reads a line as /proc/PID/maps has it; what is no file is passed over.
+func (d *decoder) mapping(line []byte) error {
+	f := bytes.Fields(line)
+	if len(f) < 6 || f[5][0] != '/' {
+		return nil
+	}
+	from, to, ok := bytes.Cut(f[0], []byte("-"))
+	start, err1 := strconv.ParseUint(string(from), 16, 64)
+	end, err2 := strconv.ParseUint(string(to), 16, 64)
+	offset, err3 := strconv.ParseUint(string(f[2]), 16, 64)
+	if !ok || err1 != nil || err2 != nil || err3 != nil {
+		return d.in.Fail("%.40q is no line of a map", line)
+	}
+	file := string(line[bytes.IndexByte(line, '/'):])
+	d.maps = append(d.maps, mapping{start, end, offset, file})
+	return d.in.Charge(64 + len(file))
+}
+
+// addresses reads "@ 0x7f… 0x55…", innermost first.
+func (d *decoder) addresses(line []byte) error {
+	d.stack, d.has = d.stack[:0], true
+	for field := range bytes.FieldsSeq(line[1:]) {
+		if len(d.stack) > totals.MaxDepth {
+			break
+		}
+		address, err := strconv.ParseUint(strings.TrimPrefix(string(field), "0x"), 16, 64)
+		if err != nil {
+			return d.in.Fail("%.40q is no address", field)
+		}
+		frame, err := d.out.Frame(d.frameAt(address))
+		if err != nil {
+			return err
+		}
+		d.stack = append(d.stack, frame)
+	}
+	return nil
+}
+
+func (d *decoder) frameAt(address uint64) snapshot.Frame {
+	i, exact := slices.BinarySearchFunc(d.maps, address, func(m mapping, a uint64) int { return cmp.Compare(m.start, a) })
+	if !exact {
+		i--
+	}
+	if i < 0 || address >= d.maps[i].end {
+		d.unmapped = true
+		return snapshot.Frame{Function: "<no binary>", Line: -1}
+	}
+	m := d.maps[i]
+	return snapshot.Frame{Function: fmt.Sprintf("%s+%#x", path.Base(m.file), address-m.start+m.offset), File: m.file, Line: -1}
+}
+
+// figures reads "  t*: 10: 102400 [0: 0]": live blocks and bytes of all threads,
+// and in brackets those ever allocated.
+func (d *decoder) figures(line []byte) error {
+	d.has = false
+	f := strings.Fields(string(line[:min(len(line), 200)]))
+	if len(f) < 3 {
+		return d.in.Fail("%.40q is no count of blocks and bytes", line)
+	}
+	count, err1 := strconv.ParseInt(strings.TrimSuffix(f[1], ":"), 10, 64)
+	size, err2 := strconv.ParseInt(f[2], 10, 64)
+	if err1 != nil || err2 != nil || count < 0 || size < 0 {
+		return d.in.Fail("%.40q is no count of blocks and bytes", line)
+	}
+	id, err := d.out.Stack(d.stack)
+	if err != nil {
+		return err
+	}
+	count, size = scale(count, size, d.period)
+	return d.out.Add(d.device, id, count, size)
+}
+
+// scale estimates what a sample stands for. An allocation of n bytes is sampled
+// with probability 1-exp(-n/period); jeprof takes the mean size for n.
+func scale(count, size, period int64) (int64, int64) {
+	if count == 0 || size == 0 || period <= 1 {
+		return count, size
+	}
+	factor := 1 / (1 - math.Exp(-float64(size)/float64(count)/float64(period)))
+	up := func(v int64) int64 { return int64(min(math.Round(float64(v)*factor), math.MaxInt64/4)) }
+	return up(count), up(size)
+}

@@ -1,0 +1,273 @@
+// Package massif reads the files that valgrind's massif writes: the last of
+// their snapshots that tells bytes by stack.
+package massif
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// Detect reports whether a file that unpacks to something that begins with head
+// is massif's.
+func Detect(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("desc:")) && bytes.Contains(head, []byte("\ncmd:")) && bytes.Contains(head, []byte("\ntime_unit:"))
+}
+
+// Decode reads the last snapshot with a tree among those in a file of size bytes,
+// as totals by stack; massif does not count blocks. The name appears in errors
+// only; they are *snapshot.FormatError.
+func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	d := decoder{}
+	if err := d.pass(name, r, size, opts); err != nil {
+		return nil, err
+	}
+	// Which tree is the last, only the end tells; a second pass reads it alone.
+	d.wanted, d.trees = d.trees, 0
+	if err := d.pass(name, r, size, opts); err != nil {
+		return nil, err
+	}
+	return d.snapshot(), nil
+}
+
+type decoder struct {
+	in     *bounded.Input
+	out    *totals.Builder // nil in the first pass
+	wanted int             // tree to read; 0 for none yet
+	trees  int             // seen
+	unit   string          // of time
+	now    figures         // of the snapshot that is being read
+	taken  figures         // of the one that has the wanted tree
+	last   figures
+	peak   int64
+	device int
+	path   []node
+}
+
+type figures struct {
+	time, heap, extra int64
+	isPeak            bool
+}
+
+// node is a line of a tree whose children are being read.
+type node struct {
+	frame    snapshot.FrameID
+	isRoot   bool
+	bytes    int64 // less those of the children so far
+	children int   // still to come
+}
+
+func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
+	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	d.in = in
+	if d.wanted > 0 {
+		d.out = totals.New(in, opts)
+		if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
+			return err
+		}
+	}
+	snapshots := 0
+	for {
+		line, err := in.Line()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		key, value, ok := strings.Cut(string(line[:min(len(line), 256)]), "=")
+		switch {
+		case strings.HasPrefix(string(line), "time_unit:"):
+			d.unit = strings.TrimSpace(string(line[len("time_unit:"):min(len(line), 32)]))
+		case !ok:
+		case key == "snapshot":
+			snapshots++
+			d.now = figures{}
+		case key == "time":
+			err = d.number(value, &d.now.time)
+		case key == "mem_heap_B":
+			err = d.number(value, &d.now.heap)
+			d.peak, d.last = max(d.peak, d.now.heap), d.now
+		case key == "mem_heap_extra_B":
+			err = d.number(value, &d.now.extra)
+			d.last = d.now
+		case key == "heap_tree" && value != "empty":
+			d.now.isPeak = value == "peak"
+			err = d.tree()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if d.trees == 0 {
+		err := in.Fail("none of %d snapshots tells bytes by stack", snapshots)
+		err.Hint = "run massif with --detailed-freq=1"
+		return err
+	}
+	return nil
+}
+
+func (d *decoder) number(text string, into *int64) error {
+	v, err := strconv.ParseUint(text, 10, 62)
+	if err != nil {
+		return d.in.Fail("%.40q is no number of bytes or time", text)
+	}
+	*into = int64(v)
+	return nil
+}
+
+// tree reads the lines of one tree: "n2: 4096 0x1091DB: train (leak.c:22)", each
+// a caller of the line above that is indented by one less, with the number of its
+// own callers.
+func (d *decoder) tree() error {
+	d.trees++
+	d.taken = d.now
+	d.path = d.path[:0]
+	for {
+		line, err := d.in.Line()
+		if errors.Is(err, io.EOF) {
+			return d.in.Cut()
+		}
+		if err != nil {
+			return err
+		}
+		n, what, err := d.node(line)
+		if err != nil {
+			return err
+		}
+		if depth := len(line) - len(bytes.TrimLeft(line, " ")); depth != len(d.path) {
+			return d.in.Fail("a line of the tree is indented by %d where %d belong", depth, len(d.path))
+		}
+		if err := d.push(n, what); err != nil {
+			return err
+		}
+		for len(d.path) > 0 && d.path[len(d.path)-1].children == 0 {
+			if err := d.pop(); err != nil {
+				return err
+			}
+		}
+		if len(d.path) == 0 {
+			return nil
+		}
+	}
+}
+
+func (d *decoder) node(line []byte) (n node, what string, err error) {
+	text := strings.TrimLeft(string(line), " ")
+	head, rest, ok := strings.Cut(text, ": ")
+	size, what, _ := strings.Cut(rest, " ")
+	children, childrenErr := strconv.ParseUint(strings.TrimPrefix(head, "n"), 10, 31)
+	count, sizeErr := strconv.ParseUint(size, 10, 62)
+	if !ok || !strings.HasPrefix(head, "n") || childrenErr != nil || sizeErr != nil {
+		return n, "", d.in.Fail("%.40q is no line of a tree", text)
+	}
+	return node{bytes: int64(count), children: int(children), isRoot: len(d.path) == 0}, what, nil
+}
+
+// maxTree bounds the depth of a tree: valgrind's own limit is 500 callers.
+const maxTree = 4096
+
+func (d *decoder) push(n node, what string) error {
+	if len(d.path) >= maxTree {
+		return d.in.Fail("a tree deeper than %d", maxTree)
+	}
+	if len(d.path) > 0 {
+		caller := &d.path[len(d.path)-1]
+		caller.children--
+		caller.bytes -= n.bytes
+		if caller.bytes < 0 {
+			return d.in.Fail("callers hold more bytes than what they call")
+		}
+	}
+	if d.trees == d.wanted && !n.isRoot {
+		var err error
+		if n.frame, err = d.out.Frame(frameOf(what)); err != nil {
+			return err
+		}
+	}
+	d.path = append(d.path, n)
+	return nil
+}
+
+// pop adds what a line holds that no caller of it explains.
+func (d *decoder) pop() error {
+	n := len(d.path)
+	own := d.path[n-1].bytes
+	if d.trees == d.wanted && own > 0 {
+		var stack []snapshot.FrameID
+		for _, p := range d.path[1:] {
+			stack = append(stack, p.frame)
+		}
+		id, err := d.out.Stack(stack)
+		if err != nil {
+			return err
+		}
+		if err := d.out.Add(d.device, id, 0, own); err != nil {
+			return err
+		}
+	}
+	d.path = d.path[:n-1]
+	return nil
+}
+
+// frameOf reads "0x1091DB: train (leak.c:22)", "0x1091DB: f (in /usr/lib/x.so)",
+// or "in 3 places, all below massif's threshold (1.00%)".
+func frameOf(text string) snapshot.Frame {
+	if strings.HasPrefix(text, "in ") {
+		// The number of places differs from snapshot to snapshot.
+		return snapshot.Frame{Function: "<places below massif's threshold>", Line: -1}
+	}
+	if address, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(address, "0x") {
+		text = rest
+	}
+	f := snapshot.Frame{Function: text, Line: -1}
+	open := strings.LastIndex(text, " (")
+	if open < 0 || !strings.HasSuffix(text, ")") {
+		return f
+	}
+	at := text[open+2 : len(text)-1]
+	f.Function = text[:open]
+	if path, ok := strings.CutPrefix(at, "in "); ok {
+		f.File = path
+		return f
+	}
+	f.File = at
+	if colon := strings.LastIndexByte(at, ':'); colon >= 0 {
+		if line, err := strconv.ParseUint(at[colon+1:], 10, 31); err == nil {
+			f.File, f.Line = at[:colon], int(line)
+		}
+	}
+	return f
+}
+
+func (d *decoder) snapshot() *snapshot.Snapshot {
+	unit := map[string]string{"i": "instructions", "ms": "ms", "B": "bytes allocated"}[d.unit]
+	if unit == "" {
+		unit = "units"
+	}
+	which := "the last snapshot with stacks"
+	if d.taken.isPeak {
+		which += ", the peak"
+	}
+	notes := []string{
+		"massif counts no blocks: each stack counts as one",
+		fmt.Sprintf("%s, taken at %d %s of %d; at the end %s were live, at most %s",
+			which, d.taken.time, unit, d.last.time, snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
+	}
+	s := d.out.Snapshot("massif", notes...)
+	m := &s.Devices[0].Meters
+	m.Allocated += snapshot.Bytes(d.taken.extra) // headers and rounding of malloc
+	m.Active, m.Reserved = m.Allocated, m.Allocated
+	return s
+}
