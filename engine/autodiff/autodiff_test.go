@@ -2,6 +2,7 @@ package autodiff_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -203,24 +204,79 @@ func TestAPanicInBackwardLeavesNothingButTheLeaves(t *testing.T) {
 func TestBlocksOfBackwardCarryTheForwardSite(t *testing.T) {
 	inner, d := enginetest.NewEager(t)
 	o := autodiff.New(inner)
-	x, y := o.Full(1, 4), o.Full(1, 4)
-	o.Track(x, y)
-	run(t, o, func() error { return o.Backward(o.Sum(product(o, x, y))) })
-	stack := d.Stack(autodiff.Grad(x).Storage().Site())
-	var names []string
-	for _, f := range stack {
-		names = append(names, f.Function)
-	}
-	text := strings.Join(names, " < ")
-	if i, j := strings.Index(text, "backward of"), strings.Index(text, "autodiff_test.product"); i < 0 || j < i {
-		t.Errorf("the gradient's stack does not name the forward call: %s", text)
-	}
+	x, w := o.Full(1, 2, 4), o.Full(1, 4, 3)
+	o.Track(x, w)
+	run(t, o, func() error {
+		loss := o.Sum(product(o, x, w))
+		if err := o.Backward(loss); err != nil {
+			return err
+		}
+		// A snapshot, as a user sees it: both gradients are backward of the product.
+		s := mem.Take(snapshot.Mark{}, d)
+		for i, owners := range s.Blocks.Owners {
+			if owners != snapshot.OwnedByGrad {
+				continue
+			}
+			var names []string
+			for _, f := range s.Stacks.Frames(s.Blocks.Stack[i]) {
+				names = append(names, f.Function)
+			}
+			stack := strings.Join(names, " < ")
+			if _, forward, ok := strings.Cut(stack, " < backward of < "); !ok || !strings.HasPrefix(forward, "autodiff.(*Ops).MatMul < autodiff_test.product < ") {
+				t.Errorf("a gradient's stack does not name the forward call: %s", stack)
+			}
+			if got := mem.Headline(s.Stacks.Frames(s.Blocks.Stack[i])); !strings.HasPrefix(got, "backward of autodiff_test.product (engine/autodiff/autodiff_test.go:") {
+				t.Errorf("the headline is %q", got)
+			}
+		}
+		if got := enginetest.Owners(d)[snapshot.OwnedByGrad]; got != 2 {
+			t.Errorf("%d gradients are in the snapshot, want 2", got)
+		}
+		return nil
+	})
 	x.Release()
-	y.Release()
+	w.Release()
 }
 
 //go:noinline
-func product(o engine.Ops, x, y *engine.Tensor) *engine.Tensor { return o.Mul(x, y) }
+func product(o engine.Ops, x, w *engine.Tensor) *engine.Tensor { return o.MatMul(x, w) }
+
+// TestAHandleThatIsCollectedProvesItsBlocksLost, and what its graph had saved.
+func TestAHandleThatIsCollectedProvesItsBlocksLost(t *testing.T) {
+	inner, d := newLeakyEager(t)
+	o := autodiff.New(inner)
+	x := o.Full(1, 256)
+	o.Track(x)
+	if err := engine.Run(o, func(*engine.Scope) error {
+		forget(o, x)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 { // cleanups run after a collection, in their own time
+		runtime.GC()
+		if lost := d.Lost(); len(lost) == 2 {
+			for i, want := range []string{"autodiff.(*Ops).Exp", "autodiff.(*Ops).Tanh"} {
+				stack := lost[i].Stack
+				if lost[i].Blocks != 1 || lost[i].Bytes != 1024 || stack[0].Function != want || stack[1].Function != "autodiff_test.forget" {
+					t.Errorf("lost %+v, want 1024 bytes of %s in forget", lost[i], want)
+				}
+			}
+			if !x.Storage().Alive() || o.Nodes() != 3 {
+				t.Errorf("the leaf is alive: %v; %d nodes, want 3", x.Storage().Alive(), o.Nodes())
+			}
+			runtime.KeepAlive(x)
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("lost %+v, want the kept result and what its graph saved", d.Lost())
+}
+
+// forget keeps a result of two operations and loses the handle.
+//
+//go:noinline
+func forget(o engine.Ops, x *engine.Tensor) { o.Tanh(o.Exp(x)).Keep() }
 
 func TestDecoratorsStack(t *testing.T) {
 	inner, _ := enginetest.NewEager(t)
@@ -232,4 +288,12 @@ func TestDecoratorsStack(t *testing.T) {
 		t.Error(diff)
 	}
 	x.Release()
+}
+
+// newLeakyEager is enginetest.NewEager for what ends with blocks that are live on
+// purpose.
+func newLeakyEager(t *testing.T) (*engine.Eager, *mem.Device) {
+	d := mem.NewDevice(mem.Host(), mem.Options{})
+	t.Cleanup(func() { _ = d.Close() })
+	return engine.NewEager(cpu.New(1), d), d
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/memdiag/memdiag/engine"
-	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -47,10 +46,10 @@ type segment struct {
 	at    int // into ops, while it runs again
 }
 
-// mark tells a block that was there before f, and may have been written since,
-// from one that f makes.
+// mark is what is known of a saved tensor before f is run again: a block of f's
+// own will have been written as often, any other must not have been written since.
 type mark struct {
-	block  *mem.Storage // nil where nothing was saved
+	saved  bool
 	writes uint32
 }
 
@@ -72,7 +71,7 @@ func (g *segment) recorded(n *Node, saves []*engine.Tensor) {
 	for _, t := range saves {
 		var m mark
 		if t != nil {
-			m = mark{t.Storage(), t.Storage().Writes()}
+			m = mark{true, t.Storage().Writes()}
 		}
 		g.marks = append(g.marks, m)
 	}
@@ -120,12 +119,12 @@ func (g *segment) replayed(op string, out *engine.Tensor, saves []*engine.Tensor
 	defer g.mu.Unlock()
 	for _, t := range saves {
 		m := g.marks[len(g.slots)]
-		if (m.block != nil) != (t != nil) {
+		if m.saved != (t != nil) {
 			g.differs("did " + op + " of other operands")
 		}
 		var s saved
 		if t != nil {
-			if m.block == t.Storage() && m.writes != t.Storage().Writes() {
+			if m.writes != t.Storage().Writes() {
 				panic(&engine.Error{Op: "checkpoint", Shapes: []engine.Shape{t.Shape()}, Reason: "Assign has written to what " + op + " read when it ran first; run Backward before"})
 			}
 			s.tensor = t.Share(snapshot.OwnedByTape)

@@ -51,20 +51,25 @@ func (o *Ops) attach(t *engine.Tensor, n *Node) {
 	}
 	o.last++
 	n.order = o.last
+	defer func() {
+		if n.history == nil { // the tape refused it by a panic
+			n.Free()
+		}
+	}()
 	n.history = o.tape.Hold(n)
 	t.Attach(n.history)
 }
 
 // hooks are functions that are called in the order in which they were added.
-// Whoever goes through the list may add and remove: the list is replaced, never
-// changed.
+// Hooks may add and remove others: whoever goes through the list keeps it as it
+// was, since it only grows at its end, and removing makes a new one.
 type hooks[F any] struct{ list []*hook[F] }
 
 type hook[F any] struct{ f F }
 
 func (h *hooks[F]) add(f F) Handle {
 	added := &hook[F]{f}
-	h.list = append(slices.Clip(h.list), added)
+	h.list = append(h.list, added)
 	return Handle{func() {
 		h.list = slices.DeleteFunc(slices.Clone(h.list), func(other *hook[F]) bool { return other == added })
 	}}

@@ -7,11 +7,11 @@
 // the next Backward, which must tell what can still be of use. One registry may
 // serve several goroutines, each with an Ops of its own.
 //
-// It follows crates/burn-autodiff/src/runtime of tracel-ai/burn, read at the pull
-// requests that the rules name. It differs in that nodes through which gradients
-// went, and which a tensor still refers to, stay with their component (Burn's
-// locator forgets them), and in that a pass that would stop silently at a node
-// that is gone is an error.
+// It follows what crates/burn-autodiff/src/runtime of tracel-ai/burn did at the
+// pull requests that the rules name, in two points not: a node that gradients went
+// through, and that a tensor still refers to, stays with its component (since #3957
+// Burn's locator forgets it); and a Backward that comes to a node which is gone is
+// an error (Burn ends there in silence).
 package registry
 
 import (
@@ -40,13 +40,14 @@ const (
 	// RulesAbsentParents frees nodes all of whose parents are gone (#2488).
 	RulesAbsentParents
 	// RulesComponents keeps each connected component as a graph of its own, and
-	// sweeps the one that Backward went through (#3793): one that no Backward goes
-	// through stays for ever (#3976).
+	// sweeps the one that Backward went through (#3793). One that no Backward goes
+	// through any more stays for ever: a leaf that is never differentiated (#3976),
+	// and again what replaced parameters were connected to.
 	RulesComponents
 	// RulesAllGraphs sweeps every graph that no tensor refers to as well, but leaves
-	// its entry in the index of graphs (#4039; the entry is #4345).
+	// its entries in the index of graphs (#4039; the entries are #4345).
 	RulesAllGraphs
-	// RulesIndex takes the entry out of the index too (#4342).
+	// RulesIndex takes the entries out of the index too (#4342).
 	RulesIndex
 
 	RulesLatest = RulesIndex
