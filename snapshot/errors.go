@@ -1,6 +1,10 @@
 package snapshot
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
 
 // FormatError is what every reader returns for a file that is not what it
 // should be. Its text is one line, "FILE: byte OFFSET: REASON"; Hint is a
@@ -14,7 +18,12 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s: byte %d: %s", e.File, e.Offset, e.Reason)
+	reason := e.Reason
+	// The system's errors name the file again.
+	if at, ok := errors.AsType[*fs.PathError](e.Err); ok && reason == at.Error() {
+		reason = at.Op + ": " + at.Err.Error()
+	}
+	return fmt.Sprintf("%s: byte %d: %s", e.File, e.Offset, reason)
 }
 
 // Unwrap returns the cause.

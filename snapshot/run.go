@@ -23,8 +23,9 @@ type Info struct {
 // Run is one process's snapshots in order of their marks, with the counters
 // between them where it has any.
 type Run struct {
-	Path      string // of the folder; "" for loose files
-	Info      Info   // zero where there is no run.json
+	Path      string   // of the folder; "" for loose files
+	Files     []string // all that was read, or tried, with their folders
+	Info      Info     // zero where there is no run.json
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
 	// Notes say what of the folder could not be read, one sentence each.

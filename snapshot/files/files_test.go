@@ -144,6 +144,7 @@ func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 100, 0, 9, 50)
 	write(t, dir, "truth.json", `{"leaks":[]}`)
 	write(t, dir, "plot.png", "\x89PNG\r\n\x1a\n")
+	write(t, dir, "converted.memdiag", ours(t, 50, 0, ""))
 	write(t, dir, ".snapshot_150.memdiag.tmp", "half of it")
 	write(t, dir, "other/snapshot_1.memdiag", ours(t, 1, 0, ""))
 	run, err := OpenRun(dir)
@@ -158,6 +159,13 @@ func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
 	}
 	if len(run.Notes) > 0 {
 		t.Errorf("notes: %q", run.Notes)
+	}
+	var read []string
+	for _, f := range run.Files {
+		read = append(read, filepath.Base(f))
+	}
+	if d := cmp.Diff([]string{"run.json", "series.memdiag", "snapshot_0.memdiag", "snapshot_9.memdiag", "snapshot_50.memdiag", "snapshot_100.memdiag"}, read); d != "" {
+		t.Error(d)
 	}
 	for _, s := range run.Snapshots {
 		if s.Stacks != run.Snapshots[0].Stacks {
@@ -186,7 +194,7 @@ func TestWhatARunLacksIsNoted(t *testing.T) {
 		"run.json is endless":           {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, strings.Repeat(" ", maxInfo+1)) }, "not read", 2},
 		"run.json is from the future":   {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, `{"schema_version":2}`) }, "schema version 2", 2},
 		"the run was stopped":           {func(t *testing.T, dir string) { write(t, dir, rundir.InfoName, `{"schema_version":1}`) }, "has not finished", 2},
-		"a snapshot is of another rank": {func(t *testing.T, dir string) { write(t, dir, "more.memdiag", ours(t, 8, 1, "")) }, "snapshots of 2 ranks; rank 0 was read", 2},
+		"a snapshot is of another rank": {func(t *testing.T, dir string) { write(t, dir, "snapshot_8.memdiag", ours(t, 8, 1, "")) }, "snapshots of 2 ranks; rank 0 was read", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 0, 50)

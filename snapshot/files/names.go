@@ -15,11 +15,14 @@ import (
 type namePatterns struct {
 	rank  *regexp.Regexp
 	steps []*regexp.Regexp // the first that matches counts
+	// stepFolder is the name of a folder that holds one step's dumps.
+	stepFolder *regexp.Regexp
 }
 
 func newNamePatterns() *namePatterns {
 	return &namePatterns{
-		rank: regexp.MustCompile(`(?i)rank[-_]?(\d+)`),
+		rank:       regexp.MustCompile(`(?i)rank[-_]?(\d+)`),
+		stepFolder: regexp.MustCompile(`(?i)^(?:iteration|step)[-_]?\d+`),
 		steps: []*regexp.Regexp{
 			regexp.MustCompile(`(?i)iteration[-_]?(\d+)`),           // torchtitan, torchtune: a folder
 			regexp.MustCompile(`(?i)step[-_]?(\d+)`),                // memory_snapshot_rank0_step6.pkl

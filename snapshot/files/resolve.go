@@ -2,13 +2,10 @@ package files
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
-	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -37,12 +34,12 @@ func Resolve(name, dir string) (path string, err error) {
 		return path, err
 	}
 	if base == name { // no folder was named
-		if newest, ok := newestRun(dir); ok {
-			below := snapshotsIn(newest)
+		if run, ok := newest(runsBelow(dir)); ok {
+			below := snapshotsIn(run)
 			if path, err := below.find(base); path != "" || err != nil {
 				return path, err
 			}
-			return "", notThere(fmt.Sprintf("%s: no such snapshot here or in the newest run, %s", name, newest), below.list())
+			return "", notThere(fmt.Sprintf("%s: no such snapshot here or in the newest run, %s", name, run), below.list())
 		}
 	}
 	if isDir(full) {
@@ -64,12 +61,10 @@ func snapshotsIn(path string) folder {
 	if err != nil {
 		return f // what is not there holds no snapshot
 	}
+	ours := isRegular(filepath.Join(path, rundir.InfoName))
 	for _, e := range entries {
-		if s, err := openFile(filepath.Join(path, e.Name())); err == nil {
-			if s.format != nil && e.Name() != rundir.InfoName {
-				f.names = append(f.names, e.Name())
-			}
-			s.close()
+		if isSnapshotOf(ours, e.Name()) && isKnown(filepath.Join(path, e.Name())) {
+			f.names = append(f.names, e.Name())
 		}
 	}
 	slices.SortFunc(f.names, compareNames)
@@ -101,26 +96,34 @@ func (f folder) list() string {
 	if len(f.names) == 0 {
 		return "memdiag record --workload NAME makes a run of snapshots"
 	}
-	stems := make([]string, len(f.names))
+	return fmt.Sprintf("%s has %s", f.path, some(f.stems()))
+}
+
+func (f folder) stems() []string {
+	list := make([]string, len(f.names))
 	for i, n := range f.names {
-		stems[i] = stem(n)
+		list[i] = stem(n)
 	}
-	return fmt.Sprintf("%s has %s", f.path, some(slices.Compact(stems)))
+	return slices.Compact(list)
 }
 
 // ResolveRun finds the folder of a run: name is a path, seen from dir, or the
 // name of a run folder somewhere below dir; "" stands for dir itself, if it is a
-// run, else for the newest run below it, else for dir if snapshots lie in it.
+// run of ours, else for the newest of ours below it, else for dir if snapshots lie
+// in it, else for the newest folder of snapshots below it.
 func ResolveRun(name, dir string) (path string, err error) {
 	if name == "" {
 		if isRegular(filepath.Join(dir, rundir.InfoName)) {
 			return dir, nil
 		}
-		if newest, ok := newestRun(dir); ok {
-			return newest, nil
+		if run, ok := newest(ourRuns(dir)); ok {
+			return run, nil
 		}
 		if len(snapshotsIn(dir).names) > 0 {
 			return dir, nil
+		}
+		if run, ok := newest(runsBelow(dir)); ok {
+			return run, nil
 		}
 		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag demo")
 	}
@@ -153,53 +156,4 @@ func ResolveRun(name, dir string) (path string, err error) {
 		return "", notThere(name+": no such run", "there are "+some(names))
 	}
 	return "", notThere(name+": no such run", "memdiag record --workload NAME makes one")
-}
-
-// runBelow is a run folder, and when it began.
-type runBelow struct {
-	path  string
-	began time.Time
-}
-
-func newestRun(dir string) (string, bool) {
-	runs := runsBelow(dir)
-	if len(runs) == 0 {
-		return "", false
-	}
-	// Of runs that began together the last by name is taken, for no better
-	// reason than to take the same one always.
-	newest := slices.MaxFunc(runs, func(a, b runBelow) int {
-		if c := a.began.Compare(b.began); c != 0 {
-			return c
-		}
-		return compareNames(a.path, b.path)
-	})
-	return newest.path, true
-}
-
-// runsBelow lists our runs below a folder, by name.
-func runsBelow(dir string) []runBelow {
-	list, err := listFiles(dir, false)
-	if err != nil {
-		return nil // a folder that can not be listed has no runs to offer
-	}
-	runs := make([]runBelow, len(list.runs))
-	for i, name := range list.runs {
-		run := snapshot.Run{Path: filepath.Join(dir, name)}
-		// A run.json that is not whole tells no time; the folder's own serves.
-		if _, err := readInfo(&run); err != nil || run.Info.Started.IsZero() {
-			run.Info.Started = modified(run.Path)
-		}
-		runs[i] = runBelow{run.Path, run.Info.Started}
-	}
-	return runs
-}
-
-func modified(path string) time.Time {
-	var info fs.FileInfo
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }

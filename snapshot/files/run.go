@@ -28,7 +28,8 @@ import (
 // with them. Of several ranks the lowest is read. All snapshots share one table
 // of stacks.
 //
-// Files that are no snapshots are passed over; Run.Notes tell of snapshots that
+// Files that are no snapshots are passed over, as is in a run of ours what has
+// another name than one; Run.Notes tell of snapshots that
 // could not be read, and of all else that is missing. A run without any readable
 // snapshot is an error, unless its series was read.
 func OpenRun(path string) (*snapshot.Run, error) { return OpenRank(path, snapshot.NoRank) }
@@ -93,6 +94,7 @@ func readInfo(run *snapshot.Run) (own bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	run.Files = append(run.Files, path)
 	switch err := json.Unmarshal(text, &run.Info); {
 	case len(text) > maxInfo:
 		run.Info = snapshot.Info{}
@@ -122,6 +124,7 @@ func readSeries(run *snapshot.Run, rank int) {
 		run.Notes = append(run.Notes, err.Error()+"; the run is read without its series")
 	default:
 		run.Series = series
+		run.Files = append(run.Files, path)
 		run.Notes = append(run.Notes, notes...)
 	}
 }
@@ -151,7 +154,7 @@ type listing struct {
 }
 
 // listFiles lists the regular files of a folder that may be snapshots; of those
-// below it too, unless flat.
+// below it too, unless flat, which a run of ours is.
 func listFiles(root string, flat bool) (listing, error) {
 	var list listing
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -178,7 +181,7 @@ func listFiles(root string, flat bool) (listing, error) {
 			return fs.SkipDir
 		case name == rundir.InfoName || rundir.IsSeriesName(name):
 			return nil
-		case !entry.IsDir() && isRegular(path):
+		case !entry.IsDir() && isSnapshotOf(flat, entry.Name()) && isRegular(path):
 			list.files = append(list.files, name)
 			if len(list.files) > maxFiles {
 				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxFiles), hint: "name the folder of one run"}
@@ -276,7 +279,7 @@ func (r *runReader) choose(want int, files []string) error {
 	var ranks []int
 	for _, name := range files {
 		_, rank := r.names.read(filepath.ToSlash(name))
-		if rank != snapshot.NoRank && !slices.Contains(ranks, rank) && r.known(name) {
+		if rank != snapshot.NoRank && !slices.Contains(ranks, rank) && isKnown(filepath.Join(r.run.Path, name)) {
 			ranks = append(ranks, rank)
 		}
 	}
@@ -297,15 +300,6 @@ func (r *runReader) choose(want int, files []string) error {
 	return nil
 }
 
-func (r *runReader) known(name string) bool {
-	f, err := openFile(filepath.Join(r.run.Path, name))
-	if err != nil {
-		return false
-	}
-	defer f.close()
-	return f.format != nil
-}
-
 // open reads one file; nil where it is no snapshot that can be read.
 func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	path := filepath.Join(r.run.Path, name)
@@ -320,6 +314,7 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 		r.passed = append(r.passed, name)
 		return nil, nil
 	}
+	r.run.Files = append(r.run.Files, path)
 	s, err := f.format.decode(path, f.file, f.size, r.stacks)
 	if err != nil {
 		r.broken = append(r.broken, err)
@@ -403,7 +398,7 @@ func (r *runReader) nothing(list listing) error {
 	path := r.run.Path
 	switch {
 	case len(r.broken) > 0:
-		return fmt.Errorf("%s: no snapshot can be read: %w", path, r.broken[0])
+		return fmt.Errorf("no snapshot can be read: %w", r.broken[0]) // which tells the path
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case len(r.passed) > 0:

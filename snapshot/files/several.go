@@ -10,7 +10,7 @@ import (
 // their ranks. Steps come from the snapshots or from the names, as OpenRun takes
 // them. All share one table of stacks; one that cannot be read is an error.
 func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
-	run := &snapshot.Run{}
+	run := &snapshot.Run{Files: paths}
 	stacks, names := snapshot.NewStacks(), newNamePatterns()
 	var list []opened
 	for _, path := range paths {

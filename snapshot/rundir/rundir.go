@@ -26,8 +26,11 @@ const (
 	SeriesName = seriesStem + native.Ending
 )
 
-// seriesStem is the series' name without its ending.
-const seriesStem = "series"
+// What names begin with.
+const (
+	seriesStem   = "series"
+	snapshotStem = "snapshot"
+)
 
 // SchemaVersion is the version of run.json.
 const SchemaVersion = 1
@@ -35,7 +38,7 @@ const SchemaVersion = 1
 // SnapshotName is the name of the snapshot after so many steps:
 // "snapshot_50.memdiag".
 func SnapshotName(step int64) string {
-	return "snapshot_" + strconv.FormatInt(step, 10) + native.Ending
+	return snapshotStem + "_" + strconv.FormatInt(step, 10) + native.Ending
 }
 
 // RankSnapshotName is that of one rank of several in the folder:
@@ -60,6 +63,10 @@ func IsSeriesName(name string) bool {
 	n, err := strconv.Atoi(rank)
 	return ours && err == nil && name == RankSeriesName(n)
 }
+
+// IsSnapshotName reports whether a run keeps a snapshot under this name, in
+// whatever format.
+func IsSnapshotName(name string) bool { return strings.HasPrefix(name, snapshotStem+"_") }
 
 // NotEmptyError is a folder for a new run that holds something already.
 type NotEmptyError struct {

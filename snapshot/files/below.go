@@ -1,0 +1,140 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// runBelow is a run's folder, and when it began or, for one that is not ours,
+// was last written to.
+type runBelow struct {
+	path  string
+	began time.Time
+	ours  bool
+}
+
+// newest of several runs. Of those that began together the last by name is taken,
+// for no better reason than to take the same one always.
+func newest(runs []runBelow) (string, bool) {
+	if len(runs) == 0 {
+		return "", false
+	}
+	last := slices.MaxFunc(runs, func(a, b runBelow) int {
+		if c := a.began.Compare(b.began); c != 0 {
+			return c
+		}
+		return compareNames(a.path, b.path)
+	})
+	return last.path, true
+}
+
+// ourRuns lists the runs below a folder that are ours, by name.
+func ourRuns(dir string) []runBelow {
+	return slices.DeleteFunc(runsBelow(dir), func(r runBelow) bool { return !r.ours })
+}
+
+// runsBelow lists the runs below a folder, and the folder itself where its
+// snapshots lie in folders of a step each: first ours, by name, then the folders
+// of at least two snapshots, which a comparison takes.
+func runsBelow(dir string) []runBelow {
+	list, err := listFiles(dir, false)
+	if err != nil {
+		return nil // a folder that can not be listed has no runs to offer
+	}
+	var runs []runBelow
+	for _, name := range list.runs {
+		run := snapshot.Run{Path: filepath.Join(dir, name)}
+		// A run.json that is not whole tells no time; the folder's own serves.
+		if _, err := readInfo(&run); err != nil || run.Info.Started.IsZero() {
+			run.Info.Started = modified(run.Path)
+		}
+		runs = append(runs, runBelow{run.Path, run.Info.Started, true})
+	}
+	for _, name := range foldersOfSnapshots(dir, list.files) {
+		path := filepath.Join(dir, name)
+		runs = append(runs, runBelow{path, modified(path), false})
+	}
+	return runs
+}
+
+// maxLooked is how many files of a folder are looked into before it is believed
+// to be of another kind.
+const maxLooked = 50
+
+// foldersOfSnapshots are the folders in which two of the files below dir are
+// snapshots, by name. Of a folder that its name gives a step, the one above is
+// meant. Files that lie in dir itself do not count.
+func foldersOfSnapshots(dir string, files []string) []string {
+	names := newNamePatterns()
+	looked, known := make(map[string]int), make(map[string]int)
+	var folders []string
+	for _, name := range files {
+		folder := filepath.Dir(name)
+		if folder == "." {
+			continue
+		}
+		if names.stepFolder.MatchString(filepath.Base(folder)) {
+			folder = filepath.Dir(folder)
+		}
+		if known[folder] == 2 || looked[folder] == maxLooked {
+			continue
+		}
+		looked[folder]++
+		if isKnown(filepath.Join(dir, name)) {
+			if known[folder]++; known[folder] == 2 {
+				folders = append(folders, folder)
+			}
+		}
+	}
+	return folders
+}
+
+// isKnown holds for a file of a format that is read.
+func isKnown(path string) bool {
+	f, err := openFile(path)
+	if err != nil {
+		return false
+	}
+	defer f.close()
+	return f.format != nil
+}
+
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// Names lists what Resolve finds without a folder: the stems of the snapshots in
+// dir, else of those in the newest run below it.
+func Names(dir string) []string {
+	in := snapshotsIn(dir)
+	if len(in.names) == 0 {
+		if below, ok := newest(runsBelow(dir)); ok {
+			in = snapshotsIn(below)
+		}
+	}
+	return in.stems()
+}
+
+// Runs lists the folders of the runs below dir, seen from it.
+func Runs(dir string) []string {
+	var list []string
+	for _, r := range runsBelow(dir) {
+		if name, err := filepath.Rel(dir, r.path); err == nil {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// isSnapshotOf says whether a file of a folder may be a snapshot. A run of ours
+// may hold results too, and those in pprof look like snapshots.
+func isSnapshotOf(ours bool, name string) bool { return !ours || rundir.IsSnapshotName(name) }
