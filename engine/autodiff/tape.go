@@ -82,7 +82,8 @@ func (*graph) Take(nodes []*Node) {
 
 func (*graph) Leave(n *Node, gone bool) {
 	if gone && !n.Leaf() {
-		release(n.free())
+		var room [2]*Node
+		release(n.free(room[:0]))
 	}
 	n.Release()
 }
@@ -111,18 +112,18 @@ func release(list []*Node) {
 		if n.owner != nil {
 			n.owner.alive--
 		}
-		list = append(list, n.free()...)
+		list = n.free(list)
 	}
 }
 
-// free is Free, and returns the inputs, whose references the caller now holds.
-func (n *Node) free() []*Node {
-	var inputs []*Node
+// free is Free, and appends the inputs to a list: their references are the
+// caller's now.
+func (n *Node) free(list []*Node) []*Node {
 	for _, in := range n.inputs {
 		if in != nil {
-			inputs = append(inputs, in)
+			list = append(list, in)
 		}
 	}
 	n.Free()
-	return inputs
+	return list
 }
