@@ -290,6 +290,37 @@ func TestDecoratorsStack(t *testing.T) {
 	x.Release()
 }
 
+// TestAHookThatHoldsItsOwnTensorIsACycle: references never come to nothing, and
+// the collector, which sees cycles, proves the blocks lost.
+func TestAHookThatHoldsItsOwnTensorIsACycle(t *testing.T) {
+	inner, d := newLeakyEager(t)
+	o := autodiff.New(inner)
+	x := o.Full(1, 256)
+	o.Track(x)
+	hookOnItself(o, x)
+	left(t, o, d, 2, 2)
+	for range 50 {
+		runtime.GC()
+		if lost := d.Lost(); len(lost) > 0 {
+			if len(lost) != 1 || lost[0].Stack[0].Function != "autodiff.(*Ops).Exp" {
+				t.Errorf("lost %+v, want the block of Exp", lost)
+			}
+			runtime.KeepAlive(x)
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("the cycle was not noticed")
+}
+
+//go:noinline
+func hookOnItself(o engine.Ops, x *engine.Tensor) {
+	y := o.Exp(x)
+	held := y.Retain()
+	autodiff.OnGrad(y, func(o engine.Ops, g *engine.Tensor) *engine.Tensor { return o.Mul(g, held) })
+	y.Release()
+}
+
 // newLeakyEager is enginetest.NewEager for what ends with blocks that are live on
 // purpose.
 func newLeakyEager(t *testing.T) (*engine.Eager, *mem.Device) {

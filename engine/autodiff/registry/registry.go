@@ -128,7 +128,15 @@ func (r *Registry) Stats() Stats {
 }
 
 // Nodes counts the registered nodes.
-func (r *Registry) Nodes() int { return r.Stats().Nodes }
+func (r *Registry) Nodes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for g := range r.graphs {
+		n += len(g.nodes)
+	}
+	return n
+}
 
 // Registered reports whether the registry still has the node of a tensor's
 // history.
