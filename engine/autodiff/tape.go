@@ -52,6 +52,9 @@ func (g *graph) Hold(n *Node) engine.History {
 func (*graph) Plain(string, *engine.Tensor) {}
 
 func (*graph) Reach(root *Node, _ bool) ([]*Node, error) {
+	if root.owner == nil {
+		return nil, fmt.Errorf("backward: the loss is tracked by another tape; use the Ops that computed it")
+	}
 	seen := map[*Node]bool{root: true}
 	nodes := []*Node{root}
 	for at := 0; at < len(nodes); at++ {

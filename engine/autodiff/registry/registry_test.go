@@ -320,6 +320,9 @@ func TestMisuse(t *testing.T) {
 			other.Exp(x)
 			return nil
 		}},
+		{"a loss of the registry on the owned tape", "tracked by another tape", func(x *engine.Tensor) error {
+			return other.Backward(o.Sum(x))
+		}},
 		{"a loss of the owned tape", "tracked by another tape", func(*engine.Tensor) error {
 			y := other.Full(1)
 			other.Track(y)
