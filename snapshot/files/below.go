@@ -18,6 +18,16 @@ type runBelow struct {
 	ours  bool
 }
 
+// newestRun is the newest run of ours below a folder, else the newest folder of
+// snapshots.
+func newestRun(dir string) (string, bool) {
+	runs := runsBelow(dir)
+	if run, ok := newest(ofOurs(runs)); ok {
+		return run, true
+	}
+	return newest(runs)
+}
+
 // newest of several runs. Of those that began together the last by name is taken,
 // for no better reason than to take the same one always.
 func newest(runs []runBelow) (string, bool) {
@@ -33,9 +43,9 @@ func newest(runs []runBelow) (string, bool) {
 	return last.path, true
 }
 
-// ourRuns lists the runs below a folder that are ours, by name.
-func ourRuns(dir string) []runBelow {
-	return slices.DeleteFunc(runsBelow(dir), func(r runBelow) bool { return !r.ours })
+// ofOurs are those among runs that are ours.
+func ofOurs(runs []runBelow) []runBelow {
+	return slices.DeleteFunc(slices.Clone(runs), func(r runBelow) bool { return !r.ours })
 }
 
 // runsBelow lists the runs below a folder, and the folder itself where its
@@ -117,7 +127,7 @@ func modified(path string) time.Time {
 func Names(dir string) []string {
 	in := snapshotsIn(dir)
 	if len(in.names) == 0 {
-		if below, ok := newest(runsBelow(dir)); ok {
+		if below, ok := newestRun(dir); ok {
 			in = snapshotsIn(below)
 		}
 	}

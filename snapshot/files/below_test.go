@@ -44,6 +44,8 @@ func TestFoldersOfSnapshotsAreRuns(t *testing.T) {
 	newRun(t, filepath.Join(dir, "old"), noon.Add(-48*time.Hour), 0)
 	got, err = ResolveRun("", dir)
 	check(t, dir, got, err, "old", "", "") // a run of ours comes first
+	got, err = Resolve("snapshot_0", dir)
+	check(t, dir, got, err, "old/snapshot_0.memdiag", "", "")
 }
 
 func TestSnapshotsInThisFolderComeBeforeFoldersOfThem(t *testing.T) {

@@ -34,7 +34,7 @@ func Resolve(name, dir string) (path string, err error) {
 		return path, err
 	}
 	if base == name { // no folder was named
-		if run, ok := newest(runsBelow(dir)); ok {
+		if run, ok := newestRun(dir); ok {
 			below := snapshotsIn(run)
 			if path, err := below.find(base); path != "" || err != nil {
 				return path, err
@@ -116,13 +116,14 @@ func ResolveRun(name, dir string) (path string, err error) {
 		if isRegular(filepath.Join(dir, rundir.InfoName)) {
 			return dir, nil
 		}
-		if run, ok := newest(ourRuns(dir)); ok {
+		runs := runsBelow(dir)
+		if run, ok := newest(ofOurs(runs)); ok {
 			return run, nil
 		}
 		if len(snapshotsIn(dir).names) > 0 {
 			return dir, nil
 		}
-		if run, ok := newest(runsBelow(dir)); ok {
+		if run, ok := newest(runs); ok {
 			return run, nil
 		}
 		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag demo")
