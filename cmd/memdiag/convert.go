@@ -22,14 +22,18 @@ func newConvertCommand(env *environment) *cobra.Command {
 stacks) what is live by stack.`,
 		Example: `  memdiag convert dump_snapshot.pickle -o snapshot_50.memdiag
   memdiag convert snapshot_50 -o live.pb.gz   # for go tool pprof`,
-		Args: takes(1, 1, "snapshot"),
+		Args:              takes(1, 1, "snapshot"),
+		ValidArgsFunction: completeSnapshot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := snapshotFormat(cmd, output)
 			if err != nil {
 				return err
 			}
-			s, err := openSnapshot(args[0])
+			s, path, err := env.openSnapshot(args[0])
 			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, path); err != nil {
 				return err
 			}
 			if err := env.result(output, false, func(w io.Writer) error { return write(w, s) }); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +27,20 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag diff snapshot_0 snapshot_50
   memdiag diff my-run -o growth.json
   memdiag diff --rule handbook snapshot_0 snapshot_50`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			run, err := openRun(args)
+		ValidArgsFunction: completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			json, err := textFormat(cmd, output, format)
 			if err != nil {
+				return err
+			}
+			if err := atLeastOne(cmd, text.Top); err != nil {
+				return err
+			}
+			run, err := env.openRun(args)
+			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
 			result, err := analyze(run, diff.Rule(rule.value))
@@ -39,7 +49,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			}
 			text.Width, text.Color = env.textShape(output)
 			err = env.result(output, false, func(w io.Writer) error {
-				if format.value == "json" || filepath.Ext(output) == ".json" {
+				if json {
 					return report.JSON(w, result)
 				}
 				return report.Text(w, result, text)
@@ -55,7 +65,9 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")
 	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
 	flags.Var(&format, "format", "format on standard output: text or json")
-	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
+	completeWords(cmd, "rule", rule.of)
+	completeWords(cmd, "format", format.of)
+	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
 }
 

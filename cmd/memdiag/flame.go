@@ -2,12 +2,14 @@ package main
 
 import (
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func newFlameCommand(env *environment) *cobra.Command {
@@ -21,12 +23,20 @@ func newFlameCommand(env *environment) *cobra.Command {
 first snapshot to the last. The SVG opens in any browser and zooms by itself.`,
 		Example: `  memdiag flame snapshot_0 snapshot_50
   memdiag flame my-run -o growth.pb.gz   # for go tool pprof`,
+		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := flameFormat(cmd, output, options)
 			if err != nil {
 				return err
 			}
-			profile, err := profileOf(args)
+			run, err := env.openRun(args)
+			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, run.Files...); err != nil {
+				return err
+			}
+			profile, err := profileOf(run)
 			if err != nil {
 				return err
 			}
@@ -55,18 +65,41 @@ func flameFormat(cmd *cobra.Command, output string, options report.FlameOptions)
 	return nil, usagef(cmd, "%s: a flamegraph is a .svg, a .pb.gz or a .folded", output)
 }
 
-// profileOf is one snapshot's live memory, or the growth over several.
-func profileOf(args []string) (*report.Profile, error) {
-	run, err := openRun(args)
-	if err != nil {
-		return nil, err
-	}
+// profileOf is one snapshot's live memory, or the growth over several; its title
+// names the run's folder or the files.
+func profileOf(run *snapshot.Run) (*report.Profile, error) {
+	var profile *report.Profile
 	if len(run.Snapshots) == 1 {
-		return report.LiveProfile(run.Snapshots[0]), nil
+		profile = report.LiveProfile(run.Snapshots[0])
+	} else {
+		result, err := analyze(run, diff.ByTrend)
+		if err != nil {
+			return nil, err
+		}
+		profile = report.GrowthProfile(result)
 	}
-	result, err := analyze(run, diff.ByTrend)
-	if err != nil {
-		return nil, err
+	if name := nameOf(run); name != "" {
+		profile.Title += " · " + report.Printable(name)
 	}
-	return report.GrowthProfile(result), nil
+	return profile, nil
+}
+
+// nameOf is the name of a run's folder, or of the first and last file of loose
+// snapshots with their folders' names.
+func nameOf(run *snapshot.Run) string {
+	if run.Path != "" {
+		full, err := filepath.Abs(run.Path)
+		if err != nil {
+			return run.Path
+		}
+		return filepath.Base(full)
+	}
+	short := func(path string) string {
+		return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
+	}
+	first, last := short(run.Files[0]), short(run.Files[len(run.Files)-1])
+	if first == last {
+		return first
+	}
+	return first + " to " + last
 }

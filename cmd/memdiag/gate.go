@@ -19,8 +19,9 @@ or fails. The first interval is warm-up: growth in it alone is no leak. It ends
 with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 		Example: `  memdiag gate my-run
   memdiag record --workload L30 --out my-run && memdiag gate my-run`,
+		ValidArgsFunction: completeRun,
 		RunE: func(_ *cobra.Command, args []string) error {
-			run, err := openRun(args)
+			run, err := env.openRun(args)
 			if err != nil {
 				return err
 			}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -10,26 +14,59 @@ import (
 
 // openRun opens what a command's arguments name: nothing for the run in this
 // folder or the newest below it, one name for a run if there is one, else
-// snapshots.
-func openRun(args []string) (*snapshot.Run, error) {
+// snapshots. What was chosen for the user is said.
+func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 	if len(args) < 2 {
 		path, err := files.ResolveRun(strings.Join(args, ""), ".")
 		if err == nil {
+			if len(args) == 0 && path != "." {
+				env.talk.say("the newest run here is %s", path)
+			}
 			return files.OpenRun(path)
 		}
 		if len(args) == 0 || !isSnapshot(args[0]) {
 			return nil, err
 		}
 	}
-	paths := make([]string, len(args))
-	for i, name := range args {
+	if err := noRuns(args); err != nil {
+		return nil, err
+	}
+	paths, err := env.resolve(args...)
+	if err != nil {
+		return nil, err
+	}
+	return files.OpenSnapshots(paths...)
+}
+
+// openSnapshot opens one snapshot, and tells its file.
+func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, error) {
+	paths, err := env.resolve(name)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := files.Open(paths[0])
+	return s, paths[0], err
+}
+
+// resolve finds the files of snapshots, and says of which run they are where no
+// name tells it.
+func (env *environment) resolve(names ...string) ([]string, error) {
+	var paths []string
+	newest := ""
+	for _, name := range names {
 		path, err := files.Resolve(name, ".")
 		if err != nil {
 			return nil, err
 		}
-		paths[i] = path
+		if dir := filepath.Dir(path); dir != filepath.Dir(name) {
+			newest = dir
+		}
+		paths = append(paths, path)
 	}
-	return files.OpenSnapshots(paths...)
+	if newest != "" {
+		env.talk.say("the newest run here is %s", newest)
+	}
+	return paths, nil
 }
 
 func isSnapshot(name string) bool {
@@ -37,12 +74,49 @@ func isSnapshot(name string) bool {
 	return err == nil
 }
 
-func openSnapshot(name string) (*snapshot.Snapshot, error) {
-	path, err := files.Resolve(name, ".")
-	if err != nil {
-		return nil, err
+// noRuns refuses runs among several snapshots.
+func noRuns(names []string) error {
+	for _, name := range names {
+		if run, err := files.ResolveRun(name, "."); err == nil && !isSnapshot(name) {
+			return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run; two runs cannot be compared yet", name),
+				"name one run, or a snapshot of each, such as %s", filepath.Join(run, "snapshot_50"))}
+		}
 	}
-	return files.Open(path)
+	return nil
+}
+
+// spare refuses an output that is one of the files the command reads.
+func spare(cmd *cobra.Command, output string, inputs ...string) error {
+	out, err := os.Stat(output)
+	if err != nil {
+		return nil //nolint:nilerr // what is not there cannot be overwritten
+	}
+	for _, path := range inputs {
+		if in, err := os.Stat(path); err == nil && os.SameFile(in, out) {
+			return usageOf(cmd, withHint(fmt.Errorf("%s: it is read by this command, and would be overwritten", output), "name another file with -o"))
+		}
+	}
+	return nil
+}
+
+// textFormat is the format that a text or JSON result has: what output's ending
+// names, else what the flag says.
+func textFormat(cmd *cobra.Command, output string, flag choice) (json bool, err error) {
+	switch strings.ToLower(filepath.Ext(output)) {
+	case ".json":
+		return true, nil
+	case ".txt", "":
+		return flag.value == "json", nil
+	}
+	return false, usagef(cmd, "%s: the result is a .txt or a .json", output)
+}
+
+// atLeastOne checks --top.
+func atLeastOne(cmd *cobra.Command, top int) error {
+	if top < 1 {
+		return usagef(cmd, "--top is at least 1")
+	}
+	return nil
 }
 
 // choice is a flag that takes one of a few words.

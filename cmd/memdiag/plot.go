@@ -23,6 +23,7 @@ func newPlotCommand(env *environment) *cobra.Command {
 steps of a run. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run -o growth.svg`,
+		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format := report.PlotFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(output)), "."))
 			if output == "-" {
@@ -31,8 +32,11 @@ steps of a run. Without arguments it takes the run in this folder.`,
 			if format != report.PNG && format != report.SVG {
 				return usagef(cmd, "%s: a plot is a .png or a .svg", output)
 			}
-			run, err := openRun(args)
+			run, err := env.openRun(args)
 			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
 			result, err := analyze(run, diff.ByTrend)

@@ -68,6 +68,7 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")
 	flags.Var(&color, "color", "color the output: auto, always or never")
+	completeWords(root, "color", []string{string(colorAuto), string(colorAlways), string(colorNever)})
 	prepare(root, func() {
 		env.out = newTerminal(env.child.out, color, env.getenv)
 		env.talk.term = newTerminal(env.child.err, color, env.getenv)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -21,15 +20,26 @@ func newShowCommand(env *environment) *cobra.Command {
 the stacks that hold most, how old their blocks are, and what pins segments.`,
 		Example: `  memdiag show snapshot_50
   memdiag show dump_snapshot.pickle --top 20`,
-		Args: takes(1, 1, "snapshot"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := openSnapshot(args[0])
+		Args:              takes(1, 1, "snapshot"),
+		ValidArgsFunction: completeSnapshot,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			json, err := textFormat(cmd, output, format)
 			if err != nil {
+				return err
+			}
+			if err := atLeastOne(cmd, text.Top); err != nil {
+				return err
+			}
+			s, path, err := env.openSnapshot(args[0])
+			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, path); err != nil {
 				return err
 			}
 			text.Width, text.Color = env.textShape(output)
 			return env.result(output, false, func(w io.Writer) error {
-				if format.value == "json" || filepath.Ext(output) == ".json" {
+				if json {
 					return report.ShowJSON(w, s, text.Top)
 				}
 				return report.Show(w, s, text)
@@ -39,6 +49,7 @@ the stacks that hold most, how old their blocks are, and what pins segments.`,
 	flags := cmd.Flags()
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
 	flags.Var(&format, "format", "format on standard output: text or json")
-	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
+	completeWords(cmd, "format", format.of)
+	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
 }

@@ -89,7 +89,7 @@ func TestRecordedSnapshotsAreShown(t *testing.T) {
 // clone of a user has not.
 func shared(t *testing.T, path string) string {
 	t.Helper()
-	full := filepath.Join("../../../shared", path)
+	full := filepath.Join("..", "..", "..", "shared", path)
 	if _, err := os.Stat(full); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("CI lacks it: %v", err)
