@@ -23,6 +23,7 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 		{"massif, which counts no blocks", "testdata/massif_*.out", "leak.c:10", 0, 20 * 10_000},
 		{"memray", "testdata/memray_*.csv", "leak_py.py:13", 20, 20 * 10_001},
 		{"jemalloc", "testdata/jemalloc_[13]0.heap", "", 20, 20 * 10_240},
+		{"torch.profiler", "testdata/profiler_*.json.gz", "profile_torch.py:15", 4, 4 * 32 * 64 * 4},
 		// An object and a buffer a step; the list that keeps them grows too.
 		{"tracemalloc", "testdata/tracemalloc_*.pickle", "leak_py.py:13", 100, 50*(56+10_001) + 384},
 	} {

@@ -177,6 +177,17 @@ func (in *Input) Line() ([]byte, error) {
 // Mark makes the next byte the place that errors name.
 func (in *Input) Mark() { in.start = in.offset }
 
+// Read makes the input an io.Reader, for decoders of their own; its errors are
+// *snapshot.FormatError or io.EOF.
+func (in *Input) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	in.offset += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = in.wrap(err)
+	}
+	return n, err
+}
+
 // Uvarint reads an integer of at most 64 bits, seven a byte, lowest first. At the
 // end of the file it is io.EOF.
 func (in *Input) Uvarint() (uint64, error) {

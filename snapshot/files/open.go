@@ -13,6 +13,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/bounded"
 	"github.com/memdiag/memdiag/snapshot/heaptrack"
 	"github.com/memdiag/memdiag/snapshot/jemalloc"
+	"github.com/memdiag/memdiag/snapshot/kineto"
 	"github.com/memdiag/memdiag/snapshot/massif"
 	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
@@ -53,6 +54,7 @@ func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: native.Decode},
 		{detect: unpacked(tracemalloc.Detect), decode: totalsOf(tracemalloc.Decode)},
+		{detect: unpacked(kineto.Detect), decode: totalsOf(kineto.Decode)},
 		{detect: torch.Detect, decode: decodeTorch},
 		{detect: unpacked(memray.Detect), decode: totalsOf(memray.Decode)},
 		{detect: unpacked(heaptrack.Detect), decode: totalsOf(heaptrack.Decode)},

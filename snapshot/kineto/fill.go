@@ -1,0 +1,179 @@
+package kineto
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// fill makes rows of the blocks that are live at the trace's end. Which segments
+// they lie in, a trace does not tell: there is one a device.
+func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
+	first, last := t.memory[0].time, t.memory[0].time
+	for _, m := range t.memory {
+		first, last = min(first, m.time), max(last, m.time)
+	}
+	s.Mark.Time = time.UnixMicro(t.micros(last))
+	live, lost := t.live()
+	s.History = snapshot.History{Events: int64(len(t.memory)), First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost}
+	stacks, err := t.stacksOf(live, out)
+	if err != nil {
+		return err
+	}
+	b := &s.Blocks
+	var sum snapshot.Bytes
+	for i, m := range live {
+		if i == 0 || m.kind != live[i-1].kind || m.index != live[i-1].index {
+			s.Devices = append(s.Devices, snapshot.Device{
+				Kind: deviceKind(m.kind), Index: int(max(m.index, 0)), Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown},
+			})
+			s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, FirstBlock: i})
+		}
+		segment := len(s.Segments) - 1
+		size := snapshot.Bytes(m.bytes)
+		if sum += size; size > 1<<60 || sum > 1<<60 {
+			return t.in.Fail("more than 2^60 bytes are live")
+		}
+		s.Segments[segment].NumBlocks++
+		s.Segments[segment].Size += size
+		b.Segment = append(b.Segment, int32(segment))
+		b.Address = append(b.Address, m.address)
+		b.Size = append(b.Size, size)
+		b.Requested = append(b.Requested, size)
+		b.State = append(b.State, snapshot.Live)
+		b.Stack = append(b.Stack, stacks[i])
+		b.BirthTime = append(b.BirthTime, t.micros(m.time))
+	}
+	for i := range s.Segments {
+		size := s.Segments[i].Size
+		s.Devices[i].Meters = snapshot.Meters{Requested: size, Allocated: size, Active: size, Reserved: size, Driver: snapshot.Unknown}
+	}
+	s.Notes = append(s.Notes, "blocks that were allocated before the trace began are not in it")
+	if t.odd > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d events have values of unexpected types and were passed over", t.odd))
+	}
+	return nil
+}
+
+// micros is a time of the trace in Unix microseconds.
+func (t *trace) micros(at float64) int64 { return t.base/1000 + int64(at) }
+
+// deviceKind names the types of device that PyTorch numbers (c10::DeviceType).
+func deviceKind(n int32) snapshot.DeviceKind {
+	switch n {
+	case 0:
+		return snapshot.CPU
+	case 1:
+		return snapshot.CUDA
+	case 6:
+		return "hip"
+	case 12:
+		return "xpu"
+	case 13:
+		return "mps"
+	}
+	return snapshot.DeviceKind("device type " + strconv.Itoa(int(n)))
+}
+
+// stacksOf finds what ran on each block's thread when it was allocated.
+func (t *trace) stacksOf(live []memory, out *totals.Builder) ([]snapshot.StackID, error) {
+	slices.SortFunc(t.calls, func(a, b call) int {
+		// Of calls that begin together, the longer one is outside.
+		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
+	})
+	order := make([]int, len(live))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(live[a].thread, live[b].thread), cmp.Compare(live[a].time, live[b].time))
+	})
+	stacks := make([]snapshot.StackID, len(live))
+	next := 0
+	var running []*call // outermost first
+	for _, i := range order {
+		m := &live[i]
+		for ; next < len(t.calls); next++ {
+			c := &t.calls[next]
+			if c.thread > m.thread || c.thread == m.thread && c.begin > m.time {
+				break
+			}
+			for len(running) > 0 && (running[len(running)-1].thread != c.thread || running[len(running)-1].end <= c.begin) {
+				running = running[:len(running)-1]
+			}
+			running = append(running, c)
+		}
+		if err := t.in.Work(len(running)); err != nil {
+			return nil, err
+		}
+		var err error
+		if stacks[i], err = t.stackAt(m, running, out); err != nil {
+			return nil, err
+		}
+	}
+	return stacks, nil
+}
+
+// stackAt is the stack of those of the running calls that have not ended by then,
+// as frames, innermost first.
+func (t *trace) stackAt(m *memory, running []*call, out *totals.Builder) (snapshot.StackID, error) {
+	var ids []snapshot.FrameID
+	from := "" // where the function further in was called
+	for i := len(running) - 1; i >= 0; i-- {
+		c := running[i]
+		if c.thread != m.thread || c.end < m.time {
+			continue
+		}
+		frame := frameOf(t.texts[c.name])
+		if frame.Line > 0 {
+			if file, line, ok := placeOf(from); ok && file == frame.File {
+				frame.Line = line
+			}
+			from = ""
+		}
+		if c.from >= 0 {
+			from = t.texts[c.from]
+		}
+		id, err := out.Frame(frame)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, id)
+	}
+	return out.Stack(ids)
+}
+
+// frameOf reads "train.py(12): step", a Python function with the line where it
+// begins, and takes any other name, such as "aten::relu", as it is.
+func frameOf(name string) snapshot.Frame {
+	if open := strings.LastIndex(name, "): "); open >= 0 {
+		head, function := name[:open], name[open+3:]
+		if at := strings.LastIndexByte(head, '('); at >= 0 {
+			if line, err := strconv.ParseUint(head[at+1:], 10, 31); err == nil && line > 0 {
+				return snapshot.Frame{Function: function, File: head[:at], Line: int(line)}
+			}
+		}
+	}
+	// "<built-in method tanh of type object at 0x7f0c…>": the address differs from
+	// process to process.
+	if at := strings.Index(name, " at 0x"); at >= 0 && strings.HasSuffix(name, ">") {
+		name = name[:at] + ">"
+	}
+	return snapshot.Frame{Function: name, Line: -1}
+}
+
+// placeOf reads "train.py:12".
+func placeOf(from string) (file string, line int, ok bool) {
+	at := strings.LastIndexByte(from, ':')
+	if at < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(from[at+1:], 10, 31)
+	return from[:at], int(n), err == nil && n > 0
+}
