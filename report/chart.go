@@ -36,11 +36,12 @@ type band struct {
 // The palette is Okabe and Ito's, which colour-blind readers can tell apart.
 var (
 	leakColours = [...]color.NRGBA{rgb(0xd55e00), rgb(0xe69f00), rgb(0xcc79a7), rgb(0x009e73)}
-	restColour  = rgb(0xc3d3e0)
+	moreColour  = rgb(0x6a51a3) // of the leaks that have no colour of their own
+	restColour  = rgb(0xd6e2ec)
 	restLine    = rgb(0x5f7f99)
 	inkColour   = rgb(0x1b1f24)
 	quietColour = rgb(0x57606a)
-	gridColour  = rgb(0xe8ebee)
+	gridColour  = color.NRGBA{A: 24} // seen on white and on a fill
 	axisColour  = rgb(0xafb8c1)
 	reserveLine = rgb(0x0072b2)
 	driverLine  = rgb(0x8a8f98)
@@ -50,6 +51,9 @@ var (
 func rgb(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
+
+// flatShare is below which share of its height a run counts as flat.
+const flatShare = 0.1
 
 // maxPoints is more than a picture of the usual width has pixels to show.
 const maxPoints = 1500
@@ -93,6 +97,9 @@ func newChart(r *diff.Result, o PlotOptions) (*chart, error) {
 		c.limit = limit[0]
 	}
 	c.top = max(c.top*1.06, 1)
+	if most := slices.Max(allocated); most-slices.Min(allocated) < flatShare*most {
+		c.top = max(c.top, 1.6*most) // else the picture is one filled wall
+	}
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
 }
@@ -152,28 +159,42 @@ func thinned(meters []snapshot.Meters, limit int) []int {
 }
 
 // stack divides the allocated bytes into bands: the sites of the first findings,
-// each its own, and all else below them.
+// each its own, the leaks beyond those in one, and all else below them.
 func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float64) {
 	rest := slices.Clone(allocated)
-	var grown []band
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		if f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive || len(grown) == len(leakColours) {
-			break
-		}
-		site := r.Series.Site(f.Row)
-		if site == nil || site.Device != device {
-			continue
-		}
-		b := band{colour: leakColours[len(grown)], strong: f.Verdict == diff.Leak, y: make([]float64, len(keep))}
+	take := func(b *band, site *diff.SiteSeries) {
 		for j, at := range keep {
 			// The site's counters and the device's meters may be read at slightly
 			// different moments; the stack never rises above the meter for that.
-			b.y[j] = min(float64(site.Bytes[at]), rest[j])
-			rest[j] -= b.y[j]
+			y := min(float64(site.Bytes[at]), rest[j])
+			b.y[j] += y
+			rest[j] -= y
 		}
-		b.lines = []string{shortPlace(f), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
-		grown = append(grown, b)
+	}
+	var grown []band
+	more := band{colour: moreColour, strong: true, y: make([]float64, len(keep))}
+	leaks, rate := 0, diff.Rate{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		site := r.Series.Site(f.Row)
+		if site == nil || site.Device != device || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
+			continue
+		}
+		switch {
+		case len(grown) < len(leakColours):
+			b := band{colour: leakColours[len(grown)], strong: f.Verdict == diff.Leak, y: make([]float64, len(keep))}
+			take(&b, site)
+			b.lines = []string{shortPlace(f), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
+			grown = append(grown, b)
+		case f.Verdict == diff.Leak:
+			take(&more, site)
+			leaks++
+			rate.Unit, rate.Bytes.Value = f.Rate.Unit, rate.Bytes.Value+f.Rate.Bytes.Value
+		}
+	}
+	if leaks > 0 {
+		more.lines = []string{count(int64(leaks), "more leak"), bytesRate(rate)}
+		grown = append([]band{more}, grown...)
 	}
 	name := "all other allocations"
 	if len(grown) == 0 {

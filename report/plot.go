@@ -153,11 +153,6 @@ func (c *chart) draw(page draw.Canvas) {
 // Plot draws the data; it implements plot.Plotter.
 func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&canvas)
-	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
-		if t.Value > 0 {
-			canvas.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 0.75}, canvas.Min.X, toY(t.Value), canvas.Max.X, toY(t.Value))
-		}
-	}
 	line := func(y []float64) []vg.Point {
 		points := make([]vg.Point, len(y))
 		for i := range y {
@@ -166,22 +161,35 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 		return points
 	}
 	floor := make([]float64, len(c.x))
-	for _, b := range c.bands {
-		top := make([]float64, len(floor))
-		for i := range top {
-			top[i] = floor[i] + b.y[i]
-		}
-		edge, under := line(top), line(floor)
+	edges := make([][]vg.Point, len(c.bands))
+	for i, b := range c.bands {
+		under := line(floor)
 		slices.Reverse(under)
-		fill, stroke := b.colour, restLine
+		for j := range floor {
+			floor[j] += b.y[j]
+		}
+		edges[i] = line(floor)
+		fill := b.colour
 		if b.colour != restColour {
-			stroke, fill.A = b.colour, 80
+			fill.A = 80
 			if b.strong {
 				fill.A = 150
 			}
 		}
-		if len(edge) > 1 {
-			canvas.FillPolygon(fill, append(slices.Clone(edge), under...))
+		if len(floor) > 1 {
+			canvas.FillPolygon(fill, append(slices.Clone(edges[i]), under...))
+		}
+	}
+	// Above the fills, so that a height can be read in a band too.
+	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
+		if t.Value > 0 {
+			canvas.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 0.75}, canvas.Min.X, toY(t.Value), canvas.Max.X, toY(t.Value))
+		}
+	}
+	for i, edge := range edges {
+		stroke := c.bands[i].colour
+		if stroke == restColour {
+			stroke = restLine
 		}
 		canvas.StrokeLines(draw.LineStyle{Color: stroke, Width: 1.5}, edge)
 		if len(edge) <= 30 {
@@ -189,25 +197,15 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 				canvas.DrawGlyph(draw.GlyphStyle{Color: stroke, Radius: 2, Shape: draw.CircleGlyph{}}, point)
 			}
 		}
-		floor = top
 	}
 	c.meterLines(canvas, line, toY)
 }
 
 // meterLines draws what is measured apart from the stack.
 func (c *chart) meterLines(canvas draw.Canvas, line func([]float64) []vg.Point, toY func(float64) vg.Length) {
-	// Between two marks the higher one's value: the line never seems to fall below
-	// the allocated bytes, which it cannot.
-	var steps []vg.Point
-	reserved := line(c.reserved)
-	for i, point := range reserved {
-		if i > 0 {
-			level := max(point.Y, reserved[i-1].Y)
-			steps = append(steps, vg.Point{X: reserved[i-1].X, Y: level}, vg.Point{X: point.X, Y: level})
-		}
-		steps = append(steps, point)
-	}
-	canvas.StrokeLines(draw.LineStyle{Color: reserveLine, Width: 1.5}, steps)
+	// Straight from mark to mark, as the bands are: nobody knows in which step
+	// between two marks a segment came.
+	canvas.StrokeLines(draw.LineStyle{Color: reserveLine, Width: 1.5}, line(c.reserved))
 	var known []vg.Point
 	for i, point := range line(c.driver) {
 		if c.driver[i] >= 0 {

@@ -9,10 +9,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 	"gonum.org/v1/plot"
 	"pgregory.net/rapid"
@@ -37,6 +39,81 @@ func onePoint(t testing.TB) *diff.Result {
 	return r
 }
 
+// manyLeaks is a run of seven sites that leak, the first four of which have a
+// colour of their own.
+func manyLeaks(t testing.TB) *diff.Result {
+	stacks := snapshot.NewStacks()
+	run := &snapshot.Run{}
+	for step := int64(0); step <= 40; step += 10 {
+		b := newSnapshot(stacks, step, 64*snapshot.MiB)
+		for site := range 7 {
+			stack := stacks.InternFrames([]snapshot.Frame{{Function: "f", File: "train.py", Line: site + 1}})
+			for born := range step {
+				b.block(stack, snapshot.Live, snapshot.Bytes(7-site)*8*snapshot.KiB, 0, born)
+			}
+		}
+		run.Snapshots = append(run.Snapshots, b.done())
+	}
+	r := analyzed(t, run)
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Verdict, f.Rate.Bytes = diff.Leak, trend.Slope{Value: float64(f.Row.Growth().Bytes) / 40}
+	}
+	return r
+}
+
+func TestLeaksWithoutAColourOfTheirOwnAreOneBand(t *testing.T) {
+	r := manyLeaks(t)
+	c, err := newChart(r, PlotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.bands); n != 2+len(leakColours) {
+		t.Fatalf("%d bands", n)
+	}
+	rest, more := c.bands[0], c.bands[1]
+	if want := []string{"3 more leaks", "+48.0 KiB/step"}; !slices.Equal(more.lines, want) || !more.strong {
+		t.Errorf("the band says %q, want %q", more.lines, want)
+	}
+	end := len(c.x) - 1
+	if want := 40 * 48.0 * 1024; more.y[end] != want || rest.y[end] != 0 {
+		t.Errorf("it ends at %v, want %v; below it are %v", more.y[end], want, rest.y[end])
+	}
+}
+
+func TestTheAxisOfAFlatRunLeavesRoomAboveIt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		result func(testing.TB) *diff.Result
+		flat   bool
+	}{
+		{"what grows fills the height", pyramidResult, false},
+		{"what stays does not", onePoint, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chart, err := newChart(c.result(t), PlotOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			most := slices.Max(sumOf(chart.bands))
+			if high := chart.top >= 1.6*most; high != c.flat {
+				t.Errorf("the axis ends at %v, allocated are %v at most", chart.top, most)
+			}
+		})
+	}
+}
+
+// sumOf is the height of the stacked bands at each x.
+func sumOf(bands []band) []float64 {
+	sum := make([]float64, len(bands[0].y))
+	for _, b := range bands {
+		for i, v := range b.y {
+			sum[i] += v
+		}
+	}
+	return sum
+}
+
 func noLeak(t testing.TB) *diff.Result {
 	r := pyramidResult(t)
 	for i := range r.Findings {
@@ -55,6 +132,7 @@ func TestPlotSVG(t *testing.T) {
 		{"a limit and a driver's figure nearby are lines", "limit.plot.svg.golden", nearLimit, PlotOptions{}},
 		{"one mark is a dot", "point.plot.svg.golden", onePoint, PlotOptions{Title: "one mark", Width: 800, Height: 400}},
 		{"without a leak there is one band", "noleak.plot.svg.golden", noLeak, PlotOptions{Device: "cuda:0"}},
+		{"leaks beyond the colours are one band", "many.plot.svg.golden", manyLeaks, PlotOptions{}},
 		{"hostile names are text", "hostile.plot.svg.golden", attacked, PlotOptions{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
