@@ -52,7 +52,8 @@ func rgb(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
-// flatShare is below which share of its height a run counts as flat.
+// flatShare is below which share of its height a run counts as flat, its first
+// fifth apart.
 const flatShare = 0.1
 
 // maxPoints is more than a picture of the usual width has pixels to show.
@@ -97,8 +98,9 @@ func newChart(r *diff.Result, o PlotOptions) (*chart, error) {
 		c.limit = limit[0]
 	}
 	c.top = max(c.top*1.06, 1)
-	if most := slices.Max(allocated); most-slices.Min(allocated) < flatShare*most {
-		c.top = max(c.top, 1.6*most) // else the picture is one filled wall
+	warm := allocated[len(allocated)/5:]
+	if most := slices.Max(warm); most-slices.Min(warm) < flatShare*most {
+		c.top = max(c.top, 1.6*slices.Max(allocated)) // else the picture is one filled wall
 	}
 	c.subtitle = c.describe(r, d, above)
 	return c, nil

@@ -89,6 +89,13 @@ func TestTheAxisOfAFlatRunLeavesRoomAboveIt(t *testing.T) {
 	}{
 		{"what grows fills the height", pyramidResult, false},
 		{"what stays does not", onePoint, true},
+		{"what rises at first and stays does not", func(t testing.TB) *diff.Result {
+			r := noLeak(t)
+			for i := range r.Series.Meters[0] {
+				r.Series.Meters[0][i].Allocated = snapshot.Bytes(min(i+1, 2)) * snapshot.GiB
+			}
+			return r
+		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			chart, err := newChart(c.result(t), PlotOptions{})
