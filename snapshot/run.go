@@ -28,6 +28,9 @@ type Run struct {
 	Info      Info     // zero where there is no run.json
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
+	// Ranks are those that the folder has files of, ascending; the snapshots are of
+	// one of them. It is nil where no name tells a rank.
+	Ranks []int
 	// Notes say what of the folder could not be read, one sentence each.
 	Notes []string
 }

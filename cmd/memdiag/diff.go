@@ -60,6 +60,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			return err
 		},
 	}
+	env.rankFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")

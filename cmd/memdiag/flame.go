@@ -47,6 +47,7 @@ first snapshot to the last. The SVG opens in any browser and zooms by itself.`,
 			return nil
 		},
 	}
+	env.rankFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
 	flags.StringVar(&options.Title, "title", "", "the flamegraph's title")

@@ -7,6 +7,8 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 func newGateCommand(env *environment) *cobra.Command {
@@ -20,35 +22,30 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 		Example: `  memdiag gate my-run
   memdiag record --workload L30 --out my-run && memdiag gate my-run`,
 		ValidArgsFunction: completeRun,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := env.openRun(args)
 			if err != nil {
 				return err
 			}
-			if n := len(run.Snapshots); n < 3 {
-				fmt.Fprintf(env.stdout, "inconclusive: a gate needs three snapshots or more, the first interval being warm-up; the run has %d\n", n)
-				env.talk.say("record more of them with a smaller --every, or more --steps")
-				return &exitError{code: exitInconclusive}
-			}
-			result, err := diff.Analyze(run, diff.ByTrend)
+			code, err := env.judge(run)
 			if err != nil {
 				return err
 			}
-			code := exitFine
-			switch {
-			case result.Leaks() > 0:
-				code = exitLeak
-			case !result.Comparable:
-				fmt.Fprint(env.stdout, "inconclusive: the snapshots are not of one process; ")
-				code = exitInconclusive
-			case len(result.Rows) == 0:
-				fmt.Fprint(env.stdout, "inconclusive: no snapshot holds a live block; ")
-				code = exitInconclusive
-			case result.Count(diff.Inconclusive) > 0:
-				fmt.Fprint(env.stdout, "inconclusive: ")
-				code = exitInconclusive
+			if !cmd.Flags().Changed("rank") {
+				for _, rank := range run.Ranks[min(1, len(run.Ranks)):] {
+					other, err := files.OpenRank(run.Path, rank)
+					if err != nil {
+						return err
+					}
+					c, err := env.judge(other)
+					if err != nil {
+						return err
+					}
+					if c == exitLeak || code == exitFine {
+						code = c
+					}
+				}
 			}
-			fmt.Fprintln(env.stdout, report.Headline(result))
 			if code == exitFine {
 				return nil
 			}
@@ -56,5 +53,39 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 			return &exitError{code: code}
 		},
 	}
+	env.rankFlag(cmd)
+	cmd.Flags().Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	return cmd
+}
+
+// judge says one sentence of a run, of one rank where there are several, and
+// returns the exit code that it earns.
+func (env *environment) judge(run *snapshot.Run) (code int, err error) {
+	if len(run.Ranks) > 1 && len(run.Snapshots) > 0 {
+		fmt.Fprintf(env.stdout, "rank %d: ", run.Snapshots[0].Rank)
+	}
+	if n := len(run.Snapshots); n < 3 {
+		fmt.Fprintf(env.stdout, "inconclusive: a gate needs three snapshots or more, the first interval being warm-up; the run has %d\n", n)
+		env.talk.say("record more of them with a smaller --every, or more --steps")
+		return exitInconclusive, nil
+	}
+	result, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		return exitOwn, err
+	}
+	code = exitInconclusive
+	switch {
+	case result.Leaks() > 0:
+		code = exitLeak
+	case !result.Comparable:
+		fmt.Fprint(env.stdout, "inconclusive: the snapshots are not of one process; ")
+	case len(result.Rows) == 0:
+		fmt.Fprint(env.stdout, "inconclusive: no snapshot holds a live block; ")
+	case result.Count(diff.Inconclusive) > 0:
+		fmt.Fprint(env.stdout, "inconclusive: ")
+	default:
+		code = exitFine
+	}
+	fmt.Fprintln(env.stdout, report.Headline(result))
+	return code, nil
 }

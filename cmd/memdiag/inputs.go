@@ -22,7 +22,7 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 			if len(args) == 0 && path != "." {
 				env.talk.say("the newest run here is %s", path)
 			}
-			return files.OpenRun(path)
+			return files.OpenRank(path, env.rank)
 		}
 		if len(args) == 0 || !isSnapshot(args[0]) {
 			return nil, err
@@ -36,6 +36,11 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 		return nil, err
 	}
 	return files.OpenSnapshots(paths...)
+}
+
+// rankFlag lets a command take one rank of several.
+func (env *environment) rankFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the rank to look at, in a run of several; -1 for the lowest")
 }
 
 // openSnapshot opens one snapshot, and tells its file.

@@ -52,6 +52,7 @@ steps of a run. Without arguments it takes the run in this folder.`,
 			return nil
 		},
 	}
+	env.rankFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png or .svg; - for PNG on standard output")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")

@@ -32,6 +32,7 @@ type environment struct {
 	out    terminal
 	getenv func(string) string
 	now    func() time.Time
+	rank   int // of a run of several, that a command was asked to look at
 	// child holds the streams as they were given, for a process that inherits
 	// them. Commands do not write to them.
 	child streams

@@ -36,7 +36,10 @@ func OpenRun(path string) (*snapshot.Run, error) { return OpenRank(path, snapsho
 
 // OpenRank is OpenRun for one rank of several, whose files lie in one folder with
 // the rank in their names. With NoRank it reads the lowest.
-func OpenRank(path string, rank int) (*snapshot.Run, error) {
+func OpenRank(path string, rank int) (*snapshot.Run, error) { return Opener{}.OpenRank(path, rank) }
+
+// OpenRank is the function of that name with the opener's bounds.
+func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func OpenRank(path string, rank int) (*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runReader{run: run, stacks: snapshot.NewStacks(), names: newNamePatterns()}
+	r := &runReader{run: run, opener: o, stacks: snapshot.NewStacks(), names: newNamePatterns()}
 	if err := r.choose(rank, list.files); err != nil {
 		return nil, err
 	}
@@ -204,6 +207,7 @@ func skip(entry fs.DirEntry) error {
 // runReader opens the snapshots among a run's files.
 type runReader struct {
 	run    *snapshot.Run
+	opener Opener
 	stacks *snapshot.Stacks
 	names  *namePatterns
 	rank   int      // that is read
@@ -284,6 +288,7 @@ func (r *runReader) choose(want int, files []string) error {
 		}
 	}
 	slices.Sort(ranks)
+	r.run.Ranks = ranks
 	r.rank, r.ranks = snapshot.NoRank, max(1, len(ranks))
 	switch {
 	case want != snapshot.NoRank && !slices.Contains(ranks, want):
@@ -315,7 +320,7 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 		return nil, nil
 	}
 	r.run.Files = append(r.run.Files, path)
-	s, err := f.format.decode(path, f.file, f.size, r.stacks)
+	s, err := r.opener.decode(path, f, r.stacks)
 	if err != nil {
 		r.broken = append(r.broken, err)
 		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
