@@ -25,8 +25,13 @@ type Shape struct {
 // repeats one element along it.
 type Strides [MaxRank]int
 
+// maxElements bounds a shape: more could not be addressed, and counts of
+// elements and of bytes would wrap.
+const maxElements = 1 << 48
+
 // ShapeOf returns the shape with these extents. It panics with an *Error if
-// there are more than MaxRank or one is negative.
+// there are more than MaxRank, one is negative, or they make more than 2^48
+// elements.
 func ShapeOf(dims ...int) Shape {
 	s := Shape{Rank: len(dims)}
 	if len(dims) > MaxRank {
@@ -38,7 +43,21 @@ func ShapeOf(dims ...int) Shape {
 		}
 		s.Dims[i] = d
 	}
+	s.bounded("shape")
 	return s
+}
+
+// bounded panics for a shape of more than maxElements.
+func (s Shape) bounded(op string) {
+	n := 1
+	for _, d := range s.Dims[:s.Rank] {
+		// An extent of 0 must not hide that the others are absurd: views of it can
+		// be cut and stretched again.
+		if d > 0 && n > maxElements/d {
+			panic(&Error{Op: op, Reason: fmt.Sprintf("%v has more than 2^48 elements", s)})
+		}
+		n *= max(d, 1)
+	}
 }
 
 // Elements counts the elements; a scalar has one.
@@ -121,6 +140,7 @@ func Broadcast(a, b Shape) (s Shape, ok bool) {
 			return Shape{}, false
 		}
 	}
+	s.bounded("broadcast")
 	return s, true
 }
 

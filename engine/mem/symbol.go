@@ -18,6 +18,7 @@ func symbolise(pcs []uintptr, module string) []snapshot.Frame {
 	root := moduleRoot(calls, module)
 	for i := range calls {
 		calls[i].settle(module, root)
+		calls[i].settle(ownModule, ownRoot())
 	}
 	kept := trim(calls, importPath(reflect.TypeFor[Device]().PkgPath()+"."))
 	out := make([]snapshot.Frame, len(kept))
@@ -25,6 +26,15 @@ func symbolise(pcs []uintptr, module string) []snapshot.Frame {
 		out[i] = snapshot.Frame{Function: c.shortName(), File: c.shortFile(module, root), Line: c.line}
 	}
 	return out
+}
+
+// ownModule is the module of this package, which for most programs is a
+// dependency, and ownRoot its folder as this build's file names have it.
+const ownModule = "github.com/memdiag/memdiag"
+
+func ownRoot() string {
+	_, file, _, _ := runtime.Caller(0)
+	return strings.TrimSuffix(file, "/engine/mem/symbol.go")
 }
 
 // expand lists the calls at the return addresses, inlined ones included.
@@ -76,7 +86,7 @@ func mainModule() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" {
 		return info.Main.Path
 	}
-	return "github.com/memdiag/memdiag"
+	return ownModule
 }
 
 // moduleRoot is the folder of the main module as this build's file names have

@@ -163,3 +163,12 @@ func TestAnInlinedLiteralIsOfThePackageOfItsFile(t *testing.T) {
 		t.Errorf("the file is %s", got)
 	}
 }
+
+func TestTheEnginesInlinedLiteralsAreItsOwnInOtherModules(t *testing.T) {
+	c := call{path: "example.com/more", function: "example.com/more.TestHeadline.Scale.func1", file: ownRoot() + "/engine/compose.go"}
+	c.settle("example.com/more", "/src/more")
+	c.settle(ownModule, ownRoot())
+	if got := c.shortFile("example.com/more", "/src/more"); got != "github.com/memdiag/memdiag/engine/compose.go" {
+		t.Errorf("the file is %s", got)
+	}
+}
