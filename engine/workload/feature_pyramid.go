@@ -15,9 +15,9 @@ import (
 func featurePyramid() Workload {
 	return Workload{
 		ID: "L30", Alias: "feature-pyramid", Title: "features kept on the module of a detector",
-		Label: Leak, Event: PerStep, Blocks: 1, Bytes: 512 * snapshot.KiB,
-		Owner: snapshot.OwnedByUser, Cause: "activations-kept", Source: "feature_pyramid.go",
-		New: newDetection,
+		Label: Leak, Families: []Family{LargeImages}, Cause: "activations-kept",
+		Truth: func(int64) Truth { return Truth{Steps: 100, Growth: []Growth{featuresKept()}} },
+		New:   newDetection,
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *Pyramid) Forward(o engine.Ops, x *engine.Tensor) (class, box *engine.Te
 	for i := coarsest - 1; i >= 0; i-- {
 		merged = o.Add(p.lateral[i].Forward(o, levels[i]), engine.Upsample2x(o, merged))
 	}
-	p.features = append(p.features, o.ReLU(merged).Keep()) //leak:here
+	p.features = append(p.features, o.ReLU(merged).Keep()) //leak:L30
 	hidden := o.ReLU(p.head.Forward(o, p.features[len(p.features)-1]))
 	return p.class.Forward(o, hidden), p.box.Forward(o, hidden)
 }
@@ -167,4 +167,13 @@ func (d *detection) Close() error {
 	d.descent.Release()
 	nn.Release(d.model)
 	return nil
+}
+
+// featuresKept is what the module's list grows by: 32 channels of 32 by 32 of each
+// image.
+func featuresKept() Growth {
+	return Growth{
+		Marker: "L30", Event: PerStep, Every: 1, First: 1,
+		Blocks: 1, Bytes: 4 * detectionBatch * 32 * detectionGrid * detectionGrid, Shape: Linear, Owner: snapshot.OwnedByUser,
+	}
 }

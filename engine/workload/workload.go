@@ -3,18 +3,18 @@
 // data.
 //
 // A workload declares what a run of it must show: what grows, how fast, on which
-// line, who holds it. That is what memdiag's findings are held against.
+// line, who holds it. That is what memdiag's findings are held against. Sizes, rates
+// and starts are drawn by seed, so that nobody can find leaks by knowing them.
 package workload
 
 import (
-	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Workload is one program of the corpus and what is known of it.
@@ -23,13 +23,11 @@ type Workload struct {
 	Alias string // "feature-pyramid"
 	Title string
 	Label Label
-	// Event drives the growth: so many new blocks, and so many bytes, for each.
-	Event  Event
-	Blocks float64
-	Bytes  snapshot.Bytes // as the program asks for them
-	Owner  snapshot.Owners
-	Cause  string // id in the catalogue of causes
-	Source string // file of this package that the program is written in
+	// Families are the kinds of training that it stands for, if any.
+	Families []Family
+	Cause    string // id in the catalogue of causes; "" where there is nothing to explain
+	// Truth is what a run with this seed must show.
+	Truth func(seed int64) Truth
 	// New starts the program: its parameters are made on the device. An error
 	// leaves nothing on it.
 	New func(Config) (Instance, error)
@@ -45,19 +43,24 @@ const (
 	Clean   Label = "clean"
 )
 
-// Event is what growth follows.
-type Event string
+// Family is a kind of training in which memory is hard to judge.
+type Family string
 
-// The events.
+// The families.
 const (
-	PerStep Event = "step"
+	Distributed   Family = "distributed"
+	LongSequences Family = "long sequences"
+	DynamicGraphs Family = "dynamic graphs"
+	LargeImages   Family = "large images"
 )
 
 // Config is how a workload runs. Equal configurations on one backend compute
 // equal losses, to the bit.
 type Config struct {
-	Seed    int64 // of parameters and data
-	Fixed   bool  // the variant that does not leak; it computes the same
+	Seed int64 // of parameters, data and all that is drawn
+	// Fixed is the variant that does not leak; it computes the same. A workload that
+	// is no leak has none, and is the same with it.
+	Fixed   bool
 	Device  *mem.Device
 	Kernels engine.Kernels // of the device's driver
 }
@@ -79,14 +82,40 @@ type Phased interface {
 	Phases() []train.Phase
 }
 
+// Counter is an Instance that counts what adds to the growth with this marker,
+// until now. Those that are not Counters add in each step.
+type Counter interface {
+	Count(marker string) Count
+}
+
+// Measurer is an Instance that computes more than losses, such as metrics: here
+// they are, in the order in which they were computed. They are the same in the
+// repaired program, to the bit.
+type Measurer interface {
+	Measured() []float64
+}
+
 // Summarizer is an Instance that has something to say of its training, such as how
 // well it came out: "test accuracy 0.97". It computes on the device.
 type Summarizer interface {
 	Summary() (string, error)
 }
 
-// All lists the corpus by id, and behind it the trainings on real data.
-func All() []Workload { return []Workload{featurePyramid(), readDigits()} }
+// All lists the corpus by id, leaks first, and behind it the trainings on real
+// data.
+func All() []Workload {
+	corpus := slices.Concat(
+		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
+		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(),
+	)
+	slices.SortFunc(corpus, func(a, b Workload) int {
+		if a.ID[0] != b.ID[0] {
+			return strings.Compare(b.ID, a.ID)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return append(corpus, readDigits())
+}
 
 // Find returns the workload with this id or alias, in either case.
 func Find(name string) (Workload, error) {
@@ -96,28 +125,4 @@ func Find(name string) (Workload, error) {
 		}
 	}
 	return Workload{}, fmt.Errorf("there is no workload %q", name)
-}
-
-//go:embed *.go
-var sources embed.FS
-
-// marker ends the guilty line of a source.
-const marker = "//leak:here"
-
-// Guilty returns the line that is to be found, as stacks name it: the file from
-// the module's root, and the number of the one line that ends with the marker
-// comment. line is 0 where the source has none.
-func (w Workload) Guilty() (file string, line int) {
-	file = "engine/workload/" + w.Source
-	text, err := sources.ReadFile(w.Source)
-	if err != nil {
-		return file, 0
-	}
-	n := 0
-	for l := range strings.Lines(string(text)) {
-		if n++; strings.HasSuffix(strings.TrimSpace(l), marker) {
-			return file, n
-		}
-	}
-	return file, 0
 }

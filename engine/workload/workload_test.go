@@ -2,189 +2,31 @@ package workload_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/mem"
-	"github.com/memdiag/memdiag/engine/nn"
-	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
 )
-
-// trial is one workload run for some steps.
-type trial struct {
-	losses []float64
-	marks  []snapshot.Mark
-	// at holds a snapshot of every barrier of the training.
-	at      []*snapshot.Snapshot
-	holders []snapshot.Holder // of the last barrier
-	// parameters is how many tensors the model trains.
-	parameters int
-}
-
-func runFor(t *testing.T, w workload.Workload, steps int64, fixed bool) trial {
-	t.Helper()
-	d := mem.NewDevice(mem.Host(), mem.Options{})
-	instance, err := w.New(workload.Config{Seed: 1, Fixed: fixed, Device: d, Kernels: cpu.New(0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := trial{parameters: len(instance.Model().(nn.Module).Parameters())}
-	loop := train.Loop{Devices: []*mem.Device{d}}
-	if p, ok := instance.(workload.Phased); ok {
-		loop.Phases = p.Phases()
-	}
-	loop.OnBarrier(func(m snapshot.Mark) error {
-		if m.Phase != train.Training {
-			return nil
-		}
-		out.marks = append(out.marks, m)
-		out.at = append(out.at, mem.Take(m, d))
-		return nil
-	})
-	err = loop.Run(t.Context(), steps, func() (train.Metrics, error) {
-		m, err := instance.Step()
-		out.losses = append(out.losses, m.Loss)
-		return m, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out.holders = train.Holders(instance.Model(), out.at[steps], d)
-	if err := instance.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Errorf("after closing the instance: %v", err)
-	}
-	return out
-}
-
-// guiltySite is the site whose headline is the declared line; nil where nothing of
-// it is live.
-func guiltySite(s *snapshot.Snapshot, w workload.Workload) *snapshot.Site {
-	file, line := w.Guilty()
-	for _, site := range s.Sites() {
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			if strings.HasPrefix(f.File, "engine/workload/") {
-				if f.File == file && f.Line == line {
-					return &site
-				}
-				break
-			}
-		}
-	}
-	return nil
-}
-
-func TestEveryWorkloadShowsWhatItDeclares(t *testing.T) {
-	const steps = 12
-	for _, w := range workload.All() {
-		t.Run(w.ID, func(t *testing.T) {
-			if w.Label == workload.Clean {
-				staysFlat(t, w)
-				return
-			}
-			if w.Label != workload.Leak || w.Event != workload.PerStep {
-				t.Fatalf("no check for %s per %s is written", w.Label, w.Event)
-			}
-			run := runFor(t, w, steps, false)
-			for step, s := range run.at {
-				if step == 0 {
-					continue
-				}
-				site := guiltySite(s, w)
-				if site == nil {
-					t.Fatalf("nothing of the guilty line is live after step %d", step)
-				}
-				blocks, bytes := w.Blocks*float64(step), int64(w.Bytes)*int64(step)
-				if float64(site.Count) != blocks || int64(site.Requested) != bytes || site.Owners != w.Owner {
-					t.Fatalf("after step %d: %d blocks, %d bytes, owners %v; want %g, %d, %v",
-						step, site.Count, site.Requested, site.Owners.Names(), blocks, bytes, w.Owner.Names())
-				}
-			}
-			fixed := runFor(t, w, steps, true)
-			if site := guiltySite(fixed.at[steps], w); site != nil {
-				t.Errorf("the fixed variant holds %d blocks of the guilty line", site.Count)
-			}
-			first, last := fixed.at[1].Devices[0].Meters.Allocated, fixed.at[steps].Devices[0].Meters.Allocated
-			if first != last {
-				t.Errorf("the fixed variant holds %v after step 1 and %v after step %d", first, last, steps)
-			}
-			if !slices.Equal(run.losses, fixed.losses) {
-				t.Errorf("losses differ:\n%v\n%v", run.losses, fixed.losses)
-			}
-		})
-	}
-}
-
-// staysFlat trains for 50 steps: behind the fifth, by which queues are full and an
-// optimizer's state is made, the live blocks are the same at each.
-func staysFlat(t *testing.T, w workload.Workload) {
-	t.Helper()
-	run := runFor(t, w, 50, false)
-	settled := run.at[5].Devices[0].Meters.Allocated
-	for step, s := range run.at[5:] {
-		if now := s.Devices[0].Meters.Allocated; now != settled {
-			t.Fatalf("%v is live after step %d, %v after step 5", now, 5+step, settled)
-		}
-	}
-}
-
-// TestTheLedger counts every live block at every barrier: parameters, optimizer
-// state, and what the workload says it leaks.
-func TestTheLedger(t *testing.T) {
-	for _, w := range workload.All() {
-		if w.Label != workload.Leak {
-			continue
-		}
-		t.Run(w.ID, func(t *testing.T) {
-			run := runFor(t, w, 5, false)
-			blocks := func(s *snapshot.Snapshot) map[snapshot.Owners]int {
-				count := map[snapshot.Owners]int{}
-				for i, state := range s.Blocks.State {
-					if state == snapshot.Live {
-						count[s.Blocks.Owners[i]]++
-					}
-				}
-				return count
-			}
-			made := map[snapshot.Owners]int{snapshot.OwnedByUser: run.parameters}
-			if got := blocks(run.at[0]); fmt.Sprint(got) != fmt.Sprint(made) {
-				t.Errorf("before the first step: %v, want %v", got, made)
-			}
-			for step, s := range run.at[1:] {
-				got := blocks(s)
-				want := map[snapshot.Owners]int{
-					snapshot.OwnedByUser:  run.parameters + int(w.Blocks)*(step+1),
-					snapshot.OwnedByOptim: run.parameters,
-				}
-				if fmt.Sprint(got) != fmt.Sprint(want) {
-					t.Errorf("after step %d: %v, want %v", step+1, got, want)
-				}
-			}
-		})
-	}
-}
 
 func TestHoldersNameTheListOfTheModule(t *testing.T) {
 	w, err := workload.Find("L30")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := runFor(t, w, 4, false)
-	site := guiltySite(run.at[4], w)
-	want := snapshot.Holder{Stack: site.Stack, Path: "Pyramid.features", Kind: "list", Items: 4}
-	if !slices.Contains(run.holders, want) {
-		t.Errorf("got %+v, want %+v among them", run.holders, want)
+	run := runFor(t, w, 1, 4, false)
+	lines := growthLines(t, run.truth)
+	for _, h := range run.holders {
+		if lineOf(run.last, h.Stack, lines) == 0 && h.Path == "Pyramid.features" && h.Kind == "list" && h.Items == 4 {
+			return
+		}
 	}
+	t.Errorf("the list Pyramid.features is not among %+v", run.holders)
 }
 
 func TestADetectorLearnsInAHundredSteps(t *testing.T) {
@@ -224,8 +66,12 @@ func TestADetectorLearnsInAHundredSteps(t *testing.T) {
 // TestAStepThatDoesNotFitLeavesNothing gives the device too little memory for a
 // step: it fails halfway, and only what is kept on purpose is left.
 func TestAStepThatDoesNotFitLeavesNothing(t *testing.T) {
-	for _, w := range workload.All() {
-		t.Run(w.ID, func(t *testing.T) {
+	for _, name := range []string{"L30", "digits"} {
+		t.Run(name, func(t *testing.T) {
+			w, err := workload.Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
 			failed := 0
 			for limit := 2 * snapshot.MiB; limit <= 28*snapshot.MiB; limit += 2 * snapshot.MiB {
 				d := mem.NewDevice(mem.Host(), mem.Options{Limit: limit})
@@ -286,25 +132,45 @@ func TestTheCorpusIsWellFormed(t *testing.T) {
 				t.Errorf("Find(%q) = %s, %v", name, got.ID, err)
 			}
 		}
-		file, line := w.Guilty()
-		text, err := os.ReadFile(filepath.Base(file))
-		if err != nil {
-			t.Fatal(err)
+		if w.Title == "" || w.Label == workload.Leak && w.Cause == "" {
+			t.Errorf("%s has no title or no cause", w.ID)
 		}
-		lines := strings.Split(string(text), "\n")
-		n := strings.Count(string(text), "//leak:here")
-		if w.Label == workload.Clean {
-			if n != 0 || line != 0 {
-				t.Errorf("%s is clean, and %s has %d markers; Guilty says line %d", w.ID, file, n, line)
-			}
-			continue
-		}
-		if n != 1 || line == 0 || !strings.HasSuffix(lines[line-1], "//leak:here") {
-			t.Errorf("%s: %s has %d markers; Guilty says line %d", w.ID, file, n, line)
+		for seed := range int64(20) {
+			wellFormed(t, w, w.Truth(seed))
 		}
 	}
 	if _, err := workload.Find("L99"); err == nil {
 		t.Error("L99 is found")
+	}
+}
+
+// wellFormed holds a truth against the label, and against the source: each growth
+// has a line, which bears the workload's id and the label's word.
+func wellFormed(t *testing.T, w workload.Workload, truth workload.Truth) {
+	t.Helper()
+	if truth.Steps < 50 || truth.Steps > 800 {
+		t.Errorf("%s takes %d steps", w.ID, truth.Steps)
+	}
+	if (len(truth.Growth) == 0) != (w.ID == "digits") {
+		t.Errorf("%s declares %d growths", w.ID, len(truth.Growth))
+	}
+	word := map[workload.Label]string{workload.Leak: "leak:", workload.Bounded: "held:", workload.Clean: "held:"}[w.Label]
+	for _, g := range truth.Growth {
+		file, line, err := workload.Line(g.Marker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Base(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		marked := strings.Split(string(text), "\n")[line-1]
+		if id, _, _ := strings.Cut(g.Marker, "/"); id != w.ID || !strings.Contains(marked, word+g.Marker) {
+			t.Errorf("%s: line %d of %s is %q", g.Marker, line, file, marked)
+		}
+		if g.Unbounded() != (w.Label == workload.Leak) {
+			t.Errorf("%s is %s, and its bound %+v", g.Marker, w.Label, g.Bound)
+		}
 	}
 }
 

@@ -1,0 +1,117 @@
+package workload
+
+import (
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// outputPrograms are programs that keep what an evaluation put out.
+func outputPrograms() []Workload {
+	outputs := func(marker string, s sizes) Growth {
+		return Growth{
+			Marker: marker, Event: PerEvaluated, Every: 1, First: 1,
+			Blocks: 1, Bytes: snapshot.Bytes(4 * s.rows * s.classes), Shape: Linear, Owner: snapshot.OwnedByUser,
+		}
+	}
+	one := func(s sizes) Amount {
+		return Amount{int64(s.evalSteps), snapshot.Bytes(4 * s.rows * s.classes * s.evalSteps)}
+	}
+	return []Workload{
+		{
+			ID: "L13", Alias: "outputs-kept", Title: "the evaluation keeps what each of its steps returned",
+			Label: Leak, Cause: "outputs-kept",
+			Truth: func(seed int64) Truth {
+				s := draws{"L13", seed}.sizes()
+				return Truth{Steps: runFor(10, int64(s.evalEvery)), Growth: []Growth{outputs("L13", s)}}
+			},
+			New: shared("L13", newKeptOutputs),
+		},
+		{
+			ID: "D11", Alias: "eval-spikes", Title: "an evaluation's outputs live until the step behind it",
+			Label: Bounded,
+			Truth: func(seed int64) Truth {
+				s := draws{"D11", seed}.sizes()
+				g := outputs("D11", s)
+				g.Bound = one(s)
+				return Truth{Steps: runFor(10, int64(s.evalEvery)), Growth: []Growth{g}}
+			},
+			New: shared("D11", newShownOutputs),
+		},
+		{
+			ID: "D27", Alias: "outputs-replaced", Title: "an evaluation's outputs live until the next evaluation",
+			Label: Bounded,
+			Truth: func(seed int64) Truth {
+				s := draws{"D27", seed}.sizes()
+				g := outputs("D27", s)
+				g.Bound = one(s)
+				return Truth{Steps: runFor(10, int64(s.evalEvery)), Growth: []Growth{g}}
+			},
+			New: shared("D27", newKeptOutputs),
+		},
+	}
+}
+
+// keptOutputs keeps the logits of evaluations.
+type keptOutputs struct {
+	*trainer
+	outputs []*engine.Tensor
+}
+
+func newKeptOutputs(t *trainer) (any, error) {
+	k := &keptOutputs{trainer: t}
+	t.on.evaluated = k.evaluated
+	t.on.evaluation = k.evaluation
+	t.on.close = func() { releaseAll(&k.outputs) }
+	return k, nil
+}
+
+func (k *keptOutputs) evaluated(b *batch, logits *engine.Tensor) error {
+	if k.draws.id == "D27" && b.step == 0 {
+		releaseAll(&k.outputs)
+	}
+	k.outputs = append(k.outputs, k.ops.Valid().Copy(logits).Keep()) //leak:L13 held:D27
+	k.adds(k.draws.id)
+	return nil
+}
+
+// evaluation measures the largest logit of the last batch.
+func (k *keptOutputs) evaluation() error {
+	v := k.ops.Valid()
+	last := k.outputs[len(k.outputs)-1]
+	k.measure(float64(v.Floats(v.MaxOver(v.Reshape(last, last.Shape().Elements()), 0))[0]))
+	if k.config.Fixed && k.draws.id == "L13" {
+		releaseAll(&k.outputs)
+	}
+	return nil
+}
+
+// shownOutputs keeps the logits of an evaluation to draw them in the next step.
+type shownOutputs struct {
+	*trainer
+	outputs []*engine.Tensor
+	fresh   bool // no step has come behind them yet
+}
+
+func newShownOutputs(t *trainer) (any, error) {
+	k := &shownOutputs{trainer: t}
+	t.on.step = k.step
+	t.on.evaluated = k.evaluated
+	t.on.close = func() { releaseAll(&k.outputs) }
+	return k, nil
+}
+
+func (k *shownOutputs) evaluated(_ *batch, logits *engine.Tensor) error {
+	k.outputs = append(k.outputs, k.ops.Valid().Copy(logits).Keep()) //held:D11
+	k.fresh = true
+	k.adds("D11")
+	return nil
+}
+
+// step lets go in the step after the next what the next has shown.
+func (k *shownOutputs) step(*batch, *engine.Tensor) error {
+	if !k.fresh {
+		releaseAll(&k.outputs)
+	}
+	k.fresh = false
+	return nil
+}
