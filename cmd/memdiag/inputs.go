@@ -22,7 +22,7 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 			if len(args) == 0 && path != "." {
 				env.talk.say("the newest run here is %s", path)
 			}
-			return files.OpenRank(path, env.rank)
+			return env.opener.OpenRank(path, env.rank)
 		}
 		if len(args) == 0 || !isSnapshot(args[0]) {
 			return nil, err
@@ -35,7 +35,7 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return files.OpenSnapshots(paths...)
+	return env.opener.OpenSnapshots(paths...)
 }
 
 // rankFlag lets a command take one rank of several.
@@ -49,7 +49,7 @@ func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := files.Open(paths[0])
+	s, err := env.opener.Open(paths[0])
 	return s, paths[0], err
 }
 

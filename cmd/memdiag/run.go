@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // program is "memdiag", or what a user types in a clone: go run builds into a
@@ -33,6 +35,7 @@ type environment struct {
 	getenv func(string) string
 	now    func() time.Time
 	rank   int // of a run of several, that a command was asked to look at
+	opener files.Opener
 	// child holds the streams as they were given, for a process that inherits
 	// them. Commands do not write to them.
 	child streams

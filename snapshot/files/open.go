@@ -3,6 +3,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func (e *InputError) Unwrap() error { return e.err }
 // format is one that memdiag reads.
 type format struct {
 	detect func(head []byte) bool
-	decode func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error)
+	decode func(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error)
 }
 
 // headSize is how much of a file tells its format.
@@ -52,15 +53,15 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 // pickle may be one of PyTorch's.
 func formats() []format {
 	return []format{
-		{detect: native.Detect, decode: native.Decode},
-		{detect: unpacked(tracemalloc.Detect), decode: totalsOf(tracemalloc.Decode)},
-		{detect: unpacked(kineto.Detect), decode: totalsOf(kineto.Decode)},
+		{detect: native.Detect, decode: decodeNative},
+		{detect: unpacked(tracemalloc.Detect), decode: tracemalloc.Decode},
+		{detect: unpacked(kineto.Detect), decode: kineto.Decode},
 		{detect: torch.Detect, decode: decodeTorch},
-		{detect: unpacked(memray.Detect), decode: totalsOf(memray.Decode)},
-		{detect: unpacked(heaptrack.Detect), decode: totalsOf(heaptrack.Decode)},
-		{detect: unpacked(massif.Detect), decode: totalsOf(massif.Decode)},
-		{detect: unpacked(jemalloc.Detect), decode: totalsOf(jemalloc.Decode)},
-		{detect: unpacked(pprofio.Detect), decode: totalsOf(pprofio.Decode)},
+		{detect: unpacked(memray.Detect), decode: memray.Decode},
+		{detect: unpacked(heaptrack.Detect), decode: heaptrack.Decode},
+		{detect: unpacked(massif.Detect), decode: massif.Decode},
+		{detect: unpacked(jemalloc.Detect), decode: jemalloc.Decode},
+		{detect: unpacked(pprofio.Detect), decode: pprofio.Decode},
 	}
 }
 
@@ -69,20 +70,35 @@ func unpacked(detect func(head []byte) bool) func(head []byte) bool {
 	return func(head []byte) bool { return detect(bounded.Head(head)) }
 }
 
-func totalsOf(decode func(string, io.ReaderAt, int64, totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return func(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-		return decode(name, r, size, totals.Options{Stacks: into})
-	}
+// decodeNative has bounds of its own: sections say what they unpack to.
+func decodeNative(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	return native.Decode(name, r, size, opts.Stacks)
 }
 
-func decodeTorch(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return torch.Decode(name, r, size, torch.Options{Stacks: into})
+func decodeTorch(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	return torch.Decode(name, r, size, torch.Options{Stacks: opts.Stacks, MaxUnpacked: opts.MaxUnpacked})
+}
+
+// Opener opens snapshots and runs; the zero value has the usual bounds, which the
+// functions of this package have too.
+type Opener struct {
+	// MaxUnpacked is what a compressed file may unpack to, and what the tables of
+	// a profile may take; 0 for 64 MiB and a multiple of the file's size.
+	MaxUnpacked snapshot.Bytes
 }
 
 // Open reads the snapshot at path; its format is told by its content. Errors of
 // its content are *snapshot.FormatError.
-func Open(path string) (*snapshot.Snapshot, error) {
-	return openInto(path, nil)
+func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
+	return o.openInto(path, nil)
+}
+
+// Open is Opener.Open with the usual bounds.
+func Open(path string) (*snapshot.Snapshot, error) { return Opener{}.Open(path) }
+
+// decode reads a file of a known format.
+func (o Opener) decode(path string, f *source, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	return f.format.decode(path, f.file, f.size, totals.Options{Stacks: into, MaxUnpacked: int64(o.MaxUnpacked)})
 }
 
 // source is an open file of which the format has been looked up.
@@ -105,6 +121,9 @@ func openFile(path string) (*source, error) {
 		s.close()
 		return nil, err
 	}
+	if s.isConverted() {
+		return s, nil // of no format that is read, though the keys are like PyTorch's
+	}
 	for _, f := range formats() {
 		if f.detect(s.head) {
 			s.format = &f
@@ -114,12 +133,17 @@ func openFile(path string) (*source, error) {
 	return s, nil
 }
 
+// isConverted is true for what memdiag convert wrote as JSON.
+func (s *source) isConverted() bool {
+	return bytes.HasPrefix(s.head, []byte("{\n\"schema\": \"memdiag snapshot\""))
+}
+
 // unknown is the error for a file of no format that is read.
 func (s *source) unknown() error {
 	e := &snapshot.FormatError{
 		File:   s.file.Name(),
 		Reason: "not a snapshot in a format that memdiag reads",
-		Hint:   "memdiag reads its own .memdiag files and PyTorch's memory snapshots (pickle, torch.save, JSON, the viewer's page)",
+		Hint:   "memdiag reads its own files, PyTorch's memory snapshots, and profiles of JAX, Go, memray, heaptrack and others: docs/formats.md",
 	}
 	switch {
 	case s.size == 0:
@@ -127,6 +151,12 @@ func (s *source) unknown() error {
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
 		e.Hint = "name the folder that it lies in"
+	case s.isConverted():
+		e.Reason = "a snapshot as JSON, which memdiag writes and does not read"
+		e.Hint = "memdiag convert to .memdiag gives a file that it reads"
+	case bytes.Contains(s.head[:min(len(s.head), 64)], []byte("memray")):
+		e.Reason = "a recording of memray, which only memray reads"
+		e.Hint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
 	}
 	return e
 }

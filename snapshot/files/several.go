@@ -9,12 +9,15 @@ import (
 // OpenSnapshots reads files as a run's snapshots, in the order given, whatever
 // their ranks. Steps come from the snapshots or from the names, as OpenRun takes
 // them. All share one table of stacks; one that cannot be read is an error.
-func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
+func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.OpenSnapshots(paths...) }
+
+// OpenSnapshots is the function of that name with the opener's bounds.
+func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	run := &snapshot.Run{Files: paths}
 	stacks, names := snapshot.NewStacks(), newNamePatterns()
 	var list []opened
 	for _, path := range paths {
-		s, err := openInto(path, stacks)
+		s, err := o.openInto(path, stacks)
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +34,7 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-func openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (o Opener) openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
@@ -40,5 +43,5 @@ func openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapshot, error) 
 	if f.format == nil {
 		return nil, f.unknown()
 	}
-	return f.format.decode(path, f.file, f.size, stacks)
+	return o.decode(path, f, stacks)
 }

@@ -87,7 +87,10 @@ type text struct {
 	close func()
 }
 
-func open(name string, r io.ReaderAt, size int64) (*text, error) {
+func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
+	if unpacked == 0 {
+		unpacked = expansion(size)
+	}
 	head := make([]byte, min(size, DetectLen))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
@@ -101,9 +104,9 @@ func open(name string, r io.ReaderAt, size int64) (*text, error) {
 		if err != nil {
 			return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
 		}
-		return unwrap(name, &limited{r: inner, left: expansion(size)}, closer)
+		return unwrap(name, &limited{r: inner, left: unpacked}, closer)
 	case zipFormat:
-		return openArchive(name, r, size)
+		return openArchive(name, r, size, unpacked)
 	case pageFormat:
 		inner, err := openPage(name, whole)
 		if err != nil {
@@ -164,15 +167,17 @@ type limited struct {
 
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, errors.New("it decompresses to more than 500 times its size")
+		return 0, errTooLarge
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
 	return n, err
 }
 
+var errTooLarge = errors.New("it decompresses to more than a file of its size may")
+
 // openArchive finds the pickle in what torch.save wrote.
-func openArchive(name string, r io.ReaderAt, size int64) (*text, error) {
+func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("the zip archive is damaged: %v", err), Err: err}
@@ -185,7 +190,7 @@ func openArchive(name string, r io.ReaderAt, size int64) (*text, error) {
 		if err != nil {
 			return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%s in the archive: %v", f.Name, err), Err: err}
 		}
-		return unwrap(name, &limited{r: inner, left: expansion(size)}, func() { _ = inner.Close() })
+		return unwrap(name, &limited{r: inner, left: unpacked}, func() { _ = inner.Close() })
 	}
 	return nil, &snapshot.FormatError{File: name, Reason: "the archive has no data.pkl", Hint: "memdiag reads archives that torch.save wrote"}
 }

@@ -130,6 +130,9 @@ func (in *input) cut() error {
 	err.Offset = in.base + int64(len(in.buf))
 	if in.err != nil && !errors.Is(in.err, io.EOF) {
 		err.Reason, err.Err = in.err.Error(), in.err
+		if errors.Is(in.err, errTooLarge) {
+			err.Hint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+		}
 		return err
 	}
 	err.Hint = "the writer was stopped, or the copy is not complete"

@@ -19,6 +19,9 @@ type Options struct {
 	// Stacks is the table to intern into, so that snapshots of one run share
 	// it; nil makes a new one.
 	Stacks *snapshot.Stacks
+	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
+	// 64 MiB and 500 times its size.
+	MaxUnpacked int64
 }
 
 // Decode reads one snapshot of size bytes. The name appears in errors only;
@@ -30,7 +33,7 @@ type Options struct {
 // still open at the end of the trace, the distinct strings and stacks, and some
 // 30 MiB: 2 GB of a trace whose tensors come and go take 121 MiB.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
-	text, err := open(name, r, size)
+	text, err := open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
 		return nil, err
 	}
