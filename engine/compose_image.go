@@ -9,22 +9,12 @@ func MaxPool2d(o Ops, x *Tensor, w Window) *Tensor {
 		fail("max pool", "padding would let zeros win; pad with 0", x)
 	}
 	if x.shape.Rank == 4 && w.Kernel == w.Stride && tiles(x.shape.Dims[2], w.Kernel[0]) && tiles(x.shape.Dims[3], w.Kernel[1]) {
-		return maxTiles(o, x, w)
+		return Apply(o, maxTiles{w}, x)
 	}
 	return pool(o, "max pool", x, w, func(patches *Tensor) *Tensor { return o.MaxOver(patches, 2) })
 }
 
 func tiles(extent, kernel int) bool { return kernel > 0 && extent > 0 && extent%kernel == 0 }
-
-// maxTiles pools windows that do not overlap and leave nothing over: they are
-// axes of the image seen otherwise, so no patch is copied.
-func maxTiles(o Ops, x *Tensor, w Window) *Tensor {
-	n, c, oh, ow := x.shape.Dims[0], x.shape.Dims[1], x.shape.Dims[2]/w.Kernel[0], x.shape.Dims[3]/w.Kernel[1]
-	return Tidy(o, func() *Tensor {
-		rows := o.MaxOver(o.Reshape(x, n, c, oh, w.Kernel[0], ow*w.Kernel[1]), 3)
-		return o.MaxOver(o.Reshape(rows, n, c, oh, ow, w.Kernel[1]), 4)
-	})
-}
 
 // AvgPool2d averages under each place of a window: [n c h w] to [n c oh ow].
 // Padding counts as zeros.

@@ -30,20 +30,13 @@ func CrossEntropy(o Ops, logits, labels, weights *Tensor) *Tensor {
 	if logits.shape.Rank != 2 || labels.shape != ShapeOf(logits.shape.Dims[0]) {
 		fail("cross entropy", "logits [m classes] and labels [m] are needed", logits, labels)
 	}
-	m, classes := logits.shape.Dims[0], logits.shape.Dims[1]
+	m := logits.shape.Dims[0]
 	return Tidy(o, func() *Tensor {
-		v := o.Valid()
-		// A label is found by comparing: rows of an identity would be classes² numbers.
-		numbers := make([]float32, classes)
-		for i := range numbers {
-			numbers[i] = float32(i)
-		}
-		named := v.Gather(v.FromFloats(numbers, classes, 1), labels) // [m 1]
-		chosen := v.Equal(named, v.FromFloats(numbers, 1, classes))  // [m classes]
-		each := o.Sum(o.Mul(o.LogSoftmax(logits), chosen), 1)
+		each := Apply(o, logLikelihood{}, logits, labels)
 		if weights == nil {
 			return Scale(o, o.Sum(each), -1/float32(m))
 		}
+		v := o.Valid()
 		total := v.Max(v.Sum(weights), v.Full(1e-6))
 		return o.Neg(o.Div(o.Sum(o.Mul(each, weights)), total))
 	})

@@ -40,10 +40,10 @@ func Standardize(o Ops, a, mean, variance *Tensor, epsilon float32) *Tensor {
 // LayerNorm standardizes the innermost axis, then applies gain and bias of its
 // extent.
 func LayerNorm(o Ops, a, gain, bias *Tensor, epsilon float32) *Tensor {
-	return Tidy(o, func() *Tensor {
-		_, off, variance := centre(o, a, -1)
-		return o.Add(o.Mul(o.Mul(off, inverseRoot(o, variance, epsilon)), gain), bias)
-	})
+	if a.shape.Rank == 0 || gain.shape != ShapeOf(a.shape.Dims[a.shape.Rank-1]) || bias.shape != gain.shape {
+		fail("layer norm", "rows [… d], gain [d] and bias [d] are needed", a, gain, bias)
+	}
+	return Apply(o, layerNorm{epsilon}, a, gain, bias)
 }
 
 // BatchNorm standardizes each channel of x [n c h w] by moments of shape

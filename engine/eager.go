@@ -12,6 +12,7 @@ import (
 // Eager is the Ops that allocates the result and runs the kernel, at once.
 type Eager struct {
 	kernels Kernels
+	fused   FusedKernels // nil where the kernels have none
 	device  *mem.Device
 	scopes  scopes
 }
@@ -19,8 +20,11 @@ type Eager struct {
 var _ Ops = (*Eager)(nil)
 
 // NewEager returns the operations of these kernels over memory of this device,
-// whose driver must be the kernels' own.
-func NewEager(k Kernels, d *mem.Device) *Eager { return &Eager{kernels: k, device: d} }
+// whose driver must be the kernels' own. FusedKernels are used if k has them.
+func NewEager(k Kernels, d *mem.Device) *Eager {
+	fused, _ := k.(FusedKernels)
+	return &Eager{kernels: k, fused: fused, device: d}
+}
 
 // Begin opens a scope; see Ops.
 func (e *Eager) Begin() *Scope { return e.scopes.begin() }

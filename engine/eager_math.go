@@ -227,6 +227,13 @@ func (e *Eager) LogSoftmax(a *Tensor) *Tensor {
 	}
 	column := a.shape.With(a.shape.Rank-1, 1).Slice()
 	return Tidy(e, func() *Tensor {
+		if e.fused != nil {
+			typed("log-softmax", Float32, a)
+			v := e.packed(a)
+			out := e.alloc("log-softmax", Float32, a.shape)
+			e.fused.LogSoftmax(rowsOf(out.view()), rowsOf(v[0]))
+			return out
+		}
 		shifted := e.Sub(a, e.Reshape(e.MaxOver(a, -1), column...))
 		total := e.Log(e.Sum(e.Exp(shifted), -1))
 		return e.Sub(shifted, e.Reshape(total, column...))

@@ -185,19 +185,10 @@ func (e *Eager) Fold(columns *Tensor, w Window, c, h, wd int) *Tensor {
 	return out
 }
 
-// Conv2d correlates; see Ops. It is a product with the columns of patches.
+// Conv2d correlates; see Ops.
 func (e *Eager) Conv2d(x, filters *Tensor, w Window) *Tensor {
-	e.check("conv2d", x, filters)
-	typed("conv2d", Float32, x, filters)
-	if x.shape.Rank != 4 || filters.shape.Rank != 4 || filters.shape.Dims[1] != x.shape.Dims[1] ||
-		w.Kernel != [2]int{filters.shape.Dims[2], filters.shape.Dims[3]} || !w.fits(x.shape.Dims[2], x.shape.Dims[3]) {
-		fail("conv2d", fmt.Sprintf("an image [n c h w] with room for the window %+v and filters [o c kh kw] of its kernel are needed", w), x, filters)
-	}
-	n, c := x.shape.Dims[0], x.shape.Dims[1]
-	o := filters.shape.Dims[0]
-	oh, ow := w.Out(x.shape.Dims[2], x.shape.Dims[3])
-	return Tidy(e, func() *Tensor {
-		rows := e.Reshape(filters, o, c*w.Kernel[0]*w.Kernel[1])
-		return e.Reshape(e.MatMul(rows, e.Unfold(x, w)), n, o, oh, ow)
-	})
+	f := Convolution{w}
+	e.check(f.Name(), x, filters)
+	f.check(x, filters)
+	return Apply(e, f, x, filters)
 }

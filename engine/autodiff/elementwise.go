@@ -61,7 +61,7 @@ func (o *Ops) Abs(a *engine.Tensor) *engine.Tensor {
 func (o *Ops) ReLU(a *engine.Tensor) *engine.Tensor {
 	out := o.inner.ReLU(a)
 	return o.unary("relu", a, out, out, func(p *pass, g, y *engine.Tensor) *engine.Tensor {
-		return p.Mul(g, p.Less(p.Full(0), y))
+		return engine.ReLUGrad(p.Ops, g, y)
 	})
 }
 

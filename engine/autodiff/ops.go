@@ -108,8 +108,20 @@ func (o *Ops) MatMul(a, b *engine.Tensor) *engine.Tensor {
 	shapeA, shapeB := a.Shape(), b.Shape()
 	return o.record("matmul", out, tensors{a, b}, tensors{onlyIf(Tracked(b), a), onlyIf(Tracked(a), b)}, func(p *pass) {
 		p.to(0, func() *engine.Tensor { return engine.SumTo(p, p.MatMul(p.grad, transpose(p, p.saved[1])), shapeA) })
-		p.to(1, func() *engine.Tensor { return engine.SumTo(p, p.MatMul(transpose(p, p.saved[0]), p.grad), shapeB) })
+		p.to(1, func() *engine.Tensor {
+			x, g := p.saved[0], p.grad
+			if shapeB.Rank == 2 && shapeA.Rank > 2 { // one product, not the sum of a batch of them
+				x, g = flat(p, x), flat(p, g)
+			}
+			return engine.SumTo(p, p.MatMul(transpose(p, x), g), shapeB)
+		})
 	})
+}
+
+// flat sees a batch of matrices as one.
+func flat(o engine.Ops, t *engine.Tensor) *engine.Tensor {
+	last := t.Shape().Rank - 1
+	return o.Reshape(t, t.Shape().With(last, 1).Elements(), t.Dim(last))
 }
 
 // transpose exchanges the two innermost axes.
@@ -127,8 +139,7 @@ func transpose(o engine.Ops, t *engine.Tensor) *engine.Tensor {
 func (o *Ops) LogSoftmax(a *engine.Tensor) *engine.Tensor {
 	out := o.inner.LogSoftmax(a)
 	return o.unary("log-softmax", a, out, out, func(p *pass, g, y *engine.Tensor) *engine.Tensor {
-		total := p.Reshape(p.Sum(g, -1), folded(g.Shape(), []int{-1})...)
-		return p.Sub(g, p.Mul(p.Exp(y), total))
+		return engine.LogSoftmaxGrad(p.Ops, g, y)
 	})
 }
 
@@ -225,6 +236,9 @@ func (o *Ops) Fold(columns *engine.Tensor, w engine.Window, c, h, wd int) *engin
 // Conv2d makes the columns of x again in backward: they are kh·kw times x, too
 // much to keep.
 func (o *Ops) Conv2d(x, filters *engine.Tensor, w engine.Window) *engine.Tensor {
+	if out, _, ok := o.Fuse(engine.Convolution{Window: w}, x, filters); ok {
+		return out
+	}
 	out := o.inner.Conv2d(x, filters, w)
 	if !o.tracked(x, filters) {
 		return o.plain("conv2d", out, x, filters)

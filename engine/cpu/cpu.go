@@ -30,6 +30,7 @@ type kernels struct {
 	threads int
 	pool    *gemm.Pool
 	spaces  []workspace // one a thread
+	floats  []float32   // room for what threads make for each other
 	sticky  error
 }
 
@@ -63,6 +64,14 @@ func (k *kernels) each(n, cost int, f func(i int, s *workspace)) {
 		return
 	}
 	k.pool.Do(n, func(i, thread int) { f(i, &k.spaces[thread]) })
+}
+
+// take returns n numbers, undefined ones; they are the kernel's until its end.
+func (k *kernels) take(n int) []float32 {
+	if cap(k.floats) < n {
+		k.floats = make([]float32, n)
+	}
+	return k.floats[:n]
 }
 
 // workspace is host memory of one thread, for what a kernel makes on the way. It

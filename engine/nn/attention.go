@@ -41,18 +41,12 @@ func (a *MultiHeadAttention) Forward(o engine.Ops, x *engine.Tensor, cache *KVCa
 	}
 	n, t := x.Dim(0), x.Dim(1)
 	return engine.Tidy(o, func() *engine.Tensor {
-		// Dividing the queries costs less than dividing the [n heads t s] scores.
-		root := 1 / math.Sqrt(float64(d/a.Heads))
-		queries := a.split(o, engine.Scale(o, a.Query.Forward(o, x), float32(root)))
-		keys, values := a.split(o, a.Key.Forward(o, x)), a.split(o, a.Value.Forward(o, x))
+		queries, keys, values := a.split(o, a.Query.Forward(o, x)), a.split(o, a.Key.Forward(o, x)), a.split(o, a.Value.Forward(o, x))
 		if cache != nil {
 			keys, values = cache.extend(o.Valid(), keys, values)
 		}
-		scores := o.MatMul(queries, o.Permute(keys, 0, 1, 3, 2)) // [n heads t s]
-		if s := keys.Dim(2); a.Causal && t > 1 {
-			scores = o.Add(scores, past(o, t, s))
-		}
-		mixed := o.MatMul(engine.Softmax(o, scores), values) // [n heads t d/heads]
+		scale := float32(1 / math.Sqrt(float64(d/a.Heads)))
+		mixed := engine.Attention(o, queries, keys, values, scale, a.Causal) // [n heads t d/heads]
 		return a.Out.Forward(o, o.Reshape(o.Permute(mixed, 0, 2, 1, 3), n, t, d))
 	})
 }
@@ -61,20 +55,6 @@ func (a *MultiHeadAttention) Forward(o engine.Ops, x *engine.Tensor, cache *KVCa
 func (a *MultiHeadAttention) split(o engine.Ops, x *engine.Tensor) *engine.Tensor {
 	n, t, d := x.Dim(0), x.Dim(1), x.Dim(2)
 	return o.Permute(o.Reshape(x, n, t, a.Heads, d/a.Heads), 0, 2, 1, 3)
-}
-
-// past is what to add to scores [t s] so that the last t of s positions see
-// nothing that comes after them. Its numbers vanish in a softmax as infinities
-// would, without being a trap for whoever looks for those.
-func past(o engine.Ops, t, s int) *engine.Tensor {
-	const never = -1e9
-	mask := make([]float32, t*s)
-	for i := range t {
-		for j := s - t + i + 1; j < s; j++ {
-			mask[i*s+j] = never
-		}
-	}
-	return o.FromFloats(mask, t, s)
 }
 
 func (a *MultiHeadAttention) parts() Parts {

@@ -46,7 +46,7 @@ func (b *BatchNorm2d) Forward(o engine.Ops, x *engine.Tensor, mode Mode) *engine
 		misuse("batch norm", "one element a channel has no variance; evaluate, or train on more", x)
 	}
 	return engine.Tidy(o, func() *engine.Tensor {
-		out, mean, variance := engine.BatchNormMoments(o, x, b.Gain, b.Bias, b.Epsilon)
+		out, mean, variance := engine.BatchNormTraining(o, x, b.Gain, b.Bias, b.Epsilon)
 		b.follow(o.Valid(), mean, variance, n)
 		return out
 	})

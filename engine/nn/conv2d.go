@@ -17,7 +17,7 @@ func NewConv2d(o engine.Ops, r *engine.Random, in, out int, w engine.Window) *Co
 
 // Forward maps x [n in h w] to [n out oh ow].
 func (c *Conv2d) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
-	return o.Add(o.Conv2d(x, c.Filters, c.Window), o.Reshape(c.Bias, 1, c.Bias.Dim(0), 1, 1))
+	return engine.Convolve(o, x, c.Filters, c.Bias, c.Window)
 }
 
 // Parameters lists filters and bias.

@@ -45,21 +45,16 @@ func (a *Adam) Step() {
 			have = a.own(p, 0, o.Full(0, dims...), o.Full(0, dims...))
 		}
 		have.steps++
-		mean, square := have.tensors[0], have.tensors[1]
-		o.Assign(mean, blend(o, mean, g, a.Beta1))
-		o.Assign(square, blend(o, square, o.Mul(g, g), a.Beta2))
-
 		// Both start at 0, which the powers of beta make up for. The parameter moves
 		// by Rate·(mean/c1)/(sqrt(square/c2) + Epsilon).
 		c1 := 1 - math.Pow(float64(a.Beta1), float64(have.steps))
 		c2 := 1 - math.Pow(float64(a.Beta2), float64(have.steps))
-		root := engine.Shift(o, engine.Scale(o, o.Sqrt(square), float32(1/math.Sqrt(c2))), a.Epsilon)
-		move := engine.Scale(o, o.Div(mean, root), float32(float64(a.Rate)/c1))
-		kept := p
-		if a.Decay != 0 {
-			kept = engine.Scale(o, p, 1-a.Rate*a.Decay)
-		}
-		o.Assign(p, o.Sub(kept, move))
+		engine.Adam(o, p, g, have.tensors[0], have.tensors[1], engine.AdamFactors{
+			KeepMean: a.Beta1, TakeMean: 1 - a.Beta1,
+			KeepSquare: a.Beta2, TakeSquare: 1 - a.Beta2,
+			Keep: 1 - a.Rate*a.Decay, Move: float32(float64(a.Rate) / c1),
+			Root: float32(1 / math.Sqrt(c2)), Epsilon: a.Epsilon,
+		})
 	})
 }
 

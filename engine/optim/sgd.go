@@ -23,21 +23,13 @@ func NewSGD(o engine.Ops, parameters []*engine.Tensor, rate, momentum float32) *
 func (s *SGD) Step() {
 	s.each(func(p, g *engine.Tensor) {
 		o := s.ops
-		if s.Momentum != 0 {
-			g = s.velocity(p, g)
+		if have, ok := s.slots[p]; ok && s.Momentum != 0 {
+			engine.Momentum(o, p, g, have.tensors[0], s.Momentum, s.Rate)
+			return
+		}
+		if s.Momentum != 0 { // the first velocity is the gradient
+			s.own(p, 0, o.Copy(g))
 		}
 		o.Assign(p, o.Sub(p, engine.Scale(o, g, s.Rate)))
 	})
-}
-
-// velocity takes a gradient up and returns what the parameter moves by.
-func (s *SGD) velocity(p, g *engine.Tensor) *engine.Tensor {
-	o := s.ops
-	have, ok := s.slots[p]
-	if !ok {
-		return s.own(p, 0, o.Copy(g)).tensors[0]
-	}
-	v := have.tensors[0]
-	o.Assign(v, o.Add(engine.Scale(o, v, s.Momentum), g))
-	return v
 }

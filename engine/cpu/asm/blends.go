@@ -68,8 +68,8 @@ func blends(ctx *build.Context) {
 }
 
 const (
-	productsPromise = `dotAVX2 returns the sum of x[i] * y[i] for i < n, in 32 parts that are added up
-at the end. n is at least 1.`
+	productsPromise = `dotAVX2 returns the sum of x[i] * (y[i] - off) for i < n, in 32 parts that are
+added up at the end. n is at least 1.`
 
 	squaresPromise = `squaresAVX2 returns the sum of the squares of x[i] - off for i < n, in 32 parts
 that are added up at the end. n is at least 1.`
@@ -82,14 +82,16 @@ func products(ctx *build.Context) {
 	zero := func(r reg.VecPhysical) { f.VXORPS(r, r, r) }
 	join := func(x, part reg.VecPhysical) { f.VADDPS(x, part, part) }
 
-	other := y[8:12]
-	f.second = other
+	off := y[12]
+	f.before, f.parameters = func() { f.scalar("off", off) }, ", off float32"
+	f.second = y[8:12]
 	f.emit("dotAVX2", productsPromise, zero, func(x, part reg.VecPhysical, _ bool) {
-		f.VFMADD231PS(other[slot(f.x, x)], x, part)
+		y := f.second[slot(f.x, x)]
+		f.VSUBPS(off, y, y)
+		f.VFMADD231PS(y, x, part)
 	}, join)
 
-	off := y[12]
-	f.second, f.before, f.parameters = nil, func() { f.scalar("off", off) }, ", off float32"
+	f.second = nil
 	f.emit("squaresAVX2", squaresPromise, zero, func(x, part reg.VecPhysical, masked bool) {
 		f.VSUBPS(off, x, x)
 		if masked { // lanes past the end were 0

@@ -54,6 +54,7 @@ func generate() (map[string][]byte, error) {
 		{"vec/fold_amd64", folds},
 		{"vec/product_amd64", products},
 		{"vec/step_amd64", steps},
+		{"vec/tile_amd64", tiles},
 	} {
 		ctx := build.NewContext()
 		ctx.ConstraintExpr("!noasm")

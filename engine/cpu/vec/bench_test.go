@@ -24,7 +24,7 @@ func BenchmarkLoops(b *testing.B) {
 		{"Affine", 2, func(a, b, _, _ []float32) { Affine(a, b, 1e-3, 1) }, func(a, b, _, _ []float32) { affinePortable(a, b, 1e-3, 1) }},
 		{"Blend", 3, func(a, b, c, _ []float32) { Blend(a, b, c, 1e-3, 1, 1) }, func(a, b, c, _ []float32) { blendPortable(a, b, c, 1e-3, 1, 1) }},
 		{"Gate", 3, func(a, b, c, _ []float32) { Gate(a, b, c) }, func(a, b, c, _ []float32) { gatePortable(a, b, c) }},
-		{"Dot", 2, func(a, b, _, _ []float32) { Dot(a, b) }, func(a, b, _, _ []float32) { dotPortable(a, b) }},
+		{"Dot", 2, func(a, b, _, _ []float32) { Dot(a, b, 0.5) }, func(a, b, _, _ []float32) { dotPortable(a, b, 0.5) }},
 		{"Squares", 1, func(a, _, _, _ []float32) { Squares(a, 0.5) }, func(a, _, _, _ []float32) { squaresPortable(a, 0.5) }},
 		{"Sum", 1, func(a, _, _, _ []float32) { Sum(a) }, func(a, _, _, _ []float32) { sumPortable(a) }},
 		{"Max", 1, func(a, _, _, _ []float32) { Max(a) }, func(a, _, _, _ []float32) { maxPortable(a) }},

@@ -50,8 +50,12 @@ func TestNothingPastTheSlicesIsTouched(t *testing.T) {
 		AddProduct(s[0], s[1], s[2])
 		Rectify(s[0], s[1])
 		Gate(s[0], s[1], s[2])
-		Dot(s[0], s[1])
+		Dot(s[0], s[1], 1)
 		Squares(s[0], 1)
+		half := s[0][len(s[0])-n/2:]
+		even := 2 * len(half)
+		MaxTiles(half, s[1][n-even:], s[2][n-even:])
+		MaxTilesGrad(s[1][n-even:], s[2][n-even:], half, s[3][n-even:], s[3][n-even:])
 		Momentum(s[0], s[1], s[2], 0.9, 0.1)
 		Adam(s[0], s[1], s[2], s[3], AdamStep{Keep: 1, Epsilon: 1})
 		Sum(s[0])

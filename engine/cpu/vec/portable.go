@@ -124,16 +124,16 @@ func gatePortable(dst, x, y []float32) {
 	}
 }
 
-func dotPortable(x, y []float32) float32 {
+func dotPortable(x, y []float32, off float32) float32 {
 	var parts [8]float32
 	for len(x) >= len(parts) {
 		for i := range parts {
-			parts[i] += x[i] * y[i]
+			parts[i] += x[i] * (y[i] - off)
 		}
 		x, y = x[len(parts):], y[len(parts):]
 	}
 	for i, v := range x {
-		parts[i] += v * y[i]
+		parts[i] += v * (y[i] - off)
 	}
 	return sumPortable(parts[:])
 }
@@ -151,4 +151,34 @@ func squaresPortable(x []float32, off float32) float32 {
 		parts[i] += (v - off) * (v - off)
 	}
 	return sumPortable(parts[:])
+}
+
+func maxTilesPortable(dst, a, b []float32) {
+	for i := range dst {
+		dst[i] = max(a[2*i], a[2*i+1], b[2*i], b[2*i+1])
+	}
+}
+
+func maxTilesGradPortable(da, db, g, a, b []float32) {
+	for i, share := range g {
+		left, right := max(a[2*i], b[2*i]), max(a[2*i+1], b[2*i+1])
+		if left == right {
+			share *= 0.5
+		}
+		columnGrad(&da[2*i], &db[2*i], share, a[2*i], b[2*i], left >= right)
+		columnGrad(&da[2*i+1], &db[2*i+1], share, a[2*i+1], b[2*i+1], right >= left)
+	}
+}
+
+func columnGrad(da, db *float32, share, a, b float32, largest bool) {
+	*da, *db = 0, 0
+	switch {
+	case !largest:
+	case a == b:
+		*da, *db = share*0.5, share*0.5
+	case a > b:
+		*da = share
+	default:
+		*db = share
+	}
 }

@@ -4,11 +4,11 @@
 
 package vec
 
-// dotAVX2 returns the sum of x[i] * y[i] for i < n, in 32 parts that are added up
-// at the end. n is at least 1.
+// dotAVX2 returns the sum of x[i] * (y[i] - off) for i < n, in 32 parts that are
+// added up at the end. n is at least 1.
 //
 //go:noescape
-func dotAVX2(x *float32, y *float32, n int) float32
+func dotAVX2(x *float32, y *float32, n int, off float32) float32
 
 // squaresAVX2 returns the sum of the squares of x[i] - off for i < n, in 32 parts
 // that are added up at the end. n is at least 1.

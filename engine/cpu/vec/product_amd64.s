@@ -22,31 +22,36 @@ DATA productMask<>+56(SB)/4, $0x00000000
 DATA productMask<>+60(SB)/4, $0x00000000
 GLOBL productMask<>(SB), RODATA|NOPTR, $64
 
-// func dotAVX2(x *float32, y *float32, n int) float32
+// func dotAVX2(x *float32, y *float32, n int, off float32) float32
 // Requires: AVX, FMA3, SSE
-TEXT ·dotAVX2(SB), NOSPLIT, $0-28
-	MOVQ   x+0(FP), AX
-	MOVQ   n+16(FP), CX
-	MOVQ   y+8(FP), DX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	SUBQ   $0x20, CX
-	JLT    foursend
+TEXT ·dotAVX2(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         y+8(FP), DX
+	VBROADCASTSS off+24(FP), Y12
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	SUBQ         $0x20, CX
+	JLT          foursend
 
 fours:
 	VMOVUPS     (AX), Y4
 	VMOVUPS     (DX), Y8
+	VSUBPS      Y12, Y8, Y8
 	VFMADD231PS Y8, Y4, Y0
 	VMOVUPS     32(AX), Y5
 	VMOVUPS     32(DX), Y9
+	VSUBPS      Y12, Y9, Y9
 	VFMADD231PS Y9, Y5, Y1
 	VMOVUPS     64(AX), Y6
 	VMOVUPS     64(DX), Y10
+	VSUBPS      Y12, Y10, Y10
 	VFMADD231PS Y10, Y6, Y2
 	VMOVUPS     96(AX), Y7
 	VMOVUPS     96(DX), Y11
+	VSUBPS      Y12, Y11, Y11
 	VFMADD231PS Y11, Y7, Y3
 	ADDQ        $0x80, AX
 	ADDQ        $0x80, DX
@@ -61,6 +66,7 @@ foursend:
 ones:
 	VMOVUPS     (AX), Y4
 	VMOVUPS     (DX), Y8
+	VSUBPS      Y12, Y8, Y8
 	VFMADD231PS Y8, Y4, Y0
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, DX
@@ -75,6 +81,7 @@ onesend:
 	VMOVUPS     (BX)(CX*4), Y15
 	VMASKMOVPS  (AX), Y15, Y4
 	VMASKMOVPS  (DX), Y15, Y8
+	VSUBPS      Y12, Y8, Y8
 	VFMADD231PS Y8, Y4, Y0
 
 join:
@@ -89,7 +96,7 @@ join:
 	VADDPS     Y1, Y0, Y0
 	VMOVAPS    X0, X0
 	VZEROUPPER
-	MOVSS      X0, ret+24(FP)
+	MOVSS      X0, ret+32(FP)
 	RET
 
 // func squaresAVX2(x *float32, n int, off float32) float32

@@ -96,6 +96,34 @@ func Gate(dst, x, y []float32) {
 	}
 }
 
+// MaxTiles sets dst[i] to the largest of a[2i], a[2i+1], b[2i] and b[2i+1]: of a
+// tile of two by two in the rows a and b, which are twice as long. NaN gives NaN.
+func MaxTiles(dst, a, b []float32) {
+	if twice(dst, a, b) {
+		maxTiles(dst, a, b)
+	}
+}
+
+// MaxTilesGrad is the derivative of MaxTiles: it shares g[i] among da[2i],
+// da[2i+1], db[2i] and db[2i+1]. The columns whose larger element is the largest of
+// the tile get equal parts, and of a column the elements that are it. A tile with
+// NaN gets anything.
+func MaxTilesGrad(da, db, g, a, b []float32) {
+	if twice(g, a, b, da, db) {
+		maxTilesGrad(da, db, g, a, b)
+	}
+}
+
+// twice reports whether there is anything to do.
+func twice(each []float32, operands ...[]float32) bool {
+	for _, o := range operands {
+		if len(o) != 2*len(each) {
+			panic("vec: slices of different lengths")
+		}
+	}
+	return len(each) > 0
+}
+
 // sumBlock is how many elements are summed in float32 before the sum goes on in
 // float64.
 const sumBlock = 1024
@@ -113,13 +141,13 @@ func Sum(x []float32) float32 {
 	return float32(total)
 }
 
-// Dot returns the sum of x[i] · y[i], 0 of nothing, as exact as Sum.
-func Dot(x, y []float32) float32 {
+// Dot returns the sum of x[i] · (y[i] - off), 0 of nothing, as exact as Sum.
+func Dot(x, y []float32, off float32) float32 {
 	same(x, y)
 	total := 0.0
 	for len(x) > 0 {
 		n := min(sumBlock, len(x))
-		total += float64(dot(x[:n], y[:n]))
+		total += float64(dot(x[:n], y[:n], off))
 		x, y = x[n:], y[n:]
 	}
 	return float32(total)

@@ -135,11 +135,11 @@ func gate(dst, x, y []float32) {
 	gateAVX2(&dst[0], &x[0], &y[0], len(dst))
 }
 
-func dot(x, y []float32) float32 {
+func dot(x, y []float32, off float32) float32 {
 	if !wide() {
-		return dotPortable(x, y)
+		return dotPortable(x, y, off)
 	}
-	return dotAVX2(&x[0], &y[0], len(x))
+	return dotAVX2(&x[0], &y[0], len(x), off)
 }
 
 func squares(x []float32, off float32) float32 {
@@ -147,4 +147,24 @@ func squares(x []float32, off float32) float32 {
 		return squaresPortable(x, off)
 	}
 	return squaresAVX2(&x[0], len(x), off)
+}
+
+// The assembly does whole registers, the loops in Go what is left.
+
+func maxTiles(dst, a, b []float32) {
+	n := 0
+	if whole := len(dst) &^ 7; wide() && whole > 0 {
+		maxTilesAVX2(&dst[0], &a[0], &b[0], whole)
+		n = whole
+	}
+	maxTilesPortable(dst[n:], a[2*n:], b[2*n:])
+}
+
+func maxTilesGrad(da, db, g, a, b []float32) {
+	n := 0
+	if whole := len(g) &^ 3; wide() && whole > 0 {
+		maxTilesGradAVX2(&da[0], &db[0], &g[0], &a[0], &b[0], whole)
+		n = whole
+	}
+	maxTilesGradPortable(da[2*n:], db[2*n:], g[n:], a[2*n:], b[2*n:])
 }

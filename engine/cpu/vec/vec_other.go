@@ -18,5 +18,7 @@ func blend(dst, x, y []float32, a, b, c float32)     { blendPortable(dst, x, y, 
 func addProduct(dst, x, y []float32)                 { addProductPortable(dst, x, y) }
 func rectify(dst, x []float32)                       { rectifyPortable(dst, x) }
 func gate(dst, x, y []float32)                       { gatePortable(dst, x, y) }
-func dot(x, y []float32) float32                     { return dotPortable(x, y) }
+func dot(x, y []float32, off float32) float32        { return dotPortable(x, y, off) }
 func squares(x []float32, off float32) float32       { return squaresPortable(x, off) }
+func maxTiles(dst, a, b []float32)                   { maxTilesPortable(dst, a, b) }
+func maxTilesGrad(da, db, g, a, b []float32)         { maxTilesGradPortable(da, db, g, a, b) }

@@ -254,7 +254,8 @@ func TestSumsOfProductsAreAsExactAsTheyPromise(t *testing.T) {
 		fast, portable func(x, y []float32) float32
 		term           func(x, y float64) float64
 	}{
-		{"Dot", Dot, dotPortable, func(x, y float64) float64 { return x * y }},
+		{"Dot", func(x, y []float32) float32 { return Dot(x, y, off) }, func(x, y []float32) float32 { return dotPortable(x, y, off) },
+			func(x, y float64) float64 { return x * (y - float64(float32(off))) }},
 		{"Squares", func(x, _ []float32) float32 { return Squares(x, off) }, func(x, _ []float32) float32 { return squaresPortable(x, off) },
 			func(x, _ float64) float64 { return (x - float64(float32(off))) * (x - float64(float32(off))) }},
 	}
@@ -291,6 +292,68 @@ func TestRectifyAndGateOfSpecialNumbers(t *testing.T) {
 	Gate(got, []float32{1, 2, 3, 4, 5, nan, 7, inf}, x)
 	if want := []float32{0, 2, 0, 0, 0, nan, 0, inf}; !sameBits(got, want) {
 		t.Errorf("Gate by %v is %v, want %v", x, got, want)
+	}
+}
+
+func TestTilesComputeWhatThePortableLoopsCompute(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a, b, g := newGuarded(r, 2*n), newGuarded(r, 2*n), newGuarded(r, n)
+		for i := range 2 * n { // few values, so that there are equals
+			a.v[i], b.v[i] = float32(math.Round(float64(a.v[i]))), float32(math.Round(float64(b.v[i])))
+		}
+		largest, da, db := newGuarded(r, n), newGuarded(r, 2*n), newGuarded(r, 2*n)
+		MaxTiles(largest.v, a.v, b.v)
+		MaxTilesGrad(da.v, db.v, g.v, a.v, b.v)
+		want, wantA, wantB := make([]float32, n), make([]float32, 2*n), make([]float32, 2*n)
+		maxTilesPortable(want, a.v, b.v)
+		maxTilesGradPortable(wantA, wantB, g.v, a.v, b.v)
+		if !slices.Equal(largest.v, want) { // zeros may differ in sign
+			t.Fatalf("largest %v, want %v", largest.v, want)
+		}
+		if !slices.Equal(da.v, wantA) || !slices.Equal(db.v, wantB) {
+			t.Fatalf("of %v and %v, gradients %v and %v, want %v and %v", a.v, b.v, da.v, db.v, wantA, wantB)
+		}
+		if largest.touched() || da.touched() || db.touched() {
+			t.Fatal("written around the results")
+		}
+	})
+}
+
+func TestMaxTilesKeepsNaN(t *testing.T) {
+	for at := range 40 {
+		rows := make([]float32, 40)
+		rows[at] = nan
+		got := make([]float32, 10)
+		MaxTiles(got, rows[:20], rows[20:])
+		for i, v := range got {
+			if (v != v) != (i == at%20/2) {
+				t.Errorf("with NaN at %d: %v", at, got)
+				break
+			}
+		}
+	}
+}
+
+func TestTilesShareAmongEquals(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		a, b, da, db []float32
+	}{
+		{"one is the largest", []float32{1, 2}, []float32{0, 1}, []float32{0, 12}, []float32{0, 0}},
+		{"equals in a column share", []float32{3, 2}, []float32{3, 1}, []float32{6, 0}, []float32{6, 0}},
+		{"equal columns share", []float32{3, 0}, []float32{1, 3}, []float32{6, 0}, []float32{0, 6}},
+		{"columns first, then their elements", []float32{3, 3}, []float32{3, 1}, []float32{3, 6}, []float32{3, 0}},
+		{"four equals", []float32{-1, -1}, []float32{-1, -1}, []float32{3, 3}, []float32{3, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			da, db := make([]float32, 8), make([]float32, 8)
+			MaxTilesGrad(da, db, []float32{12, 12, 12, 12}, slices.Repeat(c.a, 4), slices.Repeat(c.b, 4))
+			if !slices.Equal(da, slices.Repeat(c.da, 4)) || !slices.Equal(db, slices.Repeat(c.db, 4)) {
+				t.Errorf("gradients %v and %v, want %v and %v in each tile", da, db, c.da, c.db)
+			}
+		})
 	}
 }
 
@@ -356,7 +419,8 @@ func TestLengthsMustAgree(t *testing.T) {
 		"Add":       func() { Add(two, two, three) },
 		"AddScaled": func() { AddScaled(three, two, 1) },
 		"Blend":     func() { Blend(two, two, three, 1, 1, 1) },
-		"Dot":       func() { Dot(two, three) },
+		"MaxTiles":  func() { MaxTiles(two, three, three) },
+		"Dot":       func() { Dot(two, three, 0) },
 		"Momentum":  func() { Momentum(two, two, three, 0, 0) },
 		"Adam":      func() { Adam(two, two, two, three, AdamStep{}) },
 	} {
@@ -386,7 +450,9 @@ func TestNothingIsAllocated(t *testing.T) {
 		AddProduct(x, y, z)
 		Rectify(x, y)
 		Gate(x, y, z)
-		Dot(x, y)
+		Dot(x, y, 1)
+		MaxTiles(x[:50], y, z)
+		MaxTilesGrad(x, y, z[:50], w, w)
 		Squares(x, 1)
 		Momentum(x, y, z, 0.9, 0.1)
 		Adam(x, y, z, w, AdamStep{})

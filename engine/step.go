@@ -1,0 +1,77 @@
+package engine
+
+// Momentum is a step of gradient descent with momentum, in place: v becomes
+// keep·v + g, then rate·v is taken off p. The three have equal shapes, and o
+// records nothing.
+func Momentum(o Ops, p, g, v *Tensor, keep, rate float32) {
+	const op = "momentum"
+	paired(op, p, g)
+	paired(op, p, v)
+	s := o.Begin()
+	defer s.End()
+	if e, views, ok := stepped(o, op, p, g, v); ok {
+		e.fused.Momentum(views[0], views[1], views[2], keep, rate)
+		p.storage.Wrote()
+		v.storage.Wrote()
+		return
+	}
+	o.Assign(v, o.Add(Scale(o, v, keep), g))
+	o.Assign(p, o.Sub(p, Scale(o, v, rate)))
+}
+
+// AdamFactors is what a step of Adam does to every element, with gradient g, mean
+// m and mean square v:
+//
+//	m = KeepMean·m + TakeMean·g
+//	v = KeepSquare·v + TakeSquare·g²
+//	p = Keep·p - Move·(m / (Root·√v + Epsilon))
+type AdamFactors struct {
+	KeepMean, TakeMean     float32
+	KeepSquare, TakeSquare float32
+	Keep, Move             float32
+	Root, Epsilon          float32
+}
+
+// Adam is a step of Adam in place, of parameters p by gradients g with means m and
+// mean squares v. The four have equal shapes, and o records nothing.
+func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
+	const op = "adam"
+	for _, t := range []*Tensor{g, m, v} {
+		paired(op, p, t)
+	}
+	s := o.Begin()
+	defer s.End()
+	if e, views, ok := stepped(o, op, p, g, m, v); ok {
+		e.fused.Adam(views[0], views[1], views[2], views[3], f)
+		for _, t := range []*Tensor{p, m, v} {
+			t.storage.Wrote()
+		}
+		return
+	}
+	o.Assign(m, o.Add(Scale(o, m, f.KeepMean), Scale(o, g, f.TakeMean)))
+	o.Assign(v, o.Add(Scale(o, v, f.KeepSquare), Scale(o, o.Mul(g, g), f.TakeSquare)))
+	root := Shift(o, Scale(o, o.Sqrt(v), f.Root), f.Epsilon)
+	kept := p
+	if f.Keep != 1 {
+		kept = Scale(o, p, f.Keep)
+	}
+	o.Assign(p, o.Sub(kept, Scale(o, o.Div(m, root), f.Move)))
+}
+
+// stepped returns the views for a fused step; ok is false where there is no kernel
+// for it, or where what is written does not lie in one piece.
+func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views []View, ok bool) {
+	e, ok = fusedOf(o)
+	if !ok {
+		return nil, nil, false
+	}
+	all := append([]*Tensor{p, g}, state...)
+	e.check(op, all...)
+	typed(op, Float32, all...)
+	for _, t := range all {
+		if t != g && !contiguous(t.shape, t.strides) {
+			return nil, nil, false
+		}
+	}
+	return e, e.packed(all...), true
+}
