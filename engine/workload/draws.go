@@ -35,6 +35,10 @@ func (d draws) share(name string, low, high float64) float64 {
 	return low + (high-low)*d.stream(name).Float64()
 }
 
+// optimizer draws which one trains: 0 for momentum, which keeps one copy of the
+// parameters, or 1 for Adam, which keeps two.
+func (d draws) optimizer() int { return d.between("optimizer", 0, 1) }
+
 // every draws how many events pass for one that adds: mostly a few, and up to 20.
 func (d draws) every() int64 { return int64(d.pick("every", 1, 1, 2, 3, 5, 10, 20)) }
 

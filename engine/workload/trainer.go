@@ -145,7 +145,7 @@ func newTrainer(c Config, d draws, s sizes) (*trainer, error) {
 		return nil, err
 	}
 	o.Track(t.model.Parameters()...)
-	if d.between("optimizer", 0, 1) == 0 {
+	if d.optimizer() == 0 {
 		t.descent = optim.NewSGD(o, t.model.Parameters(), 0.05, 0.9)
 	} else {
 		t.descent = optim.NewAdam(o, t.model.Parameters(), 0.003)

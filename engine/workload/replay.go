@@ -1,0 +1,87 @@
+package workload
+
+import (
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/data"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// replays are programs that keep experience to train on it again.
+func replays() []Workload {
+	replay := func(id, alias, title string, label Label, cause string) Workload {
+		return Workload{
+			ID: id, Alias: alias, Title: title, Label: label, Cause: cause,
+			Truth: func(seed int64) Truth {
+				d := draws{id, seed}
+				r := replayOf(d)
+				g := Growth{
+					Marker: id, Event: PerStep, Every: r.every, First: r.every, Blocks: 2,
+					Bytes: snapshot.Bytes(4 * (d.sizes().features + 1)), Shape: Linear, Owner: snapshot.OwnedByCache,
+				}
+				full := Amount{2 * r.capacity, snapshot.Bytes(r.capacity) * g.Bytes}
+				if label == Leak {
+					g.Rest = full
+				} else {
+					g.Bound = full
+				}
+				return Truth{Steps: r.steps, Growth: []Growth{g}}
+			},
+			New: shared(id, newReplaying),
+		}
+	}
+	return []Workload{
+		replay("L38", "replay-without-cap", "experience is kept in a list, for ever", Leak, "cache-without-bound"),
+		replay("D05", "replay-full", "a ring of experience that is full before the run ends", Bounded, ""),
+		replay("D06", "replay-filling", "a ring of experience that is not yet full when the run ends", Bounded, ""),
+	}
+}
+
+// replayDraws is how a replay buffer fills.
+type replayDraws struct {
+	every, capacity, steps int64
+}
+
+func replayOf(d draws) replayDraws {
+	r := replayDraws{every: d.every()}
+	r.steps = runFor(15, r.every)
+	items := r.steps / r.every
+	switch d.id {
+	case "D05":
+		r.capacity = items * int64(d.between("full", 20, 60)) / 100
+	case "D06":
+		r.capacity = items * int64(d.between("full", 120, 190)) / 100
+	default:
+		r.capacity = items / 5
+	}
+	return r
+}
+
+// replaying keeps the first example of a batch, with its label.
+type replaying struct {
+	*trainer
+	replayDraws
+	buffer *data.Replay
+}
+
+func newReplaying(t *trainer) (any, error) {
+	r := &replaying{trainer: t, replayDraws: replayOf(t.draws)}
+	capacity := int(r.capacity)
+	if t.draws.id == "L38" && !t.config.Fixed {
+		capacity = 0
+	}
+	r.buffer = data.NewReplay(capacity)
+	t.on.step = r.step
+	t.on.close = r.buffer.Release
+	return r, nil
+}
+
+func (r *replaying) step(b *batch, _ *engine.Tensor) error {
+	if r.trainer.steps%r.every != 0 {
+		return nil
+	}
+	v := r.ops.Valid()
+	first := func(t *engine.Tensor) *engine.Tensor { return v.Slice(t, 0, 0, 1) }
+	r.buffer.Add(v.Copy(first(b.x)), v.Copy(first(b.labels))) //leak:L38 held:D05 held:D06
+	r.adds(r.draws.id)
+	return nil
+}
