@@ -17,18 +17,18 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 		blocks, bytes   int64  // between the first file and the last
 	}{
 		// The slice that holds them grows in the same line: from 256 to 768 bytes.
-		{"Go", "pprofio/testdata/go_*.pb.gz", "leak.go:23", 20, 20*16<<10 + 512},
-		{"JAX", "pprofio/testdata/jax_*.pb.gz", "leak.py:21", 20, 20 * 64 * 256 * 4},
-		{"heaptrack", "testdata/heaptrack_*.zst", "leak.c:10", 20, 20 * 10_000},
-		{"massif, which counts no blocks", "testdata/massif_*.out", "leak.c:10", 0, 20 * 10_000},
-		{"memray", "testdata/memray_*.csv", "leak_py.py:13", 20, 20 * 10_001},
-		{"jemalloc", "testdata/jemalloc_[13]0.heap", "", 20, 20 * 10_240},
-		{"torch.profiler", "testdata/profiler_*.json.gz", "profile_torch.py:15", 4, 4 * 32 * 64 * 4},
+		{"Go", "go_*.pb.gz", "leak.go:23", 20, 20*16<<10 + 512},
+		{"JAX", "jax_*.pb.gz", "leak_jax.py:21", 20, 20 * 64 * 256 * 4},
+		{"heaptrack", "heaptrack_*.zst", "leak.c:10", 20, 20 * 10_000},
+		{"massif, which counts no blocks", "massif_*.out", "leak.c:10", 0, 20 * 10_000},
+		{"memray", "memray_*.csv", "leak_python.py:13", 20, 20 * 10_001},
+		{"jemalloc", "jemalloc_[13]0.heap", "", 20, 20 * 10_240},
+		{"torch.profiler", "profiler_*.json.gz", "leak_torch.py:15", 4, 4 * 32 * 64 * 4},
 		// An object and a buffer a step; the list that keeps them grows too.
-		{"tracemalloc", "testdata/tracemalloc_*.pickle", "leak_py.py:13", 100, 50*(56+10_001) + 384},
+		{"tracemalloc", "tracemalloc_*.pickle", "leak_python.py:13", 100, 50*(56+10_001) + 384},
 	} {
 		t.Run(c.profiler, func(t *testing.T) {
-			files, err := filepath.Glob("../../snapshot/" + c.files)
+			files, err := filepath.Glob("../../testdata/profilers/" + c.files)
 			if err != nil || len(files) < 2 {
 				t.Fatalf("%d files, %v", len(files), err)
 			}

@@ -16,7 +16,7 @@ func newShowCommand(env *environment) *cobra.Command {
 		Use:     "show SNAPSHOT",
 		GroupID: groupLook,
 		Short:   "one snapshot: meters, where the bytes are, ages, fragmentation",
-		Long: `Shows one snapshot of ours, or one that PyTorch wrote: the allocator's meters,
+		Long: `Shows one snapshot, of any format that memdiag reads: the allocator's meters,
 the stacks that hold most, how old their blocks are, and what pins segments.`,
 		Example: `  memdiag show snapshot_50
   memdiag show dump_snapshot.pickle --top 20`,

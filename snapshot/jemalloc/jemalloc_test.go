@@ -37,7 +37,7 @@ func held(s *snapshot.Snapshot) map[string][2]int64 {
 
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
 	if err != nil {
 		t.Fatal(err)
 	}

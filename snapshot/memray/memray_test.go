@@ -56,7 +56,7 @@ func slow(t testing.TB, data []byte) map[string][2]int64 {
 
 func TestRealTablesTellWhatWasNeverFreed(t *testing.T) {
 	for _, steps := range []int64{10, 30} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", fmt.Sprintf("memray_%d.csv", steps)))
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", fmt.Sprintf("memray_%d.csv", steps)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestRealTablesTellWhatWasNeverFreed(t *testing.T) {
 		}
 		var leak [2]int64
 		for stack, n := range got {
-			if strings.HasPrefix(stack, "remember;leak_py.py;13|train;leak_py.py;18|") {
+			if strings.HasPrefix(stack, "remember;leak_python.py;13|train;leak_python.py;18|") {
 				leak = n
 			}
 		}
@@ -145,7 +145,7 @@ func TestOddFramesAreKept(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "memray_10.csv"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", "memray_10.csv"))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestRealProfilesReadAsPprofReadsThem(t *testing.T) {
 		{"jax_40.pb.gz", "JAX device memory profile", 0, 1},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("testdata", c.file))
+			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -362,7 +362,7 @@ func TestDetectTellsProfilesFromOtherFiles(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.pb.gz")
+	files, err := filepath.Glob("../../testdata/profilers/*.pb.gz")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no seeds: ", err)
 	}

@@ -36,7 +36,7 @@ func held(s *snapshot.Snapshot) map[string][2]int64 {
 
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestRealDumpsTellTheLeak(t *testing.T) {
 		var count, size int64
 		for stack, n := range held(s) {
 			// Dumps name the file as it was run.
-			if strings.Contains(stack, "leak_py.py:13 < ") && strings.HasSuffix(stack, "leak_py.py:24") {
+			if strings.Contains(stack, "leak_python.py:13 < ") && strings.HasSuffix(stack, "leak_python.py:24") {
 				count, size = n[0], n[1]
 			}
 		}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes the profiles in this folder: real profilers on programs that leak at one
+# line each. Needs Go 1.26, gcc, heaptrack 1.4, valgrind 3.19, libjemalloc2 5.3
+# (Debian 12); Python 3.11 with memray 1.20 and jax 0.10 as $PYTHON, and with
+# torch 2.15 as $TORCH_PYTHON.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$here"/leak* "$work"
+cd "$work"
+
+gcc -g -O1 -fdebug-prefix-map="$work"=. -o leak leak.c
+jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -1)
+for steps in 10 30; do
+	heaptrack --output heaptrack_$steps ./leak $steps >/dev/null 2>&1
+	valgrind --quiet --tool=massif --detailed-freq=1 --max-snapshots=10 --massif-out-file=massif_$steps.out ./leak $steps
+	# Every allocation is sampled, so that the figures are exact.
+	MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:jeprof LD_PRELOAD=$jemalloc ./leak $steps
+	mv jeprof.*.heap jemalloc_$steps.heap
+	"$python" -m memray run --quiet --force --output memray.bin leak_python.py $steps
+	"$python" -m memray transform csv --leaks --force --output memray_$steps.csv memray.bin >/dev/null
+done
+# One allocation in about 16 KiB, as in production.
+MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:14,prof_prefix:jeprof LD_PRELOAD=$jemalloc ./leak 900
+mv jeprof.*.heap jemalloc_sampled.heap
+
+go run -trimpath leak.go
+"$python" leak_python.py tracemalloc
+"$python" leak_jax.py
+"${TORCH_PYTHON:-$python}" leak_torch.py >/dev/null 2>&1
+mv go_* jax_* heaptrack_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"
