@@ -33,7 +33,7 @@ of every allocation stack at each step, and every block at some of them.`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if job.workload == "" {
-				return usagef(cmd, "--workload is missing; there are %s", workloadNames())
+				return usagef(cmd, "--workload is missing; memdiag workloads lists them")
 			}
 			if job.steps < 1 || job.every < 1 {
 				return usagef(cmd, "--steps and --every are at least 1")
@@ -47,7 +47,7 @@ of every allocation stack at each step, and every block at some of them.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&job.workload, "workload", "w", "", "the workload's `NAME`: "+workloadNames())
+	flags.StringVarP(&job.workload, "workload", "w", "", "the workload's `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps")
 	flags.Int64Var(&job.every, "every", 50, "steps between snapshots of all blocks")
 	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by workload and time")
@@ -56,17 +56,17 @@ of every allocation stack at each step, and every block at some of them.`,
 	flags.Var(&job.backend, "backend", "where to train")
 	flags.Var((*size)(&job.limit), "limit", "cap of the device's memory, such as 2GiB")
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return strings.Split(workloadNames(), ", "), cobra.ShellCompDirectiveNoFileComp
+		return workloadNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
 }
 
-func workloadNames() string {
+func workloadNames() []string {
 	var names []string
 	for _, w := range workload.All() {
 		names = append(names, w.ID)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // size is a flag in bytes.
@@ -107,7 +107,7 @@ type recording struct {
 func (env *environment) record(ctx context.Context, job recording) (dir string, err error) {
 	chosen, err := workload.Find(job.workload)
 	if err != nil {
-		return "", &exitError{exitUsage, withHint(err, "there are %s", workloadNames())}
+		return "", &exitError{exitUsage, withHint(err, "memdiag workloads lists them")}
 	}
 	if job.out == "" {
 		job.out = fmt.Sprintf("%s-%s", strings.ToLower(chosen.ID), env.now().Format("20060102-150405"))

@@ -26,6 +26,7 @@ func commands(env *environment) []*cobra.Command {
 		newPlotCommand(env),
 		newFlameCommand(env),
 		newConvertCommand(env),
+		newWorkloadsCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}

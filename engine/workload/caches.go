@@ -37,7 +37,7 @@ func caches() []Workload {
 			Label: Bounded, Families: []Family{DynamicGraphs},
 			Truth: func(seed int64) Truth {
 				s := planSizes(draws{"D03", seed})
-				g := Growth{Marker: "D03", Event: PerShape, Every: 1, First: 1, Blocks: 1, Bytes: 4, Shape: Linear, Owner: snapshot.OwnedByCache}
+				g := Growth{Marker: "D03", Event: PerShape, Every: 1, First: 1, Blocks: 1, Bytes: 4, Unit: "number", Shape: Linear, Owner: snapshot.OwnedByCache}
 				least := s.rows - int(s.noise*float64(s.rows))
 				for bucket := planBucket(least); bucket <= planBucket(s.maxRows()); bucket += planStep {
 					g.Bound.Blocks++

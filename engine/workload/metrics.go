@@ -121,7 +121,7 @@ func (m *metricCopies) keep(a *metric.Accuracy) *metric.Accuracy {
 // listed is the growth of a metric that lists scores and labels: two blocks a
 // batch, of four bytes a row each.
 func listed(marker string) Growth {
-	return Growth{Marker: marker, Event: PerStep, Every: 1, First: 1, Blocks: 2, Bytes: 8, Shape: Linear, Owner: snapshot.OwnedByUser}
+	return Growth{Marker: marker, Event: PerStep, Every: 1, First: 1, Blocks: 2, Bytes: 8, Unit: "row", Shape: Linear, Owner: snapshot.OwnedByUser}
 }
 
 // listBound is the most that such a metric lists in an epoch.

@@ -17,7 +17,8 @@ func optimizers() []Workload {
 				g := copyGrowth("D01", d.sizes())
 				g.Event, g.Owner = PerRebuild, snapshot.OwnedByOptim
 				copies := int64(1 + d.optimizer())
-				g.Bound = Amount{copies * g.Blocks, snapshot.Bytes(copies) * g.Bytes}
+				g.Blocks, g.Bytes = copies*g.Blocks, snapshot.Bytes(copies)*g.Bytes
+				g.Bound = Amount{g.Blocks, g.Bytes}
 				return Truth{Steps: 120, Growth: []Growth{g}}
 			},
 			New: shared("D01", func(t *trainer) (any, error) {

@@ -16,7 +16,7 @@ func steadyPrograms() []Workload {
 			Truth: func(seed int64) Truth {
 				s := planSizes(draws{"D08", seed})
 				return Truth{Steps: 120, Growth: []Growth{{
-					Marker: "D08", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * s.features), Shape: Linear,
+					Marker: "D08", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * s.features), Unit: "row", Shape: Linear,
 					Bound: Amount{1, snapshot.Bytes(4 * s.features * s.maxRows())}, Owner: snapshot.OwnedByUser,
 				}}}
 			},

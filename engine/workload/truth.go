@@ -37,7 +37,10 @@ type Growth struct {
 	// not Linear says how.
 	Blocks int64
 	Bytes  snapshot.Bytes
-	Shape  Shape
+	// Unit names what Count.Units counts, such as rows; "" where every time adds the
+	// same.
+	Unit  string
+	Shape Shape
 	// Base is how often it was added before the first step.
 	Base int64
 	// Bound is the most that is ever live; zero for a leak. Until it is reached, no
