@@ -221,11 +221,11 @@ func shortPlace(f *diff.Finding) string {
 func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) string {
 	name := deviceName(d)
 	if d.Name != "" {
-		name += " " + Printable(d.Name)
+		name += " " + brief(d.Name)
 	}
 	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, wholeNumber(c.x[0]), wholeNumber(c.x[len(c.x)-1]))}
 	if producer := r.Last.Producer; producer != "" {
-		parts = append(parts, "by "+Printable(producer))
+		parts = append(parts, "by "+brief(producer))
 	}
 	if len(above) > 0 {
 		parts = append(parts, "above the picture: "+strings.Join(above, ", "))

@@ -27,6 +27,29 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// maxName is how many characters of a name a person gets to see. Those of C++
+// templates have hundreds; what is longer is an attack or a mistake.
+const maxName = 400
+
+// brief is Printable for a person: the middle of what is longer than maxName is
+// left out.
+func brief(s string) string { return shortened(Printable(s)) }
+
+func shortened(s string) string {
+	if len(s) <= maxName || utf8.RuneCountInString(s) <= maxName {
+		return s
+	}
+	const half = (maxName - 1) / 2
+	head, tail := 0, len(s)
+	for range half {
+		_, size := utf8.DecodeRuneInString(s[head:])
+		head += size
+		_, size = utf8.DecodeLastRuneInString(s[:tail])
+		tail -= size
+	}
+	return s[:head] + "…" + s[tail:]
+}
+
 // unprintable is also true for utf8.RuneError, which stands for broken bytes.
 func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
 

@@ -77,7 +77,7 @@ func newFlameTree(p *Profile) *flameTree {
 			at.guilty = at.guilty || leaks && headline >= 0 && headline <= calls[maxFlameDepth]
 		}
 		if len(s.Frames) == 0 {
-			enter(boxKey{label: Printable(s.Label)})
+			enter(boxKey{label: brief(s.Label)})
 		}
 	}
 	return t
@@ -116,7 +116,7 @@ func (t *flameTree) child(at *box, key boxKey) *box {
 	}
 	c := &box{label: key.label, name: key.label, parent: at, order: len(t.boxes)}
 	if key.label == "" {
-		c.label, c.name, c.library = shortLabel(key.frame), frameLabel(key.frame), isLibrary(key.frame)
+		c.label, c.name, c.library = shortLabel(key.frame), shortened(frameLabel(key.frame)), isLibrary(key.frame)
 	}
 	if at.index == nil {
 		at.index = make(map[boxKey]*box, 1)

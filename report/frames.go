@@ -11,14 +11,16 @@ import (
 
 // location is "train.py:218", without the line where it is not known; "" for a
 // frame that names no file.
-func location(f snapshot.Frame) string {
+func location(f snapshot.Frame) string { return atLine(f, brief(f.File)) }
+
+func atLine(f snapshot.Frame, file string) string {
 	switch {
 	case f.File == "" || f.File == "??":
 		return ""
 	case f.Line <= 0:
-		return Printable(f.File)
+		return file
 	}
-	return Printable(f.File) + ":" + strconv.Itoa(f.Line)
+	return file + ":" + strconv.Itoa(f.Line)
 }
 
 // function never is empty.
@@ -37,9 +39,12 @@ func spot(f snapshot.Frame) string {
 	return shortFunction(f)
 }
 
-// shortFunction is a native function's name without its parameters, which may
+// shortFunction is bareFunction for a person.
+func shortFunction(f snapshot.Frame) string { return shortened(bareFunction(f)) }
+
+// bareFunction is a native function's name without its parameters, which may
 // take lines; any other function's name as it is.
-func shortFunction(f snapshot.Frame) string {
+func bareFunction(f snapshot.Frame) string {
 	name := strings.TrimPrefix(function(f), "void ")
 	if strings.HasSuffix(f.File, ".go") || !strings.HasSuffix(strings.TrimSuffix(name, " const"), ")") {
 		return name
@@ -70,7 +75,7 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	case len(frames) > 0:
 		return spot(frames[operation(frames)])
 	}
-	return Printable(label)
+	return brief(label)
 }
 
 // placeAndFunction is place with " in FUNCTION" behind a file, and with the
@@ -136,7 +141,7 @@ func containsAny(s string, parts ...string) bool {
 // noise nor plumbing; else the innermost of all. It needs at least one frame.
 func operation(frames []snapshot.Frame) int {
 	for i, f := range frames {
-		if name := shortFunction(f); strings.HasSuffix(name, "::apply") && containsAny(name, "Backward", "AccumulateGrad") {
+		if name := bareFunction(f); strings.HasSuffix(name, "::apply") && containsAny(name, "Backward", "AccumulateGrad") {
 			return i
 		}
 	}
@@ -221,9 +226,9 @@ func shortLabel(f snapshot.Frame) string {
 	return name + " (" + location(f) + ")"
 }
 
-// frameLabel is "function (file:line)".
+// frameLabel is "function (file:line)", however long.
 func frameLabel(f snapshot.Frame) string {
-	if at := location(f); at != "" {
+	if at := atLine(f, Printable(f.File)); at != "" {
 		return function(f) + " (" + at + ")"
 	}
 	return function(f)

@@ -34,22 +34,42 @@ const noBreak = "\u00a0"
 func glue(s string) string { return strings.ReplaceAll(s, " ", noBreak) }
 
 // prose folds running text at spaces; its continuation lines begin with indent.
-// A word wider than the page stands on a line of its own.
+// A word wider than the page is folded behind its slashes, and otherwise stands on
+// a line of its own.
 func (p *page) prose(first, indent, text string) {
 	line, empty := first, true
 	for t := range strings.SplitSeq(text, " ") {
 		switch {
 		case empty:
-			line += t
+			line = p.path(line, indent, t)
 		case p.width > 0 && visible(line)+1+visible(t) > p.width:
 			p.line(line)
-			line = indent + t
+			line = p.path(indent, indent, t)
 		default:
 			line += " " + t
 		}
 		empty = false
 	}
 	p.line(line)
+}
+
+// path puts a word at the end of a line, and as far as it is wider than the page
+// on lines of its own, which break behind slashes. It returns the last line.
+func (p *page) path(line, indent, word string) string {
+	for p.width > 0 && visible(line)+visible(word) > p.width {
+		cut := 0
+		for i, c := range word {
+			if c == '/' && i+1 < len(word) && (cut == 0 || visible(line)+visible(word[:i+1]) <= p.width) {
+				cut = i + 1
+			}
+		}
+		if cut == 0 {
+			break
+		}
+		p.line(line + word[:cut])
+		line, word = indent, word[cut:]
+	}
+	return line + word
 }
 
 // aside puts note at a column behind text if it fits there, or after two spaces,

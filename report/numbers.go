@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
@@ -26,6 +27,23 @@ func grouped(n int64) string {
 		b.WriteRune(digit)
 	}
 	return sign + b.String()
+}
+
+// duration is "29.7 s": three digits in the largest unit that it reaches.
+func duration(d time.Duration) string {
+	for _, u := range []struct {
+		size time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		// 59.96 s would round to 60.0 s; it is a minute to a reader.
+		if v := float64(d) / float64(u.size); math.Abs(v) >= 0.9995 {
+			return threeDigits(v) + " " + u.name
+		}
+	}
+	if d == 0 {
+		return "0 s"
+	}
+	return threeDigits(float64(d)/float64(time.Microsecond)) + " µs"
 }
 
 func signedCount(n int64) string {

@@ -97,5 +97,5 @@ func names(r *diff.Result) (first, last string) {
 
 // deviceName is "cuda:0".
 func deviceName(d snapshot.Device) string {
-	return Printable(string(d.Kind)) + ":" + strconv.Itoa(d.Index)
+	return brief(string(d.Kind)) + ":" + strconv.Itoa(d.Index)
 }

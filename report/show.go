@@ -25,9 +25,12 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 		glue(count(live.Blocks, "block")), glue(count(int64(len(sites)), "site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
 	for i := range s.Devices {
-		p.line("")
-		p.device(s, i)
+		if !unused(s.Devices[i].Meters) {
+			p.line("")
+			p.device(s, i)
+		}
 	}
+	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
 	p.sites(s, sites, live, o)
 	p.ages(s)
@@ -35,7 +38,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	if len(s.Notes) > 0 {
 		p.line("")
 		for _, n := range s.Notes {
-			p.prose("note: ", "      ", Printable(n))
+			p.prose("note: ", "      ", brief(n))
 		}
 	}
 	return p.writeTo(w)
@@ -51,7 +54,7 @@ func markText(s *snapshot.Snapshot) string {
 		parts = append(parts, "epoch "+grouped(s.Mark.Epoch))
 	}
 	if s.Mark.Phase != "" {
-		parts = append(parts, "phase "+Printable(s.Mark.Phase))
+		parts = append(parts, "phase "+brief(s.Mark.Phase))
 	}
 	if s.Rank != snapshot.NoRank {
 		parts = append(parts, fmt.Sprintf("rank %d", s.Rank))
@@ -117,6 +120,14 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 	shown := o.top(len(sites))
 	var rows [][]string
 	var rest, bare diff.Tally
+	wheres := make([]where, shown)
+	for i := range wheres {
+		wheres[i] = where{frames: s.Stacks.Frames(sites[i].Stack), label: sites[i].Label}
+		if several {
+			wheres[i].device = deviceName(s.Devices[sites[i].Device])
+		}
+	}
+	texts := placesApart(wheres)
 	for i := range sites {
 		site := &sites[i]
 		held := diff.Tally{Blocks: site.Count, Bytes: site.Bytes}
@@ -127,11 +138,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 			rest = plus(rest, held)
 			continue
 		}
-		where := placeAndFunction(s.Stacks.Frames(site.Stack), site.Label)
-		if several {
-			where = deviceName(s.Devices[site.Device]) + " " + where
-		}
-		rows = append(rows, []string{grouped(site.Count), site.Bytes.String(), share(site.Bytes, live.Bytes), where})
+		rows = append(rows, []string{grouped(site.Count), site.Bytes.String(), share(site.Bytes, live.Bytes), texts[i]})
 	}
 	if n := len(sites) - shown; n > 0 {
 		rows = append(rows, []string{grouped(rest.Blocks), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more site")})
@@ -166,7 +173,7 @@ func (p *page) ages(s *snapshot.Snapshot) {
 		name := fmt.Sprintf("steps %s to %s", grouped(from), grouped(max(next-1, from)))
 		switch {
 		case a.unit == "time":
-			name = "after " + (time.Duration(from-a.from) * time.Microsecond).String()
+			name = "after " + duration(time.Duration(from-a.from)*time.Microsecond)
 		case i == len(a.quarters)-1:
 			name = fmt.Sprintf("steps %s to %s", grouped(from), grouped(a.to))
 		}
@@ -186,7 +193,7 @@ func (p *page) history(s *snapshot.Snapshot) {
 	p.line("")
 	text := count(h.Events, "allocator event")
 	if !h.First.IsZero() && !h.Last.IsZero() {
-		text += " over " + h.Last.Sub(h.First).String()
+		text += " over " + duration(h.Last.Sub(h.First))
 	}
 	if h.LostFrees > 0 {
 		verb := "are"
@@ -206,9 +213,9 @@ func share(b, whole snapshot.Bytes) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(b)/float64(whole))
 }
 
-// bar is up to twenty columns long; what is not nothing has one at least.
+// bar is up to twenty columns long; what is more than 0.0 % has one at least.
 func bar(b, whole snapshot.Bytes) string {
-	if b <= 0 || whole <= 0 {
+	if b <= 0 || whole <= 0 || float64(b)/float64(whole) < 0.0005 {
 		return ""
 	}
 	n := math.Round(20 * float64(b) / float64(whole))

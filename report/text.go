@@ -11,8 +11,9 @@ import (
 
 // Text writes the report for a terminal: one sentence with the verdict, each leak
 // in the handbook's shape, a table of what else changed whose rows sum to the
-// growth, the meters, and notes. Nothing that names a place is ever cut; where a
-// line cannot be folded at o.Width, it is longer.
+// growth, the meters, and notes. Nothing that names a place is cut, but for the
+// middle of names of more than 400 characters; a path that is wider than o.Width
+// is folded at its slashes.
 func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p := newPage(o)
 	paint := p.paint.green
@@ -31,19 +32,19 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	first, last := names(r)
 	p.prose("", "  ", fmt.Sprintf("compared: %s with %s (%d between), by %s; rule: %s",
 		first, last, r.Intermediate, glue(producer(r.Last)), r.Rule))
-	full, brief := split(r, o)
+	full, listed := split(r, o)
 	for _, f := range full {
 		p.line("")
 		p.finding(r, f, o)
 	}
 	p.line("")
-	p.elseGrew(brief, o)
+	p.elseGrew(listed, o)
 	p.totals(r)
 	p.meters(r)
 	if notes := r.Notes; len(notes) > 0 {
 		p.line("")
 		for _, n := range notes {
-			p.prose("note: ", "      ", Printable(n))
+			p.prose("note: ", "      ", brief(n))
 		}
 	}
 	return p.writeTo(w)
@@ -53,12 +54,12 @@ func producer(s *snapshot.Snapshot) string {
 	if s.Producer == "" {
 		return "an unnamed producer"
 	}
-	return Printable(s.Producer)
+	return brief(s.Producer)
 }
 
 // split says which findings are shown in full: leaks, and a few inconclusive
 // ones, since two snapshots without births make every site that grew one.
-func split(r *diff.Result, o TextOptions) (full, brief []*diff.Finding) {
+func split(r *diff.Result, o TextOptions) (full, listed []*diff.Finding) {
 	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
 	shownLeaks, shownMaybe := o.top(len(leaks)), o.top(len(maybe))
 	if !o.All {
@@ -66,10 +67,10 @@ func split(r *diff.Result, o TextOptions) (full, brief []*diff.Finding) {
 	}
 	full = append(full, leaks[:shownLeaks]...)
 	full = append(full, maybe[:shownMaybe]...)
-	brief = append(brief, leaks[shownLeaks:]...)
-	brief = append(brief, maybe[shownMaybe:]...)
-	brief = append(brief, withVerdict(r, diff.Bounded)...)
-	return full, append(brief, withVerdict(r, diff.Clean)...)
+	listed = append(listed, leaks[shownLeaks:]...)
+	listed = append(listed, maybe[shownMaybe:]...)
+	listed = append(listed, withVerdict(r, diff.Bounded)...)
+	return full, append(listed, withVerdict(r, diff.Clean)...)
 }
 
 func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
@@ -89,13 +90,17 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	if c := f.Cause; c != nil {
 		text := c.Name
 		if f.CauseWhy != "" {
-			text += " (" + Printable(f.CauseWhy) + ")"
+			text += " (" + brief(f.CauseWhy) + ")"
 		}
 		p.labelled("Cause", text+".")
 		p.labelled("Fix", c.Fix+".")
 	}
-	if len(f.Reasons) > 0 {
-		p.labelled("Why", Printable(strings.Join(f.Reasons, "; "))+".")
+	reasons := make([]string, len(f.Reasons))
+	for i, why := range f.Reasons {
+		reasons[i] = brief(why)
+	}
+	if len(reasons) > 0 {
+		p.labelled("Why", strings.Join(reasons, "; ")+".")
 	}
 	if at := f.RunsOut; at != nil {
 		text := "step " + grouped(at.Step)
@@ -117,7 +122,7 @@ func (p *page) labelled(label, text string) { p.prose(label+": ", "  ", text) }
 func (p *page) stack(f *diff.Finding, all bool) {
 	lines := stackLines(f.Row.Frames, f.Headline, all)
 	if len(lines) == 0 {
-		p.prose("-> ", "   ", Printable(f.Row.Label))
+		p.prose("-> ", "   ", brief(f.Row.Label))
 		return
 	}
 	for i, l := range lines {
@@ -193,7 +198,7 @@ func (p *page) rateLine(r diff.Rate) string {
 func held(f *diff.Finding) string {
 	text := ""
 	if h := f.Holder; h != nil {
-		text = Printable(h.Kind) + " " + glue("`"+Printable(h.Path)+"`")
+		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
 			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
 		}
@@ -223,13 +228,24 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	p.line(p.paint.bold("What else grew"))
 	var rows [][]string
 	shown := o.top(len(findings))
-	for _, f := range findings[:shown] {
-		g := f.Row.Growth()
-		where := placeAndFunction(f.Row.Frames, f.Row.Label)
-		if f.Cause != nil {
-			where += ": " + f.Cause.Name
+	several := false
+	wheres := make([]where, shown)
+	for i, f := range findings[:shown] {
+		several = several || deviceName(f.Row.Device) != deviceName(findings[0].Row.Device)
+		wheres[i] = where{frames: f.Row.Frames, label: f.Row.Label}
+	}
+	for i, f := range findings[:shown] {
+		if several {
+			wheres[i].device = deviceName(f.Row.Device)
 		}
-		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), where})
+	}
+	texts := placesApart(wheres)
+	for i, f := range findings[:shown] {
+		g := f.Row.Growth()
+		if f.Cause != nil {
+			texts[i] += ": " + f.Cause.Name
+		}
+		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), texts[i]})
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
 		g := growthOf(rest)
@@ -301,7 +317,14 @@ func accounts(r *diff.Result) []account {
 // meters compares the allocators' own figures, device by device.
 func (p *page) meters(r *diff.Result) {
 	first, last := names(r)
+	idle := func(d snapshot.Device) bool {
+		before := metersOf(r.First, d)
+		return unused(d.Meters) && (before == nil || unused(*before))
+	}
 	for _, d := range r.Last.Devices {
+		if idle(d) {
+			continue
+		}
 		p.line("")
 		p.line(p.paint.bold(deviceTitle(d)))
 		before := metersOf(r.First, d)
@@ -318,12 +341,33 @@ func (p *page) meters(r *diff.Result) {
 		}
 		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
 	}
+	p.unused(r.Last.Devices, idle)
+}
+
+// unused holds where all meters that are known are zero.
+func unused(m snapshot.Meters) bool {
+	m.Driver = max(m.Driver, 0)
+	return m == snapshot.Meters{}
+}
+
+// unused names the devices of which there is nothing else to say.
+func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
+	var names []string
+	for _, d := range devices {
+		if idle(d) {
+			names = append(names, deviceName(d))
+		}
+	}
+	if len(names) > 0 {
+		p.line("")
+		p.prose("", "  ", "not used: "+strings.Join(names, ", "))
+	}
 }
 
 func deviceTitle(d snapshot.Device) string {
 	title := deviceName(d)
 	if d.Name != "" {
-		title += " " + Printable(d.Name)
+		title += " " + brief(d.Name)
 	}
 	if d.Limit > 0 {
 		title += ", limit " + d.Limit.String()

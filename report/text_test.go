@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -173,5 +174,93 @@ func TestStackLinesOfALongStackKeepBothEndsAndTheHeadline(t *testing.T) {
 	}
 	if all := stackLines(frames, 30, true); len(all) != 60 {
 		t.Errorf("all gives %d lines, want 60", len(all))
+	}
+}
+
+func TestALongPathIsFoldedAtItsSlashes(t *testing.T) {
+	path := "/home/somebody/projects/" + strings.Repeat("folder/", 15) + "train.py"
+	for name, color := range map[string]bool{"plain": false, "in colour": true} {
+		t.Run(name, func(t *testing.T) {
+			r := pyramidResult(t)
+			r.Findings[0].Row.Frames[3].File = path
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80, Color: color}) }))
+			for line := range strings.Lines(text) {
+				if n := visible(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%d columns: %q", n, line)
+				}
+			}
+			if joined := strings.ReplaceAll(text, "/\n     ", "/"); !strings.Contains(joined, path+":88") {
+				t.Errorf("the path does not come together again, with an indent of five:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestAnAbsurdlyLongNameLosesItsMiddle(t *testing.T) {
+	long := strings.Repeat("n", 10_000_000)
+	frames := []snapshot.Frame{{Function: "f" + long, File: long + ".py", Line: 7}}
+	r := analyzed(t, pair(frames))
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"diff":  func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80}) },
+		"show":  func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) },
+		"flame": func(b *bytes.Buffer) error { return Flame(b, GrowthProfile(r), FlameOptions{}) },
+		"plot":  func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := rendered(t, write)
+			if len(text) > 50_000 || !bytes.Contains(text, []byte("…")) {
+				t.Errorf("%d bytes", len(text))
+			}
+		})
+	}
+	if text := rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(r)) }); !bytes.Contains(text, []byte(long)) {
+		t.Error("a format for programs lacks the whole name")
+	}
+}
+
+func TestShortenedKeepsBothEnds(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"a name of the usual length stays", strings.Repeat("é", maxName), strings.Repeat("é", maxName)},
+		{"one character more goes with its neighbours", "a" + strings.Repeat("é", maxName-1) + "z", "a" + strings.Repeat("é", 198) + "…" + strings.Repeat("é", 198) + "z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := shortened(c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUnusedDevicesTakeOneLine(t *testing.T) {
+	r := pyramidResult(t)
+	for i := 1; i < 4; i++ {
+		idle := snapshot.Device{Kind: snapshot.CUDA, Index: i, Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown}}
+		r.First.Devices, r.Last.Devices = append(r.First.Devices, idle), append(r.Last.Devices, idle)
+	}
+	r.First.Devices[2].Meters.Reserved = snapshot.MiB // it was used
+	for name, c := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  string
+	}{
+		"diff": {func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }, "\nnot used: cuda:1, cuda:3\n"},
+		"show": {func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) }, "\nnot used: cuda:1, cuda:2, cuda:3\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := string(rendered(t, c.write))
+			if !strings.Contains(text, c.want) || strings.Count(text, "cuda:1") != 1 {
+				t.Errorf("not %q in\n%s", c.want, text)
+			}
+		})
+	}
+}
+
+func TestDurationsHaveThreeDigits(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 1500: "1.50 µs", 195_076 * time.Microsecond: "195 ms", 999_600 * time.Microsecond: "1.00 s",
+		29_712_345 * time.Microsecond: "29.7 s", 90 * time.Minute: "1.50 h",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("%v is %q, want %q", int64(d), got, want)
+		}
 	}
 }

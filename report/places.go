@@ -1,0 +1,122 @@
+package report
+
+import (
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// where is the place of one row of a table.
+type where struct {
+	frames []snapshot.Frame // innermost first; nil for a site without stack
+	label  string           // of such a site
+	device string           // "" where all rows are of one
+}
+
+// placesApart are the rows' places as placeAndFunction has them. Rows that would
+// have the same text are told apart by the nearest outer call of the user's that
+// differs, else by the operation below, else by any other call.
+func placesApart(rows []where) []string {
+	texts := make([]string, len(rows))
+	groups := make(map[string][]int)
+	for i, w := range rows {
+		texts[i] = placeAndFunction(w.frames, w.label)
+		if w.device != "" {
+			texts[i] = w.device + " " + texts[i]
+		}
+		groups[texts[i]] = append(groups[texts[i]], i)
+	}
+	for _, group := range groups {
+		if len(group) > 1 {
+			tellApart(rows, texts, group, 0)
+		}
+	}
+	return texts
+}
+
+// ways to tell rows apart, in the order in which they are tried.
+func ways() [3]way {
+	return [...]way{{" ← called from ", userCallers}, {" → ", callees}, {" ← called from ", callers}}
+}
+
+// way is a walk from a stack's place, and how its calls are written.
+type way struct {
+	arrow string
+	calls func(frames []snapshot.Frame) []string // nearest first
+}
+
+// tellApart adds to the texts of a group the calls that differ in it, by the
+// first way of those from the given one on that finds any.
+func tellApart(rows []where, texts []string, group []int, from int) {
+	if from == len(ways()) {
+		return // they differ in nothing that can be said
+	}
+	w := ways()[from]
+	calls := make(map[int][]string, len(group))
+	for _, row := range group {
+		calls[row] = w.calls(rows[row].frames)
+	}
+	var split func(group []int, depth int)
+	split = func(group []int, depth int) {
+		parts := make(map[string][]int)
+		ended := true
+		for _, row := range group {
+			call := ""
+			if depth < len(calls[row]) {
+				call, ended = calls[row][depth], false
+			}
+			parts[call] = append(parts[call], row)
+		}
+		for call, part := range parts {
+			if call != "" && len(parts) > 1 {
+				for _, row := range part {
+					texts[row] += w.arrow + glue(call)
+				}
+			}
+			switch {
+			case len(part) == 1:
+			case ended:
+				tellApart(rows, texts, part, from+1)
+			default:
+				split(part, depth+1)
+			}
+		}
+	}
+	split(group, 0)
+}
+
+// origin is the frame that names a stack's place.
+func origin(frames []snapshot.Frame) int {
+	if i := diff.Headline(frames); i >= 0 || len(frames) == 0 {
+		return i
+	}
+	return operation(frames)
+}
+
+// userCallers are the user's calls outside of the place.
+func userCallers(frames []snapshot.Frame) []string {
+	var calls []string
+	for _, f := range frames[origin(frames)+1:] {
+		if !isLibrary(f) {
+			calls = append(calls, spot(f))
+		}
+	}
+	return calls
+}
+
+// callers are all calls outside of the place.
+func callers(frames []snapshot.Frame) []string {
+	var calls []string
+	for _, f := range frames[origin(frames)+1:] {
+		calls = append(calls, shortLabel(f))
+	}
+	return calls
+}
+
+// callees are the calls below the place.
+func callees(frames []snapshot.Frame) []string {
+	var calls []string
+	for i := origin(frames) - 1; i >= 0; i-- {
+		calls = append(calls, shortLabel(frames[i]))
+	}
+	return calls
+}

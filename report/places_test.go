@@ -1,0 +1,61 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestRowsOfOneTextAreToldApart(t *testing.T) {
+	call := func(file string, line int) snapshot.Frame {
+		return snapshot.Frame{Function: "f", File: file, Line: line}
+	}
+	lib := func(name string) snapshot.Frame {
+		return snapshot.Frame{Function: name, File: "/usr/lib/python3/site-packages/torch/nn/functional.py", Line: 9}
+	}
+	at := call("fpn.py", 88)
+	for _, c := range []struct {
+		name string
+		rows [][]snapshot.Frame
+		want []string
+	}{
+		{"rows that differ stay", [][]snapshot.Frame{{at}, {call("b.py", 1)}}, []string{"fpn.py:88 in f", "b.py:1 in f"}},
+		{"by the nearest caller that differs", [][]snapshot.Frame{
+			{at, call("a.py", 5), call("train.py", 218)}, {at, call("a.py", 5), call("train.py", 230)}},
+			[]string{"fpn.py:88 in f ← called from train.py:218", "fpn.py:88 in f ← called from train.py:230"}},
+		{"libraries between are passed over", [][]snapshot.Frame{
+			{at, lib("call"), call("train.py", 218)}, {at, lib("other"), lib("call"), call("train.py", 230)}},
+			[]string{"fpn.py:88 in f ← called from train.py:218", "fpn.py:88 in f ← called from train.py:230"}},
+		{"one that nobody calls keeps its text", [][]snapshot.Frame{{at}, {at, call("train.py", 218)}},
+			[]string{"fpn.py:88 in f", "fpn.py:88 in f ← called from train.py:218"}},
+		{"three need two callers", [][]snapshot.Frame{
+			{at, call("a.py", 1), call("t.py", 1)}, {at, call("a.py", 1), call("t.py", 2)}, {at, call("b.py", 1)}},
+			[]string{"fpn.py:88 in f ← called from a.py:1 ← called from t.py:1", "fpn.py:88 in f ← called from a.py:1 ← called from t.py:2", "fpn.py:88 in f ← called from b.py:1"}},
+		{"by the call below where the callers are the same", [][]snapshot.Frame{
+			{lib("empty"), lib("linear"), at}, {lib("empty"), lib("conv"), at}},
+			[]string{"fpn.py:88 in f → empty (functional.py:9) → linear (functional.py:9)", "fpn.py:88 in f → empty (functional.py:9) → conv (functional.py:9)"}},
+		{"by a library where nothing else differs", [][]snapshot.Frame{{at, lib("call")}, {at, lib("backward")}},
+			[]string{"fpn.py:88 in f ← called from call (functional.py:9)", "fpn.py:88 in f ← called from backward (functional.py:9)"}},
+		{"equal rows stay equal", [][]snapshot.Frame{{at}, {at}}, []string{"fpn.py:88 in f", "fpn.py:88 in f"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows := make([]where, len(c.rows))
+			for i, frames := range c.rows {
+				rows[i].frames = frames
+			}
+			got := placesApart(rows)
+			for i := range got {
+				got[i] = strings.ReplaceAll(got[i], noBreak, " ")
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+	devices := placesApart([]where{{frames: []snapshot.Frame{at}, device: "cuda:0"}, {frames: []snapshot.Frame{at}, device: "cuda:1"}})
+	if devices[0] == devices[1] || !strings.HasPrefix(devices[0], "cuda:0 ") {
+		t.Errorf("on two devices: %q", devices)
+	}
+}
