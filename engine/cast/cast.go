@@ -20,9 +20,20 @@ import (
 // copy of a parameter is made when a product first needs it, and serves until
 // Close, also if the parameter is changed meanwhile; once Backward has gone
 // through it, it carries no gradient any more, and a second Backward says so.
+//
+// The copy of a tracked parameter is kept only if it was recorded. In a NoGrad
+// inside the context each product rounds anew, or takes the recorded copy where
+// there is one: a copy without history would later cut the parameter off from
+// its gradient.
 type Ops struct {
 	engine.Ops
-	copies map[*engine.Tensor]*engine.Tensor // nil until the parameter's copy is made
+	copies map[*engine.Tensor]lowered // the zero lowered until the parameter's copy is made
+}
+
+// lowered is the copy of a parameter.
+type lowered struct {
+	tensor *engine.Tensor
+	of     engine.History // the parameter's, when the copy was made: where its gradient goes
 }
 
 var _ engine.Ops = (*Ops)(nil)
@@ -30,9 +41,9 @@ var _ engine.Ops = (*Ops)(nil)
 // Open begins a context around inner whose cache serves these parameters. It owes
 // a Close.
 func Open(inner engine.Ops, parameters []*engine.Tensor) *Ops {
-	o := &Ops{Ops: inner, copies: make(map[*engine.Tensor]*engine.Tensor, len(parameters))}
+	o := &Ops{Ops: inner, copies: make(map[*engine.Tensor]lowered, len(parameters))}
 	for _, p := range parameters {
-		o.copies[p] = nil
+		o.copies[p] = lowered{}
 	}
 	return o
 }
@@ -42,7 +53,7 @@ func Open(inner engine.Ops, parameters []*engine.Tensor) *Ops {
 func (o *Ops) Cached() int {
 	n := 0
 	for _, c := range o.copies {
-		if c != nil {
+		if c.tensor != nil {
 			n++
 		}
 	}
@@ -53,8 +64,8 @@ func (o *Ops) Cached() int {
 // holds them on its own. Products after it round without a cache.
 func (o *Ops) Close() {
 	for _, c := range o.copies {
-		if c != nil {
-			c.Release()
+		if c.tensor != nil {
+			c.tensor.Release()
 		}
 	}
 	o.copies = nil
@@ -74,13 +85,20 @@ func (o *Ops) Conv2d(x, filters *engine.Tensor, w engine.Window) *engine.Tensor 
 // tensor.
 func (o *Ops) lower(t *engine.Tensor) *engine.Tensor {
 	kept, parameter := o.copies[t]
-	if kept != nil {
-		return kept
+	// A copy from before the parameter was tracked, or tracked anew, leads its
+	// gradient elsewhere.
+	if kept.tensor != nil && kept.of == t.History() {
+		return kept.tensor
 	}
 	rounded := Round(o.Ops, t)
-	if parameter {
-		o.copies[t] = rounded.Own(snapshot.OwnedByCache)
+	recorded := rounded.History() != nil
+	if !parameter || recorded != (t.History() != nil) {
+		return rounded
 	}
+	if kept.tensor != nil {
+		kept.tensor.Release()
+	}
+	o.copies[t] = lowered{tensor: rounded.Own(snapshot.OwnedByCache), of: t.History()}
 	return rounded
 }
 

@@ -144,3 +144,58 @@ func TestASecondBackwardInOneContextSaysSo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A copy that was made where nothing is recorded once served the pass that trains,
+// and the gradient of the parameter was gone without a word.
+func TestNoCopyCutsAParameterOffFromItsGradient(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor)
+	}{
+		{"a product in NoGrad came first", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			o.NoGrad(func() { c.MatMul(x, w) })
+		}},
+		{"a correlation in NoGrad came first", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			o.NoGrad(func() { c.Conv2d(x, w, engine.Square(1, 1, 0)) })
+		}},
+		{"a pass in NoGrad came between", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			c.MatMul(x, w)
+			o.NoGrad(func() { c.MatMul(x, w) })
+		}},
+		{"the parameter was plain at first", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			o.Untrack(w)
+			c.MatMul(x, w)
+			o.Track(w)
+		}},
+		{"the parameter was tracked anew", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			c.MatMul(x, w)
+			o.Untrack(w)
+			o.Track(w)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inner, d := enginetest.NewEager(t)
+			o := autodiff.New(inner)
+			err := engine.Run(o, func(*engine.Scope) error {
+				x, w := o.Full(3, 1, 1, 1, 1), o.Full(2, 1, 1, 1, 1) // rows and columns, or image and filter
+				o.Track(w)
+				low := cast.Open(o, []*engine.Tensor{w})
+				defer low.Close()
+				c.before(o, low, x, w)
+				if err := o.Backward(low.Sum(low.MatMul(x, w))); err != nil {
+					return err
+				}
+				if g := autodiff.Grad(w); g == nil || o.Floats(g)[0] != 3 {
+					t.Errorf("the gradient is %v, want 3", g)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if n := enginetest.Live(d); n != 0 || o.Nodes() != 0 {
+				t.Errorf("%d blocks and %d nodes are left", n, o.Nodes())
+			}
+		})
+	}
+}
