@@ -94,6 +94,22 @@ func (m *machine) step() error {
 	}
 }
 
+// widthOf is how many bytes an instruction's argument has; 0 for none, or where
+// the argument itself tells.
+func widthOf(op opcode) int {
+	switch op {
+	case opInt1, opText1, opGet1, opPut1:
+		return 1
+	case opInt2:
+		return 2
+	case opInt4, opText4, opGet4, opPut4:
+		return 4
+	case opText8:
+		return 8
+	}
+	return 0
+}
+
 // number reads an unsigned integer, lowest byte first.
 func (m *machine) number(width int) (uint64, error) {
 	b, err := m.in.Take(width)
@@ -106,7 +122,7 @@ func (m *machine) number(width int) (uint64, error) {
 }
 
 func (m *machine) integer(op opcode) error {
-	width := map[opcode]int{opInt1: 1, opInt2: 2, opInt4: 4}[op]
+	width := widthOf(op)
 	if op == opLong1 {
 		n, err := m.number(1)
 		if err != nil {
@@ -129,7 +145,7 @@ func (m *machine) integer(op opcode) error {
 }
 
 func (m *machine) text(op opcode) error {
-	n, err := m.number(map[opcode]int{opText1: 1, opText4: 4, opText8: 8}[op])
+	n, err := m.number(widthOf(op))
 	if err != nil {
 		return err
 	}
@@ -197,8 +213,7 @@ func (m *machine) fill(op opcode) error {
 }
 
 func (m *machine) remember(op opcode) error {
-	width := map[opcode]int{opGet1: 1, opPut1: 1, opGet4: 4, opPut4: 4}[op]
-	at, err := m.number(width)
+	at, err := m.number(widthOf(op))
 	if err != nil {
 		return err
 	}
