@@ -79,9 +79,9 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 func TestAForeignCallIsPassedOverAndSaid(t *testing.T) {
 	s := decodeSeed(t, "foreign.pickle")
 	want := []string{
-		"1 objects of torch.Size were passed over",
-		"1 objects of torch.torch_version.TorchVersion were passed over",
-		"1 objects of train.Config were passed over",
+		"1 object of torch.Size was passed over",
+		"1 object of torch.torch_version.TorchVersion was passed over",
+		"1 object of train.Config was passed over",
 	}
 	if got := s.Notes[len(s.Notes)-3:]; strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q", got)

@@ -173,7 +173,11 @@ func (b *Builder) Snapshot(producer string, notes ...string) *snapshot.Snapshot 
 		blocks.Count = append(blocks.Count, max(r.count, 1))
 	}
 	if b.cut > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d stacks are deeper than %d frames; the outermost were left off", b.cut, MaxDepth))
+		stacks := "stacks are"
+		if b.cut == 1 {
+			stacks = "stack is"
+		}
+		s.Notes = append(s.Notes, fmt.Sprintf("%d %s deeper than %d frames; the outermost were left off", b.cut, stacks, MaxDepth))
 	}
 	return s
 }

@@ -123,7 +123,7 @@ func TestStacksOfRunawayRecursionAreCut(t *testing.T) {
 	if n := len(b.stacks.FrameIDs(id)); n != MaxDepth {
 		t.Errorf("%d frames, want %d", n, MaxDepth)
 	}
-	if notes := b.Snapshot("test").Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "1 stacks are deeper than 16384") {
+	if notes := b.Snapshot("test").Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "1 stack is deeper than 16384") {
 		t.Errorf("notes %q", notes)
 	}
 }
