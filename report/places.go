@@ -27,15 +27,10 @@ func placesApart(rows []where) []string {
 	}
 	for _, group := range groups {
 		if len(group) > 1 {
-			tellApart(rows, texts, group, 0)
+			tellApart(rows, texts, group, []way{{" ← called from ", userCallers}, {" → ", callees}, {" ← called from ", callers}})
 		}
 	}
 	return texts
-}
-
-// ways to tell rows apart, in the order in which they are tried.
-func ways() [3]way {
-	return [...]way{{" ← called from ", userCallers}, {" → ", callees}, {" ← called from ", callers}}
 }
 
 // way is a walk from a stack's place, and how its calls are written.
@@ -45,12 +40,12 @@ type way struct {
 }
 
 // tellApart adds to the texts of a group the calls that differ in it, by the
-// first way of those from the given one on that finds any.
-func tellApart(rows []where, texts []string, group []int, from int) {
-	if from == len(ways()) {
+// first of the ways that finds any.
+func tellApart(rows []where, texts []string, group []int, ways []way) {
+	if len(ways) == 0 {
 		return // they differ in nothing that can be said
 	}
-	w := ways()[from]
+	w := ways[0]
 	calls := make(map[int][]string, len(group))
 	for _, row := range group {
 		calls[row] = w.calls(rows[row].frames)
@@ -75,7 +70,7 @@ func tellApart(rows []where, texts []string, group []int, from int) {
 			switch {
 			case len(part) == 1:
 			case ended:
-				tellApart(rows, texts, part, from+1)
+				tellApart(rows, texts, part, ways[1:])
 			default:
 				split(part, depth+1)
 			}
