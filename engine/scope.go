@@ -1,6 +1,9 @@
 package engine
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // Scope owns the tensors that operations make while it is the innermost open
 // one, and releases them at its end: what a step computes on the way is gone
@@ -50,24 +53,42 @@ func (t *Tensor) leave() {
 func (s *Scope) Keep(t *Tensor) *Tensor { return t.Keep() }
 
 // End releases the scope's tensors, last made first, and those of scopes opened
-// inside it that are still open. A second End does nothing.
+// inside it that are still open. A second End does nothing. A panic on the way,
+// such as that a hook has released a gradient which belongs to its tensor, goes on
+// when all is released and the scope is closed.
 func (s *Scope) End() {
-	if s.ended {
-		return
-	}
-	for inner := s.scopes.open; inner != s; inner = s.scopes.open {
+	switch inner := s.scopes.open; {
+	case s.ended:
+	case inner != s:
+		defer s.End()
 		inner.end()
+	default:
+		s.end()
 	}
-	s.end()
 }
 
 func (s *Scope) end() {
-	for i := len(s.tensors) - 1; i >= 0; i-- {
-		if t := s.tensors[i]; t != nil {
+	defer s.close()
+	s.drop(len(s.tensors))
+}
+
+// drop releases the first n tensors, last made first.
+func (s *Scope) drop(n int) {
+	defer func() {
+		if n > 0 { // the one behind these has panicked
+			s.drop(n)
+		}
+	}()
+	for n > 0 {
+		n--
+		if t := s.tensors[n]; t != nil {
 			t.leave()
 			t.drop()
 		}
 	}
+}
+
+func (s *Scope) close() {
 	s.ended = true
 	s.scopes.open = s.parent
 	s.scopes.spare = s.tensors[:0]
@@ -97,12 +118,28 @@ func Tidy(o Ops, f func() *Tensor) *Tensor {
 }
 
 // Run runs f in a scope and ends it whichever way f ends. A panic with an
-// *Error, as operations raise, becomes the error; any other panic goes on once
-// the temporaries are released.
-func Run(o Ops, f func(*Scope) error) (err error) {
+// *Error, as operations raise, becomes the error, and so does one that the end of
+// the scope raises, behind the error of f; any other panic goes on once the
+// temporaries are released.
+func Run(o Ops, f func(*Scope) error) error {
 	s := o.Begin()
+	ended := false
 	defer func() {
+		if !ended { // a panic that goes on, or the end of the goroutine
+			s.End()
+		}
+	}()
+	err := misused(func() error { return f(s) })
+	ended = true
+	return join(err, misused(func() error {
 		s.End()
+		return nil
+	}))
+}
+
+// misused returns the error of f, or the *Error that it panics with.
+func misused(f func() error) (err error) {
+	defer func() {
 		if p := recover(); p != nil {
 			e, ok := p.(error)
 			var known *Error
@@ -112,5 +149,13 @@ func Run(o Ops, f func(*Scope) error) (err error) {
 			err = e
 		}
 	}()
-	return f(s)
+	return f()
+}
+
+// join is errors.Join that leaves a single error as it is.
+func join(first, second error) error {
+	if first == nil || second == nil {
+		return cmp.Or(first, second)
+	}
+	return errors.Join(first, second)
 }

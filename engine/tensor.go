@@ -90,16 +90,17 @@ func (t *Tensor) Release() {
 	t.drop()
 }
 
-// drop releases a handle that is in no scope any more.
+// drop releases a handle that is in no scope any more. The history goes before
+// the block, which goes also if the history panics.
 func (t *Tensor) drop() {
 	t.gone = true
 	t.witness.Stop()
 	runtime.KeepAlive(t)
-	if t.history != nil {
-		t.history.Release()
+	defer t.storage.Release(t.owner)
+	if h := t.history; h != nil {
 		t.history = nil
+		h.Release()
 	}
-	t.storage.Release(t.owner)
 }
 
 // Keep takes the handle out of its scope: the caller owes the Release. It
@@ -149,10 +150,11 @@ func (t *Tensor) History() History { return t.history }
 // A history that the tensor had is released.
 func (t *Tensor) Attach(h History) {
 	t.held("attach")
-	if t.history != nil {
-		t.history.Release()
-	}
+	old := t.history
 	t.history = h
+	if old != nil {
+		old.Release()
+	}
 }
 
 // watch has the collector prove a handle lost. Handles in a scope are left out:

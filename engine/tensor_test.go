@@ -205,3 +205,58 @@ func TestOwnerClasses(t *testing.T) {
 	}
 	a.Release()
 }
+
+// badHistory panics when it is released, as a tape does whose gradient a hook has
+// released.
+type badHistory struct{ what any }
+
+func (badHistory) Retain()    {}
+func (h badHistory) Release() { panic(h.what) }
+
+// Such a panic once left Run as a panic, the scope open and the temporaries live.
+func TestAPanicAtTheEndOfAScopeLeavesNothingOpen(t *testing.T) {
+	misuse := &engine.Error{Op: "release", Reason: "by a hook"}
+	own := errors.New("own")
+	for _, c := range []struct {
+		name string
+		end  any   // what the end of the scope panics with
+		f    error // what the function returns
+	}{
+		{"a misuse is the error of Run", misuse, nil},
+		{"a misuse comes behind the error of the function", misuse, own},
+		{"any other panic goes on", "wild", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, d := enginetest.NewEager(t)
+			var raised any
+			err := func() (err error) {
+				defer func() { raised = recover() }()
+				return engine.Run(o, func(*engine.Scope) error {
+					for range 2 { // in a scope that is left open, and in that of Run
+						o.Full(1, 8)
+						o.Full(1, 8).Attach(badHistory{c.end})
+						o.Full(1, 8).Attach(badHistory{c.end})
+						o.Begin()
+					}
+					return c.f
+				})
+			}()
+			if e, ok := c.end.(error); ok && (raised != nil || !errors.Is(err, e)) || !ok && raised != c.end {
+				t.Errorf("error %v, panic %v", err, raised)
+			}
+			if c.f != nil && !errors.Is(err, c.f) {
+				t.Errorf("the error of the function is lost in %v", err)
+			}
+			if n := enginetest.Live(d); n != 0 {
+				t.Errorf("%d blocks are live", n)
+			}
+			outside := o.Full(1)
+			s := o.Begin()
+			s.End()
+			if outside.Released() {
+				t.Error("a scope was left open")
+			}
+			outside.Release()
+		})
+	}
+}

@@ -127,6 +127,10 @@ func (p *pass) through(n *Node) {
 func (p *pass) hooked(n *Node, in *pending) {
 	for _, h := range n.hooks.list {
 		g := h.f(p.Ops, in.grad)
+		if in.grad.Released() {
+			delete(p.pending, n) // the end of the pass would release it again
+			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{in.grad.Shape()}, Reason: "it released the gradient, which the pass owns; a hook leaves what it is given"})
+		}
 		if g == nil || g == in.grad {
 			continue
 		}
@@ -188,10 +192,10 @@ func (n *Node) historyOf(source int) engine.History {
 // pack releases the handles that unpack made.
 func (p *pass) pack() {
 	for i, t := range p.saved {
+		p.saved[i] = nil
 		if t != nil && p.create {
 			t.Release()
 		}
-		p.saved[i] = nil
 	}
 	p.saved = p.saved[:0]
 }

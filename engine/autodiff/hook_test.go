@@ -218,3 +218,79 @@ func TestStopAtNonFinite(t *testing.T) {
 		})
 	}
 }
+
+// frees is the identity; its Backward releases what is not its own.
+type frees struct{ saved, grad bool }
+
+func (*frees) Name() string { return "frees" }
+
+func (*frees) Forward(c *autodiff.Context, o engine.Ops, in ...*engine.Tensor) *engine.Tensor {
+	c.Save(in[0], in[0])
+	return o.Copy(in[0])
+}
+
+func (f *frees) Backward(c *autodiff.Context, o engine.Ops, g *engine.Tensor) []*engine.Tensor {
+	dx := o.Copy(g)
+	if f.saved {
+		c.Saved()[0].Release()
+	}
+	if f.grad {
+		g.Release()
+	}
+	return list{dx}
+}
+
+// Each of these once left the device with live blocks, and most the scope open.
+func TestReleasingWhatThePassOwnsIsAnErrorThatLeavesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want string
+		f    func(o *autodiff.Ops, x *engine.Tensor) error
+	}{
+		{"a hook releases the gradient of a leaf", "hook on leaf of [2]: it released the gradient", func(o *autodiff.Ops, x *engine.Tensor) error {
+			autodiff.OnGrad(x, func(_ engine.Ops, g *engine.Tensor) *engine.Tensor { g.Release(); return nil })
+			return o.Backward(o.Sum(o.Mul(x, x)))
+		}},
+		{"a hook releases the gradient of a result", "hook on mul of [2]: it released the gradient", func(o *autodiff.Ops, x *engine.Tensor) error {
+			y := o.Mul(x, x)
+			autodiff.OnGrad(y, func(_ engine.Ops, g *engine.Tensor) *engine.Tensor { g.Release(); return nil })
+			return o.Backward(o.Sum(y))
+		}},
+		{"the gradient is released behind the pass", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+			if err := o.Backward(o.Sum(o.Mul(x, x))); err != nil {
+				return err
+			}
+			autodiff.Grad(x).Release()
+			return nil
+		}},
+		{"a function releases its gradient", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+			return o.Backward(o.Sum(o.Apply(&frees{grad: true}, o.Mul(x, x))))
+		}},
+		{"a function releases what it saved", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+			return o.Backward(o.Sum(o.Apply(&frees{saved: true}, o.Mul(x, x))))
+		}},
+		{"a function releases what it saved, and the pass is recorded", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+			return o.BackwardWith(o.Sum(o.Apply(&frees{saved: true}, o.Mul(x, x))), autodiff.BackwardOptions{CreateGraph: true})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inner, d := enginetest.NewEager(t)
+			o := autodiff.New(inner)
+			err := engine.Run(o, func(*engine.Scope) error {
+				x := o.Full(3, 2)
+				o.Track(x)
+				return c.f(o, x)
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			left(t, o, d, 0, 0)
+			outside := o.Full(1)
+			o.Begin().End()
+			if outside.Released() {
+				t.Error("a scope was left open")
+			}
+			outside.Release()
+		})
+	}
+}

@@ -93,13 +93,30 @@ func (n *Node) Saved() []*mem.Storage {
 
 // Free releases what the node saved. Its inputs are forgotten.
 func (n *Node) Free() {
-	for i, s := range n.saved {
-		if s.tensor != nil {
-			s.tensor.Release()
+	defer n.forget()
+	n.freeSaved(0)
+}
+
+// freeSaved releases what was saved, from one on. A panic, because a Function has
+// released what it had saved, goes on when the rest is released.
+func (n *Node) freeSaved(from int) {
+	defer func() {
+		if from < len(n.saved) {
+			n.freeSaved(from)
+		}
+	}()
+	for from < len(n.saved) {
+		i := from
+		from++
+		if t := n.saved[i].tensor; t != nil {
+			t.Release()
 		} else if n.segment != nil {
 			n.segment.drop(n.slot + i)
 		}
 	}
+}
+
+func (n *Node) forget() {
 	if n.segment != nil {
 		n.segment.release()
 		n.segment = nil
@@ -111,9 +128,9 @@ func (n *Node) Free() {
 // DropGrad releases the gradient, if there is one. A tape calls it when no
 // tensor is left that could be asked for it.
 func (n *Node) DropGrad() {
-	if n.grad != nil {
-		n.grad.Release()
+	if g := n.grad; g != nil {
 		n.grad = nil
+		g.Release()
 	}
 }
 

@@ -84,11 +84,12 @@ func (*graph) Take(nodes []*Node) {
 }
 
 func (*graph) Leave(n *Node, gone bool) {
+	defer n.Release()
 	if gone && !n.Leaf() {
 		var room [2]*Node
-		release(n.free(room[:0]))
+		defer release(n.appendInputs(room[:0]))
+		n.Free()
 	}
-	n.Release()
 }
 
 func (*graph) Done([]*Node) {}
@@ -103,30 +104,41 @@ func (n *Node) Retain() { n.refs++ }
 func (n *Node) Release() { release([]*Node{n}) }
 
 // release goes by a list, since a chain may be longer than a call stack should
-// be.
+// be. A panic on the way, because somebody else has released what a node owns,
+// goes on when the others are released.
 func release(list []*Node) {
+	defer func() {
+		if len(list) > 0 {
+			release(list)
+		}
+	}()
 	for len(list) > 0 {
 		n := list[len(list)-1]
 		list = list[:len(list)-1]
 		if n.refs--; n.refs > 0 {
 			continue
 		}
-		n.DropGrad()
 		if n.owner != nil {
 			n.owner.alive--
 		}
-		list = n.free(list)
+		list = n.appendInputs(list)
+		n.drop()
 	}
 }
 
-// free is Free, and appends the inputs to a list: their references are the
-// caller's now.
-func (n *Node) free(list []*Node) []*Node {
+// drop releases the gradient, then all else, also if the gradient panics.
+func (n *Node) drop() {
+	defer n.Free()
+	n.DropGrad()
+}
+
+// appendInputs appends the inputs to a list: once the node is freed, their
+// references are the caller's.
+func (n *Node) appendInputs(list []*Node) []*Node {
 	for _, in := range n.inputs {
 		if in != nil {
 			list = append(list, in)
 		}
 	}
-	n.Free()
 	return list
 }
