@@ -161,7 +161,18 @@ func (t *Tensor) Attach(h History) {
 // the scope holds them, and it saves a microsecond for each temporary.
 func (t *Tensor) watch() { t.witness = mem.Watch(t, t.storage) }
 
-// held panics if the handle's reference was given back.
+// Check panics with an *Error of op if an operand is nil or was released: what
+// takes tensors calls it first. Operands count from 1.
+func Check(op string, operands ...*Tensor) {
+	for i, t := range operands {
+		if t == nil {
+			panic(&Error{Op: op, Reason: fmt.Sprintf("operand %d of %d is nil", i+1, len(operands))})
+		}
+		t.held(op)
+	}
+}
+
+// held panics if there is no handle, or its reference was given back.
 func (t *Tensor) held(op string) {
 	if t == nil {
 		panic(&Error{Op: op, Reason: "the tensor is nil"})

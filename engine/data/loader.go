@@ -14,7 +14,8 @@ import (
 
 // Loader makes the batches of a Dataset, epoch after epoch without end. Workers
 // make them ahead on the host; Next brings them to the device. One goroutine uses
-// a loader. A panic of the data set goes to that goroutine.
+// a loader. A panic of the data set, or of the planning, goes to that goroutine
+// and ends the loader.
 type Loader struct {
 	set     Dataset
 	options Options
@@ -37,7 +38,7 @@ type promise struct {
 type made struct {
 	host  *Host
 	err   error
-	panic any // the data set's own
+	panic any // the data set's own, or the planning's
 }
 
 // NewLoader starts the workers. The caller owes a Close.
@@ -54,6 +55,13 @@ func NewLoader(set Dataset, o Options) (*Loader, error) {
 	work := make(chan promise)
 	l.workers.Go(func() {
 		defer close(work)
+		defer func() {
+			if p := recover(); p != nil { // an epoch too long to be listed
+				last := promise{made: make(chan made, 1)}
+				last.made <- made{panic: p}
+				l.send(l.queue, last)
+			}
+		}()
 		for b := range p.from {
 			next := promise{b, make(chan made, 1)}
 			if !l.send(l.queue, next) || !l.send(work, next) {
@@ -90,7 +98,8 @@ func (l *Loader) make(p planned) (m made) {
 
 // NextHost returns the next batch without bringing it to a device, for those who
 // do not use Next. An error of the data set comes in the place of the batch that
-// it befell, and ends the loader: each further call returns it.
+// it befell, and ends the loader: each further call returns it, or tells of the
+// panic.
 func (l *Loader) NextHost() (*Host, error) {
 	if h := l.again; h != nil {
 		l.again = nil
@@ -101,6 +110,7 @@ func (l *Loader) NextHost() (*Host, error) {
 	}
 	m := <-(<-l.queue).made
 	if m.panic != nil {
+		l.broken = fmt.Errorf("the loader has ended with a panic: %v", m.panic)
 		panic(m.panic)
 	}
 	l.broken = m.err

@@ -3,6 +3,7 @@ package data_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -161,6 +162,10 @@ func TestALoaderSaysWhatItCannotDo(t *testing.T) {
 		{"a batch of nothing", &numbers{n: 3}, data.Options{}, "batches of 0 examples"},
 		{"a set smaller than a batch", &numbers{n: 3}, data.Options{Batch: 4}, "does not fill a batch of 4"},
 		{"no examples at all", &numbers{}, data.Options{Batch: 4, Partial: true}, "0 examples"},
+		{"fewer examples than none", &numbers{n: -5}, data.Options{Batch: 2}, "-5 examples"},
+		{"fewer examples than none in one batch", &numbers{n: -5}, data.Options{Batch: math.MaxInt, Partial: true}, "-5 examples"},
+		{"a queue that no machine holds", &numbers{n: 5}, data.Options{Batch: 2, Queue: 1 << 40}, "each is at most 65536"},
+		{"workers that no machine runs", &numbers{n: 5}, data.Options{Batch: 2, Workers: math.MaxInt}, "each is at most 65536"},
 		{"a start before the first batch", &numbers{n: 3}, data.Options{Batch: 1, Start: -1}, "a number below 0"},
 		{"buckets without lengths", &numbers{n: 3}, data.Options{Batch: 1, Order: data.Bucketed}, "need a data set that tells lengths"},
 		{"an order that there is not", &numbers{n: 3}, data.Options{Batch: 1, Order: 9}, "no order 9"},
@@ -245,13 +250,48 @@ func TestFaultsOfTheDataComeInTheirPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer wild.Close()
-	defer func() {
-		if p := recover(); p != "wild" {
-			t.Errorf("recovered %v, want the data set's own panic", p)
-		}
-	}()
-	_, err = wild.NextHost()
-	t.Errorf("no panic, but %v", err)
+	if p := panicOf(func() { _, _ = wild.NextHost() }); p != "wild" {
+		t.Errorf("recovered %v, want the data set's own panic", p)
+	}
+	if _, err := wild.NextHost(); err == nil || !strings.Contains(err.Error(), "ended with a panic: wild") {
+		t.Errorf("a call behind the panic returns %v", err)
+	}
+}
+
+func panicOf(f func()) (p any) {
+	defer func() { p = recover() }()
+	f()
+	return nil
+}
+
+// A batch of MaxInt examples once made the count of batches wrap, which ended the
+// process in the goroutine that plans.
+func TestABatchLargerThanTheSetIsAllOfIt(t *testing.T) {
+	for _, order := range []data.Order{data.InOrder, data.Shuffled, data.Bucketed, data.Sorted} {
+		t.Run(fmt.Sprintf("in order %d", order), func(t *testing.T) {
+			o := data.Options{Batch: math.MaxInt, Partial: true, Order: order, Window: math.MaxInt}
+			for _, b := range take(t, sentences(9), o, 2) {
+				if slices.Sort(b.Examples); !slices.Equal(b.Examples, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}) || !b.EpochEnd {
+					t.Errorf("got %v, the last of its epoch: %v", b.Examples, b.EpochEnd)
+				}
+			}
+		})
+	}
+}
+
+// A panic of the goroutine that plans once ended the process.
+func TestAnEpochThatCannotBeListedPanicsInTheCaller(t *testing.T) {
+	l, err := data.NewLoader(&numbers{n: math.MaxInt}, data.Options{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if p := panicOf(func() { _, _ = l.NextHost() }); p == nil {
+		t.Error("no panic")
+	}
+	if _, err := l.NextHost(); err == nil {
+		t.Error("a batch behind the panic")
+	}
 }
 
 func TestTheQueueIsBounded(t *testing.T) {

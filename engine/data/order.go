@@ -43,6 +43,10 @@ type Options struct {
 
 const defaultWindow = 16
 
+// most bounds Workers, Queue and Prefetch: beyond it is a mistake, which would
+// show as a process without memory.
+const most = 1 << 16
+
 // planned is a batch that is still to be made.
 type planned struct {
 	examples []int
@@ -60,12 +64,16 @@ type plan struct {
 func newPlan(set Dataset, o Options) (*plan, error) {
 	p := &plan{options: o, n: set.Len()}
 	switch {
+	case p.n < 1:
+		return nil, fmt.Errorf("a data set of %d examples; at least 1 is needed", p.n)
 	case o.Batch < 1:
 		return nil, fmt.Errorf("batches of %d examples; at least 1 is needed", o.Batch)
 	case p.batches() == 0:
 		return nil, fmt.Errorf("a data set of %d examples does not fill a batch of %d; Partial would take what there is", p.n, o.Batch)
 	case o.Start < 0 || o.Workers < 0 || o.Queue < 0 || o.Prefetch < 0 || o.Window < 0:
 		return nil, fmt.Errorf("a number below 0 in %+v", o)
+	case o.Workers > most || o.Queue > most || o.Prefetch > most:
+		return nil, fmt.Errorf("%d workers, a queue of %d and a prefetch of %d; each is at most %d", o.Workers, o.Queue, o.Prefetch, most)
 	case o.Order > Sorted:
 		return nil, fmt.Errorf("there is no order %d", o.Order)
 	}
@@ -84,10 +92,11 @@ func newPlan(set Dataset, o Options) (*plan, error) {
 
 // batches counts those of an epoch.
 func (p *plan) batches() int {
-	if p.options.Partial {
-		return (p.n + p.options.Batch - 1) / p.options.Batch
+	full := p.n / p.options.Batch
+	if p.options.Partial && p.n%p.options.Batch != 0 {
+		return full + 1
 	}
-	return p.n / p.options.Batch
+	return full
 }
 
 // epoch lists the batches of one epoch in order.
@@ -104,7 +113,9 @@ func (p *plan) epoch(epoch int64) []planned {
 	case Sorted:
 		p.byLength(order)
 	case Bucketed:
-		for window := range slices.Chunk(order, cmp.Or(p.options.Window, defaultWindow)*p.options.Batch) {
+		// No more than there is: the product could wrap else.
+		batches := min(cmp.Or(p.options.Window, defaultWindow), p.n/p.options.Batch+1)
+		for window := range slices.Chunk(order, batches*min(p.options.Batch, p.n)) {
 			p.byLength(window)
 		}
 	}

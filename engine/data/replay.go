@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/snapshot"
@@ -11,6 +12,10 @@ import (
 // Replay keeps experience on the device to train on it again: a ring that drops
 // its oldest item for a new one once it is full. Its blocks count for the cache.
 // One goroutine uses a buffer.
+//
+// A recorded tensor in it keeps its graph, and all that the graph saved, until
+// its item is dropped: Detach what is to be remembered, or compute it with
+// Valid().
 type Replay struct {
 	capacity int
 	items    [][]*engine.Tensor // a ring once it is full
@@ -25,8 +30,9 @@ func (r *Replay) Len() int { return len(r.items) }
 
 // Add takes the tensors of one item over: state, action, reward, whatever belongs
 // together. The buffer releases them once it drops the item. It panics with an
-// *engine.Error if there are none, or if they differ from the earlier items' in
-// number, type or shape.
+// *engine.Error, and takes none of them over, if there are none, if one is nil,
+// released or there twice, or if they differ from the earlier items' in number,
+// type or shape.
 func (r *Replay) Add(item ...*engine.Tensor) {
 	first := item
 	if len(r.items) > 0 {
@@ -35,7 +41,11 @@ func (r *Replay) Add(item ...*engine.Tensor) {
 	if len(item) == 0 || len(item) != len(first) {
 		panic(&engine.Error{Op: "replay add", Reason: fmt.Sprintf("an item of %d tensors, where at least one and as many as before are needed", len(item))})
 	}
+	engine.Check("replay add", item...)
 	for i, t := range item {
+		if slices.Contains(item[:i], t) {
+			panic(&engine.Error{Op: "replay add", Shapes: []engine.Shape{t.Shape()}, Reason: fmt.Sprintf("tensor %d is there twice; Retain gives a second handle", i)})
+		}
 		if t.Shape() != first[i].Shape() || t.DType() != first[i].DType() {
 			panic(&engine.Error{Op: "replay add", Shapes: []engine.Shape{t.Shape(), first[i].Shape()}, Reason: fmt.Sprintf("tensor %d is another than that of earlier items", i)})
 		}

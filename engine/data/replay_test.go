@@ -3,6 +3,7 @@ package data_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,6 +80,8 @@ func TestAReplayBufferRefusesWhatDoesNotGoTogether(t *testing.T) {
 		{"another type", func() { r.Add(o.FromInts([]int32{1, 2, 3}, 3)) }},
 		{"another number", func() { r.Add(o.Full(1, 3), o.Full(1, 3)) }},
 		{"an item of nothing", func() { r.Add() }},
+		{"a tensor of none", func() { r.Add(nil) }},
+		{"a tensor that was released, of an item of one", func() { x := o.Full(1, 3); x.Release(); r.Add(x) }},
 		{"a sample of an empty buffer", func() { data.NewReplay(1).Sample(o, nil, 1) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,6 +90,31 @@ func TestAReplayBufferRefusesWhatDoesNotGoTogether(t *testing.T) {
 				return nil
 			})
 			if err == nil || r.Len() != 1 || enginetest.Live(d) != 1 {
+				t.Errorf("error %v, %d items, %d blocks", err, r.Len(), enginetest.Live(d))
+			}
+		})
+	}
+}
+
+// The tensors before the one at fault were once taken over and never released.
+func TestAnItemThatIsRefusedIsNotTakenOver(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		second func(o engine.Ops, first *engine.Tensor) *engine.Tensor
+	}{
+		{"the second tensor was released", func(o engine.Ops, _ *engine.Tensor) *engine.Tensor { x := o.Full(1, 8); x.Release(); return x }},
+		{"the second tensor is nil", func(engine.Ops, *engine.Tensor) *engine.Tensor { return nil }},
+		{"the second tensor is the first", func(_ engine.Ops, first *engine.Tensor) *engine.Tensor { return first }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, d := enginetest.NewEager(t)
+			r := data.NewReplay(2)
+			err := engine.Run(o, func(*engine.Scope) error {
+				first := o.Full(1, 8)
+				r.Add(first, c.second(o, first))
+				return nil
+			})
+			if err == nil || !strings.HasPrefix(err.Error(), "replay add") || r.Len() != 0 || enginetest.Live(d) != 0 {
 				t.Errorf("error %v, %d items, %d blocks", err, r.Len(), enginetest.Live(d))
 			}
 		})
