@@ -199,6 +199,7 @@ func TestBrokenFiles(t *testing.T) {
 		{"callers of more than their callee", replaced("n0: 400", "n0: 999"), "callers hold more bytes than what they call"},
 		{"a line out of place", replaced("\n n0: 300", "\n   n0: 300"), "indented by 3 where 1 belong"},
 		{"a line that is none", replaced(" n0: 300", " x0: 300"), `"x0: 300 0x1091EF: main (a.c:28)" is no line of a tree`},
+		{"fewer callers than follow", replaced("n3: 1000", "n1: 1000"), "a line of a tree has more callers than it tells"},
 		{"more callers than follow", replaced("n3: 1000", "n9: 1000"), "is no line of a tree"},
 		{"negative bytes", replaced("n0: 300", "n0: -300"), "is no line of a tree"},
 		{"a size that is none", replaced("mem_heap_B=1000", "mem_heap_B=many"), `"many" is no number`},
