@@ -25,13 +25,14 @@ type Shape struct {
 // repeats one element along it.
 type Strides [MaxRank]int
 
-// maxElements bounds a shape: more could not be addressed, and counts of
-// elements and of bytes would wrap.
-const maxElements = 1 << 48
+// MaxElements bounds a shape: more could not be addressed, and counts of
+// elements and of bytes would wrap. Extents of 0 do not count, since views can
+// be cut and stretched again.
+const MaxElements = 1 << 48
 
 // ShapeOf returns the shape with these extents. It panics with an *Error if
-// there are more than MaxRank, one is negative, or they make more than 2^48
-// elements.
+// there are more than MaxRank, one is negative, or they make more than
+// MaxElements.
 func ShapeOf(dims ...int) Shape {
 	s := Shape{Rank: len(dims)}
 	if len(dims) > MaxRank {
@@ -47,13 +48,11 @@ func ShapeOf(dims ...int) Shape {
 	return s
 }
 
-// bounded panics for a shape of more than maxElements.
+// bounded panics for a shape of more than MaxElements.
 func (s Shape) bounded(op string) {
 	n := 1
 	for _, d := range s.Dims[:s.Rank] {
-		// An extent of 0 must not hide that the others are absurd: views of it can
-		// be cut and stretched again.
-		if d > 0 && n > maxElements/d {
+		if d > 0 && n > MaxElements/d {
 			panic(&Error{Op: op, Reason: fmt.Sprintf("%v has more than 2^48 elements", s)})
 		}
 		n *= max(d, 1)

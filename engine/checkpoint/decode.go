@@ -178,11 +178,14 @@ func (d *decoder) tensor() (s stored) {
 		s.shape.Dims[axis] = int(extent)
 	}
 	room := uint64(len(d.data)) / engine.ElementSize
+	if empty {
+		room = engine.MaxElements // of views that stretch it again
+	}
 	for _, extent := range s.shape.Dims[:s.shape.Rank] {
-		if empty || d.err != nil {
+		if d.err != nil {
 			break
 		}
-		if room /= uint64(extent); room == 0 {
+		if room /= max(1, uint64(extent)); room == 0 {
 			d.fail("tensor %q of %v has more elements than the file has room for", s.name, s.shape)
 		}
 	}

@@ -55,6 +55,7 @@ func TestHostileFilesAreNamedByOffsetAndReason(t *testing.T) {
 		{"too many axes", contents(0, 1, "a", byte(0), byte(7), [7]uint32{}), "7 axes; at most 6"},
 		{"an extent that no tensor has", contents(0, 1, "a", byte(0), byte(1), uint32(1<<31)), "the extent 2147483648"},
 		{"a product that overflows", contents(0, 1, "a", byte(0), byte(6), [6]uint32{big, big, big, big, big, big}), "more elements than the file has room for"},
+		{"extents that overflow beside one of 0", contents(0, 1, "a", byte(0), byte(3), [3]uint32{big, 0, big}), "more elements than the file has room for"},
 		{"elements that are not there", contents(0, 1, "a", byte(0), byte(1), uint32(4), [3]float32{}), "16 bytes are needed, and 12 are left"},
 		{"elements too many", contents(0, 1, "a", byte(0), byte(1), uint32(1), [2]float32{}), "4 bytes too many"},
 		{"a header that ends early", contents(0, 1, "abc", byte(0)), "bytes are needed"},
@@ -67,7 +68,7 @@ func TestHostileFilesAreNamedByOffsetAndReason(t *testing.T) {
 			}
 		})
 	}
-	if f, err := decode(sealed(contents(0, 1, "a", byte(0), byte(3), [3]uint32{big, 0, big}))); err != nil || len(f.Names()) != 1 {
+	if f, err := decode(sealed(contents(0, 1, "a", byte(0), byte(3), [3]uint32{1 << 20, 0, 1 << 20}))); err != nil || len(f.Names()) != 1 {
 		t.Errorf("a tensor without elements is one: %v", err)
 	}
 }
@@ -153,8 +154,12 @@ func slowDecode(b []byte) (f slowFile, err error) {
 		if slices.Contains(extents, 0) {
 			bytes = 0
 		}
+		stretched := uint64(1)
 		for _, e := range extents {
 			if bytes *= uint64(e); bytes > uint64(len(b)) {
+				panic("large")
+			}
+			if stretched *= uint64(max(e, 1)); stretched > engine.MaxElements {
 				panic("large")
 			}
 		}
