@@ -43,7 +43,7 @@ const (
 // leave the user's own calls below the fold. A box is as wide as all changes
 // below it, growth and shrinkage alike, so that no growth hides a shrinkage of
 // equal size; its colour tells the net: red grew, blue (and a minus sign) shrank.
-// Libraries are grey; the interpreter's own frames, which stand in every stack,
+// Libraries are grey, and memory without a recorded stack is sand; the interpreter's own frames, which stand in every stack,
 // are left out.
 func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	limit := o.MaxBoxes
@@ -59,7 +59,7 @@ func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	boxes := tree.layout()
 	f := flame{growth: p.Growth, total: tree.root.weight, scale: float64(flameWidth-2*flameMargin) / float64(max(tree.root.weight, 1))}
 	tree.root.label = "all"
-	f.header(title, flameSubtitle(p, left), tree.depth)
+	f.header(title, flameSubtitle(p, left, tree.unstacked), tree.depth)
 	if tree.root.weight > 0 {
 		for _, b := range boxes {
 			f.box(b)
@@ -70,7 +70,7 @@ func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	return err
 }
 
-func flameSubtitle(p *Profile, left int) string {
+func flameSubtitle(p *Profile, left int, unstacked bool) string {
 	var grew, shrank snapshot.Bytes
 	for i := range p.Samples {
 		if v := p.Samples[i].Value().Bytes; v > 0 {
@@ -84,9 +84,12 @@ func flameSubtitle(p *Profile, left int) string {
 	case grew == 0 && shrank == 0:
 		text = "nothing to show"
 	case p.Growth:
-		text = fmt.Sprintf("grew %s, shrank %s, net %s; width: the sum of both; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
+		text = fmt.Sprintf("grew %s, shrank %s, net %s; width: both; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
 	default:
 		text = grew.String() + " live; width: bytes; grey is library code"
+	}
+	if unstacked {
+		text += ", sand has no recorded stack"
 	}
 	if left > 0 {
 		text += fmt.Sprintf("; %s too small to draw", count(int64(left), "call"))
@@ -106,7 +109,7 @@ func (f *flame) header(title, subtitle string, depth int64) {
 	fmt.Fprintf(&f.buf, `<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="11">
 <style>
-.b { cursor: pointer } .b:hover rect { stroke: #000 } .b text { pointer-events: none } .b.hit rect { fill: #7e57c2 } .b.hit text, .leak text { fill: #fff }
+.b { cursor: pointer } .b:hover rect { stroke: #000 } .still .b:hover rect { stroke: none } .b text { pointer-events: none } .b.hit rect { fill: #7e57c2 } .b.hit text, .leak text { fill: #fff }
 .control { cursor: pointer; fill: #0b5cad } .hidden { display: none }
 </style>
 <rect width="100%%" height="100%%" fill="#fff"/>
@@ -124,16 +127,22 @@ func (f *flame) box(b *box) {
 	x := flameMargin + float64(b.x)*f.scale
 	width := float64(b.weight) * f.scale
 	y := flameTop + b.depth*rowHeight
-	label, class := b.label, "b"
+	label, class, narrow := b.label, "b", b.label
 	switch {
 	case b.guilty:
+		// In a narrow box the name says more; the colour and the tooltip say leak.
 		label, class = "leak: "+label, "b leak"
 	case f.growth && b.value < 0:
 		label = "− " + label
+		narrow = label
 	}
 	fmt.Fprintf(&f.buf, `<g class="%s" data-x="%d" data-w="%d" data-d="%d" data-l="%s"><title>%s</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s" rx="1"/>`,
 		class, b.x, b.weight, b.depth, escapeXML(label), escapeXML(f.tooltip(b)), x, y, max(width-0.5, 0.1), rowHeight-1, f.colour(b))
-	if text := fitted(label, width); text != "" {
+	text := fitted(label, width)
+	if text != label {
+		text = fitted(narrow, width)
+	}
+	if text != "" {
 		fmt.Fprintf(&f.buf, `<text x="%.2f" y="%d">%s</text>`, x+3, y+12, escapeXML(text))
 	}
 	f.buf.WriteString("</g>\n")
@@ -169,6 +178,8 @@ func (f *flame) colour(b *box) string {
 		return "#d9dee3"
 	case b.guilty:
 		return "#b42318"
+	case b.unstacked:
+		return "#e6d3a8"
 	case b.library:
 		v := int(216 + 16*shade)
 		return fmt.Sprintf("#%02x%02x%02x", v, v+2, v+5)

@@ -135,6 +135,37 @@ func TestFlameOfADeepStackIsBounded(t *testing.T) {
 	}
 }
 
+func TestANarrowBoxDropsThePrefixBeforeItsName(t *testing.T) {
+	p := &Profile{Growth: true}
+	for i, size := range []snapshot.Bytes{860, 110, 30} {
+		frames := []snapshot.Frame{{Function: "forward", File: "a.py", Line: i}}
+		p.Samples = append(p.Samples, Sample{Frames: frames, Verdict: diff.Leak, After: diff.Tally{Blocks: 1, Bytes: size}})
+	}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Flame(b, p, FlameOptions{}) }))
+	for _, want := range []string{">leak: forward (a.py)</text>", ">forward (a.py:1)</text>", ">for…</text>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+func TestMemoryWithoutAStackHasAColourThatIsExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile *Profile
+		want    bool
+	}{
+		"none of it": {LiveProfile(pair(featureFrames).Snapshots[1]), false},
+		"some of it": {LiveProfile(last(pyramid())), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Flame(b, c.profile, FlameOptions{}) }))
+			if got := strings.Contains(text, "sand has no recorded stack"); got != c.want || strings.Contains(text, "#e6d3a8") != c.want {
+				t.Errorf("explained: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestFlameScriptGetsTheGeometryThatWasDrawn(t *testing.T) {
 	p := GrowthProfile(pyramidResult(t))
 	groups := elements(t, rendered(t, func(b *bytes.Buffer) error { return Flame(b, p, FlameOptions{}) }), "g")

@@ -27,6 +27,7 @@ type box struct {
 	smaller   int // boxes that a "(N smaller)" box stands for
 	x, depth  int64
 	isFolding bool
+	unstacked bool // no frame, but the label of memory whose stack nobody recorded
 }
 
 // boxKey tells a call's children apart. label stands for what is no frame.
@@ -39,6 +40,8 @@ type flameTree struct {
 	root  *box
 	boxes []*box // all but the root
 	depth int64
+	// unstacked: some memory has no stack.
+	unstacked bool
 }
 
 // newFlameTree joins the samples by their calls, outermost first. Samples without
@@ -78,6 +81,7 @@ func newFlameTree(p *Profile) *flameTree {
 		}
 		if len(s.Frames) == 0 {
 			enter(boxKey{label: brief(s.Label)})
+			at.unstacked, t.unstacked = true, true
 		}
 	}
 	return t

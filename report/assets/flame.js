@@ -15,7 +15,10 @@
 
   function label(box, w) {
     var room = Math.floor((w - 6) / glyph), runes = Array.from(box.label);
-    if (runes.length <= room) { return box.label; }
+    if (runes.length > room && box.g.classList.contains("leak")) {
+      runes = Array.from(box.label.replace(/^leak: /, ""));
+    }
+    if (runes.length <= room) { return runes.join(""); }
     return room < 3 ? "" : runes.slice(0, room - 1).join("") + "…";
   }
 
@@ -70,18 +73,20 @@
       sum += Math.max(0, b.x + b.w - Math.max(end, b.x));
       end = Math.max(end, b.x + b.w);
     });
-    details.textContent = words === "" ? " " : hits.length + " boxes match “" + words + "”: " + (100 * sum / root.w).toFixed(1) + " % of the width";
+    details.textContent = words === "" ? " " : hits.length + (hits.length === 1 ? " box matches “" : " boxes match “") + words + "”: " + (100 * sum / root.w).toFixed(1) + " % of the width";
     controls();
   }
 
   function ask() {
     var words = window.prompt("Mark the calls whose name or file matches (a word or a regular expression):", "");
-    if (words !== null) { mark(words); }
+    mark(words === null ? "" : words); // to cancel clears, too
   }
 
+  // The box under a resting pointer is not outlined again until it moves.
   function clear() {
     mark("");
     zoom(root);
+    svg.classList.add("still");
   }
 
   boxes.forEach(function (b) {
@@ -91,6 +96,7 @@
   });
   search.addEventListener("click", ask);
   reset.addEventListener("click", clear);
+  svg.addEventListener("mousemove", function () { svg.classList.remove("still"); });
   window.addEventListener("keydown", function (event) {
     if (event.key === "Escape") { clear(); }
     if (event.key === "/" && !/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) { event.preventDefault(); ask(); }
