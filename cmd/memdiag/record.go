@@ -181,6 +181,10 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 		}
 		outcome = summary + "; "
 	}
-	env.talk.say("%s trained for %d steps in %s; %sthe run is in %s", chosen.ID, job.steps, took, outcome, out.Dir())
+	steps := "1 step"
+	if job.steps != 1 {
+		steps = fmt.Sprintf("%d steps", job.steps)
+	}
+	env.talk.say("%s trained for %s in %s; %sthe run is in %s", chosen.ID, steps, took, outcome, out.Dir())
 	return nil
 }
