@@ -52,12 +52,12 @@ func bankOf(d draws) bankDraws {
 		b.sizes.features, b.sizes.rows = d.between("features", 700, 1300), d.between("rows", 150, 300)
 		b.sizes.noise, b.sizes.layers = 0.3, 1
 		b.elements = d.between("elements", 4800, 5300)
-		b.every = int64(d.pick("every", 1, 1, 2))
+		b.every = d.everyOf(1, 1, 2)
 		b.first, b.steps = b.every, 120
 	case "L35":
 		b.base = 4
 	case "L36":
-		b.every = int64(d.pick("every", 1, 2, 3, 5))
+		b.every = d.everyOf(1, 2, 3, 5)
 		b.steps = runFor(40, b.every)
 		b.first = b.steps * int64(d.between("start", 40, 60)) / 100
 	}

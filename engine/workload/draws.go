@@ -25,9 +25,9 @@ func (d draws) between(name string, low, high int) int {
 	return low + d.stream(name).IntN(high-low+1)
 }
 
-// pick draws one of the values.
-func (d draws) pick(name string, values ...int) int {
-	return values[d.stream(name).IntN(len(values))]
+// everyOf draws one of the values for how many events pass for one that adds.
+func (d draws) everyOf(values ...int64) int64 {
+	return values[d.stream("every").IntN(len(values))]
 }
 
 // share draws from [low, high).
@@ -40,7 +40,7 @@ func (d draws) share(name string, low, high float64) float64 {
 func (d draws) optimizer() int { return d.between("optimizer", 0, 1) }
 
 // every draws how many events pass for one that adds: mostly a few, and up to 20.
-func (d draws) every() int64 { return int64(d.pick("every", 1, 1, 2, 3, 5, 10, 20)) }
+func (d draws) every() int64 { return d.everyOf(1, 1, 2, 3, 5, 10, 20) }
 
 // sizes are the extents of a training.
 type sizes struct {

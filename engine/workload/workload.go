@@ -106,7 +106,7 @@ type Summarizer interface {
 func All() []Workload {
 	corpus := slices.Concat(
 		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
-		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(),
+		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(), probes(),
 	)
 	slices.SortFunc(corpus, func(a, b Workload) int {
 		if a.ID[0] != b.ID[0] {

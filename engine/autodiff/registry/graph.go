@@ -3,7 +3,6 @@ package registry
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/memdiag/memdiag/engine/mem"
@@ -57,7 +56,7 @@ func (r *Registry) graphFor(t *token) *graph {
 		g = r.newGraph(t)
 		r.index[t] = make(map[*token]*mem.Storage)
 	}
-	r.index[g.first][t] = r.alloc(reflect.TypeFor[*token]().Size())
+	r.index[g.first][t] = r.alloc(EntryBytes())
 	return g
 }
 

@@ -15,7 +15,6 @@
 package registry
 
 import (
-	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -207,7 +206,7 @@ func (r *Registry) register(t *token) {
 	defer r.mu.Unlock()
 	r.tokens++
 	t.sequence = r.tokens
-	t.record = r.alloc(reflect.TypeFor[token]().Size())
+	t.record = r.alloc(NodeBytes())
 	g := r.graphFor(t)
 	for _, parent := range t.parents {
 		delete(g.newest, parent)
@@ -218,7 +217,7 @@ func (r *Registry) register(t *token) {
 }
 
 // alloc makes the block of a record, where records are counted.
-func (r *Registry) alloc(bytes uintptr) *mem.Storage {
+func (r *Registry) alloc(bytes snapshot.Bytes) *mem.Storage {
 	if r.options.Records == nil {
 		return nil
 	}
