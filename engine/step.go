@@ -2,7 +2,7 @@ package engine
 
 // Momentum is a step of gradient descent with momentum, in place: v becomes
 // keep·v + g, then rate·v is taken off p. The three have equal shapes, and o
-// records nothing.
+// records nothing. If it panics, nothing was written.
 func Momentum(o Ops, p, g, v *Tensor, keep, rate float32) {
 	const op = "momentum"
 	paired(op, p, g)
@@ -15,8 +15,10 @@ func Momentum(o Ops, p, g, v *Tensor, keep, rate float32) {
 		v.storage.Wrote()
 		return
 	}
-	o.Assign(v, o.Add(Scale(o, v, keep), g))
-	o.Assign(p, o.Sub(p, Scale(o, v, rate)))
+	velocity := o.Add(Scale(o, v, keep), g)
+	moved := o.Sub(p, Scale(o, velocity, rate))
+	o.Assign(v, velocity)
+	o.Assign(p, moved)
 }
 
 // AdamFactors is what a step of Adam does to every element, with gradient g, mean
@@ -33,7 +35,8 @@ type AdamFactors struct {
 }
 
 // Adam is a step of Adam in place, of parameters p by gradients g with means m and
-// mean squares v. The four have equal shapes, and o records nothing.
+// mean squares v. The four have equal shapes, and o records nothing. If it panics,
+// nothing was written.
 func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
 	const op = "adam"
 	for _, t := range []*Tensor{g, m, v} {
@@ -48,14 +51,17 @@ func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
 		}
 		return
 	}
-	o.Assign(m, o.Add(Scale(o, m, f.KeepMean), Scale(o, g, f.TakeMean)))
-	o.Assign(v, o.Add(Scale(o, v, f.KeepSquare), Scale(o, o.Mul(g, g), f.TakeSquare)))
-	root := Shift(o, Scale(o, o.Sqrt(v), f.Root), f.Epsilon)
+	mean := o.Add(Scale(o, m, f.KeepMean), Scale(o, g, f.TakeMean))
+	square := o.Add(Scale(o, v, f.KeepSquare), Scale(o, o.Mul(g, g), f.TakeSquare))
+	root := Shift(o, Scale(o, o.Sqrt(square), f.Root), f.Epsilon)
 	kept := p
 	if f.Keep != 1 {
 		kept = Scale(o, p, f.Keep)
 	}
-	o.Assign(p, o.Sub(kept, Scale(o, o.Div(m, root), f.Move)))
+	moved := o.Sub(kept, Scale(o, o.Div(mean, root), f.Move))
+	o.Assign(m, mean)
+	o.Assign(v, square)
+	o.Assign(p, moved)
 }
 
 // stepped returns the views for a fused step; ok is false where there is no kernel
@@ -73,5 +79,6 @@ func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views 
 			return nil, nil, false
 		}
 	}
-	return e, e.packed(all...), true
+	views = e.packed(all...)
+	return e, views, true
 }

@@ -35,26 +35,26 @@ func NewAdamW(o engine.Ops, parameters []*engine.Tensor, rate, decay float32) *A
 	return a
 }
 
-// Step moves every parameter that has a gradient, and releases the gradient.
+// Step moves every parameter that has a gradient, and releases the gradient. Where
+// the device is too full for a parameter's first state, it panics with nothing
+// moved; where kernels need more memory than that, with some moved, which have no
+// gradient any more. Either way a further Step completes this one.
 func (a *Adam) Step() {
+	a.reserve()
 	a.each(func(p, g *engine.Tensor) {
-		o := a.ops
-		have, ok := a.slots[p]
-		if !ok {
-			dims := p.Shape().Slice()
-			have = a.own(p, 0, o.Full(0, dims...), o.Full(0, dims...))
-		}
-		have.steps++
+		have := a.slots[p]
+		steps := have.steps + 1
 		// Both start at 0, which the powers of beta make up for. The parameter moves
 		// by Rate·(mean/c1)/(sqrt(square/c2) + Epsilon).
-		c1 := 1 - math.Pow(float64(a.Beta1), float64(have.steps))
-		c2 := 1 - math.Pow(float64(a.Beta2), float64(have.steps))
-		engine.Adam(o, p, g, have.tensors[0], have.tensors[1], engine.AdamFactors{
+		c1 := 1 - math.Pow(float64(a.Beta1), float64(steps))
+		c2 := 1 - math.Pow(float64(a.Beta2), float64(steps))
+		engine.Adam(a.ops, p, g, have.tensors[0], have.tensors[1], engine.AdamFactors{
 			KeepMean: a.Beta1, TakeMean: 1 - a.Beta1,
 			KeepSquare: a.Beta2, TakeSquare: 1 - a.Beta2,
 			Keep: 1 - a.Rate*a.Decay, Move: float32(float64(a.Rate) / c1),
 			Root: float32(1 / math.Sqrt(c2)), Epsilon: a.Epsilon,
 		})
+		have.steps = steps
 	})
 }
 

@@ -19,17 +19,19 @@ func NewSGD(o engine.Ops, parameters []*engine.Tensor, rate, momentum float32) *
 	return &SGD{state: newState(o, parameters, false, "velocity"), Rate: rate, Momentum: momentum}
 }
 
-// Step moves every parameter that has a gradient, and releases the gradient.
+// Step moves every parameter that has a gradient, and releases the gradient. Where
+// the device is too full for a parameter's first velocity, it panics with nothing
+// moved; where kernels need more memory than that, with some moved, which have no
+// gradient any more. Either way a further Step completes this one.
 func (s *SGD) Step() {
+	if s.Momentum != 0 {
+		s.reserve()
+	}
 	s.each(func(p, g *engine.Tensor) {
-		o := s.ops
-		if have, ok := s.slots[p]; ok && s.Momentum != 0 {
-			engine.Momentum(o, p, g, have.tensors[0], s.Momentum, s.Rate)
+		if s.Momentum != 0 {
+			engine.Momentum(s.ops, p, g, s.slots[p].tensors[0], s.Momentum, s.Rate)
 			return
 		}
-		if s.Momentum != 0 { // the first velocity is the gradient
-			s.own(p, 0, o.Copy(g))
-		}
-		o.Assign(p, o.Sub(p, engine.Scale(o, g, s.Rate)))
+		s.ops.Assign(p, s.ops.Sub(p, engine.Scale(s.ops, g, s.Rate)))
 	})
 }

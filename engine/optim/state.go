@@ -75,8 +75,28 @@ func release(tensors ...*engine.Tensor) {
 	}
 }
 
+// reserve makes the state of every parameter that has a gradient and no state
+// yet, of zeros. A step calls it before it moves anything, as PyTorch does: a
+// device that is too full for the state is noticed while nothing has changed.
+func (s *state) reserve() {
+	for _, p := range s.parameters {
+		if _, ok := s.slots[p]; ok || autodiff.Grad(p) == nil {
+			continue
+		}
+		s.scoped(func() {
+			zeros := make([]*engine.Tensor, len(s.kinds))
+			for k := range zeros {
+				zeros[k] = s.ops.Full(0, p.Shape().Slice()...)
+			}
+			s.own(p, 0, zeros...)
+		})
+	}
+}
+
 // each calls move for every parameter that has a gradient, in a scope of its
-// own, and releases the gradient.
+// own, and releases the gradient. move writes when it has all memory that it
+// needs: if it panics, its parameter and those behind have their gradients still,
+// and a further step takes these alone.
 func (s *state) each(move func(p, gradient *engine.Tensor)) {
 	for _, p := range s.parameters {
 		if g := autodiff.Grad(p); g != nil {
