@@ -79,6 +79,9 @@ type trainer struct {
 	// accumulate is how many batches give their gradients to one step of the
 	// optimizer.
 	accumulate int64
+	// sequence is the length of the sequence in the step under way; nil where there
+	// is none.
+	sequence func() int64
 	// program is the workload around the trainer.
 	program  any
 	steps    int64
@@ -202,10 +205,14 @@ func (t *trainer) behind(b *batch, logits *engine.Tensor, m train.Metrics) error
 // metrics are those of the step that is under way; the loss is left out.
 func (t *trainer) metrics(b *batch) train.Metrics {
 	epoch := int64(t.sizes.epoch)
-	return train.Metrics{
+	m := train.Metrics{
 		Epoch: t.steps / epoch, EpochEnd: (t.steps+1)%epoch == 0,
 		BatchElements: int64(b.x.Shape().Elements()),
 	}
+	if t.sequence != nil {
+		m.SequenceLength = t.sequence()
+	}
+	return m
 }
 
 // next hands the next batch over. Those that wait behind it count for the cache.
