@@ -1,4 +1,5 @@
 """Times training steps of the twins in PyTorch, for bench/train.sh: MODEL THREADS STEPS."""
+import statistics
 import sys
 import time
 
@@ -53,16 +54,17 @@ def main():
     torch.set_num_threads(threads)
     m, x, y = build(name)
     opt = torch.optim.SGD(m.parameters(), lr=0.01, momentum=0.9)
-    times = []
+    times, busy = [], []
     for _ in range(steps):
-        t = time.perf_counter()
+        t, b = time.perf_counter(), time.process_time()
         loss = F.cross_entropy(m(x), y)
         loss.backward()
         opt.step()
         opt.zero_grad(set_to_none=True)
         times.append(time.perf_counter() - t)
-    times = sorted(times[steps // 5:])
-    print(int(times[len(times) // 2] * 1e6), int(sum(times) / len(times) * 1e6))
+        busy.append(time.process_time() - b)
+    # Median and mean, of time and of processor time.
+    print(*(int(1e6 * f(l[steps // 5:])) for l in (times, busy) for f in (statistics.median, statistics.mean)))
 
 
 main()

@@ -6,17 +6,14 @@ package engine
 func Attention(o Ops, q, k, v *Tensor, scale float32, causal bool) *Tensor {
 	f := attention{scale, causal}
 	typed(f.Name(), Float32, q, k, v)
-	ok := q.shape.Rank == 4 && k.shape.Rank == 4 && v.shape.Rank == 4
-	for axis := 0; ok && axis < 2; axis++ {
-		ok = q.shape.Dims[axis] == k.shape.Dims[axis] && q.shape.Dims[axis] == v.shape.Dims[axis]
-	}
-	if !ok || q.shape.Dims[3] != k.shape.Dims[3] || k.shape.Dims[2] != v.shape.Dims[2] {
+	t, s, e := q.shape.Dims[2], k.shape.Dims[2], v.shape.Dims[3]
+	if q.shape.Rank != 4 || k.shape != q.shape.With(2, s) || v.shape != k.shape.With(3, e) {
 		fail(f.Name(), "queries [n h t d], keys [n h s d] and values [n h s e] are needed", q, k, v)
 	}
 	if !(scale > 0) {
 		fail(f.Name(), "the scale is not above 0", q, k, v)
 	}
-	if causal && k.shape.Dims[2] < q.shape.Dims[2] {
+	if causal && s < t {
 		fail(f.Name(), "the first positions would see none: there are fewer keys than queries", q, k, v)
 	}
 	return Apply(o, f, q, k, v)

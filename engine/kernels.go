@@ -4,7 +4,8 @@
 // Two interfaces carry it. Kernels is what a device must do: some 33 operations
 // that write into given buffers. Ops is what a model calls: functions from
 // tensors to tensors, which Eager implements over any Kernels and which
-// decorators such as autodiff implement around another Ops.
+// decorators such as autodiff implement around another Ops. FusedKernels are what a
+// device may do beside, to do at once what models do most.
 package engine
 
 // Kernels computes on one device. A kernel writes into buffers that it is given

@@ -115,6 +115,32 @@ func TestMisuseIsAnErrorThatSaysWhatAndWhere(t *testing.T) {
 		}},
 		{"too much data", "from floats of [2]: 3 elements were given", func(o engine.Ops) { o.FromFloats(make([]float32, 3), 2) }},
 		{"an axis that is not there", "sum of [2]: there is no axis 1", func(o engine.Ops) { o.Sum(o.Full(1, 2), 1) }},
+		{"keys of another width than the queries", "attention of [1 2 3 4] and [1 2 3 5] and [1 2 3 4]: queries", func(o engine.Ops) {
+			engine.Attention(o, o.Full(1, 1, 2, 3, 4), o.Full(1, 1, 2, 3, 5), o.Full(1, 1, 2, 3, 4), 1, false)
+		}},
+		{"a causal attention with fewer keys than queries", "the first positions would see none", func(o engine.Ops) {
+			k := o.Full(1, 1, 2, 3, 4)
+			engine.Attention(o, o.Full(1, 1, 2, 5, 4), k, k, 1, true)
+		}},
+		{"a scale that turns the softmax around", "the scale is not above 0", func(o engine.Ops) {
+			q := o.Full(1, 1, 2, 3, 4)
+			engine.Attention(o, q, q, q, 0, false)
+		}},
+		{"a convolution with too few biases", "conv2d of [2 1 3 3] and [1]: filters [o c kh kw] and a bias [o]", func(o engine.Ops) {
+			engine.Convolve(o, o.Full(1, 1, 1, 4, 4), o.Full(1, 2, 1, 3, 3), o.Full(0, 1), engine.Square(3, 1, 0))
+		}},
+		{"a convolution of too small an image", "conv2d of [1 1 2 2] and [2 1 3 3]: an image", func(o engine.Ops) {
+			engine.Convolve(o, o.Full(1, 1, 1, 2, 2), o.Full(1, 2, 1, 3, 3), o.Full(0, 2), engine.Square(3, 1, 0))
+		}},
+		{"a step by a gradient of another shape", "momentum of [2 3] and [3]: operands of equal shape", func(o engine.Ops) {
+			p := o.Full(1, 2, 3)
+			engine.Momentum(o, p, o.Full(1, 3), p, 0.9, 0.1)
+		}},
+		{"a step of a released parameter", "momentum of [2]: the tensor was released before", func(o engine.Ops) {
+			p, g := o.Full(1, 2), o.Full(1, 2)
+			p.Release()
+			engine.Momentum(o, p, g, g, 0.9, 0.1)
+		}},
 		{"seven axes", "7 axes; at most 6", func(o engine.Ops) { o.Full(1, 1, 1, 1, 1, 1, 1, 1) }},
 	}
 	for _, c := range cases {

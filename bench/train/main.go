@@ -1,10 +1,13 @@
+//go:build unix
+
 // Command train times training steps of the example models for bench/train.sh.
 //
 //	train MODEL THREADS STEPS [record DIR]
 //
-// prints the median time of a step in microseconds. With record it keeps stacks
-// and counters, and writes all blocks every 50 steps, as memdiag record does;
-// without, the device does not even capture stacks.
+// prints in microseconds the median and the mean time of a step, then both again of
+// the processor time that the process took. With record it keeps stacks and
+// counters, and writes all blocks every 50 steps, as memdiag record does; without,
+// the device does not even capture stacks.
 package main
 
 import (
@@ -12,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/memdiag/memdiag/engine"
@@ -51,14 +55,14 @@ func run(args []string) error {
 	var m nn.Stateful
 	var loss func() *engine.Tensor
 	err = engine.Run(o, func(*engine.Scope) error {
-		m, loss = build(o, args[0])
-		if m != nil {
-			nn.Keep(m)
+		if m, loss = build(o, args[0]); m == nil {
+			return fmt.Errorf("there is no model %q; take mlp, conv or transformer", args[0])
 		}
+		nn.Keep(m)
 		return nil
 	})
-	if err != nil || m == nil {
-		return fmt.Errorf("model %q: %v", args[0], err)
+	if err != nil {
+		return err
 	}
 	o.Track(m.Parameters()...)
 	descent := optim.NewSGD(o, m.Parameters(), 0.01, 0.9)
@@ -79,10 +83,14 @@ func run(args []string) error {
 			return recorder.Barrier(mark)
 		}
 	}
-	times := make([]time.Duration, steps)
+	times, processor := make([]time.Duration, steps), make([]time.Duration, steps)
 	for step := range steps {
+		busy, err := processorTime()
+		if err != nil {
+			return err
+		}
 		began := time.Now()
-		err := engine.Run(o, func(*engine.Scope) error {
+		err = engine.Run(o, func(*engine.Scope) error {
 			if err := o.Backward(loss()); err != nil {
 				return err
 			}
@@ -96,15 +104,36 @@ func run(args []string) error {
 			return err
 		}
 		times[step] = time.Since(began)
+		now, err := processorTime()
+		if err != nil {
+			return err
+		}
+		processor[step] = now - busy
 	}
-	times = times[steps/5:] // warm-up
+	warm := steps / 5
+	median, mean := summary(times[warm:])
+	medianBusy, meanBusy := summary(processor[warm:])
+	fmt.Println(median.Microseconds(), mean.Microseconds(), medianBusy.Microseconds(), meanBusy.Microseconds())
+	return nil
+}
+
+// processorTime is what all threads of the process took so far.
+func processorTime() (time.Duration, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, err
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
+}
+
+// summary sorts the times.
+func summary(times []time.Duration) (median, mean time.Duration) {
 	total := time.Duration(0)
 	for _, t := range times {
 		total += t
 	}
 	slices.Sort(times)
-	fmt.Println(times[len(times)/2].Microseconds(), (total / time.Duration(len(times))).Microseconds())
-	return nil
+	return times[len(times)/2], total / time.Duration(len(times))
 }
 
 // build returns a model and its loss on a batch that is uploaded anew each time,

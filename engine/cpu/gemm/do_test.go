@@ -8,7 +8,6 @@ import (
 func TestDoCallsEveryPieceOnceAndThreadsOneAtATime(t *testing.T) {
 	for _, threads := range []int{1, 2, 5} {
 		p := NewPool(threads)
-		defer p.Close()
 		for _, pieces := range []int{0, 1, 2, 100} {
 			done := make([]atomic.Int32, pieces)
 			busy := make([]atomic.Bool, threads)
@@ -25,6 +24,7 @@ func TestDoCallsEveryPieceOnceAndThreadsOneAtATime(t *testing.T) {
 				}
 			}
 		}
+		p.Close()
 	}
 }
 
