@@ -66,6 +66,10 @@ func (o *Ops) NoGrad(f func()) {
 	f()
 }
 
+// Recording reports whether operations on tracked tensors are recorded now: not in
+// NoGrad, nor in a Backward that is not to be differentiated.
+func (o *Ops) Recording() bool { return o.quiet == 0 }
+
 // Nodes counts the nodes that the tape still holds, leaves included.
 func (o *Ops) Nodes() int { return o.tape.Nodes() }
 

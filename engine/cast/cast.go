@@ -9,6 +9,7 @@ package cast
 
 import (
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/autodiff"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -21,10 +22,10 @@ import (
 // Close, also if the parameter is changed meanwhile; once Backward has gone
 // through it, it carries no gradient any more, and a second Backward says so.
 //
-// The copy of a tracked parameter is kept only if it was recorded. In a NoGrad
-// inside the context each product rounds anew, or takes the recorded copy where
-// there is one: a copy without history would later cut the parameter off from
-// its gradient.
+// A copy that was made where nothing is recorded, as in NoGrad, serves only there;
+// a pass that records makes its own in place of it, which then serves both. A
+// decorator around autodiff's that has no Recording method rounds in each product
+// of a pass without record.
 type Ops struct {
 	engine.Ops
 	copies map[*engine.Tensor]lowered // the zero lowered until the parameter's copy is made
@@ -33,7 +34,7 @@ type Ops struct {
 // lowered is the copy of a parameter.
 type lowered struct {
 	tensor *engine.Tensor
-	of     engine.History // the parameter's, when the copy was made: where its gradient goes
+	of     engine.History // where its gradient goes: the parameter's history; nil if it was not recorded
 }
 
 var _ engine.Ops = (*Ops)(nil)
@@ -81,24 +82,39 @@ func (o *Ops) Conv2d(x, filters *engine.Tensor, w engine.Window) *engine.Tensor 
 	return engine.Tidy(o.Ops, func() *engine.Tensor { return o.Ops.Conv2d(o.lower(x), o.lower(filters), w) })
 }
 
+// Recording reports whether products with tracked tensors may be recorded now.
+func (o *Ops) Recording() bool {
+	switch inner := o.Ops.(type) {
+	case *engine.Eager:
+		return false
+	case interface{ Recording() bool }:
+		return inner.Recording()
+	}
+	return true
+}
+
 // lower returns a parameter's copy from the cache, or a temporary one of any other
 // tensor.
 func (o *Ops) lower(t *engine.Tensor) *engine.Tensor {
 	kept, parameter := o.copies[t]
+	plain := !o.Recording()
 	// A copy from before the parameter was tracked, or tracked anew, leads its
 	// gradient elsewhere.
-	if kept.tensor != nil && kept.of == t.History() {
+	var of engine.History
+	if !plain && autodiff.Tracked(t) {
+		of = t.History()
+	}
+	if kept.tensor != nil && (plain || kept.of == of) {
 		return kept.tensor
 	}
 	rounded := Round(o.Ops, t)
-	recorded := rounded.History() != nil
-	if !parameter || recorded != (t.History() != nil) {
+	if !parameter || of != nil && !autodiff.Tracked(rounded) {
 		return rounded
 	}
 	if kept.tensor != nil {
 		kept.tensor.Release()
 	}
-	o.copies[t] = lowered{tensor: rounded.Own(snapshot.OwnedByCache), of: t.History()}
+	o.copies[t] = lowered{rounded.Own(snapshot.OwnedByCache), of}
 	return rounded
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
+	"github.com/memdiag/memdiag/engine/autodiff/registry"
 	"github.com/memdiag/memdiag/engine/cast"
 	"github.com/memdiag/memdiag/engine/enginetest"
 	"github.com/memdiag/memdiag/snapshot"
@@ -155,6 +156,14 @@ func TestNoCopyCutsAParameterOffFromItsGradient(t *testing.T) {
 		{"a product in NoGrad came first", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
 			o.NoGrad(func() { c.MatMul(x, w) })
 		}},
+		{"a product in NoGrad came first, under a decorator that tells nothing", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			c.Ops = struct{ engine.Ops }{o}
+			o.NoGrad(func() { c.MatMul(x, w) })
+		}},
+		{"a product in NoGrad came first, in a context around another", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
+			c.Ops = cast.Open(o, nil)
+			o.NoGrad(func() { c.MatMul(x, w) })
+		}},
 		{"a correlation in NoGrad came first", func(o *autodiff.Ops, c *cast.Ops, x, w *engine.Tensor) {
 			o.NoGrad(func() { c.Conv2d(x, w, engine.Square(1, 1, 0)) })
 		}},
@@ -173,29 +182,69 @@ func TestNoCopyCutsAParameterOffFromItsGradient(t *testing.T) {
 			o.Track(w)
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inner, d := enginetest.NewEager(t)
-			o := autodiff.New(inner)
-			err := engine.Run(o, func(*engine.Scope) error {
-				x, w := o.Full(3, 1, 1, 1, 1), o.Full(2, 1, 1, 1, 1) // rows and columns, or image and filter
-				o.Track(w)
-				low := cast.Open(o, []*engine.Tensor{w})
-				defer low.Close()
-				c.before(o, low, x, w)
-				if err := o.Backward(low.Sum(low.MatMul(x, w))); err != nil {
-					return err
+		for tape, newOps := range map[string]func(engine.Ops) *autodiff.Ops{
+			"graph":    autodiff.New,
+			"registry": func(inner engine.Ops) *autodiff.Ops { return autodiff.NewOn(inner, registry.New(registry.Options{})) },
+		} {
+			t.Run(c.name+", on the tape "+tape, func(t *testing.T) {
+				inner, d := enginetest.NewEager(t)
+				o := newOps(inner)
+				err := engine.Run(o, func(*engine.Scope) error {
+					x, w := o.Full(3, 1, 1, 1, 1), o.Full(2, 1, 1, 1, 1) // rows and columns, or image and filter
+					o.Track(w)
+					low := cast.Open(o, []*engine.Tensor{w})
+					defer low.Close()
+					c.before(o, low, x, w)
+					if err := o.Backward(low.Sum(low.MatMul(x, w))); err != nil {
+						return err
+					}
+					if g := autodiff.Grad(w); g == nil || o.Floats(g)[0] != 3 {
+						t.Errorf("the gradient is %v, want 3", g)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
 				}
-				if g := autodiff.Grad(w); g == nil || o.Floats(g)[0] != 3 {
-					t.Errorf("the gradient is %v, want 3", g)
+				err = engine.Run(o, func(*engine.Scope) error { // a registry sweeps behind the next Backward
+					y := o.Full(1)
+					o.Track(y)
+					return o.Backward(y)
+				})
+				if n := enginetest.Live(d); err != nil || n != 0 {
+					t.Errorf("%d blocks are left; %v", n, err)
 				}
-				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
-			if n := enginetest.Live(d); n != 0 || o.Nodes() != 0 {
-				t.Errorf("%d blocks and %d nodes are left", n, o.Nodes())
-			}
-		})
+		}
+	}
+}
+
+func TestAPassWithoutRecordHasACacheOfItsOwn(t *testing.T) {
+	inner, d := enginetest.NewEager(t)
+	o := autodiff.New(inner)
+	w := o.Full(1.0/3, 4, 4)
+	defer w.Release()
+	o.Track(w)
+	plain := func(c *cast.Ops) {
+		t.Helper()
+		scope := o.Begin()
+		o.NoGrad(func() { c.MatMul(c.MatMul(c.Full(1, 4, 4), w), w) })
+		scope.End()
+		if n := enginetest.Owners(d)[snapshot.OwnedByCache]; n != 1 || c.Cached() != 1 {
+			t.Errorf("%d blocks and %d copies are in the cache, want one", n, c.Cached())
+		}
+	}
+	for _, ops := range []engine.Ops{o, o.Valid()} {
+		c := cast.Open(ops, []*engine.Tensor{w})
+		plain(c)
+		plain(c)
+		scope := o.Begin()
+		c.MatMul(c.Full(1, 4, 4), w) // recorded, if it is not Valid
+		scope.End()
+		plain(c)
+		c.Close()
+		if n := enginetest.Live(d); n != 1 {
+			t.Errorf("%d blocks are left, want the parameter's", n)
+		}
 	}
 }
