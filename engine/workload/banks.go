@@ -29,6 +29,7 @@ func banks() []Workload {
 	}
 	return []Workload{
 		bank("L33", "leak-in-noise", "20 KB a step under batches that vary by megabytes"),
+		bank("L34", "masked", "a leak, while another line gives back as much"),
 		bank("L35", "live-before", "a line that leaks has live blocks at the first snapshot"),
 		bank("L36", "late-start", "a leak that begins in the middle of the run"),
 	}
@@ -40,6 +41,7 @@ type bankDraws struct {
 	elements     int // of an entry
 	every, first int64
 	base         int64 // entries before the first step
+	ballast      int64 // blocks as large as an entry, of which each entry replaces one
 	steps        int64
 }
 
@@ -54,6 +56,8 @@ func bankOf(d draws) bankDraws {
 		b.elements = d.between("elements", 4800, 5300)
 		b.every = d.everyOf(1, 1, 2)
 		b.first, b.steps = b.every, 120
+	case "L34":
+		b.ballast = b.steps / b.every
 	case "L35":
 		b.base = 4
 	case "L36":
@@ -69,6 +73,7 @@ type featureBank struct {
 	*trainer
 	bankDraws
 	entries []*engine.Tensor
+	reserve []*engine.Tensor
 	// requests are for the worker, which answers each on answers; nil without one.
 	requests chan float32
 	answers  chan error
@@ -79,6 +84,9 @@ func newFeatureBank(t *trainer) (any, error) {
 	b := &featureBank{trainer: t, bankDraws: bankOf(t.draws)}
 	t.on.step = b.step
 	t.on.close = b.release
+	for range b.ballast {
+		b.reserve = append(b.reserve, t.ops.Full(0, b.elements))
+	}
 	if b.base == 0 {
 		return b, nil
 	}
@@ -104,6 +112,10 @@ func (b *featureBank) step(_ *batch, logits *engine.Tensor) error {
 	}
 	b.measure(float64(v.Floats(b.entries[len(b.entries)-1])[0]))
 	b.adds(b.draws.id)
+	if len(b.reserve) > 0 {
+		b.reserve[0].Release()
+		b.reserve = b.reserve[1:]
+	}
 	if b.config.Fixed {
 		releaseAll(&b.entries)
 	}
@@ -129,7 +141,7 @@ func (b *featureBank) work() {
 
 func (b *featureBank) remember(value float32) error {
 	return engine.Run(b.ops, func(*engine.Scope) error {
-		b.entries = append(b.entries, b.ops.Full(value, b.elements).Keep()) //leak:L33 leak:L35 leak:L36
+		b.entries = append(b.entries, b.ops.Full(value, b.elements).Keep()) //leak:L33 leak:L34 leak:L35 leak:L36
 		return nil
 	})
 }
@@ -141,4 +153,5 @@ func (b *featureBank) release() {
 		<-b.ended
 	}
 	releaseAll(&b.entries)
+	releaseAll(&b.reserve)
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -19,6 +20,30 @@ func checkpointPrograms() []Workload {
 				return Truth{Steps: runFor(10, int64(s.epoch)), Growth: []Growth{g}}
 			},
 			New: shared("L24", newModelCopies),
+		},
+		{
+			ID: "L23", Alias: "checkpoint-staging", Title: "a writer keeps the copies that it wrote",
+			Label: Leak, Cause: "staging-kept",
+			Truth: func(seed int64) Truth {
+				d := draws{"L23", seed}
+				every, _ := lastCheckpoints(d)
+				g := copyGrowth("L23", d.sizes())
+				g.Event, g.Owner = PerCheckpoint, snapshot.OwnedByCache
+				return Truth{Steps: runFor(12, every), Growth: []Growth{g}}
+			},
+			New: shared("L23", newStaging),
+		},
+		{
+			ID: "D12", Alias: "double-buffer", Title: "a checkpoint is written from a copy, which lives for a few steps",
+			Label: Bounded, Families: []Family{LargeImages},
+			Truth: func(seed int64) Truth {
+				d := draws{"D12", seed}
+				g := Growth{Marker: "D12", Event: PerCheckpoint, Every: 1, First: 1, Blocks: pyramidTensors, Bytes: 4 * pyramidElements, Shape: Linear, Owner: snapshot.OwnedByCache}
+				g.Bound = Amount{g.Blocks, g.Bytes}
+				every, _ := lastCheckpoints(d)
+				return Truth{Steps: max(60, 6*every), Growth: []Growth{g}}
+			},
+			New: newStagedDetection,
 		},
 		{
 			ID: "D17", Alias: "last-checkpoints", Title: "the last few checkpoints stay in memory",
@@ -93,4 +118,91 @@ func (m *modelCopies) forget(left int64) {
 		releaseAll(&m.copies[0])
 		m.copies = m.copies[1:]
 	}
+}
+
+// staging copies the model for a writer, which has always written it by the next
+// step.
+type staging struct {
+	*trainer
+	staged []*engine.Tensor
+}
+
+func newStaging(t *trainer) (any, error) {
+	s := &staging{trainer: t}
+	t.on.checkpointEvery, _ = lastCheckpoints(t.draws)
+	t.on.checkpoint = func() error {
+		for _, p := range t.model.Parameters() {
+			s.staged = append(s.staged, t.ops.Valid().Copy(p).Own(snapshot.OwnedByCache)) //leak:L23
+		}
+		t.adds("L23")
+		if t.config.Fixed { // written at once
+			releaseAll(&s.staged)
+		}
+		return nil
+	}
+	t.on.close = func() { releaseAll(&s.staged) }
+	return s, nil
+}
+
+// The parameters of a Pyramid.
+const (
+	pyramidTensors  = 22
+	pyramidElements = pyramidBackbone + pyramidLateral + pyramidHeads
+	pyramidBackbone = 9*(3*16+16*32+32*64+64*64) + 16 + 32 + 64 + 64
+	pyramidLateral  = 32*(16+32+64+64) + 4*32
+	pyramidHeads    = 9*32*16 + 16 + 16*4 + 4 + 16*4 + 4
+)
+
+// stagedDetection trains the detector without its leak, and writes checkpoints.
+type stagedDetection struct {
+	*detection
+	every, left int64 // steps between checkpoints, and until the copy is written
+	staged      []*engine.Tensor
+	written     int64 // checkpoints
+}
+
+func newStagedDetection(c Config) (Instance, error) {
+	d := draws{"D12", c.Seed}
+	c.Fixed = true
+	inner, err := startDetection(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &stagedDetection{detection: inner}
+	s.every, _ = lastCheckpoints(d)
+	return s, nil
+}
+
+// Step trains, and learns that a copy is written.
+func (s *stagedDetection) Step() (train.Metrics, error) {
+	if s.left--; s.left == 0 {
+		releaseAll(&s.staged)
+	}
+	return s.detection.Step()
+}
+
+// Phases is a checkpoint at an interval.
+func (s *stagedDetection) Phases() []train.Phase {
+	return []train.Phase{{Name: train.Checkpointing, When: train.Interval{Every: s.every}, Step: func(int64) (train.Metrics, error) {
+		return train.Metrics{}, engine.Run(s.ops, func(*engine.Scope) error {
+			for _, p := range s.model.Parameters() {
+				s.staged = append(s.staged, s.ops.Valid().Copy(p).Own(snapshot.OwnedByCache)) //held:D12
+			}
+			s.left = 3
+			s.written++
+			return s.ops.Sync()
+		})
+	}}}
+}
+
+// Count is how many checkpoints were made.
+func (s *stagedDetection) Count(string) Count { return Count{s.written, s.written} }
+
+// Model is the program itself.
+func (s *stagedDetection) Model() any { return s }
+
+// Close releases everything.
+func (s *stagedDetection) Close() error {
+	releaseAll(&s.staged)
+	return s.detection.Close()
 }

@@ -108,7 +108,7 @@ type detection struct {
 	steps   int64
 }
 
-func newDetection(c Config) (Instance, error) {
+func startDetection(c Config) (*detection, error) {
 	o := autodiff.New(engine.NewEager(c.Kernels, c.Device))
 	d := &detection{ops: o, data: data.Rectangles{Seed: uint64(c.Seed), Size: detectionSize, Grid: detectionGrid}}
 	err := engine.Run(o, func(*engine.Scope) error {
@@ -176,4 +176,14 @@ func featuresKept() Growth {
 		Marker: "L30", Event: PerStep, Every: 1, First: 1,
 		Blocks: 1, Bytes: 4 * detectionBatch * 32 * detectionGrid * detectionGrid, Shape: Linear, Owner: snapshot.OwnedByUser,
 	}
+}
+
+// newDetection is startDetection for those who want an Instance, and none with an
+// error.
+func newDetection(c Config) (Instance, error) {
+	d, err := startDetection(c)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }

@@ -50,6 +50,20 @@ func optimizers() []Workload {
 			}),
 		},
 		{
+			ID: "L27", Alias: "stale-optimizer-state", Title: "an adapter is replaced behind each epoch, and the optimizer keeps the old one's state",
+			Label: Leak, Cause: "optimizer-state-stale",
+			Truth: func(seed int64) Truth {
+				s := draws{"L27", seed}.sizes()
+				g := Growth{
+					Marker: "L27", Event: PerRebuild, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * s.classes), Shape: Linear,
+					Owner: snapshot.OwnedByOptim,
+				}
+				g.Rest = Amount{g.Blocks, g.Bytes}
+				return Truth{Steps: runFor(10, int64(s.epoch)), Growth: []Growth{g}}
+			},
+			New: shared("L27", newAdapters),
+		},
+		{
 			ID: "D07", Alias: "gradient-accumulation", Title: "several batches give their gradients to one step of the optimizer",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
@@ -73,3 +87,54 @@ func optimizers() []Workload {
 
 // averagesFrom draws the step at which a moving average begins.
 func averagesFrom(d draws) int64 { return int64(d.between("start", 25, 60)) }
+
+// adapters learns an offset of the logits, anew in each epoch.
+type adapters struct {
+	*trainer
+	offset  *engine.Tensor // [classes]; nil behind an epoch
+	descent *optim.SGD
+}
+
+func newAdapters(t *trainer) (any, error) {
+	a := &adapters{trainer: t, descent: optim.NewSGD(t.ops, nil, 0.1, 0.9)}
+	t.on.step, t.on.epoch = a.step, a.epoch
+	t.on.close = func() {
+		a.drop()
+		a.descent.Release()
+	}
+	return a, nil
+}
+
+func (a *adapters) drop() {
+	if a.offset != nil {
+		a.offset.Release()
+		a.offset = nil
+	}
+}
+
+func (a *adapters) step(_ *batch, logits *engine.Tensor) error {
+	o := a.ops
+	if a.offset == nil {
+		a.offset = o.Full(0, a.sizes.classes).Keep()
+		o.Track(a.offset)
+		a.descent.Add(a.offset)
+		a.adds("L27")
+	}
+	first := o.Reshape(o.Slice(o.Detach(logits), 0, 0, 1), a.sizes.classes)
+	loss := engine.MSE(o, a.offset, first, engine.Average)
+	if err := o.Backward(loss); err != nil {
+		return err
+	}
+	a.descent.Step() //leak:L27
+	a.measure(float64(o.Floats(loss)[0]))
+	return nil
+}
+
+// epoch lets the adapter go.
+func (a *adapters) epoch() error {
+	if a.config.Fixed {
+		a.descent.Forget(a.offset)
+	}
+	a.drop()
+	return nil
+}

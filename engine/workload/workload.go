@@ -107,7 +107,7 @@ func All() []Workload {
 	corpus := slices.Concat(
 		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
 		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(), probes(),
-		lazyPrograms(), queues(), rebuilds(), sequences(),
+		graphPrograms(), lazyPrograms(), queues(), rebuilds(), sequences(),
 	)
 	slices.SortFunc(corpus, func(a, b Workload) int {
 		if a.ID[0] != b.ID[0] {
