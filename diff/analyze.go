@@ -62,7 +62,7 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	r := &Result{
 		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
-		Series: Collect(run), Intermediate: n - 2, Comparable: comparable(first, last),
+		Series: Collect(run), Intermediate: n - 2, Comparable: oneProcess(first, last),
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
 	if rule == ByHandbook {
@@ -157,9 +157,9 @@ func (r *Result) Growth() Tally {
 	return t
 }
 
-// comparable holds for two snapshots of one process, as far as their segments
+// oneProcess holds for two snapshots of one process, as far as their segments
 // tell.
-func comparable(a, b *snapshot.Snapshot) bool {
+func oneProcess(a, b *snapshot.Snapshot) bool {
 	return !placed(a) || !placed(b) || sameProcess(a, b)
 }
 

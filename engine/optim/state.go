@@ -113,13 +113,11 @@ func (s *state) scoped(f func()) {
 }
 
 // own makes a parameter's slot of fresh tensors, one of each kind.
-func (s *state) own(p *engine.Tensor, steps int32, tensors ...*engine.Tensor) *slot {
+func (s *state) own(p *engine.Tensor, steps int32, tensors ...*engine.Tensor) {
 	for _, t := range tensors {
 		t.Own(snapshot.OwnedByOptim)
 	}
-	made := &slot{tensors: tensors, steps: steps}
-	s.slots[p] = made
-	return made
+	s.slots[p] = &slot{tensors: tensors, steps: steps}
 }
 
 // State lists the state of the parameters that have one, in their order, named
