@@ -1,6 +1,17 @@
 // Package checkpoint saves the state of a training and brings it back, so that a
 // run goes on as if it had never stopped.
 //
+// # Conventions
+//
+// A run that is resumed goes on to the bit if its State has all that the next
+// step reads: of each module nn.Stateful's State, which has running statistics
+// beside the parameters; of each optimizer its State; and among the Counters the
+// Draws of each engine.Random, for its Seek. Parts that name tensors alike are
+// told apart with Part. The loader needs nothing of its own where each step takes
+// one batch: Step is its Options.Start, and that of the loop. Metrics and other
+// sums over an epoch are not saved unless the program puts them in. The example
+// of Writer.Phase has all of it.
+//
 // # Format
 //
 // A file has a header, the elements of all tensors, and a checksum. Numbers are

@@ -3,7 +3,10 @@ package checkpoint_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -187,4 +190,26 @@ func TestEveryCutAndEveryChangedByteIsNoticed(t *testing.T) {
 func isFault(err error) bool {
 	_, ok := errors.AsType[*snapshot.FormatError](err)
 	return ok
+}
+
+// A folder under the name of a checkpoint once was the latest, and could not be
+// read.
+func TestAFolderIsNoCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "checkpoint_99"+checkpoint.Ending), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.Latest(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("latest of a folder alone: %v", err)
+	}
+	path := filepath.Join(dir, "checkpoint_50"+checkpoint.Ending)
+	if err := os.WriteFile(path, sample(t), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := checkpoint.Latest(dir); got != path || err != nil {
+		t.Errorf("the latest is %s, %v", got, err)
+	}
+	if _, err := checkpoint.Read(dir); err == nil || !strings.Contains(err.Error(), "is a folder; Latest") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -14,54 +14,108 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Read reads a checkpoint file.
+// Read reads a checkpoint file, which must be a regular one; see Decode.
 func Read(path string) (*File, error) {
+	// Before it is opened: to open a pipe waits for its other end.
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a folder; Latest names the newest checkpoint in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is no regular file (%v); copy the checkpoint to one", path, info.Mode().Type())
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	return Decode(path, f, info.Size())
 }
 
 // Decode reads a checkpoint of so many bytes; name is what errors call it. It
-// holds as much memory as that, and a small header beside. A file that is not
-// whole, or not what it should be, is a *snapshot.FormatError.
+// holds as much memory as that, and a small header beside, and takes it once the
+// header has said that there is to be as much. A file that is not whole, or not
+// what it should be, is a *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64) (*File, error) {
-	d := &decoder{name: name}
+	d := &decoder{name: name, r: r, end: int(size) - checksumSize}
 	if size < headSize+checksumSize {
 		return nil, d.fault(size, "ends inside the header")
 	}
-	d.data = make([]byte, size)
-	if n, err := r.ReadAt(d.data, 0); int64(n) < size {
-		fault := d.fault(int64(n), "could not be read further")
-		fault.Err = err
-		return nil, fault
+	if d.fill(headSize); d.err != nil {
+		return nil, d.err
 	}
-	end := int(size) - checksumSize
 	if string(d.data[:len(magic)]) != magic {
 		fault := d.fault(0, "not a checkpoint of memdiag's engine, or of a version that this one does not know")
 		fault.Hint = "checkpoints of this version begin with MDCKPT1"
 		return nil, fault
 	}
-	if sum := binary.LittleEndian.Uint64(d.data[end:]); sum != xxhash.Sum64(d.data[:end]) {
-		return nil, d.fault(int64(end), "the checksum is that of other contents: the file is cut short or was changed")
+	f := d.header()
+	if d.check(f); d.err != nil {
+		return nil, d.err
 	}
-	d.data = d.data[:end]
-	return d.file()
+	for i := range f.tensors {
+		s := &f.tensors[i]
+		s.data = d.bytes(s.shape.Elements() * engine.ElementSize)
+	}
+	return f, nil
 }
 
 // decoder reads a file's contents. The first fault sticks: later reads give
 // zeros.
 type decoder struct {
 	name string
-	data []byte
+	r    io.ReaderAt
+	end  int    // of the contents, where the checksum begins
+	data []byte // of the file, from its beginning, as far as it was needed
 	pos  int
 	err  error
+}
+
+// fill brings so many bytes of the file to memory, at least. It goes in steps that
+// double, so that memory follows what was read, not what a file says.
+func (d *decoder) fill(n int) {
+	if d.err != nil || n <= len(d.data) {
+		return
+	}
+	const step = 4 << 10
+	d.grow(min(max(n, 2*len(d.data), step), d.end+checksumSize))
+}
+
+// grow makes data n bytes long.
+func (d *decoder) grow(n int) {
+	have := len(d.data)
+	d.data = append(make([]byte, 0, n), d.data...)[:n]
+	if got, err := d.r.ReadAt(d.data[have:], int64(have)); have+got < n {
+		fault := d.fault(int64(have+got), "could not be read further")
+		fault.Err = err
+		d.err = fault
+	}
+}
+
+// check reads the whole file, if it is as long as its header says, and compares
+// the checksum.
+func (d *decoder) check(f *File) {
+	need := 0
+	for i := range f.tensors {
+		// Stopping early, the sum stays far from wrapping.
+		if need += f.tensors[i].shape.Elements() * engine.ElementSize; need > d.left() {
+			d.fail("%d bytes are needed, and %d are left", need, d.left())
+			return
+		}
+	}
+	if need < d.left() {
+		d.pos += need
+		d.fail("%d bytes too many", d.left())
+	}
+	if d.err != nil {
+		return
+	}
+	d.grow(d.end + checksumSize)
+	if d.err == nil && binary.LittleEndian.Uint64(d.data[d.end:]) != xxhash.Sum64(d.data[:d.end]) {
+		d.err = d.fault(int64(d.end), "the checksum is that of other contents: the file is cut short or was changed")
+	}
 }
 
 func (d *decoder) fault(offset int64, format string, args ...any) *snapshot.FormatError {
@@ -74,14 +128,14 @@ func (d *decoder) fail(format string, args ...any) {
 	}
 }
 
-func (d *decoder) left() int { return len(d.data) - d.pos }
+func (d *decoder) left() int { return d.end - d.pos }
 
 // bytes takes the next n bytes, without copying them.
 func (d *decoder) bytes(n int) []byte {
 	if d.err == nil && n > d.left() {
 		d.fail("%d bytes are needed, and %d are left", n, d.left())
 	}
-	if d.err != nil {
+	if d.fill(d.pos + n); d.err != nil {
 		return nil
 	}
 	d.pos += n
@@ -118,7 +172,8 @@ func (d *decoder) string() string {
 	return string(s)
 }
 
-func (d *decoder) file() (*File, error) {
+// header reads all but the elements.
+func (d *decoder) header() *File {
 	f := &File{name: d.name, Counters: make(map[string]uint64), index: make(map[string]int)}
 	d.pos = len(magic)
 	f.Step, f.Epoch = int64(d.number(8)), int64(d.number(8))
@@ -128,7 +183,9 @@ func (d *decoder) file() (*File, error) {
 		if _, twice := f.Counters[name]; twice {
 			d.fail("a second counter %q", name)
 		}
-		f.Counters[name] = d.number(8)
+		if f.Counters[name] = d.number(8); d.err != nil {
+			return f
+		}
 	}
 	for range d.count("tensors", 2+1+2, tensors) {
 		s := d.tensor()
@@ -136,22 +193,12 @@ func (d *decoder) file() (*File, error) {
 			d.fail("a second tensor %q", s.name)
 		}
 		if d.err != nil {
-			return nil, d.err
+			return f
 		}
 		f.index[s.name] = len(f.tensors)
 		f.tensors = append(f.tensors, s)
 	}
-	for i := range f.tensors {
-		s := &f.tensors[i]
-		s.data = d.bytes(s.shape.Elements() * engine.ElementSize)
-	}
-	if d.err == nil && d.left() > 0 {
-		d.fail("%d bytes too many", d.left())
-	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return f, nil
+	return f
 }
 
 // tensor reads what the header says of one.
@@ -177,7 +224,7 @@ func (d *decoder) tensor() (s stored) {
 		empty = empty || extent == 0
 		s.shape.Dims[axis] = int(extent)
 	}
-	room := uint64(len(d.data)) / engine.ElementSize
+	room := uint64(d.end) / engine.ElementSize
 	if empty {
 		room = engine.MaxElements // of views that stretch it again
 	}

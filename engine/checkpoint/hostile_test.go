@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/checkpoint"
 	"github.com/memdiag/memdiag/engine/enginetest"
 )
 
@@ -70,6 +72,46 @@ func TestHostileFilesAreNamedByOffsetAndReason(t *testing.T) {
 	}
 	if f, err := decode(sealed(contents(0, 1, "a", byte(0), byte(3), [3]uint32{1 << 20, 0, 1 << 20}))); err != nil || len(f.Names()) != 1 {
 		t.Errorf("a tensor without elements is one: %v", err)
+	}
+}
+
+// sparse is a file of so few bytes and then zeros, however many.
+type sparse []byte
+
+func (s sparse) ReadAt(p []byte, at int64) (int, error) {
+	clear(p)
+	if at < int64(len(s)) {
+		copy(p, s[at:])
+	}
+	return len(p), nil
+}
+
+// A sparse file of 64 TiB once ended the process: room for all of it was taken
+// before its first byte was read.
+func TestAFileTakesNoMemoryBeforeItsHeaderSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		file sparse
+		want string
+	}{
+		{"of zeros", nil, "byte 0: not a checkpoint"},
+		{"with nothing in it", contents(0, 0), "bytes too many"},
+		{"with a name of nothing", contents(0, 1), "byte 32: a name that is empty"},
+		{"with counters of nothing", contents(1<<32-1, 0), "byte 32: a name that is empty"},
+		{"with a tensor that is smaller", contents(0, 1, "a", byte(0), byte(1), uint32(4)), "bytes too many"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := checkpoint.Decode("c", c.file, 1<<46)
+			runtime.ReadMemStats(&after)
+			if !isFault(err) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
+				t.Errorf("%d bytes were taken", taken)
+			}
+		})
 	}
 }
 

@@ -109,7 +109,11 @@ func (w *Writer) Save(o engine.Ops, s State) error {
 	return nil
 }
 
-// Phase saves what state returns at an interval of a training loop.
+// Phase saves what state returns at an interval of a training loop. state is called
+// between two steps, when all temporaries are gone, and fills in all of State: its
+// Step is the count of steps that are completed, which the caller keeps, since no
+// one else tells. The barrier behind a save is marked train.Checkpointing. Call
+// Wait when the loop has ended, for the last file may still be on its way.
 func (w *Writer) Phase(o engine.Ops, when train.Interval, state func() State) train.Phase {
 	return train.Phase{Name: train.Checkpointing, When: when, Step: func(int64) (train.Metrics, error) {
 		return train.Metrics{}, w.Save(o, state())
@@ -251,7 +255,7 @@ func (w *Writer) drop(newest int64) error {
 	return nil
 }
 
-// stepsIn lists the checkpoints of a folder, ascending.
+// stepsIn lists the checkpoints of a folder, ascending; folders in it are none.
 func stepsIn(dir string) ([]int64, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -262,7 +266,7 @@ func stepsIn(dir string) ([]int64, error) {
 		name, ours := strings.CutPrefix(e.Name(), "checkpoint_")
 		name, ends := strings.CutSuffix(name, Ending)
 		step, err := strconv.ParseInt(name, 10, 64)
-		if ours && ends && err == nil && strconv.FormatInt(step, 10) == name {
+		if ours && ends && err == nil && strconv.FormatInt(step, 10) == name && !e.IsDir() {
 			steps = append(steps, step)
 		}
 	}
