@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/engine/comm"
 	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
@@ -146,31 +147,53 @@ func cannotRecord(err error) error {
 }
 
 func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, out *rundir.Writer) (err error) {
-	device := mem.NewDevice(mem.Host(), mem.Options{Limit: job.limit})
-	defer func() { err = errors.Join(err, device.Close()) }()
-	instance, err := chosen.New(workload.Config{Seed: job.seed, Fixed: job.fixed, Device: device, Kernels: cpu.New(runtime.GOMAXPROCS(0))})
+	devices := comm.Devices(max(1, chosen.Ranks), mem.Host(), mem.Options{Limit: job.limit})
+	defer func() {
+		for _, d := range devices {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	config := workload.Config{Seed: job.seed, Fixed: job.fixed, Device: devices[0], Kernels: cpu.New(runtime.GOMAXPROCS(0))}
+	for _, d := range devices[1:] {
+		config.Peers = append(config.Peers, workload.Peer{Device: d, Kernels: cpu.New(1)})
+	}
+	instance, err := chosen.New(config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, instance.Close()) }()
-	holders := func(s *snapshot.Snapshot) { s.Holders = train.Holders(instance.Model(), s, device) }
-	recorder, err := train.NewRecorder(out, job.every, job.steps, holders, device)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, recorder.Wait()) }()
-	loop := train.Loop{Devices: []*mem.Device{device}, Now: env.now}
+	loop := train.Loop{Devices: devices, Now: env.now}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 	}
-	loop.OnBarrier(recorder.Barrier)
+	var recorders []*train.Recorder
+	defer func() {
+		for _, r := range recorders {
+			err = errors.Join(err, r.Wait())
+		}
+	}()
+	for rank, d := range devices {
+		if chosen.Ranks == 0 {
+			rank = snapshot.NoRank
+		}
+		holders := func(s *snapshot.Snapshot) { s.Holders = train.Holders(instance.Model(), s, d) }
+		r, err := train.NewRankRecorder(out, rank, job.every, job.steps, holders, d)
+		if err != nil {
+			return err
+		}
+		recorders = append(recorders, r)
+		loop.OnBarrier(r.Barrier)
+	}
 	began := env.now()
 	loop.OnBarrier(func(m snapshot.Mark) error {
-		env.talk.progress("%s: step %d of %d, %s live", chosen.ID, m.Step, job.steps, device.Meters().Allocated)
+		env.talk.progress("%s: step %d of %d, %s live", chosen.ID, m.Step, job.steps, allocated(devices))
 		return nil
 	})
 	if err := loop.Run(ctx, job.steps, instance.Step); err != nil {
-		return errors.Join(err, recorder.Final())
+		for _, r := range recorders {
+			err = errors.Join(err, r.Final())
+		}
+		return err
 	}
 	took := env.now().Sub(began).Round(100 * time.Millisecond)
 	outcome := ""
@@ -187,4 +210,12 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 	}
 	env.talk.say("%s trained for %s in %s; %sthe run is in %s", chosen.ID, steps, took, outcome, out.Dir())
 	return nil
+}
+
+// allocated is what all devices hold together.
+func allocated(devices []*mem.Device) (sum snapshot.Bytes) {
+	for _, d := range devices {
+		sum += d.Meters().Allocated
+	}
+	return sum
 }

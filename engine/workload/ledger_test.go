@@ -1,12 +1,12 @@
 package workload_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"testing"
 
+	"github.com/memdiag/memdiag/engine/comm"
 	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
@@ -43,15 +43,19 @@ type place struct {
 
 func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) trial {
 	t.Helper()
-	d := mem.NewDevice(mem.Host(), mem.Options{})
-	instance, err := w.New(workload.Config{Seed: seed, Fixed: fixed, Device: d, Kernels: cpu.New(1)})
+	devices := comm.Devices(max(1, w.Ranks), mem.Host(), mem.Options{})
+	config := workload.Config{Seed: seed, Fixed: fixed, Device: devices[0], Kernels: cpu.New(1)}
+	for _, d := range devices[1:] {
+		config.Peers = append(config.Peers, workload.Peer{Device: d, Kernels: cpu.New(1)})
+	}
+	instance, err := w.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := trial{truth: w.Truth(seed)}
 	lines := growthLines(t, out.truth)
 	events := map[workload.Event]int64{}
-	loop := train.Loop{Devices: []*mem.Device{d}}
+	loop := train.Loop{Devices: devices}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 		for i, p := range loop.Phases {
@@ -71,7 +75,7 @@ func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) tr
 			events[workload.PerCheckpoint]++
 		case train.Training:
 			events[workload.PerStep] = m.Step
-			out.last = mem.Take(m, d)
+			out.last = mem.Take(m, devices...)
 			b := readLedger(out.last, lines)
 			b.events = map[workload.Event]int64{}
 			for e, n := range events {
@@ -103,9 +107,14 @@ func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) tr
 	if m, ok := instance.(workload.Measurer); ok {
 		out.measured = m.Measured()
 	}
-	out.holders = train.Holders(instance.Model(), out.last, d)
-	if err := errors.Join(instance.Close(), d.Close()); err != nil {
+	out.holders = train.Holders(instance.Model(), out.last, devices...)
+	if err := instance.Close(); err != nil {
 		t.Error(err)
+	}
+	for _, d := range devices {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	return out
 }

@@ -8,40 +8,54 @@ import (
 
 // optimizers are programs whose optimizer or gradients take memory, rightly.
 func optimizers() []Workload {
-	return []Workload{
-		{
-			ID: "D01", Alias: "optimizer-state", Title: "the optimizer makes its state in the first step",
-			Label: Bounded, Cause: "optimizer-state",
+	state := func(id, alias, title string, attach func(*trainer) (any, error)) Workload {
+		return Workload{
+			ID: id, Alias: alias, Title: title, Label: Bounded, Cause: "optimizer-state",
 			Truth: func(seed int64) Truth {
-				d := draws{"D01", seed}
-				g := copyGrowth("D01", d.sizes())
+				d := draws{id, seed}
+				g := copyGrowth(id, d.sizes())
 				g.Event, g.Owner = PerRebuild, snapshot.OwnedByOptim
 				copies := int64(1 + d.optimizer())
 				g.Blocks, g.Bytes = copies*g.Blocks, snapshot.Bytes(copies)*g.Bytes
 				g.Bound = Amount{g.Blocks, g.Bytes}
 				return Truth{Steps: 120, Growth: []Growth{g}}
 			},
-			New: shared("D01", func(t *trainer) (any, error) {
-				t.adds("D01")
-				return t, nil
-			}),
-		},
+			New: shared(id, attach),
+		}
+	}
+	return []Workload{
+		state("D01", "optimizer-state", "the optimizer makes its state in the first step", func(t *trainer) (any, error) {
+			t.adds("D01")
+			return t, nil
+		}),
+		state("D02", "state-after-warm-up", "the optimizer makes its first step, and its state, behind a warm-up", func(t *trainer) (any, error) {
+			// The gradients of the warm-up make one step together.
+			t.accumulate = int64(t.draws.between("warm-up", 20, 60))
+			t.on.step = func(*batch, *engine.Tensor) error {
+				if t.steps == t.accumulate {
+					t.accumulate = 1
+					t.adds("D02")
+				}
+				return nil
+			}
+			return t, nil
+		}),
 		{
-			ID: "D02", Alias: "averages-after-warm-up", Title: "a moving average of the parameters begins after some epochs",
+			ID: "D13", Alias: "averages-start", Title: "a moving average of the parameters begins after some epochs",
 			Label: Bounded, Cause: "optimizer-state",
 			Truth: func(seed int64) Truth {
-				d := draws{"D02", seed}
-				g := copyGrowth("D02", d.sizes())
+				d := draws{"D13", seed}
+				g := copyGrowth("D13", d.sizes())
 				g.Event, g.Owner = PerRebuild, snapshot.OwnedByOptim
 				g.Bound = Amount{g.Blocks, g.Bytes}
 				return Truth{Steps: 150, Growth: []Growth{g}}
 			},
-			New: shared("D02", func(t *trainer) (any, error) {
+			New: shared("D13", func(t *trainer) (any, error) {
 				averages := optim.NewEMA(t.ops, t.model.Parameters(), 0.99)
 				start := averagesFrom(t.draws)
 				t.on.step = func(*batch, *engine.Tensor) error {
 					if t.steps >= start {
-						averages.Update() //held:D02
+						averages.Update() //held:D13
 					}
 					return nil
 				}

@@ -15,7 +15,7 @@ func sequences() []Workload {
 				c := contextOf(draws{"D10", seed})
 				return Truth{Steps: contextSteps, Growth: []Growth{c.growth("D10", c.length(contextSteps))}}
 			},
-			New: shared("D10", newContext),
+			New: shared("D10", newSequenceReader),
 		},
 		{
 			ID: "D30", Alias: "cache-per-sequence", Title: "a cache grows with a sequence, and is emptied at its end",
@@ -24,7 +24,7 @@ func sequences() []Workload {
 				c := contextOf(draws{"D30", seed})
 				return Truth{Steps: contextSteps, Growth: []Growth{c.growth("D30", c.span)}}
 			},
-			New: shared("D30", newContext),
+			New: shared("D30", newSequenceReader),
 		},
 		{
 			ID: "D09", Alias: "sorted-by-length", Title: "each epoch goes from short to long sequences, and the last is kept",
@@ -34,7 +34,7 @@ func sequences() []Workload {
 				c := contextOf(d)
 				return Truth{Steps: contextSteps, Growth: []Growth{c.growth("D09", int64(d.sizes().epoch))}}
 			},
-			New: shared("D09", newContext),
+			New: shared("D09", newSequenceReader),
 		},
 		{
 			ID: "L19", Alias: "plans-without-end", Title: "a plan is kept for each length, and there is no end of lengths",
@@ -86,15 +86,15 @@ func (c contextDraws) growth(marker string, longest int64) Growth {
 	}
 }
 
-// context keeps what was made of the sequence that is being read.
-type context struct {
+// sequenceReader keeps what was made of the sequence that is being read.
+type sequenceReader struct {
 	*trainer
 	contextDraws
 	read *engine.Tensor // [length width]; nil before the first step
 }
 
-func newContext(t *trainer) (any, error) {
-	c := &context{trainer: t, contextDraws: contextOf(t.draws)}
+func newSequenceReader(t *trainer) (any, error) {
+	c := &sequenceReader{trainer: t, contextDraws: contextOf(t.draws)}
 	// D30 reads one element a step, of input that is always as long.
 	if t.draws.id != "D30" {
 		t.sequence = func() int64 { return c.length(t.steps + 1) }
@@ -110,7 +110,7 @@ func newContext(t *trainer) (any, error) {
 	return c, nil
 }
 
-func (c *context) forget() {
+func (c *sequenceReader) forget() {
 	if c.read != nil {
 		c.read.Release()
 		c.read = nil

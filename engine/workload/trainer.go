@@ -170,7 +170,7 @@ func (t *trainer) Step() (m train.Metrics, err error) {
 			return err
 		}
 		if (t.steps+1)%t.accumulate == 0 {
-			t.descent.Step() //held:D01
+			t.descent.Step() //held:D01 held:D02
 		}
 		m.Loss = float64(t.ops.Floats(loss)[0])
 		return t.behind(b, logits, m)

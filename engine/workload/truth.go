@@ -21,7 +21,8 @@ type Truth struct {
 	Growth []Growth
 }
 
-// Growth is what one line of a program leaves on the device.
+// Growth is what one line of a program leaves on the device; where there are
+// several ranks, on all their devices together.
 type Growth struct {
 	// Marker names the line by the comment that stands behind it; see Line. All
 	// blocks of the growth are allocated through it.

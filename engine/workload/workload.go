@@ -25,7 +25,9 @@ type Workload struct {
 	Label Label
 	// Families are the kinds of training that it stands for, if any.
 	Families []Family
-	Cause    string // id in the catalogue of causes; "" where there is nothing to explain
+	// Ranks is how many devices train together; 0 for one.
+	Ranks int
+	Cause string // id in the catalogue of causes; "" where there is nothing to explain
 	// Truth is what a run with this seed must show.
 	Truth func(seed int64) Truth
 	// New starts the program: its parameters are made on the device. An error
@@ -63,6 +65,14 @@ type Config struct {
 	Fixed   bool
 	Device  *mem.Device
 	Kernels engine.Kernels // of the device's driver
+	// Peers are the other ranks of a workload with Ranks, that many less one.
+	Peers []Peer
+}
+
+// Peer is another rank's device, with kernels of its own.
+type Peer struct {
+	Device  *mem.Device
+	Kernels engine.Kernels
 }
 
 // Instance is a workload under way, for one goroutine.
@@ -107,7 +117,7 @@ func All() []Workload {
 	corpus := slices.Concat(
 		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
 		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(), probes(),
-		graphPrograms(), lazyPrograms(), queues(), rebuilds(), sequences(),
+		graphPrograms(), lazyPrograms(), queues(), rebuilds(), sequences(), distributedPrograms(),
 	)
 	slices.SortFunc(corpus, func(a, b Workload) int {
 		if a.ID[0] != b.ID[0] {

@@ -1,0 +1,278 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/autodiff"
+	"github.com/memdiag/memdiag/engine/comm"
+	"github.com/memdiag/memdiag/engine/mem"
+	"github.com/memdiag/memdiag/engine/nn"
+	"github.com/memdiag/memdiag/engine/optim"
+	"github.com/memdiag/memdiag/engine/train"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// ranks is how many train together in the distributed programs.
+const ranks = 3
+
+// distributedPrograms are programs of several ranks.
+func distributedPrograms() []Workload {
+	distributed := func(id, alias, title string, label Label, cause string, growth func(d draws) Growth) Workload {
+		return Workload{
+			ID: id, Alias: alias, Title: title, Label: label, Families: []Family{Distributed}, Ranks: ranks, Cause: cause,
+			Truth: func(seed int64) Truth {
+				g := growth(draws{id, seed})
+				return Truth{Steps: runFor(12, g.Every), Growth: []Growth{g}}
+			},
+			New: func(c Config) (Instance, error) { return newFleet(c, id) },
+		}
+	}
+	return []Workload{
+		distributed("L22", "gathered-targets", "each rank keeps the targets that it gathered from all", Leak, "collective-buffers-kept", func(d draws) Growth {
+			every := d.every()
+			return Growth{
+				Marker: "L22", Event: PerStep, Every: every, First: every, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * ranks * fleetRows(d)),
+				Shape: Linear, Owner: snapshot.OwnedByComm,
+			}
+		}),
+		distributed("L37", "one-rank", "one rank of several keeps a number of each step, for a log that the others have not", Leak, "values-kept-as-tensors", func(draws) Growth {
+			return Growth{Marker: "L37", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: 4, Shape: Linear, Owner: snapshot.OwnedByUser}
+		}),
+		distributed("D20", "buckets-rebuilt", "gradient buckets are rebuilt in the second step, larger", Bounded, "", func(d draws) Growth {
+			g := Growth{
+				Marker: "D20", Event: PerRebuild, Every: 1, First: 1, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * fleetElements()), Unit: "half",
+				Shape: Linear, Owner: snapshot.OwnedByComm,
+			}
+			g.Bound = Amount{ranks, 2 * g.Bytes}
+			return g
+		}),
+	}
+}
+
+// The sizes of the model that a fleet trains.
+const (
+	fleetInputs  = 12
+	fleetOutputs = 4
+)
+
+// fleetRows draws how many rows a rank's batch has.
+func fleetRows(d draws) int { return d.between("rows", 4, 32) }
+
+// fleetElements counts the model's parameters, halved: a bucket of the first step
+// is as large.
+func fleetElements() int { return (fleetInputs*fleetOutputs + fleetOutputs) / 2 }
+
+// fleet trains one layer on several ranks, each on its own data.
+type fleet struct {
+	id      string
+	config  Config
+	members []*member
+	// ended carries what became of the ranks, once all have ended.
+	ended  chan error
+	broken error // of a step: the ranks have ended
+	steps  int64
+	times  int64 // that the growth has added
+}
+
+// member is one rank, which works in a goroutine of its own from start to end.
+type member struct {
+	fleet    *fleet
+	rank     *comm.Rank
+	ops      *autodiff.Ops
+	layer    *nn.Linear
+	descent  *optim.SGD
+	gathered []*engine.Tensor // of all ranks, [ranks rows]
+	logged   []*engine.Tensor
+	bucket   *engine.Tensor // flat gradients; nil before the first step
+	loss     float64
+
+	work chan bool // one for each step; closed at the end
+	done chan error
+}
+
+func newFleet(c Config, id string) (Instance, error) {
+	if len(c.Peers) != ranks-1 {
+		return nil, fmt.Errorf("%s trains on %d ranks; %d peers are given", id, ranks, len(c.Peers))
+	}
+	f := &fleet{id: id, config: c, ended: make(chan error, 1)}
+	devices := []*mem.Device{c.Device}
+	kernels := []engine.Kernels{c.Kernels}
+	for _, p := range c.Peers {
+		devices, kernels = append(devices, p.Device), append(kernels, p.Kernels)
+	}
+	for range ranks {
+		f.members = append(f.members, &member{fleet: f, work: make(chan bool), done: make(chan error, 1)})
+	}
+	next := 0
+	group := comm.NewGroup(func() engine.Kernels {
+		next++
+		return kernels[next-1]
+	}, devices...)
+	go func() {
+		f.ended <- group.Run(context.Background(), func(r *comm.Rank) error { return f.members[r.Index()].run(r) })
+	}()
+	if f.broken = f.wait(); f.broken != nil {
+		return nil, errors.Join(f.broken, f.Close())
+	}
+	return f, nil
+}
+
+// wait returns when every rank has done what it was told last.
+func (f *fleet) wait() error {
+	var wrong []error
+	for _, m := range f.members {
+		wrong = append(wrong, <-m.done)
+	}
+	return errors.Join(wrong...)
+}
+
+// Step trains one step on every rank.
+func (f *fleet) Step() (train.Metrics, error) {
+	const epoch = 20
+	metrics := train.Metrics{
+		Epoch: f.steps / epoch, EpochEnd: (f.steps+1)%epoch == 0,
+		BatchElements: int64(ranks * fleetRows(f.draws()) * fleetInputs),
+	}
+	if f.broken != nil {
+		return metrics, f.broken
+	}
+	f.steps++
+	for _, m := range f.members {
+		m.work <- true
+	}
+	f.broken = f.wait()
+	for _, m := range f.members {
+		metrics.Loss += m.loss / ranks
+	}
+	return metrics, f.broken
+}
+
+func (f *fleet) draws() draws { return draws{f.id, f.config.Seed} }
+
+// Count is how often the growth has added, on each rank that it is on.
+func (f *fleet) Count(string) Count { return Count{f.times, f.times} }
+
+// Model is the program itself.
+func (f *fleet) Model() any { return f }
+
+// Close ends the ranks, which release what they hold.
+func (f *fleet) Close() error {
+	for _, m := range f.members {
+		close(m.work)
+	}
+	if err := <-f.ended; f.broken == nil {
+		return err
+	}
+	return nil // Step has returned it
+}
+
+// run is a rank's life. It ends with an error, since other ranks would wait in a
+// collective for one that goes on elsewhere.
+func (m *member) run(r *comm.Rank) error {
+	m.rank, m.ops = r, autodiff.New(r.Ops())
+	err := engine.Run(m.ops, func(*engine.Scope) error {
+		m.layer = nn.NewLinear(m.ops, engine.NewRandom(uint64(m.fleet.config.Seed)), fleetInputs, fleetOutputs)
+		nn.Keep(m.layer)
+		return nil
+	})
+	if err == nil {
+		defer m.release()
+		m.ops.Track(m.layer.Parameters()...)
+		m.descent = optim.NewSGD(m.ops, m.layer.Parameters(), 0.05, 0.9)
+	}
+	m.done <- err
+	if err != nil {
+		return err
+	}
+	for range m.work {
+		err := engine.Run(m.ops, func(*engine.Scope) error { return m.step() })
+		m.done <- err
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *member) release() {
+	releaseAll(&m.gathered)
+	releaseAll(&m.logged)
+	if m.bucket != nil {
+		m.bucket.Release()
+	}
+	m.descent.Release()
+	nn.Release(m.layer)
+}
+
+// step trains on a batch of the rank's own.
+func (m *member) step() error {
+	f := m.fleet
+	d := f.draws()
+	rng := rand.New(rand.NewPCG(uint64(d.seed), uint64(f.steps*ranks+int64(m.rank.Index()))))
+	h := hostBatch{features: fleetInputs, labels: make([]int32, fleetRows(d))}
+	for i := range h.labels {
+		h.labels[i] = int32(rng.IntN(fleetOutputs))
+		for k := range fleetInputs {
+			h.x = append(h.x, rng.Float32()+float32((k+int(h.labels[i]))%2))
+		}
+	}
+	b := h.upload(m.ops)
+	loss := engine.CrossEntropy(m.ops, m.layer.Forward(m.ops, b.x), b.labels, nil)
+	if err := m.ops.Backward(loss); err != nil {
+		return err
+	}
+	if err := m.rank.AverageGradients(m.layer.Parameters()); err != nil {
+		return err
+	}
+	m.descent.Step()
+	m.loss = float64(m.ops.Floats(loss)[0])
+	return m.behind(b, loss)
+}
+
+// behind is what the workloads differ in.
+func (m *member) behind(b *batch, loss *engine.Tensor) error {
+	f := m.fleet
+	first := m.rank.Index() == 0
+	switch f.id {
+	case "L22":
+		if f.steps%f.draws().every() != 0 {
+			return nil
+		}
+		all, err := m.rank.AllGather(b.labels) //leak:L22
+		if err != nil {
+			return err
+		}
+		if f.config.Fixed {
+			all.Release()
+		} else {
+			m.gathered = append(m.gathered, all)
+		}
+	case "L37":
+		if !first {
+			return nil
+		}
+		value := m.ops.Valid().Copy(loss).Keep() //leak:L37
+		if f.config.Fixed {
+			value.Release()
+		} else {
+			m.logged = append(m.logged, value)
+		}
+	case "D20":
+		if f.steps > 2 {
+			return nil
+		}
+		// The second is in the order in which gradients come, and has room for all.
+		if m.bucket != nil {
+			m.bucket.Release()
+		}
+		m.bucket = m.ops.Full(0, int(f.steps)*fleetElements()).Own(snapshot.OwnedByComm) //held:D20
+	}
+	if first {
+		f.times++
+	}
+	return m.ops.Sync()
+}
