@@ -17,6 +17,7 @@ type Recorder struct {
 	every   int64
 	final   int64
 	holders func(*snapshot.Snapshot)
+	begun   bool // the first barrier of the training has come
 
 	series *mem.Series
 	log    *native.SeriesWriter
@@ -28,8 +29,9 @@ type Recorder struct {
 }
 
 // NewRecorder records to out: counters at every barrier, blocks behind every
-// every-th training step, and behind the final one. holders, if not nil, adds to
-// each snapshot who holds its blocks; it runs while the training stands.
+// every-th training step, and behind the final one. An every of 0 or less records
+// the blocks at the first barrier and the final one only. holders, if not nil,
+// adds to each snapshot who holds its blocks; it runs while the training stands.
 func NewRecorder(out *rundir.Writer, every, final int64, holders func(*snapshot.Snapshot), devices ...*mem.Device) (*Recorder, error) {
 	return NewRankRecorder(out, snapshot.NoRank, every, final, holders, devices...)
 }
@@ -60,11 +62,21 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 	if mark.Phase != Training {
 		return nil
 	}
-	if mark.Step%r.every != 0 && mark.Step != r.final {
-		r.last = &mark
-		return nil
+	if mark.Step == r.final || r.due(mark.Step) {
+		return r.snapshot(mark)
 	}
-	return r.snapshot(mark)
+	r.last = &mark
+	return nil
+}
+
+// due reports whether blocks are recorded behind a step that is not the final one.
+func (r *Recorder) due(step int64) bool {
+	first := !r.begun
+	r.begun = true
+	if r.every <= 0 {
+		return first
+	}
+	return step%r.every == 0
 }
 
 // Final records the blocks of a run that ended before its time, under the mark
