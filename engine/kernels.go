@@ -8,6 +8,8 @@
 // device may do beside, to do at once what models do most.
 package engine
 
+import "fmt"
+
 // Kernels computes on one device. A kernel writes into buffers that it is given
 // and never takes device memory. Callers promise what each method asks of its
 // views; kernels check nothing but indices read from data.
@@ -130,8 +132,12 @@ func Square(k, stride, pad int) Window {
 	return Window{Kernel: [2]int{k, k}, Stride: [2]int{stride, stride}, Pad: [2]int{pad, pad}}
 }
 
-// Out returns how many places the window takes over an h by w image.
+// Out returns how many places the window takes over an h by w image. It panics
+// with an *Error if a stride is below 1.
 func (w Window) Out(h, wd int) (oh, ow int) {
+	if w.Stride[0] < 1 || w.Stride[1] < 1 {
+		panic(&Error{Op: "window", Reason: fmt.Sprintf("strides of %d and %d; at least 1 is needed", w.Stride[0], w.Stride[1])})
+	}
 	return (h+2*w.Pad[0]-w.Kernel[0])/w.Stride[0] + 1, (wd+2*w.Pad[1]-w.Kernel[1])/w.Stride[1] + 1
 }
 

@@ -12,8 +12,12 @@ type Random struct {
 // NewRandom returns the source with this seed.
 func NewRandom(seed uint64) *Random { return &Random{seed: seed} }
 
-// Draw returns the next stream.
+// Draw returns the next stream. It panics with an *Error if there is no Random,
+// as in a layer that was made without one.
 func (r *Random) Draw() Draw {
+	if r == nil {
+		panic(&Error{Op: "draw", Reason: "the Random is nil; NewRandom makes one"})
+	}
 	r.draws++
 	return Draw{Key: r.seed, Stream: r.draws}
 }

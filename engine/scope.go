@@ -108,11 +108,16 @@ func (s *Scope) promote(t *Tensor) {
 }
 
 // Tidy runs f in a scope of its own and hands its result to the scope around:
-// what f made on the way is released at once.
+// what f made on the way is released at once. It panics with an *Error if the
+// result is nil or released.
 func Tidy(o Ops, f func() *Tensor) *Tensor {
 	s := o.Begin()
 	defer s.End()
 	t := f()
+	if t == nil {
+		panic(&Error{Op: "tidy", Reason: "the function returned no tensor"})
+	}
+	t.held("tidy")
 	s.promote(t)
 	return t
 }

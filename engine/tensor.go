@@ -47,19 +47,19 @@ type History interface {
 }
 
 // Shape returns the tensor's extents.
-func (t *Tensor) Shape() Shape { return t.shape }
+func (t *Tensor) Shape() Shape { return t.given("shape").shape }
 
 // Dim returns one extent; -1 is the innermost.
-func (t *Tensor) Dim(axis int) int { return t.shape.Dims[t.axis("dim", axis)] }
+func (t *Tensor) Dim(axis int) int { return t.shape.Dims[t.given("dim").axis("dim", axis)] }
 
 // DType returns the element type.
-func (t *Tensor) DType() DType { return t.dtype }
+func (t *Tensor) DType() DType { return t.given("dtype").dtype }
 
 // Owner is the class that the handle's reference counts for.
 func (t *Tensor) Owner() snapshot.Owners { return t.owner }
 
 // Storage is the block that the handle holds a reference on. Views share it.
-func (t *Tensor) Storage() *mem.Storage { return t.storage }
+func (t *Tensor) Storage() *mem.Storage { return t.given("storage").storage }
 
 // Released reports whether the handle has given its reference back.
 func (t *Tensor) Released() bool { return t.gone }
@@ -144,7 +144,7 @@ func (t *Tensor) Share(class snapshot.Owners) *Tensor {
 }
 
 // History returns what Attach gave; nil where there is none.
-func (t *Tensor) History() History { return t.history }
+func (t *Tensor) History() History { return t.given("history").history }
 
 // Attach hands a history over to the tensor, with the caller's reference on it.
 // A history that the tensor had is released.
@@ -165,19 +165,24 @@ func (t *Tensor) watch() { t.witness = mem.Watch(t, t.storage) }
 // takes tensors calls it first. Operands count from 1.
 func Check(op string, operands ...*Tensor) {
 	for i, t := range operands {
-		if t == nil {
+		if t == nil && len(operands) > 1 {
 			panic(&Error{Op: op, Reason: fmt.Sprintf("operand %d of %d is nil", i+1, len(operands))})
 		}
 		t.held(op)
 	}
 }
 
-// held panics if there is no handle, or its reference was given back.
-func (t *Tensor) held(op string) {
+// given panics if there is no handle.
+func (t *Tensor) given(op string) *Tensor {
 	if t == nil {
 		panic(&Error{Op: op, Reason: "the tensor is nil"})
 	}
-	if t.gone {
+	return t
+}
+
+// held panics if there is no handle, or its reference was given back.
+func (t *Tensor) held(op string) {
+	if t.given(op).gone {
 		reason := "the tensor was released before; Keep what outlives its scope"
 		if op == "release" {
 			reason = "the tensor was released before; each handle is released once, by its scope or by its owner"

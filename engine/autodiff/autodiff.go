@@ -7,6 +7,7 @@
 package autodiff
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/engine"
@@ -36,11 +37,14 @@ func New(inner engine.Ops) *Ops { return NewOn(inner, &graph{}) }
 func NewOn(inner engine.Ops, t Tape) *Ops { return &Ops{inner: inner, tape: t} }
 
 // Track makes leaves of tensors: Backward gathers a gradient in each. It panics
-// with an *engine.Error on the result of a recorded operation; one that is tracked
-// already stays as it is.
+// with an *engine.Error on the result of a recorded operation, and on int32, which
+// has no gradient; one that is tracked already stays as it is.
 func (o *Ops) Track(ts ...*engine.Tensor) {
+	engine.Check("track", ts...)
 	for _, t := range ts {
 		switch n := nodeOf(t); {
+		case t.DType() != engine.Float32:
+			panic(&engine.Error{Op: "track", Shapes: []engine.Shape{t.Shape()}, Reason: fmt.Sprintf("a tensor of float32 is needed, this one is %s", t.DType())})
 		case n == nil:
 			o.attach(t, &Node{op: "leaf"})
 		case n.backward != nil:
@@ -86,6 +90,9 @@ func (o *Ops) tracked(ts ...*engine.Tensor) bool {
 // nil where there is none. It belongs to the tensor: it is valid until ZeroGrad,
 // and Backward adds to it in place.
 func Grad(t *engine.Tensor) *engine.Tensor {
+	if t == nil {
+		panic(&engine.Error{Op: "grad", Reason: "the tensor is nil"})
+	}
 	if n := nodeOf(t); n != nil {
 		return n.grad
 	}
@@ -125,6 +132,7 @@ func (o *Ops) ClearGrad(ts ...*engine.Tensor) {
 }
 
 func mustNode(op string, t *engine.Tensor) *Node {
+	engine.Check(op, t)
 	n := nodeOf(t)
 	if n == nil {
 		panic(&engine.Error{Op: op, Shapes: []engine.Shape{t.Shape()}, Reason: "the tensor is not tracked, so no gradient comes to it"})

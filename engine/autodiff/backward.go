@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,12 @@ func (o *Ops) Backward(loss *engine.Tensor) error {
 
 // BackwardWith is Backward with options.
 func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
+	switch {
+	case loss == nil:
+		return errors.New("backward: the loss is nil")
+	case loss.Released():
+		return errors.New("backward: the loss has been released, and its graph with it; run Backward in the scope that computed it, or Keep the loss")
+	}
 	root := nodeOf(loss)
 	if root == nil {
 		return fmt.Errorf("backward: the loss depends on no tracked tensor; Track the parameters, and compute with the autodiff operations, not with Valid() or in NoGrad")
@@ -133,6 +140,10 @@ func (p *pass) hooked(n *Node, in *pending) {
 		}
 		if g == nil || g == in.grad {
 			continue
+		}
+		engine.Check("hook on "+n.op, g)
+		if g.DType() != engine.Float32 {
+			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{g.Shape()}, Reason: "the gradient that it returned is " + g.DType().String() + ", not float32"})
 		}
 		if g.Shape() != in.grad.Shape() {
 			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{g.Shape(), in.grad.Shape()}, Reason: "the gradient that it returned has another shape than the one that it was given"})

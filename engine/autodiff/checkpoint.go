@@ -15,6 +15,7 @@ import (
 // beside its inputs, such as parameters, gets its gradient too; it must live until
 // then. Checkpoints may nest.
 func (o *Ops) Checkpoint(f func(inputs ...*engine.Tensor) *engine.Tensor, inputs ...*engine.Tensor) *engine.Tensor {
+	engine.Check("checkpoint", inputs...)
 	if o.quiet == 0 {
 		recording, replay := o.segment, o.replay
 		defer func() { o.segment, o.replay = recording, replay }()
@@ -25,7 +26,11 @@ func (o *Ops) Checkpoint(f func(inputs ...*engine.Tensor) *engine.Tensor, inputs
 			defer o.segment.release()
 		}
 	}
-	return engine.Tidy(o, func() *engine.Tensor { return f(inputs...) })
+	return engine.Tidy(o, func() *engine.Tensor {
+		out := f(inputs...)
+		engine.Check("result of checkpoint", out)
+		return out
+	})
 }
 
 // segment is the part of a graph that a Checkpoint made. Its nodes refer to it,

@@ -16,8 +16,8 @@ type Function interface {
 	Name() string
 	// Forward computes the result with operations that do not record.
 	Forward(c *Context, o engine.Ops, inputs ...*engine.Tensor) *engine.Tensor
-	// Backward returns the gradient of every input, of its shape, from the result's;
-	// nil for one that gets none. It can be differentiated in turn if it computes
+	// Backward returns the gradient of every input, float32 and of its shape, from the
+	// result's; nil for one that gets none. It can be differentiated in turn if it computes
 	// with o alone.
 	Backward(c *Context, o engine.Ops, grad *engine.Tensor) []*engine.Tensor
 }
@@ -42,6 +42,7 @@ func (c *Context) Wants(i int) bool { return c.wants[i] }
 
 // Apply runs a Function, and records it if an input is tracked.
 func (o *Ops) Apply(f Function, inputs ...*engine.Tensor) *engine.Tensor {
+	engine.Check(f.Name(), inputs...)
 	return engine.Tidy(o, func() *engine.Tensor {
 		c := &Context{wants: make([]bool, len(inputs))}
 		for i, t := range inputs {
@@ -49,6 +50,12 @@ func (o *Ops) Apply(f Function, inputs ...*engine.Tensor) *engine.Tensor {
 		}
 		var out *engine.Tensor
 		o.NoGrad(func() { out = f.Forward(c, o.inner, inputs...) })
+		engine.Check("result of "+f.Name(), out)
+		for _, t := range c.saved {
+			if t != nil {
+				engine.Check(f.Name()+" saving", t)
+			}
+		}
 		if !slices.Contains(c.wants, true) {
 			return o.plain(f.Name(), out, inputs...)
 		}
@@ -72,6 +79,10 @@ func (p *pass) apply(f Function, c *Context, shapes []engine.Shape) {
 	for i, g := range grads {
 		if g == nil {
 			continue
+		}
+		engine.Check("backward of "+f.Name(), g)
+		if g.DType() != engine.Float32 {
+			panic(&engine.Error{Op: "backward of " + f.Name(), Shapes: []engine.Shape{g.Shape()}, Reason: fmt.Sprintf("the gradient of input %d is %s, not float32", i, g.DType())})
 		}
 		if g.Shape() != shapes[i] {
 			panic(&engine.Error{Op: "backward of " + f.Name(), Shapes: []engine.Shape{g.Shape(), shapes[i]}, Reason: fmt.Sprintf("the gradient of input %d has another shape than the input", i)})

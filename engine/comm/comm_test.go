@@ -331,3 +331,24 @@ func TestEachRankRecordsIntoTheOneFolder(t *testing.T) {
 		}
 	}
 }
+
+// A tensor that is not there once ended the process of all ranks.
+func TestACollectiveOfNothingIsTheRanksError(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(r *comm.Rank) error
+		want string
+	}{
+		{"all-gather", func(r *comm.Rank) error { _, err := r.AllGather(nil); return err }, "all-gather: the tensor is nil"},
+		{"all-reduce", func(r *comm.Rank) error { return r.AllReduce(nil) }, "all-reduce: the tensor is nil"},
+		{"broadcast", func(r *comm.Rank) error { return r.Broadcast(0, nil) }, "broadcast: the tensor is nil"},
+		{"gradients", func(r *comm.Rank) error { return r.AverageGradients([]*engine.Tensor{nil}) }, "average gradients: the tensor is nil"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, _ := newGroup(t, 2)
+			if err := g.Run(t.Context(), c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}

@@ -69,6 +69,7 @@ func (r *Rank) AllReduce(tensors ...*engine.Tensor) error {
 func (r *Rank) AverageGradients(parameters []*engine.Tensor) error {
 	var gradients []*engine.Tensor
 	for _, p := range parameters {
+		engine.Check("average gradients", p)
 		if g := autodiff.Grad(p); g != nil {
 			gradients = append(gradients, g)
 		}
@@ -103,6 +104,7 @@ func (r *Rank) Broadcast(root int, tensors ...*engine.Tensor) error {
 	if len(tensors) == 0 {
 		return r.Barrier()
 	}
+	engine.Check("broadcast", tensors...)
 	all, err := r.share(fmt.Sprintf("broadcast from rank %d", root), tensors[0].DType(), tensors, r.index == root)
 	if err == nil && r.index != root {
 		r.spread(all[root], tensors)
@@ -114,6 +116,7 @@ func (r *Rank) Broadcast(root int, tensors ...*engine.Tensor) error {
 // axis: [ranks …]. It is a buffer of the collective's, in no scope: the caller
 // owes its Release.
 func (r *Rank) AllGather(t *engine.Tensor) (*engine.Tensor, error) {
+	engine.Check("all-gather", t)
 	all, err := r.share("all-gather", t.DType(), []*engine.Tensor{t}, true)
 	if err != nil {
 		return nil, err
@@ -129,6 +132,7 @@ func (r *Rank) AllGather(t *engine.Tensor) (*engine.Tensor, error) {
 // share brings tensors to a collective and returns what all ranks brought; only
 // those who give bring elements.
 func (r *Rank) share(op string, dtype engine.DType, tensors []*engine.Tensor, give bool) ([]parcel, error) {
+	engine.Check(op, tensors...)
 	p := parcel{op: op, dtype: dtype}
 	for _, t := range tensors {
 		p.shapes = append(p.shapes, t.Shape())
