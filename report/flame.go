@@ -20,8 +20,16 @@ type FlameOptions struct {
 	MaxBoxes int    // at most so many boxes; the rest is folded. 0: 2000, which a browser moves at ease
 }
 
-//go:embed assets/flame.js
-var flameScript string
+// The scripts in the picture: flame.js is the page's as well, flame_alone.js sets
+// it up where the SVG is a file of its own.
+var (
+	//go:embed assets/flame.js
+	flameScript string
+	//go:embed assets/flame_alone.js
+	flameAlone string
+	//go:embed assets/flame.css
+	flameStyle string
+)
 
 // Geometry of the picture in pixels. The font is monospaced so that a label's
 // width is known without measuring it.
@@ -34,9 +42,12 @@ const (
 	glyphWidth  = 6.65 // of the 11 px font; a little more than 0.6 em
 )
 
+// maxBoxes is what a browser moves at ease.
+const maxBoxes = 2000
+
 // Flame draws p as a flamegraph: one self-contained SVG that is a plain picture,
-// and in a browser zooms on a click, searches and explains the box under the
-// pointer.
+// and in a browser zooms on a click, searches, explains the box under the pointer,
+// and does all that by the keyboard too.
 //
 // It grows downwards from the outermost call: a page is read from its top, and
 // the stacks of training programs are deep, so that a root at the bottom would
@@ -46,28 +57,28 @@ const (
 // Libraries are grey, and memory without a recorded stack is sand; the interpreter's own frames, which stand in every stack,
 // are left out.
 func Flame(w io.Writer, p *Profile, o FlameOptions) error {
-	limit := o.MaxBoxes
-	if limit <= 0 {
-		limit = 2000
-	}
+	f, left := newFlame(p, o.MaxBoxes, flameTop)
 	title := Printable(o.Title)
 	if title == "" {
 		title = p.Title
 	}
-	tree := newFlameTree(p)
-	left := tree.prune(max(limit, 2))
-	boxes := tree.layout()
-	f := flame{growth: p.Growth, total: tree.root.weight, scale: float64(flameWidth-2*flameMargin) / float64(max(tree.root.weight, 1))}
-	tree.root.label = "all"
-	f.header(title, flameSubtitle(p, left, tree.unstacked), tree.depth)
-	if tree.root.weight > 0 {
-		for _, b := range boxes {
-			f.box(b)
-		}
-	}
-	f.buf.WriteString("</g>\n<script><![CDATA[\n" + flameScript + "]]></script>\n</svg>\n")
+	f.header(title, flameSubtitle(p, left, f.tree.unstacked))
+	f.draw()
+	f.buf.WriteString("<script><![CDATA[\n" + flameScript + flameAlone + "]]></script>\n</svg>\n")
 	_, err := w.Write(f.buf.Bytes())
 	return err
+}
+
+// embeddedFlame is the picture without title, style and script, for a page that
+// brings them, and what is to be said of it.
+func embeddedFlame(p *Profile, limit int) (svg, about string) {
+	f, left := newFlame(p, limit, 2)
+	height := 2 + (f.tree.depth+1)*rowHeight + 2
+	fmt.Fprintf(&f.buf, `<svg class="flame" role="application" tabindex="0" data-margin="%d" width="%d" height="%d" viewBox="0 0 %d %d"><g class="boxes">`+"\n",
+		flameMargin, flameWidth, height, flameWidth, height)
+	f.draw()
+	f.buf.WriteString("</svg>\n")
+	return f.buf.String(), flameSubtitle(p, left, f.tree.unstacked)
 }
 
 func flameSubtitle(p *Profile, left int, unstacked bool) string {
@@ -99,45 +110,73 @@ func flameSubtitle(p *Profile, left int, unstacked bool) string {
 
 type flame struct {
 	buf    bytes.Buffer
+	tree   *flameTree
+	boxes  []*box
 	growth bool
 	total  int64
+	top    int64   // of the first row
 	scale  float64 // pixels a byte
 }
 
-func (f *flame) header(title, subtitle string, depth int64) {
-	height := flameTop + (depth+1)*rowHeight + flameFoot
+// newFlame lays the boxes out, limit at most (0: maxBoxes), and returns how many
+// calls are left out.
+func newFlame(p *Profile, limit int, top int64) (f *flame, left int) {
+	if limit <= 0 {
+		limit = maxBoxes
+	}
+	tree := newFlameTree(p)
+	left = tree.prune(max(limit, 2))
+	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, total: tree.root.weight, top: top}
+	f.scale = float64(flameWidth-2*flameMargin) / float64(max(f.total, 1))
+	tree.root.label = "all"
+	return f, left
+}
+
+func (f *flame) header(title, subtitle string) {
+	height := flameTop + (f.tree.depth+1)*rowHeight + flameFoot
 	fmt.Fprintf(&f.buf, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="11">
+<svg xmlns="http://www.w3.org/2000/svg" class="flame alone" tabindex="0" data-margin="%d" width="%d" height="%d" viewBox="0 0 %d %d">
 <style>
-.b { cursor: pointer } .b:hover rect { stroke: #000 } .still .b:hover rect { stroke: none } .b text { pointer-events: none } .b.hit rect { fill: #7e57c2 } .b.hit text, .leak text { fill: #fff }
-.control { cursor: pointer; fill: #0b5cad } .hidden { display: none }
-</style>
-<rect width="100%%" height="100%%" fill="#fff"/>
-<text x="%d" y="24" font-size="16" font-weight="bold" font-family="system-ui, 'Liberation Sans', Helvetica, Arial, sans-serif" fill="#1b1f24">%s</text>
-<text x="%d" y="44" fill="#57606a" class="sub">%s</text>
-<text x="%d" y="24" text-anchor="end" class="control search hidden" tabindex="0">search (/)</text>
-<text x="%d" y="24" text-anchor="end" class="control reset hidden" tabindex="0">reset (Esc)</text>
-<text x="%d" y="%d" fill="#1b1f24" class="details"> </text>
+%s</style>
+<rect width="100%%" height="100%%" class="paper"/>
+<text x="%d" y="24" class="title">%s</text>
+<text x="%d" y="44" class="sub">%s</text>
+<text x="%d" y="24" text-anchor="end" class="reset away" tabindex="0">reset (Esc)</text>
+<text x="%d" y="%d" class="details" aria-live="polite"> </text>
 <g class="boxes">
-`, flameWidth, height, flameWidth, height, flameMargin, escapeXML(title), flameMargin, escapeXML(subtitle),
-		flameWidth-flameMargin, flameWidth-flameMargin-90, flameMargin, height-10)
+`, flameMargin, flameWidth, height, flameWidth, height, flameStyle, flameMargin, escapeXML(title), flameMargin, escapeXML(subtitle),
+		flameWidth-flameMargin, flameMargin, height-10)
+}
+
+// draw writes the boxes and ends their group.
+func (f *flame) draw() {
+	if f.total > 0 {
+		for _, b := range f.boxes {
+			f.box(b)
+		}
+	}
+	f.buf.WriteString("</g>\n")
 }
 
 func (f *flame) box(b *box) {
 	x := flameMargin + float64(b.x)*f.scale
 	width := float64(b.weight) * f.scale
-	y := flameTop + b.depth*rowHeight
-	label, class, narrow := b.label, "b", b.label
+	y := f.top + b.depth*rowHeight
+	label, class, narrow := b.label, "box", b.label
 	switch {
 	case b.guilty:
 		// In a narrow box the name says more; the colour and the tooltip say leak.
-		label, class = "leak: "+label, "b leak"
+		label, class = "leak: "+label, "box leak"
 	case f.growth && b.value < 0:
 		label = "− " + label
 		narrow = label
 	}
-	fmt.Fprintf(&f.buf, `<g class="%s" data-x="%d" data-w="%d" data-d="%d" data-l="%s"><title>%s</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s" rx="1"/>`,
-		class, b.x, b.weight, b.depth, escapeXML(label), escapeXML(f.tooltip(b)), x, y, max(width-0.5, 0.1), rowHeight-1, f.colour(b))
+	fmt.Fprintf(&f.buf, `<g class="%s" data-x="%d" data-w="%d" data-d="%d"`, class, b.x, b.weight, b.depth)
+	if label != b.name {
+		fmt.Fprintf(&f.buf, ` data-l="%s"`, escapeXML(label))
+	}
+	fmt.Fprintf(&f.buf, `><title>%s</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s" rx="1"/>`,
+		escapeXML(f.tooltip(b)), x, y, max(width-0.5, 0.1), rowHeight-1, f.colour(b))
 	text := fitted(label, width)
 	if text != label {
 		text = fitted(narrow, width)
