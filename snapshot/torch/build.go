@@ -214,6 +214,9 @@ func (b *builder) stateOf(o *object) snapshot.State {
 }
 
 func (b *builder) addSegment(o *object) error {
+	if b.record.only {
+		return b.m.fail("a segment lies in an unexpected place: the trace has begun")
+	}
 	seg := rawSegment{
 		Segment: snapshot.Segment{
 			Device:     int(int64(o.values[sgDevice])),

@@ -14,7 +14,8 @@ type record struct {
 	events      int64
 	lostFrees   int64
 	first, last int64        // times of events in Unix microseconds; 0 for none
-	live        []*tenancies // by device
+	live        []*tenancies // by device; nil before the first event
+	only        bool         // the segments came first, and no more may come
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
 	profiled    []int64            // … of torch.profiler's steps
@@ -47,9 +48,10 @@ func (b *builder) addEvent(device int, o *object) error {
 	if !o.has(enAction) {
 		return nil
 	}
-	for device >= len(r.live) {
-		r.live = append(r.live, newTenancies())
+	if r.live == nil {
+		b.expect()
 	}
+	live := r.of(device)
 	address := uint64(noAddress)
 	if o.has(enAddr) {
 		address = o.values[enAddr]
@@ -57,16 +59,43 @@ func (b *builder) addEvent(device int, o *object) error {
 	switch keyword(o.values[enAction]) {
 	case kwAlloc:
 		if address != noAddress {
-			r.live[device].open(address, tenancy{t, o.values[enSize]})
+			live.open(address, tenancy{t, o.values[enSize]})
 		}
 	case kwFreeCompleted:
-		if address == noAddress || !r.live[device].close(address) {
+		if address == noAddress || !live.close(address) {
 			r.lostFrees++
 		}
 	case kwOOM:
 		r.ooms[device] = oom{r.ooms[device].count + 1, t, o.values[enSize], o.values[enFree]}
 	}
 	return nil
+}
+
+// expect tells the record, before the first event, whose births matter: those of
+// active blocks, if the segments came before the trace.
+func (b *builder) expect() {
+	r := &b.record
+	r.only = b.begun[segments]
+	for i := range b.segments {
+		seg := &b.segments[i]
+		if seg.Device < 0 {
+			continue // events are of GPUs
+		}
+		live := r.of(seg.Device)
+		for row := seg.FirstBlock; row < seg.end; row++ {
+			if at := b.blocks.Address[row]; b.blocks.State[row] != snapshot.Free && at != noAddress {
+				live.matters(at)
+			}
+		}
+	}
+}
+
+// of returns a device's tenancies.
+func (r *record) of(device int) *tenancies {
+	for device >= len(r.live) {
+		r.live = append(r.live, newTenancies(r.only))
+	}
+	return r.live[device]
 }
 
 // annotate notes the end of a step.

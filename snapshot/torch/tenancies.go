@@ -8,94 +8,151 @@ type tenancy struct {
 	size uint64 // as requested
 }
 
-// tenancies is a hash table of one device's tenancies by address, with linear
-// probing. Two of three events look here: Go's map took 40% of the time of a
-// large file, this takes a quarter of that. Addresses are spread by a random
-// odd factor, so that no file can be made to collide.
+// tenancies are one device's. Millions may be open at once, of which only those
+// of the blocks that are active at the end matter. Where these are known, as in
+// files whose segments come first, any other takes one bit.
 type tenancies struct {
-	keys   []uint64  // addresses plus one, 0 where free; a power of two of them
-	values []tenancy // one a key
+	words  table[uint64]  // which addresses are open: of 64 that lie 512 bytes apart, a bit each
+	births table[tenancy] // by address, as of the last one that opened there
+	only   bool           // births has the addresses that matter; others are not kept
 	count  int
-	factor uint64
-	shift  int
 }
 
-// noAddress is one that no block can have, and the table cannot hold.
+func newTenancies(only bool) *tenancies {
+	return &tenancies{words: newTable[uint64](), births: newTable[tenancy](), only: only}
+}
+
+// noAddress is one that no block can have, and the tables cannot hold.
 const noAddress = 1<<64 - 1
 
-const fewestKeys = 64
-
-func newTenancies() *tenancies {
-	t := &tenancies{factor: random() | 1}
-	t.resize(fewestKeys)
-	return t
+// word is the key of an address among words, and its bit. Allocators align to 512
+// bytes; addresses that are not aligned share words with their like.
+func word(address uint64) (key, bit uint64) {
+	const aligned, in = 9, 6
+	return address>>(aligned+in)<<aligned | address&(1<<aligned-1), 1 << (address >> aligned & (1<<in - 1))
 }
 
-func (t *tenancies) resize(n int) {
-	keys, values := t.keys, t.values
-	t.keys, t.values = make([]uint64, n), make([]tenancy, n)
-	t.shift = 64 - bits.TrailingZeros(uint(n))
-	for i, key := range keys {
-		if key != 0 {
-			at := t.find(key)
-			t.keys[at], t.values[at] = key, values[i]
-		}
-	}
-}
-
-// home is where a key is looked for first. The blocks of 16 KiB share one, at
-// most 32 as allocators align them, so that neighbours, which come and go
-// together, lie together: on a trace with a million tenancies open, that took a
-// third off the time of all reading.
-func (t *tenancies) home(key uint64) int {
-	const region, aligned = 14, 9
-	address := key - 1
-	return int((address>>region ^ address<<(64-aligned)) * t.factor >> t.shift)
-}
-
-// find returns the place of a key, or the free one where it would go.
-func (t *tenancies) find(key uint64) int {
-	i := t.home(key)
-	for t.keys[i] != 0 && t.keys[i] != key {
-		i = (i + 1) & (len(t.keys) - 1)
-	}
-	return i
-}
+// matters makes room for what is known of an address.
+func (t *tenancies) matters(address uint64) { t.births.put(address) }
 
 // open begins a tenancy; one that is open at the address is forgotten.
 func (t *tenancies) open(address uint64, v tenancy) {
-	i := t.find(address + 1)
-	t.values[i] = v
-	if t.keys[i] != 0 {
-		return
+	key, bit := word(address)
+	if w := t.words.put(key); *w&bit == 0 {
+		*w |= bit
+		t.count++
 	}
-	t.keys[i] = address + 1
-	if t.count++; t.count*4 > len(t.keys)*3 { // at most three quarters are taken
-		t.resize(2 * len(t.keys))
+	if !t.only {
+		*t.births.put(address) = v
+	} else if i := t.births.find(address); t.births.keys[i] != 0 {
+		t.births.values[i] = v
 	}
 }
 
 // close ends a tenancy and reports whether there was one.
 func (t *tenancies) close(address uint64) bool {
-	i := t.find(address + 1)
-	if t.keys[i] == 0 {
+	key, bit := word(address)
+	i := t.words.find(key)
+	if t.words.keys[i] == 0 || t.words.values[i]&bit == 0 {
 		return false
 	}
+	t.count--
+	if t.words.values[i] &^= bit; t.words.values[i] == 0 {
+		t.words.remove(i)
+	}
+	if !t.only {
+		t.births.remove(t.births.find(address))
+	}
+	return true
+}
+
+// at returns the tenancy that is open at an address. Where only those that matter
+// are kept, others read as empty.
+func (t *tenancies) at(address uint64) (tenancy, bool) {
+	if address == noAddress {
+		return tenancy{}, false
+	}
+	key, bit := word(address)
+	i := t.words.find(key)
+	if t.words.keys[i] == 0 || t.words.values[i]&bit == 0 {
+		return tenancy{}, false
+	}
+	return t.births.values[t.births.find(address)], true
+}
+
+// table is a hash table with linear probing. Two of three events look here: Go's
+// map took 40% of the time of a large file, this takes a quarter of that. Keys are
+// spread by a random odd factor, so that no file can be made to collide.
+type table[V any] struct {
+	keys   []uint64 // plus one, 0 where free; a power of two of them
+	values []V      // one a key
+	count  int
+	factor uint64
+	shift  int
+}
+
+const fewestKeys = 64
+
+func newTable[V any]() table[V] {
+	t := table[V]{factor: random() | 1}
+	t.resize(fewestKeys)
+	return t
+}
+
+func (t *table[V]) resize(n int) {
+	keys, values := t.keys, t.values
+	t.keys, t.values = make([]uint64, n), make([]V, n)
+	t.shift = 64 - bits.TrailingZeros(uint(n))
+	for i, key := range keys {
+		if key != 0 {
+			at := t.find(key - 1)
+			t.keys[at], t.values[at] = key, values[i]
+		}
+	}
+}
+
+// home is where a key is looked for first. 32 neighbours share one, as allocators
+// align addresses: they come and go together, and so lie together. On a trace with
+// a million tenancies open, that took a third off the time of all reading.
+func (t *table[V]) home(key uint64) int {
+	const region, aligned = 14, 9
+	return int((key>>region ^ key<<(64-aligned)) * t.factor >> t.shift)
+}
+
+// find returns the place of a key, or the free one where it would go.
+func (t *table[V]) find(key uint64) int {
+	i := t.home(key)
+	for t.keys[i] != 0 && t.keys[i] != key+1 {
+		i = (i + 1) & (len(t.keys) - 1)
+	}
+	return i
+}
+
+// put returns the value of a key, which is added if it is new.
+func (t *table[V]) put(key uint64) *V {
+	i := t.find(key)
+	if t.keys[i] == 0 {
+		if (t.count+1)*4 > len(t.keys)*3 { // at most three quarters are taken
+			t.resize(2 * len(t.keys))
+			i = t.find(key)
+		}
+		t.keys[i] = key + 1
+		t.count++
+	}
+	return &t.values[i]
+}
+
+// remove empties a place that is taken.
+func (t *table[V]) remove(i int) {
 	t.count--
 	// What follows may have wanted this place, and must not be lost behind a gap.
 	mask := len(t.keys) - 1
 	for j := (i + 1) & mask; t.keys[j] != 0; j = (j + 1) & mask {
-		if (j-t.home(t.keys[j]))&mask >= (j-i)&mask {
+		if (j-t.home(t.keys[j]-1))&mask >= (j-i)&mask {
 			t.keys[i], t.values[i] = t.keys[j], t.values[j]
 			i = j
 		}
 	}
-	t.keys[i] = 0
-	return true
-}
-
-// at returns the tenancy that is open at an address.
-func (t *tenancies) at(address uint64) (tenancy, bool) {
-	i := t.find(address + 1)
-	return t.values[i], t.keys[i] != 0 && address != noAddress
+	var none V
+	t.keys[i], t.values[i] = 0, none
 }

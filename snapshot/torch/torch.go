@@ -29,9 +29,10 @@ type Options struct {
 // pickle or JSON text where that lies compressed or inside an archive.
 //
 // What does not add up but can be read is said in Notes. Memory is bounded by
-// 4 bytes an object that the pickler memoised, 100 bytes a block and a tenancy
-// still open at the end of the trace, the distinct strings and stacks, and some
-// 30 MiB: 2 GB of a trace whose tensors come and go take 121 MiB.
+// 4 bytes an object that the pickler memoised, 100 bytes a block, the distinct
+// strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. A tensor that
+// the trace leaves live takes 100 bytes more where the trace stands before the
+// segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
 	text, err := open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
