@@ -187,9 +187,13 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, instance.Close()) }()
-	series := mem.NewSeries(devices...)
+	ledgers := devices
+	if h, ok := instance.(workload.Hosted); ok && h.Host() != nil {
+		ledgers = append(slices.Clip(devices), h.Host())
+	}
+	series := mem.NewSeries(ledgers...)
 	run = &snapshot.Run{}
-	loop := train.Loop{Devices: devices}
+	loop := train.Loop{Devices: ledgers}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 	}
@@ -197,8 +201,8 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 	loop.OnBarrier(func(m snapshot.Mark) error {
 		series.Append(m)
 		if m.Phase == train.Training && m.Step%every == 0 && len(run.Snapshots) <= benchParts {
-			s := mem.Take(m, devices...)
-			s.Holders = train.Holders(instance.Model(), s, devices...)
+			s := mem.Take(m, ledgers...)
+			s.Holders = train.Holders(instance.Model(), s, ledgers...)
 			run.Snapshots = append(run.Snapshots, s)
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,8 +177,13 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 		if chosen.Ranks == 0 {
 			rank = snapshot.NoRank
 		}
-		holders := func(s *snapshot.Snapshot) { s.Holders = train.Holders(instance.Model(), s, d) }
-		r, err := train.NewRankRecorder(out, rank, job.every, job.steps, holders, d)
+		ledgers := []*mem.Device{d}
+		if h, ok := instance.(workload.Hosted); ok && h.Host() != nil {
+			ledgers = append(ledgers, h.Host())
+			loop.Devices = append(slices.Clip(devices), h.Host())
+		}
+		holders := func(s *snapshot.Snapshot) { s.Holders = train.Holders(instance.Model(), s, ledgers...) }
+		r, err := train.NewRankRecorder(out, rank, job.every, job.steps, holders, ledgers...)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/memdiag/memdiag/engine/comm"
@@ -16,7 +17,8 @@ import (
 
 // trial is one workload run for some steps, as the engine's ledger has it.
 type trial struct {
-	truth workload.Truth
+	truth    workload.Truth
+	training int // devices that train, which come before the host's
 	// at holds the training barriers: the one before the first step, and one behind
 	// each.
 	at       []barrier
@@ -35,10 +37,11 @@ type barrier struct {
 	events map[workload.Event]int64
 }
 
-// place is a line as stacks name it.
+// place is a line as stacks name it, and the meter on which its growth shows.
 type place struct {
-	file string
-	line int
+	file  string
+	line  int
+	meter workload.Meter
 }
 
 func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) trial {
@@ -52,10 +55,14 @@ func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := trial{truth: w.Truth(seed)}
+	ledgers := devices
+	if h, ok := instance.(workload.Hosted); ok && h.Host() != nil {
+		ledgers = append(slices.Clone(devices), h.Host())
+	}
+	out := trial{truth: w.Truth(seed), training: len(devices)}
 	lines := growthLines(t, out.truth)
 	events := map[workload.Event]int64{}
-	loop := train.Loop{Devices: devices}
+	loop := train.Loop{Devices: ledgers}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 		for i, p := range loop.Phases {
@@ -75,8 +82,8 @@ func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) tr
 			events[workload.PerCheckpoint]++
 		case train.Training:
 			events[workload.PerStep] = m.Step
-			out.last = mem.Take(m, devices...)
-			b := readLedger(out.last, lines)
+			out.last = mem.Take(m, ledgers...)
+			b := readLedger(out.last, out.training, lines)
 			b.events = map[workload.Event]int64{}
 			for e, n := range events {
 				b.events[e] = n
@@ -107,7 +114,7 @@ func runFor(t *testing.T, w workload.Workload, seed, steps int64, fixed bool) tr
 	if m, ok := instance.(workload.Measurer); ok {
 		out.measured = m.Measured()
 	}
-	out.holders = train.Holders(instance.Model(), out.last, devices...)
+	out.holders = train.Holders(instance.Model(), out.last, ledgers...)
 	if err := instance.Close(); err != nil {
 		t.Error(err)
 	}
@@ -128,30 +135,47 @@ func growthLines(t *testing.T, truth workload.Truth) []place {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, place{file, line})
+		lines = append(lines, place{file, line, g.Meter})
 	}
 	return lines
 }
 
-// readLedger sums the live blocks up by the line that they were allocated through.
-func readLedger(s *snapshot.Snapshot, lines []place) barrier {
+// readLedger sums up by the lines that memory was allocated through: live blocks of
+// the devices that train, of the host's behind them, or the segments that were
+// taken, as the meter of each line has it.
+func readLedger(s *snapshot.Snapshot, training int, lines []place) barrier {
 	b := barrier{mark: s.Mark, lines: make([]workload.Amount, len(lines)), counts: make([]workload.Count, len(lines))}
 	for _, site := range s.Sites() {
 		into := &b.rest
-		if i := lineOf(s, site.Stack, lines); i >= 0 {
+		if i := lineOf(s, site.Stack, lines, meterOf(site.Device, training)); i >= 0 {
 			into = &b.lines[i]
 		}
 		into.Blocks += site.Count
 		into.Bytes += site.Requested
 	}
+	for _, segment := range s.Segments {
+		if i := lineOf(s, segment.Stack, lines, workload.Reserved); i >= 0 {
+			b.lines[i].Blocks++
+			b.lines[i].Bytes += segment.Size
+		}
+	}
 	return b
 }
 
-// lineOf is the line that a stack goes through; -1 for none.
-func lineOf(s *snapshot.Snapshot, stack snapshot.StackID, lines []place) int {
+// meterOf is that of a device's live blocks.
+func meterOf(device, training int) workload.Meter {
+	if device >= training {
+		return workload.OnHost
+	}
+	return workload.OnDevice
+}
+
+// lineOf is the line, of those that show on a meter, that a stack goes through; -1
+// for none.
+func lineOf(s *snapshot.Snapshot, stack snapshot.StackID, lines []place, on workload.Meter) int {
 	for _, f := range s.Stacks.Frames(stack) {
 		for i, l := range lines {
-			if f.File == l.file && f.Line == l.line {
+			if f.File == l.file && f.Line == l.line && on == l.meter {
 				return i
 			}
 		}
@@ -195,7 +219,7 @@ func TestTheLedger(t *testing.T) {
 func (r trial) eventsAreCounted(t *testing.T) {
 	t.Helper()
 	for i, g := range r.truth.Growth {
-		if g.Every < 1 || g.First < 1 || g.Blocks < 1 || g.Bytes < 1 || g.Owner == 0 {
+		if g.Every < 1 || g.First < 1 || g.Blocks < 1 || g.Bytes < 1 || (g.Owner == 0) != (g.Meter == workload.Reserved) {
 			t.Errorf("%s is declared as %+v", g.Marker, g)
 		}
 		for _, b := range r.at {
@@ -248,7 +272,8 @@ func (r trial) growsAsDeclared(t *testing.T) {
 		if state != snapshot.Live {
 			continue
 		}
-		if i := lineOf(r.last, r.last.Blocks.Stack[row], lines); i >= 0 {
+		device := r.last.Segments[r.last.Blocks.Segment[row]].Device
+		if i := lineOf(r.last, r.last.Blocks.Stack[row], lines, meterOf(device, r.training)); i >= 0 {
 			all[i]++
 			if r.last.Blocks.Owners[row] == r.truth.Growth[i].Owner {
 				held[i]++

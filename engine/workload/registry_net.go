@@ -6,21 +6,25 @@ import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
 	"github.com/memdiag/memdiag/engine/autodiff/registry"
+	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // registryNets are programs on a tape that keeps a registry of its nodes, as Burn's
-// does. What leaks are the registry's records, on the host there and blocks of the
-// device here, so that they are counted with all else.
+// does. The registry's records are on the host there. Here they are blocks of the
+// device, so that they are counted with all else; but for L08, of which nothing
+// shows but on the host.
 func registryNets() []Workload {
-	node, entry := registry.NodeBytes(), registry.EntryBytes()
-	net := func(id, alias, title, cause string, g Growth) Workload {
+	net := func(id, alias, title, cause string, growth func(d draws) Growth) Workload {
 		return Workload{
 			ID: id, Alias: alias, Title: title, Label: Leak, Cause: cause,
-			Truth: func(int64) Truth { return Truth{Steps: 120, Growth: []Growth{g}} },
+			Truth: func(seed int64) Truth {
+				g := growth(draws{id, seed})
+				return Truth{Steps: runFor(15, g.Every), Growth: []Growth{g}}
+			},
 			New: func(c Config) (Instance, error) {
-				n, err := newRegistryNet(c, registryOptionsOf(id, c.Fixed))
+				n, err := newRegistryNet(c, registryOptionsOf(draws{id, c.Seed}, c.Fixed))
 				if err != nil {
 					return nil, err
 				}
@@ -28,53 +32,84 @@ func registryNets() []Workload {
 			},
 		}
 	}
-	// records is a growth of so many nodes, and entries of the index, in each step.
-	records := func(marker string, nodes, entries int64) Growth {
-		return Growth{
-			Marker: marker, Event: PerStep, Every: 1, First: 1, Blocks: nodes + entries,
-			Bytes: snapshot.Bytes(nodes)*node + snapshot.Bytes(entries)*entry, Shape: Linear, Owner: snapshot.OwnedByTape,
-		}
-	}
-	// What the next Backward sweeps is rightly there until then.
-	leaves, outputs := records("L04", 2, 0), records("L05", 1, 0)
-	leaves.Base = 1 // those in use
-	leaves.Rest, outputs.Rest = leaves.Live(Count{1, 1}), outputs.Live(Count{1, 1})
 	return []Workload{
-		net("L04", "orphan-roots", "the optimizer replaces parameters, and the old leaves' nodes stay", "tape-nodes-orphaned", leaves),
-		net("L05", "output-held", "an output that is held over backward leaves its node behind", "tape-nodes-orphaned", outputs),
-		net("L07", "gradient-never-used", "a gradient is asked for, and no backward comes by", "gradient-never-used", records("L07", 1, 1)),
-		net("L08", "second-index", "nodes are freed, and their entries in an index are not", "tape-nodes-orphaned", records("L08", 0, 1)),
+		net("L04", "orphan-roots", "the optimizer replaces parameters, and the old leaves' nodes stay", "tape-nodes-orphaned", func(d draws) Growth {
+			g := records(d, 2, 0)
+			g.Base = 1                   // those in use
+			g.Rest = g.Live(Count{1, 1}) // and those that the next Backward sweeps
+			return g
+		}),
+		net("L05", "output-held", "an output that is held over backward leaves its node behind", "tape-nodes-orphaned", func(d draws) Growth {
+			g := records(d, 1, 0)
+			g.Rest = g.Live(Count{1, 1}) // until the next Backward
+			return g
+		}),
+		net("L06", "tracked-probe", "parameters that no backward comes to are looked at, as tracked ones", "forward-only-graph", probed),
+		net("L07", "gradient-never-used", "a gradient is asked for, and no backward comes by", "gradient-never-used", func(d draws) Growth {
+			return records(d, 1, 1)
+		}),
+		net("L08", "second-index", "nodes are freed, and their entries in an index on the host are not", "host-index", func(d draws) Growth {
+			g := records(d, 0, 1)
+			g.Meter = OnHost
+			return g
+		}),
 	}
+}
+
+// records is a growth of so many nodes, and entries of the index, each time.
+func records(d draws, nodes, entries int64) Growth {
+	every := d.every()
+	return Growth{
+		Marker: d.id, Event: PerStep, Every: every, First: every, Blocks: nodes + entries,
+		Bytes: snapshot.Bytes(nodes)*registry.NodeBytes() + snapshot.Bytes(entries)*registry.EntryBytes(),
+		Shape: Linear, Owner: snapshot.OwnedByTape,
+	}
+}
+
+// probed is what a look at the embedding leaves: the nodes of three operations, and
+// the two results that backward would read of them, magnitudes and their largest.
+func probed(d draws) Growth {
+	inputs, _ := registryExtents(d)
+	g := records(d, 3, 3)
+	g.Blocks, g.Bytes = g.Blocks+2, g.Bytes+snapshot.Bytes(4*inputs*inputs+4)
+	return g
 }
 
 // registryOptions are what tells the programs on a registry apart.
 type registryOptions struct {
+	draws   draws
 	rules   registry.Rules
-	replace bool // parameters by new ones, rather than write to them
-	hold    bool // the output, until the metric is computed behind backward
-	mask    bool // make a mask in each step
-	asked   bool // for the mask's gradient
+	every   int64 // steps for one of what follows
+	replace bool  // parameters by new ones, rather than write to them
+	hold    bool  // the output, until the metric is computed behind backward
+	mask    bool  // make a mask
+	asked   bool  // for the mask's gradient
+	probe   bool  // look at the parameters
+	tracked bool  // while they are tracked
+	host    bool  // account for the records as memory of the host
 }
 
 // registryOptionsOf are those of one workload: the rules under which it leaks, or
 // those of the fix, be it the registry's or the program's.
-func registryOptionsOf(id string, fixed bool) registryOptions {
-	var o registryOptions
-	switch id {
+func registryOptionsOf(d draws, fixed bool) registryOptions {
+	o := registryOptions{draws: d, every: d.every()}
+	switch d.id {
 	case "L04":
-		o = registryOptions{rules: registry.RulesOriginal, replace: true}
+		o.rules, o.replace = registry.RulesOriginal, true
 		if fixed {
 			o.rules = registry.RulesRoots
 		}
 	case "L05":
-		o = registryOptions{rules: registry.RulesRoots, hold: true}
+		o.rules, o.hold = registry.RulesRoots, true
 		if fixed {
 			o.rules = registry.RulesAbsentParents
 		}
+	case "L06":
+		o.rules, o.probe, o.tracked = registry.RulesLatest, true, !fixed
 	case "L07":
-		o = registryOptions{rules: registry.RulesComponents, mask: true, asked: !fixed}
+		o.rules, o.mask, o.asked = registry.RulesComponents, true, !fixed
 	case "L08":
-		o = registryOptions{rules: registry.RulesAllGraphs, mask: true, asked: true}
+		o.rules, o.mask, o.asked, o.host = registry.RulesAllGraphs, true, true, true
 		if fixed {
 			o.rules = registry.RulesIndex
 		}
@@ -90,21 +125,32 @@ type registryNet struct {
 	tape     *registry.Registry
 	weight   *engine.Tensor // [inputs outputs]
 	bias     *engine.Tensor // [outputs]
-	rows     int
-	steps    int64
-	measured []float64
+	// embedding was learnt before, and is still tracked; nil but for probes.
+	embedding *engine.Tensor // [inputs inputs]
+	host      *mem.Device    // nil where records are on the device that trains
+	rows      int
+	steps     int64
+	measured  []float64
 }
 
 func newRegistryNet(c Config, options registryOptions) (*registryNet, error) {
-	d := draws{"registry", c.Seed}
+	d := options.draws
 	n := &registryNet{registryOptions: options, seed: c.Seed, rows: d.between("rows", 4, 32)}
 	inner := engine.NewEager(c.Kernels, c.Device)
-	n.tape = registry.New(registry.Options{Rules: options.rules, Records: c.Device})
+	records := c.Device
+	if options.host {
+		n.host = mem.NewDevice(hostHeap{mem.Host()}, mem.Options{Index: 1})
+		records = n.host
+	}
+	n.tape = registry.New(registry.Options{Rules: options.rules, Records: records})
 	n.ops = autodiff.NewOn(inner, n.tape)
-	inputs, outputs := d.between("inputs", 3, 16), d.between("outputs", 2, 8)
+	inputs, outputs := registryExtents(d)
 	err := engine.Run(inner, func(*engine.Scope) error {
 		r := engine.NewRandom(uint64(c.Seed))
 		weight, bias := inner.Rand(r.Draw(), inputs, outputs), inner.Full(0, outputs)
+		if n.probe {
+			n.embedding = inner.Rand(r.Draw(), inputs, inputs).Keep()
+		}
 		n.weight, n.bias = weight.Keep(), bias.Keep()
 		return nil
 	})
@@ -113,8 +159,24 @@ func newRegistryNet(c Config, options registryOptions) (*registryNet, error) {
 	}
 	n.leaf(n.weight)
 	n.leaf(n.bias)
+	if n.embedding != nil {
+		n.leaf(n.embedding)
+	}
 	return n, nil
 }
+
+// registryExtents draws the layer's.
+func registryExtents(d draws) (inputs, outputs int) {
+	return d.between("inputs", 3, 16), d.between("outputs", 2, 8)
+}
+
+// hostHeap is memory of the host, as an account of what is not a device's.
+type hostHeap struct{ mem.Driver }
+
+func (hostHeap) Name() string { return "host heap" }
+
+// due says whether the step under way is one of those in which it happens.
+func (n *registryNet) due() bool { return n.steps%n.every == 0 }
 
 // leaf has a parameter's gradient gathered.
 func (n *registryNet) leaf(p *engine.Tensor) {
@@ -125,6 +187,9 @@ func (n *registryNet) leaf(p *engine.Tensor) {
 func (n *registryNet) Step() (m train.Metrics, err error) {
 	n.steps++
 	err = engine.Run(n.ops, func(*engine.Scope) error {
+		if n.probe && n.due() {
+			n.measured = append(n.measured, n.largest())
+		}
 		loss, out := n.loss()
 		if err := n.ops.Backward(loss); err != nil {
 			return err
@@ -149,16 +214,34 @@ func (n *registryNet) loss() (loss, held *engine.Tensor) {
 	x, target := n.batch()
 	loss = engine.Tidy(o, func() *engine.Tensor {
 		out := o.Sigmoid(o.Add(o.MatMul(x, n.weight), n.bias)) //leak:L05
-		if n.hold {
+		if n.hold && n.due() {
 			held = out.Retain()
 		}
-		if n.mask {
+		if n.mask && n.due() {
 			n.unused()
 		}
 		off := o.Sub(out, target)
 		return o.Sum(o.Mul(off, off))
 	})
 	return loss, held
+}
+
+// largest looks for parameters that have grown out of range. What it computes of
+// those that train, the step's backward sweeps.
+func (n *registryNet) largest() float64 {
+	var o engine.Ops = n.ops
+	if !n.tracked {
+		o = o.Valid()
+	}
+	var largest float64
+	for _, p := range []*engine.Tensor{n.weight, n.bias, n.embedding} {
+		at := engine.Tidy(o, func() *engine.Tensor {
+			return o.MaxOver(o.Reshape(o.Abs(p), p.Shape().Elements()), 0) //leak:L06
+		})
+		largest = max(largest, float64(o.Floats(at)[0]))
+		at.Release()
+	}
+	return largest
 }
 
 // unused makes a mask that a later version of the program is to learn.
@@ -175,7 +258,7 @@ func (n *registryNet) moved(p *engine.Tensor) *engine.Tensor {
 	next := engine.Tidy(v, func() *engine.Tensor {
 		return v.Sub(p, engine.Scale(v, autodiff.Grad(p), 0.02))
 	})
-	if !n.replace {
+	if !n.replace || !n.due() {
 		v.Assign(p, next)
 		autodiff.ZeroGrad(p)
 		return p
@@ -198,19 +281,32 @@ func (n *registryNet) batch() (x, target *engine.Tensor) {
 	}
 	v := n.ops.Valid()
 	inputs, outputs := n.weight.Dim(0), n.weight.Dim(1)
-	return v.FromFloats(numbers(n.rows*inputs), n.rows, inputs), v.FromFloats(numbers(n.rows*outputs), n.rows, outputs)
+	x = v.FromFloats(numbers(n.rows*inputs), n.rows, inputs)
+	if n.embedding != nil {
+		x = v.Tanh(v.MatMul(x, n.embedding))
+	}
+	return x, v.FromFloats(numbers(n.rows*outputs), n.rows, outputs)
 }
 
-// Measured lists the mean of each output that was held.
+// Measured lists the mean of each output that was held, and what probes found.
 func (n *registryNet) Measured() []float64 { return n.measured }
 
 // Model is the program itself.
 func (n *registryNet) Model() any { return n }
 
+// Host accounts for records on the host; nil where there are none.
+func (n *registryNet) Host() *mem.Device { return n.host }
+
 // Close releases everything, the registry's own records included.
 func (n *registryNet) Close() error {
 	n.weight.Release()
 	n.bias.Release()
+	if n.embedding != nil {
+		n.embedding.Release()
+	}
 	n.tape.Release()
+	if n.host != nil {
+		return n.host.Close()
+	}
 	return nil
 }

@@ -27,7 +27,9 @@ type Growth struct {
 	// Marker names the line by the comment that stands behind it; see Line. All
 	// blocks of the growth are allocated through it.
 	Marker string
-	Event  Event
+	// Meter is where it shows.
+	Meter Meter
+	Event Event
 	// Every is how many events pass for one that adds; at least 1.
 	Every int64
 	// First is the first step, or where Event is no step the first event, that adds;
@@ -54,6 +56,21 @@ type Growth struct {
 	Aside Amount
 	Owner snapshot.Owners // who holds most of the blocks
 }
+
+// Meter is a figure of a run that a growth moves.
+type Meter string
+
+// The meters.
+const (
+	// OnDevice: live blocks of the devices that train.
+	OnDevice Meter = ""
+	// OnHost: live blocks of the host's account; see Hosted. The devices that train
+	// stay as they are.
+	OnHost Meter = "host"
+	// Reserved: segments that were taken for requests of the line, and that stay
+	// reserved, while nothing more is live.
+	Reserved Meter = "reserved"
+)
 
 // Amount is blocks and their bytes, as a program asks for them.
 type Amount struct {

@@ -92,6 +92,13 @@ type Phased interface {
 	Phases() []train.Phase
 }
 
+// Hosted is an Instance that keeps memory of the host beside the device's, and
+// accounts for it: on a device of its own, which it closes. Whoever records should
+// read it as any other. It is nil where there is nothing to account for.
+type Hosted interface {
+	Host() *mem.Device
+}
+
 // Counter is an Instance that counts what adds to the growth with this marker,
 // until now. Those that are not Counters add in each step.
 type Counter interface {
@@ -116,7 +123,7 @@ type Summarizer interface {
 func All() []Workload {
 	corpus := slices.Concat(
 		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
-		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(), probes(),
+		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(),
 		graphPrograms(), lazyPrograms(), queues(), rebuilds(), sequences(), distributedPrograms(),
 	)
 	slices.SortFunc(corpus, func(a, b Workload) int {

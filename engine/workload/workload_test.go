@@ -22,7 +22,7 @@ func TestHoldersNameTheListOfTheModule(t *testing.T) {
 	run := runFor(t, w, 1, 4, false)
 	lines := growthLines(t, run.truth)
 	for _, h := range run.holders {
-		if lineOf(run.last, h.Stack, lines) == 0 && h.Path == "Pyramid.features" && h.Kind == "list" && h.Items == 4 {
+		if lineOf(run.last, h.Stack, lines, workload.OnDevice) == 0 && h.Path == "Pyramid.features" && h.Kind == "list" && h.Items == 4 {
 			return
 		}
 	}
