@@ -68,7 +68,7 @@ func TestRealFilesTellTheLastTree(t *testing.T) {
 	}
 }
 
-var treeLine = regexp.MustCompile(`^( *)n(\d+): (\d+) (?:0x[0-9A-F]+: )?(.*)$`)
+var treeLine = regexp.MustCompile(`^( *)n(\d+): (\d+) (.*)$`)
 
 // slow reads the last tree, indentation by indentation.
 func slow(text string) map[string]int64 {
