@@ -75,20 +75,22 @@ func SmoothL1(o Ops, a, b *Tensor, beta float32, r Reduction) *Tensor {
 }
 
 // BCEWithLogits is the binary cross entropy of sigmoid(logits) against targets in
-// [0,1], -t·log σ(x) - (1-t)·log(1-σ(x)), finite for any logits. The operands have
-// equal shapes.
+// [0,1], -t·log σ(x) - (1-t)·log(1-σ(x)), finite for any finite logits. The operands
+// have equal shapes.
 func BCEWithLogits(o Ops, logits, targets *Tensor, r Reduction) *Tensor {
 	paired("binary cross entropy", logits, targets)
 	return Tidy(o, func() *Tensor {
-		// max(x,0) - x·t + log(1 + exp(-|x|)). Max and not ReLU, since its gradient of
-		// 1/2 at 0 makes up for the 0 of Abs there.
+		// (1-t)·x + max(-x,0) + log(1 + exp(-|x|)). Max and not ReLU, since its gradient
+		// of 1/2 at 0 makes up for the 0 of Abs there.
 		tail := o.Log(Shift(o, o.Exp(o.Neg(o.Abs(logits))), 1))
-		return r.of(o, o.Add(o.Sub(o.Max(logits, o.Full(0)), o.Mul(logits, targets)), tail))
+		level := o.Mul(o.Sub(o.Full(1), targets), logits)
+		return r.of(o, o.Add(o.Add(level, o.Max(o.Neg(logits), o.Full(0))), tail))
 	})
 }
 
 // KL is the divergence Σ t·(log t - input) of targets t, distributions along the
-// innermost axis, from input, log-probabilities; 0·log 0 is 0. Average and Total
+// innermost axis, from input, log-probabilities; 0·log 0 is 0, but a target of 0
+// against an input of -Inf is NaN, as in PyTorch. Average and Total
 // are over the rows that are left, Each keeps them: [… d] to […]. The targets have
 // no gradient.
 func KL(o Ops, input, targets *Tensor, r Reduction) *Tensor {

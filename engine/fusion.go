@@ -9,7 +9,7 @@ package engine
 // Names that end in Grad are of derivatives: grad is the gradient of the result,
 // and they write the operands'.
 type FusedKernels interface {
-	// ReLUGrad writes grad where out, the result, is above 0, else 0.
+	// ReLUGrad writes grad where out, the result, is above 0 or NaN, else 0.
 	ReLUGrad(dst, grad, out View)
 	// LogSoftmax normalises the rows of a [m d]. out is its result.
 	LogSoftmax(dst, a View)
@@ -32,7 +32,8 @@ type FusedKernels interface {
 
 	// MaxPool takes the largest element of each tile of src [n c h w], which w tiles
 	// without padding or rest. Its derivative goes to the largest column maximum of a
-	// tile, and there to the largest element; equals share it.
+	// tile, and there to the largest element; equals share it, and with NaN in a tile
+	// all of it is NaN.
 	MaxPool(dst, src View, w Window)
 	MaxPoolGrad(dst, grad, src View, w Window)
 	// Conv2d correlates x [n c h w] with filters [o c kh kw] and adds bias [o], which
@@ -139,11 +140,11 @@ func viewOf(t *Tensor) View {
 }
 
 // ReLUGrad is the gradient of an operand of ReLU from that of its result, grad,
-// and the result, out: grad where out is above 0.
+// and the result, out: grad where out is above 0 or NaN.
 func ReLUGrad(o Ops, grad, out *Tensor) *Tensor {
 	e, ok := fusedOf(o)
 	if !ok {
-		return Tidy(o, func() *Tensor { return o.Mul(grad, o.Less(o.Full(0), out)) })
+		return Tidy(o, func() *Tensor { return o.Where(o.Equal(out, o.Full(0)), o.Full(0), grad) })
 	}
 	return Tidy(o, func() *Tensor {
 		e.check("relu", grad, out)

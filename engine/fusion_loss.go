@@ -16,7 +16,8 @@ func (logLikelihood) Compose(o Ops, in ...*Tensor) *Tensor {
 	}
 	named := v.Gather(v.FromFloats(numbers, classes, 1), in[1]) // [m 1]
 	chosen := v.Equal(named, v.FromFloats(numbers, 1, classes)) // [m classes]
-	return o.Sum(o.Mul(o.LogSoftmax(in[0]), chosen), 1)
+	// Not times 0, which makes NaN of a class that a logit of -Inf rules out.
+	return o.Sum(o.Where(chosen, o.LogSoftmax(in[0]), v.Full(0)), 1)
 }
 
 func (f logLikelihood) Forward(e *Eager, in ...*Tensor) (out *Tensor, kept []*Tensor) {

@@ -18,6 +18,10 @@ import "fmt"
 // an index that lies outside its table is sticky: it is kept until Sync returns
 // it, and results computed in between are of no use.
 //
+// NaN stays: a function of NaN is NaN, but a comparison is false and a condition
+// true. The larger of NaN and a number is NaN, and so is the largest of many.
+// Infinities and NaN may come from zeros and infinities as IEEE 754 has it.
+//
 // One Kernels serves one goroutine at a time.
 type Kernels interface {
 	// Fill sets every element.
@@ -42,7 +46,7 @@ type Kernels interface {
 	Where(dst, cond, a, b View)
 	// Reduce folds the axes along which dst, contiguous and of equal rank, has the
 	// extent 1. ReduceArgMax folds one axis and writes int32: the first index of the
-	// largest element.
+	// largest element, or of NaN.
 	Reduce(op ReduceOp, dst, a View)
 
 	// MatMul writes a·b for dst [batch m n], a [batch m k] and b [batch k n]. dst is

@@ -61,8 +61,8 @@ type Ops interface {
 
 	// Sum folds the axes named, which fall out of the shape; without any, all.
 	Sum(a *Tensor, axes ...int) *Tensor
-	// MaxOver and ArgMax fold one axis, which falls out of the shape. ArgMax gives
-	// int32, the first of equals, and has no gradient.
+	// MaxOver and ArgMax fold one axis, which falls out of the shape. NaN is the
+	// largest. ArgMax gives int32, the first of equals, and has no gradient.
 	MaxOver(a *Tensor, axis int) *Tensor
 	ArgMax(a *Tensor, axis int) *Tensor
 

@@ -57,7 +57,7 @@ func (o *Ops) Abs(a *engine.Tensor) *engine.Tensor {
 	})
 }
 
-// ReLU passes the gradient where a is above 0.
+// ReLU passes the gradient where a is above 0 or NaN.
 func (o *Ops) ReLU(a *engine.Tensor) *engine.Tensor {
 	out := o.inner.ReLU(a)
 	return o.unary("relu", a, out, out, func(p *pass, g, y *engine.Tensor) *engine.Tensor {
@@ -130,10 +130,13 @@ func (o *Ops) Div(a, b *engine.Tensor) *engine.Tensor {
 		func(p *pass) *engine.Tensor { return p.Neg(p.Div(p.Mul(p.grad, p.saved[1]), p.saved[0])) })
 }
 
-// Max passes the gradient to the larger; equals share it.
+// Max passes the gradient to the larger; equals share it, and beside NaN both
+// get it. What loses is cut off, not multiplied by 0: an infinite gradient would
+// become NaN.
 func (o *Ops) Max(a, b *engine.Tensor) *engine.Tensor {
-	share := func(p *pass, large, small *engine.Tensor) *engine.Tensor {
-		return p.Mul(p.grad, p.Add(p.Less(small, large), engine.Scale(p, p.Equal(large, small), 0.5)))
+	share := func(p *pass, it, other *engine.Tensor) *engine.Tensor {
+		half := engine.Scale(p, p.grad, 0.5)
+		return p.Where(p.Less(it, other), p.Full(0), p.Where(p.Equal(it, other), half, p.grad))
 	}
 	return o.binary("max", a, b, o.inner.Max(a, b), tensors{a, b},
 		func(p *pass) *engine.Tensor { return share(p, p.saved[0], p.saved[1]) },

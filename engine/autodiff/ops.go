@@ -83,7 +83,8 @@ func folded(s engine.Shape, axes []int) []int {
 	return dims
 }
 
-// MaxOver hands the gradient to the largest; equals share it.
+// MaxOver hands the gradient to the largest; equals share it. Where that is NaN,
+// all that it was chosen from gets NaN.
 func (o *Ops) MaxOver(a *engine.Tensor, axis int) *engine.Tensor {
 	out := o.inner.MaxOver(a, axis)
 	if !o.tracked(a) {

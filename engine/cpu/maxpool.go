@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cpu/vec"
 )
@@ -51,6 +53,7 @@ func (k *kernels) MaxPoolGrad(dst, grad, src engine.View, w engine.Window) {
 // poolRowGrad is the derivative for one row of tiles, each kh by kw.
 func poolRowGrad(d, g, x []float32, kh, kw int) {
 	wide := len(g) * kw
+	nan := float32(math.NaN())
 	for j := range g {
 		best, columns := x[j*kw], float32(0) // the largest, and how many columns reach it
 		for c := j * kw; c < (j+1)*kw; c++ {
@@ -58,7 +61,7 @@ func poolRowGrad(d, g, x []float32, kh, kw int) {
 			for y := 1; y < kh; y++ {
 				largest = max(largest, x[y*wide+c])
 			}
-			if largest > best {
+			if largest > best || largest != largest {
 				best, columns = largest, 0
 			}
 			if largest == best {
@@ -74,7 +77,10 @@ func poolRowGrad(d, g, x []float32, kh, kw int) {
 			}
 			for y := range kh {
 				v := float32(0)
-				if x[y*wide+c] == best {
+				switch {
+				case best != best:
+					v = nan
+				case x[y*wide+c] == best:
 					v = g[j] / (columns * equals)
 				}
 				d[y*wide+c] = v

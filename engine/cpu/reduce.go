@@ -114,10 +114,12 @@ func largest(x []float32, fold loops) float32 {
 	n, step := fold.inner()
 	best := float32(math.Inf(-1))
 	fold.rows(0, fold.outer(), func(at [operands]int) {
+		if step[0] == 1 {
+			best = max(best, vec.Max(x[at[0]:][:n]))
+			return
+		}
 		for i := range n {
-			if v := x[at[0]+i*step[0]]; v > best {
-				best = v
-			}
+			best = max(best, x[at[0]+i*step[0]])
 		}
 	})
 	return best
@@ -128,7 +130,10 @@ func argMax(x []float32, fold loops) int32 {
 	n, step := fold.inner()
 	best, where := float32(math.Inf(-1)), int32(0)
 	for i := range n {
-		if v := x[i*step[0]]; v > best {
+		switch v := x[i*step[0]]; {
+		case v != v:
+			return int32(i)
+		case v > best:
 			best, where = v, int32(i)
 		}
 	}

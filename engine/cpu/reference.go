@@ -92,7 +92,7 @@ func (*reference) Reduce(op engine.ReduceOp, dst, a engine.View) {
 			}
 			x := *at[float32](a, j[:]...)
 			sum += float64(x)
-			if x > largest {
+			if x > largest || x != x && largest == largest { // the first NaN is the largest
 				largest, where = x, n
 			}
 			n++

@@ -80,11 +80,15 @@ func (s *suite) pair(op engine.BinaryOp, shape engine.Shape) (a, b operand) {
 
 // round makes whole numbers of a block.
 func (s *suite) round(o operand) {
+	s.change(o, func(x float32) float32 { return float32(math.RoundToEven(float64(x))) })
+}
+
+// change maps every element of a block.
+func (s *suite) change(o operand, f func(float32) float32) {
 	words := s.download(s.reference, o.want)
 	host := make([]byte, len(words)*engine.ElementSize)
 	for i, w := range words {
-		x := math.RoundToEven(float64(math.Float32frombits(w)))
-		binary.LittleEndian.PutUint32(host[i*4:], math.Float32bits(float32(x)))
+		binary.LittleEndian.PutUint32(host[i*4:], math.Float32bits(f(math.Float32frombits(w))))
 	}
 	s.both(func(k engine.Kernels, v func(operand) engine.View) {
 		k.Upload(engine.View{Buffer: v(o).Buffer, Shape: engine.ShapeOf(len(words)), Strides: engine.Strides{1}}, host)
@@ -115,27 +119,32 @@ func (s *suite) where() {
 	s.same(dst, 0)
 }
 
-func (s *suite) reduce(op engine.ReduceOp) {
-	shape := s.shape()
-	folded := shape
-	if shape.Rank > 0 {
-		if op == engine.ReduceArgMax {
-			folded.Dims[s.rng.IntN(shape.Rank)] = 1
-		} else {
-			for axis := range shape.Rank {
-				if s.rng.IntN(2) == 0 {
-					folded.Dims[axis] = 1
-				}
-			}
+// folded draws the shape of a reduction's result.
+func (s *suite) folded(op engine.ReduceOp, shape engine.Shape) engine.Shape {
+	if shape.Rank > 0 && op == engine.ReduceArgMax {
+		return shape.With(s.rng.IntN(shape.Rank), 1)
+	}
+	for axis := range shape.Rank {
+		if s.rng.IntN(2) == 0 {
+			shape.Dims[axis] = 1
 		}
 	}
-	a, dst := s.view(shape, -3, 3, true), s.floats(folded, 0, 1)
+	return shape
+}
+
+func (s *suite) reduce(op engine.ReduceOp) {
+	shape := s.shape()
+	a, dst := s.view(shape, -3, 3, true), s.floats(s.folded(op, shape), 0, 1)
 	s.both(func(k engine.Kernels, v func(operand) engine.View) { k.Reduce(op, v(dst), v(a)) })
-	tolerance := 0.0
-	if op == engine.ReduceSum { // float32 lanes lose digits with the length
-		tolerance = s.b.Tolerance * max(1, math.Sqrt(float64(shape.Elements())))
+	s.same(dst, s.foldTolerance(op, shape))
+}
+
+// foldTolerance is 0 but for sums, where float32 lanes lose digits with the length.
+func (s *suite) foldTolerance(op engine.ReduceOp, shape engine.Shape) float64 {
+	if op != engine.ReduceSum {
+		return 0
 	}
-	s.same(dst, tolerance)
+	return s.b.Tolerance * max(1, math.Sqrt(float64(shape.Elements())))
 }
 
 func (s *suite) matmul() {

@@ -52,6 +52,7 @@ type problem struct {
 	shapes []engine.Shape
 	labels []int32 // an int32 operand behind the others; nil for none
 	whole  bool    // operands are whole numbers, so that there are equals
+	odd    bool    // NaN, infinities and zeros are among them
 	// terms is how many elements are summed where most are: digits are lost with it.
 	terms int
 
@@ -68,6 +69,9 @@ func (p *problem) complete(rng *rand.Rand) {
 			v[i] = 4*rng.Float32() - 2
 			if p.whole {
 				v[i] = float32(math.RoundToEven(float64(v[i])))
+			}
+			if p.odd {
+				v[i] = sprinkled(rng, v[i])
 			}
 		}
 		p.values = append(p.values, v)
@@ -188,10 +192,16 @@ func near(t *testing.T, p *problem, tolerance float64, got, want [][]float32) {
 	for i := range want {
 		scale := 1.0
 		for _, v := range want[i] {
-			scale = max(scale, math.Abs(float64(v)))
+			if a := math.Abs(float64(v)); a < math.Inf(1) {
+				scale = max(scale, a)
+			}
 		}
 		for j, w := range want[i] {
-			if g := got[i][j]; !(math.Abs(float64(g)-float64(w)) <= tolerance*scale) {
+			g := got[i][j]
+			if g == w || g != g && w != w {
+				continue
+			}
+			if !(math.Abs(float64(g)-float64(w)) <= tolerance*scale) {
 				t.Fatalf("%v, tracked %v, strided %v: result or gradient %d element %d is %g, want %g", p.shapes, p.tracked, p.strided, i, j, g, w)
 			}
 		}

@@ -189,6 +189,41 @@ case("kl divergence, mean", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(),
 case("kl divergence, sum", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="sum"), X, TARGETS)
 case("kl divergence, none", lambda a, t: F.kl_div(a.log_softmax(-1), t.detach(), reduction="none").sum(-1), X, TARGETS)
 
+# Odd numbers: NaN and infinities. Their list is apart, since differences say nothing
+# of their gradients. PyTorch's max pools hand the gradient to one NaN of a window, so
+# only their results are compared.
+
+ordinary, cases = cases, []
+NAN, INF = float("nan"), float("inf")
+case("relu of odd numbers", torch.relu, values(NAN, 1, -INF, INF, 0, -1))
+case("max of odd numbers", torch.maximum, values(NAN, 1, 2, INF, -INF, 0), values(1, NAN, 2, 1, -INF, -0.0))
+case("max over an axis of odd numbers", lambda a: a.amax(1), values(NAN, 1, 1, NAN, INF, INF, -INF, -INF, 1, 2, shape=(5, 2)))
+case("max over an outer axis of odd numbers", lambda a: a.amax(0), values(NAN, 1, 1, NAN, INF, INF, -INF, -INF, 1, 2, shape=(2, 5)))
+case("argmax of odd numbers", lambda a: a.argmax(1), values(1, NAN, NAN, -INF, -INF, -INF, NAN, 5, 1, INF, 1, INF, shape=(4, 3)), gradients=False)
+case("less with odd numbers", lambda a, b: (a < b).to(F64), values(NAN, 1, -INF, INF), values(1, NAN, INF, INF), gradients=False)
+case("equal with odd numbers", lambda a, b: (a == b).to(F64), values(NAN, NAN, -INF, INF), values(1, NAN, INF, INF), gradients=False)
+ODD_IMAGE = values(NAN, 1, 5, 6, 2, 3, 7, 8, -INF, -INF, 1, 2, -INF, -INF, NAN, INF, shape=(1, 1, 4, 4))
+case("max pool of tiles of odd numbers", lambda x: F.max_pool2d(x, 2), ODD_IMAGE, gradients=False)
+case("max pool of overlapping windows of odd numbers", lambda x: F.max_pool2d(x, 2, 1), ODD_IMAGE, gradients=False)
+ODD_ROWS = values(NAN, 1, 0, INF, 1, 0, -INF, 1, 0, -INF, -INF, -INF, shape=(4, 3))
+case("log-softmax of odd numbers", lambda a: F.log_softmax(a, -1), ODD_ROWS)
+case("cross entropy beside classes that are ruled out", F.cross_entropy, values(1, 2, -INF, -INF, 1, 2, shape=(2, 3)), ints(0, 1))
+case("cross entropy of a class that is ruled out", F.cross_entropy, values(1, 2, -INF, 0, 1, 2, shape=(2, 3)), ints(2, 1))
+for row, name in enumerate(["NaN", "an infinite logit", "a ruled out class", "no class left"]):
+    case(f"cross entropy with {name}", F.cross_entropy, ODD_ROWS[row : row + 1], ints(1))
+ODD = values(INF, INF, -INF, -INF, INF, NAN)
+for name, f, b in [
+    ("mean squared error", F.mse_loss, torch.zeros(6)),
+    ("l1", F.l1_loss, torch.zeros(6)),
+    ("smooth l1", lambda a, b, **k: F.smooth_l1_loss(a, b, beta=0.75, **k), torch.zeros(6)),
+    ("binary cross entropy", F.binary_cross_entropy_with_logits, values(0, 1, 0, 1, 0.5, 0)),
+]:
+    case(f"{name} of odd numbers", lambda a: f(a, b.to(F64), reduction="none"), ODD)
+ODD_TARGETS = values(0, 0.25, 0.75, 0, 0, 1, 0.5, 0.5, 0, shape=(3, 3))
+case("kl divergence from ruled out classes", lambda a: F.kl_div(a, ODD_TARGETS.to(F64), reduction="none").sum(-1),
+     values(-1, -2, -3, -INF, -1, -2, -INF, -1, -1, shape=(3, 3)))
+odd, cases = cases, ordinary
+
 # Layers. The engine's matrices are [in out], PyTorch's [out in].
 
 
@@ -352,6 +387,8 @@ schedules = {
 
 
 def number(x):
+    if not np.isfinite(x):
+        return {"nan": '"NaN"', "inf": '"Inf"', "-inf": '"-Inf"'}[str(float(x))]
     s = np.format_float_positional(np.float32(x), unique=True, trim="-")
     e = np.format_float_scientific(np.float32(x), unique=True, trim="-")
     return min(s, e, key=len)
@@ -377,6 +414,6 @@ def lines(rows):
 
 target = pathlib.Path(__file__).with_name("golden.json")
 target.write_text(
-    f'{{"torch":{json.dumps(torch.__version__)},\n"cases":{lines(cases)},\n'
+    f'{{"torch":{json.dumps(torch.__version__)},\n"cases":{lines(cases)},\n"odd":{lines(odd)},\n'
     f'"sequences":{lines(sequences)},\n"schedules":{encode(schedules)}}}\n')
-print(f"{target}: {len(cases)} cases, {len(sequences)} sequences, {target.stat().st_size} bytes")
+print(f"{target}: {len(cases)} cases, {len(odd)} of odd numbers, {len(sequences)} sequences, {target.stat().st_size} bytes")

@@ -21,7 +21,8 @@ least 1.`
 	rectifyPromise = `rectifyAVX2 sets dst[i] = x[i], or 0 where that is below 0, for i < n. n is at
 least 1.`
 
-	gatePromise = `gateAVX2 sets dst[i] = x[i] where y[i] > 0, else 0, for i < n. n is at least 1.`
+	gatePromise = `gateAVX2 sets dst[i] = x[i] where y[i] is above 0 or NaN, else 0, for i < n. n is
+at least 1.`
 )
 
 func blends(ctx *build.Context) {
@@ -62,7 +63,7 @@ func blends(ctx *build.Context) {
 		func(r []reg.VecPhysical) { l.VMAXPS(r[1], reg.Y3, r[0]) })
 	l.loop("gateAVX2", "", gatePromise, []stream{dst, x, y}, zero,
 		func(r []reg.VecPhysical) {
-			l.VCMPPS(operand.Imm(1), r[2], reg.Y3, r[0]) // 0 < y
+			l.VCMPPS(operand.Imm(9), r[2], reg.Y3, r[0]) // not 0 >= y
 			l.VANDPS(r[1], r[0], r[0])
 		})
 }

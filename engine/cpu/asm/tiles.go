@@ -13,8 +13,8 @@ const (
 i < n, NaN if any is NaN. n is a multiple of 8, and not 0.`
 
 	maxTilesGradPromise = `maxTilesGradAVX2 shares grad[i] among da[2i], da[2i+1], db[2i] and db[2i+1] for i < n:
-among the largest columns of a and b, and in each among its equals. n is a
-multiple of 4, and not 0.`
+among the largest columns of a and b, and in each among its equals. Where a tile
+has NaN all parts are NaN. n is a multiple of 4, and not 0.`
 )
 
 // tiles emits functions of two rows of tiles of two by two.
@@ -59,7 +59,7 @@ func tiles(ctx *build.Context) {
 	function(ctx, "maxTilesGradAVX2", "func(da, db, grad, a, b *float32, n int)", maxTilesGradPromise)
 	da, db, g := word(ctx, "da"), word(ctx, "db"), word(ctx, "grad")
 	a, b, n = word(ctx, "a"), word(ctx, "b"), word(ctx, "n")
-	left, right, column, other, best, share, equal, ones := y[0], y[1], y[2], y[3], y[4], y[5], y[6], y[7]
+	left, right, column, other, best, share, equal, ones, nans := y[0], y[1], y[2], y[3], y[4], y[5], y[6], y[7], y[10]
 	l.VMOVUPS(one, ones)
 	l.VMOVUPS(half, y[8])
 	l.VMOVUPS(twice, y[9])
@@ -71,6 +71,9 @@ func tiles(ctx *build.Context) {
 	l.Label("step")
 	l.VMOVUPS(operand.Mem{Base: a}, left)
 	l.VMOVUPS(operand.Mem{Base: b}, right)
+	l.VCMPPS(operand.Imm(3), left, right, nans) // unordered
+	l.VPERMILPS(operand.Imm(0xb1), nans, other)
+	l.VORPS(other, nans, nans)
 	l.VMAXPS(left, right, column)
 	l.VPERMILPS(operand.Imm(0xb1), column, other) // neighbours change places
 	l.VMAXPS(column, other, best)
@@ -86,6 +89,8 @@ func tiles(ctx *build.Context) {
 	l.VANDPS(equal, share, left)
 	same(right, column)
 	l.VANDPS(equal, share, right)
+	l.VORPS(nans, left, left)
+	l.VORPS(nans, right, right)
 	l.VMOVUPS(left, operand.Mem{Base: da})
 	l.VMOVUPS(right, operand.Mem{Base: db})
 	for _, p := range []reg.GPVirtual{a, b, da, db} {

@@ -33,7 +33,8 @@ func addProductAVX2(dst *float32, x *float32, y *float32, n int)
 //go:noescape
 func rectifyAVX2(dst *float32, x *float32, n int)
 
-// gateAVX2 sets dst[i] = x[i] where y[i] > 0, else 0, for i < n. n is at least 1.
+// gateAVX2 sets dst[i] = x[i] where y[i] is above 0 or NaN, else 0, for i < n. n is
+// at least 1.
 //
 //go:noescape
 func gateAVX2(dst *float32, x *float32, y *float32, n int)

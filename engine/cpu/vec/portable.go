@@ -116,9 +116,9 @@ func rectifyPortable(dst, x []float32) {
 
 func gatePortable(dst, x, y []float32) {
 	for i := range dst {
-		v := float32(0)
-		if y[i] > 0 {
-			v = x[i]
+		v := x[i]
+		if y[i] <= 0 {
+			v = 0
 		}
 		dst[i] = v
 	}
@@ -162,8 +162,13 @@ func maxTilesPortable(dst, a, b []float32) {
 func maxTilesGradPortable(da, db, g, a, b []float32) {
 	for i, share := range g {
 		left, right := max(a[2*i], b[2*i]), max(a[2*i+1], b[2*i+1])
-		if left == right {
+		switch {
+		case left == right:
 			share *= 0.5
+		case left != left || right != right:
+			share = float32(math.NaN())
+			da[2*i], da[2*i+1], db[2*i], db[2*i+1] = share, share, share, share
+			continue
 		}
 		columnGrad(&da[2*i], &db[2*i], share, a[2*i], b[2*i], left >= right)
 		columnGrad(&da[2*i+1], &db[2*i+1], share, a[2*i+1], b[2*i+1], right >= left)

@@ -11,8 +11,8 @@ package vec
 func maxTilesAVX2(dst *float32, a *float32, b *float32, n int)
 
 // maxTilesGradAVX2 shares grad[i] among da[2i], da[2i+1], db[2i] and db[2i+1] for i < n:
-// among the largest columns of a and b, and in each among its equals. n is a
-// multiple of 4, and not 0.
+// among the largest columns of a and b, and in each among its equals. Where a tile
+// has NaN all parts are NaN. n is a multiple of 4, and not 0.
 //
 //go:noescape
 func maxTilesGradAVX2(da *float32, db *float32, grad *float32, a *float32, b *float32, n int)

@@ -102,6 +102,9 @@ TEXT ·maxTilesGradAVX2(SB), NOSPLIT, $0-48
 step:
 	VMOVUPS   (BX), Y0
 	VMOVUPS   (SI), Y1
+	VCMPPS    $0x03, Y0, Y1, Y10
+	VPERMILPS $0xb1, Y10, Y3
+	VORPS     Y3, Y10, Y10
 	VMAXPS    Y0, Y1, Y2
 	VPERMILPS $0xb1, Y2, Y3
 	VMAXPS    Y2, Y3, Y4
@@ -119,6 +122,8 @@ step:
 	VANDPS    Y6, Y5, Y0
 	VCMPPS    $0x00, Y1, Y2, Y6
 	VANDPS    Y6, Y5, Y1
+	VORPS     Y10, Y0, Y0
+	VORPS     Y10, Y1, Y1
 	VMOVUPS   Y0, (AX)
 	VMOVUPS   Y1, (CX)
 	ADDQ      $0x20, BX

@@ -89,7 +89,7 @@ func Rectify(dst, x []float32) {
 	}
 }
 
-// Gate sets dst[i] = x[i] where y[i] is above 0, else 0.
+// Gate sets dst[i] = x[i] where y[i] is above 0 or NaN, else 0.
 func Gate(dst, x, y []float32) {
 	if same(dst, x, y) {
 		gate(dst, x, y)
@@ -106,8 +106,8 @@ func MaxTiles(dst, a, b []float32) {
 
 // MaxTilesGrad is the derivative of MaxTiles: it shares g[i] among da[2i],
 // da[2i+1], db[2i] and db[2i+1]. The columns whose larger element is the largest of
-// the tile get equal parts, and of a column the elements that are it. A tile with
-// NaN gets anything.
+// the tile get equal parts, and of a column the elements that are it. In a tile
+// with NaN all parts are NaN.
 func MaxTilesGrad(da, db, g, a, b []float32) {
 	if twice(g, a, b, da, db) {
 		maxTilesGrad(da, db, g, a, b)

@@ -290,7 +290,7 @@ func TestRectifyAndGateOfSpecialNumbers(t *testing.T) {
 		t.Errorf("Rectify(%v) is %v, want %v", x, got, want)
 	}
 	Gate(got, []float32{1, 2, 3, 4, 5, nan, 7, inf}, x)
-	if want := []float32{0, 2, 0, 0, 0, nan, 0, inf}; !sameBits(got, want) {
+	if want := []float32{1, 2, 0, 0, 0, nan, 0, inf}; !sameBits(got, want) {
 		t.Errorf("Gate by %v is %v, want %v", x, got, want)
 	}
 }
@@ -331,6 +331,19 @@ func TestMaxTilesKeepsNaN(t *testing.T) {
 			if (v != v) != (i == at%20/2) {
 				t.Errorf("with NaN at %d: %v", at, got)
 				break
+			}
+		}
+	}
+}
+
+func TestATileWithNaNHasGradientsOfNaN(t *testing.T) {
+	for at := range 40 {
+		rows, da, db := make([]float32, 40), make([]float32, 20), make([]float32, 20)
+		rows[at] = nan
+		MaxTilesGrad(da, db, make([]float32, 10), rows[:20], rows[20:])
+		for i := range 20 {
+			if inTile := i/2 == at%20/2; (da[i] != da[i]) != inTile || (db[i] != db[i]) != inTile {
+				t.Fatalf("with NaN at %d: %v and %v", at, da, db)
 			}
 		}
 	}
