@@ -27,6 +27,7 @@ func commands(env *environment) []*cobra.Command {
 		newFlameCommand(env),
 		newConvertCommand(env),
 		newWorkloadsCommand(env),
+		newDevicesCommand(env),
 		newBenchCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),

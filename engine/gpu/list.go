@@ -1,0 +1,129 @@
+package gpu
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Unusable says why a device, or every device, cannot be used.
+type Unusable struct {
+	Reason string
+	hint   string
+}
+
+func (e *Unusable) Error() string { return e.Reason }
+
+// Hint is the way out; "" where none is known.
+func (e *Unusable) Hint() string { return e.hint }
+
+func noDriver() error {
+	return &Unusable{Reason: "there is no Vulkan driver here", hint: driverHint}
+}
+
+const driverHint = "Debian and Ubuntu have the loader in libvulkan1, and in mesa-vulkan-drivers a driver for any processor; VK_DRIVER_FILES can name another"
+
+// Type is what a device is made of.
+type Type string
+
+// Types of device.
+const (
+	Discrete   Type = "discrete"
+	Integrated Type = "integrated"
+	Virtual    Type = "virtual"
+	Software   Type = "software" // a driver that computes on the processor
+	Other      Type = "other"
+)
+
+// types are Vulkan's numbers for them.
+var types = [...]Type{Other, Integrated, Discrete, Virtual, Software}
+
+func typeOf(p *physicalDevice) Type {
+	if n := p.properties.deviceType; n < uint32(len(types)) {
+		return types[n]
+	}
+	return Other
+}
+
+// Info describes a device that a driver offers.
+type Info struct {
+	Name   string // "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)"
+	Driver string // its name and version, as it calls them
+	Type   Type
+	Memory snapshot.Bytes // of the heap that segments come from
+	// Budget is what the driver would let this process use now, Used what it says
+	// this process uses; Unknown where it does not tell.
+	Budget, Used snapshot.Bytes
+	Unusable     error // why it cannot be opened; nil where it can
+}
+
+// List returns what the drivers of this machine offer, the device that Open takes
+// first. The error is an *Unusable if there is no loader or no driver.
+func List() ([]Info, error) {
+	i, err := newInstance()
+	if err != nil {
+		return nil, err
+	}
+	defer i.close()
+	devices, err := i.physicalDevices()
+	if err != nil {
+		return nil, err
+	}
+	preferred(devices)
+	infos := make([]Info, len(devices))
+	for n, p := range devices {
+		infos[n] = p.info()
+	}
+	return infos, nil
+}
+
+// preferred sorts devices: usable ones first, and of these real ones.
+func preferred(devices []*physicalDevice) {
+	order := []Type{Discrete, Integrated, Virtual, Other, Software}
+	rank := func(p *physicalDevice) int {
+		r := slices.Index(order, typeOf(p))
+		if p.unusable != nil {
+			r += len(order)
+		}
+		return r
+	}
+	slices.SortStableFunc(devices, func(a, b *physicalDevice) int { return rank(a) - rank(b) })
+}
+
+func (p *physicalDevice) info() Info {
+	info := Info{
+		Name: gostring(p.properties.name[:]), Driver: driverOf(p), Type: typeOf(p),
+		Memory: snapshot.Bytes(p.memory.heaps[p.heap].size),
+		Budget: snapshot.Unknown, Used: snapshot.Unknown, Unusable: p.unusable,
+	}
+	if budget, used, ok := p.figures(); ok {
+		info.Budget, info.Used = snapshot.Bytes(budget), snapshot.Bytes(used)
+	}
+	return info
+}
+
+// driverOf is the driver's name and version; "" where it has only a number.
+func driverOf(p *physicalDevice) string {
+	name, version := gostring(p.driver.name[:]), gostring(p.driver.info[:])
+	switch {
+	case version == "":
+		return name
+	case name == "":
+		return version
+	}
+	return name + " " + version
+}
+
+// choose returns the device to open: the first that can be used.
+func choose(devices []*physicalDevice) (*physicalDevice, error) {
+	preferred(devices)
+	if p := devices[0]; p.unusable != nil {
+		u, ok := errors.AsType[*Unusable](p.unusable)
+		if !ok {
+			return nil, p.unusable
+		}
+		return nil, &Unusable{Reason: gostring(p.properties.name[:]) + " cannot be used: " + u.Reason, hint: "memdiag devices lists all"}
+	}
+	return devices[0], nil
+}

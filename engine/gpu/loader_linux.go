@@ -1,0 +1,29 @@
+//go:build (amd64 || arm64) && !static
+
+package gpu
+
+import "github.com/ebitengine/purego"
+
+// loaderName is the library through which all drivers are reached.
+const loaderName = "libvulkan.so.1"
+
+// lookup opens Vulkan's loader and returns the address of the function that finds
+// all others. The library stays open: drivers keep threads in it.
+func lookup() (getInstanceProcAddr uintptr, err error) {
+	library, err := purego.Dlopen(loaderName, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return 0, &Unusable{Reason: "there is no Vulkan loader here (" + loaderName + ")", hint: driverHint}
+	}
+	return purego.Dlsym(library, "vkGetInstanceProcAddr")
+}
+
+// call calls a C function. Pointers are converted in the call itself, as in
+// call(f, uintptr(unsafe.Pointer(&x))): the directive keeps x alive and moves it to
+// the heap, where no growing stack can take it along. Without it the driver writes
+// to where x has been, and vet sees nothing.
+//
+//go:uintptrescapes
+func call(function uintptr, args ...uintptr) uintptr {
+	r, _, _ := purego.SyscallN(function, args...)
+	return r
+}
