@@ -338,6 +338,9 @@ func (r trial) staysWithinBounds(t *testing.T) {
 		var most workload.Amount
 		for _, b := range r.at {
 			most.Blocks, most.Bytes = max(most.Blocks, b.lines[i].Blocks), max(most.Bytes, b.lines[i].Bytes)
+			if want := g.Live(b.counts[i]); g.Meter == workload.Reserved && b.lines[i] != want {
+				t.Fatalf("%s, step %d: %+v is reserved, want %+v", g.Marker, b.mark.Step, b.lines[i], want)
+			}
 		}
 		if g.Unbounded() || most.Blocks > g.Bound.Blocks || most.Bytes > g.Bound.Bytes || 2*most.Blocks < g.Bound.Blocks || 2*most.Bytes < g.Bound.Bytes {
 			t.Errorf("%s: at most %+v was live, the bound is %+v", g.Marker, most, g.Bound)

@@ -120,11 +120,11 @@ func registryOptionsOf(d draws, fixed bool) registryOptions {
 // registryNet trains one layer on a tape with a registry.
 type registryNet struct {
 	registryOptions
-	seed     int64
-	ops      *autodiff.Ops
-	tape     *registry.Registry
-	weight   *engine.Tensor // [inputs outputs]
-	bias     *engine.Tensor // [outputs]
+	seed   int64
+	ops    *autodiff.Ops
+	tape   *registry.Registry
+	weight *engine.Tensor // [inputs outputs]
+	bias   *engine.Tensor // [outputs]
 	// embedding was learnt before, and is still tracked; nil but for probes.
 	embedding *engine.Tensor // [inputs inputs]
 	host      *mem.Device    // nil where records are on the device that trains

@@ -123,7 +123,7 @@ type Summarizer interface {
 func All() []Workload {
 	corpus := slices.Concat(
 		lossHistories(), recurrentNets(), forwardChains(), hookedNets(), metricPrograms(), outputPrograms(),
-		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(),
+		caches(), checkpointPrograms(), []Workload{featurePyramid()}, banks(), replays(), optimizers(), steadyPrograms(), registryNets(), backwardPrograms(), workspacePrograms(),
 		graphPrograms(), lazyPrograms(), queues(), rebuilds(), sequences(), distributedPrograms(),
 	)
 	slices.SortFunc(corpus, func(a, b Workload) int {
