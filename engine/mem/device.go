@@ -26,6 +26,7 @@ type Options struct {
 // use.
 type Device struct {
 	driver  Driver
+	queue   Queued // the driver, if its device works behind the program; else nil
 	options Options
 	sites   siteTable
 	parent  atomic.Uint32 // a SiteID
@@ -51,7 +52,8 @@ const syntheticSpace = 1 << 44
 
 // NewDevice returns a device that holds nothing yet.
 func NewDevice(d Driver, o Options) *Device {
-	return &Device{driver: d, options: o, synthetic: uint64(o.Index+1) * syntheticSpace}
+	queue, _ := d.(Queued)
+	return &Device{driver: d, queue: queue, options: o, synthetic: uint64(o.Index+1) * syntheticSpace}
 }
 
 // Alloc makes a block of at least the given bytes live, with one reference of
@@ -77,6 +79,9 @@ func (d *Device) Alloc(bytes int64, owner snapshot.Owners) (*Storage, error) {
 	id, refused := d.take(bytes, at)
 	if id == noBlock {
 		defer d.mu.Unlock()
+		if errors.Is(refused, ErrDeviceLost) {
+			return nil, d.deviceLost(refused)
+		}
 		return nil, d.outOfMemory(bytes, refused)
 	}
 	b := &d.pool.blocks[id]
@@ -98,15 +103,62 @@ func (d *Device) Alloc(bytes int64, owner snapshot.Owners) (*Storage, error) {
 	return s, nil
 }
 
-// take finds room for a request, by a new segment and at last by a Trim. The
-// error is the driver's, nil where it was the limit.
+// inUse is the ticket behind which a block that is freed now can be used again; 0 if
+// that is at once.
+func (d *Device) inUse() uint64 {
+	if d.queue == nil {
+		return 0
+	}
+	if t := d.queue.Queued(); t > d.queue.Finished() {
+		return t
+	}
+	return 0
+}
+
+// reclaim frees the pending blocks that the device is done with.
+func (d *Device) reclaim() {
+	if d.queue != nil {
+		d.pool.reclaim(d.queue.Finished())
+	}
+}
+
+// finish waits until no block is pending.
+func (d *Device) finish() {
+	if n := len(d.pool.waiting); n > 0 {
+		d.queue.Finish(d.pool.blocks[d.pool.waiting[n-1]].ticket)
+		d.reclaim()
+	}
+}
+
+// While less than this is pending, and less than a part of what is reserved, a
+// request gets a new segment sooner than it waits for the device: what a device that
+// is kept busy costs in memory.
+const (
+	pendingBytes = 64 << 20
+	pendingPart  = 4
+)
+
+// take finds room for a request: in what is free, by waiting for what is pending
+// where that is much, in a new segment, and at last by a Trim. The error is the
+// driver's, nil where it was the limit.
 func (d *Device) take(request int64, at SiteID) (blockID, error) {
 	size := round(request)
+	d.reclaim()
 	if id := d.pool.take(request, size); id != noBlock {
 		return id, nil
 	}
+	if d.pool.pending > max(pendingBytes, d.pool.reserved/pendingPart) {
+		d.finish()
+		if id := d.pool.take(request, size); id != noBlock {
+			return id, nil
+		}
+	}
 	ok, refused := d.addSegment(size, at)
 	if !ok {
+		d.finish()
+		if id := d.pool.take(request, size); id != noBlock {
+			return id, nil
+		}
 		if d.trim() == 0 {
 			return noBlock, refused
 		}
@@ -137,8 +189,8 @@ func (d *Device) addSegment(size int64, at SiteID) (ok bool, refused error) {
 	return true, nil
 }
 
-// Trim gives every segment that is wholly free back to the driver and returns
-// their bytes. Contents of free memory do not outlive it.
+// Trim waits for pending blocks, gives every segment that is wholly free back to
+// the driver, and returns their bytes. Contents of free memory do not outlive it.
 func (d *Device) Trim() snapshot.Bytes {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,6 +198,7 @@ func (d *Device) Trim() snapshot.Bytes {
 }
 
 func (d *Device) trim() snapshot.Bytes {
+	d.finish()
 	before := d.pool.reserved
 	for _, m := range d.pool.trim() {
 		d.free(m)
@@ -170,6 +223,7 @@ func (d *Device) Close() error {
 	if d.closed.Load() {
 		return nil
 	}
+	d.finish()
 	var wrong []error
 	if n := d.pool.liveBlocks(); n > 0 {
 		wrong = append(wrong, &LiveError{Device: d.String(), Blocks: n, Bytes: snapshot.Bytes(d.pool.allocated), Top: d.topSites()})
@@ -184,8 +238,7 @@ func (d *Device) Close() error {
 	return errors.Join(append(wrong, d.faults...)...)
 }
 
-// Meters are the allocator's figures now, and the driver's beside them. Nothing
-// is pending yet on any backend, so Active is Allocated.
+// Meters are the allocator's figures now, and the driver's beside them.
 func (d *Device) Meters() snapshot.Meters {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,10 +246,11 @@ func (d *Device) Meters() snapshot.Meters {
 }
 
 func (d *Device) meters() snapshot.Meters {
+	d.reclaim()
 	return snapshot.Meters{
 		Requested: snapshot.Bytes(d.pool.requested),
 		Allocated: snapshot.Bytes(d.pool.allocated),
-		Active:    snapshot.Bytes(d.pool.allocated),
+		Active:    snapshot.Bytes(d.pool.allocated + d.pool.pending),
 		Reserved:  snapshot.Bytes(d.pool.reserved),
 		Driver:    d.driver.Used(),
 	}
@@ -279,6 +333,12 @@ func grown(totals []siteTotal, s SiteID) []siteTotal {
 		totals = append(totals, siteTotal{})
 	}
 	return totals
+}
+
+// OneClass is an error unless the owners are one class, as every reference has it.
+func OneClass(o snapshot.Owners) error {
+	_, err := classIndex(o)
+	return err
 }
 
 // classIndex is the position of the one owner class in the set.

@@ -24,6 +24,22 @@ type Driver interface {
 	Used() snapshot.Bytes
 }
 
+// Queued is a Driver whose device works behind the program: when a block is freed,
+// work that was queued before may still use it. Work is counted in tickets, which
+// ascend from 1.
+type Queued interface {
+	Driver
+	// Queued is the ticket of the work that was queued last; 0 before any.
+	Queued() uint64
+	// Finished is a ticket that the device is known to be done with, and with all
+	// before it. It rises when somebody waits, not by time alone: so that programs that
+	// do the same take the same memory.
+	Finished() uint64
+	// Finish waits until the device is done with a ticket, or is lost; Finished is not
+	// below the ticket afterwards.
+	Finish(ticket uint64)
+}
+
 // Buffer is a block's piece of a segment: what kernels read and write.
 type Buffer struct {
 	Memory Memory

@@ -2,6 +2,7 @@ package mem
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,18 @@ type OutOfMemoryError struct {
 	Meters    snapshot.Meters
 	Top       []TopSite // the sites that hold most, largest first
 	Driver    error     // what the driver said; nil where it was the limit
+}
+
+// ErrDeviceLost is in the chain of a driver's and a kernel's error if the device
+// gave up: nothing can be computed on it any more, and what it held is gone.
+var ErrDeviceLost = errors.New("the device was lost")
+
+// DeviceLostError is a device that gave up while a program used it.
+type DeviceLostError struct {
+	Device string
+	Meters snapshot.Meters // when it was noticed
+	Top    []TopSite       // the sites that hold most, largest first
+	Driver error           // what the driver said; ErrDeviceLost is in its chain
 }
 
 // LiveError is a device closed with blocks that nobody released.
@@ -52,6 +65,17 @@ func (e *OutOfMemoryError) Error() string {
 	if e.Driver != nil {
 		fmt.Fprintf(&b, ": %v", e.Driver)
 	}
+	writeTop(&b, e.Top)
+	return b.String()
+}
+
+// Unwrap returns the driver's error.
+func (e *DeviceLostError) Unwrap() error { return e.Driver }
+
+func (e *DeviceLostError) Error() string {
+	var b strings.Builder
+	m := e.Meters
+	fmt.Fprintf(&b, "%s: %v; allocated %s, active %s, reserved %s", e.Device, e.Driver, m.Allocated, m.Active, m.Reserved)
 	writeTop(&b, e.Top)
 	return b.String()
 }
@@ -97,6 +121,21 @@ func Headline(stack []snapshot.Frame) string {
 		f = stack[1]
 	}
 	return fmt.Sprintf("%s%s (%s:%d)", prefix, f.Function, f.File, f.Line)
+}
+
+// Explain returns err, which the kernels of this device gave, with what the device
+// held if it was lost: a *DeviceLostError.
+func (d *Device) Explain(err error) error {
+	if !errors.Is(err, ErrDeviceLost) {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.deviceLost(err)
+}
+
+func (d *Device) deviceLost(err error) *DeviceLostError {
+	return &DeviceLostError{Device: d.String(), Meters: d.meters(), Top: d.topSites(), Driver: err}
 }
 
 // outOfMemory describes the refusal.

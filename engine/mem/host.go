@@ -43,6 +43,10 @@ func (host) Free(m Memory) error {
 // Used is what the process has resident, its Go heap and its code included.
 func (host) Used() snapshot.Bytes { return resident() }
 
+// Resident is what the process has in memory, by the operating system's figure;
+// snapshot.Unknown where it tells none.
+func Resident() snapshot.Bytes { return resident() }
+
 // HostMemory is a segment of the machine's own memory. It starts zeroed, on an
 // address that is a multiple of 64.
 type HostMemory struct{ data []byte }

@@ -40,8 +40,12 @@ type block struct {
 	site      SiteID
 	refs      [owners]int32
 	live      bool
-	lost      bool // a handle was collected while it held a reference
+	lost      bool   // a handle was collected while it held a reference
+	ticket    uint64 // of the work that may still use it, though it was freed; 0 else
 }
+
+// free says whether a request may have the block.
+func (b *block) free() bool { return !b.live && b.ticket == 0 }
 
 // owners is the number of owner classes that the snapshot model has.
 const owners = 6
@@ -67,7 +71,10 @@ type pool struct {
 	unused   []int32 // rows of segments that are out of use
 	free     [2]freeList
 
-	requested, allocated, reserved int64
+	// waiting are the blocks that were freed and may still be in use, oldest first.
+	waiting []blockID
+
+	requested, allocated, pending, reserved int64
 }
 
 // round is the size of the block that serves a request.
@@ -128,17 +135,41 @@ func (p *pool) split(id blockID, size int64) {
 	p.list(rest)
 }
 
-// put makes a live block free and merges it with free neighbours.
-func (p *pool) put(id blockID) {
+// put ends a live block: it is free at once if the ticket is 0, and else waits until
+// the ticket's work has finished. Tickets never descend.
+func (p *pool) put(id blockID, ticket uint64) {
 	b := &p.blocks[id]
 	p.requested -= b.requested
 	p.allocated -= b.size
+	if ticket == 0 {
+		p.clear(id)
+		return
+	}
+	b.live, b.refs, b.ticket = false, [owners]int32{}, ticket
+	p.pending += b.size
+	p.waiting = append(p.waiting, id)
+}
+
+// reclaim frees what waited for tickets up to this one.
+func (p *pool) reclaim(finished uint64) {
+	n := 0
+	for ; n < len(p.waiting) && p.blocks[p.waiting[n]].ticket <= finished; n++ {
+		id := p.waiting[n]
+		p.pending -= p.blocks[id].size
+		p.clear(id)
+	}
+	p.waiting = slices.Delete(p.waiting, 0, n)
+}
+
+// clear makes a block free and merges it with free neighbours.
+func (p *pool) clear(id blockID) {
+	b := &p.blocks[id]
 	*b = block{offset: b.offset, size: b.size, segment: b.segment, prev: b.prev, next: b.next}
-	if next := b.next; next != noBlock && !p.blocks[next].live {
+	if next := b.next; next != noBlock && p.blocks[next].free() {
 		p.unlist(next)
 		p.absorbNext(id)
 	}
-	if prev := b.prev; prev != noBlock && !p.blocks[prev].live {
+	if prev := b.prev; prev != noBlock && p.blocks[prev].free() {
 		p.unlist(prev)
 		p.absorbNext(prev)
 		id = prev
@@ -192,7 +223,7 @@ func (p *pool) trim() []Memory {
 		if s.memory == nil {
 			continue
 		}
-		if b := &p.blocks[s.first]; b.live || b.next != noBlock {
+		if b := &p.blocks[s.first]; !b.free() || b.next != noBlock {
 			continue
 		}
 		gone = append(gone, s.memory)

@@ -93,6 +93,9 @@ func (s *Storage) change(what string, from, to snapshot.Owners) {
 		wrong = s.give(to)
 	}
 	d.mu.Unlock()
+	if _, known := wrong.(*ReleaseError); wrong != nil && !known {
+		wrong = fmt.Errorf("%s: block of %s is %s for nobody: %w; it was allocated by %s", d, snapshot.Bytes(s.requested), what, wrong, Headline(d.Stack(s.site)))
+	}
 	if wrong != nil {
 		panic(wrong)
 	}
@@ -117,7 +120,7 @@ func (s *Storage) drop(what string, from, to snapshot.Owners) error {
 		if s.site != NoSite {
 			s.device.live[s.site].subtract(b.size)
 		}
-		s.device.pool.put(s.block)
+		s.device.pool.put(s.block, s.device.inUse())
 		s.freed.Store(true)
 	}
 	return nil

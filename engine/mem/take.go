@@ -40,6 +40,7 @@ type sitesOf struct{ blocks, segments []SiteID }
 func (d *Device) copyBlocks(s *snapshot.Snapshot, device int) (sitesOf, snapshot.Meters) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.reclaim()
 	p := &d.pool
 	rows := len(p.blocks) - len(p.spare)
 	b := &s.Blocks
@@ -60,8 +61,11 @@ func (d *Device) copyBlocks(s *snapshot.Snapshot, device int) (sitesOf, snapshot
 		for id := seg.first; id != noBlock; {
 			r := &p.blocks[id]
 			state, birth := snapshot.Free, snapshot.NoStep
-			if r.live {
+			switch {
+			case r.live:
 				state, birth = snapshot.Live, r.birth
+			case !r.free():
+				state, birth = snapshot.Pending, r.birth
 			}
 			b.Segment = append(b.Segment, int32(row))
 			b.Address = append(b.Address, seg.base+uint64(r.offset))
