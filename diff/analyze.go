@@ -36,20 +36,54 @@ type Result struct {
 	Intermediate int // snapshots between First and Last
 	// Comparable: the snapshots can be of one process, so that growth is growth.
 	Comparable bool
+
+	run *snapshot.Run
 }
 
-// Finding is one site that grew, and what memdiag says of it.
+// Finding is what grew together, and what memdiag says of it.
 type Finding struct {
-	Row      *Row
+	Rows     []*Row // at least one, of one device, the largest growth first
 	Verdict  Verdict
 	Evidence Evidence
 	Reasons  []string
 	Rate     Rate
-	Headline int              // index into Row.Frames; -1 where no frame is the user's
+	Headline int              // index into Rows[0].Frames; -1 where no frame is the user's
 	Holder   *snapshot.Holder // nil where nobody looked, or found one
 	Cause    *cause.Cause     // nil where none fits
 	CauseWhy string
 	RunsOut  *Forecast // nil unless a leak on a device whose limit is known
+}
+
+// Growth is what all rows hold more than before.
+func (f *Finding) Growth() Tally { return f.sum((*Row).Growth) }
+
+// Before is what all rows held in the earlier snapshot.
+func (f *Finding) Before() Tally { return f.sum(func(r *Row) Tally { return r.Before }) }
+
+// After is what all rows hold in the later snapshot.
+func (f *Finding) After() Tally { return f.sum(func(r *Row) Tally { return r.After }) }
+
+// Born is what was allocated between the two and is still held.
+func (f *Finding) Born() Tally { return f.sum(func(r *Row) Tally { return r.Born }) }
+
+// Died is what the earlier snapshot held and the later does not.
+func (f *Finding) Died() Tally { return f.sum(func(r *Row) Tally { return r.Died }) }
+
+// Owners are the classes that hold any of the rows' blocks.
+func (f *Finding) Owners() snapshot.Owners {
+	var owners snapshot.Owners
+	for _, r := range f.Rows {
+		owners |= r.Owners
+	}
+	return owners
+}
+
+func (f *Finding) sum(of func(*Row) Tally) Tally {
+	var t Tally
+	for _, r := range f.Rows {
+		t = t.plus(of(r))
+	}
+	return t
 }
 
 // Analyze compares a run's first and last snapshot and judges what grew. The
@@ -63,6 +97,7 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 	r := &Result{
 		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
 		Series: Collect(run), Intermediate: n - 2, Comparable: oneProcess(first, last),
+		run: run,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
 	if rule == ByHandbook {
@@ -71,7 +106,7 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 		r.judgeByTrend()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Row.Growth().Bytes, a.Row.Growth().Bytes))
+		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Growth().Bytes, a.Growth().Bytes))
 	})
 	return r, nil
 }
@@ -80,15 +115,14 @@ func (r *Result) judgeByHandbook() {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
-			r.Findings = append(r.Findings, r.finding(row, judgement{
-				verdict: Leak, evidence: Weak, rate: pairRate(row, r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"},
-			}))
+			j := judgement{verdict: Leak, evidence: Weak, rate: pairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
+			r.Findings = append(r.Findings, r.finding(cluster{[]*Row{row}, j}, Headline(row.Frames)))
 		}
 	}
 }
 
-// judgeByTrend judges every site that grew. Trends are told from chance among
-// all sites, not only among those.
+// judgeByTrend judges every site that grew, and joins those that leak together.
+// Trends are told from chance among all sites, not only among those.
 func (r *Result) judgeByTrend() {
 	histories := make([]*history, len(r.Rows))
 	p := make([]float64, len(r.Rows))
@@ -97,20 +131,37 @@ func (r *Result) judgeByTrend() {
 		p[i] = histories[i].p()
 	}
 	q := trend.BenjaminiHochberg(p)
+	var open []member // what leaks, or may
+	var suspects, healthy []*Row
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if g := row.Growth(); g.Bytes > 0 || g.Blocks > 0 {
-			r.Findings = append(r.Findings, r.finding(row, judge(row, histories[i], q[i], r.First, r.Last)))
+		g := row.Growth()
+		if g.Bytes <= 0 && g.Blocks <= 0 {
+			healthy = append(healthy, row)
+			continue
 		}
+		j := judge(row, histories[i], q[i], r.First, r.Last)
+		if j.verdict == Leak || j.verdict == Inconclusive {
+			open = append(open, member{row, histories[i], j})
+			suspects = append(suspects, row)
+			continue
+		}
+		healthy = append(healthy, row)
+		r.Findings = append(r.Findings, r.finding(cluster{[]*Row{row}, j}, Headline(row.Frames)))
+	}
+	tree := newCallTree(suspects, healthy)
+	for _, c := range r.clusters(open, tree) {
+		r.Findings = append(r.Findings, r.finding(c, r.head(c.rows, tree)))
 	}
 }
 
 func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }
 
-func (r *Result) finding(row *Row, j judgement) Finding {
+func (r *Result) finding(c cluster, head int) Finding {
+	j, row := c.j, c.rows[0]
 	f := Finding{
-		Row: row, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate,
-		Headline: Headline(row.Frames), Holder: holder(r.Last, row),
+		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate,
+		Headline: head, Holder: holder(r.Last, row),
 	}
 	f.Cause, f.CauseWhy = cause.Match(cause.Evidence{
 		Frames: row.Frames, Owners: row.Owners, Holder: f.Holder,

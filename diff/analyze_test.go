@@ -15,9 +15,9 @@ func verdicts(t *testing.T, rule Rule, snapshots ...*snapshot.Snapshot) map[stri
 	}
 	out := map[string]Finding{}
 	for _, f := range r.Findings {
-		name := f.Row.Label
+		name := f.Rows[0].Label
 		if f.Headline >= 0 {
-			name = f.Row.Frames[f.Headline].Function
+			name = f.Rows[0].Frames[f.Headline].Function
 		}
 		out[name] = f
 	}

@@ -22,6 +22,10 @@ func (t Tally) minus(u Tally) Tally {
 	return Tally{t.Blocks - u.Blocks, t.Bytes - u.Bytes, t.Requested - u.Requested}
 }
 
+func (t Tally) plus(u Tally) Tally {
+	return Tally{t.Blocks + u.Blocks, t.Bytes + u.Bytes, t.Requested + u.Requested}
+}
+
 // Row is one site in both snapshots of a pair. After - Before equals
 // Born - Died.
 type Row struct {

@@ -117,7 +117,7 @@ func TestVerdictsOnSimulatedRuns(t *testing.T) {
 				called := map[string]Finding{}
 				for _, f := range r.Findings {
 					if f.Verdict == Leak {
-						called[f.Row.Frames[0].Function] = f
+						called[f.Rows[0].Frames[0].Function] = f
 					}
 				}
 				for _, p := range patterns {

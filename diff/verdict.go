@@ -234,7 +234,7 @@ func rising(y []float64) int {
 // judgePair decides from two snapshots: by the births of the new blocks where
 // the files tell them, else not at all.
 func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapshot) judgement {
-	j := judgement{rate: pairRate(row, first, last)}
+	j := judgement{rate: pairRate(row.Growth(), first, last)}
 	switch {
 	case !born:
 		j.call(Inconclusive, Weak, "growth between two snapshots only, and the files do not say when its blocks were born; a third snapshot decides")
@@ -250,12 +250,11 @@ func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapsho
 	return j
 }
 
-func pairRate(row *Row, first, last *snapshot.Snapshot) Rate {
+func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
 	unit, length := "snapshot", 1.0
 	if a, b := first.Mark.Step, last.Mark.Step; a != snapshot.NoStep && b > a {
 		unit, length = "step", float64(b-a)
 	}
-	g := row.Growth()
 	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
-	return Rate{unit, exact(float64(g.Blocks) / length), exact(float64(g.Bytes) / length)}
+	return Rate{unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
 }

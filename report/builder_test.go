@@ -165,7 +165,7 @@ func pyramidResult(t testing.TB) *diff.Result {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		f.Cause, f.CauseWhy, f.RunsOut = nil, "", nil
-		switch f.Row.Growth().Blocks {
+		switch f.Growth().Blocks {
 		case 50:
 			f.Verdict, f.Evidence = diff.Leak, diff.Strong
 			f.Reasons = []string{"live bytes rose in each of the 9 intervals after warm-up"}

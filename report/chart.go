@@ -126,7 +126,7 @@ func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
 func chosenDevice(r *diff.Result, name string) (int, error) {
 	want := name
 	if want == "" && len(r.Findings) > 0 {
-		want = deviceName(r.Findings[0].Row.Device)
+		want = deviceName(r.Findings[0].Rows[0].Device)
 	}
 	var known []string
 	for i, d := range r.Series.Devices {
@@ -164,13 +164,19 @@ func thinned(meters []snapshot.Meters, limit int) []int {
 // each its own, the leaks beyond those in one, and all else below them.
 func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float64) {
 	rest := slices.Clone(allocated)
-	take := func(b *band, site *diff.SiteSeries) {
-		for j, at := range keep {
-			// The site's counters and the device's meters may be read at slightly
-			// different moments; the stack never rises above the meter for that.
-			y := min(float64(site.Bytes[at]), rest[j])
-			b.y[j] += y
-			rest[j] -= y
+	take := func(b *band, f *diff.Finding) {
+		for _, row := range f.Rows {
+			site := r.Series.Site(row)
+			if site == nil {
+				continue
+			}
+			for j, at := range keep {
+				// The site's counters and the device's meters may be read at slightly
+				// different moments; the stack never rises above the meter for that.
+				y := min(float64(site.Bytes[at]), rest[j])
+				b.y[j] += y
+				rest[j] -= y
+			}
 		}
 	}
 	var grown []band
@@ -178,18 +184,18 @@ func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float6
 	leaks, rate := 0, diff.Rate{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		site := r.Series.Site(f.Row)
+		site := r.Series.Site(f.Rows[0])
 		if site == nil || site.Device != device || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
 			continue
 		}
 		switch {
 		case len(grown) < len(leakColours):
 			b := band{colour: leakColours[len(grown)], strong: f.Verdict == diff.Leak, y: make([]float64, len(keep))}
-			take(&b, site)
+			take(&b, f)
 			b.lines = []string{shortPlace(f), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
 			grown = append(grown, b)
 		case f.Verdict == diff.Leak:
-			take(&more, site)
+			take(&more, f)
 			leaks++
 			rate.Unit, rate.Bytes.Value = f.Rate.Unit, rate.Bytes.Value+f.Rate.Bytes.Value
 		}
@@ -208,7 +214,7 @@ func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float6
 
 // shortPlace is place without the folders.
 func shortPlace(f *diff.Finding) string {
-	row := *f.Row
+	row := *f.Rows[0]
 	row.Frames = slices.Clone(row.Frames)
 	for i := range row.Frames {
 		if file := row.Frames[i].File; file != "" {
@@ -231,7 +237,7 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 		parts = append(parts, "above the picture: "+strings.Join(above, ", "))
 	}
 	for i := range r.Findings {
-		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Row.Device) == deviceName(d) {
+		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Rows[0].Device) == deviceName(d) {
 			parts = append(parts, "runs out of "+at.Limit.String()+" at step "+grouped(at.Step))
 			break
 		}

@@ -103,6 +103,15 @@ type findingJSON struct {
 	Holder   *holderJSON   `json:"holder,omitempty"`
 	Cause    *causeJSON    `json:"cause,omitempty"`
 	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
+	// Stacks are all that leak together, where there are several; label, frames and
+	// stack_hash are of the first, all other figures of them together.
+	Stacks []memberJSON `json:"stacks,omitempty"`
+}
+
+type memberJSON struct {
+	Hash   string      `json:"stack_hash"`
+	Frames []frameJSON `json:"frames"`
+	Growth tallyJSON   `json:"growth"`
 }
 
 type rateJSON struct {
@@ -178,13 +187,13 @@ func JSON(w io.Writer, r *diff.Result) error {
 }
 
 func findingOf(f *diff.Finding) findingJSON {
-	row := f.Row
+	row := f.Rows[0]
 	out := findingJSON{
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Reasons: append([]string{}, f.Reasons...),
 		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
-		Live: tallyOf(row.After), Growth: tallyOf(row.Growth()), Born: tallyOf(row.Born), Died: tallyOf(row.Died),
+		Live: tallyOf(f.After()), Growth: tallyOf(f.Growth()), Born: tallyOf(f.Born()), Died: tallyOf(f.Died()),
 		Rate:   rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)},
-		Owners: append([]string{}, row.Owners.Names()...),
+		Owners: append([]string{}, f.Owners().Names()...),
 	}
 	if f.Headline >= 0 {
 		out.Headline = &out.Frames[f.Headline]
@@ -197,6 +206,11 @@ func findingOf(f *diff.Finding) findingJSON {
 	}
 	if at := f.RunsOut; at != nil {
 		out.RunsOut = &forecastJSON{at.Step, at.Low, at.High, int64(at.Limit)}
+	}
+	if len(f.Rows) > 1 {
+		for _, row := range f.Rows {
+			out.Stacks = append(out.Stacks, memberJSON{hashText(row.Hash), framesOf(row.Frames), tallyOf(row.Growth())})
+		}
 	}
 	return out
 }

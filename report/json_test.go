@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 			}
 			for i, f := range back.Findings {
 				for j, frame := range f.Frames {
-					want := strings.ToValidUTF8(r.Findings[i].Row.Frames[j].File, "\ufffd")
+					want := strings.ToValidUTF8(r.Findings[i].Rows[0].Frames[j].File, "\ufffd")
 					if frame.File != want {
 						t.Errorf("finding %d, frame %d: file %q, want %q", i, j, frame.File, want)
 					}

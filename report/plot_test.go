@@ -57,7 +57,7 @@ func manyLeaks(t testing.TB) *diff.Result {
 	r := analyzed(t, run)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		f.Verdict, f.Rate.Bytes = diff.Leak, trend.Slope{Value: float64(f.Row.Growth().Bytes) / 40}
+		f.Verdict, f.Rate.Bytes = diff.Leak, trend.Slope{Value: float64(f.Growth().Bytes) / 40}
 	}
 	return r
 }

@@ -42,7 +42,9 @@ func GrowthProfile(r *diff.Result) *Profile {
 	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark}
 	verdicts := make(map[*diff.Row]diff.Verdict, len(r.Findings))
 	for i := range r.Findings {
-		verdicts[r.Findings[i].Row] = r.Findings[i].Verdict
+		for _, row := range r.Findings[i].Rows {
+			verdicts[row] = r.Findings[i].Verdict
+		}
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]

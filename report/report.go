@@ -57,10 +57,10 @@ func sentence(r *diff.Result) string {
 }
 
 func atPlace(f *diff.Finding) string {
-	if f.Headline < 0 && len(f.Row.Frames) == 0 {
+	if f.Headline < 0 && len(f.Rows[0].Frames) == 0 {
 		return "without a recorded stack"
 	}
-	return "at " + glue(place(f.Row, f.Headline))
+	return "at " + glue(place(f.Rows[0], f.Headline))
 }
 
 func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {
@@ -76,7 +76,7 @@ func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {
 func growthOf(findings []*diff.Finding) diff.Tally {
 	var t diff.Tally
 	for _, f := range findings {
-		t = plus(t, f.Row.Growth())
+		t = plus(t, f.Growth())
 	}
 	return t
 }

@@ -81,6 +81,7 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	p.aside(head, fmt.Sprintf("(verdict: %s, %s; %s, %s)", f.Verdict, f.Evidence, glue(blocksRate(f.Rate)), glue(bytesRate(f.Rate))))
 	p.stack(f, o.All)
 	p.size(r, f)
+	p.together(f, o)
 	if text := p.rateLine(f.Rate); text != "" {
 		p.labelled("Rate", text)
 	}
@@ -107,9 +108,9 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 		if at.Low != at.High {
 			text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
 		}
-		p.labelled("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Row.Device))
+		p.labelled("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Rows[0].Device))
 	}
-	where := fmt.Sprintf("%016x on %s", uint64(f.Row.Hash), deviceName(f.Row.Device))
+	where := fmt.Sprintf("%016x on %s", uint64(f.Rows[0].Hash), deviceName(f.Rows[0].Device))
 	if r.Last.Rank != snapshot.NoRank {
 		where += fmt.Sprintf(", rank %d", r.Last.Rank)
 	}
@@ -120,9 +121,9 @@ func (p *page) labelled(label, text string) { p.prose(label+": ", "  ", text) }
 
 // stack draws the calls outermost first, the guilty line marked.
 func (p *page) stack(f *diff.Finding, all bool) {
-	lines := stackLines(f.Row.Frames, f.Headline, all)
+	lines := stackLines(f.Rows[0].Frames, f.Headline, all)
 	if len(lines) == 0 {
-		p.prose("-> ", "   ", brief(f.Row.Label))
+		p.prose("-> ", "   ", brief(f.Rows[0].Label))
 		return
 	}
 	for i, l := range lines {
@@ -142,7 +143,11 @@ func (p *page) stack(f *diff.Finding, all bool) {
 		}
 		switch {
 		case l.headline:
-			text = p.paint.bold(text) + " " + p.paint.red(glue("  <- allocated here"))
+			mark := "  <- allocated here"
+			if f.Headline != diff.Headline(f.Rows[0].Frames) {
+				mark = "  <- allocated by this call"
+			}
+			text = p.paint.bold(text) + " " + p.paint.red(glue(mark))
 		case l.library:
 			text = p.paint.dim(text)
 		}
@@ -153,13 +158,13 @@ func (p *page) stack(f *diff.Finding, all bool) {
 // size says what grew, in the handbook's line, and what the program had asked
 // for where the allocator took more.
 func (p *page) size(r *diff.Result, f *diff.Finding) {
-	g := f.Row.Growth()
+	g := f.Growth()
 	first, _ := names(r)
 	fate := "none freed"
-	if d := f.Row.Died.Blocks; d > 0 {
+	if d := f.Died().Blocks; d > 0 {
 		fate = grouped(d) + " older freed"
 	}
-	note := fmt.Sprintf("%s born after %s, %s", count(f.Row.Born.Blocks, "block"), first, fate)
+	note := fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate)
 	if e := exact(g.Bytes); e != "" {
 		note = e + "; " + note
 	}
@@ -167,10 +172,36 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	if g.Requested != g.Bytes && g.Requested != 0 {
 		p.aside("Requested size: "+g.Requested.String(), "("+join("; ", exact(g.Requested), "the rest is the allocator's rounding")+")")
 	}
-	if f.Row.Before.Blocks > 0 {
-		p.labelled("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(f.Row.After.Bytes.String()), glue(count(f.Row.After.Blocks, "block")),
-			glue(f.Row.Before.Bytes.String()), glue(count(f.Row.Before.Blocks, "block")), first))
+	if before, after := f.Before(), f.After(); before.Blocks > 0 {
+		p.labelled("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(after.Bytes.String()), glue(count(after.Blocks, "block")),
+			glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first))
 	}
+}
+
+// together lists the stacks of a finding that has several.
+func (p *page) together(f *diff.Finding, o TextOptions) {
+	if len(f.Rows) < 2 {
+		return
+	}
+	p.prose("", "  ", fmt.Sprintf("Allocated by %s that grow in step:", count(int64(len(f.Rows)), "stack")))
+	shown := len(f.Rows)
+	if !o.All {
+		shown = min(shown, 5)
+	}
+	wheres := make([]where, shown)
+	for i, row := range f.Rows[:shown] {
+		wheres[i] = where{frames: row.Frames, label: row.Label}
+	}
+	var rows [][]string
+	for i, text := range placesApart(wheres) {
+		g := f.Rows[i].Growth()
+		rows = append(rows, []string{"  " + signedCount(g.Blocks), signed(g.Bytes), text})
+	}
+	if rest := f.Rows[shown:]; len(rest) > 0 {
+		g := (&diff.Finding{Rows: rest}).Growth()
+		rows = append(rows, []string{"  " + signedCount(g.Blocks), signed(g.Bytes), "… " + count(int64(len(rest)), "more stack")})
+	}
+	p.table([]column{{"  blocks", true}, {"bytes", true}, {"where", false}}, rows)
 }
 
 // rateLine is the doubt about the rate; "" where the points lie on one line.
@@ -203,7 +234,7 @@ func held(f *diff.Finding) string {
 			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
 		}
 	}
-	if owners := f.Row.Owners.Names(); len(owners) > 0 {
+	if owners := f.Owners().Names(); len(owners) > 0 {
 		text = join("; ", text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
@@ -231,17 +262,17 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	several := false
 	wheres := make([]where, shown)
 	for i, f := range findings[:shown] {
-		several = several || deviceName(f.Row.Device) != deviceName(findings[0].Row.Device)
-		wheres[i] = where{frames: f.Row.Frames, label: f.Row.Label}
+		several = several || deviceName(f.Rows[0].Device) != deviceName(findings[0].Rows[0].Device)
+		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
 	}
 	for i, f := range findings[:shown] {
 		if several {
-			wheres[i].device = deviceName(f.Row.Device)
+			wheres[i].device = deviceName(f.Rows[0].Device)
 		}
 	}
 	texts := placesApart(wheres)
 	for i, f := range findings[:shown] {
-		g := f.Row.Growth()
+		g := f.Growth()
 		if f.Cause != nil {
 			texts[i] += ": " + f.Cause.Name
 		}
@@ -287,7 +318,9 @@ func accounts(r *diff.Result) []account {
 		{name: string(diff.Clean)}, {name: "grew, not judged by this rule"}, {name: "shrank"}, {name: "unchanged"}}
 	judged := make(map[*diff.Row]diff.Verdict, len(r.Findings))
 	for i := range r.Findings {
-		judged[r.Findings[i].Row] = r.Findings[i].Verdict
+		for _, row := range r.Findings[i].Rows {
+			judged[row] = r.Findings[i].Verdict
+		}
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -182,7 +182,7 @@ func TestALongPathIsFoldedAtItsSlashes(t *testing.T) {
 	for name, color := range map[string]bool{"plain": false, "in colour": true} {
 		t.Run(name, func(t *testing.T) {
 			r := pyramidResult(t)
-			r.Findings[0].Row.Frames[3].File = path
+			r.Findings[0].Rows[0].Frames[3].File = path
 			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 80, Color: color}) }))
 			for line := range strings.Lines(text) {
 				if n := visible(strings.TrimSuffix(line, "\n")); n > 80 {

@@ -57,7 +57,7 @@ func analyzed(run *snapshot.Run, rule diff.Rule) ([]flag, error) {
 		if f.Verdict != diff.Leak {
 			continue
 		}
-		named := flag{frames: f.Row.Frames, headline: f.Headline}
+		named := flag{frames: f.Rows[0].Frames, headline: f.Headline}
 		if f.Cause != nil {
 			named.cause = f.Cause.ID
 		}

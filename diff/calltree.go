@@ -1,0 +1,103 @@
+package diff
+
+import "github.com/memdiag/memdiag/snapshot"
+
+// callTree holds the stacks of what leaks, outermost call first, and knows through
+// which of their calls healthy memory comes as well.
+type callTree struct {
+	roots map[device]*callNode
+	// byOrigin finds the healthy rows with an innermost frame of the user's.
+	byOrigin map[snapshot.Frame][]*Row
+}
+
+type callNode struct {
+	children map[snapshot.Frame]*callNode
+	healthy  []*Row // rows that come through here and do not leak
+}
+
+// call is one call in its context; of what the graph holds, all calls of a
+// function are one, whose frame has line 0.
+type call struct {
+	under *callNode
+	frame snapshot.Frame
+}
+
+// device names a device across snapshots.
+type device struct {
+	kind  snapshot.DeviceKind
+	index int
+}
+
+func deviceOf(row *Row) device { return device{row.Device.Kind, row.Device.Index} }
+
+// newCallTree is of leaking rows and of healthy ones. Rows without frames have no
+// calls.
+func newCallTree(leaking, healthy []*Row) *callTree {
+	t := &callTree{roots: make(map[device]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
+	for _, row := range leaking {
+		n := t.roots[deviceOf(row)]
+		if n == nil {
+			n = &callNode{}
+			t.roots[deviceOf(row)] = n
+		}
+		for i := len(row.Frames) - 1; i >= 0; i-- {
+			child := n.children[row.Frames[i]]
+			if child == nil {
+				if n.children == nil {
+					n.children = make(map[snapshot.Frame]*callNode)
+				}
+				child = &callNode{}
+				n.children[row.Frames[i]] = child
+			}
+			n = child
+		}
+	}
+	for _, row := range healthy {
+		n := t.roots[deviceOf(row)]
+		for i := len(row.Frames) - 1; i >= 0 && n != nil; i-- {
+			if n = n.children[row.Frames[i]]; n != nil {
+				n.healthy = append(n.healthy, row)
+			}
+		}
+		if i := Headline(row.Frames); i >= 0 {
+			t.byOrigin[row.Frames[i]] = append(t.byOrigin[row.Frames[i]], row)
+		}
+	}
+	return t
+}
+
+// node is where the tree has the leaking row's frame i, and the node outside it.
+func (t *callTree) node(row *Row, i int) (node, outside *callNode) {
+	n := t.roots[deviceOf(row)]
+	for at := len(row.Frames) - 1; at >= i; at-- {
+		outside, n = n, n.children[row.Frames[at]]
+	}
+	return n, outside
+}
+
+// ownFrame is the index of the leaking row's outermost call of the user's through
+// which nothing healthy comes; -1 where there is none.
+func (t *callTree) ownFrame(row *Row) int {
+	n := t.roots[deviceOf(row)]
+	for i := len(row.Frames) - 1; i >= 0; i-- {
+		n = n.children[row.Frames[i]]
+		if len(n.healthy) == 0 && !isLibrary(row.Frames[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// ownCall is the call at ownFrame.
+func (t *callTree) ownCall(row *Row) (call, bool) {
+	i := t.ownFrame(row)
+	if i < 0 {
+		return call{}, false
+	}
+	_, outside := t.node(row, i)
+	c := call{outside, row.Frames[i]}
+	if row.Owners&snapshot.OwnedByTape != 0 {
+		c.frame.Line = 0
+	}
+	return c, true
+}

@@ -1,0 +1,177 @@
+package diff
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// cluster is one leak: rows that grow in step along a common path, the largest
+// growth first.
+type cluster struct {
+	rows []*Row
+	j    judgement
+}
+
+// member is a row that was judged, before it is known what it belongs to.
+type member struct {
+	row *Row
+	h   *history
+	j   judgement
+}
+
+// clusters groups members of equal verdict that are one leak: what one retained
+// graph, or one object of several parts, keeps alive. They are one if
+//
+//   - they grow in step: born in the same steps, or, where births are not known,
+//     along the same curve; and
+//   - they share a call of the user's through which nothing comes that is healthy.
+//     A call that healthy memory comes through as well, such as the training step
+//     itself, is no sign that two leaks are one; and
+//   - no recorder found them in different lists.
+//
+// What the autodiff graph holds is computed by several lines of the function that
+// kept it, so that there the function is enough. Members come in the order of
+// their growth, and so do clusters and their rows.
+func (r *Result) clusters(members []member, tree *callTree) []cluster {
+	type group struct {
+		call call
+		lead *member
+		cluster
+	}
+	var groups []group
+	byCall := make(map[call][]int)
+next:
+	for i := range members {
+		m := &members[i]
+		key, ok := tree.ownCall(m.row)
+		if ok {
+			for _, at := range byCall[key] {
+				g := &groups[at]
+				if g.lead.j.verdict == m.j.verdict && inStep(r, g.lead, m) && !r.heldApart(g.lead.row, m.row) {
+					g.rows = append(g.rows, m.row)
+					continue next
+				}
+			}
+			byCall[key] = append(byCall[key], len(groups))
+		}
+		groups = append(groups, group{key, m, cluster{[]*Row{m.row}, m.j}})
+	}
+	out := make([]cluster, len(groups))
+	for i, g := range groups {
+		out[i] = g.cluster
+		if len(g.rows) > 1 {
+			out[i].j.rate = r.rateOf(g.rows)
+		}
+	}
+	return out
+}
+
+// alike is how much of two sets of birth steps must be common, and by how much two
+// curves may differ as a share of their rise, for the growth to be in step.
+const (
+	alikeBirths = 0.8
+	alikeCurves = 0.15
+)
+
+func inStep(r *Result, a, b *member) bool {
+	x, y := distinct(a.row.births.steps), distinct(b.row.births.steps)
+	if len(x) > 0 && len(y) > 0 {
+		return overlap(x, y) >= alikeBirths
+	}
+	if a.h == nil || b.h == nil {
+		return false
+	}
+	p, q := a.h.curve(), b.h.curve()
+	if len(p) != len(q) || len(p) < 3 {
+		return false
+	}
+	for i := range p {
+		if math.Abs(p[i]-q[i]) > alikeCurves {
+			return false
+		}
+	}
+	return true
+}
+
+// curve is the rise of the count, or of the bytes where the count stays, from 0 to
+// 1; nil for what does not rise.
+func (h *history) curve() []float64 {
+	y := h.blocks
+	if y[len(y)-1] <= y[0] {
+		y = h.bytes
+	}
+	rise := y[len(y)-1] - y[0]
+	if rise <= 0 {
+		return nil
+	}
+	out := make([]float64, len(y))
+	for i := range y {
+		out[i] = (y[i] - y[0]) / rise
+	}
+	return out
+}
+
+func distinct(steps []int64) []int64 {
+	return slices.Compact(slices.Sorted(slices.Values(steps)))
+}
+
+// overlap is what two ascending lists have in common, as a share of both together.
+func overlap(a, b []int64) float64 {
+	common := 0
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i] < b[j]:
+			i++
+		case a[i] > b[j]:
+			j++
+		default:
+			common++
+			i++
+			j++
+		}
+	}
+	return float64(common) / float64(len(a)+len(b)-common)
+}
+
+// heldApart holds for rows that a recorder found in different lists or maps.
+func (r *Result) heldApart(a, b *Row) bool {
+	x, y := holder(r.Last, a), holder(r.Last, b)
+	return x != nil && y != nil && container(x) != container(y)
+}
+
+// container is the path of the list or map in which a holder keeps blocks, without
+// what each of its elements is made of: "students.best" of
+// "students.best[].hidden.Weight".
+func container(h *snapshot.Holder) string {
+	path, _, _ := strings.Cut(h.Path, "[]")
+	return path
+}
+
+// rateOf is the slope of rows together.
+func (r *Result) rateOf(rows []*Row) Rate {
+	var sum SiteSeries
+	for _, row := range rows {
+		site := r.Series.Site(row)
+		if site == nil {
+			continue
+		}
+		if sum.Blocks == nil {
+			sum.Blocks, sum.Bytes = make([]int64, len(site.Blocks)), make([]snapshot.Bytes, len(site.Bytes))
+		}
+		for i := range site.Blocks {
+			sum.Blocks[i] += site.Blocks[i]
+			sum.Bytes[i] += site.Bytes[i]
+		}
+	}
+	if h := historyOf(r.Series, &sum); sum.Blocks != nil && h != nil {
+		return h.rate()
+	}
+	var growth Tally
+	for _, row := range rows {
+		growth = growth.plus(row.Growth())
+	}
+	return pairRate(growth, r.First, r.Last)
+}

@@ -1,0 +1,217 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// program is a run of a program that is written as the stacks it allocates from.
+type program []site
+
+// site is where a program allocates, and when.
+type site struct {
+	// stack names the calls, innermost first: "forward:8 step:20 main:3". Frames in
+	// brackets are a library's.
+	stack  string
+	every  int64 // a block is born every so many steps and stays; 0: one before the first step
+	latest bool  // only the latest block stays
+	after  int64 // the first step that counts
+	owners snapshot.Owners
+	holder string // path of the list that holds the blocks; "" for none
+	size   snapshot.Bytes
+}
+
+func parseStack(text string) []snapshot.Frame {
+	var frames []snapshot.Frame
+	for _, call := range strings.Fields(text) {
+		file := "train.py"
+		if name, ok := strings.CutPrefix(call, "["); ok {
+			call, file = strings.TrimSuffix(name, "]"), "/site-packages/torch/nn.py"
+		}
+		function, number, _ := strings.Cut(call, ":")
+		line, _ := strconv.Atoi(number)
+		frames = append(frames, snapshot.Frame{Function: function, File: file, Line: line})
+	}
+	return frames
+}
+
+// births are the steps in which what is alive after step t was born.
+func (s *site) births(t int64) []int64 {
+	if s.every == 0 {
+		return []int64{snapshot.NoStep}
+	}
+	var born []int64
+	for step := s.after; step < t; step++ {
+		if step%s.every == 0 {
+			born = append(born, step)
+		}
+	}
+	if s.latest {
+		born = born[max(0, len(born)-1):]
+	}
+	return born
+}
+
+// run takes a snapshot every so many steps.
+func (p program) run(steps, every int64) *snapshot.Run {
+	run := &snapshot.Run{}
+	for t := int64(0); t <= steps; t += every {
+		s := build(t)
+		b := &s.Blocks
+		for i := range p {
+			id := s.Stacks.InternFrames(parseStack(p[i].stack))
+			births := p[i].births(t)
+			for _, born := range births {
+				size := max(p[i].size, 512)
+				b.Segment = append(b.Segment, 0)
+				b.Address = append(b.Address, uint64(i)<<32+uint64(born+1)*8)
+				b.Size, b.Requested = append(b.Size, size), append(b.Requested, size)
+				b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
+				b.BirthStep, b.Owners = append(b.BirthStep, born), append(b.Owners, p[i].owners)
+			}
+			if p[i].holder != "" && len(births) > 0 {
+				s.Holders = append(s.Holders, snapshot.Holder{Stack: id, Path: p[i].holder, Kind: "list", Items: len(births)})
+			}
+		}
+		s.Segments[0].NumBlocks = b.Len()
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return run
+}
+
+// leaks are the findings that leak, each as its head and the number of its stacks.
+func (p program) leaks(t *testing.T) []string {
+	t.Helper()
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range r.Findings {
+		if f.Verdict == Leak {
+			head := "nowhere"
+			if f.Headline >= 0 {
+				head = fmt.Sprint(f.Rows[0].Frames[f.Headline].Function, ":", f.Rows[0].Frames[f.Headline].Line)
+			}
+			out = append(out, fmt.Sprint(head, " x", len(f.Rows)))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
+	const (
+		user = snapshot.OwnedByUser
+		tape = snapshot.OwnedByTape
+	)
+	weights := site{stack: "init:1 main:2"}
+	adam := site{stack: "[step:9] step:25 main:3", every: 100}
+	for _, c := range []struct {
+		name    string
+		program program
+		want    []string
+	}{
+		{
+			"a single stack is named at the user's innermost call",
+			program{weights, adam, {stack: "[linear:1] forward:8 step:20 main:3", every: 1}},
+			[]string{"forward:8 x1"},
+		}, {
+			"stacks below one call are one leak at that call",
+			program{weights, adam, {stack: "[linear:1] forward:8 step:20 main:3", every: 1, size: 4096}, {stack: "[relu:1] forward:9 step:20 main:3", every: 1}},
+			[]string{"forward:8 x2"},
+		}, {
+			"two functions below one call meet there",
+			program{weights, adam, {stack: "[linear:1] encode:8 step:20 main:3", every: 1}, {stack: "[relu:1] decode:9 step:20 main:3", every: 1}},
+			[]string{"step:20 x2"},
+		}, {
+			"leaks that meet only where healthy memory comes through stay apart",
+			program{weights, adam, {stack: "keep:8 step:20 main:3", every: 1}, {stack: "log:9 step:21 main:3", every: 1}},
+			[]string{"keep:8 x1", "log:9 x1"},
+		}, {
+			"leaks of different pace stay apart",
+			program{weights, adam, {stack: "keep:8 step:20 main:3", every: 1}, {stack: "log:9 step:20 main:3", every: 7}},
+			[]string{"keep:8 x1", "log:9 x1"},
+		}, {
+			"leaks into different lists stay apart",
+			program{weights, adam, {stack: "keep:8 step:20 main:3", every: 1, owners: user, holder: "Net.a"}, {stack: "log:9 step:20 main:3", every: 1, owners: user, holder: "Net.b"}},
+			[]string{"keep:8 x1", "log:9 x1"},
+		}, {
+			"a graph is one leak over the lines of the function that made it",
+			program{weights, adam, {stack: "[linear:1] step:20 main:3", every: 1, owners: tape, size: 4096}, {stack: "[loss:1] step:21 main:3", every: 1, owners: tape}},
+			[]string{"step:20 x2"},
+		}, {
+			"a graph that a forward pass made is its caller's",
+			program{weights, adam, {stack: "[linear:1] Net.forward:8 step:20 main:3", every: 1, owners: tape}},
+			[]string{"step:20 x1"},
+		}, {
+			"a graph below a value that is kept and replaced is of the function that keeps it",
+			program{weights, adam, {stack: "[mul:1] square:8 penalty:9 watch:20 main:3", every: 5, owners: tape}, {stack: "[add:1] watch:21 main:3", every: 5, latest: true, owners: user}},
+			[]string{"watch:20 x1"},
+		}, {
+			"a value of another pace says nothing of the graph",
+			program{weights, adam, {stack: "[mul:1] square:8 penalty:9 watch:20 main:3", every: 5, owners: tape}, {stack: "[add:1] watch:21 main:3", every: 7, latest: true, owners: user}},
+			[]string{"square:8 x1"},
+		}, {
+			"a helper that healthy memory comes from is passed over",
+			program{weights, {stack: "make:8 setup:5 main:2"}, {stack: "make:8 record:7 step:20 main:3", every: 1}},
+			[]string{"record:7 x1"},
+		}, {
+			"a helper that only leaks come from is not",
+			program{weights, {stack: "make:9 setup:5 main:2"}, {stack: "make:8 record:7 step:20 main:3", every: 1}},
+			[]string{"make:8 x1"},
+		}, {
+			"the fields of objects in one list leak where the objects are made",
+			program{weights, {stack: "[linear:1] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].weight", size: 4096}, {stack: "[linear:2] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].bias"}},
+			[]string{"epoch:7 x2"},
+		}, {
+			"a list is filled by a method of its type",
+			program{weights, {stack: "[relu:1] Net.features:8 Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.seen"}},
+			[]string{"Probe.look:7 x1"},
+		}, {
+			"a longer path names no type",
+			program{weights, {stack: "[relu:1] Net.features:8 Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.net.seen"}},
+			[]string{"Net.features:8 x1"},
+		}, {
+			"a backward pass keeps what it keeps itself",
+			program{weights, {stack: "[tanh:1] Op.backward:8 [apply:1] Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.seen"}},
+			[]string{"Op.backward:8 x1"},
+		}, {
+			"a leak without a frame of the user's is named nowhere",
+			program{weights, {stack: "[accumulate:1] [backward:2]", every: 1}},
+			[]string{"nowhere x1"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.program.leaks(t); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAFindingSumsItsRows(t *testing.T) {
+	p := program{{stack: "init:1 main:2"}, {stack: "[linear:1] forward:8 step:20 main:3", every: 1, size: 4096, owners: snapshot.OwnedByTape}, {stack: "[relu:1] forward:9 step:20 main:3", every: 1, size: 1024, owners: snapshot.OwnedByUser | snapshot.OwnedByTape}}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 {
+		t.Fatalf("%d findings, want 1", len(r.Findings))
+	}
+	f := &r.Findings[0]
+	if got, want := f.Growth(), (Tally{200, 100 * 5120, 100 * 5120}); got != want || f.Born() != want || f.After() != want || f.Before() != (Tally{}) || f.Died() != (Tally{}) {
+		t.Errorf("growth %+v, want %+v", got, want)
+	}
+	if got := f.Owners(); got != snapshot.OwnedByUser|snapshot.OwnedByTape {
+		t.Errorf("owners %v", got.Names())
+	}
+	if f.Rate.Blocks.Value != 2 || f.Rate.Bytes.Value != 5120 {
+		t.Errorf("rate %+v; want 2 blocks and 5120 bytes a step", f.Rate)
+	}
+}

@@ -1,0 +1,193 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// head is the frame of the largest row's stack that a person should look at: an
+// index into rows[0].Frames, or -1 where no frame is the user's.
+//
+// It is the innermost call of the user's that all rows share, unless it is known
+// that the blocks only came from there, and were kept by a caller:
+//
+//   - parts: the rows are fields of the objects in one list. The line that leaks is
+//     where the object was made, which is where its maker was called;
+//   - keeper: a list that is a field of a type was filled by a method of the type.
+//     A backward pass hands nothing to its caller, which is the autodiff engine: if
+//     what it allocates is kept, it kept that itself;
+//   - graph: what only the autodiff graph holds was let go by all who computed it.
+//     It lives for a value that was computed from it, and was kept. Where a
+//     function keeps a value of the last of these steps and replaces it each time,
+//     and a line of that function led to the graph, that line is meant. Else a
+//     forward pass is passed over, which by its nature returns what it computes;
+//   - helper: healthy memory is allocated by the very same calls, so that the
+//     difference is made by who calls them.
+func (r *Result) head(rows []*Row, tree *callTree) int {
+	frames := rows[0].Frames
+	at := commonFrame(rows)
+	if at < 0 {
+		return Headline(frames)
+	}
+	own := tree.ownFrame(rows[0])
+	outward := func() bool {
+		for i := at + 1; i <= own; i++ {
+			if !isLibrary(frames[i]) {
+				at = i
+				return true
+			}
+		}
+		return false
+	}
+	holders := r.containers(rows)
+	if partsOfOne(holders) {
+		outward()
+	}
+	switch {
+	case holders != nil && !named(frames[at], "backward"):
+		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 {
+			at = i
+		}
+	case heldByGraph(rows):
+		if i := tree.keptValue(rows[0], own); i >= 0 {
+			at = i
+			break
+		}
+		for named(frames[at], "forward", "__call__", "call") && outward() {
+		}
+	}
+	for tree.servesHealthy(frames[:at+1]) && outward() {
+	}
+	return at
+}
+
+// commonFrame is the index in the first row's stack of the innermost call of the
+// user's that all rows share, by function where the line differs; -1 for none.
+func commonFrame(rows []*Row) int {
+	frames := rows[0].Frames
+	shared := len(frames)
+	for _, row := range rows[1:] {
+		shared = min(shared, commonSuffix(frames, row.Frames))
+	}
+	from := len(frames) - shared
+	if from > 0 && !isLibrary(frames[from-1]) && !slices.ContainsFunc(rows, func(row *Row) bool {
+		i := len(row.Frames) - shared - 1
+		return i < 0 || row.Frames[i].Function != frames[from-1].Function || row.Frames[i].File != frames[from-1].File
+	}) {
+		return from - 1
+	}
+	if i := Headline(frames[from:]); i >= 0 {
+		return from + i
+	}
+	return -1
+}
+
+// commonSuffix counts the outermost frames that two stacks share.
+func commonSuffix(a, b []snapshot.Frame) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
+}
+
+// containers are the lists and maps that a recorder found to hold the rows; nil
+// unless it found one for each.
+func (r *Result) containers(rows []*Row) []*snapshot.Holder {
+	var out []*snapshot.Holder
+	for _, row := range rows {
+		h := holder(r.Last, row)
+		if h == nil || h.Items == 0 && !strings.Contains(h.Path, "[]") {
+			return nil
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// partsOfOne holds for several fields of the elements of one list or map:
+// "students.best[].hidden.Weight" and "students.best[].hidden.Bias".
+func partsOfOne(holders []*snapshot.Holder) bool {
+	differ := false
+	for _, h := range holders {
+		if container(h) != container(holders[0]) || !strings.Contains(h.Path, "[].") {
+			return false
+		}
+		differ = differ || h.Path != holders[0].Path
+	}
+	return differ
+}
+
+// keeperType is the type of which the list is a field; "" where the path is longer,
+// since it names fields then, not types.
+func keeperType(h *snapshot.Holder) string {
+	name, field, ok := strings.Cut(container(h), ".")
+	if !ok || strings.Contains(field, ".") {
+		return ""
+	}
+	return name
+}
+
+// methodOf is the index of the first frame from at on that is a method of the
+// type; -1 for none.
+func methodOf(name string, frames []snapshot.Frame, at int) int {
+	if name == "" {
+		return -1
+	}
+	for i := at; i < len(frames); i++ {
+		if slices.Contains(strings.FieldsFunc(frames[i].Function, func(r rune) bool { return strings.ContainsRune(".*()", r) }), name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// heldByGraph holds where nothing but the autodiff graph keeps most of what grew.
+func heldByGraph(rows []*Row) bool { return rows[0].Owners == snapshot.OwnedByTape }
+
+// named holds for a function or method with one of these names, in either case.
+func named(f snapshot.Frame, names ...string) bool {
+	return slices.Contains(names, strings.ToLower(f.Function[strings.LastIndexByte(f.Function, '.')+1:]))
+}
+
+// keptValue finds the function that leads to the leaking row and also keeps a
+// healthy block of the user's that was born in the last step in which the row
+// grew: a value that is computed anew each time. It returns the index of that
+// function's frame in the row's stack; -1 where there is none.
+func (t *callTree) keptValue(row *Row, own int) int {
+	if own < 0 || len(row.births.steps) == 0 {
+		return -1
+	}
+	last := slices.Max(row.births.steps)
+	_, outside := t.node(row, own)
+	f := row.Frames[own]
+	for _, other := range outside.healthy {
+		at := len(other.Frames) - (len(row.Frames) - own)
+		if at < 0 || other.Owners&snapshot.OwnedByUser == 0 || !slices.Contains(other.births.steps, last) {
+			continue
+		}
+		if g := other.Frames[at]; g.Function == f.Function && g.File == f.File {
+			return own
+		}
+	}
+	return -1
+}
+
+// servesHealthy holds where the calls of the user's among the frames, innermost
+// first, also lead to memory that is healthy.
+func (t *callTree) servesHealthy(frames []snapshot.Frame) bool {
+	mine := userFrames(frames)
+	if len(mine) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(t.byOrigin[mine[0]], func(row *Row) bool {
+		its := userFrames(row.Frames)
+		return len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
+	})
+}
+
+func userFrames(frames []snapshot.Frame) []snapshot.Frame {
+	return slices.DeleteFunc(slices.Clone(frames), isLibrary)
+}
