@@ -187,6 +187,9 @@ func (b *builder) row(address uint64, size, requested int64, state snapshot.Stat
 		return err
 	}
 	c := &b.blocks
+	if n := b.rows(); n == cap(c.Size) {
+		b.grow(max(256, min(n, 1<<16)))
+	}
 	c.Address = append(c.Address, address)
 	c.Size = append(c.Size, snapshot.Bytes(size))
 	c.Requested = append(c.Requested, snapshot.Bytes(requested))
@@ -194,6 +197,18 @@ func (b *builder) row(address uint64, size, requested int64, state snapshot.Stat
 	c.Stack = append(c.Stack, snapshot.StackID(stack))
 	c.BirthStep = append(c.BirthStep, step)
 	return nil
+}
+
+// grow makes room for n more rows. At first that doubles them: most files have a
+// few thousand, for which append would copy the columns ten times.
+func (b *builder) grow(n int) {
+	c := &b.blocks
+	c.Address = slices.Grow(c.Address, n)
+	c.Size = slices.Grow(c.Size, n)
+	c.Requested = slices.Grow(c.Requested, n)
+	c.State = slices.Grow(c.State, n)
+	c.Stack = slices.Grow(c.Stack, n)
+	c.BirthStep = slices.Grow(c.BirthStep, n)
 }
 
 func (b *builder) stateOf(o *object) snapshot.State {

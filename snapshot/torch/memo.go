@@ -18,11 +18,11 @@ type memo struct {
 }
 
 const (
-	pageBits = 14
+	pageBits = 12
 	pageSize = 1 << pageBits
 	// ahead is how far a number may run ahead of the count of those stored.
 	// Picklers number without gaps, but Python 2 starts at 1.
-	ahead = pageSize
+	ahead = 1 << 14
 )
 
 // get returns slot i, 0 where nothing was stored.

@@ -14,7 +14,7 @@ type record struct {
 	events      int64
 	lostFrees   int64
 	first, last int64        // times of events in Unix microseconds; 0 for none
-	live        []*tenancies // by device; nil before the first event
+	live        []*tenancies // by device
 	only        bool         // the segments came first, and no more may come
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
@@ -48,7 +48,7 @@ func (b *builder) addEvent(device int, o *object) error {
 	if !o.has(enAction) {
 		return nil
 	}
-	if r.live == nil {
+	if r.events == fewEvents && b.begun[segments] {
 		b.expect()
 	}
 	live := r.of(device)
@@ -71,11 +71,15 @@ func (b *builder) addEvent(device int, o *object) error {
 	return nil
 }
 
-// expect tells the record, before the first event, whose births matter: those of
-// active blocks, if the segments came before the trace.
+// fewEvents are not worth knowing which of them matter. PyTorch writes one event
+// where it records the state only.
+const fewEvents = 256
+
+// expect tells the record whose births matter, where the segments came before the
+// trace: those of active blocks.
 func (b *builder) expect() {
 	r := &b.record
-	r.only = b.begun[segments]
+	r.only = true
 	for i := range b.segments {
 		seg := &b.segments[i]
 		if seg.Device < 0 {
@@ -88,12 +92,16 @@ func (b *builder) expect() {
 			}
 		}
 	}
+	for _, live := range r.live {
+		live.only = true
+	}
 }
 
 // of returns a device's tenancies.
 func (r *record) of(device int) *tenancies {
 	for device >= len(r.live) {
-		r.live = append(r.live, newTenancies(r.only))
+		r.live = append(r.live, newTenancies())
+		r.live[len(r.live)-1].only = r.only
 	}
 	return r.live[device]
 }

@@ -16,7 +16,8 @@ type symbols struct {
 	// List i is pool[ends[i-1]:ends[i]]; list 0 is empty.
 	pool    []uint32
 	ends    []int
-	byHash  map[uint64][]uint32 // lists whose frames hash so
+	byHash  table[uint32] // the newest list whose frames hash so
+	older   []uint32      // by list: the one before it of the same hash, 0 for none
 	factors [2]uint64
 }
 
@@ -31,7 +32,8 @@ func newSymbols() symbols {
 		frameIDs:  make(map[rawFrame]uint32, 4*numKeywords),
 		pool:      make([]uint32, 0, 4<<10),
 		ends:      []int{0},
-		byHash:    make(map[uint64][]uint32),
+		byHash:    newTable[uint32](),
+		older:     []uint32{0},
 		factors:   [2]uint64{random(), random() | 1},
 	}
 	for i := range keywords {
@@ -76,7 +78,8 @@ func (s *symbols) list(frames []uint32) uint32 {
 		high, low := bits.Mul64(h^uint64(f), s.factors[1])
 		h = high ^ low
 	}
-	for _, id := range s.byHash[h] {
+	newest := s.byHash.put(h >> 1) // a table cannot hold 2^64-1
+	for id := *newest; id != 0; id = s.older[id] {
 		if slices.Equal(s.at(id), frames) {
 			return id
 		}
@@ -84,7 +87,8 @@ func (s *symbols) list(frames []uint32) uint32 {
 	id := uint32(len(s.ends))
 	s.pool = append(s.pool, frames...)
 	s.ends = append(s.ends, len(s.pool))
-	s.byHash[h] = append(s.byHash[h], id)
+	s.older = append(s.older, *newest)
+	*newest = id
 	return id
 }
 

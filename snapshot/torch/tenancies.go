@@ -12,14 +12,17 @@ type tenancy struct {
 // of the blocks that are active at the end matter. Where these are known, as in
 // files whose segments come first, any other takes one bit.
 type tenancies struct {
-	words  table[uint64]  // which addresses are open: of 64 that lie 512 bytes apart, a bit each
+	words  table[addresses]
 	births table[tenancy] // by address, as of the last one that opened there
-	only   bool           // births has the addresses that matter; others are not kept
+	only   bool           // of addresses that matter alone
 	count  int
 }
 
-func newTenancies(only bool) *tenancies {
-	return &tenancies{words: newTable[uint64](), births: newTable[tenancy](), only: only}
+// addresses are 64 that lie 512 bytes apart, a bit each.
+type addresses struct{ open, matter uint64 }
+
+func newTenancies() *tenancies {
+	return &tenancies{words: newTable[addresses](), births: newTable[tenancy]()}
 }
 
 // noAddress is one that no block can have, and the tables cannot hold.
@@ -32,20 +35,22 @@ func word(address uint64) (key, bit uint64) {
 	return address>>(aligned+in)<<aligned | address&(1<<aligned-1), 1 << (address >> aligned & (1<<in - 1))
 }
 
-// matters makes room for what is known of an address.
-func (t *tenancies) matters(address uint64) { t.births.put(address) }
+// matters notes an address of which the birth is asked for.
+func (t *tenancies) matters(address uint64) {
+	key, bit := word(address)
+	t.words.put(key).matter |= bit
+}
 
 // open begins a tenancy; one that is open at the address is forgotten.
 func (t *tenancies) open(address uint64, v tenancy) {
 	key, bit := word(address)
-	if w := t.words.put(key); *w&bit == 0 {
-		*w |= bit
+	w := t.words.put(key)
+	if w.open&bit == 0 {
+		w.open |= bit
 		t.count++
 	}
-	if !t.only {
+	if !t.only || w.matter&bit != 0 {
 		*t.births.put(address) = v
-	} else if i := t.births.find(address); t.births.keys[i] != 0 {
-		t.births.values[i] = v
 	}
 }
 
@@ -53,11 +58,12 @@ func (t *tenancies) open(address uint64, v tenancy) {
 func (t *tenancies) close(address uint64) bool {
 	key, bit := word(address)
 	i := t.words.find(key)
-	if t.words.keys[i] == 0 || t.words.values[i]&bit == 0 {
+	w := &t.words.values[i]
+	if w.open&bit == 0 { // a place that is free has no bits
 		return false
 	}
 	t.count--
-	if t.words.values[i] &^= bit; t.words.values[i] == 0 {
+	if w.open &^= bit; *w == (addresses{}) {
 		t.words.remove(i)
 	}
 	if !t.only {
@@ -66,15 +72,13 @@ func (t *tenancies) close(address uint64) bool {
 	return true
 }
 
-// at returns the tenancy that is open at an address. Where only those that matter
-// are kept, others read as empty.
+// at returns the tenancy that is open at an address, where that matters.
 func (t *tenancies) at(address uint64) (tenancy, bool) {
 	if address == noAddress {
 		return tenancy{}, false
 	}
 	key, bit := word(address)
-	i := t.words.find(key)
-	if t.words.keys[i] == 0 || t.words.values[i]&bit == 0 {
+	if t.words.values[t.words.find(key)].open&bit == 0 {
 		return tenancy{}, false
 	}
 	return t.births.values[t.births.find(address)], true
