@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
+	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/enginetest"
+	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/metric"
 )
 
@@ -276,4 +279,33 @@ func TestMetricsKeepNoGraph(t *testing.T) {
 	}
 	m.Reset()
 	l.Reset()
+}
+
+// An area whose labels had no room once kept the scores alone.
+func TestAMergeThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
+	const n = 3 << 16 // scores and labels of 768 KiB each
+	from, _ := enginetest.NewEager(t)
+	d := mem.NewDevice(mem.Host(), mem.Options{Limit: 2 << 20})
+	to := engine.NewEager(cpu.New(1), d)
+	area, other := metric.NewAUROC(to), metric.NewAUROC(from)
+	step(t, to, func() { area.Update(to.FromFloats([]float32{1, 4}, 2), to.FromInts([]int32{0, 1}, 2)) })
+	step(t, from, func() { other.Update(from.Full(2, n), from.FromInts(make([]int32, n), n)) })
+	ballast := to.Full(0, 1<<18)
+	err := engine.Run(to, func(*engine.Scope) error { area.Merge(other); return nil })
+	if _, full := errors.AsType[*mem.OutOfMemoryError](err); !full {
+		t.Errorf("got the error %v", err)
+	}
+	if got := area.Compute(); got != 1 {
+		t.Errorf("the area is %v, as if some of the other's rows had come", got)
+	}
+	ballast.Release()
+	step(t, to, func() { area.Merge(other) })
+	if got := area.Compute(); !(got < 1) {
+		t.Errorf("with room the area is %v", got)
+	}
+	area.Reset()
+	other.Reset()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
 }
