@@ -33,6 +33,10 @@ func (o *Ops) Checkpoint(f func(inputs ...*engine.Tensor) *engine.Tensor, inputs
 	})
 }
 
+// Checkpointing reports whether operations are part of a Checkpoint now: what they
+// do is done once more in backward, and must not hang on what is kept meanwhile.
+func (o *Ops) Checkpointing() bool { return o.segment != nil || o.replay != nil }
+
 // segment is the part of a graph that a Checkpoint made. Its nodes refer to it,
 // and the last one that goes releases its inputs.
 type segment struct {
