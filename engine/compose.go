@@ -25,8 +25,12 @@ func Mean(o Ops, a *Tensor, axes ...int) *Tensor {
 
 // SumTo folds a to a shape that broadcasts to a's: the adjoint of Expand.
 func SumTo(o Ops, a *Tensor, shape Shape) *Tensor {
+	Check("sum to", a)
 	if a.shape == shape {
 		return a
+	}
+	if !stretches(shape, a.shape) {
+		fail("sum to", fmt.Sprintf("%v does not stretch to it", shape), a)
 	}
 	lead := a.shape.Rank - shape.Rank
 	var axes []int
@@ -49,10 +53,12 @@ func Softmax(o Ops, a *Tensor) *Tensor {
 	return Tidy(o, func() *Tensor { return o.Exp(o.LogSoftmax(a)) })
 }
 
-// Dropout zeroes elements with probability p and scales the others by 1/(1-p).
+// Dropout zeroes elements with probability p and scales the others by 1/(1-p); with
+// a p of 1 nothing is left.
 func Dropout(o Ops, a *Tensor, p float32, d Draw) *Tensor {
-	if p < 0 || p >= 1 {
-		fail("dropout", fmt.Sprintf("the probability %g is not in [0,1)", p), a)
+	Check("dropout", a)
+	if !(p >= 0 && p <= 1) { // NaN is not either
+		fail("dropout", fmt.Sprintf("the probability %g is not in [0,1]", p), a)
 	}
 	return Tidy(o, func() *Tensor {
 		v := o.Valid()

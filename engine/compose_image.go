@@ -5,6 +5,7 @@ import "fmt"
 // MaxPool2d takes the largest element under each place of a window without
 // padding: [n c h w] to [n c oh ow]. Equal largest elements share the gradient.
 func MaxPool2d(o Ops, x *Tensor, w Window) *Tensor {
+	Check("max pool", x)
 	if w.Pad != [2]int{} {
 		fail("max pool", "padding would let zeros win; pad with 0", x)
 	}
@@ -23,6 +24,7 @@ func AvgPool2d(o Ops, x *Tensor, w Window) *Tensor {
 }
 
 func pool(o Ops, op string, x *Tensor, w Window, fold func(*Tensor) *Tensor) *Tensor {
+	Check(op, x)
 	if x.shape.Rank != 4 || !w.fits(x.shape.Dims[2], x.shape.Dims[3]) {
 		fail(op, fmt.Sprintf("an image [n c h w] is needed that has room for the window %+v", w), x)
 	}
@@ -36,6 +38,7 @@ func pool(o Ops, op string, x *Tensor, w Window, fold func(*Tensor) *Tensor) *Te
 
 // Upsample2x repeats every pixel of x [n c h w] in a square of two by two.
 func Upsample2x(o Ops, x *Tensor) *Tensor {
+	Check("upsample", x)
 	if x.shape.Rank != 4 {
 		fail("upsample", "an image [n c h w] is needed", x)
 	}

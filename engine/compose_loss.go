@@ -24,11 +24,19 @@ func (r Reduction) of(o Ops, each *Tensor) *Tensor {
 
 // CrossEntropy is the weighted mean of -log softmax(logits)[label] over the rows
 // of logits [m classes], with int32 labels [m]. weights [m] may be nil for equal
-// ones; their sum is at least 1e-6. A label outside the classes is an error that
-// Sync returns.
+// ones; their sum is taken as 1e-6 at least. A logit of -Inf rules its class out. A
+// label outside the classes is an error that Sync returns.
 func CrossEntropy(o Ops, logits, labels, weights *Tensor) *Tensor {
+	const op = "cross entropy"
+	Check(op, logits, labels)
 	if logits.shape.Rank != 2 || labels.shape != ShapeOf(logits.shape.Dims[0]) {
-		fail("cross entropy", "logits [m classes] and labels [m] are needed", logits, labels)
+		fail(op, "logits [m classes] and labels [m] are needed", logits, labels)
+	}
+	if weights != nil {
+		Check(op, weights)
+		if weights.shape != labels.shape {
+			fail(op, "weights [m], one a row of logits, are needed", logits, labels, weights)
+		}
 	}
 	m := logits.shape.Dims[0]
 	return Tidy(o, func() *Tensor {
@@ -110,6 +118,7 @@ func KL(o Ops, input, targets *Tensor, r Reduction) *Tensor {
 // paired panics unless the shapes are equal: a loss that stretched one operand
 // would hide that the other was meant to have its shape.
 func paired(op string, a, b *Tensor) {
+	Check(op, a, b)
 	if a.shape != b.shape {
 		fail(op, "operands of equal shape are needed", a, b)
 	}

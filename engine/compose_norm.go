@@ -1,5 +1,7 @@
 package engine
 
+import "fmt"
+
 // Moments are the mean and the (biased) variance over axes, which stay in the
 // shape with extent 1.
 func Moments(o Ops, a *Tensor, axes ...int) (mean, variance *Tensor) {
@@ -14,6 +16,7 @@ func Moments(o Ops, a *Tensor, axes ...int) (mean, variance *Tensor) {
 // centre returns the moments, and what is left of a without its mean: the moments
 // need it, and so does everyone who standardizes.
 func centre(o Ops, a *Tensor, axes ...int) (mean, off, variance *Tensor) {
+	Check("moments", a)
 	ones := a.shape
 	for _, axis := range axes {
 		ones.Dims[a.axis("moments", axis)] = 1
@@ -30,8 +33,13 @@ func inverseRoot(o Ops, variance *Tensor, epsilon float32) *Tensor {
 	return o.Recip(o.Sqrt(Shift(o, variance, epsilon)))
 }
 
-// Standardize takes mean off and divides by the root of variance + epsilon.
+// Standardize takes mean off and divides by the root of variance + epsilon. Both
+// stretch to the shape of a.
 func Standardize(o Ops, a, mean, variance *Tensor, epsilon float32) *Tensor {
+	Check("standardize", a, mean, variance)
+	if !stretches(mean.shape, a.shape) || !stretches(variance.shape, a.shape) {
+		fail("standardize", "the moments do not stretch to the first", a, mean, variance)
+	}
 	return Tidy(o, func() *Tensor {
 		return o.Mul(o.Sub(a, mean), inverseRoot(o, variance, epsilon))
 	})
@@ -40,6 +48,7 @@ func Standardize(o Ops, a, mean, variance *Tensor, epsilon float32) *Tensor {
 // LayerNorm standardizes the innermost axis, then applies gain and bias of its
 // extent.
 func LayerNorm(o Ops, a, gain, bias *Tensor, epsilon float32) *Tensor {
+	Check("layer norm", a, gain, bias)
 	if a.shape.Rank == 0 || gain.shape != ShapeOf(a.shape.Dims[a.shape.Rank-1]) || bias.shape != gain.shape {
 		fail("layer norm", "rows [… d], gain [d] and bias [d] are needed", a, gain, bias)
 	}
@@ -51,6 +60,10 @@ func LayerNorm(o Ops, a, gain, bias *Tensor, epsilon float32) *Tensor {
 // batch's own: see BatchNormMoments, which saves a pass over x.
 func BatchNorm(o Ops, x, mean, variance, gain, bias *Tensor, epsilon float32) *Tensor {
 	image(x, gain, bias)
+	Check("batch norm", mean, variance)
+	if moments := ShapeOf(1, x.shape.Dims[1], 1, 1); mean.shape != moments || variance.shape != moments {
+		fail("batch norm", fmt.Sprintf("moments of shape %v are needed for %v", moments, x.shape), mean, variance)
+	}
 	return Tidy(o, func() *Tensor { return affine(o, o.Sub(x, mean), variance, gain, bias, epsilon) })
 }
 
@@ -69,6 +82,7 @@ func BatchNormMoments(o Ops, x, gain, bias *Tensor, epsilon float32) (out, mean,
 }
 
 func image(x, gain, bias *Tensor) {
+	Check("batch norm", x, gain, bias)
 	if x.shape.Rank != 4 || gain.shape != ShapeOf(x.shape.Dims[1]) || bias.shape != gain.shape {
 		fail("batch norm", "an image [n c h w], gain [c] and bias [c] are needed", x, gain, bias)
 	}

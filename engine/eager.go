@@ -36,7 +36,7 @@ func (e *Eager) Device() *mem.Device { return e.device }
 func (e *Eager) Valid() Ops { return e }
 
 // Sync waits for the device; see Ops.
-func (e *Eager) Sync() error { return e.kernels.Sync() }
+func (e *Eager) Sync() error { return e.device.Explain(e.kernels.Sync()) }
 
 // alloc makes a contiguous tensor with undefined contents.
 func (e *Eager) alloc(op string, t DType, shape Shape) *Tensor {
@@ -86,9 +86,13 @@ func (e *Eager) check(op string, operands ...*Tensor) {
 	for _, t := range operands {
 		t.held(op)
 		if d := t.storage.Device(); d != e.device {
+			where := d.String()
+			if where == e.device.String() {
+				where = "another device of that name, which its Options.Index would tell apart"
+			}
 			panic(&Error{
 				Op: op, Shapes: []Shape{t.shape}, Allocated: t.allocated(),
-				Reason: fmt.Sprintf("the tensor lies on %s, the operation runs on %s; bring it over with Floats and FromFloats", d, e.device),
+				Reason: fmt.Sprintf("the operation runs on %s, the tensor lies on %s; bring it over with Floats and FromFloats", e.device, where),
 			})
 		}
 	}
@@ -171,7 +175,7 @@ func (e *Eager) download(op string, t DType, a *Tensor) []byte {
 	defer e.drop(d, a)
 	host := make([]byte, a.shape.Elements()*ElementSize)
 	e.kernels.Download(host, d.view())
-	if err := e.kernels.Sync(); err != nil {
+	if err := e.Sync(); err != nil {
 		panic(&Error{Op: op, Shapes: []Shape{a.shape}, Err: err})
 	}
 	return host

@@ -108,11 +108,44 @@ func (e *Eager) Concat(axis int, parts ...*Tensor) *Tensor {
 func (e *Eager) Assign(dst, src *Tensor) {
 	e.check("assign", dst, src)
 	typed("assign", dst.dtype, src)
-	if _, ok := stretch(src.shape, src.strides, dst.shape); !ok {
+	if !stretches(src.shape, dst.shape) {
 		fail("assign", "the second does not stretch to the first", dst, src)
+	}
+	dst.distinct("assign")
+	if same := dst.shape == src.shape && dst.strides == src.strides && dst.offset == src.offset; !same && shares(dst, src) {
+		apart := e.Copy(src)
+		defer apart.Release()
+		src = apart
 	}
 	e.copyInto(dst.view(), stretched(src, dst.shape))
 	dst.storage.Wrote()
+}
+
+// distinct panics if elements of a tensor that is to be written are one in memory.
+func (t *Tensor) distinct(op string) {
+	if t.shape.Elements() == 0 {
+		return
+	}
+	for axis, d := range t.shape.Dims[:t.shape.Rank] {
+		if d > 1 && t.strides[axis] == 0 {
+			fail(op, fmt.Sprintf("axis %d repeats one element, as Expand makes it; write to what was expanded", axis), t)
+		}
+	}
+}
+
+// shares reports whether two tensors with elements lie in each other's part of a
+// block. They need not have an element in common: rows may take turns.
+func shares(a, b *Tensor) bool {
+	return a.storage == b.storage && a.offset <= b.last() && b.offset <= a.last()
+}
+
+// last is the offset of the last element, of one that has any.
+func (t *Tensor) last() int {
+	at := t.offset
+	for axis, d := range t.shape.Dims[:t.shape.Rank] {
+		at += (d - 1) * t.strides[axis]
+	}
+	return at
 }
 
 // Gather picks rows; see Ops.

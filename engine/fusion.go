@@ -142,6 +142,7 @@ func viewOf(t *Tensor) View {
 // ReLUGrad is the gradient of an operand of ReLU from that of its result, grad,
 // and the result, out: grad where out is above 0 or NaN.
 func ReLUGrad(o Ops, grad, out *Tensor) *Tensor {
+	paired("relu", grad, out)
 	e, ok := fusedOf(o)
 	if !ok {
 		return Tidy(o, func() *Tensor { return o.Where(o.Equal(out, o.Full(0)), o.Full(0), grad) })
@@ -158,6 +159,7 @@ func ReLUGrad(o Ops, grad, out *Tensor) *Tensor {
 // LogSoftmaxGrad is the gradient of an operand of LogSoftmax from that of its
 // result, grad, and the result, out: grad - softmax·Σgrad.
 func LogSoftmaxGrad(o Ops, grad, out *Tensor) *Tensor {
+	paired("log-softmax", grad, out)
 	e, ok := fusedOf(o)
 	if !ok {
 		return Tidy(o, func() *Tensor {

@@ -5,6 +5,7 @@ package engine
 // after it, the last of both being the same moment. scale is above 0.
 func Attention(o Ops, q, k, v *Tensor, scale float32, causal bool) *Tensor {
 	f := attention{scale, causal}
+	Check(f.Name(), q, k, v)
 	typed(f.Name(), Float32, q, k, v)
 	t, s, e := q.shape.Dims[2], k.shape.Dims[2], v.shape.Dims[3]
 	if q.shape.Rank != 4 || k.shape != q.shape.With(2, s) || v.shape != k.shape.With(3, e) {

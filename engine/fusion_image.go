@@ -65,6 +65,7 @@ func (f Convolution) check(x, filters *Tensor) {
 // Convolve is Conv2d with a bias [o] for each channel of the result.
 func Convolve(o Ops, x, filters, bias *Tensor, w Window) *Tensor {
 	f := Convolution{w}
+	Check(f.Name(), x, filters, bias)
 	if filters.shape.Rank != 4 || bias.shape != ShapeOf(filters.shape.Dims[0]) || bias.dtype != Float32 {
 		fail(f.Name(), "filters [o c kh kw] and a bias [o] of float32 are needed", filters, bias)
 	}

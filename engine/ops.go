@@ -82,7 +82,8 @@ type Ops interface {
 	Expand(a *Tensor, dims ...int) *Tensor
 	// Concat joins tensors along an axis.
 	Concat(axis int, parts ...*Tensor) *Tensor
-	// Assign copies src, stretched to its shape, into dst.
+	// Assign copies src, stretched to its shape, into dst, which must not repeat
+	// elements as Expand makes it. The two may overlap: src is then copied first.
 	Assign(dst, src *Tensor)
 
 	// Gather picks rows of table [r d] by index [m], int32, into [m d]. ScatterAdd

@@ -65,7 +65,7 @@ func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
 }
 
 // stepped returns the views for a fused step; ok is false where there is no kernel
-// for it, or where what is written does not lie in one piece.
+// for it, or where what is written does not lie in one piece, or overlaps another.
 func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views []View, ok bool) {
 	e, ok = fusedOf(o)
 	if !ok {
@@ -74,11 +74,69 @@ func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views 
 	all := append([]*Tensor{p, g}, state...)
 	e.check(op, all...)
 	typed(op, Float32, all...)
-	for _, t := range all {
+	for i, t := range all {
 		if t != g && !contiguous(t.shape, t.strides) {
 			return nil, nil, false
+		}
+		for _, other := range all[i+1:] {
+			if shares(t, other) {
+				return nil, nil, false
+			}
 		}
 	}
 	views = e.packed(all...)
 	return e, views, true
+}
+
+// Approach moves t in place towards another tensor of its shape, to keep·t +
+// (1-keep)·to, with a scalar keep. o records nothing and takes no memory for it. If
+// it panics, nothing was written.
+func Approach(o Ops, t, to, keep *Tensor) {
+	const op = "approach"
+	paired(op, t, to)
+	Check(op, keep)
+	if keep.shape != (Shape{}) {
+		fail(op, "what is kept is a scalar", t, to, keep)
+	}
+	e, ok := o.(*Eager)
+	if !ok || shares(t, to) || shares(t, keep) {
+		s := o.Begin()
+		defer s.End()
+		o.Assign(t, o.Add(o.Mul(o.Sub(t, to), keep), to))
+		return
+	}
+	e.inPlace(op, t, to, keep)
+	e.kernels.Binary(Sub, t.view(), t.view(), to.view())
+	e.kernels.Binary(Mul, t.view(), t.view(), stretched(keep, t.shape))
+	e.kernels.Binary(Add, t.view(), t.view(), to.view())
+	t.storage.Wrote()
+}
+
+// Rescale multiplies t in place by a scalar. As Approach it records nothing and
+// takes no memory.
+func Rescale(o Ops, t, by *Tensor) {
+	const op = "rescale"
+	Check(op, t, by)
+	if by.shape != (Shape{}) {
+		fail(op, "the factor is a scalar", t, by)
+	}
+	e, ok := o.(*Eager)
+	if !ok || shares(t, by) {
+		s := o.Begin()
+		defer s.End()
+		o.Assign(t, o.Mul(t, by))
+		return
+	}
+	e.inPlace(op, t, by)
+	e.kernels.Binary(Mul, t.view(), t.view(), stretched(by, t.shape))
+	t.storage.Wrote()
+}
+
+// inPlace panics unless the first operand can be written by operations on all.
+func (e *Eager) inPlace(op string, t *Tensor, others ...*Tensor) {
+	e.check(op, t)
+	e.check(op, others...)
+	typed(op, Float32, t)
+	typed(op, Float32, others...)
+	t.distinct(op)
 }

@@ -116,6 +116,8 @@ func (t *Tensor) Keep() *Tensor {
 
 // Own is Keep with the reference counted for another owner class from now on.
 func (t *Tensor) Own(class snapshot.Owners) *Tensor {
+	t.held("own")
+	t.one("own", class)
 	t.Keep()
 	t.storage.Move(t.owner, class)
 	t.owner = class
@@ -137,10 +139,18 @@ func (t *Tensor) Retain() *Tensor {
 // whose reference counts for the given class.
 func (t *Tensor) Share(class snapshot.Owners) *Tensor {
 	t.held("share")
+	t.one("share", class)
 	t.storage.Retain(class)
 	s := &Tensor{storage: t.storage, shape: t.shape, strides: t.strides, offset: t.offset, dtype: t.dtype, owner: class}
 	s.watch()
 	return s
+}
+
+// one panics unless the owners are one class: a reference counts for one.
+func (t *Tensor) one(op string, class snapshot.Owners) {
+	if err := mem.OneClass(class); err != nil {
+		panic(&Error{Op: op, Shapes: []Shape{t.shape}, Allocated: t.allocated(), Err: err})
+	}
 }
 
 // History returns what Attach gave; nil where there is none.

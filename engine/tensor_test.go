@@ -102,7 +102,7 @@ func TestMisuseIsAnErrorThatSaysWhatAndWhere(t *testing.T) {
 		{"inner extents of a product that differ", "matmul of [2 3] and [2 3]", func(o engine.Ops) {
 			o.MatMul(o.Full(1, 2, 3), o.Full(1, 2, 3))
 		}},
-		{"two devices", "lies on cpu 1, the operation runs on cpu 0", func(o engine.Ops) {
+		{"two devices", "the operation runs on cpu 0, the tensor lies on cpu 1", func(o engine.Ops) {
 			a := other.Full(1, 2)
 			defer a.Release()
 			o.Neg(a)

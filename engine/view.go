@@ -143,6 +143,12 @@ func Broadcast(a, b Shape) (s Shape, ok bool) {
 	return s, true
 }
 
+// stretches reports whether a tensor of shape from broadcasts to shape to.
+func stretches(from, to Shape) bool {
+	_, ok := stretch(from, Strides{}, to)
+	return ok
+}
+
 // stretch returns the strides that read a tensor of shape from as one of shape
 // to; ok is false where to is no broadcast of from.
 func stretch(from Shape, st Strides, to Shape) (out Strides, ok bool) {

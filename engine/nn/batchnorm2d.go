@@ -57,12 +57,11 @@ func (b *BatchNorm2d) Forward(o engine.Ops, x *engine.Tensor, mode Mode) *engine
 func (b *BatchNorm2d) follow(v engine.Ops, mean, variance *engine.Tensor, n int) {
 	scope := v.Begin()
 	defer scope.End()
-	towards := func(running, batch *engine.Tensor, unbias float32) {
-		old := engine.Scale(v, running, 1-b.Momentum)
-		v.Assign(running, v.Add(old, engine.Scale(v, v.Reshape(batch, running.Dim(0)), b.Momentum*unbias)))
-	}
-	towards(b.Mean, mean, 1)
-	towards(b.Variance, variance, float32(n)/float32(n-1))
+	flat := func(t *engine.Tensor) *engine.Tensor { return v.Reshape(t, b.Mean.Dim(0)) }
+	keep, unbiased := v.Full(1-b.Momentum), engine.Scale(v, flat(variance), float32(n)/float32(n-1))
+	// From here on nothing takes memory: a device that is full changes both or none.
+	engine.Approach(v, b.Mean, flat(mean), keep)
+	engine.Approach(v, b.Variance, unbiased, keep)
 }
 
 // Parameters lists gain and bias.

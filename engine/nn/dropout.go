@@ -1,16 +1,12 @@
 package nn
 
-import (
-	"math"
-
-	"github.com/memdiag/memdiag/engine"
-)
+import "github.com/memdiag/memdiag/engine"
 
 // Dropout zeroes elements at random in training, and scales the others so that
 // the mean stays (Srivastava et al. 2014). It has no parameters. The zero value
 // passes everything.
 type Dropout struct {
-	P      float32        // probability of a zero, in [0,1)
+	P      float32        // probability of a zero, in [0,1]
 	Random *engine.Random // of the draws; each training pass takes one
 }
 
@@ -18,9 +14,6 @@ type Dropout struct {
 func (d Dropout) Forward(o engine.Ops, x *engine.Tensor, mode Mode) *engine.Tensor {
 	if mode == Eval || d.P == 0 {
 		return x
-	}
-	if math.IsNaN(float64(d.P)) {
-		misuse("dropout", "the probability is not a number", x)
 	}
 	if d.Random == nil {
 		misuse("dropout", "a layer with P above 0 needs a Random to train", x)

@@ -23,6 +23,7 @@ func NewGRUCell(o engine.Ops, r *engine.Random, in, d int) *GRUCell {
 // Forward maps x [n in] and the state h [n d] to the next state [n d]. The result
 // carries the graph of all steps before; Detach it where that is to end.
 func (c *GRUCell) Forward(o engine.Ops, x, h *engine.Tensor) *engine.Tensor {
+	stateFits("gru cell", x, h, c.Hidden)
 	d := h.Dim(1)
 	return engine.Tidy(o, func() *engine.Tensor {
 		fromX, fromH := c.Input.Forward(o, x), c.Hidden.Forward(o, h)

@@ -15,6 +15,10 @@ func NewLinear(o engine.Ops, r *engine.Random, in, out int) *Linear {
 
 // Forward maps x [… in] to [… out].
 func (l *Linear) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
+	engine.Check("linear", x, l.Weight, l.Bias)
+	if w := l.Weight.Shape(); w.Rank != 2 || l.Bias.Shape() != engine.ShapeOf(w.Dims[1]) || x.Shape().Rank == 0 || x.Dim(-1) != w.Dims[0] {
+		misuse("linear", "rows [… in], a weight [in out] and a bias [out] are needed", x, l.Weight, l.Bias)
+	}
 	return o.Add(o.MatMul(x, l.Weight), l.Bias)
 }
 

@@ -57,8 +57,3 @@ func (a *Adam) Step() {
 		have.steps = steps
 	})
 }
-
-// blend is keep·old + (1-keep)·fresh.
-func blend(o engine.Ops, old, fresh *engine.Tensor, keep float32) *engine.Tensor {
-	return o.Add(engine.Scale(o, old, keep), engine.Scale(o, fresh, 1-keep))
-}

@@ -8,13 +8,16 @@ import (
 // ClipNorm scales the gradients of parameters in place so that their norm, taken
 // as one vector, is at most limit. It returns the norm before, a scalar; call it
 // between Backward and Step. Nothing waits for the device. Parameters without a
-// gradient do not count.
+// gradient do not count. Where the device is too full it panics with all gradients
+// as they were.
 func ClipNorm(o engine.Ops, parameters []*engine.Tensor, limit float32) *engine.Tensor {
 	v := o.Valid()
 	return engine.Tidy(v, func() *engine.Tensor {
 		total := v.Full(0)
+		var gradients []*engine.Tensor
 		for _, p := range parameters {
 			if g := autodiff.Grad(p); g != nil {
+				gradients = append(gradients, g)
 				total = v.Add(total, engine.Tidy(v, func() *engine.Tensor { return v.Sum(v.Mul(g, g)) }))
 			}
 		}
@@ -22,17 +25,9 @@ func ClipNorm(o engine.Ops, parameters []*engine.Tensor, limit float32) *engine.
 		// PyTorch's rule: the small number keeps a norm of 0 from dividing by it.
 		scale := v.Div(v.Full(limit), engine.Shift(v, norm, 1e-6))
 		scale = v.Where(v.Less(scale, v.Full(1)), scale, v.Full(1))
-		for _, p := range parameters {
-			if g := autodiff.Grad(p); g != nil {
-				scaleInPlace(v, g, scale)
-			}
+		for _, g := range gradients { // takes no memory
+			engine.Rescale(v, g, scale)
 		}
 		return norm
 	})
-}
-
-func scaleInPlace(v engine.Ops, t, by *engine.Tensor) {
-	scope := v.Begin()
-	defer scope.End()
-	v.Assign(t, v.Mul(t, by))
 }

@@ -17,19 +17,27 @@ func NewEMA(o engine.Ops, parameters []*engine.Tensor, decay float32) *EMA {
 	return &EMA{state: newState(o, parameters, false, "average"), Decay: decay}
 }
 
-// Update takes the parameters' values of this moment up.
+// Update takes the parameters' values of this moment up. Where the device is too
+// full it panics with all averages as they were.
 func (e *EMA) Update() {
-	for _, p := range e.parameters {
-		e.scoped(func() {
-			have, ok := e.slots[p]
-			if !ok {
-				e.own(p, 0, e.ops.Copy(p))
-				return
+	e.scoped(func() {
+		keep := e.ops.Full(e.Decay)
+		fresh := make(map[*engine.Tensor]*engine.Tensor)
+		for _, p := range e.parameters {
+			if e.Average(p) == nil && fresh[p] == nil {
+				fresh[p] = e.ops.Copy(p)
 			}
-			average := have.tensors[0]
-			e.ops.Assign(average, blend(e.ops, average, p, e.Decay))
-		})
-	}
+		}
+		// From here on nothing takes memory.
+		for _, p := range e.parameters {
+			if average := e.Average(p); average != nil {
+				engine.Approach(e.ops, average, p, keep)
+			}
+		}
+		for p, average := range fresh {
+			e.own(p, 0, average)
+		}
+	})
 }
 
 // Average returns the average of a parameter, nil before its first Update. It
@@ -43,14 +51,23 @@ func (e *EMA) Average(p *engine.Tensor) *engine.Tensor {
 
 // Swap exchanges the values of the parameters and of their averages: to evaluate
 // with the averages, swap before and after. Parameters without an average stay.
+// Where the device is too full it panics with all as it was.
 func (e *EMA) Swap() {
-	for _, p := range e.parameters {
-		e.scoped(func() {
-			if average := e.Average(p); average != nil {
-				value := e.ops.Copy(p)
-				e.ops.Assign(p, average)
-				e.ops.Assign(average, value)
+	e.scoped(func() {
+		most := 0
+		for _, p := range e.parameters {
+			most = max(most, p.Shape().Elements())
+		}
+		room := e.ops.Full(0, most)
+		for _, p := range e.parameters {
+			average := e.Average(p)
+			if average == nil {
+				continue
 			}
-		})
-	}
+			value := e.ops.Reshape(e.ops.Slice(room, 0, 0, p.Shape().Elements()), p.Shape().Slice()...)
+			e.ops.Assign(value, p)
+			e.ops.Assign(p, average)
+			e.ops.Assign(average, value)
+		}
+	})
 }

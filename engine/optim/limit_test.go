@@ -2,6 +2,7 @@ package optim_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,4 +173,89 @@ func ends(o engine.Ops, tensors ...*engine.Tensor) (all [][]float32) {
 		all = append(all, []float32{x[0], x[len(x)-1]})
 	}
 	return all
+}
+
+// What an average or a clipping has half done cannot be told afterwards, so they
+// change all or nothing. The parameters lie in both of the device's pools.
+func TestWhatMeetsAFullDeviceChangesAllOrNothing(t *testing.T) {
+	sizes := []int{1 << 6, 1 << 19, 1 << 10}
+	for _, c := range []struct {
+		name string
+		do   func(o *autodiff.Ops, p []*engine.Tensor, e *optim.EMA)
+	}{
+		{"averages that are updated", func(_ *autodiff.Ops, _ []*engine.Tensor, e *optim.EMA) { e.Update() }},
+		{"averages that are swapped in", func(_ *autodiff.Ops, _ []*engine.Tensor, e *optim.EMA) { e.Swap() }},
+		{"gradients that are clipped", func(o *autodiff.Ops, p []*engine.Tensor, _ *optim.EMA) { optim.ClipNorm(o, p, 0.5) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fails := 0
+			for room := 0; ; room++ {
+				driver := &closed{Driver: mem.Host()}
+				d := mem.NewDevice(driver, mem.Options{})
+				o := autodiff.New(engine.NewEager(cpu.New(1), d))
+				var p []*engine.Tensor
+				for i, n := range sizes {
+					p = append(p, o.Full(float32(1+i), n))
+				}
+				o.Track(p...)
+				e := optim.NewEMA(o, p, 0.5)
+				all := func() [][]float32 {
+					held := slices.Clone(p)
+					for _, x := range p {
+						held = append(held, e.Average(x), autodiff.Grad(x))
+					}
+					return ends(o, held...)
+				}
+				if err := engine.Run(o, func(*engine.Scope) error {
+					e.Update()
+					for _, x := range p {
+						o.Valid().Assign(x, o.Valid().Full(5))
+					}
+					loss := o.Full(0)
+					for _, x := range p {
+						loss = o.Add(loss, o.Sum(o.Mul(x, x)))
+					}
+					return o.Backward(loss)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				before := all()
+				// Room in large blocks, and in the rest.
+				small := squeeze(t, o, driver, room%3, 1<<7)
+				large := squeeze(t, o, driver, room/3, 1<<19)
+				err := engine.Run(o, func(*engine.Scope) error { c.do(o, p, e); return nil })
+				large()
+				small()
+				after := all()
+				if err != nil {
+					fails++
+					if _, full := errors.AsType[*mem.OutOfMemoryError](err); !full {
+						t.Fatal(err)
+					}
+				}
+				for i := range before {
+					if changed := !cmp.Equal(before[i], after[i]); changed && err != nil {
+						t.Errorf("with room %d, %v became %v", room, before[i], after[i])
+					}
+				}
+				autodiff.ZeroGrad(p...)
+				e.Release()
+				for _, x := range p {
+					x.Release()
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+				if err == nil {
+					if cmp.Equal(before, after) {
+						t.Error("nothing was changed")
+					}
+					break
+				}
+			}
+			if fails == 0 {
+				t.Error("the device was never too full")
+			}
+		})
+	}
 }
