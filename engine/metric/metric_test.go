@@ -283,14 +283,14 @@ func TestMetricsKeepNoGraph(t *testing.T) {
 
 // An area whose labels had no room once kept the scores alone.
 func TestAMergeThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
-	const n = 3 << 16 // scores and labels of 768 KiB each
+	const n = 3 << 14 // scores and labels of 192 KiB each
 	from, _ := enginetest.NewEager(t)
 	d := mem.NewDevice(mem.Host(), mem.Options{Limit: 2 << 20})
 	to := engine.NewEager(cpu.New(1), d)
 	area, other := metric.NewAUROC(to), metric.NewAUROC(from)
 	step(t, to, func() { area.Update(to.FromFloats([]float32{1, 4}, 2), to.FromInts([]int32{0, 1}, 2)) })
-	step(t, from, func() { other.Update(from.Full(2, n), from.FromInts(make([]int32, n), n)) })
-	ballast := to.Full(0, 1<<18)
+	step(t, from, func() { other.Update(from.Full(5, n), from.FromInts(make([]int32, n), n)) })
+	ballast := []*engine.Tensor{to.Full(0, 1<<18), to.Full(0, 700<<8)} // of 2 MiB, 324 KiB are left
 	err := engine.Run(to, func(*engine.Scope) error { area.Merge(other); return nil })
 	if _, full := errors.AsType[*mem.OutOfMemoryError](err); !full {
 		t.Errorf("got the error %v", err)
@@ -298,7 +298,9 @@ func TestAMergeThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
 	if got := area.Compute(); got != 1 {
 		t.Errorf("the area is %v, as if some of the other's rows had come", got)
 	}
-	ballast.Release()
+	for _, b := range ballast {
+		b.Release()
+	}
 	step(t, to, func() { area.Merge(other) })
 	if got := area.Compute(); !(got < 1) {
 		t.Errorf("with room the area is %v", got)
