@@ -59,7 +59,7 @@ const flatShare = 0.1
 // maxPoints is more than a picture of the usual width has pixels to show.
 const maxPoints = 1500
 
-func newChart(r *diff.Result, o PlotOptions) (*chart, error) {
+func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	s := r.Series
 	if s == nil || len(s.Marks) == 0 || len(s.Devices) == 0 {
 		return nil, errors.New("nothing to plot: the run has no marks with a device")
@@ -73,7 +73,7 @@ func newChart(r *diff.Result, o PlotOptions) (*chart, error) {
 	if len(meters) != len(s.Marks) {
 		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), len(meters), len(s.Marks))
 	}
-	keep := thinned(meters, maxPoints)
+	keep := thinned(meters, marks)
 	c := &chart{title: Printable(o.Title), axis: "step"}
 	if c.title == "" {
 		c.title = Headline(r)

@@ -50,7 +50,7 @@ func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	if format != PNG && format != SVG {
 		return fmt.Errorf("plot format %q is unknown; use png or svg", format)
 	}
-	c, err := newChart(r, o)
+	c, err := newChart(r, o, maxPoints)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func manyLeaks(t testing.TB) *diff.Result {
 
 func TestLeaksWithoutAColourOfTheirOwnAreOneBand(t *testing.T) {
 	r := manyLeaks(t)
-	c, err := newChart(r, PlotOptions{})
+	c, err := newChart(r, PlotOptions{}, maxPoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTheAxisOfAFlatRunLeavesRoomAboveIt(t *testing.T) {
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			chart, err := newChart(c.result(t), PlotOptions{})
+			chart, err := newChart(c.result(t), PlotOptions{}, maxPoints)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,6 +23,7 @@ func commands(env *environment) []*cobra.Command {
 		newDiffCommand(env),
 		newGateCommand(env),
 		newShowCommand(env),
+		newReportCommand(env),
 		newPlotCommand(env),
 		newFlameCommand(env),
 		newConvertCommand(env),

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func newReportCommand(env *environment) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:     "report [RUN | SNAPSHOT SNAPSHOT …]",
+		GroupID: groupLook,
+		Short:   "one page with all of it: findings, growth, flamegraph, ranks",
+		Long: `Writes one HTML file that needs nothing else, neither a server nor a network:
+the verdict, the findings with stack, holder, cause and fix, the growth over the
+steps, a flamegraph, where the memory is, and what was not recorded.`,
+		Example: `  memdiag report my-run -o report.html
+  memdiag report snapshot_0 snapshot_50 snapshot_100`,
+		ValidArgsFunction: completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ending := strings.ToLower(filepath.Ext(output)); output != "-" && ending != ".html" && ending != ".htm" {
+				return usagef(cmd, "%s: a report is a .html", output)
+			}
+			run, err := env.openRun(args)
+			if err != nil {
+				return err
+			}
+			if err := spare(cmd, output, run.Files...); err != nil {
+				return err
+			}
+			result, err := analyze(run, diff.ByTrend)
+			if err != nil {
+				return err
+			}
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: env.judgeRanks(run, result), Commands: commandsFor(run)}
+			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
+				return err
+			}
+			env.wrote(output)
+			return nil
+		},
+	}
+	env.rankFlag(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "report.html", "write to `FILE`, a .html; - for standard output")
+	return cmd
+}
+
+// judgeRanks judges every rank of a run, of which result is one; nil for a run of
+// one rank.
+func (env *environment) judgeRanks(run *snapshot.Run, result *diff.Result) []report.RankResult {
+	if len(run.Ranks) < 2 {
+		return nil
+	}
+	var out []report.RankResult
+	for i, rank := range run.Ranks {
+		if rank == result.Last.Rank {
+			out = append(out, report.RankResult{Rank: rank, Result: result})
+			continue
+		}
+		env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(run.Ranks))
+		judged := report.RankResult{Rank: rank}
+		other, err := env.opener.OpenRank(run.Path, rank)
+		if err == nil {
+			judged.Result, err = analyze(other, diff.ByTrend)
+		}
+		if err != nil {
+			judged.Why = err.Error()
+		}
+		out = append(out, judged)
+	}
+	return out
+}
+
+// commandsFor are the commands that give a page's figures again.
+func commandsFor(run *snapshot.Run) []string {
+	var args string
+	if run.Path != "" {
+		args = shellQuote(filepath.Clean(run.Path))
+	} else {
+		words := make([]string, len(run.Files))
+		for i, f := range run.Files {
+			words[i] = shellQuote(f)
+		}
+		args = strings.Join(words, " ")
+	}
+	return []string{"memdiag diff " + args, "memdiag flame " + args, "memdiag plot " + args, "memdiag report " + args}
+}

@@ -1,0 +1,54 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// fate says what became of a finding's older blocks.
+func fate(f *diff.Finding) string {
+	if d := f.Died().Blocks; d > 0 {
+		return grouped(d) + " older freed"
+	}
+	return "none freed"
+}
+
+// findingFacts are what is known of a finding beyond its verdict, stack and size.
+func findingFacts(r *diff.Result, f *diff.Finding) []fact {
+	var out []fact
+	add := func(label, text string) {
+		if text != "" {
+			out = append(out, fact{label, text})
+		}
+	}
+	add("Rate", (*page)(nil).rateLine(f.Rate))
+	add("Held by", held(f))
+	if c := f.Cause; c != nil {
+		text := c.Name
+		if f.CauseWhy != "" {
+			text += " (" + brief(f.CauseWhy) + ")"
+		}
+		add("Cause", text+".")
+		add("Fix", c.Fix+".")
+	}
+	if at := f.RunsOut; at != nil {
+		text := "step " + grouped(at.Step)
+		if at.Low != at.High {
+			text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
+		}
+		add("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Rows[0].Device))
+	}
+	if f.Before().Blocks > 0 {
+		first, _ := names(r)
+		add("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(f.After().Bytes.String()), glue(count(f.After().Blocks, "block")),
+			glue(f.Before().Bytes.String()), glue(count(f.Before().Blocks, "block")), first))
+	}
+	where := hashText(f.Rows[0].Hash) + " on " + deviceName(f.Rows[0].Device)
+	if r.Last.Rank != snapshot.NoRank {
+		where += fmt.Sprintf(", rank %d", r.Last.Rank)
+	}
+	add("Stack hash", where)
+	return out
+}

@@ -1,0 +1,149 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// chartView is one device's growth, for the script that draws it and as a table
+// for who cannot see that.
+type chartView struct {
+	About string
+	Axis  string
+	Heads []string
+	Rows  []chartRow
+}
+
+type chartRow struct {
+	X     string
+	Cells []string
+}
+
+// chartData is what page.js draws: columns as long as X.
+type chartData struct {
+	Axis  string     `json:"axis"`
+	X     []float64  `json:"x"`
+	Bands []bandData `json:"bands"` // stacked, lowest first
+	Lines []lineData `json:"lines"`
+	Top   float64    `json:"top"`
+}
+
+type bandData struct {
+	Name   string    `json:"name"`
+	Note   string    `json:"note"`
+	Colour string    `json:"colour"`
+	Leak   bool      `json:"leak"`
+	Y      []float64 `json:"y"` // its own bytes
+}
+
+type lineData struct {
+	Name  string     `json:"name"`
+	Class string     `json:"class"`
+	Y     []*float64 `json:"y"` // null where unknown
+}
+
+// pageMarks is how many marks of a chart a page holds, tableMarks how many its
+// table lists.
+const pageMarks, tableMarks = 1000, 12
+
+// chartViews draws every device that is used, that of the first finding first.
+func chartViews(r *diff.Result) (views []chartView, data []chartData) {
+	data = []chartData{}
+	if r.Series == nil {
+		return nil, data
+	}
+	order := []string{""}
+	for _, d := range r.Series.Devices {
+		order = append(order, deviceName(d))
+	}
+	seen := make(map[string]struct{})
+	for _, name := range order {
+		at, err := chosenDevice(r, name)
+		if err != nil || len(r.Series.Devices) == 0 {
+			continue
+		}
+		d := r.Series.Devices[at]
+		if _, ok := seen[deviceName(d)]; ok || unused(d.Meters) {
+			continue
+		}
+		seen[deviceName(d)] = struct{}{}
+		if c, err := newChart(r, PlotOptions{Device: deviceName(d)}, pageMarks); err == nil {
+			v, columns := c.view()
+			views, data = append(views, v), append(data, columns)
+		}
+	}
+	return views, data
+}
+
+func (c *chart) view() (v chartView, data chartData) {
+	v = chartView{About: c.subtitle, Axis: c.axis}
+	data = chartData{Axis: c.axis, X: c.x, Top: c.top, Lines: []lineData{}}
+	for i, b := range c.bands {
+		note := ""
+		if len(b.lines) > 1 {
+			note = b.lines[1]
+		}
+		data.Bands = append(data.Bands, bandData{b.lines[0], note, cssColour(b.colour), b.strong, b.y})
+		if i == 0 {
+			data.Bands[0].Colour = "" // the page's own, which suits light and dark
+		}
+		v.Heads = append(v.Heads, b.lines[0])
+	}
+	line := func(name string, y []float64) {
+		if y == nil {
+			return
+		}
+		l := lineData{Name: name, Class: name, Y: make([]*float64, len(y))}
+		for i := range y {
+			if y[i] >= 0 {
+				l.Y[i] = &y[i]
+			}
+		}
+		data.Lines = append(data.Lines, l)
+		v.Heads = append(v.Heads, name)
+	}
+	line("reserved", c.reserved)
+	line("driver", c.driver)
+	if c.limit > 0 {
+		limit := make([]float64, len(c.x))
+		for i := range limit {
+			limit[i] = c.limit
+		}
+		line("limit", limit)
+	}
+	for _, i := range evenly(len(c.x), tableMarks) {
+		row := chartRow{X: wholeNumber(c.x[i])}
+		for _, b := range c.bands {
+			row.Cells = append(row.Cells, snapshot.FormatBytes(b.y[i]))
+		}
+		for _, l := range data.Lines {
+			text := "?"
+			if l.Y[i] != nil {
+				text = snapshot.FormatBytes(*l.Y[i])
+			}
+			row.Cells = append(row.Cells, text)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v, data
+}
+
+// evenly lists at most most of the indices below n, the first and the last among
+// them.
+func evenly(n, most int) []int {
+	if n <= most {
+		most = n
+	}
+	out := make([]int, most)
+	for i := range out {
+		out[i] = i * (n - 1) / max(most-1, 1)
+	}
+	return out
+}
+
+func cssColour(c interface{ RGBA() (r, g, b, a uint32) }) string {
+	r, g, b, _ := c.RGBA()
+	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
+}

@@ -1,0 +1,322 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// leakSites are the sites whose verdict is leak, by device and stack hash.
+type leakSites map[string]struct{}
+
+func leaksOf(r *diff.Result) leakSites {
+	sites := make(leakSites)
+	for _, f := range withVerdict(r, diff.Leak) {
+		for _, row := range f.Rows {
+			sites[deviceName(row.Device)+" "+hashText(row.Hash)] = struct{}{}
+		}
+	}
+	return sites
+}
+
+// rows marks the live blocks of s that belong to the sites.
+func (l leakSites) rows(s *snapshot.Snapshot) []bool {
+	leaking := make([]bool, s.Blocks.Len())
+	if len(l) == 0 {
+		return leaking
+	}
+	for _, site := range s.Sites() {
+		if _, ok := l[deviceName(s.Devices[site.Device])+" "+hashText(site.Hash)]; !ok {
+			continue
+		}
+		for _, row := range site.Rows {
+			leaking[row] = true
+		}
+	}
+	return leaking
+}
+
+// agesView is a histogram of the live bytes by birth.
+type agesView struct {
+	Width, Height int
+	Columns       []ageColumn
+	From, To      string
+	Unknown       string
+	Caption       string
+}
+
+type ageColumn struct {
+	X, Width            float64
+	LeakY, LeakHeight   float64
+	OtherY, OtherHeight float64
+	Title               string
+}
+
+// ageBins is how many columns the histogram has at most; each is of a whole number
+// of steps, else some would be higher for nothing.
+const ageBins = 40
+
+// agesViewOf is nil where the last snapshot does not tell births.
+func agesViewOf(r *diff.Result) *agesView {
+	s := r.Last
+	a, ok := agesOf(s)
+	if !ok {
+		return nil
+	}
+	births := s.Blocks.BirthStep
+	if a.unit == "time" {
+		births = s.Blocks.BirthTime
+	}
+	stretch := max((a.to-a.from+ageBins-1)/ageBins, 1)
+	bins := int((a.to - a.from + stretch - 1) / stretch)
+	leaking := leaksOf(r).rows(s)
+	leak, other := make([]snapshot.Bytes, bins), make([]snapshot.Bytes, bins)
+	for i, st := range s.Blocks.State {
+		if st != snapshot.Live || !hasBirth(&s.Blocks, i) {
+			continue
+		}
+		bin := min(max((births[i]-a.from)/stretch, 0), int64(bins-1))
+		if leaking[i] {
+			leak[bin] += s.Blocks.Size[i]
+		} else {
+			other[bin] += s.Blocks.Size[i]
+		}
+	}
+	most := snapshot.Bytes(1)
+	for i := range bins {
+		most = max(most, leak[i]+other[i])
+	}
+	v := &agesView{Width: 800, Height: 120, From: "step " + grouped(a.from), To: "step " + grouped(a.to)}
+	if a.unit == "time" {
+		v.From, v.To = "start of the record", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
+	}
+	if a.unknown.Blocks > 0 {
+		v.Unknown = fmt.Sprintf("%s in %s were born before the record, or unseen", a.unknown.Bytes, count(a.unknown.Blocks, "block"))
+	}
+	width := float64(v.Width) / float64(bins)
+	for i := range bins {
+		height := func(b snapshot.Bytes) float64 { return float64(b) / float64(most) * float64(v.Height) }
+		c := ageColumn{X: float64(i)*width + 0.5, Width: width - 1, OtherHeight: height(other[i]), LeakHeight: height(leak[i])}
+		c.OtherY = float64(v.Height) - c.OtherHeight
+		c.LeakY = c.OtherY - c.LeakHeight
+		c.Title = fmt.Sprintf("%s live, %s of them leaking", leak[i]+other[i], leak[i])
+		v.Columns = append(v.Columns, c)
+	}
+	each := count(stretch, "step")
+	if a.unit == "time" {
+		each = duration(time.Duration(stretch) * time.Microsecond)
+	}
+	v.Caption = fmt.Sprintf("Live bytes at the end by when their blocks were born: columns of %s, the highest %s", each, most)
+	return v
+}
+
+// deviceView is where a device's memory is.
+type deviceView struct {
+	Title  string
+	Meters []meterView
+	Parts  []partView
+	Free   string
+	Pins   []string
+}
+
+type meterView struct{ Name, First, Last, Change string }
+
+type partView struct {
+	Name, Bytes, Share string
+	Start, Width       float64 // of 100
+}
+
+func deviceViews(r *diff.Result) []deviceView {
+	s := r.Last
+	var out []deviceView
+	for i, d := range s.Devices {
+		if unused(d.Meters) {
+			continue
+		}
+		v := deviceView{Title: deviceTitle(d)}
+		before := metersOf(r.First, d)
+		for _, m := range meterList(d.Meters) {
+			row := meterView{m.name, "?", known(m.value), "?"}
+			if before != nil {
+				row.First = known(m.of(*before))
+				if m.of(*before) != snapshot.Unknown && m.value != snapshot.Unknown {
+					row.Change = signed(m.value - m.of(*before))
+				}
+			}
+			v.Meters = append(v.Meters, row)
+		}
+		whole := d.Meters.Reserved
+		if d.Meters.Driver != snapshot.Unknown {
+			whole = d.Meters.Driver
+		}
+		at := 0.0
+		for _, p := range waterfall(d.Meters) {
+			width := 0.0
+			if p.bytes > 0 && whole > 0 {
+				width = min(100*float64(p.bytes)/float64(whole), 100-at)
+			}
+			v.Parts = append(v.Parts, partView{p.name, p.bytes.String(), share(p.bytes, whole), at, width})
+			at += width
+		}
+		f := fragmentsOf(s, i)
+		if f.freeBlocks > 0 {
+			v.Free = fmt.Sprintf("%s are free in %s, the largest %s; an emptied cache gives back %s in %s",
+				f.free, count(int64(f.freeBlocks), "block"), f.largestFree, f.empty, count(int64(f.emptySegments), "segment"))
+		}
+		for _, pin := range f.pins[:min(len(f.pins), 5)] {
+			where := "blocks without a stack"
+			if pin.stack != snapshot.NoStack {
+				where = placeAndFunction(s.Stacks.Frames(pin.stack), "")
+			}
+			v.Pins = append(v.Pins, strings.ReplaceAll(count(int64(pin.segments), "segment")+" of "+pin.bytes.String()+" pinned by "+where, noBreak, " "))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// mapView is a device's reserved memory as cells, segment after segment, each
+// segment beginning a cell of its own.
+type mapView struct {
+	Device        string
+	Width, Height int
+	Layers        []mapLayer
+	Scale         string // what a row stands for
+	Segments      string
+}
+
+type mapLayer struct {
+	Class, Name, Bytes string
+	Path               string // of the cells
+}
+
+// Cells of a segment map.
+const (
+	mapColumns = 80
+	mapCells   = 2400
+	cellSize   = 10
+)
+
+// what a cell or a block is; the order decides ties, worst first.
+var mapClasses = []struct{ class, name string }{
+	{"leak", "leaking"}, {"live", "live"}, {"pending", "freed, a stream still uses it"}, {"free", "cached, free for reuse"},
+}
+
+func mapViews(r *diff.Result) []mapView {
+	s := r.Last
+	leaking := leaksOf(r).rows(s)
+	var out []mapView
+	for d := range s.Devices {
+		if v, ok := mapViewOf(s, d, leaking); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool) {
+	var segments []*snapshot.Segment
+	var reserved snapshot.Bytes
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if seg.Device == device && seg.Size > 0 && seg.NumBlocks > 0 && seg.Address != 0 {
+			segments = append(segments, seg)
+			reserved += seg.Size
+		}
+	}
+	if len(segments) == 0 {
+		return mapView{}, false
+	}
+	// Of more segments than cells, the largest are drawn.
+	left := 0
+	if len(segments) > mapCells/2 {
+		slices.SortStableFunc(segments, func(a, b *snapshot.Segment) int { return cmp.Compare(b.Size, a.Size) })
+		left = len(segments) - mapCells/2
+		segments = segments[:mapCells/2]
+		slices.SortFunc(segments, func(a, b *snapshot.Segment) int { return cmp.Compare(a.Address, b.Address) })
+	}
+	cell := cellBytes(segments)
+	var sums [4]snapshot.Bytes
+	var cells []int // class of each
+	for _, seg := range segments {
+		cells = append(cells, cellsOf(s, seg, cell, leaking, &sums)...)
+	}
+	paths := make([]strings.Builder, len(mapClasses))
+	for from := 0; from < len(cells); {
+		to := from + 1
+		for to < len(cells) && to%mapColumns != 0 && cells[to] == cells[from] {
+			to++
+		}
+		width := (to - from) * cellSize
+		fmt.Fprintf(&paths[cells[from]], "M%d %dh%dv%dh-%dz", from%mapColumns*cellSize, from/mapColumns*cellSize, width, cellSize-2, width)
+		from = to
+	}
+	v := mapView{
+		Device: deviceName(s.Devices[device]), Width: mapColumns * cellSize, Height: (len(cells) + mapColumns - 1) / mapColumns * cellSize,
+		Scale: "a row is " + (mapColumns * cell).String(), Segments: count(int64(len(segments)), "segment") + ", " + reserved.String() + " reserved",
+	}
+	if left > 0 {
+		v.Segments += fmt.Sprintf("; %s not drawn", count(int64(left), "smaller segment"))
+	}
+	for i, c := range mapClasses {
+		v.Layers = append(v.Layers, mapLayer{c.class, c.name, sums[i].String(), paths[i].String()})
+	}
+	return v, true
+}
+
+// cellBytes is the smallest power of two, from 512 bytes on, with which the
+// segments need mapCells cells at most.
+func cellBytes(segments []*snapshot.Segment) snapshot.Bytes {
+	for cell := snapshot.Bytes(512); ; cell *= 2 {
+		n := snapshot.Bytes(0)
+		for _, seg := range segments {
+			n += (seg.Size + cell - 1) / cell
+		}
+		if n <= mapCells || cell >= 1<<60 {
+			return cell
+		}
+	}
+}
+
+// cellsOf tells of each cell of a segment what most of it is, and adds up all
+// bytes by class.
+func cellsOf(s *snapshot.Snapshot, seg *snapshot.Segment, cell snapshot.Bytes, leaking []bool, sums *[4]snapshot.Bytes) []int {
+	n := int((seg.Size + cell - 1) / cell)
+	shares := make([][4]snapshot.Bytes, n)
+	for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
+		class := 3
+		switch {
+		case s.Blocks.State[b] == snapshot.Live && leaking[b]:
+			class = 0
+		case s.Blocks.State[b] == snapshot.Live:
+			class = 1
+		case s.Blocks.State[b] == snapshot.Pending:
+			class = 2
+		}
+		from := snapshot.Bytes(s.Blocks.Address[b] - seg.Address)
+		to := from + s.Blocks.Size[b]
+		sums[class] += s.Blocks.Size[b]
+		if from < 0 || to < from || to > seg.Size {
+			continue // a file that breaks its format
+		}
+		for at := from / cell; at <= (to-1)/cell && to > from; at++ {
+			shares[at][class] += min(to, (at+1)*cell) - max(from, at*cell)
+		}
+	}
+	cells := make([]int, n)
+	for i := range shares {
+		best := 3
+		for class := 3; class >= 0; class-- {
+			if shares[i][class] >= shares[i][best] && shares[i][class] > 0 {
+				best = class
+			}
+		}
+		cells[i] = best
+	}
+	return cells
+}

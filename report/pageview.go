@@ -1,0 +1,333 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// The view of a page: strings as they are shown, in the order of the page.
+type view struct {
+	Policy string
+	Script template.JS
+	Style  template.CSS
+
+	Title, Name  string
+	State        string // "leak", "inconclusive" or "clean", for colour
+	Lead         string
+	Facts        []fact
+	Findings     []findingView
+	MoreFindings string // that stand in the table below only
+	Charts       []chartView
+	ChartData    []chartData
+	Flame        template.HTML
+	FlameAbout   string
+	Devices      []deviceView
+	Ages         *agesView
+	Maps         []mapView
+	Else         []elseView
+	ElseMore     string
+	Totals       []totalView
+	Ranks        []rankView
+	Missing      []string
+	Commands     []string
+	Origin       []fact
+	Version      string
+}
+
+type fact struct{ Label, Text string }
+
+type findingView struct {
+	Verdict, Evidence string
+	Place, Function   string
+	Rate, BlocksRate  string
+	Growth, Exact     string
+	Fate              string
+	Stack             []frameView
+	Label             string     // of memory without a stack
+	Mark              string     // beside the guilty line
+	Together          []elseView // all its stacks, where there are several
+	TogetherMore      string
+	Facts             []fact
+	Why               []string
+}
+
+type frameView struct {
+	Place, Function string
+	Skipped         string // in place of a frame
+	Guilty, Library bool
+}
+
+type elseView struct{ Blocks, Bytes, Verdict, Where string }
+
+type totalView struct {
+	Blocks, Bytes, Name string
+	All                 bool
+}
+
+type rankView struct {
+	Rank                         int
+	Verdict, State, Growth, Live string
+	Where                        string
+}
+
+func pageView(r *diff.Result, about About) *view {
+	v := &view{
+		Title: Headline(r), Name: brief(about.Name), Version: brief(about.Version),
+		Missing: missing(r), Totals: totalsView(r),
+	}
+	if v.Name == "" {
+		v.Name = "memory of a training run"
+	}
+	v.State, _ = state(r)
+	v.Lead = lead(r)
+	v.Facts = factsOf(r)
+	full, listed := split(r, TextOptions{Top: 20})
+	for _, f := range full {
+		v.Findings = append(v.Findings, findingViewOf(r, f))
+	}
+	v.Else, v.ElseMore = elseViews(listed)
+	v.Charts, v.ChartData = chartViews(r)
+	svg, text := embeddedFlame(GrowthProfile(r), pageBoxes)
+	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
+	v.Devices = deviceViews(r)
+	v.Ages = agesViewOf(r)
+	v.Maps = mapViews(r)
+	for _, rank := range about.Ranks {
+		v.Ranks = append(v.Ranks, rankViewOf(rank))
+	}
+	for _, c := range about.Commands {
+		v.Commands = append(v.Commands, Printable(c))
+	}
+	v.Origin = originOf(r, about.Info)
+	return v
+}
+
+// state is the verdict on the whole run, as a class and as a word.
+func state(r *diff.Result) (class, badge string) {
+	switch {
+	case r.Leaks() > 0:
+		return "leak", count(int64(r.Leaks()), "leak")
+	case r.Count(diff.Inconclusive) > 0:
+		return "inconclusive", "inconclusive"
+	}
+	return "clean", "no leak"
+}
+
+func lead(r *diff.Result) string {
+	first, last := names(r)
+	return fmt.Sprintf("Compares %s with %s, %d between; recorded by %s; judged by the rule %s.", first, last, r.Intermediate, producer(r.Last), r.Rule)
+}
+
+func factsOf(r *diff.Result) []fact {
+	g := r.Growth()
+	facts := []fact{{"live memory", signed(g.Bytes)}}
+	if r.First.Mark.Step != snapshot.NoStep && r.Last.Mark.Step != snapshot.NoStep {
+		facts = append(facts, fact{"steps", grouped(r.First.Mark.Step) + " to " + grouped(r.Last.Mark.Step)})
+	}
+	for _, d := range r.Last.Devices {
+		if !unused(d.Meters) {
+			facts = append(facts, fact{deviceName(d), d.Meters.Allocated.String() + " live, " + d.Meters.Reserved.String() + " reserved"})
+		}
+	}
+	for i := range r.Findings {
+		if at := r.Findings[i].RunsOut; at != nil {
+			facts = append(facts, fact{"runs out", "step " + grouped(at.Step)})
+			break
+		}
+	}
+	if r.Last.Rank != snapshot.NoRank {
+		facts = append(facts, fact{"rank", fmt.Sprint(r.Last.Rank)})
+	}
+	return append(facts, fact{"sites", grouped(int64(len(r.Rows)))})
+}
+
+func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
+	g := f.Growth()
+	first, _ := names(r)
+	v := findingView{
+		Verdict: string(f.Verdict), Evidence: string(f.Evidence),
+		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRate(f.Rate),
+		Growth: signed(g.Bytes), Exact: exact(g.Bytes),
+		Fate:  fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f)),
+		Label: brief(f.Rows[0].Label),
+	}
+	if f.Headline >= 0 {
+		v.Function = shortFunction(f.Rows[0].Frames[f.Headline])
+	}
+	v.Mark = "allocated here"
+	if f.Headline != diff.Headline(f.Rows[0].Frames) {
+		v.Mark = "allocated by this call"
+	}
+	v.Together, v.TogetherMore = togetherViews(f)
+	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, true) {
+		if l.frame == nil {
+			v.Stack = append(v.Stack, frameView{Skipped: count(int64(l.skipped), l.what), Library: true})
+			continue
+		}
+		v.Stack = append(v.Stack, frameView{Place: location(*l.frame), Function: shortFunction(*l.frame), Guilty: l.headline, Library: l.library})
+	}
+	v.Facts = plainFacts(findingFacts(r, f))
+	for _, why := range f.Reasons {
+		v.Why = append(v.Why, brief(why))
+	}
+	return v
+}
+
+// plainFacts are facts without the spaces that glue them.
+func plainFacts(facts []fact) []fact {
+	for i := range facts {
+		facts[i].Text = strings.ReplaceAll(facts[i].Text, noBreak, " ")
+	}
+	return facts
+}
+
+func elseViews(findings []*diff.Finding) (rows []elseView, more string) {
+	shown := min(len(findings), pageRows)
+	wheres := make([]where, shown)
+	for i, f := range findings[:shown] {
+		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
+	}
+	for i, text := range placesApart(wheres) {
+		f := findings[i]
+		g := f.Growth()
+		rows = append(rows, elseView{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), strings.ReplaceAll(text, noBreak, " ")})
+	}
+	if rest := findings[shown:]; len(rest) > 0 {
+		more = count(int64(len(rest)), "more site") + ", " + signed(growthOf(rest).Bytes)
+	}
+	return rows, more
+}
+
+// togetherViews lists the stacks of a finding that has several.
+func togetherViews(f *diff.Finding) (rows []elseView, more string) {
+	if len(f.Rows) < 2 {
+		return nil, ""
+	}
+	shown := min(len(f.Rows), pageRows)
+	wheres := make([]where, shown)
+	for i, row := range f.Rows[:shown] {
+		wheres[i] = where{frames: row.Frames, label: row.Label}
+	}
+	for i, text := range placesApart(wheres) {
+		g := f.Rows[i].Growth()
+		rows = append(rows, elseView{Blocks: signedCount(g.Blocks), Bytes: signed(g.Bytes), Where: strings.ReplaceAll(text, noBreak, " ")})
+	}
+	if rest := f.Rows[shown:]; len(rest) > 0 {
+		more = count(int64(len(rest)), "more stack") + ", " + signed((&diff.Finding{Rows: rest}).Growth().Bytes)
+	}
+	return rows, more
+}
+
+func totalsView(r *diff.Result) []totalView {
+	var rows []totalView
+	for _, a := range accounts(r) {
+		rows = append(rows, totalView{Blocks: signedCount(a.growth.Blocks), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "site") + ": " + a.name})
+	}
+	g := r.Growth()
+	return append(rows, totalView{signedCount(g.Blocks), signed(g.Bytes), "in all", true})
+}
+
+func rankViewOf(rank RankResult) rankView {
+	v := rankView{Rank: rank.Rank, State: "inconclusive", Verdict: "not judged", Where: brief(rank.Why)}
+	r := rank.Result
+	if r == nil {
+		return v
+	}
+	v.State, v.Verdict = state(r)
+	v.Growth = signed(r.Growth().Bytes)
+	var live snapshot.Bytes
+	for _, d := range r.Last.Devices {
+		live += d.Meters.Allocated
+	}
+	v.Live = live.String()
+	if len(r.Findings) > 0 && r.Findings[0].Verdict != diff.Bounded {
+		f := &r.Findings[0]
+		v.Where = bytesRate(f.Rate) + " at " + place(f.Rows[0], f.Headline)
+	}
+	return v
+}
+
+// missing says what the files do not tell, besides the comparison's own notes.
+func missing(r *diff.Result) []string {
+	var out []string
+	for _, n := range r.Notes {
+		out = append(out, brief(n))
+	}
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	s := r.Last
+	var bare, undated, live snapshot.Bytes
+	for i, st := range s.Blocks.State {
+		if st != snapshot.Live {
+			continue
+		}
+		live += s.Blocks.Size[i]
+		if s.Blocks.Stack[i] == snapshot.NoStack {
+			bare += s.Blocks.Size[i]
+		}
+		if !hasBirth(&s.Blocks, i) {
+			undated += s.Blocks.Size[i]
+		}
+	}
+	if bare > 0 {
+		say("%s of %s live have no recorded stack (%s)", bare, live, share(bare, live))
+	}
+	if undated > 0 {
+		say("%s of %s live do not tell when they were born (%s)", undated, live, share(undated, live))
+	}
+	if h := s.History; h.LostFrees > 0 {
+		say("the record of allocations is not whole: %s of blocks allocated before it", count(h.LostFrees, "free"))
+	}
+	if s.Mark.Step == snapshot.NoStep {
+		say("the files do not tell their steps: rates are for a snapshot, and there is no forecast")
+	}
+	for _, d := range s.Devices {
+		if unused(d.Meters) {
+			continue
+		}
+		if d.Limit <= 0 {
+			say("the limit of %s is not known: no forecast can be made", deviceName(d))
+		}
+		if d.Meters.Driver == snapshot.Unknown {
+			say("the driver's own figure of %s was not read: memory outside of the allocator does not show", deviceName(d))
+		}
+	}
+	if len(s.Holders) == 0 {
+		say("nobody looked for what holds the blocks")
+	}
+	return out
+}
+
+func hasBirth(b *snapshot.Blocks, row int) bool {
+	return b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[row] > 0
+}
+
+// originOf is what was run, as far as it is known.
+func originOf(r *diff.Result, info snapshot.Info) []fact {
+	var out []fact
+	add := func(label, text string) {
+		if text != "" {
+			out = append(out, fact{label, text})
+		}
+	}
+	add("workload", brief(info.Workload))
+	if len(info.Command) > 0 {
+		add("command", brief(strings.Join(info.Command, " ")))
+	}
+	add("backend", brief(info.Backend))
+	if info.Workload != "" {
+		add("seed", fmt.Sprint(info.Seed))
+	}
+	add("host", brief(info.Host))
+	if !info.Started.IsZero() {
+		add("started", info.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	add("recorded by", producer(r.Last))
+	if info.Version != "" {
+		add("with", "memdiag "+brief(info.Version))
+	}
+	return out
+}
