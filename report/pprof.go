@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/google/pprof/profile"
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Pprof writes p as a gzipped profile.proto for go tool pprof and its kin. The
@@ -92,4 +95,29 @@ func (b *pprofBuilder) location(at pprofPlace) *profile.Location {
 	b.locations[at] = l
 	b.out.Location = append(b.out.Location, l)
 	return l
+}
+
+// Largest is the profile of the n samples that hold, or changed, most, in their
+// order, and how many are left out.
+func (p *Profile) Largest(n int) (largest *Profile, left int) {
+	if len(p.Samples) <= n {
+		return p, 0
+	}
+	size := func(i int) snapshot.Bytes {
+		v := p.Samples[i].Value().Bytes
+		return max(v, -v)
+	}
+	order := make([]int, len(p.Samples))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(size(j), size(i)) })
+	order = order[:n]
+	slices.Sort(order)
+	out := *p
+	out.Samples = make([]Sample, 0, n)
+	for _, i := range order {
+		out.Samples = append(out.Samples, p.Samples[i])
+	}
+	return &out, len(p.Samples) - n
 }

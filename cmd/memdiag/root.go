@@ -26,6 +26,7 @@ func commands(env *environment) []*cobra.Command {
 		newReportCommand(env),
 		newPlotCommand(env),
 		newFlameCommand(env),
+		newViewCommand(env),
 		newConvertCommand(env),
 		newWorkloadsCommand(env),
 		newDevicesCommand(env),

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/report"
+)
+
+// viewStacks is how many stacks pprof's pages hold at ease.
+const viewStacks = 2000
+
+func newViewCommand(env *environment) *cobra.Command {
+	noBrowser := false
+	cmd := &cobra.Command{
+		Use:     "view [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
+		GroupID: groupLook,
+		Short:   "pprof's web pages of one snapshot, or of the growth between two",
+		Long: `Serves pprof's flamegraph, top, peek and source pages of one snapshot's live
+memory, or of the growth between two, to this machine alone and until it is
+interrupted. The URL on standard output holds a random key; without it nothing
+is served. On a terminal it opens a browser.`,
+		Example: `  memdiag view snapshot_0 snapshot_50
+  memdiag view my-run --no-browser`,
+		ValidArgsFunction: completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := env.openRun(args)
+			if err != nil {
+				return err
+			}
+			memory, err := profileOf(run)
+			if err != nil {
+				return err
+			}
+			memory, left := memory.Largest(viewStacks)
+			if left > 0 {
+				env.talk.say("pprof shows the %d stacks that changed most; %d smaller ones are left out", viewStacks, left)
+			}
+			var encoded bytes.Buffer
+			if err := report.Pprof(&encoded, memory); err != nil {
+				return err
+			}
+			parsed, err := profile.ParseData(encoded.Bytes())
+			if err != nil {
+				return err
+			}
+			handler, err := newPprofSite(parsed, func(text string) { env.talk.say("%s", text) })
+			if err != nil {
+				return err
+			}
+			return env.serve(cmd.Context(), handler, env.out.tty && !noBrowser)
+		},
+	}
+	env.rankFlag(cmd)
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open no browser, on a terminal either")
+	return cmd
+}
+
+// serve answers on a port of the loopback interface until ctx ends, which is not
+// an error.
+func (env *environment) serve(ctx context.Context, site http.Handler, browse bool) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("no port of this machine: %w", err)
+	}
+	address := listener.Addr().String()
+	key := rand.Text()
+	server := &http.Server{Handler: guarded(site, address, key), ReadHeaderTimeout: 10 * time.Second}
+	url := "http://" + address + "/" + key + "/"
+	fmt.Fprintln(env.stdout, url)
+	env.talk.say("serving to this machine alone; an interrupt (Ctrl-C) ends it")
+	if browse {
+		env.browse(ctx, url)
+	}
+	var closing sync.WaitGroup
+	stop := context.AfterFunc(ctx, func() {
+		closing.Add(1)
+		defer closing.Done()
+		_ = server.Close() // nobody waits for an answer any more
+	})
+	defer stop()
+	err = server.Serve(listener)
+	closing.Wait()
+	if ctx.Err() != nil && errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// browse opens the user's browser, if one is there.
+func (env *environment) browse(ctx context.Context, url string) {
+	command := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if command == nil {
+		command = []string{"xdg-open"}
+	}
+	opener := exec.CommandContext(ctx, command[0], append(command[1:], url)...)
+	if err := opener.Start(); err != nil {
+		return // the URL stands above
+	}
+	go func() { _ = opener.Wait() }() // it ends with ctx at the latest
+}
+
+// guarded serves site below the key alone, and only to requests that were meant
+// for this address: another name that leads here is another site's.
+func guarded(site http.Handler, address, key string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'; form-action 'none'; base-uri 'none'")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		path, ours := strings.CutPrefix(r.URL.Path, "/"+key)
+		switch {
+		case r.Host != address, !ours, !strings.HasPrefix(path, "/"):
+			http.NotFound(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			http.Error(w, "only to be read", http.StatusMethodNotAllowed)
+		default:
+			http.StripPrefix("/"+key, site).ServeHTTP(w, r)
+		}
+	})
+}
