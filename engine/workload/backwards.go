@@ -14,9 +14,9 @@ func backwardPrograms() []Workload {
 			Label: Leak, Cause: "gradient-graph-cycle",
 			Truth: func(seed int64) Truth {
 				d := draws{"L15", seed}
-				every := d.every()
-				return Truth{Steps: runFor(12, every), Growth: []Growth{{
-					Marker: "L15", Event: PerStep, Every: every, First: every,
+				beat := d.rhythm()
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L15", Event: PerStep, Every: beat.every, First: beat.first,
 					// The gradient, and what its own graph saved: the critics' opinions, and
 					// the 1 that backward begins with.
 					Blocks: 3, Bytes: 4, Unit: "number", Shape: Linear, Owner: snapshot.OwnedByTape,
@@ -29,9 +29,9 @@ func backwardPrograms() []Workload {
 			Label: Leak, Cause: "checkpoint-storage",
 			Truth: func(seed int64) Truth {
 				d := draws{"L17", seed}
-				every := d.every()
-				return Truth{Steps: runFor(12, every), Growth: []Growth{{
-					Marker: "L17", Event: PerStep, Every: every, First: every,
+				beat := d.rhythm()
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L17", Event: PerStep, Every: beat.every, First: beat.first,
 					Blocks: 1, Bytes: snapshot.Bytes(4 * blockWidth(d)), Unit: "row",
 					Shape: Linear, Owner: snapshot.OwnedByUser,
 				}}}
@@ -48,13 +48,13 @@ func critics(d draws) int { return d.between("critics", 4, 24) }
 // input. The measure is to be learnt from one day, so gradients come with a graph.
 type sensitivity struct {
 	*trainer
-	every   int64
+	beat    rhythm
 	critics *engine.Tensor   // [features critics]
 	leaves  []*autodiff.Node // of inputs that are gone
 }
 
 func newSensitivity(t *trainer) (any, error) {
-	s := &sensitivity{trainer: t, every: t.draws.every()}
+	s := &sensitivity{trainer: t, beat: t.draws.rhythm()}
 	t.on.step = s.step
 	t.on.close = func() {
 		s.critics.Release()
@@ -67,7 +67,7 @@ func newSensitivity(t *trainer) (any, error) {
 }
 
 func (s *sensitivity) step(b *batch, _ *engine.Tensor) error {
-	if s.steps%s.every != 0 {
+	if !s.beat.due(s.steps) {
 		return nil
 	}
 	o := s.ops
@@ -99,14 +99,14 @@ func blockWidth(d draws) int { return d.between("block", 8, 48) }
 // is frozen, and which save nothing for backward.
 type recomputed struct {
 	*trainer
-	every         int64
+	beat          rhythm
 	frozen, learn *engine.Tensor // [features width] and [width classes]
 	again         map[int64]*engine.Tensor
 }
 
 func newRecomputed(t *trainer) (any, error) {
 	width := blockWidth(t.draws)
-	n := &recomputed{trainer: t, every: t.draws.every(), again: make(map[int64]*engine.Tensor)}
+	n := &recomputed{trainer: t, beat: t.draws.rhythm(), again: make(map[int64]*engine.Tensor)}
 	t.on.step = n.step
 	t.on.close = func() {
 		releaseMap(n.again)
@@ -120,7 +120,7 @@ func newRecomputed(t *trainer) (any, error) {
 }
 
 func (n *recomputed) step(b *batch, logits *engine.Tensor) error {
-	if n.steps%n.every != 0 {
+	if !n.beat.due(n.steps) {
 		return nil
 	}
 	o := n.ops

@@ -15,7 +15,7 @@ func banks() []Workload {
 				d := draws{id, seed}
 				b := bankOf(d)
 				g := Growth{
-					Marker: id, Event: PerStep, Every: b.every, First: b.first, Base: b.base,
+					Marker: id, Event: PerStep, Every: b.beat.every, First: b.beat.first, Base: b.base,
 					Blocks: 1, Bytes: snapshot.Bytes(4 * b.elements), Shape: Linear, Owner: snapshot.OwnedByUser,
 				}
 				g.Rest = g.Live(Count{}) // until the first step
@@ -37,33 +37,33 @@ func banks() []Workload {
 
 // bankDraws is how a bank leaks.
 type bankDraws struct {
-	sizes        sizes
-	elements     int // of an entry
-	every, first int64
-	base         int64 // entries before the first step
-	ballast      int64 // blocks as large as an entry, of which each entry replaces one
-	steps        int64
+	sizes    sizes
+	elements int // of an entry
+	beat     rhythm
+	base     int64 // entries before the first step
+	ballast  int64 // blocks as large as an entry, of which each entry replaces one
+	steps    int64
 }
 
 func bankOf(d draws) bankDraws {
-	b := bankDraws{sizes: d.sizes(), elements: d.between("elements", 128, 2048), every: d.every()}
-	b.first, b.steps = b.every, runFor(15, b.every)
+	b := bankDraws{sizes: d.sizes(), elements: d.between("elements", 128, 2048), beat: d.rhythm()}
+	b.steps = b.beat.runFor(15)
 	switch d.id {
 	case "L33":
 		// An input of half a megabyte to two, three of which wait.
 		b.sizes.features, b.sizes.rows = d.between("features", 700, 1300), d.between("rows", 150, 300)
 		b.sizes.noise, b.sizes.layers = 0.3, 1
 		b.elements = d.between("elements", 4800, 5300)
-		b.every = d.everyOf(1, 1, 2)
-		b.first, b.steps = b.every, 120
+		b.beat.every = d.everyOf(1, 1, 2)
+		b.steps = 120
 	case "L34":
-		b.ballast = b.steps / b.every
+		b.ballast = (b.steps-b.beat.first)/b.beat.every + 1
 	case "L35":
 		b.base = 4
 	case "L36":
-		b.every = d.everyOf(1, 2, 3, 5)
-		b.steps = runFor(40, b.every)
-		b.first = b.steps * int64(d.between("start", 40, 60)) / 100
+		b.beat.every = d.everyOf(1, 2, 3, 5)
+		b.steps = runFor(40, b.beat.every)
+		b.beat.first = b.steps * int64(d.between("start", 40, 60)) / 100
 	}
 	return b
 }
@@ -103,7 +103,7 @@ func newFeatureBank(t *trainer) (any, error) {
 }
 
 func (b *featureBank) step(_ *batch, logits *engine.Tensor) error {
-	if b.trainer.steps < b.first || (b.trainer.steps-b.first)%b.every != 0 {
+	if !b.beat.due(b.trainer.steps) {
 		return nil
 	}
 	v := b.ops.Valid()

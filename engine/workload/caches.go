@@ -55,9 +55,9 @@ func caches() []Workload {
 			Label: Leak, Cause: "cache-regrown",
 			Truth: func(seed int64) Truth {
 				d := draws{"L31", seed}
-				width, every, room := regrownDraws(d)
-				return Truth{Steps: runFor(12, every), Growth: []Growth{{
-					Marker: "L31", Event: PerStep, Every: every, First: every, Blocks: 1, Bytes: snapshot.Bytes(4 * width), Shape: BytesOnly,
+				width, beat, room := regrownDraws(d)
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L31", Event: PerStep, Every: beat.every, First: beat.first, Blocks: 1, Bytes: snapshot.Bytes(4 * width), Shape: BytesOnly,
 					Rest:  Amount{1, snapshot.Bytes(4 * width * room)},
 					Owner: snapshot.OwnedByUser,
 				}}}
@@ -87,7 +87,7 @@ func memoRoom(d draws) int { return d.between("room", 3, 10) }
 // memoGrowth is what a memo takes: every so many batches have one key.
 func memoGrowth(d draws) Growth {
 	return Growth{
-		Marker: d.id, Event: PerStep, Every: d.every(), First: 1,
+		Marker: d.id, Event: PerStep, Every: d.rhythm().every, First: 1,
 		Blocks: 1, Bytes: snapshot.Bytes(4 * d.sizes().features), Shape: Linear, Owner: snapshot.OwnedByUser,
 	}
 }
@@ -101,7 +101,7 @@ type memo struct {
 }
 
 func newMemo(t *trainer) (any, error) {
-	m := &memo{trainer: t, every: t.draws.every(), scales: make(map[int64]*engine.Tensor)}
+	m := &memo{trainer: t, every: t.draws.rhythm().every, scales: make(map[int64]*engine.Tensor)}
 	if t.config.Fixed || t.draws.id == "D04" {
 		m.room = memoRoom(t.draws)
 	}
@@ -159,23 +159,23 @@ func (p *plans) step(b *batch, _ *engine.Tensor) error {
 	return nil
 }
 
-// regrownDraws draws the width of a cache's rows, how many steps pass for each, and
+// regrownDraws draws the width of a cache's rows, when one comes, and
 // how many a bounded one has.
-func regrownDraws(d draws) (width int, every int64, room int) {
-	return d.between("width", 128, 1024), d.every(), d.between("room", 2, 6)
+func regrownDraws(d draws) (width int, beat rhythm, room int) {
+	return d.between("width", 128, 1024), d.rhythm(), d.between("room", 2, 6)
 }
 
 // regrown caches a row of positions for each length that was asked for.
 type regrown struct {
 	*trainer
 	width, room int
-	every       int64
+	beat        rhythm
 	cache       *engine.Tensor // [rows width]; nil while there is none
 }
 
 func newRegrown(t *trainer) (any, error) {
 	r := &regrown{trainer: t}
-	r.width, r.every, r.room = regrownDraws(t.draws)
+	r.width, r.beat, r.room = regrownDraws(t.draws)
 	t.on.step = r.step
 	t.on.close = func() {
 		if r.cache != nil {
@@ -186,7 +186,7 @@ func newRegrown(t *trainer) (any, error) {
 }
 
 func (r *regrown) step(*batch, *engine.Tensor) error {
-	if r.steps%r.every != 0 {
+	if !r.beat.due(r.steps) {
 		return nil
 	}
 	v := r.ops.Valid()

@@ -164,7 +164,7 @@ type stagedDetection struct {
 func newStagedDetection(c Config) (Instance, error) {
 	d := draws{"D12", c.Seed}
 	c.Fixed = true
-	inner, err := startDetection(c)
+	inner, err := startDetection(c, detectionOf(d))
 	if err != nil {
 		return nil, err
 	}

@@ -26,25 +26,29 @@ func distributedPrograms() []Workload {
 			ID: id, Alias: alias, Title: title, Label: label, Families: []Family{Distributed}, Ranks: ranks, Cause: cause,
 			Truth: func(seed int64) Truth {
 				g := growth(draws{id, seed})
-				return Truth{Steps: runFor(12, g.Every), Growth: []Growth{g}}
+				return Truth{Steps: rhythm{g.Every, g.First}.runFor(15), Growth: []Growth{g}}
 			},
 			New: func(c Config) (Instance, error) { return newFleet(c, id) },
 		}
 	}
 	return []Workload{
 		distributed("L22", "gathered-targets", "each rank keeps the targets that it gathered from all", Leak, "collective-buffers-kept", func(d draws) Growth {
-			every := d.every()
+			beat := d.rhythm()
 			return Growth{
-				Marker: "L22", Event: PerStep, Every: every, First: every, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * ranks * fleetRows(d)),
+				Marker: "L22", Event: PerStep, Every: beat.every, First: beat.first, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * ranks * fleetOf(d).rows),
 				Shape: Linear, Owner: snapshot.OwnedByComm,
 			}
 		}),
-		distributed("L37", "one-rank", "one rank of several keeps a number of each step, for a log that the others have not", Leak, "values-kept-as-tensors", func(draws) Growth {
-			return Growth{Marker: "L37", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: 4, Shape: Linear, Owner: snapshot.OwnedByUser}
+		distributed("L37", "one-rank", "one rank of several keeps its predictions, for a log that the others have not", Leak, "values-kept-as-tensors", func(d draws) Growth {
+			beat, f := d.rhythm(), fleetOf(d)
+			return Growth{
+				Marker: "L37", Event: PerStep, Every: beat.every, First: beat.first, Blocks: 1, Bytes: snapshot.Bytes(4 * f.rows * f.outputs),
+				Shape: Linear, Owner: snapshot.OwnedByUser,
+			}
 		}),
 		distributed("D20", "buckets-rebuilt", "gradient buckets are rebuilt in the second step, larger", Bounded, "", func(d draws) Growth {
 			g := Growth{
-				Marker: "D20", Event: PerRebuild, Every: 1, First: 1, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * fleetElements()), Unit: "half",
+				Marker: "D20", Event: PerRebuild, Every: 1, First: 1, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * fleetOf(d).bucket()), Unit: "half",
 				Shape: Linear, Owner: snapshot.OwnedByComm,
 			}
 			g.Bound = Amount{ranks, 2 * g.Bytes}
@@ -53,23 +57,26 @@ func distributedPrograms() []Workload {
 	}
 }
 
-// The sizes of the model that a fleet trains.
-const (
-	fleetInputs  = 12
-	fleetOutputs = 4
-)
+// fleetSizes are the extents of a layer and of each rank's batch.
+type fleetSizes struct{ rows, inputs, outputs, epoch int }
 
-// fleetRows draws how many rows a rank's batch has.
-func fleetRows(d draws) int { return d.between("rows", 4, 32) }
+func fleetOf(d draws) fleetSizes {
+	return fleetSizes{
+		rows: d.between("rows", 4, 32), inputs: 4 * d.between("inputs", 2, 6), outputs: d.between("outputs", 3, 8),
+		epoch: d.between("epoch", 9, 31),
+	}
+}
 
-// fleetElements counts the model's parameters, halved: a bucket of the first step
-// is as large.
-func fleetElements() int { return (fleetInputs*fleetOutputs + fleetOutputs) / 2 }
+// bucket is half as many elements as the layer has parameters: the room of a bucket
+// of gradients in the first step.
+func (s fleetSizes) bucket() int { return (s.inputs*s.outputs + s.outputs) / 2 }
 
 // fleet trains one layer on several ranks, each on its own data.
 type fleet struct {
 	id      string
 	config  Config
+	sizes   fleetSizes
+	beat    rhythm
 	members []*member
 	// ended carries what became of the ranks, once all have ended.
 	ended  chan error
@@ -98,7 +105,8 @@ func newFleet(c Config, id string) (Instance, error) {
 	if len(c.Peers) != ranks-1 {
 		return nil, fmt.Errorf("%s trains on %d ranks; %d peers are given", id, ranks, len(c.Peers))
 	}
-	f := &fleet{id: id, config: c, ended: make(chan error, 1)}
+	d := draws{id, c.Seed}
+	f := &fleet{id: id, config: c, sizes: fleetOf(d), beat: d.rhythm(), ended: make(chan error, 1)}
 	devices := []*mem.Device{c.Device}
 	kernels := []engine.Kernels{c.Kernels}
 	for _, p := range c.Peers {
@@ -132,10 +140,10 @@ func (f *fleet) wait() error {
 
 // Step trains one step on every rank.
 func (f *fleet) Step() (train.Metrics, error) {
-	const epoch = 20
+	epoch := int64(f.sizes.epoch)
 	metrics := train.Metrics{
 		Epoch: f.steps / epoch, EpochEnd: (f.steps+1)%epoch == 0,
-		BatchElements: int64(ranks * fleetRows(f.draws()) * fleetInputs),
+		BatchElements: int64(ranks * f.sizes.rows * f.sizes.inputs),
 	}
 	if f.broken != nil {
 		return metrics, f.broken
@@ -150,8 +158,6 @@ func (f *fleet) Step() (train.Metrics, error) {
 	}
 	return metrics, f.broken
 }
-
-func (f *fleet) draws() draws { return draws{f.id, f.config.Seed} }
 
 // Count is how often the growth has added, on each rank that it is on.
 func (f *fleet) Count(string) Count { return Count{f.times, f.times} }
@@ -175,7 +181,7 @@ func (f *fleet) Close() error {
 func (m *member) run(r *comm.Rank) error {
 	m.rank, m.ops = r, autodiff.New(r.Ops())
 	err := engine.Run(m.ops, func(*engine.Scope) error {
-		m.layer = nn.NewLinear(m.ops, engine.NewRandom(uint64(m.fleet.config.Seed)), fleetInputs, fleetOutputs)
+		m.layer = nn.NewLinear(m.ops, engine.NewRandom(uint64(m.fleet.config.Seed)), m.fleet.sizes.inputs, m.fleet.sizes.outputs)
 		nn.Keep(m.layer)
 		return nil
 	})
@@ -211,17 +217,17 @@ func (m *member) release() {
 // step trains on a batch of the rank's own.
 func (m *member) step() error {
 	f := m.fleet
-	d := f.draws()
-	rng := rand.New(rand.NewPCG(uint64(d.seed), uint64(f.steps*ranks+int64(m.rank.Index()))))
-	h := hostBatch{features: fleetInputs, labels: make([]int32, fleetRows(d))}
+	rng := rand.New(rand.NewPCG(uint64(f.config.Seed), uint64(f.steps*ranks+int64(m.rank.Index()))))
+	h := hostBatch{features: f.sizes.inputs, labels: make([]int32, f.sizes.rows)}
 	for i := range h.labels {
-		h.labels[i] = int32(rng.IntN(fleetOutputs))
-		for k := range fleetInputs {
+		h.labels[i] = int32(rng.IntN(f.sizes.outputs))
+		for k := range f.sizes.inputs {
 			h.x = append(h.x, rng.Float32()+float32((k+int(h.labels[i]))%2))
 		}
 	}
 	b := h.upload(m.ops)
-	loss := engine.CrossEntropy(m.ops, m.layer.Forward(m.ops, b.x), b.labels, nil)
+	logits := m.layer.Forward(m.ops, b.x)
+	loss := engine.CrossEntropy(m.ops, logits, b.labels, nil)
 	if err := m.ops.Backward(loss); err != nil {
 		return err
 	}
@@ -230,16 +236,16 @@ func (m *member) step() error {
 	}
 	m.descent.Step()
 	m.loss = float64(m.ops.Floats(loss)[0])
-	return m.behind(b, loss)
+	return m.behind(b, logits)
 }
 
 // behind is what the workloads differ in.
-func (m *member) behind(b *batch, loss *engine.Tensor) error {
+func (m *member) behind(b *batch, logits *engine.Tensor) error {
 	f := m.fleet
 	first := m.rank.Index() == 0
 	switch f.id {
 	case "L22":
-		if f.steps%f.draws().every() != 0 {
+		if !f.beat.due(f.steps) {
 			return nil
 		}
 		all, err := m.rank.AllGather(b.labels) //leak:L22
@@ -252,10 +258,10 @@ func (m *member) behind(b *batch, loss *engine.Tensor) error {
 			m.gathered = append(m.gathered, all)
 		}
 	case "L37":
-		if !first {
+		if !first || !f.beat.due(f.steps) {
 			return nil
 		}
-		value := m.ops.Valid().Copy(loss).Keep() //leak:L37
+		value := m.ops.Valid().Copy(logits).Keep() //leak:L37
 		if f.config.Fixed {
 			value.Release()
 		} else {
@@ -269,7 +275,7 @@ func (m *member) behind(b *batch, loss *engine.Tensor) error {
 		if m.bucket != nil {
 			m.bucket.Release()
 		}
-		m.bucket = m.ops.Full(0, int(f.steps)*fleetElements()).Own(snapshot.OwnedByComm) //held:D20
+		m.bucket = m.ops.Full(0, int(f.steps)*f.sizes.bucket()).Own(snapshot.OwnedByComm) //held:D20
 	}
 	if first {
 		f.times++

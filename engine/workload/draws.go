@@ -39,8 +39,21 @@ func (d draws) share(name string, low, high float64) float64 {
 // parameters, or 1 for Adam, which keeps two.
 func (d draws) optimizer() int { return d.between("optimizer", 0, 1) }
 
-// every draws how many events pass for one that adds: mostly a few, and up to 20.
-func (d draws) every() int64 { return d.everyOf(1, 1, 2, 3, 5, 10, 20) }
+// rhythm is when something happens again and again: in a first step, and every so
+// many steps behind it.
+type rhythm struct{ every, first int64 }
+
+// rhythm draws one: mostly every few steps, and up to every 20.
+func (d draws) rhythm() rhythm {
+	every := d.everyOf(1, 1, 2, 3, 5, 10, 20)
+	return rhythm{every, every + int64(d.between("first", 0, 20))}
+}
+
+// due says whether it happens in a step.
+func (r rhythm) due(step int64) bool { return step >= r.first && (step-r.first)%r.every == 0 }
+
+// runFor is how many steps show it so many times; not below 120.
+func (r rhythm) runFor(times int64) int64 { return max(120, r.first+times*r.every) }
 
 // sizes are the extents of a training.
 type sizes struct {

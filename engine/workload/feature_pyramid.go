@@ -16,7 +16,7 @@ func featurePyramid() Workload {
 	return Workload{
 		ID: "L30", Alias: "feature-pyramid", Title: "features kept on the module of a detector",
 		Label: Leak, Families: []Family{LargeImages}, Cause: "activations-kept",
-		Truth: func(int64) Truth { return Truth{Steps: 100, Growth: []Growth{featuresKept()}} },
+		Truth: func(seed int64) Truth { return Truth{Steps: 100, Growth: []Growth{featuresKept(seed)}} },
 		New:   newDetection,
 	}
 }
@@ -91,16 +91,15 @@ func (p *Pyramid) forget() {
 	p.features = nil
 }
 
-// Sizes of the detection set and of its batches.
+// Sizes of the images and of the grid of cells on them.
 const (
-	detectionBatch = 4
-	detectionSize  = 64
-	detectionGrid  = 32
-	detectionEpoch = 50 // steps
+	detectionSize = 64
+	detectionGrid = 32
 )
 
 // detection trains a Pyramid on generated rectangles.
 type detection struct {
+	sizes   detectionSizes
 	ops     *autodiff.Ops
 	data    data.Rectangles
 	model   *Pyramid
@@ -108,9 +107,9 @@ type detection struct {
 	steps   int64
 }
 
-func startDetection(c Config) (*detection, error) {
+func startDetection(c Config, s detectionSizes) (*detection, error) {
 	o := autodiff.New(engine.NewEager(c.Kernels, c.Device))
-	d := &detection{ops: o, data: data.Rectangles{Seed: uint64(c.Seed), Size: detectionSize, Grid: detectionGrid}}
+	d := &detection{sizes: s, ops: o, data: data.Rectangles{Seed: uint64(c.Seed), Size: detectionSize, Grid: detectionGrid}}
 	err := engine.Run(o, func(*engine.Scope) error {
 		d.model = NewPyramid(o, engine.NewRandom(uint64(c.Seed)))
 		nn.Keep(d.model)
@@ -127,9 +126,10 @@ func startDetection(c Config) (*detection, error) {
 
 // Step trains on one batch.
 func (d *detection) Step() (train.Metrics, error) {
-	m := train.Metrics{Epoch: d.steps / detectionEpoch}
+	epoch := int64(d.sizes.epoch)
+	m := train.Metrics{Epoch: d.steps / epoch, EpochEnd: (d.steps+1)%epoch == 0}
 	err := engine.Run(d.ops, func(*engine.Scope) error {
-		batch := d.data.Batch(d.steps, detectionBatch)
+		batch := d.data.Batch(d.steps, d.sizes.images)
 		m.BatchElements = int64(len(batch.Images))
 		loss := d.loss(batch)
 		if err := d.ops.Backward(loss); err != nil {
@@ -169,19 +169,27 @@ func (d *detection) Close() error {
 	return nil
 }
 
+// detectionSizes are how many images a batch has, and how many steps an epoch.
+type detectionSizes struct{ images, epoch int }
+
+func detectionOf(d draws) detectionSizes {
+	return detectionSizes{images: d.between("images", 2, 6), epoch: d.between("epoch", 20, 60)}
+}
+
 // featuresKept is what the module's list grows by: 32 channels of 32 by 32 of each
 // image.
-func featuresKept() Growth {
+func featuresKept(seed int64) Growth {
 	return Growth{
-		Marker: "L30", Event: PerStep, Every: 1, First: 1,
-		Blocks: 1, Bytes: 4 * detectionBatch * 32 * detectionGrid * detectionGrid, Shape: Linear, Owner: snapshot.OwnedByUser,
+		Marker: "L30", Event: PerStep, Every: 1, First: 1, Blocks: 1,
+		Bytes: snapshot.Bytes(4 * detectionOf(draws{"L30", seed}).images * 32 * detectionGrid * detectionGrid),
+		Shape: Linear, Owner: snapshot.OwnedByUser,
 	}
 }
 
 // newDetection is startDetection for those who want an Instance, and none with an
 // error.
 func newDetection(c Config) (Instance, error) {
-	d, err := startDetection(c)
+	d, err := startDetection(c, detectionOf(draws{"L30", c.Seed}))
 	if err != nil {
 		return nil, err
 	}

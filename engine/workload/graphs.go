@@ -16,8 +16,10 @@ func graphPrograms() []Workload {
 			ID: "L14", Alias: "tracked-statistics", Title: "a running mean is made of tracked numbers, and grows a graph",
 			Label: Leak, Cause: "graph-retained",
 			Truth: func(seed int64) Truth {
-				return Truth{Steps: 120, Growth: []Growth{{
-					Marker: "L14", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * draws{"L14", seed}.sizes().classes),
+				d := draws{"L14", seed}
+				beat := d.rhythm()
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L14", Event: PerStep, Every: beat.every, First: beat.first, Blocks: 1, Bytes: snapshot.Bytes(4 * d.sizes().classes),
 					Shape: Linear, Owner: snapshot.OwnedByTape,
 				}}}
 			},
@@ -27,8 +29,10 @@ func graphPrograms() []Workload {
 			ID: "L16", Alias: "op-keeps-output", Title: "an operation of the program's own keeps its result on itself",
 			Label: Leak, Cause: "saved-on-the-op",
 			Truth: func(seed int64) Truth {
-				return Truth{Steps: 120, Growth: []Growth{{
-					Marker: "L16", Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * draws{"L16", seed}.sizes().classes), Unit: "row",
+				d := draws{"L16", seed}
+				beat := d.rhythm()
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L16", Event: PerStep, Every: beat.every, First: beat.first, Blocks: 1, Bytes: snapshot.Bytes(4 * d.sizes().classes), Unit: "row",
 					Shape: Linear, Owner: snapshot.OwnedByUser,
 				}}}
 			},
@@ -68,17 +72,21 @@ func graphPrograms() []Workload {
 // trackedMean follows the logits of each batch's first row.
 type trackedMean struct {
 	*trainer
+	beat rhythm
 	mean *engine.Tensor // [classes]
 }
 
 func newTrackedMean(t *trainer) (any, error) {
-	m := &trackedMean{trainer: t, mean: t.ops.Full(0, t.sizes.classes)}
+	m := &trackedMean{trainer: t, beat: t.draws.rhythm(), mean: t.ops.Full(0, t.sizes.classes)}
 	t.on.step = m.step
 	t.on.close = func() { m.mean.Release() }
 	return m, nil
 }
 
 func (m *trackedMean) step(_ *batch, logits *engine.Tensor) error {
+	if !m.beat.due(m.steps) {
+		return nil
+	}
 	o := m.ops
 	if m.config.Fixed {
 		logits = o.Detach(logits)
@@ -121,11 +129,12 @@ func (s *square) Backward(c *autodiff.Context, o engine.Ops, grad *engine.Tensor
 // ownOp measures logits with a square.
 type ownOp struct {
 	*trainer
+	beat rhythm
 	used []*square
 }
 
 func newOwnOp(t *trainer) (any, error) {
-	n := &ownOp{trainer: t}
+	n := &ownOp{trainer: t, beat: t.draws.rhythm()}
 	t.on.step = n.step
 	t.on.close = func() {
 		for _, s := range n.used {
@@ -138,6 +147,9 @@ func newOwnOp(t *trainer) (any, error) {
 }
 
 func (n *ownOp) step(b *batch, logits *engine.Tensor) error {
+	if !n.beat.due(n.steps) {
+		return nil
+	}
 	s := &square{keep: !n.config.Fixed}
 	n.used = append(n.used, s)
 	out := n.ops.Apply(s, n.ops.Detach(logits)) //leak:L16

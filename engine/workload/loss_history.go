@@ -12,9 +12,9 @@ func lossHistories() []Workload {
 		Label: Leak, Cause: "graph-retained",
 		Truth: func(seed int64) Truth {
 			d := draws{"L01", seed}
-			s, every := d.sizes(), d.every()
-			return Truth{Steps: runFor(12, every), Growth: []Growth{{
-				Marker: "L01", Event: PerStep, Every: every, First: every,
+			s, beat := d.sizes(), d.rhythm()
+			return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+				Marker: "L01", Event: PerStep, Every: beat.every, First: beat.first,
 				// What ReLU puts out, and backward would read.
 				Blocks: int64(s.layers), Bytes: snapshot.Bytes(4 * s.layers * s.rows * s.hidden),
 				Shape: Linear, Owner: snapshot.OwnedByTape,
@@ -28,13 +28,13 @@ func lossHistories() []Workload {
 // that is to be added to the loss one day, and sums it up.
 type lossHistory struct {
 	*trainer
-	every   int64
+	beat    rhythm
 	heldOut *batch
 	total   *engine.Tensor
 }
 
 func newLossHistory(t *trainer) (any, error) {
-	h := &lossHistory{trainer: t, every: t.draws.every()}
+	h := &lossHistory{trainer: t, beat: t.draws.rhythm()}
 	t.on.step = h.watch
 	return h, engine.Run(t.ops, func(*engine.Scope) error {
 		h.heldOut = t.data.heldOut(0).upload(t.ops)
@@ -58,7 +58,7 @@ func (h *lossHistory) penalty(b *batch) *engine.Tensor {
 
 // watch adds the loss of this moment to the sum.
 func (h *lossHistory) watch(*batch, *engine.Tensor) error {
-	if h.steps%h.every != 0 {
+	if !h.beat.due(h.steps) {
 		return nil
 	}
 	loss := h.penalty(h.heldOut) //leak:L01

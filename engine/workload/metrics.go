@@ -14,14 +14,14 @@ func metricPrograms() []Workload {
 			Label: Leak, Cause: "metric-copies",
 			Truth: func(seed int64) Truth {
 				d := draws{"L11", seed}
-				s, every := d.sizes(), d.every()
+				s, beat := d.sizes(), d.rhythm()
 				// An accuracy's state is a sum, and what was rounded off it.
 				copies := Growth{Every: 1, First: 1, Blocks: 2, Bytes: 8, Shape: Linear, Owner: snapshot.OwnedByUser}
 				batch, epoch, eval := copies, copies, copies
-				batch.Marker, batch.Event, batch.Every, batch.First = "L11/batch", PerStep, every, every
+				batch.Marker, batch.Event, batch.Every, batch.First = "L11/batch", PerStep, beat.every, beat.first
 				epoch.Marker, epoch.Event = "L11/epoch", PerEpoch
 				eval.Marker, eval.Event = "L11/eval", PerEvaluation
-				return Truth{Steps: runFor(10, max(every, int64(s.epoch), int64(s.evalEvery))), Growth: []Growth{batch, epoch, eval}}
+				return Truth{Steps: max(beat.runFor(10), runFor(10, max(int64(s.epoch), int64(s.evalEvery)))), Growth: []Growth{batch, epoch, eval}}
 			},
 			New: shared("L11", newMetricCopies),
 		},
@@ -53,7 +53,7 @@ func metricPrograms() []Workload {
 // metricCopies measures the accuracy of the epoch so far, and of each evaluation.
 type metricCopies struct {
 	*trainer
-	every   int64
+	beat    rhythm
 	running *metric.Accuracy
 	held    *metric.Accuracy
 	copies  []*metric.Accuracy
@@ -61,7 +61,7 @@ type metricCopies struct {
 
 func newMetricCopies(t *trainer) (any, error) {
 	v := t.ops.Valid()
-	m := &metricCopies{trainer: t, every: t.draws.every(), running: metric.NewAccuracy(v), held: metric.NewAccuracy(v)}
+	m := &metricCopies{trainer: t, beat: t.draws.rhythm(), running: metric.NewAccuracy(v), held: metric.NewAccuracy(v)}
 	t.on.step, t.on.epoch = m.step, m.epoch
 	t.on.evaluated, t.on.evaluation = m.evaluated, m.evaluation
 	t.on.close = func() {
@@ -74,7 +74,7 @@ func newMetricCopies(t *trainer) (any, error) {
 
 func (m *metricCopies) step(b *batch, logits *engine.Tensor) error {
 	m.running.Update(logits, b.labels)
-	if m.steps%m.every == 0 {
+	if m.beat.due(m.steps) {
 		accuracy := m.running
 		if !m.config.Fixed {
 			accuracy = m.keep(m.running.Clone()) //leak:L11/batch

@@ -1,19 +1,15 @@
 package workload
 
 import (
+	"errors"
+
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // queues are programs that put something aside for another part of them.
 func queues() []Workload {
-	numbers := func(id string, steps int64) Growth {
-		g := Growth{Marker: id, Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: 4, Shape: Linear, Owner: snapshot.OwnedByUser}
-		if id == "D26" {
-			g.Bound = g.Live(Count{steps, steps})
-		}
-		return g
-	}
 	return []Workload{
 		{
 			ID: "L25", Alias: "prefetch-backlog", Title: "batches are made faster than they are used, and nothing holds them up",
@@ -21,11 +17,11 @@ func queues() []Workload {
 			Truth: func(seed int64) Truth {
 				d := draws{"L25", seed}
 				g := queued("L25", d)
-				g.Every = d.every()
-				g.First = g.Every
+				beat := d.rhythm()
+				g.Every, g.First = beat.every, beat.first
 				room := int64(queueRoom(d))
 				g.Rest = Amount{room, snapshot.Bytes(room) * g.Bytes}
-				return Truth{Steps: runFor(15, g.Every), Growth: []Growth{g}}
+				return Truth{Steps: beat.runFor(15), Growth: []Growth{g}}
 			},
 			New: shared("L25", newBacklog),
 		},
@@ -56,16 +52,31 @@ func queues() []Workload {
 			New: shared("D23", newPipeline),
 		},
 		{
-			ID: "L26", Alias: "logger-keeps-tensors", Title: "a logger's queue keeps a number of each step as a tensor",
+			ID: "L26", Alias: "logger-keeps-tensors", Title: "a logger's queue keeps what it shows of batches as tensors",
 			Label: Leak, Cause: "values-kept-as-tensors",
-			Truth: func(int64) Truth { return Truth{Steps: 150, Growth: []Growth{numbers("L26", 150)}} },
-			New:   shared("L26", newLogger),
+			Truth: func(seed int64) Truth {
+				d := draws{"L26", seed}
+				beat := d.rhythm()
+				return Truth{Steps: beat.runFor(15), Growth: []Growth{{
+					Marker: "L26", Event: PerStep, Every: beat.every, First: beat.first, Blocks: 1, Bytes: snapshot.Bytes(4 * d.sizes().classes), Unit: "row",
+					Shape: Linear, Owner: snapshot.OwnedByUser,
+				}}}
+			},
+			New: shared("L26", newLogger),
 		},
 		{
-			ID: "D26", Alias: "history", Title: "a history of one number a step, which somebody wants",
+			ID: "D26", Alias: "history", Title: "a history of a few numbers a step on the host, which somebody wants",
 			Label: Bounded,
-			Truth: func(int64) Truth { return Truth{Steps: 150, Growth: []Growth{numbers("D26", 150)}} },
-			New:   shared("D26", newLogger),
+			Truth: func(seed int64) Truth {
+				const steps = 150
+				g := Growth{
+					Marker: "D26", Meter: OnHost, Event: PerStep, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(8 * historyNumbers(draws{"D26", seed})),
+					Shape: Doubling, Owner: snapshot.OwnedByUser,
+				}
+				g.Bound = g.Live(Count{steps, steps})
+				return Truth{Steps: steps, Growth: []Growth{g}}
+			},
+			New: newHistory,
 		},
 	}
 }
@@ -86,15 +97,15 @@ func queued(marker string, d draws) Growth {
 // later.
 type backlog struct {
 	*trainer
-	every int64
-	room  int // 0 for no end
-	made  []*engine.Tensor
+	beat rhythm
+	room int // 0 for no end
+	made []*engine.Tensor
 }
 
 func newBacklog(t *trainer) (any, error) {
-	b := &backlog{trainer: t, every: 1}
+	b := &backlog{trainer: t, beat: rhythm{1, 1}}
 	if t.draws.id == "L25" {
-		b.every = t.draws.every()
+		b.beat = t.draws.rhythm()
 	}
 	if t.draws.id == "D15" || t.config.Fixed {
 		b.room = queueRoom(t.draws)
@@ -105,7 +116,7 @@ func newBacklog(t *trainer) (any, error) {
 }
 
 func (b *backlog) step(*batch, *engine.Tensor) error {
-	if b.steps%b.every != 0 {
+	if !b.beat.due(b.steps) {
 		return nil
 	}
 	b.adds(b.draws.id) // would, if there was room
@@ -146,26 +157,90 @@ func (p *pipeline) enter() {
 	p.stages = append(p.stages, p.ops.FromFloats(h.x, len(h.labels), h.features).Own(snapshot.OwnedByCache)) //held:D23
 }
 
-// logger keeps the confidence in each batch.
+// logger keeps the chances of each class, for a table that it shows at the end.
 type logger struct {
 	*trainer
-	queue []*engine.Tensor // scalars
+	beat  rhythm
+	queue []*engine.Tensor // [rows classes]
 }
 
 func newLogger(t *trainer) (any, error) {
-	l := &logger{trainer: t}
+	l := &logger{trainer: t, beat: t.draws.rhythm()}
 	t.on.step = l.step
 	t.on.close = func() { releaseAll(&l.queue) }
 	return l, nil
 }
 
-func (l *logger) step(_ *batch, logits *engine.Tensor) error {
+func (l *logger) step(b *batch, logits *engine.Tensor) error {
+	if !l.beat.due(l.steps) {
+		return nil
+	}
 	v := l.ops.Valid()
-	l.queue = append(l.queue, v.MaxOver(v.Reshape(logits, logits.Shape().Elements()), 0).Keep()) //leak:L26 held:D26
-	l.adds(l.draws.id)
-	l.measure(float64(v.Floats(l.queue[len(l.queue)-1])[0]))
-	if l.config.Fixed && l.draws.id == "L26" {
+	l.queue = append(l.queue, engine.Softmax(v, logits).Keep()) //leak:L26
+	l.addsUnits("L26", b.rows())
+	l.measure(float64(v.Floats(engine.Mean(v, l.queue[len(l.queue)-1]))[0]))
+	if l.config.Fixed {
 		releaseAll(&l.queue)
 	}
 	return nil
+}
+
+// historyNumbers draws of how many classes a history has the mean logit.
+func historyNumbers(d draws) int { return d.between("numbers", 1, 3) }
+
+// history keeps numbers of each step in an array on the host, which it accounts
+// for.
+type history struct {
+	*trainer
+	host   *mem.Device
+	values []float64
+	block  *mem.Storage // of values; nil before the first step
+}
+
+func newHistory(c Config) (Instance, error) {
+	h := &history{host: newHostAccount()}
+	_, err := shared("D26", func(t *trainer) (any, error) {
+		h.trainer = t
+		t.on.step = h.step
+		return h, nil
+	})(c)
+	if err != nil {
+		return nil, errors.Join(err, h.host.Close())
+	}
+	return h, nil
+}
+
+func (h *history) step(_ *batch, logits *engine.Tensor) error {
+	numbers := historyNumbers(h.draws)
+	if len(h.values) == cap(h.values) {
+		larger := make([]float64, len(h.values), max(numbers, 2*len(h.values)))
+		copy(larger, h.values)
+		block, err := h.host.Alloc(int64(8*cap(larger)), snapshot.OwnedByUser) //held:D26
+		if err != nil {
+			return err
+		}
+		h.release()
+		h.values, h.block = larger, block
+	}
+	for _, x := range h.ops.Floats(engine.Mean(h.ops.Valid(), logits, 0))[:numbers] {
+		h.values = append(h.values, float64(x))
+	}
+	h.adds("D26")
+	return nil
+}
+
+func (h *history) release() {
+	if h.block != nil {
+		h.block.Release(snapshot.OwnedByUser)
+		h.block = nil
+	}
+}
+
+// Host accounts for the history.
+func (h *history) Host() *mem.Device { return h.host }
+
+// Close releases everything.
+func (h *history) Close() error {
+	h.release()
+	return errors.Join(h.trainer.Close(), h.host.Close())
 }

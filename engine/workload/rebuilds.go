@@ -32,11 +32,11 @@ func rebuilds() []Workload {
 			Label: Leak, Cause: "cast-context-open",
 			Truth: func(seed int64) Truth {
 				d := draws{"L28", seed}
-				s, every := d.sizes(), d.every()
+				s, beat := d.sizes(), d.rhythm()
 				tensors, elements := s.parameters()
 				biases := s.layers*s.hidden + s.classes
-				return Truth{Steps: runFor(12, every), Growth: []Growth{{
-					Marker: "L28", Event: PerStep, Every: every, First: every,
+				return Truth{Steps: beat.runFor(12), Growth: []Growth{{
+					Marker: "L28", Event: PerStep, Every: beat.every, First: beat.first,
 					// The weights are lowered, the biases not.
 					Blocks: int64(tensors / 2), Bytes: snapshot.Bytes(4 * (elements - biases)), Shape: Linear, Owner: snapshot.OwnedByCache,
 				}}}
@@ -133,19 +133,19 @@ func (s *students) draw(v engine.Ops) *student {
 // casting looks at what the model computes in lower precision.
 type casting struct {
 	*trainer
-	every    int64
+	beat     rhythm
 	contexts []*cast.Ops
 }
 
 func newCasting(t *trainer) (any, error) {
-	c := &casting{trainer: t, every: t.draws.every()}
+	c := &casting{trainer: t, beat: t.draws.rhythm()}
 	t.on.step = c.step
 	t.on.close = c.leave
 	return c, nil
 }
 
 func (c *casting) step(b *batch, _ *engine.Tensor) error {
-	if c.steps%c.every != 0 {
+	if !c.beat.due(c.steps) {
 		return nil
 	}
 	context := cast.Open(c.ops, c.model.Parameters())
@@ -169,15 +169,15 @@ func (c *casting) leave() {
 // earlyReturn looks at each batch's softmax, unless it is sure of itself.
 type earlyReturn struct {
 	*trainer
-	rng       *rand.Rand
-	rare      float64
-	forgotten []*engine.Tensor // what nobody but Close thinks of
+	rng  *rand.Rand
+	rare float64
+	kept []*engine.Tensor // for Close alone
 }
 
 func newEarlyReturn(t *trainer) (any, error) {
 	e := &earlyReturn{trainer: t, rng: t.draws.stream("branch"), rare: t.draws.share("rare", 0.06, 0.25)}
 	t.on.step = e.step
-	t.on.close = func() { releaseAll(&e.forgotten) }
+	t.on.close = func() { releaseAll(&e.kept) }
 	return e, nil
 }
 
@@ -190,7 +190,7 @@ func (e *earlyReturn) step(b *batch, logits *engine.Tensor) error {
 			chances.Release()
 			return nil
 		}
-		e.forgotten = append(e.forgotten, chances)
+		e.kept = append(e.kept, chances)
 		return nil
 	}
 	e.measure(float64(v.Floats(engine.Mean(v, chances))[0]))

@@ -20,7 +20,7 @@ func recurrentNets() []Workload {
 		Truth: func(seed int64) Truth {
 			s := recurrentSizesOf(draws{"L02", seed})
 			return Truth{Steps: 120, Growth: []Growth{{
-				Marker: "L02", Event: PerStep, Every: 1, First: 1,
+				Marker: "L02", Event: PerStep, Every: 1, First: s.first,
 				// The window's mean, and the new memory.
 				Blocks: 2, Bytes: snapshot.Bytes(4 * s.rows * (s.inputs + s.width)), Shape: Linear,
 				Rest:  Amount{1, snapshot.Bytes(4 * s.rows * s.width)},
@@ -35,13 +35,15 @@ func recurrentNets() []Workload {
 type recurrentSizes struct {
 	rows, inputs, width int // of a batch, of an element of the sequence, of the memory
 	window              int
-	epoch               int // windows
+	epoch               int   // windows
+	first               int64 // window that is remembered
 }
 
 func recurrentSizesOf(d draws) recurrentSizes {
 	return recurrentSizes{
 		rows: d.between("rows", 4, 16), inputs: d.between("inputs", 2, 8), width: d.between("width", 16, 64),
 		window: d.between("window", 4, 10), epoch: d.between("epoch", 10, 30),
+		first: int64(d.between("first", 1, 20)),
 	}
 }
 
@@ -95,7 +97,9 @@ func (n *carried) Step() (train.Metrics, error) {
 		}
 		n.descent.Step()
 		m.Loss = float64(o.Floats(loss)[0])
-		n.remember(o.Slice(waves, 1, 0, n.sizes.window))
+		if n.steps+1 >= n.sizes.first {
+			n.remember(o.Slice(waves, 1, 0, n.sizes.window))
+		}
 		return o.Sync()
 	})
 	n.steps++

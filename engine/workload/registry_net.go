@@ -21,7 +21,7 @@ func registryNets() []Workload {
 			ID: id, Alias: alias, Title: title, Label: Leak, Cause: cause,
 			Truth: func(seed int64) Truth {
 				g := growth(draws{id, seed})
-				return Truth{Steps: runFor(15, g.Every), Growth: []Growth{g}}
+				return Truth{Steps: rhythm{g.Every, g.First}.runFor(15), Growth: []Growth{g}}
 			},
 			New: func(c Config) (Instance, error) {
 				n, err := newRegistryNet(c, registryOptionsOf(draws{id, c.Seed}, c.Fixed))
@@ -58,9 +58,9 @@ func registryNets() []Workload {
 
 // records is a growth of so many nodes, and entries of the index, each time.
 func records(d draws, nodes, entries int64) Growth {
-	every := d.every()
+	beat := d.rhythm()
 	return Growth{
-		Marker: d.id, Event: PerStep, Every: every, First: every, Blocks: nodes + entries,
+		Marker: d.id, Event: PerStep, Every: beat.every, First: beat.first, Blocks: nodes + entries,
 		Bytes: snapshot.Bytes(nodes)*registry.NodeBytes() + snapshot.Bytes(entries)*registry.EntryBytes(),
 		Shape: Linear, Owner: snapshot.OwnedByTape,
 	}
@@ -79,20 +79,20 @@ func probed(d draws) Growth {
 type registryOptions struct {
 	draws   draws
 	rules   registry.Rules
-	every   int64 // steps for one of what follows
-	replace bool  // parameters by new ones, rather than write to them
-	hold    bool  // the output, until the metric is computed behind backward
-	mask    bool  // make a mask
-	asked   bool  // for the mask's gradient
-	probe   bool  // look at the parameters
-	tracked bool  // while they are tracked
-	host    bool  // account for the records as memory of the host
+	beat    rhythm // of what follows
+	replace bool   // parameters by new ones, rather than write to them
+	hold    bool   // the output, until the metric is computed behind backward
+	mask    bool   // make a mask
+	asked   bool   // for the mask's gradient
+	probe   bool   // look at the parameters
+	tracked bool   // while they are tracked
+	host    bool   // account for the records as memory of the host
 }
 
 // registryOptionsOf are those of one workload: the rules under which it leaks, or
 // those of the fix, be it the registry's or the program's.
 func registryOptionsOf(d draws, fixed bool) registryOptions {
-	o := registryOptions{draws: d, every: d.every()}
+	o := registryOptions{draws: d, beat: d.rhythm()}
 	switch d.id {
 	case "L04":
 		o.rules, o.replace = registry.RulesOriginal, true
@@ -139,7 +139,7 @@ func newRegistryNet(c Config, options registryOptions) (*registryNet, error) {
 	inner := engine.NewEager(c.Kernels, c.Device)
 	records := c.Device
 	if options.host {
-		n.host = mem.NewDevice(hostHeap{mem.Host()}, mem.Options{Index: 1})
+		n.host = newHostAccount()
 		records = n.host
 	}
 	n.tape = registry.New(registry.Options{Rules: options.rules, Records: records})
@@ -170,13 +170,8 @@ func registryExtents(d draws) (inputs, outputs int) {
 	return d.between("inputs", 3, 16), d.between("outputs", 2, 8)
 }
 
-// hostHeap is memory of the host, as an account of what is not a device's.
-type hostHeap struct{ mem.Driver }
-
-func (hostHeap) Name() string { return "host heap" }
-
 // due says whether the step under way is one of those in which it happens.
-func (n *registryNet) due() bool { return n.steps%n.every == 0 }
+func (n *registryNet) due() bool { return n.beat.due(n.steps) }
 
 // leaf has a parameter's gradient gathered.
 func (n *registryNet) leaf(p *engine.Tensor) {

@@ -26,7 +26,7 @@ func TestNodesAStepAsBurnCountedThem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := mem.NewDevice(mem.Host(), mem.Options{})
-			n, err := newRegistryNet(Config{Seed: 5, Device: d, Kernels: cpu.New(1)}, registryOptions{draws: draws{"L04", 5}, rules: c.rules, every: 1, replace: c.replace, hold: c.hold})
+			n, err := newRegistryNet(Config{Seed: 5, Device: d, Kernels: cpu.New(1)}, registryOptions{draws: draws{"L04", 5}, rules: c.rules, beat: rhythm{1, 1}, replace: c.replace, hold: c.hold})
 			if err != nil {
 				t.Fatal(err)
 			}

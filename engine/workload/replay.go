@@ -15,7 +15,7 @@ func replays() []Workload {
 				d := draws{id, seed}
 				r := replayOf(d)
 				g := Growth{
-					Marker: id, Event: PerStep, Every: r.every, First: r.every, Blocks: 2,
+					Marker: id, Event: PerStep, Every: r.beat.every, First: r.beat.first, Blocks: 2,
 					Bytes: snapshot.Bytes(4 * (d.sizes().features + 1)), Shape: Linear, Owner: snapshot.OwnedByCache,
 				}
 				full := Amount{2 * r.capacity, snapshot.Bytes(r.capacity) * g.Bytes}
@@ -38,13 +38,14 @@ func replays() []Workload {
 
 // replayDraws is how a replay buffer fills.
 type replayDraws struct {
-	every, capacity, steps int64
+	beat            rhythm
+	capacity, steps int64
 }
 
 func replayOf(d draws) replayDraws {
-	r := replayDraws{every: d.every()}
-	r.steps = runFor(15, r.every)
-	items := r.steps / r.every
+	r := replayDraws{beat: d.rhythm()}
+	r.steps = r.beat.runFor(15)
+	items := (r.steps-r.beat.first)/r.beat.every + 1
 	switch d.id {
 	case "D05":
 		r.capacity = items * int64(d.between("full", 20, 60)) / 100
@@ -76,7 +77,7 @@ func newReplaying(t *trainer) (any, error) {
 }
 
 func (r *replaying) step(b *batch, _ *engine.Tensor) error {
-	if r.trainer.steps%r.every != 0 {
+	if !r.beat.due(r.trainer.steps) {
 		return nil
 	}
 	v := r.ops.Valid()
