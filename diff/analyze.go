@@ -37,7 +37,8 @@ type Result struct {
 	// Comparable: the snapshots can be of one process, so that growth is growth.
 	Comparable bool
 
-	run *snapshot.Run
+	run    *snapshot.Run
+	around *surroundings // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -51,7 +52,8 @@ type Finding struct {
 	Holder   *snapshot.Holder // nil where nobody looked, or found one
 	Cause    *cause.Cause     // nil where none fits
 	CauseWhy string
-	RunsOut  *Forecast // nil unless a leak on a device whose limit is known
+	Others   []cause.Match // causes that fit less well, the best first
+	RunsOut  *Forecast     // nil unless a leak on a device whose limit is known
 }
 
 // Growth is what all rows hold more than before.
@@ -163,10 +165,9 @@ func (r *Result) finding(c cluster, head int) Finding {
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate,
 		Headline: head, Holder: holder(r.Last, row),
 	}
-	f.Cause, f.CauseWhy = cause.Match(cause.Evidence{
-		Frames: row.Frames, Owners: row.Owners, Holder: f.Holder,
-		PerStep: j.rate.Blocks.Value, Leaking: j.verdict == Leak, Settled: j.verdict == Bounded,
-	})
+	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {
+		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
+	}
 	if j.verdict == Leak && j.evidence != Weak {
 		f.RunsOut = forecast(row, j.rate, r.Last)
 	}

@@ -1,107 +1,116 @@
-// Package cause is the catalogue of leak causes and fixes: data, and one
-// function that matches it.
+// Package cause is the catalogue of leak causes and fixes. The catalogue is data:
+// an entry lists clues, each worth some points, and one function weighs them
+// against what a finding shows.
 package cause
 
 import (
+	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Cause is one entry of the catalogue.
 type Cause struct {
-	ID       string
-	Name     string // "activations kept beyond the step"
-	What     string // what happens
-	Fix      string
-	Workload string // a built-in workload that shows it
+	ID         string
+	Name       string // "activations kept beyond the step"
+	What       string // what happens, in whole sentences
+	Sign       string // how it looks in snapshots, in whole sentences
+	Fix        string // one clause, without a full stop at its end
+	Before     string // the code that does it, a few lines
+	After      string // and the same, repaired
+	Workloads  []string
+	References []string // public threads where it was met, "repository#number"
 
-	matches func(Evidence) string
+	when  when
+	clues []clue
 }
 
-// Evidence is what a finding shows of its cause.
-type Evidence struct {
-	Frames  []snapshot.Frame // innermost first
-	Owners  snapshot.Owners
-	Holder  *snapshot.Holder
-	PerStep float64 // blocks
-	Leaking bool    // the verdict is leak
-	Settled bool    // the verdict is bounded
+// Match is a cause that fits what a finding shows.
+type Match struct {
+	Cause *Cause
+	// Why says what fits, the weightiest first, joined by "; ". It begins with
+	// "likely: " where that is less than sure tells for this cause.
+	Why    string
+	Likely bool // less than Sure points, or nearly as many as for another cause
+	Points int
 }
 
-// Match returns the first entry whose pattern fits, with the reason why; nil
-// where none does.
-func Match(e Evidence) (*Cause, string) {
+// What a cause needs to be offered, and to be called more than likely. One name or
+// one property of the memory alone is worth less than Least; what belongs to one
+// cause only, as an owner class of the engine does, together with anything else
+// reaches Sure.
+const (
+	Least = 3
+	Sure  = 7
+)
+
+// Matches lists the causes that fit, the best first; among equals, the one that
+// the catalogue has first. It is nil where none does.
+func Matches(e *Evidence) []Match {
+	var fit []Match
 	for i := range catalogue {
-		if why := catalogue[i].matches(e); why != "" {
-			return &catalogue[i], why
+		if m := catalogue[i].match(e); m.Points >= Least {
+			fit = append(fit, m)
 		}
 	}
-	return nil, ""
+	slices.SortStableFunc(fit, func(a, b Match) int { return cmp.Compare(b.Points, a.Points) })
+	for i := range fit {
+		fit[i].Likely = fit[i].Points < Sure || i+1 < len(fit) && fit[i].Points-fit[i+1].Points < 2
+		if fit[i].Likely {
+			fit[i].Why = "likely: " + fit[i].Why
+		}
+	}
+	return fit
 }
 
-// All returns the catalogue in the order in which it is matched.
+// match weighs one entry; it has no points where the entry is not for such a
+// finding.
+func (c *Cause) match(e *Evidence) Match {
+	m := Match{Cause: c}
+	if !c.when.holds(e) {
+		return m
+	}
+	type reason struct {
+		points int
+		text   string
+	}
+	var reasons []reason
+	for i := range c.clues {
+		points, why := c.clues[i].weigh(e)
+		if why == "" {
+			if c.clues[i].needed {
+				return Match{Cause: c}
+			}
+			continue
+		}
+		m.Points += points
+		if points > 0 {
+			reasons = append(reasons, reason{points, why})
+		}
+	}
+	slices.SortStableFunc(reasons, func(a, b reason) int { return cmp.Compare(b.points, a.points) })
+	var texts []string
+	for _, r := range reasons {
+		if len(texts) < 3 && !slices.Contains(texts, r.text) {
+			texts = append(texts, r.text)
+		}
+	}
+	m.Why = strings.Join(texts, "; ")
+	return m
+}
+
+// All returns the catalogue.
 func All() []Cause { return slices.Clone(catalogue) }
 
-var catalogue = []Cause{
-	{
-		ID: "optimizer-state", Name: "optimizer state, made at its first step",
-		What: "The optimizer allocates its moments lazily and keeps them for the whole run. That is wanted.",
-		Fix:  "none needed; take the base snapshot after the first step and it is gone from the list",
-		matches: func(e Evidence) string {
-			switch {
-			case !e.Settled:
-				return ""
-			case e.Owners == snapshot.OwnedByOptim:
-				return "only the optimizer holds it, and it does not go on growing"
-			case within(e.Frames, "optim", "_init_group", "step"):
-				return "it was allocated inside an optimizer's step, and does not go on growing"
-			}
-			return ""
-		},
-	},
-	{
-		ID: "graph-retained", Name: "autodiff graph kept beyond the step",
-		What: "A loss or an output of every step is kept with its graph, and so all that its backward would need.",
-		Fix:  "keep a number, not the tensor: read the scalar out (loss.item()), or detach what you keep",
-		matches: func(e Evidence) string {
-			if e.Leaking && e.Owners == snapshot.OwnedByTape {
-				return "only the autodiff graph holds its blocks"
-			}
-			return ""
-		},
-	},
-	{
-		ID: "activations-kept", Name: "activations kept beyond the step",
-		What:     "The forward pass appends what it computes to a list that outlives the step.",
-		Fix:      "keep only what the head reads, in a local variable, or clear the list at the start of each forward",
-		Workload: "L30",
-		matches: func(e Evidence) string {
-			if !e.Leaking {
-				return ""
-			}
-			if e.Holder != nil && (e.Holder.Kind == "list" || e.Holder.Kind == "map") {
-				return "the growing " + e.Holder.Kind + " " + e.Holder.Path + " holds them, and they are born in a forward pass"
-			}
-			if inForward(e.Frames) && e.PerStep > 0 {
-				return "its blocks are born in a forward pass and outlive their step"
-			}
-			return ""
-		},
-	},
+// Find returns the entry with this id; nil where there is none.
+func Find(id string) *Cause {
+	for i := range catalogue {
+		if catalogue[i].ID == id {
+			return &catalogue[i]
+		}
+	}
+	return nil
 }
 
-func within(frames []snapshot.Frame, file string, functions ...string) bool {
-	return slices.ContainsFunc(frames, func(f snapshot.Frame) bool {
-		return strings.Contains(f.File, file) && slices.ContainsFunc(functions, func(name string) bool { return strings.EqualFold(lastName(f.Function), name) })
-	})
-}
-
-func inForward(frames []snapshot.Frame) bool {
-	return slices.ContainsFunc(frames, func(f snapshot.Frame) bool { return strings.EqualFold(lastName(f.Function), "forward") })
-}
-
-// lastName is what stands after the last dot: "workload.(*Pyramid).Forward" is
-// "Forward".
-func lastName(function string) string { return function[strings.LastIndexByte(function, '.')+1:] }
+// catalogue is in the order in which memdiag explain lists it.
+var catalogue = slices.Concat(graphs, kept, copies, caches, lifetimes, shared, allocator)

@@ -1,0 +1,232 @@
+package cause
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// calls makes frames, innermost first, of "function file" pairs.
+func calls(lines ...string) []snapshot.Frame {
+	var frames []snapshot.Frame
+	for i, l := range lines {
+		function, file, _ := strings.Cut(l, " ")
+		frames = append(frames, snapshot.Frame{Function: function, File: file, Line: 10 + i})
+	}
+	return frames
+}
+
+// torch are the frames below a line of the user's in PyTorch.
+const torchLinear = "linear /usr/lib/python3/site-packages/torch/nn/functional.py"
+
+// site is one that grew by n blocks of a size, with the user's code from frame
+// headline on.
+func site(headline int, n int64, each snapshot.Bytes, frames ...string) Site {
+	return Site{Frames: calls(frames...), Headline: headline, Live: n, Blocks: n, Requested: snapshot.Bytes(n) * each}
+}
+
+func (s Site) heldBy(kind, path string, items int) Site {
+	s.Holders = append(s.Holders, snapshot.Holder{Kind: kind, Path: path, Items: items})
+	return s
+}
+
+func (s Site) ownedBy(o snapshot.Owners) Site {
+	s.Owners = o
+	return s
+}
+
+func leak(sites ...Site) Evidence { return Evidence{Sites: sites, Leaking: true} }
+
+func (e Evidence) following(d Driver) Evidence {
+	e.Driver = d
+	return e
+}
+
+func (e Evidence) with(change func(*Evidence)) Evidence {
+	change(&e)
+	return e
+}
+
+func TestTheBestCauseIsNamedFirst(t *testing.T) {
+	const (
+		tape  = snapshot.OwnedByTape
+		user  = snapshot.OwnedByUser
+		cache = snapshot.OwnedByCache
+	)
+	for _, c := range []struct {
+		name string
+		e    Evidence
+		want string // "" for none
+	}{
+		{"a scalar a step on a list that logs", leak(site(1, 80, 4, torchLinear, "log_step runner.py").heldBy("list", "Monitor.loss_log", 80)).following(Steps), "values-kept-as-tensors"},
+		{"several tape-only stacks under a loss that is summed up", leak(
+			site(1, 80, 4096, "engine.(*Eager).MatMul engine/eager.go", "main.(*net).forward net.go").ownedBy(tape),
+			site(1, 80, 2048, "engine.(*Eager).Mul engine/eager.go", "main.addLoss main.go").ownedBy(tape),
+		).with(func(e *Evidence) { e.Backward, e.Head = Yes, Yes }), "graph-retained"},
+		{"forward passes in a run with no gradient at all", leak(
+			site(1, 80, 4096, "engine.(*Eager).MatMul engine/eager.go", "main.rollout main.go").ownedBy(tape | user),
+		).with(func(e *Evidence) { e.Backward, e.Head = No, Yes }), "pending-graph"},
+		{"small records of leaves", leak(
+			site(1, 160, 72, "autodiff.(*Ops).Track engine/autodiff.go", "main.(*sgd).replace sgd.go").ownedBy(tape),
+		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "tape-nodes-orphaned"},
+		{"a tensor tracked inside the loss", leak(
+			site(1, 160, 72, "autodiff.(*Ops).Track engine/autodiff.go", "main.lossOf main.go").ownedBy(tape),
+		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "gradient-never-used"},
+		{"gradients of old steps beside a graph that backward made", leak(
+			site(1, 30, 4096, "autodiff.(*Ops).Backward engine/backward.go", "main.penalty main.go").ownedBy(snapshot.OwnedByGrad),
+			site(1, 30, 4, "autodiff.(*Ops).Backward engine/backward.go", "main.penalty main.go").ownedBy(tape),
+		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "gradient-graph-cycle"},
+		{"what a recomputation stores", leak(
+			site(2, 30, 4096, "relu /x/site-packages/torch/nn/functional.py", "recompute_fn /x/site-packages/torch/utils/checkpoint.py", "block model.py"),
+		), "checkpoint-storage"},
+		{"outputs on operations of their own", leak(
+			site(1, 40, 4096, "engine.(*Eager).Exp engine/eager.go", "ops.(*Gelu).Forward gelu.go").heldBy("list", "Net.calls[].out", 40).ownedBy(user),
+		), "saved-on-the-op"},
+		{"features on the module", leak(
+			site(1, 40, 1<<20, torchLinear, "forward fpn.py").heldBy("list", "FPN.kept", 40),
+		).following(Steps), "activations-kept"},
+		{"blocks of a forward pass, and nobody looked for holders", leak(site(1, 40, 1<<20, torchLinear, "forward fpn.py")), "activations-kept"},
+		{"a forward hook that adds hooks", leak(
+			site(1, 800, 1024, "mean /x/site-packages/torch/_tensor.py", "save_hook probe.py"),
+		).with(func(e *Evidence) { e.Shape = Quadratic }), "hook-not-removed"},
+		{"clones of a torchmetrics metric", leak(
+			site(2, 20, 8, "detach /x/site-packages/torch/_tensor.py", "clone /x/site-packages/torchmetrics/metric.py", "on_epoch run.py").heldBy("list", "Run.old", 20),
+		).following(Epochs), "metric-copies"},
+		{"the list of a torchmetrics metric", leak(
+			site(2, 20, 256, "cat /x/site-packages/torchmetrics/utilities/data.py", "update /x/site-packages/torchmetrics/classification/auroc.py", "training_step run.py"),
+		).following(Steps), "metric-not-reset"},
+		{"outputs of evaluations", leak(
+			site(1, 60, 4096, torchLinear, "validation_step lit.py").heldBy("list", "Lit.val_outs", 60),
+		).following(Evaluations), "outputs-kept"},
+		{"what a failed batch computed", leak(
+			site(1, 9, 4096, torchLinear, "try_batch train.py").heldBy("list", "Runner.exceptions[].args", 9),
+		).following(Irregular), "error-holds-tensors"},
+		{"copies of all parameters at each epoch", leak(
+			site(1, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "remember_best train.py").heldBy("list", "Trainer.history[]", 4),
+		).following(Epochs).with(func(e *Evidence) { e.Parameters = true }), "model-copies-kept"},
+		{"copies staged at each save", leak(
+			site(1, 40, 4096, "engine.(*Eager).Copy engine/eager.go", "io.(*AsyncWriter).Stage writer.go").ownedBy(cache),
+		).following(Checkpoints).with(func(e *Evidence) { e.Parameters = true }), "staging-kept"},
+		{"moments that only the optimizer holds", leak(
+			site(1, 8, 4096, "engine.(*Eager).Full engine/eager.go", "main.swapHead main.go").ownedBy(snapshot.OwnedByOptim),
+		).following(Epochs), "optimizer-state-stale"},
+		{"a map by length", leak(
+			site(1, 90, 4096, torchLinear, "positions model.py").heldBy("map", "Encoder.by_length", 90),
+		), "cache-without-bound"},
+		{"a replay buffer", leak(
+			site(1, 90, 4096, "clone /x/site-packages/torch/_tensor.py", "push replay_buffer.py").heldBy("list", "Agent.replay.items", 90),
+		), "cache-without-bound"},
+		{"a tensor that is concatenated to itself", leak(
+			site(1, 0, 0, "cat /x/site-packages/torch/functional.py", "append kv.py"),
+		).with(func(e *Evidence) { e.Shape = BytesOnly }), "cache-regrown"},
+		{"batches that wait", leak(
+			site(1, 90, 4096, "to /x/site-packages/torch/_tensor.py", "prefetch loader.py").heldBy("list", "Prefetcher.queue", 90),
+		), "queue-without-bound"},
+		{"weights in half precision", leak(
+			site(2, 90, 4096, "to /x/site-packages/torch/_tensor.py", "cached_cast /x/site-packages/torch/amp/autocast_mode.py", "step train.py"),
+		), "cast-context-open"},
+		{"blocks left at irregular steps", leak(
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user),
+		).following(Irregular), "release-forgotten"},
+		{"a collective's buffers", leak(
+			site(2, 90, 4096, "empty ??", "all_gather /x/site-packages/torch/distributed/distributed_c10d.py", "step train.py"),
+		), "collective-buffers-kept"},
+		{"unsharded parameters", leak(
+			site(2, 9, 1<<28, "all_gather_into_tensor ??", "unshard /x/site-packages/torch/distributed/fsdp/_flat_param.py", "step train.py"),
+		), "unsharded-kept"},
+		{"entries on the host beside a flat device", leak(
+			site(1, 9, 48, "engine.Track engine/track.go", "main.step main.go"),
+		).with(func(e *Evidence) { e.Host = true }), "host-index"},
+		{"blocks that no one saw allocated", leak(Site{Headline: -1, Live: 9, Blocks: 9, Requested: 4096}), "before-recording"},
+		{"live blocks in a graph's pool", leak(Site{Frames: calls("empty ??", "run train.py"), Headline: 1, Blocks: 3, Requested: 12 << 10, Private: true}), "pool-kept-live"},
+		{"optimizer state that settled", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, "_init_group /x/site-packages/torch/optim/adam.py", "main train.py")}}, "optimizer-state"},
+		{"a meter of pending blocks", Evidence{Meter: PendingFree}, "pending-free"},
+		{"a meter of fragments", Evidence{Meter: Fragmentation}, "fragmentation"},
+		{"a stack with no sign of anything", leak(site(1, 9, 4096, "empty ??", "work main.py")), ""},
+		{"state that settled and is no optimizer's", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, torchLinear, "warm train.py")}}, ""},
+		{"nothing", Evidence{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fit := Matches(&c.e)
+			got := ""
+			if len(fit) > 0 {
+				got = fit[0].Cause.ID
+			}
+			if got != c.want {
+				for _, m := range fit {
+					t.Logf("%s %d: %s", m.Cause.ID, m.Points, m.Why)
+				}
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestMatchesAreRankedAndReasoned(t *testing.T) {
+	e := leak(site(1, 40, 4, torchLinear, "forward fpn.py").heldBy("list", "FPN.feature_log", 40)).following(Steps)
+	fit := Matches(&e)
+	if len(fit) < 2 {
+		t.Fatalf("%d causes fit; want a choice", len(fit))
+	}
+	for i, m := range fit {
+		if i > 0 && m.Points > fit[i-1].Points {
+			t.Errorf("%s with %d points comes behind %d", m.Cause.ID, m.Points, fit[i-1].Points)
+		}
+		if m.Points < Least || m.Why == "" {
+			t.Errorf("%s: %d points, reason %q", m.Cause.ID, m.Points, m.Why)
+		}
+		if m.Likely != strings.HasPrefix(m.Why, "likely: ") {
+			t.Errorf("%s: likely is %t, and the reason begins %q", m.Cause.ID, m.Likely, m.Why)
+		}
+	}
+}
+
+// TestFramesThatMostStacksShareTellNothing: a program that is called hook_train.py
+// has no hook for that.
+func TestFramesThatMostStacksShareTellNothing(t *testing.T) {
+	s := site(1, 40, 4096, torchLinear, "work main.py", "run_with_hooks hook_train.py")
+	e := leak(s)
+	if fit := Matches(&e); len(fit) == 0 || fit[0].Cause.ID != "hook-not-removed" {
+		t.Fatalf("got %v; a frame of this stack alone is to count", fit)
+	}
+	s.Common = []bool{true, false, true}
+	e = leak(s)
+	if fit := Matches(&e); len(fit) > 0 {
+		t.Errorf("got %s: %s", fit[0].Cause.ID, fit[0].Why)
+	}
+}
+
+func TestEveryEntryIsWhole(t *testing.T) {
+	reference := regexp.MustCompile(`^[A-Za-z0-9_-]+#[0-9]+$`)
+	seen := map[string]bool{}
+	for _, c := range All() {
+		if seen[c.ID] {
+			t.Errorf("%s is there twice", c.ID)
+		}
+		seen[c.ID] = true
+		for what, text := range map[string]string{"name": c.Name, "what": c.What, "sign": c.Sign, "fix": c.Fix, "before": c.Before, "after": c.After} {
+			if text == "" {
+				t.Errorf("%s has no %s", c.ID, what)
+			}
+		}
+		if strings.HasSuffix(c.Fix, ".") || !strings.HasSuffix(c.What, ".") || !strings.HasSuffix(c.Sign, ".") {
+			t.Errorf("%s: what and sign are sentences, the fix is a clause", c.ID)
+		}
+		if len(c.References) == 0 || len(c.clues) == 0 {
+			t.Errorf("%s has %d references and %d clues", c.ID, len(c.References), len(c.clues))
+		}
+		for _, r := range c.References {
+			if !reference.MatchString(r) {
+				t.Errorf("%s: %q is no reference", c.ID, r)
+			}
+		}
+		if got := Find(c.ID); got == nil || got.ID != c.ID {
+			t.Errorf("%s is not found by its id", c.ID)
+		}
+	}
+	if Find("gremlins") != nil {
+		t.Error("a cause that is not there is found")
+	}
+}

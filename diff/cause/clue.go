@@ -1,0 +1,335 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// clue is one thing that speaks for a cause, or against it where points are
+// negative.
+type clue struct {
+	needed bool // the cause is out of the question without it
+	// weigh returns the points and what fits, in words; "" where it does not.
+	weigh func(*Evidence) (points int, why string)
+}
+
+// need makes a clue one without which a cause is out of the question.
+func need(c clue) clue {
+	c.needed = true
+	return c
+}
+
+// fixed is a clue that is worth the same whenever it fits.
+func fixed(points int, fits func(*Evidence) string) clue {
+	return clue{weigh: func(e *Evidence) (int, string) { return points, fits(e) }}
+}
+
+// named holds where what the blocks hang on, or a function that allocates them,
+// bears one of these names in the trade: worth points. What holds the blocks says
+// more of why they stay than where they were born, and is worth two more; the name
+// of a file of the user's says less, and is worth two less.
+func named(points int, terms ...string) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if names(wordsOf(h.Path), terms) {
+					return points + 2*sign(points), holds(h)
+				}
+			}
+		}
+		return called(e, points, terms)
+	}}
+}
+
+// function is named, of functions and files alone.
+func function(points int, terms ...string) clue {
+	return clue{weigh: func(e *Evidence) (int, string) { return called(e, points, terms) }}
+}
+
+func called(e *Evidence, points int, terms []string) (int, string) {
+	less, inFile := points-2*sign(points), ""
+	for i := range e.Sites {
+		s := &e.Sites[i]
+		for k, f := range s.Frames {
+			if s.common(k) {
+				continue
+			}
+			library := s.library(k)
+			if names(functionWords(f.Function), terms) || library && names(fileWords(f, true), terms) {
+				return points, fmt.Sprintf("they are allocated in %s", shortName(f.Function))
+			}
+			if inFile == "" && !library && names(fileWords(f, false), terms) {
+				inFile = fmt.Sprintf("they are allocated in %s", baseOf(f.File))
+			}
+		}
+	}
+	if less*sign(points) <= 0 {
+		return 0, ""
+	}
+	return less, inFile
+}
+
+func sign(n int) int {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}
+
+// common reports whether the frame says nothing of this site: of the user's own
+// code only, since what a library does to make a block is told by its frames however
+// many others it makes.
+func (s *Site) common(frame int) bool {
+	return !s.library(frame) && s.Common != nil && s.Common[frame]
+}
+
+// library reports whether a frame lies below the user's own code.
+func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
+
+// operation holds where the innermost frame bears one of these names: what was done
+// to make the block.
+func operation(points int, what string, terms ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			if f := e.Sites[i].Frames; len(f) > 0 && names(functionWords(lastName(f[0].Function)), terms) {
+				return what
+			}
+		}
+		return ""
+	})
+}
+
+// within holds where a call between the allocation and the user's code, but the
+// operation itself, bears one of these names.
+func within(points int, what string, terms ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			for k := 1; k < len(s.Frames); k++ {
+				if !s.common(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
+					return what
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// inForward holds where blocks are born in a forward pass.
+func inForward(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, f := range e.Sites[i].Frames {
+				if strings.EqualFold(lastName(f.Function), "forward") {
+					return "they are born in a forward pass, and outlive their step"
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// owned holds where blocks are held by these classes of the engine, and by no other.
+func owned(points int, by snapshot.Owners, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Owners == by }) {
+			return what
+		}
+		return ""
+	})
+}
+
+// partly holds where blocks are held by such a class among others.
+func partly(points int, by snapshot.Owners, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.owners()&by == by {
+			return what
+		}
+		return ""
+	})
+}
+
+// held holds where the first holder that is known is of one of these kinds.
+func held(points int, kinds ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if slices.Contains(kinds, h.Kind) {
+					return holds(h)
+				}
+				break
+			}
+		}
+		return ""
+	})
+}
+
+func holds(h snapshot.Holder) string {
+	if h.Items > 0 {
+		return fmt.Sprintf("the %s %s holds them", h.Kind, h.Path)
+	}
+	return h.Path + " holds them"
+}
+
+// onTape holds where the graph holds blocks, or owners are not known.
+func onTape() clue {
+	return need(fixed(0, func(e *Evidence) string {
+		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
+			return ""
+		}
+		return "the autodiff graph may hold them"
+	}))
+}
+
+// unheld holds where holders were looked for in the run's files, and none was found
+// for these blocks.
+func unheld(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.owners() != snapshot.OwnedByUser || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
+			return ""
+		}
+		return "the program has a reference, but nothing in its model holds them"
+	})
+}
+
+// perObject holds where each block hangs on an object of its own, in a list or map of
+// such objects: "ops[].result".
+func perObject(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if strings.Contains(h.Path, "[].") && int64(h.Items) >= e.Sites[i].Live {
+					return fmt.Sprintf("each hangs on an object of its own, %s", h.Path)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// follows holds where growth follows one of these.
+func follows(points int, what string, drivers ...Driver) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.Contains(drivers, e.Driver) {
+			return what
+		}
+		return ""
+	})
+}
+
+// shaped holds for one of these shapes.
+func shaped(points int, what string, shapes ...Shape) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.Contains(shapes, e.Shape) {
+			return what
+		}
+		return ""
+	})
+}
+
+// upTo holds where new blocks are as large as this on the average, or smaller.
+func upTo(points int, most snapshot.Bytes, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if each := e.each(); each > 0 && each <= most {
+			return fmt.Sprintf(what, each)
+		}
+		return ""
+	})
+}
+
+// parameters holds where each event adds blocks of the sizes of the parameters.
+func parameters(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.Parameters {
+			return "they have the sizes of the parameters"
+		}
+		return ""
+	})
+}
+
+// backward holds where the answer to whether a gradient was computed is this one.
+func backward(points int, is Answer, what string) clue {
+	return answered(points, func(e *Evidence) Answer { return e.Backward }, is, what)
+}
+
+func answered(points int, asked func(*Evidence) Answer, is Answer, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if asked(e) == is {
+			return what
+		}
+		return ""
+	})
+}
+
+// together holds where as many stacks grow in step.
+func together(points, least int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if len(e.Sites) >= least {
+			return fmt.Sprintf("%d stacks grow in step", len(e.Sites))
+		}
+		return ""
+	})
+}
+
+// meter holds where this one grew.
+func meter(m Meter, what string) clue {
+	return need(fixed(Sure, func(e *Evidence) string {
+		if e.Meter == m {
+			return what
+		}
+		return ""
+	}))
+}
+
+// bare holds where nobody saw the blocks' allocation.
+func bare(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) == 0 }) {
+			return "their allocation was not recorded"
+		}
+		return ""
+	})
+}
+
+// private holds where blocks lie in a private pool.
+func private(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Private }) {
+			return "they lie in a private pool"
+		}
+		return ""
+	})
+}
+
+// heads holds where the answer to whether the program holds the graph's end is this
+// one.
+func heads(points int, is Answer, what string) clue {
+	return answered(points, func(e *Evidence) Answer { return e.Head }, is, what)
+}
+
+// onHost holds where the sites are on the host, beside a device that is flat.
+func onHost(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.Host {
+			return "they are on the host's heap, and the device is flat"
+		}
+		return ""
+	})
+}
+
+// ofBackward holds where backward itself makes what a graph then holds: a graph of
+// gradients.
+func ofBackward(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			f := e.Sites[i].Frames
+			if len(f) > 0 && e.Sites[i].Owners == snapshot.OwnedByTape && names(functionWords(lastName(f[0].Function)), []string{"backward", "backward with"}) {
+				return "backward makes a graph of its own, which holds them"
+			}
+		}
+		return ""
+	})
+}

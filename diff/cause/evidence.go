@@ -1,0 +1,130 @@
+package cause
+
+import "github.com/memdiag/memdiag/snapshot"
+
+// Evidence is what a finding shows of its cause. What is not known is left zero.
+type Evidence struct {
+	Sites   []Site // that grow together, the one that grew most first
+	Leaking bool   // the verdict is leak
+	Settled bool   // the verdict is bounded
+
+	Driver Driver
+	Shape  Shape
+	// Backward says whether anything in the run shows that a gradient was computed.
+	Backward Answer
+	// Head says whether the program holds a value that is made anew at each event in
+	// the function where the sites' blocks are born: the end of a graph that it
+	// carries on.
+	Head Answer
+	// Host: the sites are on the host's heap, in a run that has another device.
+	Host bool
+	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
+	// state for, of two sizes at least.
+	Parameters bool
+	// Meter is the meter that grew; a finding of a meter has no sites.
+	Meter Meter
+}
+
+// Site is one stack of a finding.
+type Site struct {
+	Frames []snapshot.Frame // innermost first
+	// Common has an element for each frame: most other stacks of the run run through
+	// it, so that it tells nothing of this one. Nil for none.
+	Common   []bool
+	Headline int // index into Frames; -1 where no frame is the user's
+	Owners   snapshot.Owners
+	Holders  []snapshot.Holder
+	Live     int64 // blocks, in the later snapshot
+	// Blocks and Requested are the growth.
+	Blocks    int64
+	Requested snapshot.Bytes
+	// Private: its blocks lie in a pool of their own, as those of a CUDA graph do.
+	Private bool
+}
+
+// Driver is what growth follows.
+type Driver string
+
+// What growth may follow.
+const (
+	Steps       Driver = "step"       // every step, or every so many
+	Epochs      Driver = "epoch"      // their ends
+	Evaluations Driver = "evaluation" // it grows in a phase that evaluates
+	Checkpoints Driver = "checkpoint" // or one that saves
+	Irregular   Driver = "irregular"  // steps with no rule
+)
+
+// Shape is how growth goes on.
+type Shape string
+
+// Shapes of growth. A line has none of them.
+const (
+	Quadratic Shape = "quadratic"  // each step adds more than the one before
+	BytesOnly Shape = "bytes only" // blocks are replaced by larger ones
+	Doubling  Shape = "doubling"   // the same, each twice as large
+)
+
+// Answer is yes, no or unknown.
+type Answer uint8
+
+// Answers.
+const (
+	Unknown Answer = iota
+	No
+	Yes
+)
+
+// Meter is what grew where no stack did.
+type Meter string
+
+// Meters that grow on their own.
+const (
+	PendingFree   Meter = "pending"    // freed by the program, still in use by a stream
+	PrivatePool   Meter = "private"    // reserved for a graph's own pool
+	CacheGrowth   Meter = "cached"     // reserved, free, in blocks as large as what was asked for
+	Fragmentation Meter = "fragmented" // reserved, free, in pieces
+	UnsplitWaste  Meter = "unsplit"    // allocated beyond what was requested
+	Host          Meter = "host"       // the process's own memory
+)
+
+// when is the kind of finding that an entry is for.
+type when uint8
+
+const (
+	leaking when = iota
+	settled
+	metered
+)
+
+func (w when) holds(e *Evidence) bool {
+	switch w {
+	case settled:
+		return e.Settled && len(e.Sites) > 0
+	case metered:
+		return e.Meter != ""
+	}
+	return e.Leaking && len(e.Sites) > 0
+}
+
+// owners are all classes of all sites.
+func (e *Evidence) owners() snapshot.Owners {
+	var all snapshot.Owners
+	for i := range e.Sites {
+		all |= e.Sites[i].Owners
+	}
+	return all
+}
+
+// each is the requested size of a new block, on the average; 0 where none is new.
+func (e *Evidence) each() snapshot.Bytes {
+	var blocks int64
+	var bytes snapshot.Bytes
+	for i := range e.Sites {
+		blocks += e.Sites[i].Blocks
+		bytes += e.Sites[i].Requested
+	}
+	if blocks <= 0 {
+		return 0
+	}
+	return bytes / snapshot.Bytes(blocks)
+}

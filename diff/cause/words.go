@@ -1,0 +1,120 @@
+package cause
+
+import (
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// wordsOf splits names into words of lower case: "modelCache.byKey[].value" is
+// model, cache, by, key, value.
+func wordsOf(name string) []string {
+	var words []string
+	var word []rune
+	end := func() {
+		if len(word) > 0 {
+			words = append(words, string(word))
+			word = word[:0]
+		}
+	}
+	runes := []rune(name)
+	for i, r := range runes {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+			continue
+		case unicode.IsUpper(r):
+			// A word begins at the capital behind a small letter, and at the last
+			// capital of a row: "EMACopy" is ema, copy.
+			small := i > 0 && !unicode.IsUpper(runes[i-1])
+			last := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if small || last {
+				end()
+			}
+		}
+		word = append(word, unicode.ToLower(r))
+	}
+	end()
+	return words
+}
+
+// names reports whether words hold one of the terms, each of one or more words in
+// a row, in any common form, or written as one.
+func names(words, terms []string) bool {
+	for _, term := range terms {
+		parts := strings.Fields(term)
+		whole := strings.Join(parts, "")
+		for i, w := range words {
+			if isWord(w, whole) || i+len(parts) <= len(words) && inRow(words[i:], parts) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func inRow(words, parts []string) bool {
+	for i, p := range parts[:len(parts)-1] {
+		if words[i] != p {
+			return false
+		}
+	}
+	return isWord(words[len(parts)-1], parts[len(parts)-1])
+}
+
+// isWord reports whether w is the term or a common form of it: plural, past,
+// -ing, -er.
+func isWord(w, term string) bool {
+	rest, ok := strings.CutPrefix(w, term)
+	if !ok {
+		// "cache" makes caching, "copy" copies.
+		stem := term[:max(0, len(term)-1)]
+		return len(stem) >= 3 && (strings.HasSuffix(term, "e") && w == stem+"ing" || strings.HasSuffix(term, "y") && (w == stem+"ies" || w == stem+"ied"))
+	}
+	switch rest {
+	case "", "s", "es":
+		return true
+	case "d", "ed", "r", "er", "ing":
+		return len(term) >= 3
+	}
+	return false
+}
+
+// fileWords are those of a file's name, and of its folders where it is a
+// library's: "torchmetrics/text/bleu.py" says what is going on, "/home/me/logs/" does
+// not.
+func fileWords(f snapshot.Frame, library bool) []string {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	base := path.Base(file)
+	if library {
+		folders := strings.Split(path.Dir(file), "/")
+		base = strings.Join(folders[max(0, len(folders)-3):], "/") + "/" + base
+	}
+	return wordsOf(strings.TrimSuffix(base, path.Ext(base)))
+}
+
+// baseOf is a file's name without its folders.
+func baseOf(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }
+
+// functionWords are those of a function's name. Of Go's the package is left out
+// where the file tells it; "<listcomp>" and the like tell nothing.
+func functionWords(function string) []string {
+	if strings.HasPrefix(function, "<") {
+		return nil
+	}
+	return wordsOf(function)
+}
+
+// shortName is a function without its package: "(*Loader).Next".
+func shortName(function string) string {
+	if i := strings.IndexByte(function, '.'); i >= 0 && i+1 < len(function) && !strings.Contains(function, "::") {
+		return function[i+1:]
+	}
+	return function
+}
+
+// lastName is what stands after the last dot: "workload.(*Pyramid).Forward" is
+// "Forward".
+func lastName(function string) string { return function[strings.LastIndexByte(function, '.')+1:] }

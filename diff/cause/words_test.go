@@ -1,0 +1,64 @@
+package cause
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestNamesAreSplitIntoWords(t *testing.T) {
+	for name, want := range map[string]string{
+		"modelCache.byKey[].value":       "model cache by key value",
+		"register_forward_hook":          "register forward hook",
+		"(*AUROC).Update":                "auroc update",
+		"EMACopy":                        "ema copy",
+		"workload.newPlans.func2":        "workload new plans func2",
+		"torch::autograd::Engine":        "torch autograd engine",
+		"__init__":                       "init",
+		"":                               "",
+		"größeÄndern":                    "größe ändern",
+		"std::vector<at::Tensor>::clone": "std vector at tensor clone",
+	} {
+		if got := strings.Join(wordsOf(name), " "); got != want {
+			t.Errorf("%q gives %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestTermsAreFoundInTheirCommonForms(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		term string
+		want bool
+	}{
+		{"log_hooks", "hook", true},
+		{"hookedNet", "hook", true},
+		{"caching", "cache", true},
+		{"copies", "copy", true},
+		{"AllGather", "all gather", true},
+		{"allgather_base", "all gather", true},
+		{"gather_all", "all gather", false},
+		{"logits", "log", false},
+		{"catalogue", "cat", false},
+		{"toString", "to", true},
+		{"tod", "to", false},
+		{"states", "state", true},
+	} {
+		if got := names(wordsOf(c.name), []string{c.term}); got != c.want {
+			t.Errorf("%q in %q: %t, want %t", c.term, c.name, got, c.want)
+		}
+	}
+}
+
+func TestFoldersCountInLibrariesOnly(t *testing.T) {
+	f := snapshot.Frame{File: `C:\me\logs\metric\step.py`}
+	if got := fileWords(f, false); !slices.Equal(got, []string{"step"}) {
+		t.Errorf("the user's file gives %q", got)
+	}
+	f.File = "/x/site-packages/torchmetrics/text/bleu.py"
+	if got := fileWords(f, true); !slices.Contains(got, "torchmetrics") || !slices.Contains(got, "bleu") {
+		t.Errorf("the library's file gives %q", got)
+	}
+}

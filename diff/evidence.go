@@ -1,0 +1,227 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// surroundings is what a result's findings are seen against, to tell their causes:
+// gathered once.
+type surroundings struct {
+	frames   map[snapshot.Frame]int // rows whose stack has it
+	stacked  int                    // rows with a stack
+	backward cause.Answer
+	sites    map[siteKey]*snapshot.Site // of the last snapshot
+	// trained are the sizes of what exists once for each parameter: gradients and
+	// the optimizer's state.
+	trained map[snapshot.Bytes]bool
+}
+
+func (r *Result) surroundings() *surroundings {
+	if r.around != nil {
+		return r.around
+	}
+	a := &surroundings{
+		frames: make(map[snapshot.Frame]int), sites: make(map[siteKey]*snapshot.Site), trained: make(map[snapshot.Bytes]bool),
+	}
+	r.around = a
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		seen := make(map[snapshot.Frame]bool, len(row.Frames))
+		for _, f := range row.Frames {
+			if !seen[f] {
+				seen[f] = true
+				a.frames[f]++
+			}
+		}
+		if len(row.Frames) > 0 {
+			a.stacked++
+		}
+		if a.backward == cause.Unknown && row.Owners != 0 {
+			a.backward = cause.No
+		}
+		if row.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 || goesBackward(row.Frames) {
+			a.backward = cause.Yes
+		}
+	}
+	sites := r.Last.Sites()
+	for i := range sites {
+		site := &sites[i]
+		a.sites[keyOf(r.Last, site.SiteKey)] = site
+		if r.Last.Blocks.Count != nil || site.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) == 0 {
+			continue
+		}
+		for _, at := range site.Rows {
+			if r.Last.Blocks.Owners[at]&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 {
+				a.trained[r.Last.Blocks.Requested[at]] = true
+			}
+		}
+	}
+	return a
+}
+
+// goesBackward reports whether a stack runs through a backward pass or an
+// optimizer's step.
+func goesBackward(frames []snapshot.Frame) bool {
+	for _, f := range frames {
+		if strings.Contains(f.Function, "ackward") || strings.Contains(f.File, "optim/") {
+			return true
+		}
+	}
+	return false
+}
+
+// evidence is what sites that grow together show of their cause.
+func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
+	a := r.surroundings()
+	e := &cause.Evidence{
+		Leaking: j.verdict == Leak, Settled: j.verdict == Bounded,
+		Shape: r.shape(rows[0]), Backward: a.backward, Parameters: r.likeParameters(rows),
+	}
+	e.Driver, _ = r.driver(rows[0])
+	e.Head = r.graphEnd(rows)
+	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
+	for _, row := range rows {
+		g := row.Growth()
+		s := cause.Site{
+			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners, Live: row.After.Blocks,
+			Blocks: g.Blocks, Requested: g.Requested, Private: r.private(row), Common: make([]bool, len(row.Frames)),
+		}
+		for i, f := range row.Frames {
+			s.Common[i] = !r.particular(f, rows)
+		}
+		for _, h := range r.Last.Holders {
+			if h.Stack == row.stack && row.stack != snapshot.NoStack {
+				s.Holders = append(s.Holders, h)
+			}
+		}
+		e.Sites = append(e.Sites, s)
+	}
+	return e
+}
+
+// particular reports whether a frame says something of these rows: most other
+// stacks do not run through it. Among fewer than three others, most is not many.
+func (r *Result) particular(f snapshot.Frame, rows []*Row) bool {
+	a := r.surroundings()
+	own := 0
+	for _, row := range rows {
+		if slices.Contains(row.Frames, f) {
+			own++
+		}
+	}
+	others := a.stacked - len(rows)
+	return others < 3 || 2*(a.frames[f]-own) <= others
+}
+
+// hostHeap is what readers and recorders name the process's own memory.
+const hostHeap = "host heap"
+
+func onHost(rows []*Row) bool {
+	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Name != hostHeap })
+}
+
+// graphEnd looks for the end of a graph that the program carries on: a block that it
+// holds, made anew and no more of them, in a function of the user's in which blocks
+// of the rows are born; or one of the rows' own that it holds. Unknown where the
+// snapshot does not tell owners.
+func (r *Result) graphEnd(rows []*Row) cause.Answer {
+	if r.Last.Blocks.Owners == nil {
+		return cause.Unknown
+	}
+	functions := make(map[string]bool)
+	for _, row := range rows {
+		if row.Owners&snapshot.OwnedByUser != 0 {
+			return cause.Yes
+		}
+		for _, f := range row.Frames {
+			if r.particular(f, rows) && !isLibrary(f) {
+				functions[f.Function] = true
+			}
+		}
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Owners&snapshot.OwnedByUser == 0 || row.Growth().Blocks > 0 || row.Born.Blocks == 0 {
+			continue
+		}
+		if slices.ContainsFunc(row.Frames, func(f snapshot.Frame) bool { return functions[f.Function] }) {
+			return cause.Yes
+		}
+	}
+	return cause.No
+}
+
+// private reports whether a block of the row lies in a private pool.
+func (r *Result) private(row *Row) bool {
+	site := r.surroundings().sites[row.key]
+	if site == nil {
+		return false
+	}
+	for _, at := range site.Rows {
+		if r.Last.Segments[r.Last.Blocks.Segment[at]].Private != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// likeParameters reports whether the rows' live blocks have the sizes of
+// parameters, and of two at least.
+func (r *Result) likeParameters(rows []*Row) bool {
+	a := r.surroundings()
+	sizes := make(map[snapshot.Bytes]bool)
+	for _, row := range rows {
+		site := a.sites[row.key]
+		if site == nil || r.Last.Blocks.Count != nil {
+			return false
+		}
+		for _, at := range site.Rows {
+			size := r.Last.Blocks.Requested[at]
+			if !a.trained[size] {
+				return false
+			}
+			sizes[size] = true
+		}
+	}
+	return len(sizes) >= 2
+}
+
+// shape tells growth that is no line.
+func (r *Result) shape(row *Row) cause.Shape {
+	site := r.Series.Site(row)
+	if site == nil {
+		return ""
+	}
+	n := len(site.Blocks)
+	if row.Growth().Blocks <= 0 {
+		twice, rises := 0, 0
+		for i := 1; i < n; i++ {
+			if a, b := site.Bytes[i-1], site.Bytes[i]; a > 0 && b > a {
+				rises++
+				if 2*b >= 3*a+a/2 {
+					twice++
+				}
+			}
+		}
+		if rises >= 2 && twice == rises {
+			return cause.Doubling
+		}
+		return cause.BytesOnly
+	}
+	if n < 7 {
+		return ""
+	}
+	// What grows by n a step for each step gone adds 1, 3 and 5 parts in the thirds
+	// of a run; what begins late adds nothing in the first, or as much in the third
+	// as in the second.
+	at := func(third int) float64 { return float64(site.Blocks[third*(n-1)/3]) }
+	first, second, third := at(1)-at(0), at(2)-at(1), at(3)-at(2)
+	if first > 0 && second >= 1.5*first && third >= 1.25*second {
+		return cause.Quadratic
+	}
+	return ""
+}
