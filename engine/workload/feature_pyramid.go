@@ -173,7 +173,7 @@ func (d *detection) Close() error {
 type detectionSizes struct{ images, epoch int }
 
 func detectionOf(d draws) detectionSizes {
-	return detectionSizes{images: d.between("images", 2, 6), epoch: d.between("epoch", 20, 60)}
+	return detectionSizes{images: d.between("images", 2, 6), epoch: d.between("epoch", 60, 120)}
 }
 
 // featuresKept is what the module's list grows by: 32 channels of 32 by 32 of each

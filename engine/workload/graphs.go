@@ -114,7 +114,7 @@ func (s *square) Name() string { return "square" }
 // Forward computes x².
 func (s *square) Forward(c *autodiff.Context, o engine.Ops, in ...*engine.Tensor) *engine.Tensor {
 	c.Save(in[0])
-	out := o.Mul(in[0], in[0])
+	out := o.Mul(in[0], in[0]) //leak:L16
 	if s.keep {
 		s.result = out.Retain()
 	}
@@ -152,7 +152,7 @@ func (n *ownOp) step(b *batch, logits *engine.Tensor) error {
 	}
 	s := &square{keep: !n.config.Fixed}
 	n.used = append(n.used, s)
-	out := n.ops.Apply(s, n.ops.Detach(logits)) //leak:L16
+	out := n.ops.Apply(s, n.ops.Detach(logits))
 	n.addsUnits("L16", b.rows())
 	n.measure(float64(n.ops.Floats(engine.Mean(n.ops.Valid(), out))[0]))
 	return nil

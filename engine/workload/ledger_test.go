@@ -295,12 +295,14 @@ func (r trial) equals(t *testing.T, fixed trial) {
 	equalBits(t, "metric", r.measured, fixed.measured)
 	for step := range r.at {
 		got, want := r.at[step].rest, fixed.at[step].rest
+		aside := want
 		for i, g := range r.truth.Growth {
 			if r.at[step].counts[i].Times > 0 {
-				want.Blocks, want.Bytes = want.Blocks+g.Aside.Blocks, want.Bytes+g.Aside.Bytes
+				aside.Blocks, aside.Bytes = aside.Blocks+g.Aside.Blocks, aside.Bytes+g.Aside.Bytes
 			}
 		}
-		if got != want {
+		// The repaired program lets go of what is kept aside, but not always at once.
+		if got != want && got != aside || step == len(r.at)-1 && got != aside {
 			t.Fatalf("step %d: beside the lines that leak, %+v is live, and %+v would be in the repaired program", step, got, want)
 		}
 	}

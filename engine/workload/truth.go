@@ -24,8 +24,11 @@ type Truth struct {
 // Growth is what one line of a program leaves on the device; where there are
 // several ranks, on all their devices together.
 type Growth struct {
-	// Marker names the line by the comment that stands behind it; see Line. All
-	// blocks of the growth are allocated through it.
+	// Marker names the guilty line by the comment that stands behind it; see Line.
+	// All blocks of the growth are allocated through it, and it is where the program
+	// asks for what it then keeps: what an engineer would look at first. Where a
+	// helper allocates that serves others rightly, it is the call of the helper. It is
+	// no statement on what a detector names.
 	Marker string
 	// Meter is where it shows.
 	Meter Meter
@@ -52,7 +55,7 @@ type Growth struct {
 	// Rest is the most that the repaired program keeps of the line, rightly.
 	Rest Amount
 	// Aside is what the growth keeps besides from the first time on, of other lines:
-	// the first input of a chain.
+	// the first input of a chain, the parameters that were replaced first.
 	Aside Amount
 	Owner snapshot.Owners // who holds most of the blocks
 }
