@@ -7,7 +7,7 @@ var (
 	metricWords = []string{
 		"metric", "torchmetrics", "accuracy", "auroc", "auc", "precision", "recall", "f1", "confusion matrix", "bleu", "rouge", "perplexity", "iou", "fid", "meter",
 	}
-	logWords = []string{"log", "logger", "logged", "logging", "history", "wandb", "tensorboard", "tracker", "record", "trace", "report", "losses", "curve"}
+	logWords = []string{"log", "logger", "logged", "logging", "history", "wandb", "tensorboard", "tracker", "report", "losses", "curve", "journal"}
 )
 
 // moduleWords are functions that make a module's parameters.
@@ -99,17 +99,18 @@ var kept = []Cause{
 		},
 	},
 	{
-		ID: "values-kept-as-tensors", Name: "single numbers are kept as tensors",
-		What:       "A log, a history or a progress bar keeps a loss or a norm of each step as a tensor. Each takes the allocator's smallest block, and a graph if it has one.",
-		Sign:       "A block of a few bytes requested each step, held in a list.",
+		ID: "values-kept-as-tensors", Name: "numbers are kept as tensors",
+		What:       "A log, a history or a progress bar keeps what it shows of each step as a tensor: a loss, a norm, predictions. Even a single number takes the allocator's smallest block, and a graph if it has one.",
+		Sign:       "A small block each step, often of a few bytes requested, held in a list.",
 		Fix:        "read the number out (.item(), float()) before it is kept, or hand it over and let go",
 		Before:     "history.append(loss)",
 		After:      "history.append(loss.item())",
 		Workloads:  []string{"L26", "L37"},
 		References: []string{"wandb#354", "lightning#4556"},
 		clues: []clue{
-			need(upTo(4, 8, "each is a single number of %s")),
-			named(3, logWords...),
+			upTo(2, 128, "each is a few numbers, %s"),
+			upTo(2, 8, "each is a single number of %s"),
+			named(4, logWords...),
 			held(1, "list", "map", "closure"),
 			follows(1, "one comes with each step", Steps),
 			partly(-6, snapshot.OwnedByTape, "the autodiff graph holds them"),
