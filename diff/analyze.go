@@ -48,6 +48,7 @@ type Finding struct {
 	Evidence Evidence
 	Reasons  []string
 	Rate     Rate
+	Shape    Shape
 	Headline int              // index into Rows[0].Frames; -1 where no frame is the user's
 	Holder   *snapshot.Holder // nil where nobody looked, or found one
 	Cause    *cause.Cause     // nil where none fits
@@ -162,7 +163,7 @@ func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bo
 func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
-		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate,
+		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
 		Headline: head, Holder: holder(r.Last, row),
 	}
 	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {

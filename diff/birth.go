@@ -37,9 +37,10 @@ type spread struct {
 	recent   bool // the first birth lies in the second half
 }
 
-// spread is not known where most blocks have no birth or the stretch has no
+// spread is of the births after a step, or after the earlier snapshot where that
+// is NoStep. It is not known where most blocks have no birth or the stretch has no
 // length.
-func (b *births) spread(from, to *snapshot.Snapshot) (spread, bool) {
+func (b *births) spread(from, to *snapshot.Snapshot, since int64) (spread, bool) {
 	values, inSteps := b.steps, true
 	low, high := from.Mark.Step, to.Mark.Step
 	if len(b.times) > len(b.steps) {
@@ -50,6 +51,9 @@ func (b *births) spread(from, to *snapshot.Snapshot) (spread, bool) {
 		}
 	} else if low == snapshot.NoStep || high == snapshot.NoStep {
 		return spread{}, false
+	} else if since != snapshot.NoStep {
+		low = since
+		values = slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < since })
 	}
 	if len(values) == 0 || len(values) < b.unknown || high <= low {
 		return spread{}, false

@@ -182,6 +182,10 @@ func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
 			program{weights, {stack: "[tanh:1] Op.backward:8 [apply:1] Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.seen"}},
 			[]string{"Op.backward:8 x1"},
 		}, {
+			"an operation's forward pass keeps what it keeps itself",
+			program{weights, {stack: "[mul:1] Square.forward:8 [Function.apply:1] Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.used[].result"}},
+			[]string{"Square.forward:8 x1"},
+		}, {
 			"a leak without a frame of the user's is named nowhere",
 			program{weights, {stack: "[accumulate:1] [backward:2]", every: 1}},
 			[]string{"nowhere x1"},

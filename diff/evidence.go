@@ -79,7 +79,7 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 	a := r.surroundings()
 	e := &cause.Evidence{
 		Leaking: j.verdict == Leak, Settled: j.verdict == Bounded,
-		Shape: r.shape(rows[0]), Backward: a.backward, Parameters: r.likeParameters(rows),
+		Shape: cause.Shape(j.shape), Backward: a.backward, Parameters: r.likeParameters(rows),
 	}
 	e.Driver, _ = r.driver(rows[0])
 	e.Head = r.graphEnd(rows)
@@ -188,40 +188,4 @@ func (r *Result) likeParameters(rows []*Row) bool {
 		}
 	}
 	return len(sizes) >= 2
-}
-
-// shape tells growth that is no line.
-func (r *Result) shape(row *Row) cause.Shape {
-	site := r.Series.Site(row)
-	if site == nil {
-		return ""
-	}
-	n := len(site.Blocks)
-	if row.Growth().Blocks <= 0 {
-		twice, rises := 0, 0
-		for i := 1; i < n; i++ {
-			if a, b := site.Bytes[i-1], site.Bytes[i]; a > 0 && b > a {
-				rises++
-				if 2*b >= 3*a+a/2 {
-					twice++
-				}
-			}
-		}
-		if rises >= 2 && twice == rises {
-			return cause.Doubling
-		}
-		return cause.BytesOnly
-	}
-	if n < 7 {
-		return ""
-	}
-	// What grows by n a step for each step gone adds 1, 3 and 5 parts in the thirds
-	// of a run; what begins late adds nothing in the first, or as much in the third
-	// as in the second.
-	at := func(third int) float64 { return float64(site.Blocks[third*(n-1)/3]) }
-	first, second, third := at(1)-at(0), at(2)-at(1), at(3)-at(2)
-	if first > 0 && second >= 1.5*first && third >= 1.25*second {
-		return cause.Quadratic
-	}
-	return ""
 }

@@ -16,8 +16,8 @@ import (
 //   - parts: the rows are fields of the objects in one list. The line that leaks is
 //     where the object was made, which is where its maker was called;
 //   - keeper: a list that is a field of a type was filled by a method of the type.
-//     A backward pass hands nothing to its caller, which is the autodiff engine: if
-//     what it allocates is kept, it kept that itself;
+//     Not so where an operation of the user's own allocated: its caller is the
+//     autodiff engine, so that what is kept of it, it kept itself;
 //   - graph: what only the autodiff graph holds was let go by all who computed it.
 //     It lives for a value that was computed from it, and was kept. Where a
 //     function keeps a value of the last of these steps and replaces it each time,
@@ -46,7 +46,7 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		outward()
 	}
 	switch {
-	case holders != nil && !named(frames[at], "backward"):
+	case holders != nil && !isOperation(frames, at):
 		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 {
 			at = i
 		}
@@ -146,6 +146,15 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 
 // heldByGraph holds where nothing but the autodiff graph keeps most of what grew.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners == snapshot.OwnedByTape }
+
+// isOperation holds for the forward or backward of an operation of the user's own,
+// which the autodiff engine calls: "apply" in PyTorch and here.
+func isOperation(frames []snapshot.Frame, at int) bool {
+	if named(frames[at], "backward") {
+		return true
+	}
+	return named(frames[at], "forward") && at+1 < len(frames) && isLibrary(frames[at+1]) && named(frames[at+1], "apply")
+}
 
 // named holds for a function or method with one of these names, in either case.
 func named(f snapshot.Frame, names ...string) bool {

@@ -1,0 +1,200 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+)
+
+// Bounds of the judgement over a series.
+const (
+	// windows is into how many floors a long series is thinned: few enough that
+	// one block in ten steps shows in most, enough that chance among ten thousand
+	// sites does not rise in all.
+	windows = 20
+	// significant is the false discovery rate at which a trend counts.
+	significant = 0.01
+	// lateShare is how much of the whole run's slope its last 40 % must keep: what
+	// saturates keeps less.
+	lateShare = 0.4
+	// testable is how many floors a test for trend needs: strictly rising, six
+	// have p = 0.009.
+	testable = 6
+	// fewStairs is how often a site must have risen for its trend to count: what is
+	// made in two or three goes, by one layer, shape or worker after the other, ties
+	// most of the floors between and so looks less like chance than it is.
+	fewStairs = 4
+	// flatShare is how much of its later rise a site may move before it begins to
+	// rise: what moved more was not flat, and had risen and fallen before.
+	flatShare = 0.1
+)
+
+// history is one site over the marks that are compared with like: those of the
+// last one's phase, without warm-up, and without what came before the site began
+// to rise.
+type history struct {
+	whole            points // in full, with warm-up
+	all              points // those judged, in full
+	x, blocks, bytes []float64
+	unit             string
+	test             trend.Test // of the bytes
+	covariate        string     // that rises too; "" where none does
+	// late: the site was flat until the first of the points, in the middle of the
+	// run. tries is then among how many such moments it was looked for.
+	late  bool
+	tries float64
+}
+
+// points are a site's marks in order, column by column.
+type points struct{ x, blocks, bytes, elements, length []float64 }
+
+func (p points) from(i int) points {
+	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.elements[i:], p.length[i:]}
+}
+
+// historyOf is nil where fewer than three marks can be compared.
+func historyOf(series *Series, site *SiteSeries) *history {
+	if site == nil || len(series.Marks) < 3 {
+		return nil
+	}
+	axis, inSteps := series.X()
+	unit := "snapshot"
+	if inSteps {
+		unit = "step"
+	}
+	phase := series.Marks[len(series.Marks)-1].Phase
+	var p points
+	for i, m := range series.Marks {
+		if m.Phase == phase || i == 0 {
+			p.x = append(p.x, axis[i])
+			p.blocks, p.bytes = append(p.blocks, float64(site.Blocks[i])), append(p.bytes, float64(site.Bytes[i]))
+			p.elements, p.length = append(p.elements, float64(m.BatchElements)), append(p.length, float64(m.SequenceLength))
+		}
+	}
+	if len(p.x) < 3 {
+		return nil
+	}
+	// The first mark stands before the first step; what comes up to the second,
+	// or in a long series in its first tenth, is warm-up.
+	h := newHistory(p.from(max(1, len(p.x)/10)), unit)
+	if i := h.onset(); i > 0 {
+		h = newHistory(h.all.from(i), unit)
+		h.late, h.tries = true, windows
+	}
+	h.whole = p
+	return h
+}
+
+func newHistory(p points, unit string) *history {
+	h := &history{all: p, unit: unit, tries: 1}
+	h.x, h.bytes = trend.Floors(p.x, p.bytes, windows)
+	_, h.blocks = trend.Floors(p.x, p.blocks, windows)
+	h.test = trend.HamedRao(h.bytes)
+	for _, c := range []struct {
+		name   string
+		values []float64
+	}{{"the batch size", p.elements}, {"the sequence length", p.length}} {
+		_, floors := trend.Floors(p.x, c.values, windows)
+		if explains(floors, h.bytes) {
+			h.covariate = c.name
+		}
+	}
+	return h
+}
+
+// onset is the point at which a site that was flat begins to rise, or 0: a leak may
+// begin in the middle of a run, where a new epoch, dataset or loss term does. The
+// moment is where two half-lines, flat and then rising, fit the floors best.
+func (h *history) onset() int {
+	at, _ := trend.Hinge(h.x, h.bytes)
+	if at < len(h.x)/5 || len(h.x)-at < testable {
+		return 0
+	}
+	rise := h.bytes[len(h.bytes)-1] - h.bytes[at]
+	before := h.bytes[:at+1]
+	if moved := slices.Max(before) - slices.Min(before); moved > flatShare*rise {
+		return 0
+	}
+	return slices.Index(h.all.x, h.x[at])
+}
+
+// since is the step from which on the points are, where the site began late.
+func (h *history) since() float64 { return h.all.x[0] }
+
+// replaced holds where the site has held the same number of blocks ever since it
+// held any.
+func (h *history) replaced() bool {
+	i := slices.IndexFunc(h.whole.blocks, func(n float64) bool { return n > 0 })
+	if i < 0 {
+		return false
+	}
+	held := h.whole.blocks[i:]
+	return slices.Min(held) == slices.Max(held)
+}
+
+// explains says whether a covariate rises, and y no faster.
+func explains(covariate, y []float64) bool {
+	if len(covariate) < testable || trend.HamedRao(covariate).Z <= 0 || trend.MannKendall(covariate).P > 0.05 {
+		return false
+	}
+	share := make([]float64, len(y))
+	for i := range y {
+		if covariate[i] <= 0 {
+			return false
+		}
+		share[i] = y[i] / covariate[i]
+	}
+	t := trend.MannKendall(share)
+	return t.Z <= 0 || t.P > 0.05
+}
+
+// p is the site's chance of rising so without a trend; 1 where no test is
+// possible or it does not rise. A start that was looked for makes chance likelier
+// by the number of starts there were to find. Autocorrelation may only make it
+// likelier: what alternates about its line would else be sure in a few points.
+func (h *history) p() float64 {
+	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
+		return 1
+	}
+	return min(1, max(h.test.P, trend.MannKendall(h.bytes).P)*h.tries)
+}
+
+// rate is the slope of the floors.
+func (h *history) rate() Rate {
+	return Rate{Unit: h.unit, Blocks: trend.TheilSen(h.x, h.blocks), Bytes: trend.TheilSen(h.x, h.bytes)}
+}
+
+// keepsRising says whether floors rise to the end, or why not: one jump that
+// carries most, or a curve that flattens.
+func keepsRising(y []float64) (ok bool, why string) {
+	n := len(y) - 1
+	total := y[n] - y[0]
+	if total <= 0 || y[n] <= y[n/2] {
+		return false, "it rose and stopped: no more at the end than half-way"
+	}
+	if n < 3 {
+		return true, ""
+	}
+	jump := 0.0
+	for i := 1; i <= n; i++ {
+		jump = max(jump, y[i]-y[i-1])
+	}
+	if jump > total/2 {
+		return false, "one jump carries more than half of its growth"
+	}
+	late := n - max(1, n*2/5)
+	if (y[n]-y[late])/float64(n-late) < lateShare*total/float64(n) {
+		return false, "it flattens: its last 40 % grow at less than 0.4 of the rate before"
+	}
+	return true, ""
+}
+
+func rising(y []float64) int {
+	n := 0
+	for i := 1; i < len(y); i++ {
+		if y[i] > y[i-1] {
+			n++
+		}
+	}
+	return n
+}

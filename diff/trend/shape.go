@@ -1,0 +1,113 @@
+package trend
+
+import "math"
+
+// Hinge fits y by a flat line that rises (or falls) from one of the points on,
+// the one at which the sum of squares is least, and returns that point's index
+// and the slope behind it. Fewer than three points give 0 and 0.
+func Hinge(x, y []float64) (at int, slope float64) {
+	if len(x) < 3 {
+		return 0, 0
+	}
+	best := math.Inf(1)
+	for i := range len(x) - 1 {
+		// Least squares of y on max(0, x - x[i]).
+		var meanU, meanY, uy, uu float64
+		n := float64(len(x))
+		for k := range x {
+			meanU += max(0, x[k]-x[i]) / n
+			meanY += y[k] / n
+		}
+		for k := range x {
+			u := max(0, x[k]-x[i]) - meanU
+			uy += u * (y[k] - meanY)
+			uu += u * u
+		}
+		if uu == 0 {
+			continue
+		}
+		b := uy / uu
+		rest := 0.0
+		for k := range x {
+			e := y[k] - meanY - b*(max(0, x[k]-x[i])-meanU)
+			rest += e * e
+		}
+		if rest < best*(1-1e-12) { // the earliest of equals
+			best, at, slope = rest, i, b
+		}
+	}
+	return at, slope
+}
+
+// Accelerates says whether the increments of y rise throughout, and behind the
+// middle are at least half as large again as before it: growth that feeds itself,
+// such as t². Growth that only begins late, or stops, is none. It needs at least
+// eight points.
+func Accelerates(x, y []float64) bool {
+	n := len(x)
+	if n < 8 {
+		return false
+	}
+	rates := make([]float64, n-1)
+	for i := range rates {
+		rates[i] = (y[i+1] - y[i]) / (x[i+1] - x[i])
+	}
+	half := len(rates) / 2
+	early, late := mean(rates[:half]), mean(rates[len(rates)-half:])
+	if early <= 0 || late < 1.5*early {
+		return false
+	}
+	for _, part := range [][]float64{rates[:half], rates[len(rates)-half:]} {
+		if mean(part[len(part)/2:]) <= mean(part[:len(part)/2]) {
+			return false // one step up between two steady rates, not an acceleration
+		}
+	}
+	t := MannKendall(rates)
+	return t.Z > 0 && t.P < 0.01
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// Doubles says whether y, in full, rises by stairs alone, each of the last stairs
+// multiplying y by about the same factor and coming after a wait that has grown by
+// that factor: what a buffer does that is made larger by a factor whenever a
+// linear growth has filled it. The next stair must not be overdue at the end. It
+// needs four stairs.
+func Doubles(x, y []float64) bool {
+	type stair struct{ x, factor float64 }
+	var stairs []stair
+	for i := 1; i < len(y); i++ {
+		switch {
+		case y[i] < y[i-1]:
+			return false
+		case y[i] > y[i-1] && y[i-1] > 0:
+			stairs = append(stairs, stair{x[i], y[i] / y[i-1]})
+		}
+	}
+	const least = 4
+	if len(stairs) < least {
+		return false
+	}
+	stairs = stairs[len(stairs)-least:]
+	low, high := math.Inf(1), 0.0
+	for _, s := range stairs {
+		low, high = min(low, s.factor), max(high, s.factor)
+	}
+	if low < 1.25 || high > 1.35*low {
+		return false
+	}
+	for i := 2; i < least; i++ {
+		wait, before := stairs[i].x-stairs[i-1].x, stairs[i-1].x-stairs[i-2].x
+		if wait < 0.6*low*before || wait > 1.7*high*before {
+			return false
+		}
+	}
+	last := stairs[least-1].x - stairs[least-2].x
+	return x[len(x)-1]-stairs[least-1].x <= 1.25*high*last
+}

@@ -1,0 +1,103 @@
+package trend
+
+import (
+	"math"
+	"testing"
+)
+
+// The expected values are those of numpy.linalg.lstsq (NumPy 2) on the columns 1
+// and max(0, x - x[i]), for the i with the least sum of squares.
+func TestHingeAgreesWithLeastSquares(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		x, y  []float64
+		at    int
+		slope float64
+	}{
+		{
+			"flat and then rising, at uneven steps",
+			[]float64{0, 1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 14, 15, 17, 18, 20},
+			[]float64{3, 4, 3, 3, 4, 3, 4, 5, 9, 12, 14, 21, 22, 30, 31, 40},
+			7, 3.1990673273098227,
+		},
+		{"noise", []float64{0, 1, 2, 3, 4, 5, 6, 7}, []float64{5, 4, 9, 3, 7, 7, 2, 8}, 6, 2.714285714285714},
+		{"two points", []float64{0, 1}, []float64{0, 1}, 0, 0},
+		{"a constant", []float64{0, 1, 2, 3}, []float64{2, 2, 2, 2}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if at, slope := Hinge(c.x, c.y); at != c.at || math.Abs(slope-c.slope) > 1e-9 {
+				t.Errorf("got %d, %v; want %d, %v", at, slope, c.at, c.slope)
+			}
+		})
+	}
+}
+
+// drawn is f at 0 … n-1.
+func drawn(n int, f func(t float64) float64) (x, y []float64) {
+	for i := range n {
+		x, y = append(x, float64(i)), append(y, f(float64(i)))
+	}
+	return x, y
+}
+
+func TestAcceleratesTellsGrowthThatFeedsItself(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(t float64) float64
+		want bool
+	}{
+		{"t squared does", func(t float64) float64 { return t * t }, true},
+		{"larger and larger jumps every third point are too coarse to tell", func(t float64) float64 { n := math.Floor(t/3) + 1; return n * (n + 1) / 2 }, false},
+		{"an exponential does", func(t float64) float64 { return math.Exp(t / 5) }, true},
+		{"a line does not", func(t float64) float64 { return 3 * t }, false},
+		{"a line of whole blocks does not", func(t float64) float64 { return math.Floor(t * 0.7) }, false},
+		{"what begins late does not", func(t float64) float64 { return max(0, t-10) }, false},
+		{"two rates do not", func(t float64) float64 { return t + 4*max(0, t-10) }, false},
+		{"what saturates does not", func(t float64) float64 { return math.Sqrt(t) }, false},
+		{"what falls ever faster does not", func(t float64) float64 { return -t * t }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Accelerates(drawn(20, c.f)); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+	if Accelerates(drawn(7, func(t float64) float64 { return t * t })) {
+		t.Error("seven points are too few")
+	}
+}
+
+func TestDoublesTellsABufferThatIsEnlarged(t *testing.T) {
+	stairs := func(factor, until float64) func(float64) float64 {
+		return func(t float64) float64 {
+			size := 1.0
+			for size < min(t, until) {
+				size = math.Ceil(size * factor)
+			}
+			return size
+		}
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+		f    func(t float64) float64
+		want bool
+	}{
+		{"doubled as it fills", 100, stairs(2, 1e9), true},
+		{"enlarged by half as it fills", 100, stairs(1.5, 1e9), true},
+		{"rounded by an allocator", 100, func(t float64) float64 { return 512 * math.Ceil(stairs(2, 1e9)(t)*300/512) }, true},
+		{"full, and the next stair overdue", 100, stairs(2, 32), false},
+		{"three stairs are too few", 7, stairs(2, 1e9), false},
+		{"a line is none", 100, func(t float64) float64 { return 1 + t }, false},
+		{"stairs of equal height are none", 100, func(t float64) float64 { return 1 + math.Floor(t/10) }, false},
+		{"doublings at equal waits are another growth", 60, func(t float64) float64 { return math.Exp2(math.Floor(t / 10)) }, false},
+		{"what is given back is none", 100, func(t float64) float64 { return 200 - stairs(2, 1e9)(t) }, false},
+		{"nothing is none", 10, func(float64) float64 { return 0 }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Doubles(drawn(c.n, c.f)); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}

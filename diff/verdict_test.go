@@ -1,0 +1,99 @@
+package diff
+
+import (
+	"math/bits"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// countedSite is a run of one site's counters alone: how many blocks it holds after
+// each step, and how large they are together. Its two snapshots know no births.
+func countedSite(steps int64, blocks func(t int64) int64, size func(t int64) snapshot.Bytes) *snapshot.Run {
+	stacks := snapshot.NewStacks()
+	id := stacks.InternFrames([]snapshot.Frame{{Function: "x", File: "train.py", Line: 1}})
+	series := &snapshot.Series{Stacks: stacks, Devices: []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}}, Sites: []snapshot.SeriesSite{{Stack: id}}}
+	run := &snapshot.Run{Series: series}
+	for t := range steps + 1 {
+		mark := snapshot.Mark{Step: t}
+		series.Points = append(series.Points, snapshot.Point{Mark: mark, Meters: make([]snapshot.Meters, 1), Sites: []snapshot.SiteCount{{Count: blocks(t), Bytes: size(t)}}})
+		if t != 0 && t != steps {
+			continue
+		}
+		s := &snapshot.Snapshot{Mark: mark, Stacks: stacks, Devices: series.Devices, Segments: []snapshot.Segment{{}}}
+		for k := range blocks(t) {
+			b := &s.Blocks
+			each := size(t) / snapshot.Bytes(blocks(t))
+			b.Segment, b.Address = append(b.Segment, 0), append(b.Address, uint64(t)<<40+uint64(k)*8)
+			b.Size, b.Requested = append(b.Size, each), append(b.Requested, each)
+			b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
+		}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return run
+}
+
+func TestShapesOfGrowthAreToldApart(t *testing.T) {
+	one := func(t int64) int64 { return min(t, 1) }
+	each := func(f func(t int64) int64) func(t int64) snapshot.Bytes {
+		return func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(f(t)) }
+	}
+	line := func(t int64) int64 { return t }
+	for _, c := range []struct {
+		name    string
+		blocks  func(t int64) int64
+		bytes   func(t int64) snapshot.Bytes // nil: 512 a block
+		verdict Verdict
+		shape   Shape
+		says    string
+	}{
+		{"one block a step", line, nil, Leak, Steady, ""},
+		{"one block in twenty steps", func(t int64) int64 { return t / 20 }, nil, Leak, Steady, ""},
+		{"a block that is replaced by a larger one", one, each(line), Leak, BytesOnly, "replaced by larger ones"},
+		{"a block replaced by a larger one every seventh step", one, each(func(t int64) int64 { return (t + 6) / 7 }), Leak, BytesOnly, "replaced by larger ones"},
+		{"a buffer that is doubled when it is full", one, each(func(t int64) int64 { return 1 << bits.Len64(uint64(t)) }), Leak, Doubling, "constant factor"},
+		{"a buffer that was doubled until it was large enough", one, each(func(t int64) int64 { return 1 << bits.Len64(uint64(min(t, 15))) }), Bounded, Steady, ""},
+		{"a block of changing size", one, each(func(t int64) int64 { return 50 + t*7919%31 }), Bounded, Steady, ""},
+		{"a block that grew and stopped", one, each(func(t int64) int64 { return min(t, 40) }), Bounded, Steady, ""},
+		{"what each step adds to grows by each step", func(t int64) int64 { return t * (t + 1) / 20 }, nil, Leak, Quadratic, "more blocks than the last"},
+		{"a leak that begins in the middle", func(t int64) int64 { return max(0, t-60) }, nil, Leak, Steady, "flat until step 6"},
+		{"a leak that begins above a level", func(t int64) int64 { return 7 + max(0, t-60) }, nil, Leak, Steady, "flat until step 6"},
+		{"one stair in the middle", func(t int64) int64 { return 5 + 9*min(1, t/60) }, nil, Bounded, Steady, ""},
+		{"a ramp in the middle that ends", func(t int64) int64 { return max(0, min(t, 90)-60) }, nil, Bounded, Steady, ""},
+		{"the second of two ramps", func(t int64) int64 { return t % 61 }, nil, Inconclusive, Steady, ""},
+		{"the third of three ramps", func(t int64) int64 { return t % 41 }, nil, Bounded, Steady, ""},
+		{"a saw-tooth", func(t int64) int64 { return t % 9 }, nil, Bounded, Steady, ""},
+		{"a leak below a saw-tooth", func(t int64) int64 { return t + 2*(t%5) }, nil, Leak, Steady, ""},
+		{"three stairs", func(t int64) int64 { return min(t/30, 3) }, nil, Inconclusive, Steady, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bytes := c.bytes
+			if bytes == nil {
+				bytes = each(c.blocks)
+			}
+			r, err := Analyze(countedSite(120, c.blocks, bytes), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Finding{Verdict: Bounded}
+			if len(r.Findings) > 0 {
+				got = r.Findings[0]
+			}
+			if got.Verdict != c.verdict || got.Shape != c.shape || !strings.Contains(strings.Join(got.Reasons, "; "), c.says) {
+				t.Errorf("got %s, %q: %v; want %s, %q, saying %q", got.Verdict, got.Shape, got.Reasons, c.verdict, c.shape, c.says)
+			}
+		})
+	}
+}
+
+func TestTheRateOfALateLeakIsThatSinceItBegan(t *testing.T) {
+	late := func(t int64) int64 { return max(0, 2*(t-60)) }
+	r, err := Analyze(countedSite(120, late, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(late(t)) }), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate := r.Findings[0].Rate; rate.Blocks.Value != 2 || rate.Bytes.Value != 1024 {
+		t.Errorf("rate %+v; want 2 blocks and 1024 bytes a step", rate)
+	}
+}
