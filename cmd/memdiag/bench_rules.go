@@ -8,32 +8,37 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// benchRule is a way to tell a leak, as it would be used: it sees a run until now,
-// and flags what it takes for one.
+// benchRule is a way to tell a leak, as it would be used: it sees a run until now.
 type benchRule struct {
 	name  string
-	judge func(*snapshot.Run) ([]flag, error)
+	judge func(*snapshot.Run) (opinion, error)
 }
 
-// flag is what a rule takes for a leak, the largest growth first.
+// opinion is what a rule takes for leaks, and of what it says that it cannot tell;
+// the largest growth first.
+type opinion struct{ leaks, undecided []flag }
+
+// flag is one thing that grows, by what a rule says of it.
 type flag struct {
-	frames   []snapshot.Frame // nil where the rule looks at totals
-	headline int              // index into frames; -1 for none
-	cause    string           // "" where the rule has none
+	stacks [][]snapshot.Frame // of all that belongs to it; nil where the rule looks at totals
+	named  *snapshot.Frame    // the line that is named first; nil for none
+	cause  string             // "" where the rule has none
 }
 
 // benchRules are memdiag's own, and those that it is to be compared with.
 func benchRules() []benchRule {
 	return []benchRule{
-		{"memdiag", func(run *snapshot.Run) ([]flag, error) { return analyzed(run, diff.ByTrend) }},
-		{"handbook, first half", func(run *snapshot.Run) ([]flag, error) {
+		{"memdiag", func(run *snapshot.Run) (opinion, error) { return analyzed(run, diff.ByTrend) }},
+		{"handbook, first half", func(run *snapshot.Run) (opinion, error) {
 			return analyzed(pairOf(run, 0, middle(run)), diff.ByHandbook)
 		}},
-		{"handbook, second half", func(run *snapshot.Run) ([]flag, error) {
+		{"handbook, second half", func(run *snapshot.Run) (opinion, error) {
 			return analyzed(pairOf(run, middle(run), len(run.Snapshots)-1), diff.ByHandbook)
 		}},
 		{"two snapshots, bytes by stack", grownBytes},
 		{"Mann–Kendall by stack, p < 0.05", mannKendallAlone},
+		{"floors of 5 windows by stack", floorsRise},
+		{"birth steps alive, floors of 5", birthStepsRise},
 		{"total grew by more than 1 %", totalGrew},
 		{"line through the total, R² ≥ 0.7", lineFits},
 	}
@@ -47,57 +52,149 @@ func pairOf(run *snapshot.Run, first, last int) *snapshot.Run {
 	return &snapshot.Run{Snapshots: []*snapshot.Snapshot{run.Snapshots[first], run.Snapshots[last]}}
 }
 
-func analyzed(run *snapshot.Run, rule diff.Rule) ([]flag, error) {
+func analyzed(run *snapshot.Run, rule diff.Rule) (o opinion, err error) {
 	result, err := diff.Analyze(run, rule)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	var flags []flag
 	for _, f := range result.Findings {
-		if f.Verdict != diff.Leak {
-			continue
+		var one flag
+		for _, row := range f.Rows {
+			one.stacks = append(one.stacks, row.Frames)
 		}
-		named := flag{frames: f.Rows[0].Frames, headline: f.Headline}
+		if f.Headline >= 0 {
+			one.named = &f.Rows[0].Frames[f.Headline]
+		}
 		if f.Cause != nil {
-			named.cause = f.Cause.ID
+			one.cause = f.Cause.ID
 		}
-		flags = append(flags, named)
+		switch f.Verdict {
+		case diff.Leak:
+			o.leaks = append(o.leaks, one)
+		case diff.Inconclusive:
+			o.undecided = append(o.undecided, one)
+		}
 	}
-	return flags, nil
+	return o, nil
+}
+
+// rowFlag flags one stack.
+func rowFlag(row *diff.Row) flag {
+	f := flag{stacks: [][]snapshot.Frame{row.Frames}}
+	if at := diff.Headline(row.Frames); at >= 0 {
+		f.named = &row.Frames[at]
+	}
+	return f
+}
+
+// byStack flags every stack of the first and the last snapshot that leaks says yes
+// to.
+func byStack(run *snapshot.Run, leaks func(*diff.Row) bool) opinion {
+	var o opinion
+	rows := diff.Pair(run.Snapshots[0], run.Snapshots[len(run.Snapshots)-1])
+	for i := range rows {
+		if leaks(&rows[i]) {
+			o.leaks = append(o.leaks, rowFlag(&rows[i]))
+		}
+	}
+	return o
 }
 
 // grownBytes flags every stack with more bytes at the end than in the middle,
 // which is what pprof -diff_base shows.
-func grownBytes(run *snapshot.Run) ([]flag, error) {
-	var flags []flag
-	for _, row := range diff.Pair(run.Snapshots[middle(run)], run.Snapshots[len(run.Snapshots)-1]) {
-		if row.Growth().Bytes > 0 {
-			flags = append(flags, flag{frames: row.Frames, headline: diff.Headline(row.Frames)})
-		}
-	}
-	return flags, nil
+func grownBytes(run *snapshot.Run) (opinion, error) {
+	return byStack(pairOf(run, middle(run), len(run.Snapshots)-1), func(row *diff.Row) bool { return row.Growth().Bytes > 0 }), nil
 }
 
 // mannKendallAlone flags every stack whose bytes rise over the snapshots behind
 // the first, by the plain test.
-func mannKendallAlone(run *snapshot.Run) ([]flag, error) {
+func mannKendallAlone(run *snapshot.Run) (opinion, error) {
 	series := diff.Collect(&snapshot.Run{Snapshots: run.Snapshots})
-	rows := diff.Pair(run.Snapshots[0], run.Snapshots[len(run.Snapshots)-1])
-	var flags []flag
-	for i := range rows {
-		site := series.Site(&rows[i])
+	return byStack(run, func(row *diff.Row) bool {
+		site := series.Site(row)
 		if site == nil {
-			continue
+			return false
 		}
-		var bytes []float64
-		for _, b := range site.Bytes[1:] {
-			bytes = append(bytes, float64(b))
-		}
-		if t := trend.MannKendall(bytes); t.Z > 0 && t.P < 0.05 {
-			flags = append(flags, flag{frames: rows[i].Frames, headline: diff.Headline(rows[i].Frames)})
+		t := trend.MannKendall(floats(site.Bytes[1:]))
+		return t.Z > 0 && t.P < 0.05
+	}), nil
+}
+
+// floorWindows is into how many windows the rules on floors cut a run.
+const floorWindows = 5
+
+// floorsRise flags every stack of which the least that is live, blocks or bytes,
+// is more in each window than in the one before. The first tenth does not count.
+func floorsRise(run *snapshot.Run) (opinion, error) {
+	series := diff.Collect(run)
+	x, _ := series.X()
+	warm := max(1, len(x)/10)
+	rise := func(y []float64) bool {
+		_, floors := trend.Floors(x[warm:], y[warm:], floorWindows)
+		return rising(floors)
+	}
+	return byStack(run, func(row *diff.Row) bool {
+		site := series.Site(row)
+		return site != nil && (rise(floats(site.Bytes)) || rise(floats(site.Blocks)))
+	}), nil
+}
+
+// birthStepsRise is floorsRise for the number of different steps in which a
+// stack's live blocks were born.
+func birthStepsRise(run *snapshot.Run) (opinion, error) {
+	type site struct {
+		kind  snapshot.DeviceKind
+		index int
+		stack snapshot.Hash
+	}
+	type birth struct {
+		site
+		step int64
+	}
+	distinct := make(map[site][]float64) // by snapshot
+	x := make([]float64, len(run.Snapshots))
+	for at, s := range run.Snapshots {
+		x[at] = float64(s.Mark.Step)
+		seen := make(map[birth]bool)
+		for row, state := range s.Blocks.State {
+			if state != snapshot.Live {
+				continue
+			}
+			d := s.Devices[s.Segments[s.Blocks.Segment[row]].Device]
+			own := site{d.Kind, d.Index, s.Stacks.Hash(s.Blocks.Stack[row])}
+			if b := (birth{own, s.Blocks.BirthStep[row]}); !seen[b] {
+				seen[b] = true
+				if distinct[own] == nil {
+					distinct[own] = make([]float64, len(run.Snapshots))
+				}
+				distinct[own][at]++
+			}
 		}
 	}
-	return flags, nil
+	return byStack(run, func(row *diff.Row) bool {
+		y := distinct[site{row.Device.Kind, row.Device.Index, row.Hash}]
+		_, floors := trend.Floors(x[1:], y[1:], floorWindows)
+		return rising(floors)
+	}), nil
+}
+
+// rising holds where every value is more than the one before, and there are two at
+// least.
+func rising(y []float64) bool {
+	for i := 1; i < len(y); i++ {
+		if y[i] <= y[i-1] {
+			return false
+		}
+	}
+	return len(y) > 1
+}
+
+func floats[T ~int64](values []T) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
 }
 
 // totals are all live bytes behind the training steps of a run's phase, without
@@ -116,19 +213,22 @@ func totals(run *snapshot.Run) (steps, bytes []float64) {
 	return x[warm:], bytes[warm:]
 }
 
-func totalGrew(run *snapshot.Run) ([]flag, error) {
+func totalGrew(run *snapshot.Run) (opinion, error) {
 	_, bytes := totals(run)
-	if bytes[len(bytes)-1] > 1.01*bytes[0] {
-		return []flag{{headline: -1}}, nil
-	}
-	return nil, nil
+	return totalFlag(bytes[len(bytes)-1] > 1.01*bytes[0]), nil
 }
 
-func lineFits(run *snapshot.Run) ([]flag, error) {
-	if r := correlation(totals(run)); r > 0 && r*r >= 0.7 {
-		return []flag{{headline: -1}}, nil
+func lineFits(run *snapshot.Run) (opinion, error) {
+	r := correlation(totals(run))
+	return totalFlag(r > 0 && r*r >= 0.7), nil
+}
+
+// totalFlag flags the total, or nothing.
+func totalFlag(leaks bool) opinion {
+	if leaks {
+		return opinion{leaks: []flag{{}}}
 	}
-	return nil, nil
+	return opinion{}
 }
 
 // correlation is Pearson's; its square is the R² of a line through the points. It

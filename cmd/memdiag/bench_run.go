@@ -17,12 +17,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// benchParts is into how many parts of equal length a run is cut: at the end of
-// each there is a snapshot, and every rule judges what there is until then.
-const benchParts = 10
+// benchPlan is what of each run the rules see. A run is cut into parts of equal
+// length: at the end of each there is a snapshot, and every rule judges what there
+// is until then.
+type benchPlan struct {
+	seeds    int64
+	parts    int
+	counters bool // those of each step, besides
+}
 
 // benchRun is a workload to run, and what every rule says of it.
 type benchRun struct {
+	plan     benchPlan
 	workload workload.Workload
 	seed     int64
 	fixed    bool
@@ -39,8 +45,14 @@ type benchVerdict struct {
 	// found: the rule flags the run, and where it names stacks, one through a line
 	// that leaks. Of a run that does not leak it is any flag, a false alarm.
 	found bool
-	line  bool // the first one's headline is a line that leaks
-	cause bool // and the cause is the right one
+	// undecided: it did not find a leak, but says that it cannot tell of a stack
+	// through a line that leaks. Of a run that does not leak it is any such stack.
+	undecided bool
+	line      bool // the first one's headline is a line that leaks
+	cause     bool // and the cause is the right one
+	// lines counts the lines that leak and that the headline of a flag is; strays the
+	// flags of a leaking run that have no stack through such a line.
+	lines, strays int
 	// steps is from how many on the rule said so at the end of every part; 0 if not
 	// found.
 	steps int64
@@ -48,15 +60,15 @@ type benchVerdict struct {
 
 // benchRuns lists what is to be run: every workload with every seed, and every
 // leak repaired as well.
-func benchRuns(workloads []workload.Workload, seeds int64) ([]*benchRun, error) {
+func benchRuns(workloads []workload.Workload, plan benchPlan) ([]*benchRun, error) {
 	var runs []*benchRun
 	for _, w := range workloads {
-		for seed := range seeds {
+		for seed := range plan.seeds {
 			for _, fixed := range []bool{false, true} {
 				if fixed && w.Label != workload.Leak {
 					continue
 				}
-				r := &benchRun{workload: w, seed: seed, fixed: fixed, truth: w.Truth(seed)}
+				r := &benchRun{plan: plan, workload: w, seed: seed, fixed: fixed, truth: w.Truth(seed)}
 				for _, g := range r.truth.Growth {
 					file, line, err := workload.Line(g.Marker)
 					if err != nil {
@@ -112,13 +124,13 @@ func (r *benchRun) do(ctx context.Context) error {
 	rules := benchRules()
 	r.verdicts = make([]benchVerdict, len(rules))
 	for i, rule := range rules {
-		for part := 1; part <= benchParts; part++ {
+		for part := 1; part <= r.plan.parts; part++ {
 			until := prefix(whole, part)
-			flags, err := rule.judge(until)
+			said, err := rule.judge(until)
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", rule.name, err)
 			}
-			v := r.verdict(flags)
+			v := r.verdict(said)
 			if v.found {
 				v.steps = until.Snapshots[part].Mark.Step
 				if before := r.verdicts[i]; before.found {
@@ -131,32 +143,54 @@ func (r *benchRun) do(ctx context.Context) error {
 	return nil
 }
 
-// verdict holds what a rule flags against the truth.
-func (r *benchRun) verdict(flags []flag) benchVerdict {
-	if len(flags) == 0 {
-		return benchVerdict{}
-	}
+// verdict holds what a rule says against the truth.
+func (r *benchRun) verdict(said opinion) (v benchVerdict) {
 	if !r.leaks() {
-		return benchVerdict{found: true}
+		return benchVerdict{found: len(said.leaks) > 0, undecided: len(said.undecided) > 0}
 	}
-	through := func(f flag) bool {
-		return f.frames == nil || slices.ContainsFunc(f.frames, r.isGuilty)
+	for _, f := range said.leaks {
+		if r.through(f) {
+			v.found = true
+		} else {
+			v.strays++
+		}
 	}
-	first := flags[0]
-	v := benchVerdict{found: slices.ContainsFunc(flags, through)}
-	v.line = first.headline >= 0 && r.isGuilty(first.frames[first.headline])
-	v.cause = v.line && first.cause == r.workload.Cause
+	v.undecided = !v.found && slices.ContainsFunc(said.undecided, r.through)
+	if len(said.leaks) > 0 {
+		first := said.leaks[0]
+		v.line = r.names(first)
+		v.cause = v.line && first.cause == r.workload.Cause
+	}
+	for _, g := range r.guilty {
+		if slices.ContainsFunc(said.leaks, func(f flag) bool { return f.named != nil && sameLine(*f.named, g) }) {
+			v.lines++
+		}
+	}
 	return v
 }
 
-func (r *benchRun) isGuilty(f snapshot.Frame) bool {
-	return slices.ContainsFunc(r.guilty, func(g snapshot.Frame) bool { return g.File == f.File && g.Line == f.Line })
+// through says whether a flag is for a stack through a line that leaks, or for a
+// total, which every leak is in.
+func (r *benchRun) through(f flag) bool {
+	return f.stacks == nil || slices.ContainsFunc(f.stacks, func(frames []snapshot.Frame) bool { return slices.ContainsFunc(frames, r.isGuilty) })
 }
+
+// names says whether a flag names a line that leaks.
+func (r *benchRun) names(f flag) bool { return f.named != nil && r.isGuilty(*f.named) }
+
+func (r *benchRun) isGuilty(f snapshot.Frame) bool {
+	return slices.ContainsFunc(r.guilty, func(g snapshot.Frame) bool { return sameLine(f, g) })
+}
+
+func sameLine(a, b snapshot.Frame) bool { return a.File == b.File && a.Line == b.Line }
 
 // prefix is a run as it was at the end of a part.
 func prefix(whole *snapshot.Run, part int) *snapshot.Run {
 	until := *whole
 	until.Snapshots = whole.Snapshots[:part+1]
+	if whole.Series == nil {
+		return &until
+	}
 	series := *whole.Series
 	last := until.Snapshots[part].Mark.Step
 	at := slices.IndexFunc(series.Points, func(p snapshot.Point) bool {
@@ -197,19 +231,21 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 	}
-	every := r.truth.Steps / benchParts
+	every := r.truth.Steps / int64(r.plan.parts)
 	loop.OnBarrier(func(m snapshot.Mark) error {
-		series.Append(m)
-		if m.Phase == train.Training && m.Step%every == 0 && len(run.Snapshots) <= benchParts {
+		if r.plan.counters {
+			series.Append(m)
+			run.Series = series.Series()
+		}
+		if m.Phase == train.Training && m.Step%every == 0 {
 			s := mem.Take(m, ledgers...)
 			s.Holders = train.Holders(instance.Model(), s, ledgers...)
 			run.Snapshots = append(run.Snapshots, s)
 		}
 		return nil
 	})
-	if err := loop.Run(ctx, every*benchParts, instance.Step); err != nil {
+	if err := loop.Run(ctx, every*int64(r.plan.parts), instance.Step); err != nil {
 		return nil, err
 	}
-	run.Series = series.Series()
 	return run, nil
 }

@@ -15,28 +15,51 @@ func TestAVerdictIsHeldAgainstTheTruth(t *testing.T) {
 	repaired, bounded := leak, leak
 	repaired.fixed = true
 	bounded.workload.Label = workload.Bounded
+	named := func(cause string, headline *snapshot.Frame, frames ...snapshot.Frame) flag {
+		return flag{stacks: [][]snapshot.Frame{frames}, named: headline, cause: cause}
+	}
+	right, elsewhere := named("cache", &guilty, guilty, other), named("", &other, other)
 	for _, c := range []struct {
-		name  string
-		run   benchRun
-		flags []flag
-		want  benchVerdict
+		name string
+		run  benchRun
+		said opinion
+		want benchVerdict
 	}{
-		{"nothing flagged is nothing found", leak, nil, benchVerdict{}},
-		{"the line and its cause", leak, []flag{{[]snapshot.Frame{guilty, other}, 0, "cache"}}, benchVerdict{found: true, line: true, cause: true}},
-		{"the line with another cause", leak, []flag{{[]snapshot.Frame{guilty, other}, 0, "hook"}}, benchVerdict{found: true, line: true}},
-		{"a stack through the line whose headline is another", leak, []flag{{[]snapshot.Frame{other, guilty}, 0, "cache"}}, benchVerdict{found: true}},
-		{"the line behind another finding is found, and not named first", leak, []flag{{[]snapshot.Frame{other}, 0, ""}, {[]snapshot.Frame{guilty}, 0, "cache"}}, benchVerdict{found: true}},
-		{"another stack alone is no find", leak, []flag{{[]snapshot.Frame{other}, 0, "cache"}}, benchVerdict{}},
-		{"a stack without a line of the user's", leak, []flag{{[]snapshot.Frame{guilty}, -1, ""}}, benchVerdict{found: true}},
-		{"a total names no line", leak, []flag{{headline: -1}}, benchVerdict{found: true}},
-		{"any flag on a repaired run is a false alarm", repaired, []flag{{[]snapshot.Frame{other}, 0, ""}}, benchVerdict{found: true}},
-		{"and on a bounded one, its line included", bounded, []flag{{[]snapshot.Frame{guilty}, 0, "cache"}}, benchVerdict{found: true}},
+		{"nothing flagged is nothing found", leak, opinion{}, benchVerdict{}},
+		{"the line and its cause", leak, opinion{leaks: []flag{right}}, benchVerdict{found: true, line: true, cause: true, lines: 1}},
+		{"the line with another cause", leak, opinion{leaks: []flag{named("hook", &guilty, guilty, other)}}, benchVerdict{found: true, line: true, lines: 1}},
+		{"a stack through the line whose headline is another", leak, opinion{leaks: []flag{named("cache", &other, other, guilty)}}, benchVerdict{found: true}},
+		{"the line behind another finding is found, and not named first", leak, opinion{leaks: []flag{elsewhere, right}}, benchVerdict{found: true, lines: 1, strays: 1}},
+		{"the line of the second stack of a cluster", leak, opinion{leaks: []flag{{stacks: [][]snapshot.Frame{{other}, {guilty}}, named: &other}}}, benchVerdict{found: true}},
+		{"another stack alone is no find", leak, opinion{leaks: []flag{elsewhere}}, benchVerdict{strays: 1}},
+		{"a stack without a line of the user's", leak, opinion{leaks: []flag{named("", nil, guilty)}}, benchVerdict{found: true}},
+		{"a total names no line", leak, opinion{leaks: []flag{{}}}, benchVerdict{found: true}},
+		{"undecided of the line is no find", leak, opinion{undecided: []flag{right}}, benchVerdict{undecided: true}},
+		{"undecided of another line says nothing of the leak", leak, opinion{undecided: []flag{elsewhere}}, benchVerdict{}},
+		{"undecided besides does not take from a find", leak, opinion{leaks: []flag{right}, undecided: []flag{right}}, benchVerdict{found: true, line: true, cause: true, lines: 1}},
+		{"any flag on a repaired run is a false alarm", repaired, opinion{leaks: []flag{elsewhere}}, benchVerdict{found: true}},
+		{"and on a bounded one, its line included", bounded, opinion{leaks: []flag{right}}, benchVerdict{found: true}},
+		{"undecided of a bounded one is no alarm", bounded, opinion{undecided: []flag{right}}, benchVerdict{undecided: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.run.verdict(c.flags); got != c.want {
+			if got := c.run.verdict(c.said); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestEachLineOfALeakCounts: L11 leaks on three.
+func TestEachLineOfALeakCounts(t *testing.T) {
+	lines := []snapshot.Frame{{File: "metrics.go", Line: 1}, {File: "metrics.go", Line: 2}, {File: "metrics.go", Line: 3}}
+	run := benchRun{workload: workload.Workload{Label: workload.Leak, Cause: "copies"}, guilty: lines}
+	var said opinion
+	for i := range lines[:2] {
+		said.leaks = append(said.leaks, flag{stacks: [][]snapshot.Frame{{lines[i]}}, named: &lines[i], cause: "copies"})
+	}
+	want := benchVerdict{found: true, line: true, cause: true, lines: 2}
+	if got := run.verdict(said); got != want {
+		t.Errorf("two of three lines are flagged: %+v, want %+v", got, want)
 	}
 }
 
@@ -63,11 +86,12 @@ func TestCorrelation(t *testing.T) {
 // TestEveryRuleSeesTheRunUntilNow: what comes behind a part must not help a rule
 // at its end.
 func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
+	const parts = 10
 	w, err := workload.Find("L13")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := benchRuns([]workload.Workload{w}, 1)
+	runs, err := benchRuns([]workload.Workload{w}, benchPlan{seeds: 1, parts: parts, counters: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +102,10 @@ func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(whole.Snapshots) != benchParts+1 {
+	if len(whole.Snapshots) != parts+1 {
 		t.Fatalf("%d snapshots", len(whole.Snapshots))
 	}
-	for part := 1; part <= benchParts; part++ {
+	for part := 1; part <= parts; part++ {
 		until := prefix(whole, part)
 		last := whole.Snapshots[part].Mark
 		points := until.Series.Points

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -48,21 +50,30 @@ seed.`,
 
 func workloadsText(w io.Writer, seed int64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "id\tlabel\tdriver\trate\tbound\tcause\ttitle")
+	fmt.Fprintln(table, "id\tlabel\tdriver\trate\tbound\tcause\tfamilies\ttitle")
 	for _, l := range workload.All() {
 		growth := l.Truth(seed).Growth
 		if len(growth) == 0 {
-			fmt.Fprintf(table, "%s\t%s\t\t\t\t\t%s\n", l.ID, l.Label, l.Title)
+			fmt.Fprintf(table, "%s\t%s\t\t\t\t\t%s\t%s\n", l.ID, l.Label, families(l), l.Title)
 		}
 		for i, g := range growth {
-			id, title := l.ID, l.Title
+			id, of, title := l.ID, families(l), l.Title
 			if i > 0 {
-				id, title = "", ""
+				id, of, title = "", "", ""
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", id, l.Label, driver(g), rate(g), bound(g), l.Cause, title)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", id, l.Label, driver(g), rate(g), bound(g), l.Cause, of, title)
 		}
 	}
 	return table.Flush()
+}
+
+// families are the kinds of training that a workload stands for.
+func families(w workload.Workload) string {
+	var names []string
+	for _, f := range w.Families {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
 }
 
 // driver is what a growth follows: "step", "3 steps from 40".
@@ -84,8 +95,18 @@ func rate(g workload.Growth) string {
 		bytes += " a " + g.Unit
 	}
 	rate := fmt.Sprintf("%s, %s", blocks(g.Blocks), bytes)
+	if g.Meter == workload.Reserved {
+		rate = "1 segment"
+	}
+	var remarks []string
 	if g.Shape != workload.Linear {
-		rate += fmt.Sprintf(" (%s)", g.Shape)
+		remarks = append(remarks, string(g.Shape))
+	}
+	if g.Meter == workload.OnHost {
+		remarks = append(remarks, "on the host")
+	}
+	if len(remarks) > 0 {
+		rate += " (" + strings.Join(remarks, ", ") + ")"
 	}
 	return rate
 }
@@ -93,6 +114,9 @@ func rate(g workload.Growth) string {
 func bound(g workload.Growth) string {
 	if g.Unbounded() {
 		return "none"
+	}
+	if g.Meter == workload.Reserved {
+		return fmt.Sprintf("%d segments, %s", g.Bound.Blocks, g.Bound.Bytes)
 	}
 	return fmt.Sprintf("%s, %s", blocks(g.Bound.Blocks), g.Bound.Bytes)
 }
@@ -125,6 +149,7 @@ type growthJSON struct {
 	Marker string         `json:"marker"`
 	File   string         `json:"file"`
 	Line   int            `json:"line"`
+	Meter  string         `json:"meter"` // device, host or reserved
 	Driver workload.Event `json:"driver"`
 	Every  int64          `json:"every"`
 	First  int64          `json:"first"`
@@ -156,7 +181,7 @@ func workloadsJSON(w io.Writer, seed int64) error {
 				return err
 			}
 			row := growthJSON{
-				Marker: g.Marker, File: file, Line: line, Driver: g.Event, Every: g.Every, First: g.First,
+				Marker: g.Marker, File: file, Line: line, Meter: cmp.Or(string(g.Meter), "device"), Driver: g.Event, Every: g.Every, First: g.First,
 				Blocks: g.Blocks, Bytes: int64(g.Bytes), Unit: g.Unit, Shape: g.Shape, Base: g.Base, Owners: g.Owner.Names(),
 			}
 			if !g.Unbounded() {
