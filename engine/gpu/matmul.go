@@ -1,0 +1,64 @@
+package gpu
+
+import "github.com/memdiag/memdiag/engine"
+
+// product is how a matmul shader cuts its result: rows and columns of one group.
+type product struct {
+	shader        string
+	rows, columns int
+}
+
+// Barriers between invocations are what makes tiles in shared memory pay on a real
+// device, and what a software driver is twenty times slower with.
+var (
+	direct = product{"matmul_direct", 16, 32}
+	tiled  = product{"matmul_tiled", 64, 64}
+)
+
+// MatMul multiplies matrices; see engine.Kernels.
+func (k *kernels) MatMul(dst, a, b engine.View) {
+	if dst.Shape.Elements() == 0 {
+		return
+	}
+	batches, m, n, terms := dst.Shape.Dims[0], dst.Shape.Dims[1], dst.Shape.Dims[2], a.Shape.Dims[2]
+	if terms == 0 {
+		k.Fill(dst, 0)
+		return
+	}
+	by := tiled
+	if k.device.software() {
+		by = direct
+	}
+	groups := [3]int{(n + by.columns - 1) / by.columns, (m + by.rows - 1) / by.rows, batches}
+	if !k.fits(dst, a, b) || groups[1] > maxGroups || groups[2] > maxGroups {
+		k.cutProduct(dst, a, b)
+		return
+	}
+	to, toAt := k.bind(dst)
+	left, leftAt := k.bind(a)
+	right, rightAt := k.bind(b)
+	k.runGroups(by.shader, [3]uint32{uint32(groups[0]), uint32(groups[1]), uint32(groups[2])}, []uint32{
+		uint32(m), uint32(n), uint32(terms), uint32(batches),
+		toAt, leftAt, rightAt, 0,
+		uint32(a.Strides[0]), uint32(a.Strides[1]), uint32(a.Strides[2]), 0,
+		uint32(b.Strides[0]), uint32(b.Strides[1]), uint32(b.Strides[2]), 0,
+	}, to, left, right)
+}
+
+// cutProduct does a product in two: of half of the batch each, or of half of the rows,
+// so that results stay contiguous.
+func (k *kernels) cutProduct(dst, a, b engine.View) {
+	switch {
+	case dst.Shape.Dims[0] > 1:
+		first, second := halves(0, []engine.View{dst, a, b})
+		k.MatMul(first[0], first[1], first[2])
+		k.MatMul(second[0], second[1], second[2])
+	case dst.Shape.Dims[1] > 1:
+		// The rows of b are the terms: it stays whole.
+		first, second := halves(1, []engine.View{dst, a})
+		k.MatMul(first[0], first[1], b)
+		k.MatMul(second[0], second[1], b)
+	default:
+		k.tooLarge("matmul", dst, a, b)
+	}
+}
