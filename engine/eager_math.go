@@ -231,7 +231,9 @@ func (e *Eager) LogSoftmax(a *Tensor) *Tensor {
 			typed("log-softmax", Float32, a)
 			v := e.packed(a)
 			out := e.alloc("log-softmax", Float32, a.shape)
-			e.fused.LogSoftmax(rowsOf(out.view()), rowsOf(v[0]))
+			if out.shape.Elements() > 0 { // of nothing there may be very many rows
+				e.fused.LogSoftmax(rowsOf(out.view()), rowsOf(v[0]))
+			}
 			return out
 		}
 		shifted := e.Sub(a, e.Reshape(e.MaxOver(a, -1), column...))

@@ -171,6 +171,9 @@ func LogSoftmaxGrad(o Ops, grad, out *Tensor) *Tensor {
 		e.check("log-softmax", grad, out)
 		v := e.packed(grad, out)
 		dst := e.alloc("log-softmax", Float32, out.shape)
+		if out.shape.Elements() == 0 {
+			return dst
+		}
 		e.fused.LogSoftmaxGrad(rowsOf(dst.view()), rowsOf(v[0]), rowsOf(v[1]))
 		return dst
 	})

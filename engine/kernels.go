@@ -20,7 +20,8 @@ import "fmt"
 //
 // NaN stays: a function of NaN is NaN, but a comparison is false and a condition
 // true. The larger of NaN and a number is NaN, and so is the largest of many.
-// Infinities and NaN may come from zeros and infinities as IEEE 754 has it.
+// Infinities and NaN may come from zeros and infinities as IEEE 754 has it. Views
+// may have no elements.
 //
 // One Kernels serves one goroutine at a time.
 type Kernels interface {
@@ -145,10 +146,12 @@ func (w Window) Out(h, wd int) (oh, ow int) {
 	return (h+2*w.Pad[0]-w.Kernel[0])/w.Stride[0] + 1, (wd+2*w.Pad[1]-w.Kernel[1])/w.Stride[1] + 1
 }
 
-// fits reports whether the window is well formed and has a place in the image.
+// fits reports whether the window is well formed and has a place in the image. What
+// is beyond MaxElements fits nowhere, and sums of it would wrap.
 func (w Window) fits(h, wd int) bool {
 	for i, extent := range [2]int{h, wd} {
-		if w.Kernel[i] < 1 || w.Stride[i] < 1 || w.Pad[i] < 0 || extent+2*w.Pad[i] < w.Kernel[i] {
+		if w.Kernel[i] < 1 || w.Stride[i] < 1 || w.Pad[i] < 0 || max(extent, w.Kernel[i], w.Stride[i], w.Pad[i]) > MaxElements ||
+			extent+2*w.Pad[i] < w.Kernel[i] {
 			return false
 		}
 	}

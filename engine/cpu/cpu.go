@@ -110,9 +110,14 @@ type loops struct {
 	strides [engine.MaxRank][operands]int
 }
 
-// nest plans the loops over views of equal shape.
+// nest plans the loops over views of equal shape. Where there is no element there
+// is one loop of none, however far the outer axes go.
 func nest(shape engine.Shape, strides ...engine.Strides) loops {
 	var l loops
+	if shape.Elements() == 0 {
+		l.rank = 1
+		return l
+	}
 	for axis := range shape.Rank {
 		if shape.Dims[axis] == 1 {
 			continue

@@ -68,3 +68,33 @@ func (s *suite) odd() {
 	s.both(func(kn engine.Kernels, v func(operand) engine.View) { kn.MatMul(v(product), v(left), v(right)) })
 	s.same(product, s.b.Tolerance)
 }
+
+// empty runs the kernels on views without elements.
+func (s *suite) empty() {
+	shape := engine.ShapeOf(1+s.rng.IntN(4), 1+s.rng.IntN(4), 1+s.rng.IntN(4))
+	shape.Dims[s.rng.IntN(shape.Rank)] = 0
+	a, b, c, dst := s.view(shape, -3, 3, true), s.view(shape, -3, 3, true), s.view(shape, -3, 3, true), s.view(shape, 0, 1, false)
+	s.both(func(k engine.Kernels, v func(operand) engine.View) {
+		k.Fill(v(dst), 1)
+		k.CopyStrided(v(dst), v(a))
+		k.Unary(engine.Exp, v(dst), v(a))
+		k.Binary(engine.Add, v(dst), v(a), v(b))
+		k.Where(v(dst), v(c), v(a), v(b))
+	})
+	s.same(dst, 0)
+	sum := s.floats(s.folded(engine.ReduceSum, shape), 5, 6)
+	s.both(func(k engine.Kernels, v func(operand) engine.View) { k.Reduce(engine.ReduceSum, v(sum), v(a)) })
+	s.same(sum, 0)
+	m, n := s.rng.IntN(3), s.rng.IntN(3)
+	left, right := s.view(engine.ShapeOf(1, m, 0), 0, 1, true), s.view(engine.ShapeOf(1, 0, n), 0, 1, true)
+	product := s.floats(engine.ShapeOf(1, m, n), 5, 6)
+	s.both(func(k engine.Kernels, v func(operand) engine.View) { k.MatMul(v(product), v(left), v(right)) })
+	s.same(product, 0)
+	index, table, rows := s.indices(0, 1), s.floats(engine.ShapeOf(3, n), 0, 1), s.floats(engine.ShapeOf(0, n), 0, 1)
+	s.both(func(k engine.Kernels, v func(operand) engine.View) {
+		k.Gather(v(rows), v(table), v(index))
+		k.ScatterAdd(v(table), v(index), v(rows))
+	})
+	s.same(rows, 0)
+	s.same(table, 0)
+}
