@@ -18,6 +18,10 @@ func (k *kernels) Reduce(op engine.ReduceOp, dst, a engine.View) {
 			kept.Dims[axis] = 1
 		}
 	}
+	if folded.Elements() == 0 && op == engine.ReduceSum {
+		k.Fill(dst, 0)
+		return
+	}
 	over, fold := nest(kept, dst.Strides, a.Strides), nest(folded, a.Strides)
 	x := words[float32](a)
 	if op == engine.ReduceArgMax {
