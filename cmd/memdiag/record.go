@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/engine/comm"
-	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/engine/workload"
@@ -23,7 +22,7 @@ import (
 )
 
 func newRecordCommand(env *environment) *cobra.Command {
-	job := recording{backend: choice{"cpu", []string{"cpu"}}}
+	job := recording{backend: choice{"cpu", backends}}
 	cmd := &cobra.Command{
 		Use:     "record --workload NAME",
 		GroupID: groupFind,
@@ -111,6 +110,11 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if err != nil {
 		return "", &exitError{exitUsage, withHint(err, "memdiag workloads lists them")}
 	}
+	on, err := openBackend(job.backend.value)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
 	if job.out == "" {
 		job.out = fmt.Sprintf("%s-%s", strings.ToLower(chosen.ID), env.now().Format("20060102-150405"))
 	}
@@ -123,7 +127,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if err != nil {
 		return "", cannotRecord(err)
 	}
-	err = env.train(ctx, chosen, job, out)
+	err = env.train(ctx, chosen, job, on, out)
 	code := exitFine
 	var notes []string
 	if err != nil {
@@ -147,16 +151,16 @@ func cannotRecord(err error) error {
 	return &exitError{exitOwn, err}
 }
 
-func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, out *rundir.Writer) (err error) {
-	devices := comm.Devices(max(1, chosen.Ranks), mem.Host(), mem.Options{Limit: job.limit})
+func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, on backend, out *rundir.Writer) (err error) {
+	devices := comm.Devices(max(1, chosen.Ranks), on.driver, mem.Options{Limit: job.limit})
 	defer func() {
 		for _, d := range devices {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	config := workload.Config{Seed: job.seed, Fixed: job.fixed, Device: devices[0], Kernels: cpu.New(runtime.GOMAXPROCS(0))}
+	config := workload.Config{Seed: job.seed, Fixed: job.fixed, Device: devices[0], Kernels: on.kernels(runtime.GOMAXPROCS(0))}
 	for _, d := range devices[1:] {
-		config.Peers = append(config.Peers, workload.Peer{Device: d, Kernels: cpu.New(1)})
+		config.Peers = append(config.Peers, workload.Peer{Device: d, Kernels: on.kernels(1)})
 	}
 	instance, err := chosen.New(config)
 	if err != nil {

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/cpu"
+	"github.com/memdiag/memdiag/engine/gpu"
+	"github.com/memdiag/memdiag/engine/mem"
+)
+
+// backends are the values of --backend.
+var backends = []string{"cpu", "gpu"}
+
+// backend is what a workload trains on.
+type backend struct {
+	driver  mem.Driver
+	kernels func(threads int) engine.Kernels // threads count on the processor alone
+	// close ends the backend, behind its devices.
+	close func() error
+}
+
+// openBackend opens what --backend names. Nothing of a GPU is touched before it is
+// asked for.
+func openBackend(name string) (backend, error) {
+	if name != "gpu" {
+		return backend{mem.Host(), cpu.New, func() error { return nil }}, nil
+	}
+	d, err := gpu.Open()
+	if err != nil {
+		return backend{}, &exitError{exitOwn, withHint(err, "%s; memdiag devices lists what there is", hintOf(err))}
+	}
+	return backend{d, func(int) engine.Kernels { return gpu.New(d) }, d.Close}, nil
+}
