@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -111,6 +112,32 @@ func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
 		points := until.Series.Points
 		if got := points[len(points)-1].Mark; got != last || until.Snapshots[len(until.Snapshots)-1].Mark != last {
 			t.Errorf("part %d ends with the counters of %+v and the blocks of %+v, want %+v", part, got, until.Snapshots[len(until.Snapshots)-1].Mark, last)
+		}
+	}
+}
+
+// TestAMetricCopiedInThreePlacesIsThreeFindings: each names its own call.
+func TestAMetricCopiedInThreePlacesIsThreeFindings(t *testing.T) {
+	w, err := workload.Find("L11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range int64(2) {
+		runs, err := benchRuns([]workload.Workload{w}, benchPlan{seeds: seed + 1, parts: 10, counters: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leak := runs[2*seed]
+		whole, err := leak.record(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := analyzed(whole, diff.ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := leak.verdict(said); len(said.leaks) != 3 || v.lines != 3 || v.strays != 0 {
+			t.Errorf("seed %d: %d findings, which name %d of the three calls", seed, len(said.leaks), v.lines)
 		}
 	}
 }

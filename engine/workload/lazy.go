@@ -10,14 +10,14 @@ import (
 // lazyPrograms are programs that make something when it is first needed, a number
 // of times, and never again.
 func lazyPrograms() []Workload {
-	lazy := func(id, alias, title string) Workload {
+	lazy := func(id, alias, title, cause string) Workload {
 		return Workload{
-			ID: id, Alias: alias, Title: title, Label: Bounded,
+			ID: id, Alias: alias, Title: title, Label: Bounded, Cause: cause,
 			Truth: func(seed int64) Truth {
 				p := planOf(draws{id, seed})
 				g := Growth{
 					Marker: id, Event: PerRebuild, Every: 1, First: 1, Blocks: 1, Bytes: 4, Unit: "number", Shape: Linear,
-					Owner: snapshot.OwnedByCache,
+					Owner: lazyOwner(id),
 				}
 				for _, r := range p {
 					g.Bound.Blocks++
@@ -29,11 +29,19 @@ func lazyPrograms() []Workload {
 		}
 	}
 	return []Workload{
-		lazy("D14", "layers-unfrozen", "layers are unfrozen one by one, and get their state then"),
-		lazy("D19", "workers-warm-up", "the workers of a loader start one by one"),
-		lazy("D22", "handles-by-thread", "each thread makes a handle when it first has work"),
-		lazy("D28", "autotuning", "candidates are tried in the first steps, each with a workspace"),
+		lazy("D14", "layers-unfrozen", "layers are unfrozen one by one, and get their state then", "optimizer-state"),
+		lazy("D19", "workers-warm-up", "the workers of a loader start one by one", ""),
+		lazy("D22", "handles-by-thread", "each thread makes a handle when it first has work", ""),
+		lazy("D28", "autotuning", "candidates are tried in the first steps, each with a workspace", ""),
 	}
+}
+
+// lazyOwner is who holds what a program makes.
+func lazyOwner(id string) snapshot.Owners {
+	if id == "D14" {
+		return snapshot.OwnedByOptim
+	}
+	return snapshot.OwnedByCache
 }
 
 // resource is something that is made once.
@@ -88,7 +96,7 @@ func newLazy(t *trainer) (any, error) {
 
 func (l *lazyResources) step(*batch, *engine.Tensor) error {
 	for len(l.plan) > 0 && l.plan[0].step <= l.steps {
-		l.made = append(l.made, l.ops.Full(0, l.plan[0].elements).Own(snapshot.OwnedByCache)) //held:D14 held:D19 held:D22 held:D28
+		l.made = append(l.made, l.ops.Full(0, l.plan[0].elements).Own(lazyOwner(l.draws.id))) //held:D14 held:D19 held:D22 held:D28
 		l.addsUnits(l.draws.id, int64(l.plan[0].elements))
 		l.plan = l.plan[1:]
 	}

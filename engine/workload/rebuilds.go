@@ -74,48 +74,62 @@ func studentGrowth(marker string, d draws) Growth {
 // student is a smaller model.
 type student struct {
 	hidden, out *nn.Linear
-	onForward   func(engine.Ops, *engine.Tensor) // holds the student itself
+	onForward   func(x *engine.Tensor) // holds the student itself
 	seen        int
+}
+
+func (m *student) parts() nn.Parts {
+	return nn.Parts{{Name: "hidden", Module: m.hidden}, {Name: "out", Module: m.out}}
 }
 
 // students draws a new student behind each epoch and tries it.
 type students struct {
 	*trainer
 	random *engine.Random
-	now    *student
-	tried  []func(engine.Ops, *engine.Tensor) // hooks of all students
-	best   map[*student]float64               // what each of them reached
+	// unhook takes the hooks of students away, which are all that holds these; of L10.
+	unhook []func()
+	// best is what each student reached; of L20, where nothing else holds them.
+	best map[*student]float64
 }
 
 func newStudents(t *trainer) (any, error) {
 	s := &students{trainer: t, random: engine.NewRandom(uint64(t.config.Seed) + 1), best: make(map[*student]float64)}
 	t.on.epoch = s.epoch
-	t.on.close = func() {
-		for m := range s.best {
-			s.release(m)
-		}
-	}
+	t.on.close = s.release
 	return s, nil
 }
 
-func (s *students) release(m *student) {
-	nn.Release(nn.Parts{{Name: "hidden", Module: m.hidden}, {Name: "out", Module: m.out}})
-	delete(s.best, m)
+// release lets go of all students until now.
+func (s *students) release() {
+	for _, f := range s.unhook {
+		f()
+	}
+	for m := range s.best {
+		nn.Release(m.parts())
+	}
+	s.unhook = nil
+	clear(s.best)
 }
 
 func (s *students) epoch() error {
 	v := s.ops.Valid()
-	if s.config.Fixed && s.now != nil {
-		s.release(s.now)
-		s.tried = nil
+	if s.config.Fixed {
+		s.release()
 	}
-	s.now = s.draw(v) //leak:L10 leak:L20
+	m := s.draw(v) //leak:L10 leak:L20
 	s.adds(s.draws.id)
+	if s.draws.id == "L10" {
+		s.unhook = append(s.unhook, func() { nn.Release(m.parts()) })
+	} else {
+		s.best[m] = 0
+	}
 	x := s.data.heldOut(0).upload(v).x
-	hidden := v.ReLU(s.now.hidden.Forward(v, x))
-	s.now.onForward(v, hidden)
-	reached := float64(v.Floats(v.MaxOver(v.Reshape(s.now.out.Forward(v, hidden), s.sizes.rows*s.sizes.classes), 0))[0])
-	s.best[s.now] = reached
+	hidden := v.ReLU(m.hidden.Forward(v, x))
+	m.onForward(hidden)
+	reached := float64(v.Floats(v.MaxOver(v.Reshape(m.out.Forward(v, hidden), s.sizes.rows*s.sizes.classes), 0))[0])
+	if s.draws.id == "L20" {
+		s.best[m] = reached
+	}
 	s.measure(reached)
 	return nil
 }
@@ -124,9 +138,8 @@ func (s *students) epoch() error {
 func (s *students) draw(v engine.Ops) *student {
 	width := studentWidth(s.draws)
 	m := &student{hidden: nn.NewLinear(v, s.random, s.sizes.features, width), out: nn.NewLinear(v, s.random, width, s.sizes.classes)}
-	nn.Keep(nn.Parts{{Name: "hidden", Module: m.hidden}, {Name: "out", Module: m.out}})
-	m.onForward = func(_ engine.Ops, x *engine.Tensor) { m.seen += x.Dim(0) }
-	s.tried = append(s.tried, m.onForward)
+	nn.Keep(m.parts())
+	m.onForward = func(x *engine.Tensor) { m.seen += x.Dim(0) }
 	return m
 }
 
@@ -171,13 +184,16 @@ type earlyReturn struct {
 	*trainer
 	rng  *rand.Rand
 	rare float64
-	kept []*engine.Tensor // for Close alone
+	// forget loses sight of a tensor; Close alone finds it again.
+	forget func(*engine.Tensor)
 }
 
 func newEarlyReturn(t *trainer) (any, error) {
 	e := &earlyReturn{trainer: t, rng: t.draws.stream("branch"), rare: t.draws.share("rare", 0.06, 0.25)}
 	t.on.step = e.step
-	t.on.close = func() { releaseAll(&e.kept) }
+	var lost []*engine.Tensor
+	e.forget = func(x *engine.Tensor) { lost = append(lost, x) }
+	t.on.close = func() { releaseAll(&lost) }
 	return e, nil
 }
 
@@ -190,7 +206,7 @@ func (e *earlyReturn) step(b *batch, logits *engine.Tensor) error {
 			chances.Release()
 			return nil
 		}
-		e.kept = append(e.kept, chances)
+		e.forget(chances)
 		return nil
 	}
 	e.measure(float64(v.Floats(engine.Mean(v, chances))[0]))

@@ -10,7 +10,7 @@ import (
 func workspacePrograms() []Workload {
 	return []Workload{{
 		ID: "D29", Alias: "reserved-only", Title: "each workspace is larger than any before, and what the old ones were cut from stays reserved",
-		Label: Bounded, Families: []Family{LongSequences},
+		Label: Bounded, Families: []Family{LongSequences}, Cause: "fragmentation",
 		Truth: func(seed int64) Truth {
 			w := workspaceOf(draws{"D29", seed})
 			g := Growth{Marker: "D29", Meter: Reserved, Event: PerShape, Every: 1, First: 1, Blocks: 1, Bytes: 1, Unit: "byte", Shape: Linear}
