@@ -37,8 +37,9 @@ type Result struct {
 	// Comparable: the snapshots can be of one process, so that growth is growth.
 	Comparable bool
 
-	run    *snapshot.Run
-	around *surroundings // nil before it is first asked for
+	run     *snapshot.Run
+	options Options
+	around  *surroundings // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -89,21 +90,28 @@ func (f *Finding) sum(of func(*Row) Tally) Tally {
 	return t
 }
 
+// Analyze is Options.Analyze by a rule, with the defaults.
+func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
+	o := DefaultOptions()
+	o.Rule = rule
+	return o.Analyze(run)
+}
+
 // Analyze compares a run's first and last snapshot and judges what grew. The
 // run needs two snapshots, in the order of their marks.
-func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
+func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	n := len(run.Snapshots)
 	if n < 2 {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	r := &Result{
-		Rule: rule, First: first, Last: last, Rows: Pair(first, last),
+		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
 		Series: Collect(run), Intermediate: n - 2, Comparable: oneProcess(first, last),
-		run: run,
+		run: run, options: o,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
-	if rule == ByHandbook {
+	if o.Rule == ByHandbook {
 		r.judgeByHandbook()
 	} else {
 		r.judgeByTrend()
@@ -135,6 +143,7 @@ func (r *Result) judgeByTrend() {
 	}
 	q := trend.BenjaminiHochberg(p)
 	var open []member // what leaks, or may
+	var settled []cluster
 	var suspects, healthy []*Row
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -150,10 +159,19 @@ func (r *Result) judgeByTrend() {
 			continue
 		}
 		healthy = append(healthy, row)
-		r.Findings = append(r.Findings, r.finding(cluster{[]*Row{row}, j}, Headline(row.Frames)))
+		settled = append(settled, cluster{[]*Row{row}, j})
 	}
 	tree := newCallTree(suspects, healthy)
-	for _, c := range r.clusters(open, tree) {
+	grown := append(r.clusters(open, tree), settled...)
+	for i := range grown {
+		r.weigh(&grown[i])
+	}
+	r.holdToBounds(grown)
+	for _, c := range grown {
+		if c.j.verdict == Bounded {
+			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
+			continue
+		}
 		r.Findings = append(r.Findings, r.finding(c, r.head(c.rows, tree)))
 	}
 }

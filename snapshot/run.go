@@ -18,6 +18,19 @@ type Info struct {
 	Host          string            `json:"host,omitempty"`
 	Version       string            `json:"version"` // of memdiag
 	Notes         []string          `json:"notes,omitempty"`
+	// Bounds are what the program says of memory that it means to gather.
+	Bounds []Bound `json:"bounds,omitempty"`
+}
+
+// Bound declares that what is allocated somewhere, or held somewhere, stays within
+// so many blocks or bytes: a replay buffer of a known capacity.
+type Bound struct {
+	// Where is a function ("ReplayBuffer.push"), a function or a line of a file
+	// ("replay.py:push", "replay.py:84"), or what holds the blocks
+	// ("Agent.replay.items").
+	Where  string `json:"where"`
+	Blocks int64  `json:"blocks,omitempty"` // 0: not bounded in number
+	Bytes  Bytes  `json:"bytes,omitempty"`  // 0: not bounded in size
 }
 
 // Run is one process's snapshots in order of their marks, with the counters

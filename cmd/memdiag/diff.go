@@ -14,6 +14,7 @@ import (
 func newDiffCommand(env *environment) *cobra.Command {
 	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, textOrJSON()
 	var output string
+	var options *diff.Options
 	text := report.TextOptions{}
 	cmd := &cobra.Command{
 		Use:     "diff [RUN | SNAPSHOT SNAPSHOT …]",
@@ -43,7 +44,8 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			result, err := analyze(run, diff.Rule(rule.value))
+			options.Rule = diff.Rule(rule.value)
+			result, err := analyzeWith(run, *options)
 			if err != nil {
 				return err
 			}
@@ -61,6 +63,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 		},
 	}
 	env.rankFlag(cmd)
+	options = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")
@@ -72,10 +75,17 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 	return cmd
 }
 
-// analyze is diff.Analyze with the way out for a run that is too short.
+// analyze is analyzeWith by a rule, with the defaults.
 func analyze(run *snapshot.Run, rule diff.Rule) (*diff.Result, error) {
+	options := diff.DefaultOptions()
+	options.Rule = rule
+	return analyzeWith(run, options)
+}
+
+// analyzeWith judges a run, with the way out for one that is too short.
+func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) {
 	if len(run.Snapshots) < 2 {
 		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
 	}
-	return diff.Analyze(run, rule)
+	return options.Analyze(run)
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func newGateCommand(env *environment) *cobra.Command {
+	var options *diff.Options
 	cmd := &cobra.Command{
 		Use:     "gate [RUN | SNAPSHOT SNAPSHOT SNAPSHOT …]",
 		GroupID: groupFind,
@@ -27,7 +28,7 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 			if err != nil {
 				return err
 			}
-			code, err := env.judge(run)
+			code, err := env.judge(run, *options)
 			if err != nil {
 				return err
 			}
@@ -37,7 +38,7 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 					if err != nil {
 						return err
 					}
-					c, err := env.judge(other)
+					c, err := env.judge(other, *options)
 					if err != nil {
 						return err
 					}
@@ -54,13 +55,14 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 		},
 	}
 	env.rankFlag(cmd)
+	options = judgingFlags(cmd)
 	cmd.Flags().Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	return cmd
 }
 
 // judge says one sentence of a run, of one rank where there are several, and
 // returns the exit code that it earns.
-func (env *environment) judge(run *snapshot.Run) (code int, err error) {
+func (env *environment) judge(run *snapshot.Run, options diff.Options) (code int, err error) {
 	if len(run.Ranks) > 1 && len(run.Snapshots) > 0 {
 		fmt.Fprintf(env.stdout, "rank %d: ", run.Snapshots[0].Rank)
 	}
@@ -69,7 +71,7 @@ func (env *environment) judge(run *snapshot.Run) (code int, err error) {
 		env.talk.say("record more of them with a smaller --every, or more --steps")
 		return exitInconclusive, nil
 	}
-	result, err := diff.Analyze(run, diff.ByTrend)
+	result, err := options.Analyze(run)
 	if err != nil {
 		return exitOwn, err
 	}

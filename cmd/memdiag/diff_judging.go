@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// judgingFlags lets a command say how a run is judged. What they set is complete
+// when the command runs.
+func judgingFlags(cmd *cobra.Command) *diff.Options {
+	o := diff.DefaultOptions()
+	flags := cmd.Flags()
+	flags.Int64Var(&o.Horizon, "horizon", o.Horizon, "the `STEP` until which growth matters: what takes under a thousandth of its device by then is no leak")
+	flags.Var((*sizeFlag)(&o.MinRate), "min-rate", "instead, the least growth a step that is a leak, such as 1KiB")
+	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if o.Horizon < 1 {
+			return usagef(cmd, "--horizon is at least 1")
+		}
+		return nil
+	}
+	return &o
+}
+
+// boundsFlag is a flag that declares a bound each time it is given.
+type boundsFlag []snapshot.Bound
+
+func (f *boundsFlag) String() string { return "" }
+
+// Type is what help shows for the value.
+func (f *boundsFlag) Type() string { return "bound" }
+
+// Set parses one bound: WHERE=N blocks, or WHERE=SIZE.
+func (f *boundsFlag) Set(text string) error {
+	where, size, ok := strings.Cut(text, "=")
+	where, size = strings.TrimSpace(where), strings.TrimSpace(size)
+	if !ok || where == "" {
+		return errors.New("want WHERE=SIZE, such as replay.py:push=10000 blocks")
+	}
+	b := snapshot.Bound{Where: where}
+	if number, ok := strings.CutSuffix(strings.TrimSuffix(size, "s"), "block"); ok {
+		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is not a number of blocks", size)
+		}
+		b.Blocks = n
+	} else {
+		n, err := snapshot.ParseBytes(size)
+		if err != nil {
+			return err
+		}
+		if n < 1 {
+			return errors.New("a bound is more than nothing")
+		}
+		b.Bytes = n
+	}
+	*f = append(*f, b)
+	return nil
+}

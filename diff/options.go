@@ -1,0 +1,134 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Options say how a run is judged. DefaultOptions are what is meant where nothing
+// else is said; the zero value is not ready.
+type Options struct {
+	Rule Rule
+	// Horizon is the step until which growth is thought on: what takes less than
+	// MinShare of its device by then is no leak. Where the device's limit is not
+	// known, nothing is too little.
+	Horizon  int64
+	MinShare float64
+	// MinRate, where it is not zero, is the floor instead: what grows by fewer bytes
+	// a step is no leak.
+	MinRate snapshot.Bytes
+	// Bounds are declared besides those of the run's own Info.
+	Bounds []snapshot.Bound
+}
+
+// DefaultOptions judge by trend, and take for no leak what has not filled a
+// thousandth of its device after a million steps, which is longer than nearly all
+// trainings: of 80 GiB that is 86 bytes a step.
+func DefaultOptions() Options {
+	return Options{Rule: ByTrend, Horizon: 1_000_000, MinShare: 0.001}
+}
+
+// weigh calls a leak bounded whose growth, at the most that its interval allows,
+// comes to nothing by the horizon.
+func (r *Result) weigh(c *cluster) {
+	o, j := &r.options, &c.j
+	if j.verdict != Leak || j.rate.Unit != "step" || j.shape != Steady {
+		return
+	}
+	rate := j.rate.Bytes.High
+	if o.MinRate > 0 {
+		if rate < float64(o.MinRate) {
+			j.call(Bounded, Strong, "its %s a step are below the least rate that was asked for, %s", snapshot.FormatBytes(j.rate.Bytes.Value), o.MinRate)
+		}
+		return
+	}
+	limit := r.limit(c.rows[0])
+	if limit <= 0 || rate*float64(o.Horizon) >= o.MinShare*float64(limit) {
+		return
+	}
+	j.call(Bounded, Strong, "at its rate it takes %s by step %d, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*float64(o.Horizon)), o.Horizon, 100*o.MinShare)
+}
+
+// limit is that of the row's device, as the last snapshot has it.
+func (r *Result) limit(row *Row) snapshot.Bytes {
+	for _, d := range r.Last.Devices {
+		if d.Kind == row.Device.Kind && d.Index == row.Device.Index {
+			return d.Limit
+		}
+	}
+	return snapshot.Unknown
+}
+
+// holdToBounds judges by what was declared: up to its bound, growth that goes on
+// decides nothing; above it, it leaks.
+func (r *Result) holdToBounds(grown []cluster) {
+	for _, b := range append(r.options.Bounds[:len(r.options.Bounds):len(r.options.Bounds)], r.run.Info.Bounds...) {
+		var held Tally
+		matched := false
+		for i := range r.Rows {
+			if r.within(&b, &r.Rows[i]) {
+				held = held.plus(r.Rows[i].After)
+				matched = true
+			}
+		}
+		if !matched {
+			r.Notes = append(r.Notes, fmt.Sprintf("nothing is allocated in or held by %s, which a bound is declared for", b.Where))
+		}
+		said := fmt.Sprintf("%s is declared to stay within %s", b.Where, boundText(b))
+		holds := fmt.Sprintf("it holds %d blocks of %s", held.Blocks, held.Bytes)
+		for i := range grown {
+			c := &grown[i]
+			if !r.within(&b, c.rows[0]) {
+				continue
+			}
+			switch {
+			case b.Blocks > 0 && held.Blocks > b.Blocks, b.Bytes > 0 && cmp.Or(held.Requested, held.Bytes) > b.Bytes:
+				c.j.call(Leak, Strong, "%s; %s, which is more", said, holds)
+			case c.j.verdict == Leak || c.j.verdict == Inconclusive:
+				c.j.reasons = nil
+				c.j.call(Inconclusive, Weak, "%s and has not reached it: %s", said, holds)
+			}
+		}
+	}
+}
+
+func boundText(b snapshot.Bound) string {
+	switch {
+	case b.Blocks > 0 && b.Bytes > 0:
+		return fmt.Sprintf("%d blocks and %s", b.Blocks, b.Bytes)
+	case b.Blocks > 0:
+		return fmt.Sprintf("%d blocks", b.Blocks)
+	}
+	return b.Bytes.String()
+}
+
+// receiver takes Go's marks off a method: "data.(*Replay).Add" is "data.Replay.Add".
+var receiver = strings.NewReplacer("(*", "", ")", "")
+
+// within holds for a row of which a bound speaks.
+func (r *Result) within(b *snapshot.Bound, row *Row) bool {
+	for i := range r.Last.Holders {
+		h := &r.Last.Holders[i]
+		rest, ok := strings.CutPrefix(h.Path, b.Where)
+		if ok && h.Stack == row.stack && row.stack != snapshot.NoStack && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	file, place := "", receiver.Replace(b.Where)
+	if at := strings.LastIndexByte(b.Where, ':'); at >= 0 {
+		file, place = b.Where[:at], receiver.Replace(b.Where[at+1:])
+	}
+	for _, f := range row.Frames {
+		if file != "" && f.File != file && !strings.HasSuffix(f.File, "/"+file) {
+			continue
+		}
+		name := receiver.Replace(f.Function)
+		if name == place || strings.HasSuffix(name, "."+place) || file != "" && fmt.Sprint(f.Line) == place {
+			return true
+		}
+	}
+	return false
+}

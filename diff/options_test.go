@@ -1,0 +1,95 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// filling is a program that keeps a block of 4 KiB each step in a list.
+func filling() *snapshot.Run {
+	run := program{{stack: "init:1 main:2"}, {stack: "[stack:1] replay.Buffer.push:84 step:20 main:3", every: 1, size: 4096, owners: snapshot.OwnedByUser, holder: "Agent.replay.items"}}.run(100, 10)
+	for _, s := range run.Snapshots {
+		s.Devices[0].Limit = 2 * snapshot.GiB
+	}
+	return run
+}
+
+func TestADeclaredBoundDecides(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		bound   snapshot.Bound
+		verdict Verdict
+		note    bool
+	}{
+		{"a function below its bound is undecided", snapshot.Bound{Where: "push", Blocks: 200}, Inconclusive, false},
+		{"a method with its type is that function", snapshot.Bound{Where: "Buffer.push", Blocks: 200}, Inconclusive, false},
+		{"a file and a function are", snapshot.Bound{Where: "train.py:push", Blocks: 200}, Inconclusive, false},
+		{"a file and a line are", snapshot.Bound{Where: "train.py:84", Blocks: 200}, Inconclusive, false},
+		{"what holds the blocks is", snapshot.Bound{Where: "Agent.replay", Blocks: 200}, Inconclusive, false},
+		{"a bound that is just reached is not broken", snapshot.Bound{Where: "push", Blocks: 100}, Inconclusive, false},
+		{"a bound in bytes that is not reached", snapshot.Bound{Where: "push", Bytes: snapshot.MiB}, Inconclusive, false},
+		{"more blocks than declared leak", snapshot.Bound{Where: "push", Blocks: 99}, Leak, false},
+		{"more bytes than declared leak", snapshot.Bound{Where: "push", Bytes: 100 * snapshot.KiB}, Leak, false},
+		{"another function says nothing, and is missed", snapshot.Bound{Where: "pus", Blocks: 200}, Leak, true},
+		{"another file says nothing, and is missed", snapshot.Bound{Where: "rain.py:push", Blocks: 200}, Leak, true},
+		{"another list says nothing, and is missed", snapshot.Bound{Where: "Agent.rep", Blocks: 200}, Leak, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, declared := range []string{"option", "run"} {
+				run, o := filling(), DefaultOptions()
+				if declared == "run" {
+					run.Info.Bounds = []snapshot.Bound{c.bound}
+				} else {
+					o.Bounds = []snapshot.Bound{c.bound}
+				}
+				r, err := o.Analyze(run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := r.Findings[0].Verdict; got != c.verdict {
+					t.Errorf("by %s: got %s: %v; want %s", declared, got, r.Findings[0].Reasons, c.verdict)
+				}
+				if note := strings.Contains(strings.Join(r.Notes, "\n"), "which a bound is declared for"); note != c.note {
+					t.Errorf("by %s: notes %q", declared, r.Notes)
+				}
+			}
+		})
+	}
+}
+
+func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		set     func(*Options)
+		verdict Verdict
+	}{
+		{"4 KiB a step matter after a million steps", func(*Options) {}, Leak},
+		{"and not after a hundred", func(o *Options) { o.Horizon = 100 }, Bounded},
+		{"less than the least rate does not matter", func(o *Options) { o.MinRate = 4097 }, Bounded},
+		{"the least rate does", func(o *Options) { o.MinRate = 4096 }, Leak},
+		{"a least rate goes before the horizon", func(o *Options) { o.MinRate, o.Horizon = 1, 100 }, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := DefaultOptions()
+			c.set(&o)
+			r, err := o.Analyze(filling())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Findings[0].Verdict; got != c.verdict {
+				t.Errorf("got %s: %v; want %s", got, r.Findings[0].Reasons, c.verdict)
+			}
+		})
+	}
+	run := filling()
+	for _, s := range run.Snapshots {
+		s.Devices[0].Limit = snapshot.Unknown
+	}
+	o := DefaultOptions()
+	o.Horizon = 1
+	if r, _ := o.Analyze(run); r.Findings[0].Verdict != Leak {
+		t.Error("nothing is too little for a device whose limit is unknown")
+	}
+}
