@@ -1,0 +1,255 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Ages is a first verdict from one snapshot: from when its live blocks were born.
+// The blocks of a site that leaks were born evenly all along the run, a cache's at
+// its start, a temporary's just now.
+type Ages struct {
+	Unit string // "step", or "time" in Unix microseconds; "" where no birth is known
+	// From and To are what the births are held against: the run's steps, or as far as
+	// the recording reaches back.
+	From, To int64
+	Sites    []SiteAges // leaks first, then inconclusive, then bounded; more bytes first
+	// Why says why no site can be judged; "" where some can.
+	Why string
+}
+
+// SiteAges is one site with what its births say.
+type SiteAges struct {
+	Device   snapshot.Device
+	Site     snapshot.Site
+	Frames   []snapshot.Frame // innermost first
+	Headline int              // index into Frames; -1 where no frame is the user's
+	Pattern  Pattern
+	Verdict  Verdict
+	Evidence Evidence
+	Reasons  []string
+	// Distinct counts the steps (or instants) of the births, Gap is the longest
+	// stretch without one as a share of the run, and P the chance of so uneven a
+	// spread at random.
+	Distinct int
+	Gap, P   float64
+	First    int64 // birth
+	Unknown  int64 // blocks whose birth nobody saw
+	// Blocks and Bytes are what the site gained for each step; 0 where births are
+	// times.
+	Blocks, Bytes float64
+}
+
+// Pattern is how the births of a site's live blocks lie in the run.
+type Pattern string
+
+// Patterns of births.
+const (
+	Throughout Pattern = "throughout" // evenly, from near the start to now
+	AtStart    Pattern = "at start"
+	JustNow    Pattern = "just now"
+	InWindow   Pattern = "in a window" // evenly, and up to now, but not from the start
+	Scattered  Pattern = "scattered"   // any other way
+	Unborn     Pattern = "unknown"     // of most blocks the birth is not known
+)
+
+// Bounds of the first verdict.
+const (
+	// shortest is the least number of steps that a verdict is given on.
+	shortest = 20
+	// evenSteps is in how many distinct steps births must lie to be called even, and
+	// manySteps in how many for it to be strong evidence.
+	evenSteps, manySteps = 6, 12
+	// widest is the longest gap, as a share of the run, of what is born throughout.
+	// Fewer than manySteps births at random moments leave no longer one often enough,
+	// and what is made once now and then is no leak: so few must be regular, no gap
+	// longer than regular times their mean distance. Of six to eleven random ones 3 % are.
+	widest, regular = 0.25, 1.5
+	// uneven is the chance below which a spread is not even, unless it is off by less
+	// than nearlyEven: among thousands of births the smallest warm-up is significant.
+	uneven, nearlyEven = 0.01, 0.1
+	// early and late are the shares of the run that count as its start, and as now.
+	early, late = 0.1, 0.05
+)
+
+// Inspect judges the sites of one snapshot by the births of their blocks. Blocks
+// without a stack are not judged. The false alarms that it makes on what is healthy
+// are those that no single snapshot can avoid: what is bounded, and has not yet
+// reached its bound.
+func Inspect(s *snapshot.Snapshot) *Ages {
+	a := &Ages{}
+	a.span(s)
+	if a.Why != "" {
+		return a
+	}
+	sites := s.Sites()
+	for i := range sites {
+		if sites[i].Stack != snapshot.NoStack {
+			a.Sites = append(a.Sites, a.site(s, &sites[i]))
+		}
+	}
+	slices.SortStableFunc(a.Sites, func(x, y SiteAges) int {
+		return cmp.Or(cmp.Compare(order(x.Verdict), order(y.Verdict)), cmp.Compare(y.Site.Bytes, x.Site.Bytes))
+	})
+	return a
+}
+
+// span finds the unit and the stretch that births are held against.
+func (a *Ages) span(s *snapshot.Snapshot) {
+	b := &s.Blocks
+	live := func(known func(int) bool) bool {
+		for i, state := range b.State {
+			if state == snapshot.Live && known(i) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case b.Count != nil:
+		a.Why = "the file has totals by stack, not blocks with their births"
+	case b.BirthStep != nil && live(func(i int) bool { return b.BirthStep[i] != snapshot.NoStep }):
+		a.Unit, a.To = "step", s.Mark.Step
+		if s.Mark.Step < shortest {
+			a.Why = fmt.Sprintf("%d steps are too few: a verdict from one snapshot takes %d", max(0, s.Mark.Step), shortest)
+		}
+	case b.BirthTime != nil && live(func(i int) bool { return b.BirthTime[i] > 0 }):
+		a.Unit, a.To = "time", lastInstant(s)
+		if !s.History.First.IsZero() {
+			a.From = s.History.First.UnixMicro()
+		}
+		if a.From == 0 || a.To <= a.From {
+			a.Why = "blocks have a time of birth, but the file does not say when the recording began"
+		}
+	default:
+		a.Why = "the file does not say when its live blocks were allocated"
+	}
+}
+
+// site judges one site.
+func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
+	frames := s.Stacks.Frames(site.Stack)
+	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Frames: frames, Headline: Headline(frames), Evidence: Weak}
+	events := a.births(s, site, &out)
+	known := site.Count - out.Unknown
+	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {
+		out.Pattern = Unborn
+		out.call(Inconclusive, Weak, "of %d of its %d blocks the birth is not known: they are older than the recording", out.Unknown, site.Count)
+		return out
+	}
+	low, high := float64(a.From), float64(a.To)
+	out.First = int64(events[0])
+	out.Gap = trend.LargestGap(events, low, high)
+	var distance float64
+	distance, out.P = trend.Uniform(events, low, high)
+	if a.Unit == "step" {
+		out.Blocks = float64(known) / (high - low)
+		out.Bytes = float64(site.Bytes) / (high - low)
+	}
+	a.judge(&out, events, distance)
+	if out.Verdict == Leak {
+		a.doubt(s, &out)
+	}
+	return out
+}
+
+// births are the distinct births of a site's blocks, ascending.
+func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) []float64 {
+	column, unknown := s.Blocks.BirthStep, snapshot.NoStep
+	if a.Unit == "time" {
+		column, unknown = s.Blocks.BirthTime, 0
+	}
+	var events []float64
+	for _, row := range site.Rows {
+		if column[row] == unknown {
+			out.Unknown++
+			continue
+		}
+		events = append(events, float64(column[row]))
+	}
+	slices.Sort(events)
+	return slices.Compact(events)
+}
+
+// judge tells the pattern of births, and the verdict that goes with it.
+func (a *Ages) judge(out *SiteAges, events []float64, distance float64) {
+	low, length := float64(a.From), float64(a.To-a.From)
+	first, last := events[0], events[len(events)-1]
+	even := func(from float64) bool {
+		d, p := trend.Uniform(events, from, float64(a.To))
+		return p >= uneven || d <= nearlyEven
+	}
+	switch {
+	case last <= low+early*length:
+		out.Pattern = AtStart
+		out.call(Bounded, Weak, "its blocks were all born in the first %.0f %% of %s: made once, and kept", 100*early, a.whole())
+	case first >= low+(1-late)*length:
+		out.Pattern = JustNow
+		out.call(Bounded, Weak, "its blocks were all born in the last %.0f %% of %s: they come and go, or are made anew", 100*late, a.whole())
+	case len(events) >= evenSteps && out.Gap <= widestOf(len(events)) && (out.P >= uneven || distance <= nearlyEven):
+		out.Pattern = Throughout
+		out.call(Leak, Weak, "its blocks were born in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are alive", len(events), a.word(), a.whole(), 100*out.Gap)
+	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
+		out.Pattern = InWindow
+		out.call(Inconclusive, Weak, "its blocks were born evenly, but in the last %.0f %% of %s only: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
+	default:
+		out.Pattern = Scattered
+		out.call(Inconclusive, Weak, "its blocks were born in %d distinct %ss, the longest gap being %.0f %% of %s: too few, or too uneven, to tell", len(events), a.word(), 100*out.Gap, a.whole())
+	}
+}
+
+// widestOf is the longest gap that so many births may leave.
+func widestOf(births int) float64 {
+	if births < manySteps {
+		return min(widest, regular/float64(births))
+	}
+	return widest
+}
+
+// doubt raises a leak to strong evidence, or says what stands against that.
+func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
+	switch {
+	case a.Unit == "time":
+		out.Verdict = Inconclusive
+		out.because("the file does not tell steps, and the layers of one forward pass look the same; a second snapshot decides")
+	case s.Mark.StepCounted:
+		out.because("steps are those that the recording saw; what was allocated before is unknown")
+	case s.Mark.Epoch == 0:
+		out.because("all of it lies in the first epoch: what is reset at an epoch's end looks the same")
+	case s.Mark.Epoch == snapshot.NoStep:
+		out.because("the file does not tell epochs: what is reset at an epoch's end looks the same")
+	case out.Distinct < manySteps:
+		out.because("%d births are few; more steps would make it sure", out.Distinct)
+	default:
+		out.Evidence = Strong
+		out.because("a store that has not reached its bound looks the same; a later snapshot decides")
+	}
+}
+
+func (o *SiteAges) call(v Verdict, e Evidence, format string, args ...any) {
+	o.Verdict, o.Evidence = v, e
+	o.because(format, args...)
+}
+
+func (o *SiteAges) because(format string, args ...any) {
+	o.Reasons = append(o.Reasons, fmt.Sprintf(format, args...))
+}
+
+// word is one unit of the births.
+func (a *Ages) word() string {
+	if a.Unit == "time" {
+		return "instant"
+	}
+	return "step"
+}
+
+func (a *Ages) whole() string {
+	if a.Unit == "time" {
+		return "the time recorded"
+	}
+	return fmt.Sprintf("the %d steps", a.To-a.From)
+}

@@ -1,0 +1,206 @@
+package diff
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// agesPatterns are how the births of a site's live blocks may lie when a run of n
+// steps is looked at, with the share of looks at which a leak may be seen in it.
+var agesPatterns = []struct {
+	name   string
+	leaks  bool
+	alarms float64 // at most, of what is healthy
+	found  float64 // at least, of what leaks
+	births func(r *rand.Rand, n int64) []int64
+}{
+	{"weights", false, 0, 0, func(r *rand.Rand, _ int64) []int64 { return times(40, func(int64) int64 { return 0 }) }},
+	{"state made in the first steps", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		return times(30, func(int64) int64 { return r.Int64N(n / 12) })
+	}},
+	{"temporaries of the last step", false, 0, 0, func(_ *rand.Rand, n int64) []int64 {
+		return times(30, func(int64) int64 { return n - 1 })
+	}},
+	{"three to five things made at any time", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		return times(3+r.Int64N(3), func(int64) int64 { return r.Int64N(n) })
+	}},
+	{"six to eleven things made at any time", false, 0.05, 0, func(r *rand.Rand, n int64) []int64 {
+		return times(6+r.Int64N(6), func(int64) int64 { return r.Int64N(n) })
+	}},
+	{"a cache over a finite set of keys", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		var births []int64
+		seen := map[int64]bool{}
+		for step := range n {
+			if k := r.Int64N(8 + n/40); !seen[k] {
+				seen[k] = true
+				births = append(births, step)
+			}
+		}
+		return births
+	}},
+	{"a queue of the last steps", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		length := 2 + r.Int64N(n/2)
+		return times(length, func(i int64) int64 { return n - length + i })
+	}},
+	{"a list that is reset behind each epoch", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		since := 1 + r.Int64N(n/3) // of three epochs or more
+		return times(since, func(i int64) int64 { return n - since + i })
+	}},
+	{"a pool whose buffers live for a random time", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		var births []int64
+		for step := range n {
+			if r.Float64() < math.Exp(-float64(n-step)/(float64(n)/12)) {
+				births = append(births, step)
+			}
+		}
+		return append(births, n-1)
+	}},
+	{"the last checkpoints", false, 0, 0, func(r *rand.Rand, n int64) []int64 {
+		every := 5 + r.Int64N(10)
+		return times(4, func(i int64) int64 { return (n/every - 3 + i) * every })
+	}},
+	{"a block each step", true, 0, 1, func(_ *rand.Rand, n int64) []int64 { return times(n, func(i int64) int64 { return i }) }},
+	{"blocks each few steps", true, 0, 1, func(r *rand.Rand, n int64) []int64 {
+		every := 2 + r.Int64N(n/12-1)
+		return times(n/every, func(i int64) int64 { return i * every })
+	}},
+	{"a block now and then", true, 0, 0.9, func(r *rand.Rand, n int64) []int64 {
+		var births []int64
+		for step := range n {
+			if r.Float64() < 0.1 {
+				births = append(births, step)
+			}
+		}
+		return births
+	}},
+	{"a leak beside weights", true, 0, 1, func(r *rand.Rand, n int64) []int64 {
+		return append(times(20, func(int64) int64 { return 0 }), times(n/4, func(i int64) int64 { return 4 * i })...)
+	}},
+}
+
+func times(n int64, at func(int64) int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = at(int64(i))
+	}
+	return out
+}
+
+// bornAt is a snapshot of a step with one site whose blocks were born so.
+func bornAt(step, epoch int64, births []int64) *snapshot.Snapshot {
+	var blocks []block
+	for _, b := range births {
+		blocks = append(blocks, block{"x", 512, b})
+	}
+	s := build(step, blocks...)
+	s.Mark.Epoch = epoch
+	return s
+}
+
+// TestFirstVerdictOnSimulatedBirths states how often one snapshot misleads. A
+// window that has not reached its bound is not among the healthy: at that moment it
+// is a leak in all that can be seen.
+func TestFirstVerdictOnSimulatedBirths(t *testing.T) {
+	const looks = 300
+	for _, p := range agesPatterns {
+		t.Run(p.name, func(t *testing.T) {
+			alarms := 0
+			for look := range uint64(looks) {
+				r := rand.New(rand.NewPCG(7, look))
+				n := 100 + r.Int64N(900)
+				a := Inspect(bornAt(n, 3, p.births(r, n)))
+				if a.Sites[0].Verdict == Leak {
+					alarms++
+				}
+			}
+			share := float64(alarms) / looks
+			t.Logf("called a leak in %.1f %% of the looks", 100*share)
+			if p.leaks && share < p.found || !p.leaks && share > p.alarms {
+				t.Errorf("called a leak in %.1f %% of the looks", 100*share)
+			}
+		})
+	}
+}
+
+func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
+	each := times(100, func(i int64) int64 { return i })
+	timed := func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
+		for i, step := range s.Blocks.BirthStep {
+			s.Blocks.BirthTime[i] = 1e6 * (1 + step)
+		}
+		s.Blocks.BirthStep = nil
+		s.History.First, s.History.Last = s.Mark.Time.AddDate(-2000, 0, 0), s.Mark.Time
+		return s
+	}
+	counted := bornAt(100, snapshot.NoStep, each)
+	counted.Mark.StepCounted = true
+	whole := bornAt(100, 2, each)
+	whole.Blocks.Count = times(100, func(int64) int64 { return 5 })
+	for _, c := range []struct {
+		name     string
+		s        *snapshot.Snapshot
+		pattern  Pattern
+		verdict  Verdict
+		evidence Evidence
+		says     string
+	}{
+		{"evenly over several epochs", bornAt(100, 2, each), Throughout, Leak, Strong, "not reached its bound"},
+		{"evenly over the first epoch", bornAt(100, 0, each), Throughout, Leak, Weak, "first epoch"},
+		{"evenly, and epochs are not known", bornAt(100, snapshot.NoStep, each), Throughout, Leak, Weak, "does not tell epochs"},
+		{"evenly, over the steps that a recording saw", counted, Throughout, Leak, Weak, "the recording saw"},
+		{"few births", bornAt(100, 2, times(8, func(i int64) int64 { return 12 * i })), Throughout, Leak, Weak, "8 births are few"},
+		{"evenly since the middle", bornAt(100, 2, each[50:]), InWindow, Inconclusive, Weak, "a leak that began then"},
+		{"at the start", bornAt(100, 2, each[:5]), AtStart, Bounded, Weak, "made once"},
+		{"just now", bornAt(100, 2, each[97:]), JustNow, Bounded, Weak, "come and go"},
+		{"three births", bornAt(100, 2, []int64{5, 50, 90}), Scattered, Inconclusive, Weak, "3 distinct steps"},
+		{"older than the recording", bornAt(100, 2, append(times(9, func(int64) int64 { return snapshot.NoStep }), 50)), Unborn, Inconclusive, Weak, "older than the recording"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := Inspect(c.s)
+			if a.Why != "" || len(a.Sites) != 1 {
+				t.Fatalf("%d sites, %q", len(a.Sites), a.Why)
+			}
+			got := a.Sites[0]
+			if got.Pattern != c.pattern || got.Verdict != c.verdict || got.Evidence != c.evidence || !strings.Contains(strings.Join(got.Reasons, "; "), c.says) {
+				t.Errorf("got %s, %s, %s: %q", got.Pattern, got.Verdict, got.Evidence, got.Reasons)
+			}
+		})
+	}
+	t.Run("times never make a leak", func(t *testing.T) {
+		s := timed(bornAt(100, 2, each))
+		s.Blocks.BirthTime = times(100, func(i int64) int64 { return s.Mark.Time.UnixMicro() - 1e6*(100-i) })
+		s.History.First = s.Mark.Time.Add(-101e9)
+		a := Inspect(s)
+		if len(a.Sites) != 1 || a.Sites[0].Pattern != Throughout || a.Sites[0].Verdict != Inconclusive || a.Sites[0].Bytes != 0 {
+			t.Errorf("got %+v, %q", a.Sites, a.Why)
+		}
+	})
+	for _, c := range []struct {
+		name string
+		s    *snapshot.Snapshot
+		says string
+	}{
+		{"a short run", bornAt(19, 2, []int64{1, 2}), "19 steps are too few"},
+		{"totals", whole, "totals by stack"},
+		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not say when its live blocks"},
+		{"nothing live", bornAt(100, 2, nil), "does not say when its live blocks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if a := Inspect(c.s); len(a.Sites) > 0 || !strings.Contains(a.Why, c.says) {
+				t.Errorf("%d sites, %q", len(a.Sites), a.Why)
+			}
+		})
+	}
+}
+
+func TestFirstVerdictGivesRates(t *testing.T) {
+	got := Inspect(bornAt(100, 2, times(50, func(i int64) int64 { return 2 * i }))).Sites[0]
+	if got.Blocks != 0.5 || got.Bytes != 256 || got.Distinct != 50 || got.First != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
