@@ -188,6 +188,18 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Ahead returns what lies ahead, at least a byte, valid until the next call; Skip
+// passes over it. At the end of the file it is io.EOF.
+func (in *Input) Ahead() ([]byte, error) {
+	if _, err := in.r.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, in.wrap(err)
+	}
+	return in.r.Peek(in.r.Buffered())
+}
+
 // Uvarint reads an integer of at most 64 bits, seven a byte, lowest first. At the
 // end of the file it is io.EOF.
 func (in *Input) Uvarint() (uint64, error) {

@@ -56,9 +56,16 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 	}
 	s.Notes = append(s.Notes, "blocks that were allocated before the trace began are not in it")
 	if t.odd > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d events have values of unexpected types and were passed over", t.odd))
+		s.Notes = append(s.Notes, passedOver(t.odd))
 	}
 	return nil
+}
+
+func passedOver(events int) string {
+	if events == 1 {
+		return "1 event has values of unexpected types and was passed over"
+	}
+	return fmt.Sprintf("%d events have values of unexpected types and were passed over", events)
 }
 
 // micros is a time of the trace in Unix microseconds.

@@ -5,8 +5,6 @@ package kineto
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 
@@ -87,122 +85,138 @@ type memory struct {
 }
 
 type event struct {
-	Phase    string          `json:"ph"`
-	Category string          `json:"cat"`
-	Name     string          `json:"name"`
-	Process  json.RawMessage `json:"pid"`
-	Thread   json.RawMessage `json:"tid"`
-	Time     float64         `json:"ts"`
-	Duration float64         `json:"dur"`
-	Args     struct {
-		Bytes      int64  `json:"Bytes"`
-		Address    uint64 `json:"Addr"`
-		DeviceType int32  `json:"Device Type"`
-		DeviceID   int32  `json:"Device Id"`
-		CallFrom   string `json:"CallFrom"`
-	} `json:"args"`
+	phase, category, name string
+	process, thread       []byte // as they are written
+	time, duration        float64
+	args                  struct {
+		bytes                int64
+		address              uint64
+		deviceType, deviceID int32
+		callFrom             string
+	}
+}
+
+// read takes the members of an object; false where one has another type.
+func (e *event) read(object []byte) bool {
+	*e = event{}
+	return members(object, func(key, v []byte) bool {
+		switch string(key) {
+		case "ph":
+			return readText(v, &e.phase)
+		case "cat":
+			return readText(v, &e.category)
+		case "name":
+			return readText(v, &e.name)
+		case "pid":
+			e.process = v
+		case "tid":
+			e.thread = v
+		case "ts":
+			return readFloat(v, &e.time)
+		case "dur":
+			return readFloat(v, &e.duration)
+		case "args":
+			return isNull(v) || e.readArgs(v)
+		}
+		return true
+	})
+}
+
+func (e *event) readArgs(object []byte) bool {
+	a := &e.args
+	return members(object, func(key, v []byte) bool {
+		switch string(key) {
+		case "Bytes":
+			return readInt(v, &a.bytes, 64)
+		case "Addr":
+			return readUint(v, &a.address)
+		case "Device Type":
+			return readInt(v, &a.deviceType, 32)
+		case "Device Id":
+			return readInt(v, &a.deviceID, 32)
+		case "CallFrom":
+			return readText(v, &a.callFrom)
+		}
+		return true
+	})
 }
 
 // maxEvent bounds one event in bytes: shapes and stacks of an operator take a few
 // KiB.
 const maxEvent = 4 << 20
 
-// rationed ends reading where one value takes more than its ration.
-type rationed struct {
-	in   *bounded.Input
-	left int
-}
-
-func (r *rationed) Read(p []byte) (int, error) {
-	if r.left <= 0 {
-		return 0, r.in.Fail("a value of more than %s", snapshot.Bytes(maxEvent))
-	}
-	n, err := r.in.Read(p[:min(len(p), r.left)])
-	r.left -= n
-	return n, err
-}
+// marks are found in every event that is looked at.
+var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(`"[memory]"`)}
 
 func (t *trace) read() error {
-	ration := &rationed{t.in, maxEvent}
-	d := json.NewDecoder(ration)
-	// fault makes what the decoder says an error of the file.
-	fault := func(err error) error {
-		if format, ok := errors.AsType[*snapshot.FormatError](err); ok {
-			return format
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return t.in.Cut()
-		}
-		failed := t.in.Fail("%v", err)
-		failed.Offset = d.InputOffset()
-		return failed
-	}
-	value := func(into any) error {
-		ration.left = maxEvent
-		err := d.Decode(into)
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			t.odd++
-			return nil
-		}
-		if err != nil {
-			return fault(err)
-		}
-		return nil
-	}
-	delim := func(want json.Delim) error {
-		token, err := d.Token()
-		if err != nil {
-			return fault(err)
-		}
-		if token != want {
-			failed := t.in.Fail("%v where %v should be: no trace of torch.profiler", token, want)
-			failed.Offset = d.InputOffset()
-			return failed
-		}
-		return nil
-	}
-	if err := delim('{'); err != nil {
+	s := scanner{in: t.in}
+	if _, err := s.take("{"); err != nil {
 		return err
 	}
-	for d.More() {
-		key, err := d.Token()
+	for first := true; ; first = false {
+		if more, err := s.more(first, '}'); err != nil || !more {
+			return err
+		}
+		raw, err := s.value(true)
 		if err != nil {
-			return fault(err)
+			return err
+		}
+		key := string(raw)
+		if _, err := s.take(":"); err != nil {
+			return err
 		}
 		switch key {
-		case "traceEvents":
-			if err := delim('['); err != nil {
-				return err
+		case `"traceEvents"`:
+			err = t.events(&s)
+		case `"baseTimeNanoseconds"`:
+			if raw, err = s.value(true); err == nil && !readInt(raw, &t.base, 64) {
+				t.odd++
 			}
-			for d.More() {
-				var e event
-				if err := value(&e); err != nil {
-					return err
-				}
-				if err := t.add(&e); err != nil {
-					return err
-				}
-			}
-			err = delim(']')
-		case "baseTimeNanoseconds":
-			err = value(&t.base)
 		default:
-			var passed json.RawMessage
-			err = value(&passed)
+			_, err = s.value(false)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return delim('}')
+}
+
+func (t *trace) events(s *scanner) error {
+	if _, err := s.take("["); err != nil {
+		return err
+	}
+	var e event
+	for first := true; ; first = false {
+		if more, err := s.more(first, ']'); err != nil || !more {
+			return err
+		}
+		raw, err := s.value(true)
+		if err != nil {
+			return err
+		}
+		matters := false
+		for _, mark := range marks {
+			matters = matters || bytes.Contains(raw, mark)
+		}
+		if !matters {
+			continue
+		}
+		if !e.read(raw) {
+			t.odd++
+			continue
+		}
+		if err := t.add(&e); err != nil {
+			return err
+		}
+	}
 }
 
 func (t *trace) add(e *event) error {
-	isCall := e.Phase == "X" && (e.Category == "cpu_op" || e.Category == "python_function")
-	if !isCall && e.Name != "[memory]" {
+	isCall := e.phase == "X" && (e.category == "cpu_op" || e.category == "python_function")
+	if !isCall && e.name != "[memory]" {
 		return nil
 	}
-	thread, err := t.thread(string(e.Process) + "/" + string(e.Thread))
+	thread, err := t.thread(string(e.process) + "/" + string(e.thread))
 	if err != nil {
 		return err
 	}
@@ -211,15 +225,15 @@ func (t *trace) add(e *event) error {
 		return err
 	}
 	if !isCall {
-		t.memory = append(t.memory, memory{thread, e.Args.DeviceType, e.Args.DeviceID, e.Time, e.Args.Address, e.Args.Bytes})
+		t.memory = append(t.memory, memory{thread, e.args.deviceType, e.args.deviceID, e.time, e.args.address, e.args.bytes})
 		return nil
 	}
-	c := call{thread: thread, from: -1, begin: e.Time, end: e.Time + e.Duration}
-	if c.name, err = t.text(e.Name); err != nil {
+	c := call{thread: thread, from: -1, begin: e.time, end: e.time + e.duration}
+	if c.name, err = t.text(e.name); err != nil {
 		return err
 	}
-	if e.Args.CallFrom != "" {
-		if c.from, err = t.text(e.Args.CallFrom); err != nil {
+	if e.args.callFrom != "" {
+		if c.from, err = t.text(e.args.callFrom); err != nil {
 			return err
 		}
 	}

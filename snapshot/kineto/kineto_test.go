@@ -58,22 +58,38 @@ func rows(s *snapshot.Snapshot) []string {
 	return out
 }
 
+// slowEvent is an event as encoding/json reads it.
+type slowEvent struct {
+	Phase    string          `json:"ph"`
+	Category string          `json:"cat"`
+	Name     string          `json:"name"`
+	Thread   json.RawMessage `json:"tid"`
+	Time     float64         `json:"ts"`
+	Duration float64         `json:"dur"`
+	Args     struct {
+		Bytes      int64  `json:"Bytes"`
+		Address    uint64 `json:"Addr"`
+		DeviceType int32  `json:"Device Type"`
+		DeviceID   int32  `json:"Device Id"`
+	} `json:"args"`
+}
+
 // slow looks at every call for every block.
 func slow(t interface{ Fatal(...any) }, data []byte) []string {
 	var trace struct {
-		Events []event `json:"traceEvents"`
+		Events []slowEvent `json:"traceEvents"`
 	}
 	if err := json.Unmarshal(data, &trace); err != nil {
 		t.Fatal(err)
 	}
-	var memory []event
+	var memory []slowEvent
 	for _, e := range trace.Events {
 		if e.Name == "[memory]" {
 			memory = append(memory, e)
 		}
 	}
-	slices.SortStableFunc(memory, func(a, b event) int { return cmp.Compare(a.Time, b.Time) })
-	live := make(map[string]event)
+	slices.SortStableFunc(memory, func(a, b slowEvent) int { return cmp.Compare(a.Time, b.Time) })
+	live := make(map[string]slowEvent)
 	for _, m := range memory {
 		key := fmt.Sprintf("%20d:%20d %20d", m.Args.DeviceType, m.Args.DeviceID, m.Args.Address)
 		if delete(live, key); m.Args.Bytes > 0 {
@@ -87,14 +103,14 @@ func slow(t interface{ Fatal(...any) }, data []byte) []string {
 	slices.Sort(keys)
 	for _, key := range keys {
 		m := live[key]
-		var around []event
+		var around []slowEvent
 		for _, e := range trace.Events {
 			if e.Phase == "X" && (e.Category == "cpu_op" || e.Category == "python_function") && string(e.Thread) == string(m.Thread) &&
 				e.Time <= m.Time && e.Time+e.Duration >= m.Time {
 				around = append(around, e)
 			}
 		}
-		slices.SortStableFunc(around, func(a, b event) int {
+		slices.SortStableFunc(around, func(a, b slowEvent) int {
 			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Duration, b.Duration))
 		})
 		line := fmt.Sprintf("%s:%d %#x %d", deviceKind(m.Args.DeviceType), max(m.Args.DeviceID, 0), m.Args.Address, m.Args.Bytes)
@@ -225,12 +241,14 @@ func TestBrokenTraces(t *testing.T) {
 	}{
 		{"nothing", "", "the file ends in the middle of the snapshot"},
 		{"half a trace", string(made(took(1, 1, 1, 1)))[:90], "the file ends in the middle of the snapshot"},
-		{"no object", "[]", "[ where { should be: no trace of torch.profiler"},
-		{"no list", `{"traceEvents": {}}`, "{ where [ should be"},
-		{"no JSON", `{"traceEvents": [zebra]}`, "invalid character 'z'"},
+		{"no object", "[]", `'[' where one of "{" should be: no trace of torch.profiler`},
+		{"no list", `{"traceEvents": {}}`, `'{' where one of "[" should be`},
+		{"no JSON", `{"traceEvents": [zebra]}`, "byte 17: 'z' where a value should be"},
 		{"no memory events", string(made(ran(1, "op", 1, 1))), "byte 0: the trace has no memory events"},
-		{"an event without end", `{"traceEvents": [{"name": "` + strings.Repeat("x", maxEvent+bufio), "a value of more than 4.00 MiB"},
-		{"brackets without end", `{"x": ` + strings.Repeat("[", 1<<20), "exceeded max depth"},
+		{"an event without end", `{"traceEvents": [{"name": "` + strings.Repeat("x", maxEvent), "a value of more than 4.00 MiB"},
+		{"brackets without end", `{"x": ` + strings.Repeat("[", 1<<20), "the file ends in the middle of the snapshot"},
+		{"no commas", `{"traceEvents": [1 2]}`, `byte 19: '2' where one of "," should be`},
+		{"a key that is a number", `{1: 2, 3}`, `'}' where one of ":" should be`},
 		{"more than all memory", string(made(took(1, 1, 1, 1<<60), took(1, 1, 2, 1<<60))), "more than 2^60 bytes are live"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,15 +261,13 @@ func TestBrokenTraces(t *testing.T) {
 	}
 }
 
-// bufio is more than decoders read ahead.
-const bufio = 1 << 20
-
 func TestEventsOfOddTypesArePassedOver(t *testing.T) {
-	s, err := decode(made(took(1, 1, 1, 8), `{"ph": 7}`, `{"ph": "X", "cat": "cpu_op", "name": "op", "args": []}`, `"text"`))
+	s, err := decode(made(took(1, 1, 1, 8), `{"cat": "cpu_op", "ph": 7}`, `{"ph": "X", "cat": "cpu_op", "name": "op", "args": []}`, `"cpu_op"`,
+		`{"name": "[memory]", "ts": "7"}`, `{"name": "[memory]", "args": {"Bytes": 1.5}}`, `{"name": "[memory]"  "ts": 7}`, `{"name": "of no interest", "ts": "7"}`, `"text"`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Blocks.Len() != 1 || len(s.Notes) != 2 || !strings.HasPrefix(s.Notes[1], "3 events have values of unexpected types") {
+	if s.Blocks.Len() != 1 || len(s.Notes) != 2 || !strings.HasPrefix(s.Notes[1], "6 events have values of unexpected types") {
 		t.Errorf("%d blocks, notes %q", s.Blocks.Len(), s.Notes)
 	}
 }

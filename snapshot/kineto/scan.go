@@ -1,0 +1,241 @@
+package kineto
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+)
+
+// Of a trace's events few are looked at, and a trace may have gigabytes: values
+// are cut out by counting brackets, and read only where they matter. Decoding
+// each with encoding/json took thirty times as long.
+
+// span finds where a JSON value ends.
+type span struct {
+	depth         int
+	text, escaped bool
+}
+
+// through returns how much of b belongs to the value, and whether it ends there.
+func (s *span) through(b []byte) (n int, done bool) {
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if s.text {
+			switch {
+			case s.escaped:
+				s.escaped = false
+			case c == '\\':
+				s.escaped = true
+			case c == '"':
+				if s.text = false; s.depth == 0 {
+					return i + 1, true
+				}
+			}
+			continue
+		}
+		switch c {
+		case '"':
+			s.text = true
+		case '{', '[':
+			s.depth++
+		case '}', ']':
+			if s.depth--; s.depth == 0 {
+				return i + 1, true
+			} else if s.depth < 0 { // of what a number is in
+				return i, true
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if s.depth == 0 {
+				return i, true
+			}
+		}
+	}
+	return len(b), false
+}
+
+// begins reports whether a value may begin with c.
+func begins(c byte) bool {
+	return c >= '0' && c <= '9' || bytes.IndexByte([]byte(`{["-tfnNI`), c) >= 0 // Python writes NaN and Infinity too
+}
+
+const spaces = " \t\r\n"
+
+// scanner cuts a trace into values.
+type scanner struct {
+	in  *bounded.Input
+	raw []byte
+}
+
+// next is the first byte that is no space; it stays.
+func (s *scanner) next() (byte, error) {
+	for {
+		b, err := s.in.Ahead()
+		if err != nil {
+			return 0, s.end(err)
+		}
+		rest := bytes.TrimLeft(b, spaces)
+		if err := s.in.Skip(uint64(len(b) - len(rest))); err != nil {
+			return 0, err
+		}
+		if len(rest) > 0 {
+			s.in.Mark()
+			return rest[0], nil
+		}
+	}
+}
+
+// end makes the end of the file one of a value.
+func (s *scanner) end(err error) error {
+	if errors.Is(err, io.EOF) {
+		return s.in.Cut()
+	}
+	return err
+}
+
+// take passes over the next byte, which must be one of those wanted.
+func (s *scanner) take(wanted string) (byte, error) {
+	c, err := s.next()
+	if err != nil {
+		return 0, err
+	}
+	if bytes.IndexByte([]byte(wanted), c) < 0 {
+		return 0, s.in.Fail("%q where one of %q should be: no trace of torch.profiler", c, wanted)
+	}
+	return c, s.in.Skip(1)
+}
+
+// more passes over the comma before the next item, or the bracket behind the
+// last, and reports which it was.
+func (s *scanner) more(first bool, bracket byte) (bool, error) {
+	c, err := s.next()
+	if err != nil {
+		return false, err
+	}
+	if c == bracket {
+		return false, s.in.Skip(1)
+	}
+	if !first {
+		_, err = s.take(",")
+	}
+	return err == nil, err
+}
+
+// value returns the next value, valid until the next call; nil and no error for
+// one that is passed over.
+func (s *scanner) value(keep bool) ([]byte, error) {
+	c, err := s.next()
+	if err != nil {
+		return nil, err
+	}
+	if !begins(c) {
+		return nil, s.in.Fail("%q where a value should be", c)
+	}
+	s.raw = s.raw[:0]
+	var v span
+	for {
+		b, err := s.in.Ahead()
+		if err != nil {
+			return nil, s.end(err)
+		}
+		n, done := v.through(b)
+		if keep {
+			if len(s.raw)+n > maxEvent {
+				return nil, s.in.Fail("a value of more than %s", snapshot.Bytes(maxEvent))
+			}
+			s.raw = append(s.raw, b[:n]...)
+		}
+		if err := s.in.Skip(uint64(n)); err != nil {
+			return nil, err
+		}
+		if done {
+			return s.raw, nil
+		}
+	}
+}
+
+// members calls each for the members of an object, with values as they are
+// written, until it returns false; it reports whether all went well.
+func members(object []byte, each func(key, value []byte) bool) bool {
+	b := bytes.TrimSpace(object)
+	if len(b) == 0 || b[0] != '{' {
+		return false
+	}
+	b = b[1:]
+	for first := true; ; first = false {
+		b = bytes.TrimLeft(b, spaces)
+		if bytes.HasPrefix(b, []byte("}")) {
+			return true
+		}
+		if !first {
+			rest, ok := bytes.CutPrefix(b, []byte(","))
+			if !ok {
+				return false
+			}
+			b = bytes.TrimLeft(rest, spaces)
+		}
+		var key, value span
+		n, ok := key.through(b)
+		if !ok || b[0] != '"' {
+			return false
+		}
+		name := b[1 : n-1]
+		if b, ok = bytes.CutPrefix(bytes.TrimLeft(b[n:], spaces), []byte(":")); !ok {
+			return false
+		}
+		b = bytes.TrimLeft(b, spaces)
+		if n, ok = value.through(b); !ok || n == 0 || !each(name, b[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+}
+
+// The readers of values: null leaves what is there, as encoding/json does.
+
+func isNull(v []byte) bool { return string(v) == "null" }
+
+func readText(v []byte, into *string) bool {
+	switch {
+	case isNull(v):
+		return true
+	case v[0] != '"':
+		return false
+	case bytes.IndexByte(v, '\\') < 0:
+		*into = string(v[1 : len(v)-1])
+		return true
+	}
+	return json.Unmarshal(v, into) == nil
+}
+
+func readFloat(v []byte, into *float64) bool {
+	if isNull(v) {
+		return true
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	*into = f
+	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+func readInt[T int32 | int64](v []byte, into *T, bits int) bool {
+	if isNull(v) {
+		return true
+	}
+	n, err := strconv.ParseInt(string(v), 10, bits)
+	*into = T(n)
+	return err == nil
+}
+
+func readUint(v []byte, into *uint64) bool {
+	if isNull(v) {
+		return true
+	}
+	n, err := strconv.ParseUint(string(v), 10, 64)
+	*into = n
+	return err == nil
+}
