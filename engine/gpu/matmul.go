@@ -11,7 +11,7 @@ type product struct {
 // Barriers between invocations are what makes tiles in shared memory pay on a real
 // device, and what a software driver is twenty times slower with.
 var (
-	direct = product{"matmul_direct", 16, 32}
+	direct = product{"matmul_direct", 32, 64}
 	tiled  = product{"matmul_tiled", 64, 64}
 )
 

@@ -38,5 +38,9 @@ func (k *kernels) windows(shader string, dst, src, image engine.View, w engine.W
 		params = append(params, uint32(pair[0]), uint32(pair[1]))
 	}
 	params = append(params, toAt, fromAt, 0, 0, uint32(s[0]), uint32(s[1]), uint32(s[2]), uint32(s[3]))
+	if shader == "im2col" { // eight invocations a row
+		count = count / ow * 8
+		params[0] = uint32(count)
+	}
 	k.run(shader, count, params, to, from)
 }

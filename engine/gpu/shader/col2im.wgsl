@@ -5,16 +5,22 @@
   let plane = divide(rest, p.height);
   let y = rest - plane * p.height + p.padh;
   var sum = 0.0;
-  for (var ky = 0u; ky < p.kernelh; ky = ky + 1u) {
-    let oy = divide(y - min(ky, y), p.strideh);
-    if (ky <= y && oy * p.strideh + ky == y && oy < p.outh) {
-      for (var kx = 0u; kx < p.kernelw; kx = kx + 1u) {
-        let ox = divide(x - min(kx, x), p.stridew);
-        if (kx <= x && ox * p.stridew + kx == x && ox < p.outw) {
+  // The places that see the element: each a kernel's step further back, one place
+  // earlier. Places before the first wrap, and are past the last.
+  let lasty = divide(y, p.strideh);
+  let lastx = divide(x, p.stridew);
+  var oy = lasty;
+  for (var ky = y - lasty * p.strideh; ky < p.kernelh; ky = ky + p.strideh) {
+    if (oy < p.outh) {
+      var ox = lastx;
+      for (var kx = x - lastx * p.stridew; kx < p.kernelw; kx = kx + p.stridew) {
+        if (ox < p.outw) {
           sum = sum + src[p.from + (((plane * p.kernelh + ky) * p.kernelw + kx) * p.outh + oy) * p.outw + ox];
         }
+        ox = ox - 1u;
       }
     }
+    oy = oy - 1u;
   }
   dst[p.to + i] = sum;
 }

@@ -108,7 +108,11 @@ func generate() (map[string][]byte, error) {
 		}
 	}
 	for _, name := range []string{"rand", "matmul_direct", "matmul_tiled", "gather", "scatter", "im2col", "col2im"} {
-		if err := add(name+".wgsl", variant{Name: name, Tile: []int{0, 1, 2, 3}}); err != nil {
+		tile := []int{0, 1, 2, 3}
+		if name == "matmul_direct" {
+			tile = append(tile, 4, 5, 6, 7)
+		}
+		if err := add(name+".wgsl", variant{Name: name, Tile: tile}); err != nil {
 			return nil, err
 		}
 	}

@@ -38,22 +38,25 @@ fn walk(i: u32, first: u32, count: u32) -> u32 {
   var largest = bitcast<f32>(word);
   var place = 0u;
 {{- end}}
-  for (var f = begin; f < end; f = f + 1u) {
-    var at = base;
-    if (p.folded == 1u) {
-      at = at + f * p.axes[p.kept].stride;
-    } else {
-      at = at + walk(f, p.kept, p.folded);
-    }
-    let x = src[at];
+  let row = p.axes[p.kept].extent;
+  let step = p.axes[p.kept].stride;
+  var f = begin;
+  while (f < end) { // runs along the innermost axis that is folded
+    var at = base + walk(f, p.kept, p.folded);
+    let stop = min(end, f - f % row + row);
+    while (f < stop) {
+      let x = src[at];
 {{- if eq .Fold "sum"}}
-    sum = sum + x;
+      sum = sum + x;
 {{- else}}
-    if (x > largest || (is_nan(x) && !is_nan(largest))) { // the first NaN is the largest
-      largest = x;
-      place = f;
-    }
+      if (x > largest || (is_nan(x) && !is_nan(largest))) { // the first NaN is the largest
+        largest = x;
+        place = f;
+      }
 {{- end}}
+      at = at + step;
+      f = f + 1u;
+    }
   }
 {{- if eq .Fold "sum"}}
   dst[p.to + i] = bitcast<u32>(sum);
