@@ -6,7 +6,7 @@ import "fmt"
 // shape with extent 1.
 func Moments(o Ops, a *Tensor, axes ...int) (mean, variance *Tensor) {
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	mean, _, variance = centre(o, a, axes...)
 	s.promote(mean)
 	s.promote(variance)
@@ -72,7 +72,7 @@ func BatchNorm(o Ops, x, mean, variance, gain, bias *Tensor, epsilon float32) *T
 func BatchNormMoments(o Ops, x, gain, bias *Tensor, epsilon float32) (out, mean, variance *Tensor) {
 	image(x, gain, bias)
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	mean, off, variance := centre(o, x, 0, 2, 3)
 	out = affine(o, off, variance, gain, bias, epsilon)
 	s.promote(out)

@@ -174,11 +174,18 @@ func (e *Eager) MatMul(a, b *Tensor) *Tensor {
 }
 
 // leading is the shape without its two innermost axes.
-func leading(s Shape) Shape { return ShapeOf(s.Dims[:s.Rank-2]...) }
+func leading(s Shape) Shape {
+	s.Rank -= 2
+	s.Dims[s.Rank], s.Dims[s.Rank+1] = 0, 0
+	return s
+}
 
 // matrices is the shape of a batch of matrices.
 func matrices(batch Shape, rows, columns int) Shape {
-	return ShapeOf(append(batch.Slice(), rows, columns)...)
+	batch.Dims[batch.Rank], batch.Dims[batch.Rank+1] = rows, columns
+	batch.Rank += 2
+	batch.bounded("shape")
+	return batch
 }
 
 // stack sees a tensor as [batch rows columns], stretching its leading axes. Only

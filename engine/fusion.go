@@ -110,10 +110,9 @@ func fusedOf(o Ops) (*Eager, bool) {
 	return e, ok && e.fused != nil
 }
 
-// packed returns the views of tensors as contiguous ones, copied where they are
-// not. The copies are left to the scope.
-func (e *Eager) packed(ts ...*Tensor) []View {
-	views := make([]View, len(ts))
+// packed returns the views of up to four tensors as contiguous ones, copied where
+// they are not. The copies are left to the scope.
+func (e *Eager) packed(ts ...*Tensor) (views [4]View) {
 	for i, t := range ts {
 		views[i] = e.dense(t).view()
 	}

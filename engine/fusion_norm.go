@@ -65,7 +65,7 @@ func (f batchNorm) Backward(e *Eager, grad *Tensor, in, kept []*Tensor, wants []
 func BatchNormTraining(o Ops, x, gain, bias *Tensor, epsilon float32) (out, mean, variance *Tensor) {
 	image(x, gain, bias)
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	if fuser, is := o.(Fuser); is {
 		if out, kept, ok := fuser.Fuse(batchNorm{epsilon}, x, gain, bias); ok {
 			s.promote(out)

@@ -18,15 +18,30 @@ type Scope struct {
 // scopes is the stack of open scopes of one Eager.
 type scopes struct {
 	open *Scope
-	// spare is the list of an ended scope, used again by the next.
+	// spare is the list of an ended scope, used again by the next, and idle are
+	// ended scopes that nobody else knows, each the parent of the one before.
 	spare []*Tensor
+	idle  *Scope
 }
 
 func (s *scopes) begin() *Scope {
-	scope := &Scope{scopes: s, parent: s.open, tensors: s.spare[:0]}
+	scope := s.idle
+	if scope == nil {
+		scope = new(Scope)
+	} else {
+		s.idle = scope.parent
+	}
+	*scope = Scope{scopes: s, parent: s.open, tensors: s.spare[:0]}
 	s.spare = nil
 	s.open = scope
 	return scope
+}
+
+// finish ends a scope that was handed to nobody, and has it used again: a tenth of
+// a step's objects on the host would be scopes.
+func (s *Scope) finish() {
+	s.End()
+	s.parent, s.scopes.idle = s.scopes.idle, s
 }
 
 // add puts a new tensor in the innermost scope; without one, the caller of the
@@ -112,7 +127,7 @@ func (s *Scope) promote(t *Tensor) {
 // result is nil or released.
 func Tidy(o Ops, f func() *Tensor) *Tensor {
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	t := f()
 	if t == nil {
 		panic(&Error{Op: "tidy", Reason: "the function returned no tensor"})
@@ -120,6 +135,13 @@ func Tidy(o Ops, f func() *Tensor) *Tensor {
 	t.held("tidy")
 	s.promote(t)
 	return t
+}
+
+// Within runs f in a scope of its own, which ends with f, also by a panic.
+func Within(o Ops, f func()) {
+	s := o.Begin()
+	defer s.finish()
+	f()
 }
 
 // Run runs f in a scope and ends it whichever way f ends. A panic with an

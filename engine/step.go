@@ -8,7 +8,7 @@ func Momentum(o Ops, p, g, v *Tensor, keep, rate float32) {
 	paired(op, p, g)
 	paired(op, p, v)
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	if e, views, ok := stepped(o, op, p, g, v); ok {
 		e.fused.Momentum(views[0], views[1], views[2], keep, rate)
 		p.storage.Wrote()
@@ -43,7 +43,7 @@ func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
 		paired(op, p, t)
 	}
 	s := o.Begin()
-	defer s.End()
+	defer s.finish()
 	if e, views, ok := stepped(o, op, p, g, m, v); ok {
 		e.fused.Adam(views[0], views[1], views[2], views[3], f)
 		for _, t := range []*Tensor{p, m, v} {
@@ -66,21 +66,22 @@ func Adam(o Ops, p, g, m, v *Tensor, f AdamFactors) {
 
 // stepped returns the views for a fused step; ok is false where there is no kernel
 // for it, or where what is written does not lie in one piece, or overlaps another.
-func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views []View, ok bool) {
+func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views [4]View, ok bool) {
 	e, ok = fusedOf(o)
 	if !ok {
-		return nil, nil, false
+		return nil, views, false
 	}
-	all := append([]*Tensor{p, g}, state...)
+	var room [4]*Tensor
+	all := append(append(room[:0], p, g), state...)
 	e.check(op, all...)
 	typed(op, Float32, all...)
 	for i, t := range all {
 		if t != g && !contiguous(t.shape, t.strides) {
-			return nil, nil, false
+			return nil, views, false
 		}
 		for _, other := range all[i+1:] {
 			if shares(t, other) {
-				return nil, nil, false
+				return nil, views, false
 			}
 		}
 	}
@@ -101,7 +102,7 @@ func Approach(o Ops, t, to, keep *Tensor) {
 	e, ok := o.(*Eager)
 	if !ok || shares(t, to) || shares(t, keep) {
 		s := o.Begin()
-		defer s.End()
+		defer s.finish()
 		o.Assign(t, o.Add(o.Mul(o.Sub(t, to), keep), to))
 		return
 	}
@@ -123,7 +124,7 @@ func Rescale(o Ops, t, by *Tensor) {
 	e, ok := o.(*Eager)
 	if !ok || shares(t, by) {
 		s := o.Begin()
-		defer s.End()
+		defer s.finish()
 		o.Assign(t, o.Mul(t, by))
 		return
 	}

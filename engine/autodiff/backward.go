@@ -107,8 +107,11 @@ func (p *pass) through(n *Node) {
 		return // no gradient comes this way
 	}
 	p.Device().SetParent(in.site)
-	s := p.Begin()
-	defer s.End()
+	engine.Within(p.Ops, func() { p.visit(n, in) })
+}
+
+// visit is through in the scope of the node's temporaries.
+func (p *pass) visit(n *Node, in pending) {
 	p.hooked(n, &in)
 	if n.Leaf() {
 		p.gather(n, in.grad, in.sole)

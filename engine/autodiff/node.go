@@ -33,6 +33,7 @@ type Node struct {
 	// References, counted where the outputs own the graph.
 	owner *graph
 	refs  int
+	walk  *walk // the last that came by
 
 	// Room for what most operations have, to spare two allocations for each.
 	twoInputs [2]*Node

@@ -49,13 +49,18 @@ func (g *graph) Hold(n *Node) engine.History {
 	return n
 }
 
+// walk is a mark of one Reach, other than that of any other: nodes of several Ops
+// may be on its way.
+type walk struct{ _ byte }
+
 func (*graph) Plain(string, *engine.Tensor) {}
 
 func (*graph) Reach(root *Node, _ bool) ([]*Node, error) {
 	if root.owner == nil {
 		return nil, fmt.Errorf("backward: the loss is tracked by another tape; use the Ops that computed it")
 	}
-	seen := map[*Node]bool{root: true}
+	walk := new(walk)
+	root.walk = walk
 	nodes := []*Node{root}
 	for at := 0; at < len(nodes); at++ {
 		n := nodes[at]
@@ -63,8 +68,8 @@ func (*graph) Reach(root *Node, _ bool) ([]*Node, error) {
 			return nil, SpentError(n)
 		}
 		for _, in := range n.inputs {
-			if in != nil && !seen[in] {
-				seen[in] = true
+			if in != nil && in.walk != walk {
+				in.walk = walk
 				nodes = append(nodes, in)
 			}
 		}

@@ -42,15 +42,21 @@ const grain = 1 << 15
 // work in elements of one unit. There are more pieces than threads, since some
 // threads start late.
 func (k *kernels) split(n, cost int, f func(from, to int)) {
-	if n == 0 {
-		return
-	}
-	pieces := min(4*k.threads, n, work(n, cost)/grain)
-	if k.threads == 1 || pieces <= 1 {
+	switch pieces := k.pieces(n, cost); {
+	case n == 0:
+	case pieces == 1:
 		f(0, n)
-		return
+	default:
+		k.pool.Do(pieces, func(p, _ int) { f(n*p/pieces, n*(p+1)/pieces) })
 	}
-	k.pool.Do(pieces, func(p, _ int) { f(n*p/pieces, n*(p+1)/pieces) })
+}
+
+// pieces is how many split makes; 1 is for the calling thread.
+func (k *kernels) pieces(n, cost int) int {
+	if k.threads == 1 {
+		return 1
+	}
+	return max(1, min(4*k.threads, n, work(n, cost)/grain))
 }
 
 // each runs f over [0,n), one unit at a time, on several threads, and waits. cost
@@ -197,6 +203,24 @@ func (l *loops) outer() int {
 // run calls f for runs of n elements: at says where each starts in every view,
 // step how far its elements lie apart. Pieces go to several threads.
 func (k *kernels) run(l loops, f func(n int, at, step [operands]int)) {
+	n, step := l.inner()
+	units, cost := n, 1
+	if l.rank > 1 {
+		units, cost = l.outer(), n
+	}
+	switch {
+	case k.pieces(units, cost) > 1:
+		k.runApart(l, f)
+	case l.rank > 1:
+		l.rows(0, units, func(at [operands]int) { f(n, at, step) })
+	case n > 0:
+		f(n, [operands]int{}, step)
+	}
+}
+
+// runApart is run on several threads. It is apart because what they share goes on
+// the heap.
+func (k *kernels) runApart(l loops, f func(n int, at, step [operands]int)) {
 	n, step := l.inner()
 	if l.rank > 1 {
 		k.split(l.outer(), n, func(from, to int) {

@@ -106,11 +106,7 @@ func (s *state) each(move func(p, gradient *engine.Tensor)) {
 	}
 }
 
-func (s *state) scoped(f func()) {
-	scope := s.ops.Begin()
-	defer scope.End()
-	f()
-}
+func (s *state) scoped(f func()) { engine.Within(s.ops, f) }
 
 // own makes a parameter's slot of fresh tensors, one of each kind.
 func (s *state) own(p *engine.Tensor, steps int32, tensors ...*engine.Tensor) {
