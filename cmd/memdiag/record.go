@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,27 +19,47 @@ import (
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/engine/workload"
+	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 func newRecordCommand(env *environment) *cobra.Command {
 	job := recording{backend: choice{"cpu", backends}}
+	heap := choice{"auto", []string{"auto", "on", "off"}}
+	var every interval
 	cmd := &cobra.Command{
-		Use:     "record --workload NAME",
+		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME",
 		GroupID: groupFind,
-		Short:   "train a built-in workload and record what its memory does",
-		Long: `Trains one of memdiag's own workloads on its engine and writes a run: counters
-of every allocation stack at each step, and every block at some of them.`,
-		Example: `  memdiag record --workload L30 --steps 100 --every 50 --out my-run
-  memdiag record --workload L30 --fixed`,
-		Args: takes(0, 0, "arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if job.workload == "" {
-				return usagef(cmd, "--workload is missing; memdiag workloads lists them")
+		Short:   "run a command, or train a built-in workload, and record what its memory does",
+		Long: `Runs a command as it is and writes a run. A Python process is watched from inside:
+PyTorch's memory by the stack that allocated it and by optimizer step, Python's own
+heap where it grows, and who holds what grew. Results, output and exit code stay
+the command's own; docs/recording.md tells what it costs and what is not seen.
+
+With --workload, trains one of memdiag's own workloads instead.`,
+		Example: `  memdiag record -- python train.py --lr 1e-3
+  memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
+  memdiag record --workload L30 --steps 100 --every 50 -o my-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case job.workload != "" && len(args) > 0:
+				return usagef(cmd, "--workload and a command exclude each other")
+			case job.workload == "" && len(args) == 0:
+				return usagef(cmd, "neither a command nor --workload, which memdiag workloads lists")
+			case len(args) > 0:
+				for _, name := range []string{"steps", "fixed", "seed", "backend", "limit"} {
+					if cmd.Flags().Changed(name) {
+						return usagef(cmd, "--%s is for --workload", name)
+					}
+				}
+				return env.recordCommand(cmd.Context(), job.out, args, record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value})
+			case every.time > 0 || cmd.Flags().Changed("python-heap"):
+				return usagef(cmd, "a time between snapshots and --python-heap are for a command")
 			}
-			if job.steps < 1 || job.every < 1 {
-				return usagef(cmd, "--steps and --every are at least 1")
+			job.every = cmp.Or(every.steps, defaultEvery)
+			if job.steps < 1 {
+				return usagef(cmd, "--steps is at least 1")
 			}
 			dir, err := env.record(cmd.Context(), job)
 			if err != nil {
@@ -48,18 +70,64 @@ of every allocation stack at each step, and every block at some of them.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&job.workload, "workload", "w", "", "the workload's `NAME`, as memdiag workloads lists them")
-	flags.Int64Var(&job.steps, "steps", 100, "training steps")
-	flags.Int64Var(&job.every, "every", 50, "steps between snapshots of all blocks")
-	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by workload and time")
-	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant")
-	flags.Int64Var(&job.seed, "seed", 0, "seed of all random draws")
-	flags.Var(&job.backend, "backend", "where to train")
-	flags.Var((*size)(&job.limit), "limit", "cap of the device's memory, such as 2GiB")
+	flags.SetInterspersed(false) // what follows a command is the command's
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by what is run and the time")
+	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
+	flags.Var(&heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
+	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
+	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")
+	flags.Int64Var(&job.seed, "seed", 0, "seed of all random draws of the workload")
+	flags.Var(&job.backend, "backend", "where to train the workload")
+	flags.Var((*size)(&job.limit), "limit", "cap of the device's memory, such as 2GiB, for the workload")
+	completeWords(cmd, "python-heap", heap.of)
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return workloadNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// defaultEvery is how many steps lie between snapshots of a workload.
+const defaultEvery = 50
+
+// interval is a flag: a number of steps, or a time. Zero where it is not given.
+type interval struct {
+	steps int64
+	time  time.Duration
+}
+
+func (i *interval) String() string {
+	switch {
+	case i.time > 0:
+		return i.time.String()
+	case i.steps > 0:
+		return fmt.Sprint(i.steps)
+	}
+	return ""
+}
+
+// Type names the values in help.
+func (i *interval) Type() string { return "STEPS" }
+
+// Set reads 50, or 30s.
+func (i *interval) Set(v string) error {
+	*i = interval{}
+	if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+		if n < 1 {
+			return errors.New("want at least 1 step")
+		}
+		i.steps = n
+		return nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		return errors.New("want a number of steps, or a time such as 30s")
+	}
+	if d < 100*time.Millisecond {
+		return errors.New("want at least 100ms")
+	}
+	i.time = d
+	return nil
 }
 
 func workloadNames() []string {

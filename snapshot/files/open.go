@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/agent"
 	"github.com/memdiag/memdiag/snapshot/bounded"
 	"github.com/memdiag/memdiag/snapshot/heaptrack"
 	"github.com/memdiag/memdiag/snapshot/jemalloc"
@@ -54,6 +55,7 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: decodeNative},
+		{detect: unpacked(agent.Detect), decode: agent.Decode},
 		{detect: unpacked(tracemalloc.Detect), decode: tracemalloc.Decode},
 		{detect: unpacked(kineto.Detect), decode: kineto.Decode},
 		{detect: torch.Detect, decode: decodeTorch},

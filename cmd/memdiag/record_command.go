@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// recordCommand runs a command and records it. The exit code is the command's.
+func (env *environment) recordCommand(ctx context.Context, dir string, args []string, opts record.Options) error {
+	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", args[0]), "what follows -- is run as it stands, without a shell")}
+	}
+	if dir == "" {
+		dir = fmt.Sprintf("%s-%s", commandName(args), env.now().Format("20060102-150405"))
+	}
+	host, _ := os.Hostname() // only a remark in run.json
+	out, err := rundir.Create(dir, snapshot.Info{
+		SchemaVersion: rundir.SchemaVersion, Command: args, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
+	})
+	if err != nil {
+		return cannotRecord(err)
+	}
+	began := env.now()
+	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts)
+	if err != nil {
+		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+		return &exitError{exitOwn, err}
+	}
+	took := env.now().Sub(began).Round(100 * time.Millisecond)
+	ended := fmt.Sprintf("ended with code %d", outcome.ExitCode)
+	if outcome.Signal != "" {
+		ended = "was ended by " + outcome.Signal
+	}
+	env.talk.say("%s %s after %s; %s in %s", commandName(args), ended, took, recorded(outcome), dir)
+	for _, n := range outcome.Notes {
+		env.talk.say("%s", n)
+	}
+	// What the command has told with its code is not lost over a full disk.
+	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
+		env.talk.say("the run's end is not recorded: %v", err)
+	}
+	if outcome.Snapshots > 1 {
+		env.talk.next("diff", filepath.Clean(dir))
+	}
+	if outcome.ExitCode != exitFine {
+		return &exitError{code: outcome.ExitCode}
+	}
+	return nil
+}
+
+// recorded says how much there is of a run.
+func recorded(o *record.Outcome) string {
+	text := fmt.Sprintf("%d snapshots", o.Snapshots)
+	if o.Snapshots == 1 {
+		text = "1 snapshot"
+	}
+	if o.Steps > 0 {
+		text += fmt.Sprintf(" of %d steps", o.Steps)
+	}
+	return text
+}
+
+// commandName is what people call a command: the script that is run, if one is,
+// else the program.
+func commandName(args []string) string {
+	name := args[0]
+	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasSuffix(a, ".py") }); i > 0 {
+		name = args[i]
+	}
+	name = filepath.Base(name)
+	return strings.TrimSuffix(name, filepath.Ext(name))
+}

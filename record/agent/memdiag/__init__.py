@@ -1,0 +1,38 @@
+"""memdiag's agent in a Python process, and the one function for those who want to help it.
+
+Under `memdiag record -- python train.py` this package is importable; `mark` tells it where
+a step ends. Nothing else here is for programs to call.
+"""
+
+_running = None  # the agent of this process, once started
+
+
+def mark(step=None, phase=None):
+    """Marks the end of a step, or the beginning of a phase such as "eval".
+
+    With a step, the program counts the steps from now on, and optimizers no longer do.
+    Only snapshots of equal phase are compared. Never raises.
+    """
+    if _running is not None:
+        _running.told(step, phase)
+
+
+def _start():
+    import os
+
+    settings = os.environ.get("MEMDIAG_AGENT")
+    if not settings:
+        return
+    import json
+
+    settings = json.loads(settings)
+    global _running
+    try:
+        from ._agent import Agent
+
+        _running = Agent(settings)
+        _running.start()
+    except Exception as e:
+        _running = None
+        with open(os.path.join(settings["dir"], ".agent_%d.json" % os.getpid()), "w") as f:
+            json.dump({"pid": os.getpid(), "state": "failed", "notes": ["the agent did not start: %s: %s" % (type(e).__name__, e)]}, f)

@@ -1,0 +1,350 @@
+"""The agent: when to look at memory, what that may cost, and where the result goes.
+
+Sources (_torch, _heap, …) know what to look at. Every entry from the program into the agent is
+guarded: an error becomes a note in the agent's report, and after a few the agent stops.
+"""
+
+import json
+import os
+import sys
+import time
+import zlib
+
+work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
+
+# Snapshots that are kept: when there are more, every second one goes and the interval doubles.
+MOST = 32
+# What snapshots may cost: so many seconds, and this share of the time since the first step.
+ALLOWANCE, SHARE = 0.15, 0.02
+# After so many errors the agent stops.
+PATIENCE = 3
+COMPRESS_FROM = 64 << 10
+
+
+class Stacks:
+    """Frames and stacks of one snapshot, interned. Stack 0 is "no stack"."""
+
+    def __init__(self):
+        self.frames, self.stacks = [], [[]]
+        self._frame, self._stack = {}, {}
+
+    def add(self, key, frames):
+        """Returns the number of the stack of a hashable key; frames() gives it, innermost first."""
+        n = self._stack.get(key)
+        if n is None:
+            ids = []
+            for f in frames():
+                i = self._frame.get(f)
+                if i is None:
+                    i = self._frame[f] = len(self.frames)
+                    self.frames.append(f)
+                ids.append(i)
+            n = self._stack[key] = len(self.stacks)
+            self.stacks.append(ids)
+        return n
+
+
+class Snapshot:
+    """What sources fill in, and what is written."""
+
+    def __init__(self):
+        self.stacks = Stacks()
+        self.devices, self.notes, self.holders = [], [], []
+        self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": []}
+        self.producer = "Python"
+
+    def device(self, kind, name, space=0, **meters):
+        """Adds a device; space is the same number for as long as addresses on it mean the same."""
+        self.devices.append({"kind": kind, "index": 0, "name": name, "space": space, "meters": meters})
+        return len(self.devices) - 1
+
+    def add(self, device, address, size, stack, birth, count):
+        """Adds a row: a block, or with a count of more than 1 so many of this size together."""
+        b = self.blocks
+        b["device"].append(device)
+        b["address"].append(address)
+        b["size"].append(size)
+        b["stack"].append(stack)
+        b["birth"].append(birth)
+        b["count"].append(count)
+
+
+class Agent:
+    def __init__(self, settings):
+        self.dir = settings["dir"]
+        self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
+        self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
+        self.every = self.fixed or 1
+        self.settings = settings
+        self.began = None  # the times of the first mark: the clock's and the processor's
+        self.spent = 0.0
+        self.step = 0
+        self.phase = ""
+        self.explicit = False  # the program counts the steps
+        self.written = []  # of [step or tick, path]
+        self.ticks = 0
+        self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
+        self.rank = None
+        self.stopped = False
+        self.busy = False
+        self.sources = []
+        self.notes = {}  # text: times
+        self.errors = 0
+        self.pid = os.getpid()
+
+    # What the program's events call.
+
+    def guarded(self, what, f, *args):
+        """Calls f unless the agent is stopped or at work; its errors become notes."""
+        if self.stopped or self.busy:
+            return None
+        self.busy = True
+        try:
+            return f(*args)
+        except Exception as e:
+            self.failed(what, e)
+        finally:
+            self.busy = False
+        return None
+
+    def failed(self, what, e):
+        self.errors += 1
+        at = e.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        where = "%s:%d" % (os.path.basename(at.tb_frame.f_code.co_filename), at.tb_lineno) if at else "?"
+        self.note("%s: %s: %s (%s)" % (what, type(e).__name__, str(e)[:200], where))
+        if self.errors >= PATIENCE or isinstance(e, (OSError, MemoryError)):
+            self.stop("recording stopped after %s at step %d" % (
+                "an error" if self.errors == 1 else "%d errors" % self.errors, self.step))
+
+    def note(self, text):
+        self.notes[text] = self.notes.get(text, 0) + 1
+
+    def stop(self, why):
+        self.stopped = True
+        self.note(why)
+        self.report("stopped")
+        for s in self.sources:
+            try:
+                s.stop()
+            except Exception as e:
+                self.note("%s: %s" % (type(e).__name__, e))
+
+    def start(self):
+        from . import _heap, _ticks, _torch
+
+        self.heap = _heap.Heap(self)
+        self.torch = _torch.Torch(self)
+        self.sources = [self.torch, self.heap]
+        self.ticker = _ticks.Ticker(self)
+        for s in self.sources:
+            s.start()
+        self.ticker.start()
+        import atexit
+
+        atexit.register(self.finish)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forked)
+        self.report("started")
+
+    def forked(self):
+        """In the child of a fork: it is another process, which records only if it trains."""
+        self.pid = os.getpid()
+        self.busy = False
+        self.written, self.notes, self.errors = [], {}, 0
+        # A child that shares its parent's folder would write over its files.
+        self.owner = {}
+        self.stopped = True
+        for s in self.sources:
+            try:
+                s.stop()
+            except Exception:
+                pass  # there is nobody to tell
+
+    def told(self, step, phase):
+        self.guarded("mark", self._told, step, phase)
+
+    def _told(self, step, phase):
+        if phase is not None:
+            self.phase = str(phase)
+        if step is not None:
+            self.explicit = True
+            self.boundary(int(step))
+
+    def stepped(self):
+        """An optimizer stepped. Called guarded."""
+        if not self.explicit:
+            self.boundary(self.step + 1)
+
+    def boundary(self, step):
+        self.step = step
+        for s in self.sources:
+            s.boundary(step)
+        if self.fixed:
+            due = step % self.fixed == 0 or not self.written
+        else:
+            due = not self.seconds and step % self.every == 0 and self.affordable()
+        if due:
+            self.take(step)
+
+    def affordable(self):
+        return self.spent <= ALLOWANCE + SHARE * self.elapsed()
+
+    def elapsed(self):
+        """Seconds since the first mark, of which the agent may take its share: by the clock or the
+        processor, whichever is less."""
+        now = time.perf_counter(), time.process_time()
+        if self.began is None:
+            self.began = now
+        return min(now[0] - self.began[0], now[1] - self.began[1])
+
+    def tick(self, forced=False):
+        """Time passed without a step, or somebody asked for a snapshot. Called guarded."""
+        if not forced and "torch" in sys.modules and self.torch.module is None:
+            return  # it is being imported
+        for s in self.sources:
+            s.tick()
+        if forced or self.affordable():
+            self.ticks += 1
+            self.take(None if not self.step else self.step)
+
+    # Snapshots.
+
+    def owns(self, kind):
+        """Whether this process is the one that records its rank. Several Python processes may run
+        under one command: launchers, loader workers, helpers. The first that comes to a mark
+        records; but one that counts steps takes over from those that only have ticks."""
+        if kind not in self.owner:
+            self.rank = rank_of(self.torch.module)
+            self.owner[kind] = self.claim(kind)
+            if self.owner[kind] and kind == "step":
+                self.drop_ticks()
+        if kind == "tick" and self.owner[kind] and os.path.exists(os.path.join(self.dir, self.claim_name("step"))):
+            self.owner[kind] = False
+        return self.owner[kind]
+
+    def claim_name(self, kind):
+        return ".claim_%s%s" % (kind, self.suffix())
+
+    def suffix(self):
+        return "" if self.rank is None else "_rank%d" % self.rank
+
+    def claim(self, kind):
+        try:
+            f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return False
+        os.write(f, str(self.pid).encode())
+        os.close(f)
+        return True
+
+    def drop_ticks(self):
+        self.written = []
+        for name in os.listdir(self.dir):
+            if name.startswith("snapshot_t") and ("_rank" not in name if self.rank is None else name.endswith(self.suffix() + ".json")):
+                os.unlink(os.path.join(self.dir, name))
+
+    def take(self, step):
+        """Writes a snapshot; step is None where none was counted."""
+        if not self.owns("tick" if step is None else "step"):
+            self.stop("another process records this rank; this one is not recorded")
+            return
+        if step is not None and any(w[0] == step for w in self.written):
+            return
+        start = work()
+        s = Snapshot()
+        for source in self.sources:
+            source.fill(s)
+        number = step if step is not None else "t%d" % self.ticks
+        name = "snapshot_%s%s.json" % (number, self.suffix())
+        self.write(name, self.encode(s, step))
+        self.written.append([number, name])
+        self.thin()
+        self.spent += work() - start
+
+    def encode(self, s, step):
+        b = s.blocks
+        if all(n == 1 for n in b["count"]):
+            del b["count"]
+        return json.dumps({
+            "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": self.rank, "phase": self.phase,
+            "time_us": int(time.time() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
+            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "notes": s.notes,
+        }, separators=(",", ":")).encode("utf-8", "surrogateescape")
+
+    def write(self, name, text):
+        """A file comes into being under its name when it is whole."""
+        if len(text) > COMPRESS_FROM:
+            c = zlib.compressobj(1, zlib.DEFLATED, 31)
+            text = c.compress(text) + c.flush()
+        path = os.path.join(self.dir, name)
+        temporary = os.path.join(self.dir, "." + name + ".tmp")
+        try:
+            f = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
+            try:
+                view = memoryview(text)
+                while view:
+                    view = view[os.write(f, view):]
+            finally:
+                os.close(f)
+            os.replace(temporary, path)
+        except OSError:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+            raise
+
+    def thin(self):
+        if self.fixed or len(self.written) <= MOST:
+            return
+        self.every *= 2
+        kept = []
+        for i, (number, name) in enumerate(self.written):
+            if (number % self.every == 0) if isinstance(number, int) else i % 2 == 0:
+                kept.append([number, name])
+            else:
+                os.unlink(os.path.join(self.dir, name))
+        self.written = kept
+
+    # The end.
+
+    def finish(self):
+        if os.getpid() != self.pid:
+            return
+        self.ticker.stop()
+        for s in self.sources:
+            try:
+                s.finish()
+            except Exception as e:
+                self.note("%s: %s" % (type(e).__name__, e))
+        self.report("finished")
+
+    def report(self, state):
+        """What memdiag reads at the end about this process."""
+        try:
+            about = {
+                "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
+                "snapshots": len(self.written), "notes": list(self.notes), "argv": sys.orig_argv[:8],
+                "python": sys.version.split()[0],
+            }
+            for s in self.sources:
+                about.update(s.about())
+            self.write(".agent_%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape"))
+        except Exception:
+            pass  # the disk is full, or the folder is gone: there is nowhere to say it
+
+
+def rank_of(torch):
+    """The rank of this process among those that train together; None where it is alone."""
+    dist = sys.modules.get("torch.distributed") if torch else None
+    try:
+        if dist is not None and dist.is_available() and dist.is_initialized():
+            return dist.get_rank()
+    except Exception:
+        pass  # half imported
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None

@@ -1,0 +1,171 @@
+"""The process's own heap: what the system and malloc say of it, and what Python allocates, by line.
+
+tracemalloc slows Python down, so a program that uses PyTorch is traced only once the number of
+Python's blocks has kept growing for a while; any other Python program is from its start.
+"""
+
+import os
+import sys
+
+
+# Frames of a stack that tracemalloc keeps. Each costs, at every allocation.
+DEPTH = 8
+# Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
+# steps apart: so many bytes of malloc or blocks of Python a step, and this share of what tensors grow
+# (their graphs and handles take some).
+BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 0.5, 8, 4
+LOOKS, APART, WARM = 4, 8, 24
+# What is then spent on top of the usual budgets, in seconds: there is something to find.
+CREDIT = 0.5
+# What a line must hold to be told: so many bytes for each step since tracing began. Every run
+# keeps its losses as numbers.
+A_STEP, AT_LEAST, MOST_LINES = 200, 4 << 10, 400
+# Objects so small that PyTorch makes are handles of tensors, which are recorded themselves; the agent
+# makes more of them.
+HANDLE = 100
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Heap:
+    def __init__(self, agent):
+        self.agent = agent
+        self.page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+        self.mallinfo = None
+        self.tracing = False
+        self.since = 0  # the step at which tracing began
+        self.wanted = agent.settings.get("python_heap", "auto")
+        self.last, self.rising = None, 0
+        self.told = {}  # stacks that were told once stay
+
+    def start(self):
+        if self.wanted == "on":
+            self.trace()
+
+    def stop(self):
+        # Tracing that the program asked for, or uses, is its own.
+        if self.tracing:
+            sys.modules["tracemalloc"].stop()
+            self.tracing = False
+
+    def finish(self):
+        pass
+
+    def about(self):
+        return {"python_heap_since": self.since if self.tracing else None}
+
+    def trace(self):
+        import tracemalloc
+
+        if tracemalloc.is_tracing():
+            self.wanted = "off"
+            self.agent.note("the program uses tracemalloc itself; its Python heap is not recorded")
+            return
+        tracemalloc.start(DEPTH)
+        self.tracing, self.since = True, self.agent.step
+        # From now on all that the agent does costs more.
+        self.agent.torch.recalibrate(CREDIT)
+        self.agent.spent -= CREDIT
+
+    def boundary(self, step):
+        pass
+
+    def look(self, in_use):
+        """Begins to trace when the heap grows by more than tensors do."""
+        agent = self.agent
+        if self.tracing or self.wanted != "auto" or agent.step < WARM:
+            return
+        now = agent.step, in_use, sys.getallocatedblocks(), agent.torch.bytes, agent.torch.count
+        if self.last is None:
+            self.last = now
+        steps, heap, blocks, tensor_bytes, tensors = (a - b for a, b in zip(now, self.last))
+        if steps < APART:
+            return
+        self.last = now
+        rises = (heap - tensor_bytes >= BYTES * steps + BYTES_SHARE * tensor_bytes
+                 or blocks >= BLOCKS * steps + BLOCKS_SHARE * tensors)
+        self.rising = self.rising + 1 if rises else 0
+        if self.rising >= LOOKS:
+            self.trace()
+
+    def untrace(self):
+        """PyTorch came: what the clock began, its steps will decide."""
+        if self.tracing and self.wanted == "auto":
+            self.stop()
+
+    def tick(self):
+        if not self.tracing and self.wanted == "auto" and "torch" not in sys.modules:
+            self.trace()
+
+    def fill(self, snapshot):
+        meters = {}
+        try:
+            with open("/proc/self/statm", "rb") as f:
+                meters["driver"] = int(f.read().split()[1]) * self.page
+        except OSError:
+            pass  # no Linux
+        heap = self.malloc()
+        if heap:
+            in_use, free, mapped = heap
+            meters["requested"] = meters["allocated"] = meters["active"] = in_use + mapped
+            meters["reserved"] = in_use + free + mapped
+            self.look(in_use + mapped)
+        if meters:
+            snapshot.device("host", "process", **meters)
+        if self.tracing:
+            self.lines(snapshot)
+
+    def malloc(self):
+        """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""
+        if self.mallinfo is None:
+            self.mallinfo = mallinfo2() or False
+        if not self.mallinfo:
+            return None
+        m = self.mallinfo()
+        return m.uordblks, m.fordblks, m.hblkhd
+
+    def lines(self, snapshot):
+        import tracemalloc
+
+        totals = {}
+        for trace in tracemalloc._get_traces():
+            size, stack = trace[1], trace[2]
+            t = totals.get(stack)
+            if t is None:
+                totals[stack] = [size, 1]
+            else:
+                t[0] += size
+                t[1] += 1
+        steps = self.agent.step - self.since
+        floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
+        rows = []
+        torch = self.agent.torch.module and os.path.dirname(self.agent.torch.module.__file__)
+        for stack, (size, count) in totals.items():
+            if (size >= floor or stack in self.told) and not any(f.startswith(HERE) for f, _ in stack):
+                if torch is None or size > HANDLE * count or not stack[0][0].startswith(torch):
+                    rows.append((size, count, stack))
+        rows.sort(key=lambda r: r[0], reverse=True)
+        del rows[MOST_LINES:]
+        d = snapshot.device("python", "Python heap", allocated=sum(r[0] for r in rows))
+        for size, count, stack in rows:
+            self.told[stack] = True
+            n = snapshot.stacks.add(stack, lambda: [("", f, line) for f, line in stack])
+            # One row for all of a line: a count and the bytes together.
+            snapshot.add(d, 0, size, n, -1, count)
+        snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
+
+
+def mallinfo2():
+    """glibc's function of that name; None where there is none."""
+    try:
+        import ctypes
+
+        class Info(ctypes.Structure):
+            _fields_ = [(n, ctypes.c_size_t) for n in (
+                "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+        f = ctypes.CDLL(None).mallinfo2
+        f.restype = Info
+        return f
+    except Exception:
+        return None

@@ -1,0 +1,80 @@
+"""Snapshots by the clock, where no optimizer steps, and on SIGUSR1.
+
+A thread of its own only keeps time. It makes Python run the agent's handler of SIGUSR1 in the
+main thread, without a real signal, so that no system call of the program is interrupted; and it
+does so only while that handler is the agent's: one that the program sets replaces it.
+"""
+
+import _thread
+import signal
+import sys
+import time
+
+# The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
+# snapshots are thinned), and how long PyTorch may go without a step.
+FIRST, INTERVAL, PATIENT = 0.25, 0.1, 10.0
+NAP = 0.05
+
+
+class Ticker:
+    def __init__(self, agent):
+        self.agent = agent
+        self.asked = False
+        self.running = False
+        self.interval = agent.seconds or INTERVAL
+
+    def start(self):
+        if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
+            self.agent.note("SIGUSR1 was taken when the process began; no snapshots by the clock or on request")
+            return
+        signal.signal(signal.SIGUSR1, self.handle)
+        signal.siginterrupt(signal.SIGUSR1, False)
+        self.running = True
+        _thread.start_new_thread(self.loop, ())
+
+    def stop(self):
+        self.running = False
+
+    def handle(self, signum, frame):
+        if self.asked:
+            self.asked = False
+            self.agent.guarded("tick", self.agent.tick)
+        else:
+            self.agent.guarded("SIGUSR1", self.agent.tick, True)
+
+    def loop(self):
+        agent = self.agent
+        awaits_torch = mentions_torch()
+        begun = time.monotonic()
+        due = begun + (agent.seconds or FIRST)
+        while self.running and not agent.stopped:
+            time.sleep(NAP)
+            now = time.monotonic()
+            if now < due or self.asked:
+                continue
+            due = now + self.interval
+            if not agent.seconds:
+                awaits_torch = awaits_torch or "torch" in sys.modules
+                if agent.step or agent.explicit or agent.fixed:
+                    continue
+                if awaits_torch and (now - begun < PATIENT or not agent.torch.table):
+                    continue
+            try:
+                ours = signal.getsignal(signal.SIGUSR1) == self.handle
+            except Exception:
+                return  # the interpreter is ending
+            if ours and self.running:
+                self.asked = True
+                _thread.interrupt_main(signal.SIGUSR1)
+
+
+def mentions_torch():
+    """Whether the script that is run speaks of PyTorch: it will import it, if not yet."""
+    for word in getattr(sys, "orig_argv", [])[1:]:
+        if word.endswith(".py"):
+            try:
+                with open(word, "rb") as f:
+                    return b"torch" in f.read(1 << 20)
+            except OSError:
+                return False
+    return False

@@ -1,0 +1,436 @@
+"""PyTorch: steps from its optimizers, and on the CPU the stacks that allocate tensor storages.
+
+A dispatch mode sees every operator. For each storage that one returns anew it keeps a weak pointer,
+which says later whether the storage still lives and does not keep its memory. A mode costs some
+microseconds an operator, so it is on for some steps only: for all while its budget lasts, then for
+one in so many, and what is born in such a step stands for that many.
+"""
+
+import sys
+
+from . import _holders
+from ._agent import work
+
+# What the mode may cost: so many seconds, and this share of the time since the first step.
+ALLOWANCE, SHARE = 0.1, 0.025
+# Evaluations are rarer than steps: a budget of their own.
+EVAL_ALLOWANCE, EVAL_SHARE = 0.1, 0.025
+# Frames that are kept of a stack, innermost first.
+DEPTH = 48
+# Storages that are followed at once.
+MOST = 1_000_000
+
+
+class Torch:
+    def __init__(self, agent):
+        self.agent = agent
+        self.module = None
+        self.table = {}  # StorageImpl address: [stack, bytes, birth step, weight]; each holds a weak reference
+        self.young = []  # those of this unit
+        self.stacks = {}  # key of a stack: its number
+        self.keys = []  # by number
+        self.known = {}  # frames by code object and place
+        self.codes = {}  # id of a code object: the object, which keeps the id its own
+        self.mode = None
+        self.thread = None  # in which the mode is on
+        self.ops = 0
+        self.cost = 0.0  # of an operator under the mode, in seconds
+        self.spent = 0.0
+        self.eval_spent, self.in_eval = 0.0, False
+        self.steps_since = 0
+        self.weight = 1
+        self.countdown = 0
+        self.random = 88172645463325252  # of our own: the program's draws stay as they were
+        self.primary, self.others = None, 0
+        self.holders = _holders.Search(agent, self)
+        self.cuda = None
+        self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
+        self.unit = 0.0  # seconds that the last recorded unit cost more
+        self.whole = True  # every unit was recorded so far
+        self.reach = 1  # the largest weight
+
+    # Start: when the program has imported torch.
+
+    def start(self):
+        if "torch" in sys.modules:
+            return  # nobody can have imported it before us
+        sys.meta_path.insert(0, Finder(self))
+
+    def imported(self, torch):
+        self.module = torch
+        self.agent.heap.untrace()
+        version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
+        self.version = str(torch.__version__)
+        self.watch_steps(torch, version)
+        if version < (2, 1):
+            self.agent.note("PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
+        else:
+            self.mode = make_mode(torch, self)
+            self.weak = torch.UntypedStorage
+            self.watch_phases(torch)
+            self.on()
+        from . import _cuda
+
+        if torch.cuda.is_available():
+            self.cuda = _cuda.Cuda(self.agent, torch)
+
+    def watch_steps(self, torch, version):
+        def after(optimizer, *_):
+            self.agent.guarded("step", self.optimizer_stepped, optimizer)
+
+        if version >= (2, 0):
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+
+            register_optimizer_step_post_hook(after)
+        else:  # the empty method that 1.12 and 1.13 call after every step
+            torch.optim.Optimizer._optimizer_step_code = after
+
+    def watch_phases(self, torch):
+        agent, original = self.agent, torch.nn.Module.eval
+
+        def eval(self_):
+            agent.guarded("eval", self.evaluates)
+            return original(self_)
+
+        eval.__doc__, eval.__wrapped__ = original.__doc__, original
+        torch.nn.Module.eval = eval
+
+    def optimizer_stepped(self, optimizer):
+        """Counts the steps of one optimizer among several: the one that was first, as long as it steps."""
+        if self.primary is not None and self.primary != id(optimizer) and self.others < 16:
+            self.others += 1
+            return
+        self.primary, self.others = id(optimizer), 0
+        self.agent.stepped()
+
+    # Units: what lies between two steps.
+
+    def boundary(self, step):
+        if self.cuda is not None:
+            self.cuda.boundary()
+        if self.mode is None:
+            return
+        self.steps_since += 1
+        self.settle()
+        self.countdown -= 1
+        if self.countdown > 0:
+            return
+        budget = SHARE * self.agent.elapsed()
+        if self.spent <= ALLOWANCE + budget and self.weight == 1:
+            self.on()
+        elif self.thread is not None:
+            # One unit in so many from now on, at random, so that none of a period is missed for ever.
+            self.off()
+            self.whole = False
+            share = budget / self.steps_since
+            self.weight = max(2, min(4096, round(self.unit / share))) if share > 0 else 64
+            self.reach = max(self.reach, self.weight)
+            self.countdown = 1 + self.draw(2 * self.weight - 1)
+        else:
+            self.on()
+
+    def settle(self):
+        """Ends a unit: what it cost, and which of its storages are gone already."""
+        if self.thread is not None:
+            begun = work()
+            self.sweep_young()
+            self.unit = self.ops * self.cost + (work() - begun)
+            if self.in_eval:
+                self.eval_spent += self.unit
+            else:
+                self.spent += self.unit
+        self.in_eval = False
+        self.ops = 0
+
+    def evaluates(self):
+        """The program begins an evaluation: a unit of its own, recorded as its own budget allows."""
+        if self.mode is None or self.thread is not None:
+            return
+        if self.eval_spent <= EVAL_ALLOWANCE + EVAL_SHARE * self.agent.elapsed():
+            self.in_eval = True
+            self.weight_now = 1
+            self.on(1)
+
+    def tick(self):
+        """Without steps the mode is on while its budget lasts."""
+        if self.mode is None:
+            return
+        if self.thread is not None:
+            self.settle()
+            if self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
+                self.whole = False
+                self.off()
+
+    def draw(self, below):
+        x = self.random
+        x ^= (x << 13) & 0xFFFFFFFFFFFFFFFF
+        x ^= x >> 7
+        x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
+        self.random = x
+        return x % below
+
+    def on(self, weight=None):
+        import threading
+
+        from torch._C import _len_torch_dispatch_stack
+
+        self.weight_now = weight or self.weight
+        if self.thread is not None:
+            return
+        # Below a mode of the program's: it would leave ours when it means to leave its own.
+        if _len_torch_dispatch_stack() > 0:
+            return
+        if not self.cost:
+            self.calibrate()
+        self.mode.__enter__()
+        self.thread = threading.get_ident()
+        self.ops = 0
+
+    def off(self):
+        import threading
+
+        from torch._C import _get_dispatch_stack_at, _len_torch_dispatch_stack
+
+        if self.thread is None:
+            return
+        n = _len_torch_dispatch_stack()
+        if self.thread == threading.get_ident() and n > 0 and _get_dispatch_stack_at(n - 1) is self.mode:
+            self.mode.__exit__(None, None, None)
+            self.thread = None
+
+    def recalibrate(self, credit):
+        """Everything costs more from now on; so many seconds more may be spent."""
+        self.spent -= credit
+        if self.mode is not None:
+            self.off()
+            self.cost = 0.0
+            self.weight, self.countdown = 1, 0
+
+    def calibrate(self):
+        """Measures what an operator costs more under the mode."""
+        torch = self.module
+        if torch is None:
+            torch = sys.modules["torch"]
+
+        def seconds():
+            begun = work()
+            for _ in range(32):
+                torch.empty(1)
+            return work() - begun
+
+        seconds()
+        without = min(seconds(), seconds())
+        self.weight_now = 1
+        with self.mode:
+            seconds()
+            among = min(seconds(), seconds())
+        self.sweep_young()
+        self.cost = max(1e-6, (among - without) / 32)
+
+    def stop(self):
+        if self.mode is not None:
+            self.off()
+            self.mode.stopped = True
+        self.release()
+
+    def release(self):
+        free = getattr(getattr(self, "weak", None), "_free_weak_ref", None)
+        if free is not None:
+            for address in self.table:
+                free(address)
+        self.table, self.young = {}, []
+
+    def finish(self):
+        self.off()
+
+    def about(self):
+        if self.module is None:
+            return {}
+        return {"torch": self.version, "sampled": self.reach}
+
+    # Storages.
+
+    def sweep_young(self):
+        expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
+        for address in self.young:
+            if address in table and expired(address):
+                free(address)
+                del table[address]
+        self.young = []
+
+    def sweep(self):
+        expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
+        gone = [a for a in table if expired(a)]
+        for address in gone:
+            free(address)
+            del table[address]
+        self.young = []
+
+    def number(self, key, frame):
+        """The number of a stack; key is the ids of its code objects and the places in them."""
+        n = self.stacks.get(key)
+        if n is None:
+            n = self.stacks[key] = len(self.keys)
+            self.keys.append(key)
+            depth = DEPTH
+            while frame is not None and depth:
+                self.codes[id(frame.f_code)] = frame.f_code
+                frame = frame.f_back
+                depth -= 1
+        return n
+
+    def frames(self, n):
+        key, known, frames = self.keys[n], self.known, []
+        for place in zip(key[::2], key[1::2]):
+            f = known.get(place)
+            if f is None:
+                f = known[place] = frame_of(self.codes[place[0]], place[1])
+            frames.append(f)
+        return frames
+
+    def fill(self, snapshot):
+        if self.module is None:
+            return
+        snapshot.producer = "PyTorch " + self.version
+        if self.cuda is not None:
+            self.cuda.fill(snapshot)
+        if self.mode is None:
+            return
+        self.sweep()
+        total = 0
+        d = snapshot.device("cpu", "tensor storages", space=id(self.module))
+        for address, entry in self.table.items():
+            stack, size, birth, weight = entry
+            if size == 0:
+                size = entry[1] = self.bytes_now(address)
+                if size == 0:
+                    continue
+            n = snapshot.stacks.add(stack, lambda: self.frames(stack))
+            snapshot.add(d, address, size * weight, n, birth, weight)
+            total += size * weight
+        snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
+        self.count = len(self.table)
+        self.holders.fill(snapshot)
+        if not self.whole:
+            snapshot.notes.append(
+                "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach)
+
+    def bytes_now(self, address):
+        storage = self.weak._new_with_weak_ptr(address)
+        return 0 if storage is None else storage.nbytes()
+
+
+def frame_of(code, lasti):
+    """A frame as a triple: function, file, line."""
+    line = code.co_firstlineno
+    for start, end, n in code.co_lines():
+        if start <= lasti < end and n is not None:
+            line = n
+            break
+    return getattr(code, "co_qualname", code.co_name), code.co_filename, line
+
+
+def make_mode(torch, source):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    tensor, getframe, fresh = torch.Tensor, sys._getframe, {}
+
+    class MemdiagMode(TorchDispatchMode):
+        stopped = False
+        supports_higher_order_operators = True
+
+        # torch.compile goes on compiling below this mode, and leaves it alone.
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+        @classmethod
+        def ignore_compile_internals(cls):
+            return True
+
+        @classmethod
+        def _should_skip_dynamo(cls):
+            return False  # else every operator goes through a wrapper; skip_code below does the same
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **kwargs) if kwargs else func(*args)
+            source.ops += 1
+            new = fresh.get(func)
+            if new is None:
+                new = fresh[func] = makes_storages(func)
+            if not new or self.stopped:
+                return out
+            try:
+                t = type(out)
+                if t is tensor:
+                    if out.is_cpu:
+                        keep(out, getframe(1))
+                elif t is tuple or t is list:
+                    for x in out:
+                        if type(x) is tensor and x.is_cpu:
+                            keep(x, getframe(1))
+            except Exception as e:
+                self.stopped = True
+                source.agent.failed("operator %s" % func, e)
+            return out
+
+    def keep(t, frame):
+        storage = t.untyped_storage()
+        address = storage._cdata
+        table = source.table
+        if address in table or len(table) >= MOST:
+            return  # the weak pointer keeps the address from being another's
+        key, f, depth = [], frame, DEPTH
+        while f is not None and depth:
+            key.append(id(f.f_code))
+            key.append(f.f_lasti)
+            f = f.f_back
+            depth -= 1
+        stack = source.number(tuple(key), frame)
+        storage._weak_ref()
+        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now]
+        source.young.append(address)
+
+    try:
+        from torch._C._dynamo.eval_frame import skip_code
+
+        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, Torch.number):
+            skip_code(f.__code__)
+    except ImportError:
+        pass  # a PyTorch without dynamo
+    return MemdiagMode()
+
+
+def makes_storages(func):
+    """Whether an operator returns a tensor that is neither a view nor an argument."""
+    schema = getattr(func, "_schema", None)
+    return schema is not None and any(r.alias_info is None for r in schema.returns)
+
+
+class Finder:
+    """Calls us when torch has been imported, and is otherwise not there."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        import importlib.machinery
+
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        loader, source = spec.loader, self.source
+        original = loader.exec_module
+
+        def exec_module(module):
+            original(module)
+            source.agent.guarded("import torch", source.imported, module)
+
+        loader.exec_module = exec_module
+        return spec

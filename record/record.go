@@ -1,0 +1,230 @@
+// Package record starts somebody else's process and records its memory, without
+// a change to its code, its results, its streams or its exit code.
+//
+// A Python process gets an agent, which looks at memory from inside and writes
+// snapshots into the folder of the run by itself: they outlive whatever happens
+// to the process or to memdiag. Of every process the host's own figures are
+// taken from outside.
+package record
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+//go:embed agent/sitecustomize.py agent/memdiag/*.py
+var agentFiles embed.FS
+
+// Command is what is run, with the streams that it inherits.
+type Command struct {
+	Args           []string // its name and arguments
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Options are how a command is recorded; the zero value chooses for itself.
+type Options struct {
+	// Every is how many steps lie between snapshots; 0 lets the agent choose, so
+	// that at most 32 are kept and they cost little.
+	Every int64
+	// Interval is the time between snapshots, instead of steps; 0 is by steps.
+	Interval time.Duration
+	// PythonHeap is when Python's own heap is traced: "auto", "on" or "off".
+	PythonHeap string
+}
+
+// Outcome is how a recorded command ended.
+type Outcome struct {
+	// ExitCode is the command's own; 128 and the number of the signal that ended
+	// it, as shells have it.
+	ExitCode int
+	Signal   string // that ended it; "" where it ended by itself
+	// Snapshots counts those that are in the folder.
+	Snapshots int
+	// Steps is how many the agent saw; 0 where it saw none.
+	Steps int64
+	// Notes say what was not recorded and why, one sentence each.
+	Notes []string
+}
+
+// Run starts the command, records it into out and waits for its end. Signals
+// that reach memdiag are passed on. An error means that the command could not be
+// started; whatever goes wrong with the recording is in the notes. The context
+// is not what ends the command: signals are.
+func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options) (*Outcome, error) {
+	path, err := exec.LookPath(command.Args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, err
+	}
+	dir, err := filepath.Abs(out.Dir())
+	if err != nil {
+		return nil, err
+	}
+	agent, err := unpackAgent()
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the agent: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
+	settings, err := json.Marshal(agentSettings{dir, opts.Every, opts.Interval.Seconds(), opts.PythonHeap})
+	if err != nil {
+		return nil, err
+	}
+	child := exec.Command(path, command.Args[1:]...) // not of the context, which would kill it
+	child.Args[0] = command.Args[0]
+	child.Stdin, child.Stdout, child.Stderr = command.Stdin, command.Stdout, command.Stderr
+	child.Env = environ(os.Environ(), agent, string(settings))
+	signals := passSignals()
+	defer signals.stop()
+	if err := child.Start(); err != nil {
+		return nil, err
+	}
+	signals.to(child.Process)
+	host := watchHost(ctx, child.Process.Pid, filepath.Join(dir, HostName))
+	failed := child.Wait()
+	notes := host.stop()
+	outcome := &Outcome{Notes: notes}
+	if exit, ok := errors.AsType[*exec.ExitError](failed); failed != nil && !ok {
+		outcome.Notes = append(outcome.Notes, failed.Error()) // of copying a stream
+	} else if ok {
+		outcome.ExitCode = exit.ExitCode()
+	}
+	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
+	outcome.collect(dir)
+	return outcome, nil
+}
+
+// agentSettings are what the agent is told, in a variable.
+type agentSettings struct {
+	Dir        string  `json:"dir"`
+	Every      int64   `json:"every"`
+	Seconds    float64 `json:"seconds"`
+	PythonHeap string  `json:"python_heap,omitempty"`
+}
+
+const (
+	settingsVariable = "MEMDIAG_AGENT"
+	pathVariable     = "PYTHONPATH"
+)
+
+// environ is the child's environment: the agent's folder comes first where
+// Python looks for modules.
+func environ(env []string, agent, settings string) []string {
+	path := agent
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		if old, ok := strings.CutPrefix(v, pathVariable+"="); ok {
+			path = agent + string(os.PathListSeparator) + old
+			return true
+		}
+		return strings.HasPrefix(v, settingsVariable+"=")
+	})
+	return append(env, pathVariable+"="+path, settingsVariable+"="+settings)
+}
+
+// unpackAgent writes the agent into a new folder of temporary files.
+func unpackAgent() (dir string, err error) {
+	dir, err = os.MkdirTemp("", "memdiag-agent-")
+	if err != nil {
+		return "", err
+	}
+	files, err := fs.Sub(agentFiles, "agent")
+	if err == nil {
+		err = os.CopyFS(dir, files)
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir) // the first error counts
+		return "", err
+	}
+	return dir, nil
+}
+
+// about is what an agent reports of its process.
+type about struct {
+	PID      int      `json:"pid"`
+	State    string   `json:"state"` // "started", "stopped", "finished", "failed"
+	Recorded bool     `json:"recorded"`
+	Steps    int64    `json:"steps"`
+	Rank     *int     `json:"rank"`
+	Argv     []string `json:"argv"`
+	Notes    []string `json:"notes"`
+	Torch    string   `json:"torch"`
+}
+
+const (
+	reportPrefix = ".agent_"
+	claimPrefix  = ".claim_"
+	partSuffix   = ".tmp"
+)
+
+// collect reads the agents' reports, counts the snapshots, and removes what is
+// of no use any more.
+func (o *Outcome) collect(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		o.Notes = append(o.Notes, fmt.Sprintf("the run's folder cannot be read: %v", err))
+		return
+	}
+	var agents []about
+	for _, e := range entries {
+		name := e.Name()
+		path := filepath.Join(dir, name)
+		switch {
+		case strings.HasPrefix(name, reportPrefix) && !strings.HasSuffix(name, partSuffix):
+			if a, err := readReport(path); err == nil {
+				agents = append(agents, a)
+			}
+			_ = os.Remove(path)
+		case strings.HasPrefix(name, claimPrefix), strings.HasPrefix(name, ".") && strings.HasSuffix(name, partSuffix):
+			_ = os.Remove(path)
+		case rundir.IsSnapshotName(name):
+			o.Snapshots++
+		}
+	}
+	if len(agents) == 0 {
+		o.Notes = append(o.Notes, "no Python process loaded the agent: only the host's figures were recorded")
+		return
+	}
+	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
+	for _, a := range agents {
+		if a.Recorded {
+			o.Steps = max(o.Steps, a.Steps)
+		}
+		for _, n := range a.Notes {
+			if note := a.says(n, len(agents) > 1); !slices.Contains(o.Notes, note) {
+				o.Notes = append(o.Notes, note)
+			}
+		}
+	}
+}
+
+// says is a note of an agent, with the process where there were several.
+func (a *about) says(note string, several bool) string {
+	switch {
+	case !several:
+		return note
+	case a.Rank != nil:
+		return "rank " + strconv.Itoa(*a.Rank) + ": " + note
+	}
+	return fmt.Sprintf("process %d: %s", a.PID, note)
+}
+
+func readReport(path string) (a about, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
+}

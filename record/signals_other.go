@@ -1,0 +1,14 @@
+//go:build !unix
+
+package record
+
+import "os"
+
+// passing has nothing to do where a console tells all its processes.
+type passing struct{}
+
+func passSignals() *passing         { return &passing{} }
+func (p *passing) to(_ *os.Process) {}
+func (p *passing) stop()            {}
+
+func endedBySignal(_ *os.ProcessState, code int) (string, int) { return "", code }

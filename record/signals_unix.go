@@ -1,0 +1,64 @@
+//go:build unix
+
+package record
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// passing hands signals on to a child. It listens from before the child is
+// started, so that none is lost.
+type passing struct {
+	signals chan os.Signal
+	done    sync.WaitGroup
+}
+
+func passSignals() *passing {
+	p := &passing{signals: make(chan os.Signal, 16)}
+	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	return p
+}
+
+// to begins to pass them.
+func (p *passing) to(child *os.Process) {
+	p.done.Go(func() {
+		for s := range p.signals {
+			if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
+				continue // the terminal has sent it to the child as well
+			}
+			_ = child.Signal(s) // it may have ended already
+		}
+	})
+}
+
+func (p *passing) stop() {
+	signal.Stop(p.signals)
+	close(p.signals)
+	p.done.Wait()
+}
+
+// inForeground holds where a terminal sends the signals of its keys to memdiag
+// and so to its child, which is of the same process group.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = tty.Close() }()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// endedBySignal names the signal that ended the process, and the exit code that
+// a shell makes of it.
+func endedBySignal(state *os.ProcessState, code int) (string, int) {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return unix.SignalName(status.Signal()), 128 + int(status.Signal())
+	}
+	return "", code
+}

@@ -1,0 +1,245 @@
+// Package agent reads the snapshots that the agent of memdiag record writes in
+// the process it watches. They are JSON, made for being written fast; their
+// layout is that agent's affair and may change with it.
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// schema is the version of the layout that is read.
+const schema = 1
+
+// prefix is how every file begins.
+const prefix = `{"memdiag_agent":`
+
+// Detect reports whether a file that unpacks to something that begins with head
+// is such a snapshot.
+func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(prefix)) }
+
+// document is a file. Columns of blocks have a row each, but for count, which is
+// absent where every row is one block.
+type document struct {
+	Schema   int      `json:"memdiag_agent"`
+	Producer string   `json:"producer"`
+	Step     *int64   `json:"step"`
+	Rank     *int     `json:"rank"`
+	Phase    string   `json:"phase"`
+	Time     int64    `json:"time_us"`
+	Devices  []device `json:"devices"`
+	Frames   []frame  `json:"frames"`
+	Stacks   [][]int  `json:"stacks"`
+	Blocks   struct {
+		Device  []int    `json:"device"`
+		Address []uint64 `json:"address"`
+		Size    []int64  `json:"size"`
+		Stack   []int    `json:"stack"`
+		Birth   []int64  `json:"birth"`
+		Count   []int64  `json:"count"`
+	} `json:"blocks"`
+	Holders []holder `json:"holders"`
+	Notes   []string `json:"notes"`
+}
+
+type device struct {
+	Kind  snapshot.DeviceKind `json:"kind"`
+	Index int                 `json:"index"`
+	Name  string              `json:"name"`
+	// Space is equal in all snapshots in which an address means the same; 0 where
+	// there are no addresses.
+	Space  uint64 `json:"space"`
+	Meters struct {
+		Requested snapshot.Bytes  `json:"requested"`
+		Allocated snapshot.Bytes  `json:"allocated"`
+		Active    snapshot.Bytes  `json:"active"`
+		Reserved  snapshot.Bytes  `json:"reserved"`
+		Driver    *snapshot.Bytes `json:"driver"`
+	} `json:"meters"`
+}
+
+type holder struct {
+	Stack int    `json:"stack"`
+	Path  string `json:"path"`
+	Kind  string `json:"kind"`
+	Items int    `json:"items"`
+}
+
+// frame is written as [function, file, line].
+type frame snapshot.Frame
+
+// UnmarshalJSON reads a frame.
+func (f *frame) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&f.Function, &f.File, &f.Line})
+}
+
+// Bounds on what is believed, as for PyTorch's files: sums stay within 64 bits.
+const (
+	maxBytes = 1 << 50
+	maxCount = 1 << 40
+	maxRows  = 1<<31 - 1
+	maxTotal = 1 << 60
+)
+
+// Decode reads one snapshot of size bytes. The name appears in errors only; they
+// are *snapshot.FormatError. Memory is bounded by some 40 bytes a byte of
+// unpacked text, in which a number of a row takes two at least.
+func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var d document
+	decoder := json.NewDecoder(in)
+	if err := decoder.Decode(&d); err != nil {
+		return nil, in.Fail("not read: %v", err)
+	}
+	if d.Schema != schema {
+		f := in.Fail("version %d of the agent's layout; this memdiag reads %d", d.Schema, schema)
+		f.Hint = "read the run with the memdiag that recorded it"
+		return nil, f
+	}
+	s, err := d.snapshot(cmp.Or(opts.Stacks, snapshot.NewStacks()))
+	if err != nil {
+		return nil, in.Fail("%v", err)
+	}
+	return s, nil
+}
+
+func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{
+		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Phase: d.Phase},
+		Rank: snapshot.NoRank, Producer: d.Producer, Stacks: stacks, Notes: d.Notes,
+	}
+	if d.Step != nil && *d.Step >= 0 {
+		s.Mark.Step = *d.Step
+	}
+	if d.Rank != nil && *d.Rank >= 0 {
+		s.Rank = *d.Rank
+	}
+	if d.Time > 0 {
+		s.Mark.Time = time.UnixMicro(d.Time).UTC()
+	}
+	for _, v := range d.Devices {
+		m := snapshot.Meters{
+			Requested: v.Meters.Requested, Allocated: v.Meters.Allocated, Active: v.Meters.Active,
+			Reserved: v.Meters.Reserved, Driver: snapshot.Unknown,
+		}
+		if v.Meters.Driver != nil {
+			m.Driver = *v.Meters.Driver
+		}
+		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: snapshot.Unknown, Meters: m})
+	}
+	ids, err := d.intern(stacks)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.rows(s, ids); err != nil {
+		return nil, err
+	}
+	for _, h := range d.Holders {
+		if h.Stack < 0 || h.Stack >= len(ids) {
+			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
+		}
+		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0)})
+	}
+	return s, nil
+}
+
+// intern returns the ids of the document's stacks.
+func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
+	frames := make([]snapshot.FrameID, len(d.Frames))
+	for i, f := range d.Frames {
+		frames[i] = stacks.Frame(snapshot.Frame(f))
+	}
+	ids := make([]snapshot.StackID, len(d.Stacks))
+	var list []snapshot.FrameID
+	for i, stack := range d.Stacks {
+		list = list[:0]
+		for _, f := range stack {
+			if f < 0 || f >= len(frames) {
+				return nil, fmt.Errorf("stack %d names frame %d of %d", i, f, len(frames))
+			}
+			list = append(list, frames[f])
+		}
+		ids[i] = stacks.Intern(list)
+	}
+	return ids, nil
+}
+
+// rows fills in the blocks, by device and address, each device's in one segment.
+func (d *document) rows(s *snapshot.Snapshot, ids []snapshot.StackID) error {
+	b := &d.Blocks
+	n := len(b.Size)
+	if len(b.Device) != n || len(b.Address) != n || len(b.Stack) != n || len(b.Birth) != n || b.Count != nil && len(b.Count) != n {
+		return fmt.Errorf("columns of blocks differ in length")
+	}
+	if n > maxRows {
+		return fmt.Errorf("%d blocks", n)
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+		if b.Device[i] < 0 || b.Device[i] >= len(d.Devices) {
+			return fmt.Errorf("a block is on device %d of %d", b.Device[i], len(d.Devices))
+		}
+		if b.Stack[i] < 0 || b.Stack[i] >= len(ids) {
+			return fmt.Errorf("a block has stack %d of %d", b.Stack[i], len(ids))
+		}
+		if b.Size[i] < 0 || b.Size[i] > maxBytes || b.Count != nil && (b.Count[i] < 1 || b.Count[i] > maxCount) {
+			return fmt.Errorf("a block of %d bytes", b.Size[i])
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(b.Device[x], b.Device[y]), cmp.Compare(b.Address[x], b.Address[y]))
+	})
+	out := &s.Blocks
+	var total int64
+	born := false
+	for row, i := range order {
+		if row == 0 || b.Device[i] != b.Device[order[row-1]] {
+			s.Segments = append(s.Segments, snapshot.Segment{Device: b.Device[i], Address: d.Devices[b.Device[i]].Space, FirstBlock: row})
+		}
+		segment := &s.Segments[len(s.Segments)-1]
+		segment.NumBlocks++
+		segment.Size += snapshot.Bytes(b.Size[i])
+		if total += b.Size[i]; total > maxTotal {
+			return fmt.Errorf("the blocks add up to more than %s", snapshot.Bytes(maxTotal))
+		}
+		out.Segment = append(out.Segment, int32(len(s.Segments)-1))
+		out.Address = append(out.Address, b.Address[i])
+		out.Size = append(out.Size, snapshot.Bytes(b.Size[i]))
+		out.Requested = append(out.Requested, snapshot.Bytes(b.Size[i]))
+		out.State = append(out.State, snapshot.Live)
+		out.Stack = append(out.Stack, ids[b.Stack[i]])
+		out.BirthStep = append(out.BirthStep, max(b.Birth[i], snapshot.NoStep))
+		born = born || b.Birth[i] >= 0
+		if b.Count != nil {
+			out.Count = append(out.Count, b.Count[i])
+		}
+	}
+	if !born {
+		out.BirthStep = nil
+	}
+	d.meters(s)
+	return nil
+}
+
+// meters completes those of devices that have blocks: nothing is rounded or cached.
+func (d *document) meters(s *snapshot.Snapshot) {
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		m := &s.Devices[seg.Device].Meters
+		m.Requested, m.Allocated, m.Active, m.Reserved = seg.Size, seg.Size, seg.Size, seg.Size
+	}
+}
