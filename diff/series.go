@@ -13,6 +13,9 @@ type Series struct {
 	// Devices carry the meters of the last mark.
 	Devices []snapshot.Device
 	Sites   []SiteSeries
+	// Aside are the marks of other phases, in their order; what was held at them
+	// is left out.
+	Aside []snapshot.Mark
 
 	index map[siteKey]int
 }
@@ -45,6 +48,11 @@ func (s *Series) X() (x []float64, inSteps bool) {
 	return x, inSteps
 }
 
+// WarmUp is how many marks, from the first on, are warm-up: the first stands before
+// the first step; what comes up to the second, or in a long series in its first
+// tenth, is not yet what goes on.
+func (s *Series) WarmUp() int { return max(1, len(s.Marks)/10) }
+
 // Site returns the series of a row's site; nil where it has none.
 func (s *Series) Site(r *Row) *SiteSeries {
 	if i, ok := s.index[r.key]; ok {
@@ -61,6 +69,11 @@ func Collect(run *snapshot.Run) *Series {
 	s := &Series{index: make(map[siteKey]int)}
 	if points := firstPhase(run.Series); len(points) > len(run.Snapshots) {
 		s.fromCounters(run.Series, points)
+		for _, p := range run.Series.Points {
+			if p.Mark.Phase != points[0].Mark.Phase {
+				s.Aside = append(s.Aside, p.Mark)
+			}
+		}
 	} else {
 		s.fromSnapshots(run.Snapshots)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -23,14 +24,27 @@ type chart struct {
 	reserved, driver []float64 // at each x; negative where unknown
 	limit            float64
 	top              float64 // of the y axis
+
+	warm    float64 // x at which warm-up ends; the first x where nothing is shaded
+	epochs  []moment
+	aside   []moment // marks of other phases, which are not drawn
+	runsOut *diff.Forecast
+	end     float64 // of the x axis, where the forecast is drawn; 0: the last x
+}
+
+// moment is a spot of the axis with a name.
+type moment struct {
+	x    float64
+	name string
 }
 
 // band is one layer of the stack.
 type band struct {
 	lines  []string // its name, and its slope or size
 	colour color.NRGBA
-	strong bool      // a leak
-	y      []float64 // its own bytes at each x
+	strong bool         // a leak
+	y      []float64    // its own bytes at each x
+	slope  *trend.Slope // of y, for one of x; nil where none is to be drawn
 }
 
 // The palette is Okabe and Ito's, which colour-blind readers can tell apart.
@@ -88,7 +102,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		c.x = append(c.x, all[at])
 		allocated[i], reserved[i], driver[i] = float64(m.Allocated), float64(m.Reserved), float64(m.Driver)
 	}
-	c.stack(r, device, keep, allocated)
+	c.stack(r, o.Stack, device, keep, allocated)
 	d := s.Devices[device]
 	c.top = slices.Max(allocated)
 	var above []string
@@ -102,6 +116,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	if most := slices.Max(warm); most-slices.Min(warm) < flatShare*most {
 		c.top = max(c.top, 1.6*slices.Max(allocated)) // else the picture is one filled wall
 	}
+	c.context(r, o.Stack, device, all, inSteps)
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
 }
@@ -160,68 +175,16 @@ func thinned(meters []snapshot.Meters, limit int) []int {
 	return keep
 }
 
-// stack divides the allocated bytes into bands: the sites of the first findings,
-// each its own, the leaks beyond those in one, and all else below them.
-func (c *chart) stack(r *diff.Result, device int, keep []int, allocated []float64) {
-	rest := slices.Clone(allocated)
-	take := func(b *band, f *diff.Finding) {
-		for _, row := range f.Rows {
-			site := r.Series.Site(row)
-			if site == nil {
-				continue
-			}
-			for j, at := range keep {
-				// The site's counters and the device's meters may be read at slightly
-				// different moments; the stack never rises above the meter for that.
-				y := min(float64(site.Bytes[at]), rest[j])
-				b.y[j] += y
-				rest[j] -= y
-			}
-		}
-	}
-	var grown []band
-	more := band{colour: moreColour, strong: true, y: make([]float64, len(keep))}
-	leaks, rate := 0, diff.Rate{}
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		site := r.Series.Site(f.Rows[0])
-		if site == nil || site.Device != device || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
-			continue
-		}
-		switch {
-		case len(grown) < len(leakColours):
-			b := band{colour: leakColours[len(grown)], strong: f.Verdict == diff.Leak, y: make([]float64, len(keep))}
-			take(&b, f)
-			b.lines = []string{shortPlace(f), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
-			grown = append(grown, b)
-		case f.Verdict == diff.Leak:
-			take(&more, f)
-			leaks++
-			rate.Unit, rate.Bytes.Value = f.Rate.Unit, rate.Bytes.Value+f.Rate.Bytes.Value
-		}
-	}
-	if leaks > 0 {
-		more.lines = []string{count(int64(leaks), "more leak"), bytesRate(rate)}
-		grown = append([]band{more}, grown...)
-	}
-	name := "all other allocations"
-	if len(grown) == 0 {
-		name = "allocated"
-	}
-	last := snapshot.FormatBytes(rest[len(rest)-1])
-	c.bands = append([]band{{lines: []string{name, last}, colour: restColour, y: rest}}, grown...)
-}
-
 // shortPlace is place without the folders.
-func shortPlace(f *diff.Finding) string {
-	row := *f.Rows[0]
-	row.Frames = slices.Clone(row.Frames)
-	for i := range row.Frames {
-		if file := row.Frames[i].File; file != "" {
-			row.Frames[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
+func shortPlace(row *diff.Row, headline int) string {
+	bare := *row
+	bare.Frames = slices.Clone(row.Frames)
+	for i := range bare.Frames {
+		if file := bare.Frames[i].File; file != "" {
+			bare.Frames[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
 		}
 	}
-	return place(&row, f.Headline)
+	return place(&bare, headline)
 }
 
 func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) string {

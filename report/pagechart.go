@@ -28,6 +28,7 @@ type chartData struct {
 	Bands []bandData `json:"bands"` // stacked, lowest first
 	Lines []lineData `json:"lines"`
 	Top   float64    `json:"top"`
+	Warm  float64    `json:"warm"` // x at which warm-up ends
 }
 
 type bandData struct {
@@ -79,7 +80,7 @@ func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 
 func (c *chart) view() (v chartView, data chartData) {
 	v = chartView{About: c.subtitle, Axis: c.axis}
-	data = chartData{Axis: c.axis, X: c.x, Top: c.top, Lines: []lineData{}}
+	data = chartData{Axis: c.axis, X: c.x, Top: c.top, Warm: c.warm, Lines: []lineData{}}
 	for i, b := range c.bands {
 		note := ""
 		if len(b.lines) > 1 {

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"image/color"
 	"io"
 	"slices"
@@ -18,64 +16,55 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
-)
-
-// PlotFormat is a picture's file format.
-type PlotFormat string
-
-// The formats of Plot.
-const (
-	PNG PlotFormat = "png"
-	SVG PlotFormat = "svg"
 )
 
 // PlotOptions say what a plot shows and how large it is.
 type PlotOptions struct {
 	Title         string // "": the verdict, as Headline has it
 	Device        string // "cuda:0"; "": that of the first finding, else the first
-	Width, Height int    // of a PNG in pixels; an SVG has half as many points. 0: 1600 × 900
+	Width, Height int    // of a PNG in pixels; an SVG or PDF has half as many points. 0: 1600 × 900
+	Stack         Stacking
 }
 
-// dpi is that of a PNG: two pixels a point, sharp on today's screens.
-const dpi = 144
+// Stacking says into what the allocated bytes of a plot are divided.
+type Stacking string
 
-// Plot draws a run's memory over its steps: the allocated bytes, with every
-// leaking site stacked in its own colour and named at its end, below the reserved
-// bytes, the driver's own figure and, where it is near, the device's limit. Sites
-// that are inconclusive are drawn as leaks are, and said to be so. It fails where
-// there is nothing to draw, the device is unknown, or the format is.
-func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
-	if format != PNG && format != SVG {
-		return fmt.Errorf("plot format %q is unknown; use png or svg", format)
-	}
-	c, err := newChart(r, o, maxPoints)
-	if err != nil {
-		return err
-	}
-	width, height := vg.Length(800), vg.Length(450)
+// The stackings.
+const (
+	StackLeaks  Stacking = "leaks"  // the sites that leak or may, and all else; also ""
+	StackSites  Stacking = "sites"  // the largest sites
+	StackOwners Stacking = "owners" // what holds a reference at the end: user, tape, grad, optim …
+)
+
+// size is that of the page in points.
+func (o PlotOptions) size() (width, height vg.Length) {
+	width, height = 800, 450
 	if o.Width > 0 {
 		width = vg.Length(o.Width) / 2
 	}
 	if o.Height > 0 {
 		height = vg.Length(o.Height) / 2
 	}
-	if format == PNG {
-		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
-		c.draw(draw.New(canvas))
-		_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
+	return width, height
+}
+
+// Plot draws a run's memory over its steps: the allocated bytes, with every
+// leaking site stacked in its own colour and named at its end, below the reserved
+// bytes, the driver's own figure and, where it is near, the device's limit. Sites
+// that are inconclusive are drawn as leaks are, and said to be so. A leak's slope
+// is drawn with its 95 % interval, and onward to where memory runs out if that is
+// near; warm-up is shaded, and epochs and other phases are marked. It fails where
+// there is nothing to draw, the device is unknown, or the format is.
+func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
+	if err := format.known(); err != nil {
 		return err
 	}
-	canvas := vgsvg.New(width, height)
-	c.draw(draw.New(canvas))
-	var b bytes.Buffer
-	if _, err := canvas.WriteTo(&b); err != nil {
+	c, err := newChart(r, o, maxPoints)
+	if err != nil {
 		return err
 	}
-	// Few machines have the Liberation fonts; Arial has the same widths.
-	_, err = w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
-	return err
+	width, height := o.size()
+	return picture(w, format, width, height, c.draw)
 }
 
 // Lengths in points.
@@ -105,23 +94,11 @@ func (c *chart) draw(page draw.Canvas) {
 	}
 	right += labelLeader + labelGap
 
-	y := page.Max.Y - pageMargin
-	title := style(titleSize, true, inkColour)
-	for _, line := range foldedTo(title, c.title, page.Size().X-2*pageMargin) {
-		y -= titleSize
-		page.FillText(title, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
-		y -= 4
-	}
-	subtitle := style(smallSize, false, quietColour)
-	for _, line := range foldedTo(subtitle, c.subtitle, page.Size().X-2*pageMargin) {
-		y -= smallSize + 2
-		page.FillText(subtitle, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
-	}
-	y -= 12
+	y := heading(page, c.title, c.subtitle)
 
 	p := plot.New()
 	p.BackgroundColor = nil
-	p.X.Min, p.X.Max = c.x[0], c.x[len(c.x)-1]
+	p.X.Min, p.X.Max = c.x[0], max(c.x[len(c.x)-1], c.end)
 	if p.X.Min == p.X.Max {
 		apart := max(1, p.X.Min*1e-9) // one step is lost in the rounding of 2^60
 		p.X.Min, p.X.Max = p.X.Min-apart, p.X.Max+apart
@@ -132,6 +109,36 @@ func (c *chart) draw(page draw.Canvas) {
 	p.X.Label.TextStyle = style(smallSize, false, quietColour)
 	p.X.Label.TextStyle.XAlign, p.X.Label.TextStyle.YAlign = draw.XCenter, draw.YBottom
 	p.X.Label.Padding = 2
+	plain(p)
+	p.Add(c)
+	area := draw.Crop(page, pageMargin, -pageMargin-right, pageMargin-4, y-page.Max.Y)
+	p.Draw(area)
+	data := p.DataCanvas(area)
+	toX, toY := p.Transforms(&data)
+	drawLabels(page, data, labels, toX(c.x[len(c.x)-1]), toY)
+}
+
+// heading writes a page's title and subtitle, and returns the height below them.
+func heading(page draw.Canvas, text, small string) vg.Length {
+	y := page.Max.Y - pageMargin
+	title := style(titleSize, true, inkColour)
+	for _, line := range foldedTo(title, text, page.Size().X-2*pageMargin) {
+		y -= titleSize
+		page.FillText(title, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
+		y -= 4
+	}
+	subtitle := style(smallSize, false, quietColour)
+	if small != "" {
+		for _, line := range foldedTo(subtitle, small, page.Size().X-2*pageMargin) {
+			y -= smallSize + 2
+			page.FillText(subtitle, vg.Point{X: page.Min.X + pageMargin, Y: y}, line)
+		}
+	}
+	return y - 12
+}
+
+// plain styles a plot's axes.
+func plain(p *plot.Plot) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		xAlign, yAlign := axis.Tick.Label.XAlign, axis.Tick.Label.YAlign
 		axis.Tick.Label = style(smallSize, false, quietColour)
@@ -142,12 +149,6 @@ func (c *chart) draw(page draw.Canvas) {
 		axis.Padding = 0
 	}
 	p.Y.Width, p.Y.Tick.Width = 0, 0
-	p.Add(c)
-	area := draw.Crop(page, pageMargin, -pageMargin-right, pageMargin-4, y-page.Max.Y)
-	p.Draw(area)
-	data := p.DataCanvas(area)
-	_, toY := p.Transforms(&data)
-	drawLabels(page, data, labels, toY)
 }
 
 // Plot draws the data; it implements plot.Plotter.
@@ -160,6 +161,7 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 		}
 		return points
 	}
+	c.background(canvas, toX)
 	floor := make([]float64, len(c.x))
 	edges := make([][]vg.Point, len(c.bands))
 	for i, b := range c.bands {
@@ -199,6 +201,9 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 		}
 	}
 	c.meterLines(canvas, line, toY)
+	c.slopes(canvas, toX, toY)
+	c.forecast(canvas, toX, toY)
+	c.asides(canvas, toX)
 }
 
 // meterLines draws what is measured apart from the stack.
@@ -284,7 +289,7 @@ func (l endLabel) width() vg.Length {
 
 // drawLabels puts each label beside the end of what it names, apart from its
 // neighbours, with a leader to the spot.
-func drawLabels(page, data draw.Canvas, labels []endLabel, toY func(float64) vg.Length) {
+func drawLabels(page, data draw.Canvas, labels []endLabel, end vg.Length, toY func(float64) vg.Length) {
 	slices.SortStableFunc(labels, func(a, b endLabel) int { return cmp.Compare(a.at, b.at) })
 	low := data.Min.Y - smallSize
 	for i := range labels {
@@ -301,7 +306,11 @@ func drawLabels(page, data draw.Canvas, labels []endLabel, toY func(float64) vg.
 	}
 	for _, l := range labels {
 		x := data.Max.X + labelGap
-		page.StrokeLines(draw.LineStyle{Color: l.colour, Width: 0.75}, []vg.Point{{X: data.Max.X + 1, Y: toY(l.at)}, {X: x + labelLeader - 5, Y: l.y}})
+		leader := draw.LineStyle{Color: l.colour, Width: 0.75}
+		if end < data.Max.X {
+			leader = draw.LineStyle{Color: gridColour, Width: 0.75} // across a forecast, of which it is no part
+		}
+		page.StrokeLines(leader, []vg.Point{{X: end + 1, Y: toY(l.at)}, {X: x + labelLeader - 5, Y: l.y}})
 		y := l.y + l.height()/2
 		for i, text := range l.lines {
 			y -= smallSize + 2

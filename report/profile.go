@@ -40,12 +40,7 @@ func (s *Sample) Value() diff.Tally {
 func GrowthProfile(r *diff.Result) *Profile {
 	first, last := names(r)
 	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark}
-	verdicts := make(map[*diff.Row]diff.Verdict, len(r.Findings))
-	for i := range r.Findings {
-		for _, row := range r.Findings[i].Rows {
-			verdicts[row] = r.Findings[i].Verdict
-		}
-	}
+	verdicts := verdictsOf(r)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Growth() == (diff.Tally{}) {
@@ -57,6 +52,17 @@ func GrowthProfile(r *diff.Result) *Profile {
 		})
 	}
 	return p
+}
+
+// verdictsOf maps the rows that are part of a finding to its verdict.
+func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {
+	verdicts := make(map[*diff.Row]diff.Verdict, len(r.Findings))
+	for i := range r.Findings {
+		for _, row := range r.Findings[i].Rows {
+			verdicts[row] = r.Findings[i].Verdict
+		}
+	}
+	return verdicts
 }
 
 // LiveProfile holds every live site of a snapshot, largest first.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,24 +15,32 @@ import (
 
 func newPlotCommand(env *environment) *cobra.Command {
 	var output string
+	var sheet, ranks bool
 	options := report.PlotOptions{}
+	stack := choice{string(report.StackLeaks), []string{string(report.StackLeaks), string(report.StackSites), string(report.StackOwners)}}
 	cmd := &cobra.Command{
 		Use:     "plot [RUN | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "draw memory over the steps of a run, with the leak named",
 		Long: `Draws live memory by stack, reserved memory and the device's limit over the
-steps of a run. Without arguments it takes the run in this folder.`,
+steps of a run, the slope of a leak with its interval, and where memory runs out
+if that is near. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
-  memdiag plot my-run -o growth.svg`,
+  memdiag plot my-run --stack owners -o growth.svg
+  memdiag plot my-run --sheet -o sites.pdf`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format := report.PlotFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(output)), "."))
 			if output == "-" {
 				format = report.PNG
 			}
-			if format != report.PNG && format != report.SVG {
-				return usagef(cmd, "%s: a plot is a .png or a .svg", output)
+			if format != report.PNG && format != report.SVG && format != report.PDF {
+				return usagef(cmd, "%s: a plot is a .png, a .svg or a .pdf", output)
 			}
+			if sheet && ranks {
+				return usagef(cmd, "--sheet draws sites, --ranks draws ranks: choose one")
+			}
+			options.Stack = report.Stacking(stack.value)
 			run, err := env.openRun(args)
 			if err != nil {
 				return err
@@ -43,7 +52,16 @@ steps of a run. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
-			if err := env.result(output, format == report.PNG, func(w io.Writer) error {
+			if ranks && len(run.Ranks) < 2 {
+				return badInput(withHint(errors.New("the run is of one process: it has no ranks to draw"), "leave out --ranks"))
+			}
+			if err := env.result(output, format != report.SVG, func(w io.Writer) error {
+				switch {
+				case sheet:
+					return report.Sheet(w, format, result, options)
+				case ranks:
+					return report.RankSheet(w, format, env.judgeRanks(run, result), options)
+				}
 				return report.Plot(w, format, result, options)
 			}); err != nil {
 				return err
@@ -54,7 +72,12 @@ steps of a run. Without arguments it takes the run in this folder.`,
 	}
 	env.rankFlag(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png or .svg; - for PNG on standard output")
+	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
+	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, or owners (what holds a reference)")
+	completeWords(cmd, "stack", stack.of)
+	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the top sites instead")
+	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")
+	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default that of the first finding")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
 }

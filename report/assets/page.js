@@ -56,6 +56,22 @@
     };
   }
 
+  // warmUp shades what was not judged.
+  function warmUp(data) {
+    return function (u) {
+      if (data.warm <= u.scales.x.min) { return; }
+      var end = u.valToPos(Math.min(data.warm, u.scales.x.max), "x", true);
+      u.ctx.save();
+      u.ctx.fillStyle = faded(colour("quiet"), 0.1);
+      u.ctx.fillRect(u.bbox.left, u.bbox.top, end - u.bbox.left, u.bbox.height);
+      u.ctx.fillStyle = colour("quiet");
+      u.ctx.font = 11 * (window.devicePixelRatio || 1) + "px system-ui, 'Liberation Sans', Arial, sans-serif";
+      u.ctx.textBaseline = "top";
+      if (u.ctx.measureText("warm-up").width < end - u.bbox.left) { u.ctx.fillText("warm-up", u.bbox.left + 4, u.bbox.top + 4); }
+      u.ctx.restore();
+    };
+  }
+
   function draw(box) {
     var data = charts[+box.dataset.chart], columns = [data.x], series = [{ label: data.axis, value: function (u, v) { return grouped(v === null || v === undefined ? data.x[data.x.length - 1] : v); } }], fills = [];
     var sum = data.x.map(function () { return 0; });
@@ -86,7 +102,7 @@
         Object.assign({ size: 72, splits: ticks, values: function (u, v) { return v.map(bytes); } }, axis)
       ],
       series: series, bands: fills, cursor: { drag: { x: true, y: false } },
-      hooks: { draw: [names(data)] }
+      hooks: { drawClear: [warmUp(data)], draw: [names(data)] }
     }, columns, box);
     plots.push({ plot: plot, box: box });
     var readout = box.parentNode.querySelector(".readout");

@@ -1,0 +1,160 @@
+package report
+
+import (
+	"image/color"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// maxMoments is how many named moments an axis has room for.
+const maxMoments = 12
+
+// farAhead is how much of the run's length a forecast may lie ahead to be drawn.
+const farAhead = 1.5
+
+// context finds what stands around the curves: warm-up, epochs, marks of other
+// phases, and the forecast.
+func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64, inSteps bool) {
+	first, last := c.x[0], c.x[len(c.x)-1]
+	c.warm = axis[min(r.Series.WarmUp(), len(axis)-1)]
+	marks := r.Series.Marks
+	for i := 1; i < len(marks); i++ {
+		if marks[i].Epoch != marks[i-1].Epoch && marks[i].Epoch != snapshot.NoStep {
+			c.epochs = append(c.epochs, moment{axis[i-1], "epoch " + grouped(marks[i].Epoch)})
+		}
+	}
+	if len(c.epochs) > maxMoments {
+		c.epochs = nil // a comb that says nothing
+	}
+	if !inSteps {
+		return
+	}
+	for _, m := range r.Series.Aside {
+		if x := float64(m.Step); m.Step != snapshot.NoStep && x >= first && x <= last && m.Phase != "" {
+			c.aside = append(c.aside, moment{x, brief(m.Phase)})
+		}
+	}
+	if by == StackSites || by == StackOwners {
+		return // they have other things to say
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		at := f.RunsOut
+		if at == nil || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
+			continue
+		}
+		if c.limit > 0 && c.reserved != nil && float64(at.Step) <= last+farAhead*(last-first) && float64(at.Step) >= last {
+			c.runsOut = at
+			c.end = min(float64(at.High), last+farAhead*(last-first))
+		}
+		return
+	}
+}
+
+// background shades warm-up, and marks epochs.
+func (c *chart) background(canvas draw.Canvas, toX func(float64) vg.Length) {
+	small := style(smallSize-1, false, quietColour)
+	small.YAlign = draw.YTop
+	if end := toX(c.warm); c.warm > c.x[0] {
+		canvas.FillPolygon(color.NRGBA{A: 12}, []vg.Point{canvas.Min, {X: end, Y: canvas.Min.Y}, {X: end, Y: canvas.Max.Y}, {X: canvas.Min.X, Y: canvas.Max.Y}})
+		if small.Width("warm-up") < end-canvas.Min.X {
+			canvas.FillText(small, vg.Point{X: canvas.Min.X + 2, Y: canvas.Max.Y - 1}, "warm-up")
+		}
+	}
+	free := canvas.Min.X
+	for _, m := range c.epochs {
+		x := toX(m.x)
+		canvas.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 0.75, Dashes: []vg.Length{2, 2}}, x, canvas.Min.Y, x, canvas.Max.Y)
+		if x > free && x+small.Width(m.name) < canvas.Max.X {
+			canvas.FillText(small, vg.Point{X: x + 2, Y: canvas.Max.Y - 1}, m.name)
+			free = x + small.Width(m.name) + 4
+		}
+	}
+}
+
+// asides marks at the foot where the run did something else than what is drawn.
+func (c *chart) asides(canvas draw.Canvas, toX func(float64) vg.Length) {
+	small := style(smallSize-1, false, inkColour)
+	named := make(map[string]struct{})
+	for _, m := range c.aside {
+		x := toX(m.x)
+		canvas.StrokeLine2(draw.LineStyle{Color: inkColour, Width: 1}, x, canvas.Min.Y, x, canvas.Min.Y+6)
+		if _, ok := named[m.name]; !ok && len(named) < maxMoments {
+			named[m.name] = struct{}{}
+			canvas.FillText(small, vg.Point{X: x + 1, Y: canvas.Min.Y + 8}, m.name)
+		}
+	}
+}
+
+// slopes draws each fitted slope, with its interval, at the height of its band,
+// unless what lies below moves so much that no line would be seen to be straight.
+func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
+	floor := make([]float64, len(c.x))
+	for _, b := range c.bands {
+		under := slices.Clone(floor)
+		for i := range floor {
+			floor[i] += b.y[i]
+		}
+		from := slices.IndexFunc(c.x, func(x float64) bool { return x >= c.warm })
+		if b.slope == nil || from < 0 || len(c.x)-from < 3 || moves(under[from:]) > moves(b.y[from:])/4 {
+			continue
+		}
+		drawSlope(canvas, *b.slope, c.x[from:], b.y[from:], func(x, y float64, i int) vg.Point {
+			return vg.Point{X: toX(x), Y: toY(min(under[from+i]+y, c.top))}
+		})
+	}
+}
+
+// moves is how far values are apart.
+func moves(values []float64) float64 { return slices.Max(values) - slices.Min(values) }
+
+// drawSlope draws a line with its interval through the medians of x and y, where a
+// line of Theil and Sen goes.
+func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, at func(x, y float64, i int) vg.Point) {
+	middle, level := median(x), median(y)
+	line := func(rate float64) []vg.Point {
+		points := make([]vg.Point, len(x))
+		for i := range x {
+			points[i] = at(x[i], max(level+rate*(x[i]-middle), 0), i)
+		}
+		return points
+	}
+	low, high := line(slope.Low), line(slope.High)
+	slices.Reverse(low)
+	canvas.FillPolygon(color.NRGBA{A: 36}, append(high, low...))
+	canvas.StrokeLines(draw.LineStyle{Color: inkColour, Width: 0.75, Dashes: []vg.Length{3, 2}}, line(slope.Value))
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// forecast draws reserved memory onward to the limit, with its interval.
+func (c *chart) forecast(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
+	at := c.runsOut
+	if at == nil {
+		return
+	}
+	end := len(c.x) - 1
+	x := func(step int64) vg.Length { return toX(min(float64(step), c.end)) }
+	allocated := 0.0
+	for _, b := range c.bands {
+		allocated += b.y[end]
+	}
+	limit := toY(c.limit)
+	from := vg.Point{X: toX(c.x[end]), Y: toY(c.reserved[end])}
+	fill := limitLine
+	fill.A = 30
+	canvas.FillPolygon(fill, []vg.Point{from, {X: x(at.Low), Y: limit}, {X: x(at.High), Y: limit}, {X: from.X, Y: toY(allocated)}})
+	canvas.StrokeLine2(draw.LineStyle{Color: limitLine, Width: 1.25, Dashes: []vg.Length{2, 2}}, from.X, from.Y, x(at.Step), limit)
+	label := style(smallSize, true, limitLine)
+	text := "runs out: step " + grouped(at.Step)
+	canvas.FillText(label, vg.Point{X: max(x(at.Step)-label.Width(text), canvas.Min.X), Y: limit + 4}, text)
+}

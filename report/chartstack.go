@@ -1,0 +1,172 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// siteColours tell bands apart that are no leaks. The blue of reserved memory is
+// not among them.
+var siteColours = [...]color.NRGBA{rgb(0x56b4e9), rgb(0x009e73), rgb(0xe69f00), rgb(0xcc79a7), rgb(0x6a51a3), rgb(0x8c6d31), rgb(0xf0e442), rgb(0x117733)}
+
+// stacker divides the allocated bytes of one device into bands.
+type stacker struct {
+	r      *diff.Result
+	device int // index into the series' devices
+	keep   []int
+	rest   []float64 // what no band has taken yet
+}
+
+func (s *stacker) band(c color.NRGBA, strong bool) band {
+	return band{colour: c, strong: strong, y: make([]float64, len(s.keep))}
+}
+
+// take moves a row's bytes from the rest to a band.
+func (s *stacker) take(b *band, row *diff.Row) {
+	site := s.r.Series.Site(row)
+	if site == nil {
+		return
+	}
+	for j, at := range s.keep {
+		// The site's counters and the device's meters may be read at slightly
+		// different moments; the stack never rises above the meter for that.
+		y := min(float64(site.Bytes[at]), s.rest[j])
+		b.y[j] += y
+		s.rest[j] -= y
+	}
+}
+
+// here lists the rows of the device.
+func (s *stacker) here() []*diff.Row {
+	var rows []*diff.Row
+	for i := range s.r.Rows {
+		row := &s.r.Rows[i]
+		if site := s.r.Series.Site(row); site != nil && site.Device == s.device {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// stack sets the bands, all that none of the others holds being the lowest.
+func (c *chart) stack(r *diff.Result, by Stacking, device int, keep []int, allocated []float64) {
+	s := &stacker{r: r, device: device, keep: keep, rest: slices.Clone(allocated)}
+	var bands []band
+	switch by {
+	case StackSites:
+		bands = s.sites()
+	case StackOwners:
+		bands = s.owners()
+	default:
+		bands = s.leaks(c.axis)
+	}
+	name := "all other allocations"
+	if len(bands) == 0 {
+		name = "allocated"
+	}
+	last := snapshot.FormatBytes(s.rest[len(s.rest)-1])
+	c.bands = append([]band{{lines: []string{name, last}, colour: restColour, y: s.rest}}, bands...)
+}
+
+// leaks are the first findings that leak or may, each a band, and below them the
+// leaks beyond those in one.
+func (s *stacker) leaks(axis string) []band {
+	var grown []band
+	more := s.band(moreColour, true)
+	leaks, rate := 0, diff.Rate{}
+	for i := range s.r.Findings {
+		f := &s.r.Findings[i]
+		site := s.r.Series.Site(f.Rows[0])
+		if site == nil || site.Device != s.device || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
+			continue
+		}
+		switch {
+		case len(grown) < len(leakColours):
+			b := s.band(leakColours[len(grown)], f.Verdict == diff.Leak)
+			for _, row := range f.Rows {
+				s.take(&b, row)
+			}
+			b.lines = []string{shortPlace(f.Rows[0], f.Headline), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
+			if text := interval(f.Rate.Bytes, snapshot.FormatBytes); text != "" {
+				b.lines = append(b.lines, "("+text+")")
+			}
+			if f.Rate.Unit == axis {
+				b.slope = &f.Rate.Bytes
+			}
+			grown = append(grown, b)
+		case f.Verdict == diff.Leak:
+			for _, row := range f.Rows {
+				s.take(&more, row)
+			}
+			leaks++
+			rate.Unit, rate.Bytes.Value = f.Rate.Unit, rate.Bytes.Value+f.Rate.Bytes.Value
+		}
+	}
+	if leaks > 0 {
+		more.lines = []string{count(int64(leaks), "more leak"), bytesRate(rate)}
+		grown = append([]band{more}, grown...)
+	}
+	return grown
+}
+
+// visibleShare is how much of all live bytes a site's band needs to be seen.
+const visibleShare = 0.01
+
+// sites are the rows that hold most at the end, largest lowest.
+func (s *stacker) sites() []band {
+	rows := s.here()
+	slices.SortStableFunc(rows, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
+	verdicts := verdictsOf(s.r)
+	var bands []band
+	var all snapshot.Bytes
+	for _, row := range rows {
+		all += row.After.Bytes
+	}
+	for i, row := range rows[:min(len(rows), len(siteColours))] {
+		if i > 0 && float64(row.After.Bytes) < visibleShare*float64(all) {
+			break
+		}
+		b := s.band(siteColours[i], verdicts[row] == diff.Leak)
+		s.take(&b, row)
+		name := shortPlace(row, diff.Headline(row.Frames))
+		if b.strong {
+			name += " (leak)"
+		}
+		b.lines = []string{name, row.After.Bytes.String()}
+		bands = append(bands, b)
+	}
+	return bands
+}
+
+// owners joins the rows by what holds a reference on them at the end.
+func (s *stacker) owners() []band {
+	var bands []band
+	at := make(map[string]int)
+	for _, row := range s.here() {
+		name := strings.Join(row.Owners.Names(), ", ")
+		if name == "" {
+			continue // nobody recorded it: all else
+		}
+		i, ok := at[name]
+		if !ok {
+			i = len(bands)
+			at[name] = i
+			b := s.band(siteColours[i%len(siteColours)], false)
+			b.lines = []string{"held by " + name, ""}
+			bands = append(bands, b)
+		}
+		s.take(&bands[i], row)
+	}
+	for i := range bands {
+		bands[i].lines[1] = snapshot.FormatBytes(bands[i].y[len(bands[i].y)-1])
+	}
+	end := len(s.keep) - 1
+	slices.SortStableFunc(bands, func(a, b band) int { return cmp.Compare(b.y[end], a.y[end]) })
+	return bands
+}

@@ -1,0 +1,113 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestSheets(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		write      func(w io.Writer, r *diff.Result) error
+	}{
+		{"findings come before the largest sites", "sites.svg.golden", func(w io.Writer, r *diff.Result) error {
+			r.Findings[0].Rate.Bytes.Low, r.Findings[0].Rate.Bytes.High = 400*1024, 600*1024
+			return Sheet(w, SVG, r, PlotOptions{})
+		}},
+		{"ranks share a scale", "ranks.svg.golden", func(w io.Writer, r *diff.Result) error {
+			return RankSheet(w, SVG, []RankResult{{Rank: 0, Result: r}, {Rank: 1, Why: "too short"}, {Rank: 2, Result: noLeak(t)}}, PlotOptions{})
+		}},
+		{"owners are bands", "owners.svg.golden", func(w io.Writer, r *diff.Result) error {
+			for i := range r.Rows {
+				r.Rows[i].Owners = snapshot.Owners(i % 4)
+			}
+			return Plot(w, SVG, r, PlotOptions{Stack: StackOwners})
+		}},
+		{"the largest sites are bands", "topsites.svg.golden", func(w io.Writer, r *diff.Result) error {
+			return Plot(w, SVG, r, PlotOptions{Stack: StackSites})
+		}},
+		{"a near end is drawn, with epochs and evaluations", "ahead.svg.golden", func(w io.Writer, r *diff.Result) error {
+			r.Series.Devices[0].Limit = 80 * snapshot.MiB
+			r.Findings[0].RunsOut = &diff.Forecast{Step: 82, Low: 78, High: 90, Limit: 80 * snapshot.MiB}
+			r.Findings[0].Rate.Bytes = trend.Slope{Value: 512 * 1024, Low: 400 * 1024, High: 600 * 1024, N: 10}
+			for i := range r.Series.Marks {
+				r.Series.Marks[i].Epoch = int64(i / 4)
+			}
+			r.Series.Aside = []snapshot.Mark{{Step: 20, Phase: "eval"}, {Step: 40, Phase: "eval"}, {Step: snapshot.NoStep, Phase: "lost"}}
+			return Plot(w, SVG, r, PlotOptions{})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := pyramidResult(t)
+			golden(t, c.file, rendered(t, func(b *bytes.Buffer) error { return c.write(b, r) }))
+		})
+	}
+}
+
+func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"no site", Sheet(io.Discard, SVG, analyzed(t, empty()), PlotOptions{}), "nothing to plot"},
+		{"no rank that was judged", RankSheet(io.Discard, SVG, []RankResult{{Rank: 1}}, PlotOptions{}), "no rank has marks"},
+		{"a format of sites", Sheet(io.Discard, "gif", pyramidResult(t), PlotOptions{}), `"gif" is unknown`},
+		{"a format of ranks", RankSheet(io.Discard, "gif", nil, PlotOptions{}), `"gif" is unknown`},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.name, c.err, c.want)
+		}
+	}
+}
+
+// Two drawings of one run used to differ in the order of their fonts, and in the
+// second in which they were made.
+func TestAPDFIsTheSameEveryTime(t *testing.T) {
+	write := func() []byte {
+		return rendered(t, func(b *bytes.Buffer) error {
+			return Plot(b, PDF, nearLimit(t), PlotOptions{Title: "größer · 1 … 2 漢"})
+		})
+	}
+	first := write()
+	if !bytes.HasPrefix(first, []byte("%PDF-1.")) || !bytes.HasSuffix(bytes.TrimSpace(first), []byte("%%EOF")) {
+		t.Error("no PDF")
+	}
+	for range 3 {
+		if !bytes.Equal(first, write()) {
+			t.Fatal("two drawings differ")
+		}
+	}
+}
+
+func TestWindows1252(t *testing.T) {
+	for text, want := range map[string]string{"a·b": "a\xb7b", "…–—“”": "\x85\x96\x97\x93\x94", "漢字": "..", "€Ÿ": "\x80\x9f", "größe": "gr\xf6\xdfe"} {
+		if got := windows1252(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestACurveOnUnevenGroundHasNoSlope(t *testing.T) {
+	draw := func(under func(i int) snapshot.Bytes) string {
+		r := pyramidResult(t)
+		r.Findings[0].Rate.Bytes.Low = 1
+		for i := range r.Series.Meters[0] {
+			r.Series.Meters[0][i].Allocated += under(i)
+		}
+		return string(rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) }))
+	}
+	const dashes = `stroke-dasharray:3,2"` // of a slope's line
+	if !strings.Contains(draw(func(int) snapshot.Bytes { return 0 }), dashes) {
+		t.Error("no slope on even ground")
+	}
+	if strings.Contains(draw(func(i int) snapshot.Bytes { return snapshot.Bytes(i%2) * 20 * snapshot.MiB }), dashes) {
+		t.Error("a slope on uneven ground")
+	}
+}
