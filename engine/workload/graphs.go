@@ -130,14 +130,17 @@ func (s *square) Backward(c *autodiff.Context, o engine.Ops, grad *engine.Tensor
 type ownOp struct {
 	*trainer
 	beat rhythm
-	used []*square
+	// forget loses sight of an operation, which its own cycle keeps; Close alone finds
+	// it again.
+	forget func(*square)
 }
 
 func newOwnOp(t *trainer) (any, error) {
-	n := &ownOp{trainer: t, beat: t.draws.rhythm()}
+	var lost []*square
+	n := &ownOp{trainer: t, beat: t.draws.rhythm(), forget: func(s *square) { lost = append(lost, s) }}
 	t.on.step = n.step
 	t.on.close = func() {
-		for _, s := range n.used {
+		for _, s := range lost {
 			if s.result != nil {
 				s.result.Release()
 			}
@@ -151,7 +154,7 @@ func (n *ownOp) step(b *batch, logits *engine.Tensor) error {
 		return nil
 	}
 	s := &square{keep: !n.config.Fixed}
-	n.used = append(n.used, s)
+	n.forget(s)
 	out := n.ops.Apply(s, n.ops.Detach(logits))
 	n.addsUnits("L16", b.rows())
 	n.measure(float64(n.ops.Floats(engine.Mean(n.ops.Valid(), out))[0]))

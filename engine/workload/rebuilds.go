@@ -116,7 +116,7 @@ func (s *students) epoch() error {
 	if s.config.Fixed {
 		s.release()
 	}
-	m := s.draw(v) //leak:L10 leak:L20
+	m := s.draw(v) //leak:L20
 	s.adds(s.draws.id)
 	if s.draws.id == "L10" {
 		s.unhook = append(s.unhook, func() { nn.Release(m.parts()) })
@@ -137,7 +137,7 @@ func (s *students) epoch() error {
 // draw makes a student with a hook that counts what it has seen.
 func (s *students) draw(v engine.Ops) *student {
 	width := studentWidth(s.draws)
-	m := &student{hidden: nn.NewLinear(v, s.random, s.sizes.features, width), out: nn.NewLinear(v, s.random, width, s.sizes.classes)}
+	m := &student{hidden: nn.NewLinear(v, s.random, s.sizes.features, width), out: nn.NewLinear(v, s.random, width, s.sizes.classes)} //leak:L10
 	nn.Keep(m.parts())
 	m.onForward = func(x *engine.Tensor) { m.seen += x.Dim(0) }
 	return m

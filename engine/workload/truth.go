@@ -25,10 +25,10 @@ type Truth struct {
 // several ranks, on all their devices together.
 type Growth struct {
 	// Marker names the guilty line by the comment that stands behind it; see Line.
-	// All blocks of the growth are allocated through it, and it is where the program
-	// asks for what it then keeps: what an engineer would look at first. Where a
-	// helper allocates that serves others rightly, it is the call of the helper. It is
-	// no statement on what a detector names.
+	// All blocks of the growth are allocated through it, and it lies in the function
+	// that keeps them too long, which an engineer would change: where a helper
+	// allocates, it is the call of the helper. It is no statement on what a detector
+	// names.
 	Marker string
 	// Meter is where it shows.
 	Meter Meter
