@@ -24,9 +24,11 @@ const HeadLen = 4096
 // reach tens of thousands of bytes.
 const MaxLine = 1 << 20
 
-// What a file of size bytes may ask for, unless a caller allows more.
-func maxUnpacked(size int64) int64 { return 64<<20 + 500*min(size, 1<<50) }
-func maxTables(size int64) int64   { return 64<<20 + 16*min(size, 1<<50) }
+// What a file of size bytes may ask for, unless a caller allows more: a file made
+// to keep memdiag busy ends in a second, and takes 200 MB more than its own size.
+// Real files shrink tenfold to thirtyfold.
+func maxUnpacked(size int64) int64 { return 32<<20 + 100*min(size, 1<<50) }
+func maxTables(size int64) int64   { return 40<<20 + 16*min(size, 1<<50) }
 
 // maxWindow is the memory in bytes that a zstd stream may ask for; level 19 asks
 // for 8 MiB.
@@ -35,6 +37,7 @@ const maxWindow = 64 << 20
 // Input is one file, unpacked, read from its beginning.
 type Input struct {
 	name   string
+	size   int64 // of the file
 	r      *bufio.Reader
 	offset int64 // of the next byte, unpacked
 	start  int64 // of the last line or record
@@ -46,10 +49,10 @@ type Input struct {
 
 // Open begins to read a file of size bytes, gzip and zstd being undone. It may
 // unpack to unpacked bytes, and its tables may take as much; where that is 0, to
-// 64 MiB + 500 times its size, and its tables may take 64 MiB + 16 times its size.
+// 32 MiB + 100 times its size, and its tables may take 40 MiB + 16 times its size.
 // The name appears in errors only; they are *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
-	in := &Input{name: name, tables: maxTables(size), close: func() {}}
+	in := &Input{name: name, size: size, tables: maxTables(size), close: func() {}}
 	whole := io.NewSectionReader(r, 0, size)
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -171,6 +174,9 @@ func (in *Input) Line() ([]byte, error) {
 	if len(line) == 0 {
 		return nil, io.EOF
 	}
+	if err := in.Work(1); err != nil {
+		return nil, err
+	}
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
 }
 
@@ -267,11 +273,12 @@ func (in *Input) Charge(bytes int) error {
 	return nil
 }
 
-// Work counts steps that a reader does for the file. A real file asks for a few a
-// byte; only one that was made for it asks for more than 16 Mi + 16 a byte.
+// Work counts steps that a reader does for the file, of some 10 ns. A real file
+// asks for a few a byte; only one that was made for it asks for more than 32 Mi, and
+// 16 a byte of at most four times the file's size.
 func (in *Input) Work(steps int) error {
 	in.work += int64(steps)
-	if in.work > 16<<20+16*in.offset {
+	if in.work > 32<<20+16*min(in.offset, 4*in.size) {
 		return in.Fail("it asks for %d steps in %d bytes: no profiler writes such a file", in.work, in.offset)
 	}
 	return nil

@@ -131,11 +131,11 @@ func TestBounds(t *testing.T) {
 
 func TestTablesAreBounded(t *testing.T) {
 	in := open(t, "text", 0)
-	if err := in.Charge(64 << 20); err != nil {
-		t.Errorf("64 MiB: %v", err)
+	if err := in.Charge(40 << 20); err != nil {
+		t.Errorf("40 MiB: %v", err)
 	}
 	if err := in.Charge(1000); err == nil {
-		t.Error("a file of 4 bytes may ask for 64 MiB and 1000 bytes")
+		t.Error("a file of 4 bytes may ask for 40 MiB and 1000 bytes")
 	}
 	if err := open(t, "text", 1<<30).Charge(1 << 30); err != nil {
 		t.Errorf("with the bound lifted: %v", err)
@@ -144,11 +144,11 @@ func TestTablesAreBounded(t *testing.T) {
 
 func TestWorkIsBounded(t *testing.T) {
 	in := open(t, "text", 0)
-	if err := in.Work(16 << 20); err != nil {
-		t.Errorf("16 Mi steps: %v", err)
+	if err := in.Work(32 << 20); err != nil {
+		t.Errorf("32 Mi steps: %v", err)
 	}
 	if err := in.Work(1); err == nil {
-		t.Error("a file of which no byte is read may ask for more than 16 Mi steps")
+		t.Error("a file of which no byte is read may ask for more than 32 Mi steps")
 	}
 	if _, err := in.Take(4); err != nil {
 		t.Fatal(err)

@@ -113,8 +113,8 @@ func TestBrokenTables(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "byte 0: not a table of memray"},
 		{"another table", "a,b,c\n1,2,3\n", `not a table of memray: it begins with "a,b,c"`},
-		{"a row that is cut", header + "\nMALLOC,1,2\n", "byte 59: a row of 3 columns where 6 belong"},
-		{"a quotation without end", header + "\nMALLOC,1,2,1,\"x,f;a;1\n", "columns where 6 belong"},
+		{"a row that is cut", header + "\nMALLOC,1,2\n", `byte 59: not a row of 6 columns: "MALLOC,1,2"`},
+		{"a quotation without end", header + "\nMALLOC,1,2,1,\"x,f;a;1\n", "not a row of 6 columns"},
 		{"a count that is none", header + "\nMALLOC,x,2,1,t,f;a;1\n", `"x" allocations of "2" bytes`},
 		{"fewer bytes than none", header + "\nMALLOC,1,-2,1,t,f;a;1\n", "this is a difference of profiles"},
 	} {

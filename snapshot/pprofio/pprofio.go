@@ -132,8 +132,10 @@ type samples struct {
 	meaning
 	out    *totals.Builder
 	frames map[uint64][]snapshot.FrameID // of a location, innermost first
-	stack  []snapshot.FrameID
-	bare   bool // a location had neither function nor mapping
+	// Of the sample that is read.
+	places, figures []uint64 // locations and values
+	stack           []snapshot.FrameID
+	bare            bool // a location had neither function nor mapping
 }
 
 func (s *samples) read(in *bounded.Input, number, wire int) error {
@@ -144,19 +146,15 @@ func (s *samples) read(in *bounded.Input, number, wire int) error {
 	if err != nil {
 		return err
 	}
-	var values []int64
 	var device, kind string
-	s.stack = s.stack[:0]
+	s.places, s.figures, s.stack = s.places[:0], s.figures[:0], s.stack[:0]
 	f := fields{in: in, b: b}
 	for f.next() {
 		switch f.number {
 		case 1:
-			err = f.integers(func(id uint64) error { return s.push(in, id) })
+			s.places, err = f.integers(s.places)
 		case 2:
-			err = f.integers(func(v uint64) error {
-				values = append(values, int64(v))
-				return nil
-			})
+			s.figures, err = f.integers(s.figures)
 		case 3:
 			key, value, labelErr := s.label(in, f.data)
 			switch key {
@@ -174,16 +172,21 @@ func (s *samples) read(in *bounded.Input, number, wire int) error {
 	if f.err != nil {
 		return f.err
 	}
-	if len(values) != s.values {
-		return in.Fail("a sample of %d values in a profile of %d", len(values), s.values)
+	if len(s.figures) != s.values {
+		return in.Fail("a sample of %d values in a profile of %d", len(s.figures), s.values)
 	}
-	return s.add(values, device, kind)
+	for _, id := range s.places {
+		if err := s.push(in, id); err != nil {
+			return err
+		}
+	}
+	return s.add(device, kind)
 }
 
-func (s *samples) add(values []int64, device, kind string) error {
-	bytes, count := values[s.bytes], int64(1)
+func (s *samples) add(device, kind string) error {
+	bytes, count := int64(s.figures[s.bytes]), int64(1)
 	if s.count >= 0 {
-		count = values[s.count]
+		count = int64(s.figures[s.count])
 	}
 	if bytes == 0 && (count == 0 || s.count < 0) {
 		return nil

@@ -1,7 +1,6 @@
 package pprofio
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -107,6 +106,10 @@ func topLevel(in *bounded.Input, each func(in *bounded.Input, number, wire int) 
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		const steps = 4 // for a field
+		if err := in.Work(steps); err != nil {
 			return err
 		}
 		if v>>3 == 0 || v>>3 >= 1<<29 {
@@ -225,20 +228,18 @@ func (f *fields) fail() bool {
 	return false
 }
 
-// integers calls each for the integers of a repeated field, packed or not.
-func (f *fields) integers(each func(uint64) error) error {
+// integers appends the integers of a repeated field, packed or not.
+func (f *fields) integers(into []uint64) ([]uint64, error) {
 	if f.wire == wireVarint {
-		return each(f.value)
+		return append(into, f.value), nil
 	}
-	for r := bytes.NewReader(f.data); r.Len() > 0; {
-		v, err := binary.ReadUvarint(r)
-		if err != nil {
+	for b := f.data; len(b) > 0; {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
 			f.fail()
-			return f.err
+			return into, f.err
 		}
-		if err := each(v); err != nil {
-			return err
-		}
+		into, b = append(into, v), b[n:]
 	}
-	return nil
+	return into, nil
 }
