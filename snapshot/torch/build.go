@@ -16,8 +16,11 @@ const (
 	// largest sum, 1 EiB: everything that is added up stays within 64 bits.
 	maxBytes = 1 << 50
 	maxTotal = 1 << 60
-	// maxRows is what a row's number can count.
-	maxRows = 1<<31 - 1
+	// maxRows is what a row's number can count, and fewRows how many any file may
+	// have; a larger one may have one for every rowBytes. PyTorch writes some 75.
+	maxRows  = 1<<31 - 1
+	fewRows  = 1 << 20
+	rowBytes = 56
 )
 
 // builder turns the objects of a file into a snapshot.
@@ -26,8 +29,9 @@ type builder struct {
 	begun    [numRoles]bool
 	segments []rawSegment
 	blocks   snapshot.Blocks // Stack holds ids of lists in symbols
-	stepped  bool            // some block has a step
-	total    int64           // of the sizes of blocks and segments
+	mostRows int
+	stepped  bool  // some block has a step
+	total    int64 // of the sizes of blocks and segments
 	record   record
 	step     int64 // of the header
 	rank     int
@@ -46,6 +50,12 @@ type rawSegment struct {
 	stack                      uint32
 	end                        int   // row after the last block
 	allocated, active, request int64 // the file's sums; -1 where it has none
+}
+
+// allow bounds the rows by the size of the file, compressed as it may be, and
+// what a caller trusts it to unpack to.
+func (b *builder) allow(size, unpacked int64) {
+	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
 }
 
 func (b *builder) init(m *machine) {
@@ -180,8 +190,10 @@ func (b *builder) addBlock(o *object) error {
 }
 
 func (b *builder) row(address uint64, size, requested int64, state snapshot.State, stack uint32, step int64) error {
-	if b.rows() >= maxRows {
-		return b.m.fail("more than %d blocks", maxRows)
+	if b.rows() >= b.mostRows {
+		err := b.m.fail("more than %d blocks, which take more memory than a file of its size may ask for", b.mostRows)
+		err.Hint = liftHint
+		return err
 	}
 	if err := b.add(size + requested); err != nil {
 		return err

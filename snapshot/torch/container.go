@@ -157,7 +157,7 @@ func decompressor(f format, r io.Reader) (io.Reader, func(), error) {
 
 // expansion is what size compressed bytes may become: real snapshots shrink
 // seventeenfold, very regular ones a hundredfold.
-func expansion(size int64) int64 { return 64<<20 + 500*size }
+func expansion(size int64) int64 { return 64<<20 + 200*size }
 
 // limited ends a stream with an error when it grows beyond belief.
 type limited struct {

@@ -56,6 +56,7 @@ func compareWithMachine(t interface{ Fatalf(string, ...any) }, b []byte) {
 	s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{})
 	m := newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
 	m.quick.off = true
+	m.build.allow(int64(len(b)), 0)
 	plainErr := decodePickle(m)
 	if (err == nil) != (plainErr == nil) {
 		t.Fatalf("with the short cut: %v; without: %v", err, plainErr)

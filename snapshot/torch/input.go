@@ -124,6 +124,8 @@ func (in *input) line() ([]byte, error) {
 	return b, nil
 }
 
+const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+
 // cut is the error of a stream that ends too soon.
 func (in *input) cut() error {
 	err := in.fail("the file ends in the middle of the snapshot")
@@ -131,7 +133,7 @@ func (in *input) cut() error {
 	if in.err != nil && !errors.Is(in.err, io.EOF) {
 		err.Reason, err.Err = in.err.Error(), in.err
 		if errors.Is(in.err, errTooLarge) {
-			err.Hint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+			err.Hint = liftHint
 		}
 		return err
 	}

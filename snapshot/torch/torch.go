@@ -20,7 +20,8 @@ type Options struct {
 	// it; nil makes a new one.
 	Stacks *snapshot.Stacks
 	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
-	// 64 MiB and 500 times its size.
+	// 64 MiB and 200 times its size. A block may be had for every 56 bytes of it,
+	// or of the file, and a million besides.
 	MaxUnpacked int64
 }
 
@@ -40,6 +41,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	}
 	defer text.close()
 	m := newMachine(text.in)
+	m.build.allow(size, opts.MaxUnpacked)
 	if text.json {
 		err = decodeJSON(m)
 	} else {
