@@ -6,6 +6,13 @@
 // tensors to tensors, which Eager implements over any Kernels and which
 // decorators such as autodiff implement around another Ops. FusedKernels are what a
 // device may do beside, to do at once what models do most.
+//
+// A training is put together from the packages below: mem is the device and its
+// allocator, cpu its kernels; autodiff records and differentiates; nn has layers,
+// model a few models made of them, optim optimizers, metric measures; data brings
+// batches, train runs the loop and records it, checkpoint saves and resumes, comm
+// trains on several devices, cast in lower precision. The example shows the least
+// of it, that of checkpoint's Writer.Phase a run that stops and goes on.
 package engine
 
 import "fmt"
