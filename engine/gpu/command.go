@@ -24,10 +24,16 @@ func (q *queue) dispatch(shader string, params []uint32, groups [3]uint32, bound
 	}
 	set := &b.sets[b.dispatches]
 	q.bind(0, *set, descriptorUniformBuffer, binding{b.host.buffer, uint64(at), paramBytes})
-	for i, r := range bound {
+	for i := range maxBindings {
+		// What the shader has no use for is bound all the same: of the set's last use
+		// there may be a buffer that was freed, and lavapipe looks at all.
+		r := binding{q.scratch.buffer, 0, scratchBytes}
+		if i < len(bound) {
+			r = bound[i]
+		}
 		q.bind(i+1, *set, descriptorStorageBuffer, r)
 	}
-	call(d.updateDescriptorSets, d.handle, uintptr(len(bound)+1), uintptr(unsafe.Pointer(&q.writes[0])), 0, 0)
+	call(d.updateDescriptorSets, d.handle, maxBindings+1, uintptr(unsafe.Pointer(&q.writes[0])), 0, 0)
 	if q.bound != pipeline {
 		call(d.cmdBindPipeline, b.commands, bindPointCompute, pipeline)
 		q.bound = pipeline
