@@ -194,6 +194,10 @@ func (t *trace) events(s *scanner) error {
 		if err != nil {
 			return err
 		}
+		const steps = 8
+		if err := t.in.Work(steps); err != nil {
+			return err
+		}
 		matters := false
 		for _, mark := range marks {
 			matters = matters || bytes.Contains(raw, mark)
