@@ -20,6 +20,7 @@ type (
 	dict struct {
 		keys   []any
 		values []any
+		class  bool // an instance of a class, such as OrderedDict
 	}
 	opaque struct{}
 	global string
@@ -392,7 +393,9 @@ func (t *treeReader) classes(op opcode) {
 		t.call(global(module + "." + t.line()))
 	case opBuild:
 		t.pop()
-		t.top()
+		if d, ok := t.top().(*dict); ok && !d.class {
+			panic(errTree) // Python's plain dicts have no attributes
+		}
 	default:
 		panic(errTree)
 	}
@@ -404,7 +407,7 @@ func (t *treeReader) call(f any) {
 	case dangerous(string(g)):
 		panic(errTree)
 	case g == "collections.OrderedDict" || g == "collections.defaultdict":
-		t.push(&dict{})
+		t.push(&dict{class: true})
 	default:
 		t.push(opaque{})
 	}
