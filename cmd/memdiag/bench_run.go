@@ -226,7 +226,7 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 		ledgers = append(slices.Clip(devices), h.Host())
 	}
 	series := mem.NewSeries(ledgers...)
-	run = &snapshot.Run{}
+	run = &snapshot.Run{Info: snapshot.Info{Bounds: r.workload.DeclaredBounds(r.seed)}}
 	loop := train.Loop{Devices: ledgers}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()

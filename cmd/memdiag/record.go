@@ -190,7 +190,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	out, err := rundir.Create(job.out, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Workload: chosen.ID, Backend: job.backend.value, Seed: job.seed,
 		Parameters: map[string]string{"fixed": fmt.Sprint(job.fixed)}, Steps: job.steps, Every: job.every,
-		Started: env.now(), Host: host, Version: version(),
+		Started: env.now(), Host: host, Version: version(), Bounds: chosen.DeclaredBounds(job.seed),
 	})
 	if err != nil {
 		return "", cannotRecord(err)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/engine/comm"
@@ -209,6 +210,9 @@ func TestTheLedger(t *testing.T) {
 					fixed.staysWithinRest(t)
 				default:
 					run.staysWithinBounds(t)
+					for _, b := range w.DeclaredBounds(seed) {
+						run.keepsTo(t, b)
+					}
 				}
 			})
 		}
@@ -347,5 +351,22 @@ func (r trial) staysWithinBounds(t *testing.T) {
 		if g.Unbounded() || most.Blocks > g.Bound.Blocks || most.Bytes > g.Bound.Bytes || 2*most.Blocks < g.Bound.Blocks || 2*most.Bytes < g.Bound.Bytes {
 			t.Errorf("%s: at most %+v was live, the bound is %+v", g.Marker, most, g.Bound)
 		}
+	}
+}
+
+// keepsTo: what a program says that it means to gather is a function of its own
+// that allocates, and no run goes beyond.
+func (r trial) keepsTo(t *testing.T, b snapshot.Bound) {
+	t.Helper()
+	var live workload.Amount
+	for _, site := range r.last.Sites() {
+		if slices.ContainsFunc(r.last.Stacks.Frames(site.Stack), func(f snapshot.Frame) bool {
+			return strings.HasSuffix(strings.NewReplacer("(*", "", ")", "").Replace(f.Function), "."+b.Where)
+		}) {
+			live.Blocks, live.Bytes = live.Blocks+site.Count, live.Bytes+site.Requested
+		}
+	}
+	if live.Blocks == 0 || b.Blocks > 0 && live.Blocks > b.Blocks || b.Bytes > 0 && live.Bytes > b.Bytes {
+		t.Errorf("%+v is live in %s, which is to hold %d blocks and %v at most", live, b.Where, b.Blocks, b.Bytes)
 	}
 }

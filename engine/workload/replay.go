@@ -29,10 +29,15 @@ func replays() []Workload {
 			New: shared(id, newReplaying),
 		}
 	}
+	// Only who knows that there is an end can tell it from L38 until then.
+	filling := replay("D06", "replay-filling", "a ring of experience that is not yet full when the run ends", Bounded, "")
+	filling.Bounds = func(seed int64) []snapshot.Bound {
+		return []snapshot.Bound{{Where: "replaying.step", Blocks: 2 * replayOf(draws{"D06", seed}).capacity}}
+	}
 	return []Workload{
 		replay("L38", "replay-without-cap", "experience is kept in a list, for ever", Leak, "cache-without-bound"),
 		replay("D05", "replay-full", "a ring of experience that is full before the run ends", Bounded, ""),
-		replay("D06", "replay-filling", "a ring of experience that is not yet full when the run ends", Bounded, ""),
+		filling,
 	}
 }
 

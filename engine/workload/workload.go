@@ -15,6 +15,7 @@ import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Workload is one program of the corpus and what is known of it.
@@ -30,6 +31,9 @@ type Workload struct {
 	Cause string // id in the catalogue of causes; "" where there is nothing to explain
 	// Truth is what a run with this seed must show.
 	Truth func(seed int64) Truth
+	// Bounds are what the program says of memory that it means to gather; nil for a
+	// program that says nothing.
+	Bounds func(seed int64) []snapshot.Bound
 	// New starts the program: its parameters are made on the device. An error
 	// leaves nothing on it.
 	New func(Config) (Instance, error)
@@ -116,6 +120,14 @@ type Measurer interface {
 // well it came out: "test accuracy 0.97". It computes on the device.
 type Summarizer interface {
 	Summary() (string, error)
+}
+
+// DeclaredBounds are what a run with this seed says that it means to gather.
+func (w Workload) DeclaredBounds(seed int64) []snapshot.Bound {
+	if w.Bounds == nil {
+		return nil
+	}
+	return w.Bounds(seed)
 }
 
 // All lists the corpus by id, leaks first, and behind it the trainings on real
