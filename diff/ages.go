@@ -39,9 +39,9 @@ type SiteAges struct {
 	Gap, P   float64
 	First    int64 // birth
 	Unknown  int64 // blocks whose birth nobody saw
-	// Blocks and Bytes are what the site gained for each step; 0 where births are
+	// Rate is what the site gained for each step of the run; zero where births are
 	// times.
-	Blocks, Bytes float64
+	Rate Rate
 }
 
 // Pattern is how the births of a site's live blocks lie in the run.
@@ -115,7 +115,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	case b.BirthStep != nil && live(func(i int) bool { return b.BirthStep[i] != snapshot.NoStep }):
 		a.Unit, a.To = "step", s.Mark.Step
 		if s.Mark.Step < shortest {
-			a.Why = fmt.Sprintf("%d steps are too few: a verdict from one snapshot takes %d", max(0, s.Mark.Step), shortest)
+			a.Why = fmt.Sprintf("the snapshot is of step %d, and a verdict from one takes %d steps", s.Mark.Step, shortest)
 		}
 	case b.BirthTime != nil && live(func(i int) bool { return b.BirthTime[i] > 0 }):
 		a.Unit, a.To = "time", lastInstant(s)
@@ -147,14 +147,22 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	var distance float64
 	distance, out.P = trend.Uniform(events, low, high)
 	if a.Unit == "step" {
-		out.Blocks = float64(known) / (high - low)
-		out.Bytes = float64(site.Bytes) / (high - low)
+		out.Rate = Rate{Unit: "step", Blocks: exactly(float64(known) / (high - low)), Bytes: exactly(float64(site.Bytes) / (high - low))}
 	}
 	a.judge(&out, events, distance)
 	if out.Verdict == Leak {
 		a.doubt(s, &out)
 	}
 	return out
+}
+
+// exactly is a rate that one snapshot gives: no interval can be told.
+func exactly(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 1} }
+
+// negligible holds for what comes to nothing by the horizon that comparisons have.
+func (o *SiteAges) negligible() bool {
+	d := DefaultOptions()
+	return o.Rate.Bytes.Value > 0 && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)
 }
 
 // births are the distinct births of a site's blocks, ascending.
@@ -213,6 +221,9 @@ func widestOf(births int) float64 {
 // doubt raises a leak to strong evidence, or says what stands against that.
 func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	switch {
+	case out.negligible():
+		out.Verdict = Bounded
+		out.because("at its rate it takes less than %.2g %% of the device in %d steps", 100*DefaultOptions().MinShare, DefaultOptions().Horizon)
 	case a.Unit == "time":
 		out.Verdict = Inconclusive
 		out.because("the file does not tell steps, and the layers of one forward pass look the same; a second snapshot decides")

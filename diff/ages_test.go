@@ -139,6 +139,8 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	}
 	counted := bornAt(100, snapshot.NoStep, each)
 	counted.Mark.StepCounted = true
+	roomy := bornAt(100, 2, each)
+	roomy.Devices[0].Limit = 1 << 50
 	whole := bornAt(100, 2, each)
 	whole.Blocks.Count = times(100, func(int64) int64 { return 5 })
 	for _, c := range []struct {
@@ -153,6 +155,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		{"evenly over the first epoch", bornAt(100, 0, each), Throughout, Leak, Weak, "first epoch"},
 		{"evenly, and epochs are not known", bornAt(100, snapshot.NoStep, each), Throughout, Leak, Weak, "does not tell epochs"},
 		{"evenly, over the steps that a recording saw", counted, Throughout, Leak, Weak, "the recording saw"},
+		{"evenly, and next to nothing", roomy, Throughout, Bounded, Weak, "of the device in 1000000 steps"},
 		{"few births", bornAt(100, 2, times(8, func(i int64) int64 { return 12 * i })), Throughout, Leak, Weak, "8 births are few"},
 		{"evenly since the middle", bornAt(100, 2, each[50:]), InWindow, Inconclusive, Weak, "a leak that began then"},
 		{"at the start", bornAt(100, 2, each[:5]), AtStart, Bounded, Weak, "made once"},
@@ -176,7 +179,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		s.Blocks.BirthTime = times(100, func(i int64) int64 { return s.Mark.Time.UnixMicro() - 1e6*(100-i) })
 		s.History.First = s.Mark.Time.Add(-101e9)
 		a := Inspect(s)
-		if len(a.Sites) != 1 || a.Sites[0].Pattern != Throughout || a.Sites[0].Verdict != Inconclusive || a.Sites[0].Bytes != 0 {
+		if len(a.Sites) != 1 || a.Sites[0].Pattern != Throughout || a.Sites[0].Verdict != Inconclusive || a.Sites[0].Rate != (Rate{}) {
 			t.Errorf("got %+v, %q", a.Sites, a.Why)
 		}
 	})
@@ -185,7 +188,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		s    *snapshot.Snapshot
 		says string
 	}{
-		{"a short run", bornAt(19, 2, []int64{1, 2}), "19 steps are too few"},
+		{"a short run", bornAt(19, 2, []int64{1, 2}), "of step 19"},
 		{"totals", whole, "totals by stack"},
 		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not say when its live blocks"},
 		{"nothing live", bornAt(100, 2, nil), "does not say when its live blocks"},
@@ -200,7 +203,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 
 func TestFirstVerdictGivesRates(t *testing.T) {
 	got := Inspect(bornAt(100, 2, times(50, func(i int64) int64 { return 2 * i }))).Sites[0]
-	if got.Blocks != 0.5 || got.Bytes != 256 || got.Distinct != 50 || got.First != 0 {
+	if got.Rate.Blocks.Value != 0.5 || got.Rate.Bytes.Value != 256 || got.Distinct != 50 || got.First != 0 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -155,7 +155,7 @@ func deviceViews(r *diff.Result) []deviceView {
 			whole = d.Meters.Driver
 		}
 		at := 0.0
-		for _, p := range waterfall(d.Meters) {
+		for _, p := range waterfall(s, i) {
 			width := 0.0
 			if p.bytes > 0 && whole > 0 {
 				width = min(100*float64(p.bytes)/float64(whole), 100-at)

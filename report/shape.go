@@ -16,20 +16,54 @@ type part struct {
 	bytes snapshot.Bytes
 }
 
-// waterfall divides the driver's figure, or where that is unknown the reserved
-// bytes, into parts that sum to it. A part is negative where the meters
+// requestUnit is the unit that PyTorch's allocator, and the engine's, round requests up
+// to; what a block has beyond that was too small a rest to be split off.
+const requestUnit = 512
+
+// waterfall divides a device's driver's figure, or where that is unknown the
+// reserved bytes, into parts that sum to it. A part is negative where the meters
 // contradict one another.
-func waterfall(m snapshot.Meters) []part {
+func waterfall(s *snapshot.Snapshot, device int) []part {
+	m := s.Devices[device].Meters
+	unsplit := unsplitOf(s, device)
+	cached := m.Reserved - m.Active
+	f := fragmentsOf(s, device)
+	whole := cached // in segments that hold nothing
+	if f.freeBlocks > 0 {
+		whole = min(max(f.empty, 0), max(cached, 0))
+	}
 	parts := []part{
 		{"live, as the program asked", "live_bytes", m.Requested},
-		{"rounding and unsplit rest", "rounding_bytes", m.Allocated - m.Requested},
+		{"rounded up", "rounding_bytes", m.Allocated - m.Requested - unsplit},
+		{"rest of blocks not split", "unsplit_bytes", unsplit},
 		{"freed, a stream still uses it", "pending_bytes", m.Active - m.Allocated},
-		{"cached, free for reuse", "cached_bytes", m.Reserved - m.Active},
+		{"free between live blocks", "fragmented_bytes", cached - whole},
+		{"cached, in empty segments", "cached_bytes", whole},
 	}
 	if m.Driver != snapshot.Unknown {
 		parts = append(parts, part{"other: libraries, context", "other_bytes", m.Driver - m.Reserved})
 	}
 	return parts
+}
+
+// unsplitOf is what live blocks of a device have beyond their rounded requests.
+func unsplitOf(s *snapshot.Snapshot, device int) snapshot.Bytes {
+	var sum snapshot.Bytes
+	if s.Blocks.Count != nil {
+		return 0
+	}
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if seg.Device != device {
+			continue
+		}
+		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
+			if asked := s.Blocks.Requested[b]; s.Blocks.State[b] == snapshot.Live && asked > 0 {
+				sum += max(0, s.Blocks.Size[b]-(asked+requestUnit-1)/requestUnit*requestUnit)
+			}
+		}
+	}
+	return sum
 }
 
 // pinShare is below which share of a segment live memory is said to pin it.

@@ -11,9 +11,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Show writes one snapshot for a terminal: what is live, the meters of each device
-// as a waterfall whose parts sum to the driver's figure, fragmentation, the
-// largest sites, ages, how far the recording reaches back, and notes.
+// Show writes one snapshot for a terminal: what is live, a first verdict from the
+// births of its blocks, the meters of each device as a waterfall whose parts sum to
+// the driver's figure, fragmentation, the largest sites, ages, how far the recording
+// reaches back, and notes.
 func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p := newPage(o)
 	sites := s.Sites()
@@ -24,6 +25,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.prose("", "  ", fmt.Sprintf("%s live in %s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
 		glue(count(live.Blocks, "block")), glue(count(int64(len(sites)), "site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
+	p.firstVerdict(s, diff.Inspect(s))
 	for i := range s.Devices {
 		if !unused(s.Devices[i].Meters) {
 			p.line("")
@@ -78,7 +80,7 @@ func (p *page) device(s *snapshot.Snapshot, device int) {
 		whole = d.Meters.Driver
 	}
 	var rows [][]string
-	for _, part := range waterfall(d.Meters) {
+	for _, part := range waterfall(s, device) {
 		rows = append(rows, []string{part.name, part.bytes.String(), share(part.bytes, whole), bar(part.bytes, whole)})
 	}
 	p.table([]column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
@@ -202,7 +204,23 @@ func (p *page) history(s *snapshot.Snapshot) {
 		}
 		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), verb)
 	}
+	if older := olderThanRecord(s); older.Blocks > 0 && h.Events > 0 {
+		text += fmt.Sprintf("; %s of %s are older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
+	}
 	p.prose("history: ", "  ", text)
+}
+
+// olderThanRecord are the live blocks whose allocation the record does not have.
+func olderThanRecord(s *snapshot.Snapshot) diff.Tally {
+	var t diff.Tally
+	b := &s.Blocks
+	for i, state := range b.State {
+		known := b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[i] > 0
+		if state == snapshot.Live && !known {
+			t = plus(t, diff.Tally{Blocks: b.CountOf(i), Bytes: b.Size[i], Requested: b.Requested[i]})
+		}
+	}
+	return t
 }
 
 // share is "12.3 %"; "" where the whole is nothing.

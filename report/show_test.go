@@ -79,13 +79,14 @@ func TestShow(t *testing.T) {
 }
 
 func TestWaterfallSumsToTheWhole(t *testing.T) {
-	for _, d := range shown().Devices {
+	s := shown()
+	for i, d := range s.Devices {
 		want := d.Meters.Driver
 		if want == snapshot.Unknown {
 			want = d.Meters.Reserved
 		}
 		var sum snapshot.Bytes
-		for _, p := range waterfall(d.Meters) {
+		for _, p := range waterfall(s, i) {
 			sum += p.bytes
 		}
 		if sum != want {

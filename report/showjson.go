@@ -17,7 +17,9 @@ type showJSON struct {
 	Devices       []showDeviceJSON `json:"devices"`
 	Sites         []showSiteJSON   `json:"sites"`
 	Ages          *agesJSON        `json:"ages,omitempty"`
+	FirstVerdict  firstVerdictJSON `json:"first_verdict"`
 	History       historyJSON      `json:"history"`
+	OlderThanIt   *tallyJSON       `json:"older_than_history,omitempty"` // live blocks
 	Notes         []string         `json:"notes"`
 }
 
@@ -102,7 +104,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 	out.Live, out.WithoutStack = tallyOf(live), tallyOf(bare)
 	for i, d := range s.Devices {
 		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(d.Meters), Waterfall: make(map[string]int64)}
-		for _, part := range waterfall(d.Meters) {
+		for _, part := range waterfall(s, i) {
 			device.Waterfall[part.key] = int64(part.bytes)
 		}
 		f := fragmentsOf(s, i)
@@ -120,6 +122,11 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 			out.Ages.Quarters = append(out.Ages.Quarters, tallyOf(q))
 		}
 	}
+	if older := olderThanRecord(s); older.Blocks > 0 && s.History.Events > 0 {
+		t := tallyOf(older)
+		out.OlderThanIt = &t
+	}
+	out.FirstVerdict = firstVerdictOf(diff.Inspect(s))
 	return writeJSON(w, out)
 }
 

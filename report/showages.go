@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// How many sites the first verdict shows in full.
+const (
+	shownFirst   = 5 // leaks
+	shownWindows = 2 // what may be one
+)
+
+// firstVerdict writes what the births of live blocks say.
+func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
+	p.line("")
+	p.line(p.paint.bold("First verdict, by when live blocks were born"))
+	if a.Why != "" {
+		p.prose("  ", "    ", "none: "+a.Why)
+		return
+	}
+	several := len(s.Devices) > 1
+	leaks, windows := 0, 0
+	for i := range a.Sites {
+		site := &a.Sites[i]
+		switch {
+		case site.Verdict == diff.Leak:
+			if leaks++; leaks <= shownFirst {
+				p.suspect(p.paint.red(fmt.Sprintf("leak, %s", site.Evidence)), site, several)
+			}
+		case site.Verdict == diff.Inconclusive && (site.Pattern == diff.InWindow || site.Pattern == diff.Throughout):
+			if windows++; windows <= shownWindows {
+				p.suspect(p.paint.yellow("may be a leak"), site, several)
+			}
+		}
+	}
+	if leaks+windows == 0 {
+		p.line("  nothing looks like a leak")
+	}
+	if more := max(0, leaks-shownFirst) + max(0, windows-shownWindows); more > 0 {
+		p.line("  … " + count(int64(more), "more site") + "; --format json has all")
+	}
+	p.otherPatterns(s, a)
+}
+
+// suspect is one site with its place, what it holds and why it stands out.
+func (p *page) suspect(verdict string, site *diff.SiteAges, several bool) {
+	at := placeAndFunction(site.Frames, site.Site.Label)
+	if several {
+		at = deviceName(site.Device) + " " + at
+	}
+	held := fmt.Sprintf("%s in %s", glue(site.Site.Bytes.String()), glue(count(site.Site.Count, "block")))
+	if site.Rate.Unit != "" {
+		held += fmt.Sprintf("; %s, %s", glue(blocksRate(site.Rate)), glue(bytesRate(site.Rate)))
+	}
+	p.prose("  ", "    ", verdict+": "+at)
+	p.prose("    ", "    ", held)
+	p.prose("    ", "    ", brief(strings.Join(site.Reasons, "; "))+".")
+}
+
+// otherPatterns sums up the sites that are no suspects.
+func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
+	var parts []string
+	for _, c := range []struct {
+		name string
+		is   func(*diff.SiteAges) bool
+	}{
+		{"made at the start and kept", func(s *diff.SiteAges) bool { return s.Pattern == diff.AtStart }},
+		{"just now", func(s *diff.SiteAges) bool { return s.Pattern == diff.JustNow }},
+		{"all along, and next to nothing", func(s *diff.SiteAges) bool { return s.Pattern == diff.Throughout && s.Verdict == diff.Bounded }},
+		{"too few or too uneven to tell", func(s *diff.SiteAges) bool { return s.Pattern == diff.Scattered }},
+		{"older than the recording", func(s *diff.SiteAges) bool { return s.Pattern == diff.Unborn }},
+	} {
+		sites, bytes := int64(0), snapshot.Bytes(0)
+		for i := range a.Sites {
+			if c.is(&a.Sites[i]) {
+				sites++
+				bytes += a.Sites[i].Site.Bytes
+			}
+		}
+		if sites > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s, %s", c.name, glue(count(sites, "site")), glue(bytes.String())))
+		}
+	}
+	if bare := withoutStack(s); bare.Blocks > 0 {
+		parts = append(parts, fmt.Sprintf("not judged, for they have no stack: %s, %s", glue(count(bare.Blocks, "block")), glue(bare.Bytes.String())))
+	}
+	if len(parts) > 0 {
+		p.prose("  ", "    ", strings.Join(parts, "; "))
+	}
+}
+
+// withoutStack are the live blocks whose stack is not known.
+func withoutStack(s *snapshot.Snapshot) diff.Tally {
+	var t diff.Tally
+	for i, state := range s.Blocks.State {
+		if state == snapshot.Live && s.Blocks.Stack[i] == snapshot.NoStack {
+			t = plus(t, diff.Tally{Blocks: s.Blocks.CountOf(i), Bytes: s.Blocks.Size[i], Requested: s.Blocks.Requested[i]})
+		}
+	}
+	return t
+}
+
+type firstVerdictJSON struct {
+	Unit  string         `json:"unit,omitempty"` // "step", or "time" in Unix microseconds
+	From  int64          `json:"from"`
+	To    int64          `json:"to"`
+	Why   string         `json:"none_because,omitempty"`
+	Sites []siteAgesJSON `json:"sites"`
+}
+
+type siteAgesJSON struct {
+	Device         string   `json:"device"`
+	Hash           string   `json:"stack_hash"`
+	Where          string   `json:"where"`
+	Pattern        string   `json:"pattern"`
+	Verdict        string   `json:"verdict"`
+	Evidence       string   `json:"evidence"`
+	Reasons        []string `json:"reasons"`
+	DistinctBirths int      `json:"distinct_births"`
+	FirstBirth     *int64   `json:"first_birth,omitempty"`
+	LongestGap     float64  `json:"longest_gap"` // share of the whole
+	UniformP       float64  `json:"uniform_p"`
+	UnknownBlocks  int64    `json:"unknown_blocks"`
+	BlocksPerStep  *float64 `json:"blocks_per_step,omitempty"`
+	BytesPerStep   *float64 `json:"bytes_per_step,omitempty"`
+}
+
+func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
+	out := firstVerdictJSON{Unit: a.Unit, From: a.From, To: a.To, Why: a.Why, Sites: []siteAgesJSON{}}
+	for i := range a.Sites {
+		s := &a.Sites[i]
+		row := siteAgesJSON{
+			Device: deviceName(s.Device), Hash: hashText(s.Site.Hash), Where: placeOf(s.Frames, s.Site.Label, s.Headline),
+			Pattern: string(s.Pattern), Verdict: string(s.Verdict), Evidence: string(s.Evidence), Reasons: s.Reasons,
+			DistinctBirths: s.Distinct, LongestGap: s.Gap, UniformP: s.P, UnknownBlocks: s.Unknown,
+		}
+		if s.Distinct > 0 {
+			row.FirstBirth = &s.First
+		}
+		if s.Rate.Unit != "" {
+			row.BlocksPerStep, row.BytesPerStep = &s.Rate.Blocks.Value, &s.Rate.Bytes.Value
+		}
+		out.Sites = append(out.Sites, row)
+	}
+	return out
+}
