@@ -28,6 +28,10 @@ class Stacks:
         self.frames, self.stacks = [], [[]]
         self._frame, self._stack = {}, {}
 
+    def known(self, key):
+        """The number of a stack that was added; None else."""
+        return self._stack.get(key)
+
     def add(self, key, frames):
         """Returns the number of the stack of a hashable key; frames() gives it, innermost first."""
         n = self._stack.get(key)
@@ -132,11 +136,12 @@ class Agent:
                 self.note("%s: %s" % (type(e).__name__, e))
 
     def start(self):
-        from . import _heap, _ticks, _torch
+        from . import _heap, _holders, _ticks, _torch
 
         self.heap = _heap.Heap(self)
         self.torch = _torch.Torch(self)
         self.sources = [self.torch, self.heap]
+        self.holders = _holders.Search(self, self.torch)
         self.ticker = _ticks.Ticker(self)
         for s in self.sources:
             s.start()
@@ -256,6 +261,7 @@ class Agent:
         s = Snapshot()
         for source in self.sources:
             source.fill(s)
+        start += self.holders.fill(s)  # which has a budget of its own
         number = step if step is not None else "t%d" % self.ticks
         name = "snapshot_%s%s.json" % (number, self.suffix())
         self.write(name, self.encode(s, step))

@@ -36,7 +36,8 @@ class Heap:
         self.since = 0  # the step at which tracing began
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
-        self.told = {}  # stacks that were told once stay
+        self.told = {}  # stacks that were told once stay, with their first bytes
+        self.rows = {}  # stacks of the last snapshot, with their bytes
 
     def start(self):
         if self.wanted == "on":
@@ -124,6 +125,10 @@ class Heap:
         m = self.mallinfo()
         return m.uordblks, m.fordblks, m.hblkhd
 
+    def growing(self):
+        """Stacks that hold more than when they were first told."""
+        return {s: True for s, size in self.rows.items() if size > 1.5 * self.told[s]}
+
     def lines(self, snapshot):
         import tracemalloc
 
@@ -146,9 +151,10 @@ class Heap:
                     rows.append((size, count, stack))
         rows.sort(key=lambda r: r[0], reverse=True)
         del rows[MOST_LINES:]
+        self.rows = {stack: size for size, _, stack in rows}
         d = snapshot.device("python", "Python heap", allocated=sum(r[0] for r in rows))
         for size, count, stack in rows:
-            self.told[stack] = True
+            self.told.setdefault(stack, size)
             n = snapshot.stacks.add(stack, lambda: [("", f, line) for f, line in stack])
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)

@@ -1,5 +1,360 @@
+"""Who holds what grows: a bounded walk from the program's own names down to the objects.
+
+The walk begins at the globals of __main__, the locals of running functions and the globals of other
+modules, and follows containers, attributes and closures. It never calls the program's code: it reads
+dictionaries and slots only, and asks for types by type(), since isinstance asks the object. Of each
+path the container with most items is named, for that is what grows.
+"""
+
+import collections
+import gc
+import sys
+import types
+
+from ._agent import work
+
+# What walks may cost together: so many seconds, and this share of the time since the first step.
+ALLOWANCE, SHARE = 0.15, 0.01
+# Bounds of one walk: objects, and seconds.
+OBJECTS, SECONDS = 200_000, 0.25
+# The next walk is when so many times the steps have passed.
+AGAIN = 1.25
+# What grows: survivors of so many different steps; so many sites are looked for.
+BIRTHS, SITES = 4, 12
+# Nodes of autograd's graph that are looked at, behind one tensor and in all.
+NODES, ALL_NODES = 400, 4000
+
+ATOMS = (str, bytes, int, float, complex, bool, type(None), types.CodeType, types.BuiltinFunctionType,
+         types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)
+LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
+DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
+
+
+class Node:
+    """A place on a path: its parent, how it is reached from there, and how many items it has."""
+
+    __slots__ = ("parent", "label", "kind", "items")
+
+    def __init__(self, parent, label, kind="", items=0):
+        self.parent, self.label, self.kind, self.items = parent, label, kind, items
+
+    def path(self):
+        parts, node = [], self
+        while node is not None:
+            parts.append(node.label)
+            node = node.parent
+        return "".join(reversed(parts))
+
+    def holder(self):
+        """Path, kind and items of what to name."""
+        best, node = None, self
+        while node is not None:
+            if node.kind in ("list", "dict", "set", "deque", "tuple", "cache") and (best is None or node.items > best.items):
+                best = node
+            node = node.parent
+        if best is not None and best.items > 1:
+            return best.path(), best.kind, best.items
+        node = self
+        while node.parent is not None and not node.label:
+            node = node.parent
+        return node.path(), node.kind if node.kind in ("attribute", "closure") else "variable", 0
+
+
 class Search:
     def __init__(self, agent, source):
-        pass
+        self.agent, self.source = agent, source
+        self.spent, self.next = 0.0, 0
+        self.found = {}  # by stack of tensors: (path, kind, items)
+        self.lines = {}  # by stack of tracemalloc
+        self.cut = False
+
     def fill(self, snapshot):
-        pass
+        """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
+        took = 0.0
+        source, heap, agent = self.source, self.agent.heap, self.agent
+        moment = agent.step or agent.ticks
+        if moment >= self.next and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
+            begun = work()
+            wanted, lines = self.growing(), heap.growing() if heap.tracing else {}
+            if wanted or lines:
+                self.walk(wanted, lines)
+                self.next = int(moment * AGAIN) + 1
+            took = work() - begun
+            self.spent += took
+        for stack, (path, kind, items) in [*self.found.items(), *self.lines.items()]:
+            n = snapshot.stacks.known(stack)
+            if n:
+                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": items})
+        return took
+
+    def growing(self):
+        """Storages of the largest sites that have survivors of several steps, with their sites."""
+        births, sizes = {}, {}
+        for stack, size, birth, weight in self.source.table.values():
+            births.setdefault(stack, set()).add(birth)
+            sizes[stack] = sizes.get(stack, 0) + size * weight
+        sites = [s for s, b in births.items() if len(b) >= BIRTHS]
+        sites.sort(key=lambda s: sizes[s], reverse=True)
+        chosen = set(sites[:SITES])
+        return {address: entry[0] for address, entry in self.source.table.items() if entry[0] in chosen}
+
+    def walk(self, wanted, lines):
+        walk = Walk(self.source.module, wanted, lines)
+        try:
+            walk.run()
+            if wanted:
+                walk.graphs(set(wanted.values()) - set(walk.hits))
+        finally:
+            self.cut = walk.cut
+            for stack, votes in walk.hits.items():
+                self.found[stack] = max(votes.items(), key=lambda v: v[1])[0]
+            for stack, votes in walk.line_hits.items():
+                self.lines[stack] = max(votes.items(), key=lambda v: v[1])[0]
+
+
+class Walk:
+    def __init__(self, torch, wanted, lines):
+        self.torch = torch
+        self.tensor = torch.Tensor if torch else ()
+        self.wanted, self.lines = wanted, lines
+        self.hits, self.line_hits = {}, {}
+        self.seen, self.queue = set(), collections.deque()
+        self.graph_roots = []
+        self.cut = False
+        if lines:
+            import tracemalloc
+
+            self.traceback = tracemalloc._get_object_traceback
+
+    def run(self):
+        begun, n = work(), 0
+        for roots in self.programs, self.libraries:
+            roots()
+            while self.queue:
+                obj, node = self.queue.popleft()
+                n += 1
+                if n % 256 == 0 and (n > OBJECTS or work() - begun > SECONDS):
+                    self.cut = True
+                    self.queue.clear()
+                    return
+                try:
+                    self.visit(obj, node)
+                except Exception:
+                    pass  # an object that cannot be looked into hides what it holds
+            if len(self.hits) == len(set(self.wanted.values())) and len(self.line_hits) == len(self.lines):
+                return
+
+    def programs(self):
+        """The names of the program's own code."""
+        main = sys.modules.get("__main__")
+        here = __name__.rpartition(".")[0]
+        if main is not None:
+            self.module("__main__", main)
+        for frame in list(sys._current_frames().values()):
+            while frame is not None:
+                name = frame.f_globals.get("__name__", "")
+                if frame.f_code.co_flags & OPTIMIZED and not name.startswith((here, "torch.", "importlib.", "threading")):
+                    self.frame(frame)
+                frame = frame.f_back
+        for name, module in list(sys.modules.items()):
+            if is_programs(module) and name != "__main__" and not name.startswith(here):
+                self.module(name, module)
+
+    def libraries(self):
+        here = __name__.rpartition(".")[0]
+        for name, module in list(sys.modules.items()):
+            if name != "__main__" and not name.startswith(here) and not is_programs(module):
+                self.module(name, module)
+
+    def module(self, name, module):
+        if not issubclass(type(module), types.ModuleType):
+            return
+        self.seen.add(id(module))
+        self.seen.add(id(module.__dict__))
+        node = Node(None, name)
+        for k, v in list(module.__dict__.items()):
+            if not (type(k) is str and k.startswith("__")):
+                self.push(v, node, "." + str(k), "variable")
+
+    def frame(self, frame):
+        """The locals of a running function. Before 3.13 reading them leaves references to them in the
+        frame, which are taken back, unless the program has asked for locals() itself."""
+        before = {id(x) for x in gc.get_referents(frame) if type(x) is dict}
+        names = frame.f_locals
+        node = Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>")
+        for k, v in list(names.items()):
+            self.push(v, node, "." + k, "variable")
+        if type(names) is dict and id(names) not in before:
+            names.clear()
+
+    def push(self, obj, parent, label, kind=""):
+        t = type(obj)
+        if issubclass(t, ATOMS):
+            if self.lines and t in (float, int, str, bytes):
+                self.line(obj, parent)
+            return
+        if id(obj) in self.seen:
+            return
+        self.seen.add(id(obj))
+        self.queue.append((obj, Node(parent, label, kind)))
+
+    def line(self, obj, node):
+        """Whether an object was allocated at a line that grows."""
+        stack = self.traceback(obj)
+        if stack is not None and stack in self.lines:
+            vote(self.line_hits, stack, node)
+
+    def visit(self, obj, node):
+        t = type(obj)
+        if self.lines:
+            self.line(obj, node.parent or node)
+        if self.tensor and issubclass(t, self.tensor):
+            self.tensor_(obj, node)
+        elif t in LISTS or issubclass(t, tuple(LISTS)):
+            node.kind, node.items = LISTS.get(t, "list"), len(obj)
+            for v in list(obj):
+                self.push(v, node, "[…]" if node.kind != "set" else "{…}")
+        elif t in DICTS or issubclass(t, dict):
+            node.kind, node.items = "dict", len(obj)
+            for k, v in list(dict.items(obj)):
+                self.push(k, node, "{…}")
+                self.push(v, node, "[%s]" % key_text(k))
+            if t not in DICTS:
+                self.attributes(obj, node)
+        elif t is types.FunctionType:
+            for name, cell in zip(obj.__code__.co_freevars, obj.__closure__ or ()):
+                try:
+                    self.push(cell.cell_contents, node, " closure " + name, "closure")
+                except ValueError:
+                    pass  # an empty cell
+            for d in (obj.__defaults__, obj.__kwdefaults__):
+                if d:
+                    self.push(d, node, ".__defaults__", "attribute")
+            if obj.__dict__:
+                self.push_all(obj.__dict__, node)
+        elif t is types.MethodType:
+            self.push(obj.__self__, node, ".__self__", "attribute")
+            self.push(obj.__func__, node, "")
+        elif t.__name__ == "_lru_cache_wrapper":
+            node.kind, node.items = "cache", obj.cache_info().currsize
+            for v in gc.get_referents(obj):
+                if type(v) in (dict, tuple, list):
+                    self.push(v, node, "")
+        elif t.__name__ == "ndarray":
+            self.push(obj.base, node, ".base", "attribute")
+        elif issubclass(t, type):
+            if "." not in obj.__module__ or obj.__module__ == "__main__":
+                self.push_all(dict(type.__dict__["__dict__"].__get__(obj)), node)
+        elif issubclass(t, (types.ModuleType, types.FrameType)):
+            return
+        else:
+            if not self.attributes(obj, node):
+                for v in gc.get_referents(obj):
+                    if not issubclass(type(v), (type, types.ModuleType)):
+                        self.push(v, node, "")
+
+    def attributes(self, obj, node):
+        """Follows an object's dictionary and slots; False where it has neither."""
+        any_ = False
+        try:
+            d = object.__getattribute__(obj, "__dict__")
+        except AttributeError:
+            d = None
+        if type(d) is dict:
+            self.push_all(d, node)
+            any_ = True
+        for c in type(obj).__mro__:
+            for name, member in c.__dict__.items():
+                if type(member) is types.MemberDescriptorType and name != "__dict__":
+                    try:
+                        self.push(member.__get__(obj), node, "." + name, "attribute")
+                        any_ = True
+                    except AttributeError:
+                        pass  # a slot that is not set
+        return any_
+
+    def push_all(self, d, node):
+        self.seen.add(id(d))
+        for k, v in list(d.items()):
+            if k in ("_modules", "_parameters", "_buffers") and type(v) is dict:
+                self.seen.add(id(v))
+                for name, part in v.items():  # of an nn.Module, as the program spells them
+                    self.push(part, node, "." + name, "attribute")
+            else:
+                self.push(v, node, "." + str(k), "attribute")
+
+    def tensor_(self, t, node):
+        if self.wanted:
+            try:
+                stack = self.wanted.get(t.untyped_storage()._cdata)
+            except Exception:
+                stack = None  # it has no storage: sparse, or of a subclass
+            if stack is not None:
+                vote(self.hits, stack, node)
+            if t.grad_fn is not None:
+                self.graph_roots.append((t, node))
+            elif t.is_leaf and t.grad is not None:
+                self.push(t.grad, node, ".grad", "attribute")
+        d = getattr(t, "__dict__", None)
+        if d:
+            self.push_all(d, node)
+        hooks = t._backward_hooks
+        if hooks:
+            self.push(hooks, node, "._backward_hooks", "attribute")
+
+    def graphs(self, left):
+        """Looks for the storages of sites that no object holds in the graphs behind held tensors."""
+        total, seen = 0, set()
+        # The newest first: what is kept of each step looks alike.
+        for t, node in reversed(self.graph_roots):
+            if not left or total > ALL_NODES:
+                return
+            stack, n = [t.grad_fn], 0
+            while stack and n < NODES:
+                f = stack.pop()
+                if f is None or f in seen:
+                    continue
+                seen.add(f)
+                n += 1
+                for s in self.saved(f):
+                    site = self.wanted.get(s)
+                    if site in left:
+                        path, kind, items = node.holder()
+                        self.hits[site] = {(path, "graph", items): 1}
+                        left.discard(site)
+                stack.extend(g for g, _ in f.next_functions)
+            total += n
+
+    def saved(self, f):
+        """Addresses of the storages that a node of the graph has saved."""
+        out = []
+        for name in dir(f):
+            if name.startswith("_saved_"):
+                try:
+                    v = getattr(f, name)
+                except Exception:
+                    continue  # released by backward
+                for x in v if isinstance(v, (tuple, list)) else (v,):
+                    if issubclass(type(x), self.tensor):
+                        try:
+                            out.append(x.untyped_storage()._cdata)
+                        except Exception:
+                            pass  # it has none
+        return out
+
+
+def vote(hits, stack, node):
+    votes = hits.setdefault(stack, {})
+    holder = node.holder()
+    votes[holder] = votes.get(holder, 0) + 1
+
+
+def key_text(k):
+    return repr(k)[:40] if type(k) in (str, int) else "…"
+
+
+def is_programs(module):
+    """Whether a module is the program's own: neither installed nor Python's."""
+    f = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
+    return isinstance(f, str) and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f

@@ -8,7 +8,6 @@ one in so many, and what is born in such a step stands for that many.
 
 import sys
 
-from . import _holders
 from ._agent import work
 
 # What the mode may cost: so many seconds, and this share of the time since the first step.
@@ -42,7 +41,6 @@ class Torch:
         self.countdown = 0
         self.random = 88172645463325252  # of our own: the program's draws stay as they were
         self.primary, self.others = None, 0
-        self.holders = _holders.Search(agent, self)
         self.cuda = None
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
         self.unit = 0.0  # seconds that the last recorded unit cost more
@@ -310,7 +308,6 @@ class Torch:
             total += size * weight
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = len(self.table)
-        self.holders.fill(snapshot)
         if not self.whole:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach)
