@@ -149,13 +149,8 @@ type instanceCreateInfo struct {
 type physicalDeviceLimits struct {
 	_                      [28]byte
 	maxStorageBufferRange  uint32
-	_                      [4]byte
-	maxMemoryAllocations   uint32
-	_                      [180]byte
-	maxComputeGroupCount   [3]uint32
-	_                      [88]byte
-	minUniformBufferOffset uint64
-	minStorageBufferOffset uint64
+	_                      [296]byte
+	minStorageBufferOffset uint64 // what offsets of bindings are multiples of
 	_                      [168]byte
 }
 

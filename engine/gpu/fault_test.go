@@ -1,0 +1,75 @@
+//go:build (amd64 || arm64) && !static
+
+package gpu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/memdiag/memdiag/engine/mem"
+)
+
+// refuse makes a function of the driver return a result until undo is called.
+func refuse(function *uintptr, r result) (undo func()) {
+	driver := *function
+	// Vulkan's functions have at most as many arguments, and C lets more be ignored.
+	*function = purego.NewCallback(func(_, _, _, _ uintptr) uintptr { return uintptr(uint32(r)) })
+	return func() { *function = driver }
+}
+
+func TestADriverWithoutMemoryIsAnErrorThatNamesTheTopSites(t *testing.T) {
+	d := open(t)
+	o, _ := eager(t, d, mem.Options{})
+	held := o.Full(1, 1<<20)
+	defer held.Release()
+	undo := refuse(&d.allocateMemory, outOfDeviceMemory)
+	err := caught(func() { o.Full(1, 1<<23) })
+	undo()
+	var full *mem.OutOfMemoryError
+	if !errors.As(err, &full) || len(full.Top) != 1 || !errors.Is(err, outOfDeviceMemory) {
+		t.Errorf("got %v", err)
+	}
+	o.Full(1, 1<<23).Release()
+}
+
+func TestALostDeviceIsAnErrorThatNamesTheTopSites(t *testing.T) {
+	for name, function := range map[string]func(*Device) *uintptr{
+		"when work is handed over": func(d *Device) *uintptr { return &d.queueSubmit },
+		"when it is waited for":    func(d *Device) *uintptr { return &d.waitForFences },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			o, device := eager(t, d, mem.Options{})
+			a := o.Full(1, 1<<20)
+			defer a.Release()
+			if err := o.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			undo := refuse(function(d), deviceLost)
+			o.Add(a, a).Release()
+			err := o.Sync()
+			undo()
+			if name == "when it is waited for" { // it is not really lost, and still works
+				b := &d.queue.batches[d.queue.last%depth]
+				call(d.waitForFences, d.handle, 1, uintptr(unsafe.Pointer(&b.fence)), 1, waitForever)
+			}
+			var lost *mem.DeviceLostError
+			if !errors.As(err, &lost) || len(lost.Top) != 1 || !strings.Contains(err.Error(), "vulkan 0: ") {
+				t.Fatalf("got %v", err)
+			}
+			// It stays lost, nothing waits, and the memory can be given back.
+			b := o.Mul(a, a)
+			if err := caught(func() { o.Floats(b) }); !errors.Is(err, mem.ErrDeviceLost) {
+				t.Errorf("a download of the lost device gives %v", err)
+			}
+			b.Release()
+			if device.Trim(); device.Meters().Active != device.Meters().Allocated {
+				t.Error("blocks are pending on a lost device")
+			}
+		})
+	}
+}
