@@ -90,8 +90,8 @@ func stepped(o Ops, op string, p, g *Tensor, state ...*Tensor) (e *Eager, views 
 }
 
 // Approach moves t in place towards another tensor of its shape, to keep·t +
-// (1-keep)·to, with a scalar keep. o records nothing and takes no memory for it. If
-// it panics, nothing was written.
+// (1-keep)·to, with a scalar keep. o records nothing, and takes no memory for it
+// unless they overlap. If it panics, nothing was written.
 func Approach(o Ops, t, to, keep *Tensor) {
 	const op = "approach"
 	paired(op, t, to)

@@ -61,37 +61,56 @@ func (k *kernels) results(over loops, cost int, f func(to, from int)) {
 // foldRows folds into rows of n results that lie side by side.
 func (k *kernels) foldRows(op engine.ReduceOp, d, x []float32, over, fold loops) {
 	n, _ := over.inner()
+	terms, _ := fold.inner()
+	// A row is cut so that there is work for all threads where there are few rows.
+	r := rowFold{op, d, x, over, fold, (n + foldWidth - 1) / foldWidth}
+	units, cost := over.outer()*r.pieces, min(n, foldWidth)*terms*fold.outer()
+	if k.pieces(units, cost) == 1 {
+		r.fold(0, units)
+		return
+	}
+	shared := r // on the heap, for several threads
+	k.split(units, cost, shared.fold)
+}
+
+// rowFold is a fold into rows of results, each cut in pieces.
+type rowFold struct {
+	op         engine.ReduceOp
+	d, x       []float32
+	over, term loops
+	pieces     int
+}
+
+// fold makes the pieces [from, to) of all rows.
+func (r *rowFold) fold(from, to int) {
+	n, _ := r.over.inner()
+	terms, step := r.term.inner()
 	start := float32(0)
-	if op == engine.ReduceMax {
+	if r.op == engine.ReduceMax {
 		start = float32(math.Inf(-1))
 	}
-	terms, step := fold.inner()
-	// A row is cut so that there is work for all threads where there are few rows.
-	pieces := (n + foldWidth - 1) / foldWidth
-	k.split(over.outer()*pieces, min(n, foldWidth)*terms*fold.outer(), func(from, to int) {
-		for unit := from; unit < to; unit++ {
-			first := unit % pieces * foldWidth
-			width := min(foldWidth, n-first)
-			over.rows(unit/pieces, unit/pieces+1, func(at [operands]int) {
-				row := d[at[0]+first:][:width]
-				for i := range row {
-					row[i] = start
-				}
-				fold.rows(0, fold.outer(), func(in [operands]int) {
-					for t := range terms {
-						term := x[at[1]+in[0]+t*step[0]+first:][:width]
-						if op == engine.ReduceSum {
-							vec.Add(row, row, term)
-							continue
-						}
-						for i := range row {
-							row[i] = max(row[i], term[i])
-						}
+	for unit := from; unit < to; unit++ {
+		first := unit % r.pieces * foldWidth
+		width := min(foldWidth, n-first)
+		r.over.rows(unit/r.pieces, unit/r.pieces+1, func(at [operands]int) {
+			row := r.d[at[0]+first:][:width]
+			for i := range row {
+				row[i] = start
+			}
+			r.term.rows(0, r.term.outer(), func(in [operands]int) {
+				for t := range terms {
+					term := r.x[at[1]+in[0]+t*step[0]+first:][:width]
+					if r.op == engine.ReduceSum {
+						vec.Add(row, row, term)
+						continue
 					}
-				})
+					for i := range row {
+						row[i] = max(row[i], term[i])
+					}
+				}
 			})
-		}
-	})
+		})
+	}
 }
 
 // foldWidth is how many results are made side by side: 2 KiB.
