@@ -1,0 +1,125 @@
+//go:build linux && !race
+
+// Peak memory and time mean nothing under the race detector.
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// bomb is a small file that unpacks to a beginning and a pattern again and again.
+type bomb struct{ name, begin, pattern string }
+
+func bombs() []bomb {
+	const (
+		profile = "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x0binuse_space\x32\x05bytes\x22\x02\x08\x01"
+		trace   = `{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [`
+		event   = `{"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Addr":1,"Bytes":64}},`
+		table   = "allocator,num_allocations,size,tid,thread_name,stack_trace\n"
+		massif  = "desc: x\ncmd: y\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\nmem_heap_extra_B=0\nmem_stacks_B=0\n"
+		heap    = "heap_v2/1\n  t*: 1: 1 [0: 0]\n"
+		dump    = "\x80\x04\x8c\x0btracemalloc\x94\x8c\x08Snapshot\x94\x93\x94]"
+		pickle  = "\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks]("
+	)
+	var deep strings.Builder // a stack of 16,000, and allocations below it
+	deep.WriteString("v 10400 3\ns 1 a\ni 1 1 1 1 1\n")
+	for i := range 16_000 {
+		fmt.Fprintf(&deep, "t 1 %x\n", i)
+	}
+	for i := range 100_000 {
+		fmt.Fprintf(&deep, "a 1 %x\n+ %x\n", 15_000+i%900, i)
+	}
+	return []bomb{
+		{"pprof: samples", profile, "\x12\x06\x0a\x01\x01\x12\x01\x05"},
+		{"pprof: empty strings", profile, "\x32\x00"},
+		{"pprof: fields of no meaning", profile, "\x68\x01"},
+		{"kineto: empty events", trace, "{},"},
+		{"kineto: memory events", trace, event},
+		{"kineto: a string without end", trace + `{"name":"`, "a"},
+		{"memray: rows", table, "1,1,1,1,a,f;x.py;1\n"},
+		{"memray: quoted names", table, "1,1,1,1,\"a\",\"f;x.py;1\"\n"},
+		{"memray: empty lines", table, "\n"},
+		{"heaptrack: allocations", "v 10400 3\n", "a 1 0\n"},
+		{"heaptrack: deep stacks", deep.String(), ""},
+		{"massif: empty lines", massif, "\n"},
+		{"massif: a tree without end", massif + "heap_tree=peak\nn9999999: 999999999 (heap\n", " n0: 1 0x1: f (a.c:1)\n"},
+		{"jemalloc: empty lines", heap, "\n"},
+		{"jemalloc: mapped files", heap + "\nMAPPED_LIBRARIES:\n", "1-2 r 0 0 0 /a\n"},
+		{"tracemalloc: traces", dump, "K\x00K\x01)\x87a"},
+		{"torch: blocks", pickle, "}\x8c\x04sizeK\x01s"},
+		{"torch: strings", pickle, "\x8c\x01a\x940"},
+		{"torch: blocks in JSON", `{"segments": [{"total_size":1,"blocks":[`, `{"size":1},`},
+	}
+}
+
+func (b bomb) write(t *testing.T, path string) {
+	t.Helper()
+	const unpacked = 100 << 20
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := []byte(strings.Repeat(b.pattern, 1<<20/max(1, len(b.pattern))))
+	_, err = z.Write([]byte(b.begin))
+	for n := 0; n < unpacked && len(b.pattern) > 0 && err == nil; n += len(piece) {
+		_, err = z.Write(piece)
+	}
+	if err := errors.Join(err, z.Close(), os.WriteFile(path, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBombsEndSoon opens small files that ask for much, in processes of their own,
+// whose time and peak memory are then known. It takes a second on a machine of our
+// own; the bound leaves room for slower ones.
+func TestBombsEndSoon(t *testing.T) {
+	const variable, mostTime, mostMemory = "MEMDIAG_BOMB", 3 * time.Second, 200 << 20
+	if path := os.Getenv(variable); path != "" {
+		_, err := Open(path)
+		if err == nil {
+			err = errors.New("it is read")
+		}
+		_, _ = os.Stdout.WriteString(err.Error())
+		os.Exit(0)
+	}
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	path := filepath.Join(t.TempDir(), "bomb.gz")
+	for _, b := range bombs() {
+		t.Run(b.name, func(t *testing.T) {
+			b.write(t, path)
+			cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$")
+			cmd.Env = append(os.Environ(), variable+"="+path)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			usage := cmd.ProcessState
+			took := usage.UserTime() + usage.SystemTime()
+			peak := snapshot.Bytes(usage.SysUsage().(*syscall.Rusage).Maxrss << 10)
+			t.Logf("%.2f s, %s: %s", took.Seconds(), peak, bytes.TrimPrefix(out, []byte(path)))
+			if took > mostTime || peak > mostMemory {
+				t.Errorf("it took %.2f s and %s", took.Seconds(), peak)
+			}
+			if !bytes.Contains(out, []byte(": byte ")) {
+				t.Errorf("no error of the file: %s", out)
+			}
+		})
+	}
+}
