@@ -75,14 +75,15 @@ type frameJSON struct {
 }
 
 type rowJSON struct {
-	Hash   string    `json:"stack_hash"`
-	Device string    `json:"device"`
-	Where  string    `json:"where"`
-	Before tallyJSON `json:"before"`
-	After  tallyJSON `json:"after"`
-	Growth tallyJSON `json:"growth"`
-	Born   tallyJSON `json:"born"`
-	Died   tallyJSON `json:"died"`
+	Hash    string    `json:"stack_hash"`
+	Device  string    `json:"device"`
+	Where   string    `json:"where"`
+	Verdict string    `json:"verdict,omitempty"` // of the finding that it is part of
+	Before  tallyJSON `json:"before"`
+	After   tallyJSON `json:"after"`
+	Growth  tallyJSON `json:"growth"`
+	Born    tallyJSON `json:"born"`
+	Died    tallyJSON `json:"died"`
 }
 
 type findingJSON struct {
@@ -173,17 +174,26 @@ func JSON(w io.Writer, r *diff.Result) error {
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, findingOf(&r.Findings[i]))
 	}
+	out.Rows = append(out.Rows, changedRows(r)...)
+	return writeJSON(w, out)
+}
+
+// changedRows are the sites that changed, or whose blocks did, in the order of the
+// result; JSON and CSV show them.
+func changedRows(r *diff.Result) []rowJSON {
+	verdicts := verdictsOf(r)
+	var out []rowJSON
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Growth() == (diff.Tally{}) && row.Born == (diff.Tally{}) {
 			continue
 		}
-		out.Rows = append(out.Rows, rowJSON{
-			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, diff.Headline(row.Frames)),
+		out = append(out, rowJSON{
+			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, diff.Headline(row.Frames)), Verdict: string(verdicts[row]),
 			Before: tallyOf(row.Before), After: tallyOf(row.After), Growth: tallyOf(row.Growth()), Born: tallyOf(row.Born), Died: tallyOf(row.Died),
 		})
 	}
-	return writeJSON(w, out)
+	return out
 }
 
 func findingOf(f *diff.Finding) findingJSON {

@@ -158,10 +158,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	if f.Headline >= 0 {
 		v.Function = shortFunction(f.Rows[0].Frames[f.Headline])
 	}
-	v.Mark = "allocated here"
-	if f.Headline != diff.Headline(f.Rows[0].Frames) {
-		v.Mark = "allocated by this call"
-	}
+	v.Mark = guiltyMark(f)
 	v.Together, v.TogetherMore = togetherViews(f)
 	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, true) {
 		if l.frame == nil {

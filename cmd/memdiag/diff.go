@@ -12,7 +12,7 @@ import (
 )
 
 func newDiffCommand(env *environment) *cobra.Command {
-	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, textOrJSON()
+	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, choice{"text", []string{"text", "json", "csv", "md"}}
 	var output string
 	var options *diff.Options
 	text := report.TextOptions{}
@@ -30,7 +30,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
   memdiag diff --rule handbook snapshot_0 snapshot_50`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			json, err := textFormat(cmd, output, format)
+			write, err := formatOf(cmd, output, format)
 			if err != nil {
 				return err
 			}
@@ -51,8 +51,13 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			}
 			text.Width, text.Color = env.textShape(output)
 			err = env.result(output, false, func(w io.Writer) error {
-				if json {
+				switch write {
+				case "json":
 					return report.JSON(w, result)
+				case "csv":
+					return report.CSV(w, result)
+				case "md":
+					return report.Markdown(w, result, text)
 				}
 				return report.Text(w, result, text)
 			})
@@ -68,10 +73,10 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")
 	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
-	flags.Var(&format, "format", "format on standard output: text or json")
+	flags.Var(&format, "format", "format on standard output: text, json, csv (a line a site) or md (for a pull request)")
 	completeWords(cmd, "rule", rule.of)
 	completeWords(cmd, "format", format.of)
-	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
+	flags.StringVarP(&output, "output", "o", "", "write to `FILE`, its format by the ending: .txt, .json, .csv or .md")
 	return cmd
 }
 

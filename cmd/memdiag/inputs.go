@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,6 +115,21 @@ func textFormat(cmd *cobra.Command, output string, flag choice) (json bool, err 
 		return flag.value == "json", nil
 	}
 	return false, usagef(cmd, "%s: the result is a .txt or a .json", output)
+}
+
+// formatOf is the format of a result that may have one of flag's: what output's
+// ending names, else what the flag says.
+func formatOf(cmd *cobra.Command, output string, flag choice) (string, error) {
+	ending := strings.TrimPrefix(strings.ToLower(filepath.Ext(output)), ".")
+	switch {
+	case ending == "txt":
+		return "text", nil
+	case ending == "" || output == "-":
+		return flag.value, nil
+	case ending != "text" && slices.Contains(flag.of, ending):
+		return ending, nil
+	}
+	return "", usagef(cmd, "%s: the result is a .txt, a .%s", output, strings.Join(flag.of[1:], ", a ."))
 }
 
 // atLeastOne checks --top.

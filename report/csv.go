@@ -1,0 +1,45 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+)
+
+// CSV writes the rows of JSON as a table with a head, one site that changed a line,
+// largest growth first. Columns are named as the keys of JSON, and sizes are bytes.
+// A name that a spreadsheet would take for a formula begins with an apostrophe.
+func CSV(w io.Writer, r *diff.Result) error {
+	var b bytes.Buffer
+	table := csv.NewWriter(&b)
+	head := []string{"device", "stack_hash", "where", "verdict"}
+	tallies := []string{"before", "after", "growth", "born", "died"}
+	for _, name := range tallies {
+		head = append(head, name+"_blocks", name+"_bytes", name+"_requested_bytes")
+	}
+	_ = table.Write(head) // a bytes.Buffer does not fail
+	for _, row := range changedRows(r) {
+		line := []string{row.Device, row.Hash, noFormula(row.Where), row.Verdict}
+		for _, t := range []tallyJSON{row.Before, row.After, row.Growth, row.Born, row.Died} {
+			for _, n := range []int64{t.Blocks, t.Bytes, t.Requested} {
+				line = append(line, strconv.FormatInt(n, 10))
+			}
+		}
+		_ = table.Write(line)
+	}
+	table.Flush()
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// noFormula keeps a name out of a file from being computed.
+func noFormula(name string) string {
+	if name != "" && strings.ContainsRune("=+-@", rune(name[0])) {
+		return "'" + name
+	}
+	return name
+}

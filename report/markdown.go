@@ -1,0 +1,184 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+)
+
+// Markdown writes the comparison for a pull request or a job's summary, in the
+// dialect of GitHub: the sentence of Headline, a table of the findings, each leak's
+// stack and facts folded below it, and what changed in all. Names from a file stand
+// in code spans, so that they are no markup, no mention and no link.
+func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
+	m := &markdown{}
+	m.line("**%s**", plainMarkdown(Headline(r)))
+	first, last := names(r)
+	m.line("")
+	m.line("%s compared with %s (%d between), recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), r.Intermediate, codeSpan(producer(r.Last)), r.Rule)
+	full, listed := split(r, o)
+	m.findings(full)
+	for _, f := range full {
+		m.finding(r, f)
+	}
+	if len(listed) > 0 {
+		m.line("")
+		m.line("<details><summary>What else grew: %s</summary>", count(int64(len(listed)), "finding"))
+		m.findings(listed[:o.top(len(listed))])
+		if rest := listed[o.top(len(listed)):]; len(rest) > 0 {
+			m.line("")
+			m.line("… %s, %s.", count(int64(len(rest)), "more finding"), signed(growthOf(rest).Bytes))
+		}
+		m.line("")
+		m.line("</details>")
+	}
+	m.totals(r)
+	if len(r.Notes) > 0 {
+		m.line("")
+		for _, n := range r.Notes {
+			m.line("- note: %s", plainMarkdown(brief(n)))
+		}
+	}
+	_, err := w.Write(m.buf.Bytes())
+	return err
+}
+
+type markdown struct{ buf bytes.Buffer }
+
+func (m *markdown) line(format string, args ...any) {
+	m.buf.WriteString(strings.TrimRight(strings.ReplaceAll(fmt.Sprintf(format, args...), noBreak, " "), " "))
+	m.buf.WriteByte('\n')
+}
+
+// findings is one table.
+func (m *markdown) findings(list []*diff.Finding) {
+	if len(list) == 0 {
+		return
+	}
+	m.line("")
+	m.line("| verdict | rate | growth | blocks | where | cause |")
+	m.line("|---|---:|---:|---:|---|---|")
+	wheres := make([]where, len(list))
+	for i, f := range list {
+		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
+	}
+	for i, place := range placesApart(wheres) {
+		f := list[i]
+		why := ""
+		if f.Cause != nil {
+			why = plainMarkdown(f.Cause.Name)
+		}
+		g := f.Growth()
+		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(g.Bytes), signedCount(g.Blocks),
+			strings.ReplaceAll(codeSpan(place), "|", `\|`), why)
+	}
+}
+
+// finding is the stack and the facts of one, folded.
+func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
+	m.line("")
+	// A line that begins with a tag is HTML to its end, not Markdown.
+	m.line("<details><summary>%s at <code>%s</code></summary>", f.Verdict, html.EscapeString(place(f.Rows[0], f.Headline)))
+	m.line("")
+	var stack []string
+	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, false) {
+		text := "… " + count(int64(l.skipped), l.what)
+		if l.frame != nil {
+			text = shortFunction(*l.frame)
+			if at := location(*l.frame); at != "" {
+				text = at + " in " + text
+			}
+			if l.headline {
+				text += "   <- " + guiltyMark(f)
+			}
+		}
+		stack = append(stack, text)
+	}
+	if len(stack) == 0 {
+		stack = []string{brief(f.Rows[0].Label)}
+	}
+	text := strings.Join(stack, "\n")
+	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	m.line("%stext", fence)
+	m.line("%s", text)
+	m.line("%s", fence)
+	m.line("")
+	for _, fact := range findingFacts(r, f) {
+		m.line("- %s: %s", fact.Label, plainMarkdown(fact.Text))
+	}
+	for _, why := range f.Reasons {
+		m.line("- Why: %s", plainMarkdown(brief(why)))
+	}
+	m.line("")
+	m.line("</details>")
+}
+
+func (m *markdown) totals(r *diff.Result) {
+	m.line("")
+	m.line("| blocks | bytes | sites |")
+	m.line("|---:|---:|---|")
+	for _, a := range accounts(r) {
+		m.line("| %s | %s | %s: %s |", signedCount(a.growth.Blocks), signed(a.growth.Bytes), grouped(int64(a.sites)), a.name)
+	}
+	g := r.Growth()
+	m.line("| **%s** | **%s** | %s in all |", signedCount(g.Blocks), signed(g.Bytes), grouped(int64(len(r.Rows))))
+}
+
+// guiltyMark says what the headline frame of a finding did.
+func guiltyMark(f *diff.Finding) string {
+	if f.Headline != diff.Headline(f.Rows[0].Frames) {
+		return "allocated by this call"
+	}
+	return "allocated here"
+}
+
+// codeSpan is text that no Markdown reader interprets.
+func codeSpan(text string) string {
+	text = strings.ReplaceAll(text, noBreak, " ")
+	fence := strings.Repeat("`", longestRun(text, '`')+1)
+	if len(fence) > 1 {
+		return fence + " " + text + " " + fence
+	}
+	return fence + text + fence
+}
+
+// plainMarkdown escapes what Markdown, HTML and a mention begin with.
+func plainMarkdown(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		case r == '@', r == ':' && strings.HasPrefix(text[i:], "://"): // a mention, or a link
+			fmt.Fprintf(&b, "&#%d;", r)
+		case strings.ContainsRune("\\`*_[]|#!~", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// longestRun is how often c stands in a row at most.
+func longestRun(text string, c rune) int {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
