@@ -142,6 +142,7 @@ func (r *Result) judgeByTrend() {
 		p[i] = histories[i].p()
 	}
 	q := trend.BenjaminiHochberg(p)
+	few := fewMarks(histories)
 	var open []member // what leaks, or may
 	var settled []cluster
 	var suspects, healthy []*Row
@@ -152,7 +153,7 @@ func (r *Result) judgeByTrend() {
 			healthy = append(healthy, row)
 			continue
 		}
-		j := judge(row, histories[i], q[i], r.First, r.Last)
+		j := judge(row, histories[i], q[i], few && histories[i].even(), r.First, r.Last)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
 			suspects = append(suspects, row)
@@ -174,6 +175,22 @@ func (r *Result) judgeByTrend() {
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.head(c.rows, tree)))
 	}
+}
+
+// fewMarks says whether what is even over a run's few marks may be called a leak:
+// of all sites that vary, more are even than chance explains.
+func fewMarks(histories []*history) bool {
+	varying, even, marks := 0, 0, 0
+	for _, h := range histories {
+		if h.varies() {
+			varying++
+			marks = len(h.bytes)
+		}
+		if h.even() {
+			even++
+		}
+	}
+	return marks < testable && even > 0 && float64(varying)*evenChance(marks) <= fewFalse*float64(even)
 }
 
 func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }

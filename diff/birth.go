@@ -85,10 +85,9 @@ func lastInstant(s *snapshot.Snapshot) int64 {
 }
 
 // steady is the pattern of a leak: births in at least four distinct steps, and
-// no stretch longer than 35 % of the whole without one. A leak of one block an
-// epoch shows it from four epochs on; state made at the first step, or a window
+// no stretch longer than longestGap of the whole without one. State made at the first step, or a window
 // of the last few steps, never does.
-func (s spread) steady() bool { return s.distinct >= 4 && s.gap <= 0.35 }
+func (s spread) steady() bool { return s.distinct >= 4 && s.gap <= longestGap }
 
 // atOnce is the pattern of state that is made once, and of a window of recent
 // steps: all births within a quarter of the stretch. A stretch of a few steps is

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -20,10 +21,20 @@ const (
 	// testable is how many floors a test for trend needs: strictly rising, six
 	// have p = 0.009.
 	testable = 6
+	// fewFalse is the share of chance that is let pass among those that few marks
+	// show to grow.
+	fewFalse = 0.05
 	// fewStairs is how often a site must have risen for its trend to count: what is
 	// made in two or three goes, by one layer, shape or worker after the other, ties
 	// most of the floors between and so looks less like chance than it is.
 	fewStairs = 4
+	// climbing is how many marks what never falls must have, not to have done so by
+	// chance: if each interval were as likely to fall as to rise, twelve had 0.0002.
+	climbing = 12
+	// longestGap is how much of the time between two marks may pass without a birth,
+	// or a rise, in what goes on all along. A leak of one block an epoch stays below it
+	// from four epochs on.
+	longestGap = 0.35
 	// flatShare is how much of its later rise a site may move before it begins to
 	// rise: what moved more was not flat, and had risen and fallen before.
 	flatShare = 0.1
@@ -78,8 +89,9 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	// or in a long series in its first tenth, is warm-up.
 	h := newHistory(p.from(max(1, len(p.x)/10)), unit)
 	if i := h.onset(); i > 0 {
+		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
 		h = newHistory(h.all.from(i), unit)
-		h.late, h.tries = true, windows
+		h.late, h.tries = true, tries
 	}
 	h.whole = p
 	return h
@@ -150,13 +162,50 @@ func explains(covariate, y []float64) bool {
 
 // p is the site's chance of rising so without a trend; 1 where no test is
 // possible or it does not rise. A start that was looked for makes chance likelier
-// by the number of starts there were to find. Autocorrelation may only make it
-// likelier: what alternates about its line would else be sure in a few points.
+// by the number of starts there were to find.
+//
+// What climbs all along without ever falling is judged by its ranks. Of all else,
+// autocorrelation may only make chance likelier: what alternates about its line
+// would be sure in a few points. And ranks are blind to size: a walk, or a few
+// large steps, must not pass for growth, so that the drift must be sure as well.
 func (h *history) p() float64 {
 	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
 		return 1
 	}
-	return min(1, max(h.test.P, trend.MannKendall(h.bytes).P)*h.tries)
+	p := trend.MannKendall(h.bytes).P
+	if len(h.all.x) < climbing || !trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
+		_, coarse := trend.Floors(h.all.x, h.all.bytes, windows/2) // of noise that is wider than a window
+		p = max(p, h.test.P, 2*min(trend.Drift(h.bytes), trend.Drift(coarse)))
+	}
+	return min(1, p*h.tries)
+}
+
+// varies holds for a site that does not stay as it is.
+func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slices.Max(h.bytes) }
+
+// even holds where growth is what few marks must show to be called a leak at all:
+// in each interval, about the same, and in all at least as much as there was.
+func (h *history) even() bool {
+	if h == nil {
+		return false
+	}
+	y := h.bytes
+	least, most := math.Inf(1), 0.0
+	for i := 1; i < len(y); i++ {
+		least, most = min(least, y[i]-y[i-1]), max(most, y[i]-y[i-1])
+	}
+	return least > 0 && most <= 2*least && y[len(y)-1] >= 2*y[0]
+}
+
+// evenChance is about how likely a site that varies by chance is even over n marks:
+// that n values rise each time has 1/n!, and that two steps differ by no more than
+// a factor of two, 1/3.
+func evenChance(n int) float64 {
+	p := 1.0
+	for i := 2; i <= n; i++ {
+		p /= float64(i)
+	}
+	return p / math.Pow(3, float64(max(0, n-2)))
 }
 
 // rate is the slope of the floors.

@@ -104,7 +104,7 @@ func TestVerdictsOnSimulatedRuns(t *testing.T) {
 		{"counters of 400 steps", 400, 200, 0.99},
 		{"counters of 120 steps", 120, 60, 0.95},
 		{"50 snapshots", 400, 8, 0.95},
-		{"12 snapshots", 396, 36, 0.75},
+		{"12 snapshots", 396, 36, 0.6}, // nothing but births tells more
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leaks, found := 0, 0

@@ -68,8 +68,9 @@ func (j *judgement) because(format string, args ...any) {
 
 // judge decides about one site that grew between the first and the last
 // snapshot. q is the false discovery rate at which its trend would count, among
-// all sites of the run.
-func judge(row *Row, h *history, q float64, first, last *snapshot.Snapshot) judgement {
+// all sites of the run; few says that the run has few marks, and that they are
+// enough all the same.
+func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snapshot) judgement {
 	if h == nil {
 		births, born := row.births.spread(first, last, snapshot.NoStep)
 		return judgePair(row, births, born, first, last)
@@ -116,7 +117,7 @@ func judge(row *Row, h *history, q float64, first, last *snapshot.Snapshot) judg
 		if steady {
 			j.because("%s", births)
 		}
-	case rises == intervals:
+	case few:
 		j.call(Leak, Weak, "%s", riseInWords(rises, intervals))
 		j.because("more snapshots would make it sure")
 	default:

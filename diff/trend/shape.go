@@ -111,3 +111,47 @@ func Doubles(x, y []float64) bool {
 	last := stairs[least-1].x - stairs[least-2].x
 	return x[len(x)-1]-stairs[least-1].x <= 1.25*high*last
 }
+
+// Drift is the chance, one-sided, that a walk without a drift has risen as much as
+// y did: Student's t of its increments, whose variance is made larger where
+// neighbours are alike. Noise about a level, a walk between walls, and a few large
+// steps have a large one, unlike what rises by about the same each time. It is 1
+// for fewer than four points and for what does not rise.
+func Drift(y []float64) float64 {
+	n := len(y) - 1
+	if n < 3 || y[n] <= y[0] {
+		return 1
+	}
+	steps := make([]float64, n)
+	for i := range steps {
+		steps[i] = y[i+1] - y[i]
+	}
+	m := mean(steps)
+	variance := 0.0
+	for _, s := range steps {
+		variance += (s - m) * (s - m) / float64(n-1)
+	}
+	if variance == 0 {
+		return 0
+	}
+	if r := autocorrelation(steps)[1]; r > 0 {
+		variance *= (1 + r) / (1 - r)
+	}
+	t := m / math.Sqrt(variance/float64(n))
+	return studentTail(t, float64(n-1))
+}
+
+// Climbs says whether y never falls, and rises in at least the given number of
+// points with no stretch of x longer than the given share without a rise.
+func Climbs(x, y []float64, rises int, gap float64) bool {
+	var at []float64
+	for i := 1; i < len(y); i++ {
+		switch {
+		case y[i] < y[i-1]:
+			return false
+		case y[i] > y[i-1]:
+			at = append(at, x[i])
+		}
+	}
+	return len(at) >= rises && LargestGap(at, x[0], x[len(x)-1]) <= gap
+}
