@@ -27,7 +27,7 @@ func eager(tb testing.TB, d *Device, o mem.Options) (*engine.Eager, *mem.Device)
 
 // slack is how far the driver's figure may be off ours: where it is the process's own
 // (a software driver that tells none), Go and the driver take and give back besides.
-const slack = 48 * snapshot.MiB
+const slack = 16 * snapshot.MiB
 
 func TestTheDriverSeesWhatIsReserved(t *testing.T) {
 	d := open(t)
@@ -91,8 +91,9 @@ func TestStagingTakesNothingMore(t *testing.T) {
 	for i := range src {
 		src[i] = byte(i * 7 / 3)
 	}
-	before, segments := d.Used(), d.segments.Load()
-	for range 20 {
+	segments := d.segments.Load()
+	var before snapshot.Bytes
+	for round := range 20 {
 		clear(dst)
 		k.Upload(v, src)
 		k.Download(dst, v)
@@ -101,6 +102,9 @@ func TestStagingTakesNothingMore(t *testing.T) {
 		}
 		if string(dst) != string(src) {
 			t.Fatal("other bytes came back")
+		}
+		if round == 0 { // pages of the staging memory count once they are touched
+			before = d.Used()
 		}
 	}
 	if after := d.Used(); after-before > slack || d.segments.Load() != segments {

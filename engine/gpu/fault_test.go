@@ -1,4 +1,4 @@
-//go:build (amd64 || arm64) && !static
+//go:build linux && (amd64 || arm64) && !static
 
 package gpu
 
