@@ -85,6 +85,7 @@ type text struct {
 	in    *input
 	json  bool
 	close func()
+	more  func() bool // whether another follows in the same file; nil for no
 }
 
 func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
@@ -98,7 +99,7 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	whole := io.NewSectionReader(r, 0, size)
 	switch f := sniff(head, true); f {
 	case pickleFormat, jsonFormat:
-		return &text{newInput(name, whole, size), f == jsonFormat, func() {}}, nil
+		return &text{in: newInput(name, whole, size), json: f == jsonFormat, close: func() {}}, nil
 	case gzipFormat, zstdFormat:
 		inner, closer, err := decompressor(f, whole)
 		if err != nil {
@@ -108,11 +109,15 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	case zipFormat:
 		return openArchive(name, r, size, unpacked)
 	case pageFormat:
-		inner, err := openPage(name, whole)
+		embedded, err := openPage(name, whole)
 		if err != nil {
 			return nil, err
 		}
-		return unwrap(name, inner, func() {})
+		t, err := unwrap(name, base64.NewDecoder(base64.StdEncoding, embedded), func() {})
+		if err == nil {
+			t.more = embedded.more
+		}
+		return t, err
 	}
 	return nil, notASnapshot(name)
 }
@@ -137,7 +142,7 @@ func unwrap(name string, r io.Reader, closer func()) (*text, error) {
 		closer()
 		return nil, notASnapshot(name)
 	}
-	return &text{newInput(name, b, -1), f == jsonFormat, closer}, nil
+	return &text{in: newInput(name, b, -1), json: f == jsonFormat, close: closer}, nil
 }
 
 // maxWindow is the memory that a zstd file may ask for; level 19 asks for 8 MiB.
@@ -182,30 +187,38 @@ func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error
 	if err != nil {
 		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("the zip archive is damaged: %v", err), Err: err}
 	}
+	var found *zip.File
 	for _, f := range z.File {
 		if f.Name != "data.pkl" && !strings.HasSuffix(f.Name, "/data.pkl") {
 			continue
 		}
-		inner, err := f.Open()
-		if err != nil {
-			return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%s in the archive: %v", f.Name, err), Err: err}
+		if found != nil {
+			return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("the archive has two snapshots, %.80q and %.80q", found.Name, f.Name), Hint: "write them to files of their own"}
 		}
-		return unwrap(name, &limited{r: inner, left: unpacked}, func() { _ = inner.Close() })
+		found = f
 	}
-	return nil, &snapshot.FormatError{File: name, Reason: "the archive has no data.pkl", Hint: "memdiag reads archives that torch.save wrote"}
+	if found == nil {
+		return nil, &snapshot.FormatError{File: name, Reason: "the archive has no data.pkl", Hint: "memdiag reads archives that torch.save wrote"}
+	}
+	inner, err := found.Open()
+	if err != nil {
+		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%.80q in the archive: %v", found.Name, err), Err: err}
+	}
+	return unwrap(name, &limited{r: inner, left: unpacked}, func() { _ = inner.Close() })
 }
 
+var embedKey = []byte(`"base64":`)
+
 // openPage finds the first file that the viewer's page embeds.
-func openPage(name string, r io.Reader) (io.Reader, error) {
+func openPage(name string, r io.Reader) (*quoted, error) {
 	const head = 1 << 20
 	b := bufio.NewReaderSize(r, head)
 	seen, _ := b.Peek(head)
-	key := []byte(`"base64":`)
-	at := bytes.Index(seen, key)
+	at := bytes.Index(seen, embedKey)
 	if at < 0 {
 		return nil, &snapshot.FormatError{File: name, Reason: "the page embeds no snapshot", Hint: "give memdiag the snapshot that the page was made from"}
 	}
-	at += len(key)
+	at += len(embedKey)
 	at += len(seen[at:]) - len(bytes.TrimLeft(seen[at:], " \t\r\n"))
 	if at >= len(seen) || seen[at] != '"' {
 		return nil, &snapshot.FormatError{File: name, Offset: int64(at), Reason: "the page's snapshot is not a string"}
@@ -213,7 +226,17 @@ func openPage(name string, r io.Reader) (io.Reader, error) {
 	if _, err := b.Discard(at + 1); err != nil {
 		return nil, &snapshot.FormatError{File: name, Offset: int64(at), Reason: err.Error(), Err: err}
 	}
-	return base64.NewDecoder(base64.StdEncoding, &quoted{b}), nil
+	return &quoted{b}, nil
+}
+
+// more reports whether the page embeds another file behind this one.
+func (q *quoted) more() bool {
+	if _, err := io.Copy(io.Discard, q); err != nil { // padding, behind the snapshot's end
+		return false
+	}
+	const near = 4 << 10 // the name of the next comes before it
+	rest, _ := q.r.Peek(near)
+	return bytes.Contains(rest, embedKey)
 }
 
 // quoted reads up to a quotation mark.

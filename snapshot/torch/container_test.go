@@ -1,9 +1,11 @@
 package torch
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -107,5 +109,41 @@ func TestTheAgentsHeaderAndStepsAreRead(t *testing.T) {
 	}
 	if got := s.Blocks.BirthStep; len(got) != 2 || got[0] != 12 || got[1] != -1 {
 		t.Errorf("born in %v", got)
+	}
+}
+
+func TestFilesOfTwoSnapshots(t *testing.T) {
+	page := string(seed(t, "full.html"))
+	embedded := strings.Replace(page, `"}]`, `"}, {"name": "b", "base64": "gAR9lC4="}]`, 1)
+	if embedded == page {
+		t.Fatal("the page's list does not end as it did")
+	}
+	s, err := Decode("page", strings.NewReader(embedded), int64(len(embedded)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := decodeSeed(t, "full.html")
+	if got := s.Notes[len(s.Notes)-1]; got != "the page embeds more than one snapshot; this is the first" || len(s.Notes) != len(one.Notes)+1 {
+		t.Errorf("notes %q", s.Notes)
+	}
+	if got, want := describe(s), describe(one); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	var two bytes.Buffer
+	z := zip.NewWriter(&two)
+	for _, name := range []string{"a/data.pkl", "b/data.pkl"} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(seed(t, "full_protocol2.pickle")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode("zip", bytes.NewReader(two.Bytes()), int64(two.Len()), Options{}); err == nil || !strings.Contains(err.Error(), `two snapshots, "a/data.pkl" and "b/data.pkl"`) {
+		t.Errorf("an archive of two: %v", err)
 	}
 }

@@ -54,5 +54,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
-	return m.build.snapshot(stacks), nil
+	s := m.build.snapshot(stacks)
+	if text.more != nil && text.more() {
+		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
+	}
+	return s, nil
 }
