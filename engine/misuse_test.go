@@ -30,6 +30,8 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 			engine.Tidy(o, func() *engine.Tensor { x := o.Full(1); x.Release(); return x })
 		}, "tidy of []: the tensor was released before"},
 		{"a draw from nothing", func(engine.Ops) { (*engine.Random)(nil).Draw() }, "draw: the Random is nil"},
+		{"the numbers of nothing", func(o engine.Ops) { o.Floats(nil) }, "floats: the tensor is nil"},
+		{"indices that were released", func(o engine.Ops) { x := o.FromInts([]int32{1}, 1); x.Release(); o.Ints(x) }, "ints of [1]: the tensor was released before"},
 		{"logits that are nil", func(o engine.Ops) { engine.CrossEntropy(o, nil, o.FromInts([]int32{0}, 1), nil) }, "cross entropy: operand 1 of 2 is nil"},
 		{"an error from nothing", func(o engine.Ops) { engine.MSE(o, nil, o.Full(1), engine.Average) }, "mean squared error: operand 1 of 2 is nil"},
 		{"a weight for each row, in another shape", func(o engine.Ops) {
