@@ -164,7 +164,7 @@ func pyramidResult(t testing.TB) *diff.Result {
 	exactly := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 10} }
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		f.Cause, f.CauseWhy, f.RunsOut = nil, "", nil
+		f.Cause, f.CauseWhy, f.Others, f.RunsOut = nil, "", nil, nil
 		switch f.Growth().Blocks {
 		case 50:
 			f.Verdict, f.Evidence = diff.Leak, diff.Strong
@@ -172,6 +172,7 @@ func pyramidResult(t testing.TB) *diff.Result {
 			f.Rate = diff.Rate{Unit: "step", Blocks: exactly(1), Bytes: exactly(512 * 1024)}
 			f.Cause = &cause.Cause{ID: "activations-kept", Name: "activations kept beyond the step", Fix: "clear the list at the start of each forward"}
 			f.CauseWhy = "the growing list Pyramid.features holds them"
+			f.Others = []cause.Match{{Cause: &cause.Cause{ID: "hook-not-removed"}}}
 			f.RunsOut = &diff.Forecast{Step: 4048, Low: 4020, High: 4060, Limit: 2 * snapshot.GiB}
 		default:
 			f.Verdict, f.Evidence = diff.Bounded, diff.Strong
@@ -194,7 +195,7 @@ func analyzed(t testing.TB, run *snapshot.Run) *diff.Result {
 		f := &r.Findings[i]
 		f.Verdict, f.Evidence, f.Reasons = diff.Inconclusive, diff.Weak, []string{"two snapshots only"}
 		f.Rate = diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 0.04, Low: 0.04, High: 0.04, N: 2}, Bytes: trend.Slope{Value: 102.4, Low: 102.4, High: 102.4, N: 2}}
-		f.Cause, f.CauseWhy, f.RunsOut = nil, "", nil
+		f.Cause, f.CauseWhy, f.Others, f.RunsOut = nil, "", nil, nil
 	}
 	return r
 }

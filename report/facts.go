@@ -15,6 +15,27 @@ func fate(f *diff.Finding) string {
 	return "none freed"
 }
 
+// causeFacts are a finding's cause with its reason, what else it may be, and the fix.
+func causeFacts(f *diff.Finding) []fact {
+	c := f.Cause
+	if c == nil {
+		return nil
+	}
+	text := c.Name
+	if f.CauseWhy != "" {
+		text += " (" + brief(f.CauseWhy) + ")"
+	}
+	text += "."
+	if len(f.Others) > 0 {
+		text += " Or else " + f.Others[0].Cause.ID
+		if len(f.Others) > 1 {
+			text += " or " + f.Others[1].Cause.ID
+		}
+		text += "."
+	}
+	return []fact{{"Cause", text}, {"Fix", c.Fix + "."}, {"More", "memdiag explain " + c.ID}}
+}
+
 // findingFacts are what is known of a finding beyond its verdict, stack and size.
 func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	var out []fact
@@ -25,14 +46,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	}
 	add("Rate", (*page)(nil).rateLine(f.Rate))
 	add("Held by", held(f))
-	if c := f.Cause; c != nil {
-		text := c.Name
-		if f.CauseWhy != "" {
-			text += " (" + brief(f.CauseWhy) + ")"
-		}
-		add("Cause", text+".")
-		add("Fix", c.Fix+".")
-	}
+	out = append(out, causeFacts(f)...)
 	if at := f.RunsOut; at != nil {
 		text := "step " + grouped(at.Step)
 		if at.Low != at.High {

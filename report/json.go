@@ -139,6 +139,8 @@ type causeJSON struct {
 	Name string `json:"name"`
 	Fix  string `json:"fix"`
 	Why  string `json:"why"`
+	// Others are the ids of causes that fit less well, the best first.
+	Others []string `json:"others"`
 }
 
 type forecastJSON struct {
@@ -212,7 +214,10 @@ func findingOf(f *diff.Finding) findingJSON {
 		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 	}
 	if c := f.Cause; c != nil {
-		out.Cause = &causeJSON{c.ID, c.Name, c.Fix, f.CauseWhy}
+		out.Cause = &causeJSON{c.ID, c.Name, c.Fix, f.CauseWhy, []string{}}
+		for _, o := range f.Others {
+			out.Cause.Others = append(out.Cause.Others, o.Cause.ID)
+		}
 	}
 	if at := f.RunsOut; at != nil {
 		out.RunsOut = &forecastJSON{at.Step, at.Low, at.High, int64(at.Limit)}

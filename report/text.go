@@ -88,13 +88,8 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	if text := held(f); text != "" {
 		p.labelled("Held by", text)
 	}
-	if c := f.Cause; c != nil {
-		text := c.Name
-		if f.CauseWhy != "" {
-			text += " (" + brief(f.CauseWhy) + ")"
-		}
-		p.labelled("Cause", text+".")
-		p.labelled("Fix", c.Fix+".")
+	for _, fact := range causeFacts(f) {
+		p.labelled(fact.Label, fact.Text)
 	}
 	reasons := make([]string, len(f.Reasons))
 	for i, why := range f.Reasons {

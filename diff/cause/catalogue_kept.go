@@ -17,9 +17,9 @@ var moduleWords = []string{"new linear", "new conv", "new embedding", "new modul
 var kept = []Cause{
 	{
 		ID: "activations-kept", Name: "activations kept beyond the step",
-		What:       "The forward pass, or what stands around it, appends what it computed to something that outlives the step: a list on the module, a bank of features.",
+		What:       "The forward pass, or what stands around it, appends what it computed to something that outlives the step: a list on the module, a bank of features. The usual advice, torch.no_grad() around it, takes the gradients away as well.",
 		Sign:       "One or a few stacks, a block or more a call, born in the forward pass; other stacks do not grow with them.",
-		Fix:        "keep only what the head reads, in a local variable, or clear the list at the start of each forward; torch.no_grad() around it would take the gradients away as well",
+		Fix:        "keep only what the head reads, in a local variable, or clear the list at the start of each forward",
 		Before:     "def forward(self, x):\n    self.features.append(self.stage(x))",
 		After:      "def forward(self, x):\n    features = [self.stage(x)]",
 		Workloads:  []string{"L30", "L33", "L34", "L35", "L36"},

@@ -45,7 +45,8 @@ const (
 )
 
 // Matches lists the causes that fit, the best first; among equals, the one that
-// the catalogue has first. It is nil where none does.
+// the catalogue has first. What has no more than half of the best one's points is
+// left out. It is nil where none fits.
 func Matches(e *Evidence) []Match {
 	var fit []Match
 	for i := range catalogue {
@@ -54,6 +55,9 @@ func Matches(e *Evidence) []Match {
 		}
 	}
 	slices.SortStableFunc(fit, func(a, b Match) int { return cmp.Compare(b.Points, a.Points) })
+	if len(fit) > 0 {
+		fit = slices.DeleteFunc(fit, func(m Match) bool { return 2*m.Points <= fit[0].Points })
+	}
 	for i := range fit {
 		fit[i].Likely = fit[i].Points < Sure || i+1 < len(fit) && fit[i].Points-fit[i+1].Points < 2
 		if fit[i].Likely {
