@@ -1,3 +1,8 @@
+//go:build !race
+
+// Names and amounts are the same under the race detector, which takes ten times as
+// long.
+
 package workload_test
 
 import (

@@ -188,7 +188,7 @@ func lineOf(s *snapshot.Snapshot, stack snapshot.StackID, lines []place, on work
 // its memory, at every barrier: no detector has a part in it.
 func TestTheLedger(t *testing.T) {
 	for _, w := range workload.All() {
-		seeds := int64(3)
+		seeds := int64(ledgerSeeds)
 		if reflect.DeepEqual(w.Truth(0), w.Truth(1)) {
 			seeds = 1
 		}
