@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -8,11 +9,40 @@ import (
 )
 
 // Headline is the index of the innermost frame of the user's own code: not of a
-// framework, an installed package, the language's library or native code. It is
-// -1 where the stack has none.
-func Headline(frames []snapshot.Frame) int {
-	return slices.IndexFunc(frames, func(f snapshot.Frame) bool { return !isLibrary(f) })
+// framework, an installed package, the language's library or native code. Where
+// the program is native, as no frame is of Python or Go, it is the innermost
+// that is not of the system's libraries. It is -1 where the stack has none.
+func Headline(frames []snapshot.Frame) int { return slices.IndexFunc(frames, Own(frames)) }
+
+// Own tells frames of the user's own code, in a stack of these frames, from those
+// of libraries.
+func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
+	if slices.ContainsFunc(frames, isInterpreted) {
+		return func(f snapshot.Frame) bool { return !isLibrary(f) }
+	}
+	return isNativeOwn
 }
+
+// isNativeOwn holds for a frame of a native program with its source, or else in a
+// binary that is no library; PyTorch's C++ frames have neither.
+func isNativeOwn(f snapshot.Frame) bool {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	for _, part := range systemPaths {
+		if strings.Contains(file, part) {
+			return false
+		}
+	}
+	if slices.Contains(nativeSources, strings.ToLower(path.Ext(file))) {
+		return f.Line > 0
+	}
+	return f.Line <= 0 && strings.HasPrefix(file, "/") && path.Ext(file) == ""
+}
+
+var nativeSources = []string{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".cu", ".cuh", ".rs", ".m", ".mm", ".f90", ".zig"}
+
+// systemPaths mark sources and binaries of the C and C++ libraries, of the
+// loader, and of what is installed.
+var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "libstdc++", "/rustc/", "/.cargo/registry/", ".so."}
 
 // libraryPaths mark files of installed or standard code by a part of their path.
 var libraryPaths = []string{
@@ -28,10 +58,16 @@ const (
 	memdiagPackage = "github.com/memdiag/memdiag/"
 )
 
+// isInterpreted holds for frames of Python and Go.
+func isInterpreted(f snapshot.Frame) bool {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	return strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".go") || strings.HasSuffix(file, ".ipynb") || strings.HasPrefix(file, "/tmp/ipykernel")
+}
+
 func isLibrary(f snapshot.Frame) bool {
 	file := strings.ReplaceAll(f.File, `\`, "/")
 	switch {
-	case !strings.HasSuffix(file, ".py") && !strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, ".ipynb") && !strings.HasPrefix(file, "/tmp/ipykernel"):
+	case !isInterpreted(f):
 		return true // C++ frames have "??", "" or a bare .cpp; "<frozen …>" and "<string>" are not a place to edit
 	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)

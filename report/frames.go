@@ -31,6 +31,15 @@ func function(f snapshot.Frame) string {
 	return Printable(f.Function)
 }
 
+// inFunction is " in FUNCTION", and nothing where the function is not known, as in
+// what tracemalloc writes.
+func inFunction(f snapshot.Frame) string {
+	if f.Function == "" {
+		return ""
+	}
+	return " in " + shortFunction(f)
+}
+
 // spot is where a frame is: its file and line, or else its function.
 func spot(f snapshot.Frame) string {
 	if at := location(f); at != "" {
@@ -92,7 +101,7 @@ func placeAndFunction(frames []snapshot.Frame, label string) string {
 	}
 	text := glue(spot(frames[i]))
 	if location(frames[i]) != "" {
-		text += " in " + shortFunction(frames[i])
+		text += inFunction(frames[i])
 	}
 	if op < i {
 		text += " → " + shortLabel(frames[op])
@@ -185,9 +194,9 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 		}
 		lines = append(lines, stackLine{frame: f, library: true, skipped: 1, what: what})
 	}
-	user := 0
+	own, user := diff.Own(frames), 0
 	for i := range frames {
-		if !isLibrary(frames[i]) {
+		if own(frames[i]) {
 			user++
 		}
 	}
@@ -195,7 +204,7 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 	for i := len(frames) - 1; i >= 0; i-- {
 		f := &frames[i]
 		switch {
-		case !isLibrary(*f):
+		case own(*f):
 			seen++
 			if !all && user > maxUserFrames && seen > keepOuter && user-seen >= maxUserFrames-keepOuter && i != headline {
 				skip(f, "frame")

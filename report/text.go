@@ -134,7 +134,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 		if text == "" {
 			text = shortFunction(*l.frame)
 		} else {
-			text += " in " + shortFunction(*l.frame)
+			text += inFunction(*l.frame)
 		}
 		switch {
 		case l.headline:
