@@ -55,6 +55,7 @@ type Finding struct {
 	Cause    *cause.Cause     // nil where none fits
 	CauseWhy string
 	Others   []cause.Match // causes that fit less well, the best first
+	Against  *Comparison   // nil unless held against a good run
 	RunsOut  *Forecast     // nil unless a leak on a device whose limit is known
 }
 
@@ -127,7 +128,7 @@ func (r *Result) judgeByHandbook() {
 		row := &r.Rows[i]
 		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
 			j := judgement{verdict: Leak, evidence: Weak, rate: pairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
-			r.Findings = append(r.Findings, r.finding(cluster{[]*Row{row}, j}, Headline(row.Frames)))
+			r.Findings = append(r.Findings, r.finding(cluster{rows: []*Row{row}, j: j}, Headline(row.Frames)))
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (r *Result) judgeByTrend() {
 			continue
 		}
 		healthy = append(healthy, row)
-		settled = append(settled, cluster{[]*Row{row}, j})
+		settled = append(settled, cluster{rows: []*Row{row}, j: j})
 	}
 	tree := newCallTree(suspects, healthy)
 	grown := append(r.clusters(open, tree), settled...)
@@ -168,6 +169,9 @@ func (r *Result) judgeByTrend() {
 		r.weigh(&grown[i])
 	}
 	r.holdToBounds(grown)
+	if r.options.Against != nil {
+		r.holdAgainst(r.options.Against, grown)
+	}
 	for _, c := range grown {
 		if c.j.verdict == Bounded {
 			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
@@ -199,7 +203,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: holder(r.Last, row),
+		Headline: head, Holder: holder(r.Last, row), Against: c.against,
 	}
 	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {
 		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]

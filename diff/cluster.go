@@ -11,8 +11,9 @@ import (
 // cluster is one leak: rows that grow in step along a common path, the largest
 // growth first.
 type cluster struct {
-	rows []*Row
-	j    judgement
+	rows    []*Row
+	j       judgement
+	against *Comparison
 }
 
 // member is a row that was judged, before it is known what it belongs to.
@@ -57,7 +58,7 @@ next:
 			}
 			byCall[key] = append(byCall[key], len(groups))
 		}
-		groups = append(groups, group{key, m, cluster{[]*Row{m.row}, m.j}})
+		groups = append(groups, group{key, m, cluster{rows: []*Row{m.row}, j: m.j}})
 	}
 	out := make([]cluster, len(groups))
 	for i, g := range groups {
@@ -153,25 +154,39 @@ func container(h *snapshot.Holder) string {
 // rateOf is the slope of rows together.
 func (r *Result) rateOf(rows []*Row) Rate {
 	var sum SiteSeries
-	for _, row := range rows {
-		site := r.Series.Site(row)
-		if site == nil {
-			continue
-		}
-		if sum.Blocks == nil {
-			sum.Blocks, sum.Bytes = make([]int64, len(site.Blocks)), make([]snapshot.Bytes, len(site.Bytes))
-		}
-		for i := range site.Blocks {
-			sum.Blocks[i] += site.Blocks[i]
-			sum.Bytes[i] += site.Bytes[i]
-		}
-	}
-	if h := historyOf(r.Series, &sum); sum.Blocks != nil && h != nil {
-		return h.rate()
-	}
 	var growth Tally
 	for _, row := range rows {
 		growth = growth.plus(row.Growth())
+		if site := r.Series.Site(row); site != nil {
+			sum.add(site)
+		}
+	}
+	if rate, ok := r.Series.rate(&sum); ok {
+		return rate
 	}
 	return pairRate(growth, r.First, r.Last)
+}
+
+// add makes s the sum of both; s may be empty.
+func (s *SiteSeries) add(t *SiteSeries) {
+	if s.Blocks == nil {
+		s.Blocks, s.Bytes = make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
+	}
+	for i := range t.Blocks {
+		s.Blocks[i] += t.Blocks[i]
+		s.Bytes[i] += t.Bytes[i]
+	}
+}
+
+// rate is the slope of one of the series' sites, or of several that were added;
+// false where there are too few marks for one.
+func (s *Series) rate(site *SiteSeries) (Rate, bool) {
+	if site.Blocks == nil {
+		return Rate{}, false
+	}
+	h := historyOf(s, site)
+	if h == nil {
+		return Rate{}, false
+	}
+	return h.rate(), true
 }

@@ -22,6 +22,8 @@ type Options struct {
 	MinRate snapshot.Bytes
 	// Bounds are declared besides those of the run's own Info.
 	Bounds []snapshot.Bound
+	// Against is a run that is known to be good: what grows there as fast is no leak.
+	Against *snapshot.Run
 }
 
 // DefaultOptions judge by trend, and take for no leak what has not filled a

@@ -103,6 +103,7 @@ type findingJSON struct {
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
 	Cause    *causeJSON    `json:"cause,omitempty"`
+	Against  *againstJSON  `json:"against,omitempty"`
 	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
 	// Stacks are all that leak together, where there are several; label, frames and
 	// stack_hash are of the first, all other figures of them together.
@@ -119,6 +120,13 @@ type rateJSON struct {
 	Unit   string    `json:"unit"`
 	Blocks slopeJSON `json:"blocks"`
 	Bytes  slopeJSON `json:"bytes"`
+}
+
+// againstJSON compares with a run that is known to be good.
+type againstJSON struct {
+	Match  string    `json:"match"` // "" where it has no such stack
+	Good   rateJSON  `json:"good_rate"`
+	Excess slopeJSON `json:"excess_bytes"`
 }
 
 type slopeJSON struct {
@@ -218,6 +226,9 @@ func findingOf(f *diff.Finding) findingJSON {
 		for _, o := range f.Others {
 			out.Cause.Others = append(out.Cause.Others, o.Cause.ID)
 		}
+	}
+	if a := f.Against; a != nil {
+		out.Against = &againstJSON{string(a.Match), rateJSON{a.Good.Unit, slopeOf(a.Good.Blocks), slopeOf(a.Good.Bytes)}, slopeOf(a.Excess)}
 	}
 	if at := f.RunsOut; at != nil {
 		out.RunsOut = &forecastJSON{at.Step, at.Low, at.High, int64(at.Limit)}

@@ -14,7 +14,7 @@ import (
 func newDiffCommand(env *environment) *cobra.Command {
 	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, choice{"text", []string{"text", "json", "csv", "md"}}
 	var output string
-	var options *diff.Options
+	var flagged *judging
 	text := report.TextOptions{}
 	cmd := &cobra.Command{
 		Use:     "diff [RUN | SNAPSHOT SNAPSHOT …]",
@@ -44,8 +44,12 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
+			options, err := flagged.complete(env)
+			if err != nil {
+				return err
+			}
 			options.Rule = diff.Rule(rule.value)
-			result, err := analyzeWith(run, *options)
+			result, err := analyzeWith(run, options)
 			if err != nil {
 				return err
 			}
@@ -68,7 +72,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 		},
 	}
 	env.rankFlag(cmd)
-	options = judgingFlags(cmd)
+	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")

@@ -12,21 +12,41 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// judgingFlags lets a command say how a run is judged. What they set is complete
-// when the command runs.
-func judgingFlags(cmd *cobra.Command) *diff.Options {
-	o := diff.DefaultOptions()
+// judging is what a command's flags say of how a run is judged.
+type judging struct {
+	diff.Options
+	against string
+}
+
+// complete opens the run to hold the other against, if there is one.
+func (j *judging) complete(env *environment) (diff.Options, error) {
+	if j.against == "" {
+		return j.Options, nil
+	}
+	good, err := env.openRun([]string{j.against})
+	if err != nil {
+		return j.Options, err
+	}
+	o := j.Options
+	o.Against = good
+	return o, nil
+}
+
+// judgingFlags lets a command say how a run is judged.
+func judgingFlags(cmd *cobra.Command) *judging {
+	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
 	flags.Int64Var(&o.Horizon, "horizon", o.Horizon, "the `STEP` until which growth matters: what takes under a thousandth of its device by then is no leak")
 	flags.Var((*sizeFlag)(&o.MinRate), "min-rate", "instead, the least growth a step that is a leak, such as 1KiB")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
+	flags.StringVar(&o.against, "against", "", "a `RUN` that is known to be good: what grows there as fast is no leak, though lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Horizon < 1 {
 			return usagef(cmd, "--horizon is at least 1")
 		}
 		return nil
 	}
-	return &o
+	return o
 }
 
 // boundsFlag is a flag that declares a bound each time it is given.

@@ -12,7 +12,7 @@ import (
 )
 
 func newGateCommand(env *environment) *cobra.Command {
-	var options *diff.Options
+	var flagged *judging
 	cmd := &cobra.Command{
 		Use:     "gate [RUN | SNAPSHOT SNAPSHOT SNAPSHOT …]",
 		GroupID: groupFind,
@@ -28,7 +28,11 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 			if err != nil {
 				return err
 			}
-			code, err := env.judge(run, *options)
+			options, err := flagged.complete(env)
+			if err != nil {
+				return err
+			}
+			code, err := env.judge(run, options)
 			if err != nil {
 				return err
 			}
@@ -38,7 +42,7 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 					if err != nil {
 						return err
 					}
-					c, err := env.judge(other, *options)
+					c, err := env.judge(other, options)
 					if err != nil {
 						return err
 					}
@@ -55,7 +59,7 @@ with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.`,
 		},
 	}
 	env.rankFlag(cmd)
-	options = judgingFlags(cmd)
+	flagged = judgingFlags(cmd)
 	cmd.Flags().Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	return cmd
 }

@@ -1,0 +1,114 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestKeysAreEqualForTheSameCodeElsewhere(t *testing.T) {
+	base := []snapshot.Frame{{Function: "linear", File: "/usr/lib/python3/site-packages/torch/nn.py", Line: 5}, {Function: "Net.forward", File: "/home/a/proj/net.py", Line: 8}, {Function: "main", File: "/home/a/proj/train.py", Line: 3}}
+	change := func(edit func([]snapshot.Frame) []snapshot.Frame) []snapshot.Frame {
+		return edit(append([]snapshot.Frame{}, base...))
+	}
+	native := func(names ...string) []snapshot.Frame {
+		var out []snapshot.Frame
+		for _, n := range names {
+			out = append(out, snapshot.Frame{Function: n, File: "??"})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		a, b []snapshot.Frame
+		want Match // "" for none
+	}{
+		{"the same stack", base, base, Exact},
+		{"other native frames", append(native("at::empty"), base...), append(native("at::detail::empty"), base...), Lines},
+		{"another folder and another environment", base, change(func(f []snapshot.Frame) []snapshot.Frame {
+			f[0].File, f[1].File, f[2].File = "/opt/venv/lib/python3.12/site-packages/torch/nn.py", "/ci/build/net.py", "/ci/build/train.py"
+			return f
+		}), Lines},
+		{"lines that moved", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].Line = 80; return f }), Functions},
+		{"a file that was renamed", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].File = "/home/a/proj/model.py"; return f }), Names},
+		{"a function that was renamed", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].Function = "Net.run"; return f }), ""},
+		{
+			"native symbols of another build",
+			native("unwind::unwind()", "at::native::add<float>(at::Tensor const&)", "torch::autograd::AddBackward0::apply(std::vector<int>&&)", "PyObject_Call.localalias"),
+			native("at::native::add<double>(at::Tensor)", "torch::autograd::AddBackward0::apply(std::vector<long>&&)", "method_vectorcall.llvm.122"),
+			Symbols,
+		},
+		{"other native symbols", native("at::native::add(at::Tensor)"), native("at::native::mul(at::Tensor)"), ""},
+		{"operators keep their brackets", native("at::operator<(a)"), native("at::operator>(a)"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			row := func(frames []snapshot.Frame) []Row {
+				stacks := snapshot.NewStacks()
+				return []Row{{Frames: frames, Hash: stacks.Hash(stacks.InternFrames(frames))}}
+			}
+			a, b := row(c.a), row(c.b)
+			got := Match("")
+			for _, level := range levels {
+				x, ok := newKeyer(a).key(&a[0], level)
+				y, also := newKeyer(b).key(&b[0], level)
+				if ok && also && x == y {
+					got = level
+					break
+				}
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAGoodRunSaysWhatGrowthIsWanted(t *testing.T) {
+	weights := site{stack: "init:1 main:2"}
+	leak := func(stack string, every int64) site { return site{stack: stack, every: every, size: 4096} }
+	now := program{weights, leak("keep:8 step:20 main:3", 1)}
+	for _, c := range []struct {
+		name    string
+		good    program
+		verdict Verdict
+		match   Match
+		excess  float64
+	}{
+		{"what grows as fast there is wanted", now, Bounded, Exact, 0},
+		{"also where lines have moved", program{weights, leak("keep:9 step:31 main:3", 1)}, Bounded, Functions, 0},
+		{"what grows faster here leaks", program{weights, leak("keep:8 step:20 main:3", 4)}, Leak, Exact, 3072},
+		{"what is there and does not grow leaks", program{weights, {stack: "keep:8 step:20 main:3", every: 100, size: 4096}}, Leak, Exact, 4096},
+		{"what is not there leaks", program{weights}, Leak, "", 4096},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := DefaultOptions()
+			o.Against = c.good.run(100, 10)
+			r, err := o.Analyze(now.run(100, 10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if f.Verdict != c.verdict || f.Against == nil || f.Against.Match != c.match || f.Against.Excess.Value < c.excess-200 || f.Against.Excess.Value > c.excess+200 {
+				t.Errorf("got %s, %+v: %v; want %s, %q, %v", f.Verdict, f.Against, f.Reasons, c.verdict, c.match, c.excess)
+			}
+		})
+	}
+}
+
+func TestStacksThatALevelCannotTellApartAreComparedTogether(t *testing.T) {
+	// Two lines of one function; in the good run they stood elsewhere.
+	at := func(a, b string) program {
+		return program{{stack: "init:1 main:2"}, {stack: a + " main:3", every: 1, size: 4096}, {stack: b + " main:3", every: 2, size: 4096}}
+	}
+	o := DefaultOptions()
+	o.Against = at("step:30", "step:31").run(100, 10)
+	r, err := o.Analyze(at("step:20", "step:21").run(100, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Findings {
+		if f.Verdict != Bounded || f.Against.Match != Functions {
+			t.Errorf("got %s, %+v: %v; want bounded, by functions", f.Verdict, f.Against, f.Reasons)
+		}
+	}
+}
