@@ -94,6 +94,11 @@ func flameSubtitle(p *Profile, left int, unstacked bool) string {
 	switch {
 	case grew == 0 && shrank == 0:
 		text = "nothing to show"
+	case p.PerUnit != "":
+		per := func(b snapshot.Bytes) string {
+			return plusSign(float64(b)) + snapshot.FormatBytes(float64(b)/rateScale) + "/" + p.PerUnit
+		}
+		text = fmt.Sprintf("gathers %s, gives back %s; width: both; red grows, blue shrinks, dark red leaks, dark grey may be zero, light grey is library code", per(grew), per(shrank))
 	case p.Growth:
 		text = fmt.Sprintf("grew %s, shrank %s, net %s; width: both; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
 	default:
@@ -113,6 +118,7 @@ type flame struct {
 	tree   *flameTree
 	boxes  []*box
 	growth bool
+	unit   string // of a rate; "" of sizes
 	total  int64
 	top    int64   // of the first row
 	scale  float64 // pixels a byte
@@ -126,7 +132,7 @@ func newFlame(p *Profile, limit int, top int64) (f *flame, left int) {
 	}
 	tree := newFlameTree(p)
 	left = tree.prune(max(limit, 2))
-	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, total: tree.root.weight, top: top}
+	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, unit: p.PerUnit, total: tree.root.weight, top: top}
 	f.scale = float64(flameWidth-2*flameMargin) / float64(max(f.total, 1))
 	tree.root.label = "all"
 	return f, left
@@ -188,6 +194,9 @@ func (f *flame) box(b *box) {
 }
 
 func (f *flame) tooltip(b *box) string {
+	if f.unit != "" {
+		return b.name + "\n" + f.rateTip(b)
+	}
 	bytes, blocks := snapshot.Bytes(b.value).String(), count(b.blocks, "block")
 	if f.growth {
 		bytes = signed(snapshot.Bytes(b.value))
@@ -199,11 +208,28 @@ func (f *flame) tooltip(b *box) string {
 	if e := exact(snapshot.Bytes(b.value)); e != "" {
 		parts = append(parts, e)
 	}
-	parts = append(parts, blocks, fmt.Sprintf("%.1f %% of the width", 100*float64(b.weight)/float64(max(f.total, 1))))
+	parts = append(parts, blocks, f.share(b))
 	if b.leaks {
 		parts = append(parts, "a leak is in here")
 	}
 	return b.name + "\n" + strings.Join(parts, ", ")
+}
+
+func (f *flame) share(b *box) string {
+	return fmt.Sprintf("%.1f %% of the width", 100*float64(b.weight)/float64(max(f.total, 1)))
+}
+
+// rateTip is the tooltip of a rate, without its name.
+func (f *flame) rateTip(b *box) string {
+	bytes, blocks := float64(b.value)/rateScale, float64(b.blocks)/rateScale
+	parts := []string{plusSign(bytes) + snapshot.FormatBytes(bytes) + "/" + f.unit, plusSign(blocks) + threeDigits(blocks) + " blocks/" + f.unit, f.share(b)}
+	switch {
+	case b.leaks:
+		parts = append(parts, "a leak is in here")
+	case b.sure == 0:
+		parts = append(parts, "it may be zero")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // colour gives neighbours different shades by their names, so that they can be
@@ -219,6 +245,9 @@ func (f *flame) colour(b *box) string {
 		return "#b42318"
 	case b.unstacked:
 		return "#e6d3a8"
+	case b.sure == 0:
+		v := int(166 + 16*shade)
+		return fmt.Sprintf("#%02x%02x%02x", v, v+3, v+8)
 	case b.library:
 		v := int(216 + 16*shade)
 		return fmt.Sprintf("#%02x%02x%02x", v, v+2, v+5)

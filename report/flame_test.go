@@ -24,6 +24,13 @@ func TestFlame(t *testing.T) {
 		{"one snapshot shows what is live", "live.svg.golden", func(t testing.TB) *Profile { return LiveProfile(last(pyramid())) }, FlameOptions{Title: "live"}},
 		{"beyond the limit calls are folded", "folded.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(pyramidResult(t)) }, FlameOptions{MaxBoxes: 6}},
 		{"hostile names are text", "hostile.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(attacked(t)) }, FlameOptions{Title: "a\x1b</svg>"}},
+		{"rates are grey where they may be zero", "rate.svg.golden", func(t testing.TB) *Profile {
+			p := RateProfile(pyramidResult(t))
+			for i := range p.Samples {
+				p.Samples[i].Noise = p.Samples[i].Verdict != diff.Leak
+			}
+			return p
+		}, FlameOptions{}},
 		{"nothing live is an empty picture", "empty.svg.golden", func(t testing.TB) *Profile { return GrowthProfile(analyzed(t, empty())) }, FlameOptions{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,6 +170,27 @@ func TestMemoryWithoutAStackHasAColourThatIsExplained(t *testing.T) {
 				t.Errorf("explained: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A slow rate is a whole number in a profile, and what shrinks has the sign of that.
+func TestRateProfile(t *testing.T) {
+	r := pyramidResult(t)
+	p := RateProfile(r)
+	if len(p.Samples) != 2 || p.PerUnit != "step" { // all else stood still after warm-up
+		t.Fatalf("%d samples for 1,000 %ss, want those of the leak and of the buffer", len(p.Samples), p.PerUnit)
+	}
+	leak, buffer := &p.Samples[0], &p.Samples[1]
+	if want := snapshot.Bytes(rateScale * 512 * 1024); leak.Value().Bytes != want || leak.Noise {
+		t.Errorf("the leak has %d for 1,000 steps, want %d, for sure", leak.Value().Bytes, want)
+	}
+	// It is given back once, half-way: that is no rate.
+	if buffer.Value().Bytes >= 0 || buffer.Before.Bytes <= 0 || !buffer.Noise {
+		t.Errorf("the buffer is %+v, want a loss that may be zero", buffer)
+	}
+	r = analyzed(t, pair(featureFrames))
+	if p = RateProfile(r); len(p.Samples) != 1 || p.Samples[0].Value().Bytes != 102_400 {
+		t.Errorf("of two snapshots: %+v", p.Samples)
 	}
 }
 

@@ -16,8 +16,9 @@ type box struct {
 	value     int64 // bytes; the sum over the samples through this call
 	weight    int64 // the same sum over their absolute values: the box's width
 	blocks    int64
-	leaks     bool // a leaking site is among the samples
-	guilty    bool // the headline frame of a leaking site
+	sure      int64 // of weight, what is no noise
+	leaks     bool  // a leaking site is among the samples
+	guilty    bool  // the headline frame of a leaking site
 	children  []*box
 	index     map[boxKey]*box
 	order     int // of creation, to break ties
@@ -61,10 +62,14 @@ func newFlameTree(p *Profile) *flameTree {
 		}
 		leaks := s.Verdict == diff.Leak
 		at := t.root
-		at.add(int64(v.Bytes), weight, v.Blocks, leaks)
+		one := box{value: int64(v.Bytes), weight: weight, blocks: v.Blocks, leaks: leaks}
+		if !s.Noise {
+			one.sure = weight
+		}
+		at.add(&one)
 		enter := func(key boxKey) {
 			at = t.child(at, key)
-			at.add(int64(v.Bytes), weight, v.Blocks, leaks)
+			at.add(&one)
 		}
 		if several {
 			enter(boxKey{label: deviceName(s.Device)})
@@ -107,11 +112,13 @@ func drawnCalls(frames []snapshot.Frame) []int {
 	return calls
 }
 
-func (b *box) add(value, weight, blocks int64, leaks bool) {
-	b.value += value
-	b.weight += weight
-	b.blocks += blocks
-	b.leaks = b.leaks || leaks
+// add counts another box's memory as this one's, too.
+func (b *box) add(o *box) {
+	b.value += o.value
+	b.weight += o.weight
+	b.blocks += o.blocks
+	b.sure += o.sure
+	b.leaks = b.leaks || o.leaks
 }
 
 func (t *flameTree) child(at *box, key boxKey) *box {
@@ -189,7 +196,7 @@ func (t *flameTree) layout() []*box {
 				if rest == nil {
 					rest = &box{depth: b.depth + 1, isFolding: true, library: true, smaller: b.smaller}
 				}
-				rest.add(c.value, c.weight, c.blocks, c.leaks)
+				rest.add(c)
 				continue
 			}
 			c.x, c.depth = x, b.depth+1

@@ -13,7 +13,8 @@ import (
 
 // Pprof writes p as a gzipped profile.proto for go tool pprof and its kin. The
 // sample types are blocks/count and bytes/bytes, the default being bytes; those of
-// a growth are growth_blocks and growth_bytes, and may be negative. Labels carry
+// a growth are growth_blocks and growth_bytes, and may be negative; those of rates
+// end in _per_1000_steps. Labels carry
 // the device, the stack hash, and the verdict where there is one, so that
 // -tagfocus=leak leaves what leaks. Names are escaped, since pprof prints them as
 // they are.
@@ -22,14 +23,18 @@ func Pprof(w io.Writer, p *Profile) error {
 	if p.Growth {
 		prefix = "growth_"
 	}
+	suffix := ""
+	if p.PerUnit != "" {
+		suffix = fmt.Sprintf("_per_%d_%ss", rateScale, p.PerUnit)
+	}
 	b := pprofBuilder{
 		functions: make(map[[2]string]*profile.Function),
 		locations: make(map[pprofPlace]*profile.Location),
 		// pprof calls a profile without mapping "unknown", and cannot merge one
 		// without period type.
 		out: &profile.Profile{
-			SampleType:        []*profile.ValueType{{Type: prefix + "blocks", Unit: "count"}, {Type: prefix + "bytes", Unit: "bytes"}},
-			DefaultSampleType: prefix + "bytes",
+			SampleType:        []*profile.ValueType{{Type: prefix + "blocks" + suffix, Unit: "count"}, {Type: prefix + "bytes" + suffix, Unit: "bytes"}},
+			DefaultSampleType: prefix + "bytes" + suffix,
 			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1,
 			Mapping:  []*profile.Mapping{{ID: 1, File: "device memory", HasFunctions: true, HasFilenames: true, HasLineNumbers: true}},
 			Comments: []string{what},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/memdiag/memdiag/diff"
@@ -10,7 +11,10 @@ import (
 // Profile is memory by stack: what one snapshot holds, or what changed between
 // two. Flame, Folded and Pprof draw it.
 type Profile struct {
-	Growth  bool   // samples are changes, and may be negative
+	Growth bool // samples are changes, and may be negative
+	// PerUnit is "step" or "snapshot" in a profile of rates. Its tallies are for a
+	// thousand of them, so that slow rates are whole numbers too.
+	PerUnit string
 	Title   string // one line, escaped
 	Samples []Sample
 	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
@@ -25,6 +29,7 @@ type Sample struct {
 	Label         string           // names a site without stack
 	Verdict       diff.Verdict     // "" where nobody judged it
 	Before, After diff.Tally       // Before is zero in a snapshot's profile
+	Noise         bool             // of a rate: its 95 % interval includes zero
 }
 
 // Value is what the sample stands for: what the site holds, or its growth.
@@ -53,6 +58,48 @@ func GrowthProfile(r *diff.Result) *Profile {
 	}
 	return p
 }
+
+// rateScale is for how many steps the tallies of a profile of rates are.
+const rateScale = 1000
+
+// RateProfile holds the rate of every site that changed, for 1,000 steps, or
+// snapshots where steps are not known. Before is what sites give back, After what
+// they gather.
+func RateProfile(r *diff.Result) *Profile {
+	p := GrowthProfile(r)
+	first, last := names(r)
+	samples := p.Samples
+	p.Samples = nil
+	at := 0
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Growth() == (diff.Tally{}) {
+			continue // GrowthProfile leaves it out, too
+		}
+		s := samples[at]
+		at++
+		rate := r.RateOf(row)
+		p.PerUnit = rate.Unit
+		s.Noise = doubt(rate.Bytes) != ""
+		s.Before, s.After = diff.Tally{}, diff.Tally{}
+		tally := diff.Tally{Blocks: scaled(rate.Blocks.Value), Bytes: snapshot.Bytes(scaled(rate.Bytes.Value))}
+		if tally.Bytes < 0 {
+			s.Before = diff.Tally{Blocks: -tally.Blocks, Bytes: -tally.Bytes}
+		} else {
+			s.After = tally
+		}
+		if tally != (diff.Tally{}) {
+			p.Samples = append(p.Samples, s)
+		}
+	}
+	if p.PerUnit == "" {
+		p.PerUnit = "step"
+	}
+	p.Title = "Rate of growth per " + p.PerUnit + ", " + first + " to " + last
+	return p
+}
+
+func scaled(rate float64) int64 { return int64(math.Round(rate * rateScale)) }
 
 // verdictsOf maps the rows that are part of a finding to its verdict.
 func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {

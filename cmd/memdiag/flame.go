@@ -14,14 +14,17 @@ import (
 
 func newFlameCommand(env *environment) *cobra.Command {
 	var output string
+	rate := false
 	options := report.FlameOptions{}
 	cmd := &cobra.Command{
 		Use:     "flame [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "draw memory by stack: of one snapshot, or the growth between two",
 		Long: `Draws a flamegraph: of one snapshot's live memory, or of the growth from the
-first snapshot to the last. The SVG opens in any browser and zooms by itself.`,
+first snapshot to the last, or its rate. The SVG opens in any browser, and is
+zoomed, searched and walked by keyboard without a server.`,
 		Example: `  memdiag flame snapshot_0 snapshot_50
+  memdiag flame my-run --rate
   memdiag flame my-run -o growth.pb.gz   # for go tool pprof`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +39,7 @@ first snapshot to the last. The SVG opens in any browser and zooms by itself.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			profile, err := profileOf(run)
+			profile, err := profileOf(run, rate)
 			if err != nil {
 				return err
 			}
@@ -50,6 +53,7 @@ first snapshot to the last. The SVG opens in any browser and zooms by itself.`,
 	env.rankFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
+	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")
 	flags.StringVar(&options.Title, "title", "", "the flamegraph's title")
 	return cmd
 }
@@ -66,11 +70,11 @@ func flameFormat(cmd *cobra.Command, output string, options report.FlameOptions)
 	return nil, usagef(cmd, "%s: a flamegraph is a .svg, a .pb.gz or a .folded", output)
 }
 
-// profileOf is one snapshot's live memory, or the growth over several; its title
-// names the run's folder or the files.
-func profileOf(run *snapshot.Run) (*report.Profile, error) {
+// profileOf is one snapshot's live memory, or the growth, or its rate, over
+// several; its title names the run's folder or the files.
+func profileOf(run *snapshot.Run, rate bool) (*report.Profile, error) {
 	var profile *report.Profile
-	if len(run.Snapshots) == 1 {
+	if len(run.Snapshots) == 1 && !rate {
 		profile = report.LiveProfile(run.Snapshots[0])
 	} else {
 		result, err := analyze(run, diff.ByTrend)
@@ -78,6 +82,9 @@ func profileOf(run *snapshot.Run) (*report.Profile, error) {
 			return nil, err
 		}
 		profile = report.GrowthProfile(result)
+		if rate {
+			profile = report.RateProfile(result)
+		}
 	}
 	if name := nameOf(run); name != "" {
 		profile.Title += " · " + report.Printable(name)
