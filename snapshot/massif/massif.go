@@ -90,7 +90,7 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 		switch {
 		case strings.HasPrefix(string(line), "time_unit:"):
 			d.unit = strings.TrimSpace(string(line[len("time_unit:"):min(len(line), 32)]))
-		case bytes.HasPrefix(line, []byte(" ")):
+		case bytes.HasPrefix(line, []byte(" ")), len(line) > 1 && line[0] == 'n' && line[1] >= '0' && line[1] <= '9':
 			err = in.Fail("a line of a tree has more callers than it tells")
 		case !ok:
 		case key == "snapshot":
