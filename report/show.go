@@ -214,6 +214,9 @@ func (p *page) history(s *snapshot.Snapshot) {
 func olderThanRecord(s *snapshot.Snapshot) diff.Tally {
 	var t diff.Tally
 	b := &s.Blocks
+	if b.Count != nil {
+		return t // totals have no births, whatever the record saw
+	}
 	for i, state := range b.State {
 		known := b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[i] > 0
 		if state == snapshot.Live && !known {
