@@ -15,9 +15,10 @@ func newShowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show SNAPSHOT",
 		GroupID: groupLook,
-		Short:   "one snapshot: meters, where the bytes are, ages, fragmentation",
-		Long: `Shows one snapshot, of any format that memdiag reads: the allocator's meters,
-the stacks that hold most, how old their blocks are, and what pins segments.`,
+		Short:   "one snapshot: a first verdict, meters, where the bytes are, fragmentation",
+		Long: `Shows one snapshot, of any format that memdiag reads: a first verdict where the
+file tells when blocks were born, the allocator's meters, the stacks that hold
+most, how old their blocks are, and what pins segments.`,
 		Example: `  memdiag show snapshot_50
   memdiag show dump_snapshot.pickle --top 20`,
 		Args:              takes(1, 1, "snapshot"),

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/engine/workload"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+)
+
+// firstLeaks are the sites of one snapshot that its ages call a leak.
+func firstLeaks(s *snapshot.Snapshot) []diff.SiteAges {
+	return slices.DeleteFunc(diff.Inspect(s).Sites, func(a diff.SiteAges) bool { return a.Verdict != diff.Leak })
+}
+
+// TestOneRealSnapshotRaisesNoAlarm: what people have published of PyTorch is of one
+// or two steps each, or tells no births, and none of it is known to leak.
+func TestOneRealSnapshotRaisesNoAlarm(t *testing.T) {
+	folder := shared(t, "data/torch")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := 0
+	for _, e := range entries {
+		s, err := new(files.Opener).Open(filepath.Join(folder, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ages := diff.Inspect(s)
+		if ages.Why == "" {
+			judged++
+		}
+		for _, site := range ages.Sites {
+			if site.Verdict == diff.Leak {
+				t.Errorf("%s: %v at %v", e.Name(), site.Reasons, site.Frames)
+			}
+		}
+	}
+	if len(entries) < 15 || judged == 0 {
+		t.Errorf("%d files, of which %d tell enough to be judged", len(entries), judged)
+	}
+}
+
+// TestOneSnapshotOfEachWorkload says what one snapshot, the last, cannot see: one
+// block that is replaced by larger ones, a leak that began late, and a store that
+// has not reached its bound.
+func TestOneSnapshotOfEachWorkload(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("every workload is run, which takes long under the race detector")
+	}
+	missed, alarms := []string{"L31", "L32", "L36"}, []string{"D06"}
+	runs, err := benchRuns(workload.All(), benchPlan{seeds: 1, parts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		whole, err := r.record(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaks := firstLeaks(whole.Snapshots[len(whole.Snapshots)-1])
+		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(a.Frames, r.isGuilty) })
+		id := r.workload.ID
+		switch {
+		case r.leaks() && !found && !slices.Contains(missed, id):
+			t.Errorf("%s: the leak is not seen", id)
+		case !r.leaks() && len(leaks) > 0 && !slices.Contains(alarms, id):
+			t.Errorf("%s, repaired %t: %v at %v", id, r.fixed, leaks[0].Reasons, leaks[0].Frames)
+		case r.leaks() && found && slices.Contains(missed, id), !r.leaks() && len(leaks) == 0 && slices.Contains(alarms, id):
+			t.Errorf("%s is told right by now: take it off the list", id)
+		}
+	}
+}
