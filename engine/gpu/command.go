@@ -49,7 +49,7 @@ func (q *queue) dispatch(shader string, params []uint32, groups [3]uint32, bound
 }
 
 func (q *queue) bind(at int, set handle, kind uint32, r binding) {
-	q.infos[at] = descriptorBufferInfo{r.buffer, r.offset, r.extent}
+	q.infos[at] = descriptorBufferInfo(r)
 	q.writes[at] = writeDescriptorSet{
 		chained: chained{structure: typeWriteDescriptorSet}, set: set, binding: uint32(at),
 		count: 1, descriptorType: kind, buffers: &q.infos[at],

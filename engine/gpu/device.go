@@ -1,3 +1,9 @@
+// Package gpu computes on a graphics processor, through Vulkan and without cgo: a
+// driver of its memory for package mem, and the engine's kernels on it.
+//
+// A Device takes segments from its driver one allocation each, so that nobody hides an
+// allocator under ours. Work is queued in batches; what the program frees meanwhile is
+// pending, as mem.Queued has it. Nothing is loaded before Open or List.
 package gpu
 
 import (
@@ -92,6 +98,9 @@ func Open() (*Device, error) {
 
 func (d *Device) open() error {
 	p := d.physical
+	if d.software() {
+		returnFreed()
+	}
 	priority := float32(1)
 	queue := &deviceQueueCreateInfo{chained: chained{structure: typeDeviceQueueCreateInfo}, family: p.family, count: 1, priorities: &priority}
 	info := &deviceCreateInfo{chained: chained{structure: typeDeviceCreateInfo}, queueCount: 1, queues: queue}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -100,7 +101,7 @@ func TestStagingTakesNothingMore(t *testing.T) {
 		if err := k.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		if string(dst) != string(src) {
+		if !bytes.Equal(dst, src) {
 			t.Fatal("other bytes came back")
 		}
 		if round == 0 { // pages of the staging memory count once they are touched

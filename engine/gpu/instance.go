@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -46,11 +47,10 @@ func newInstance() (*instance, error) {
 	app := &applicationInfo{chained: chained{structure: typeApplicationInfo}, name: cstring("memdiag"), api: version12}
 	info := &instanceCreateInfo{chained: chained{structure: typeInstanceCreateInfo}, application: app}
 	i := &instance{}
-	switch err := check(call(create, uintptr(unsafe.Pointer(info)), 0, uintptr(unsafe.Pointer(&i.handle)))); err {
-	case nil:
-	case incompatibleDriver:
-		return nil, noDriver()
-	default:
+	if err := check(call(create, uintptr(unsafe.Pointer(info)), 0, uintptr(unsafe.Pointer(&i.handle)))); err != nil {
+		if errors.Is(err, incompatibleDriver) {
+			return nil, noDriver()
+		}
 		return nil, fmt.Errorf("vkCreateInstance: %w", err)
 	}
 	for name, f := range i.names() {

@@ -27,3 +27,14 @@ func call(function uintptr, args ...uintptr) uintptr {
 	r, _, _ := purego.SyscallN(function, args...)
 	return r
 }
+
+// returnFreed has the C library give memory of 1 MiB and more back to the operating
+// system when it is freed. A software driver takes segments from malloc, which from
+// the first large one that was freed on keeps those up to 32 MiB for itself: then
+// hundreds of MiB that were given back stay the process's.
+func returnFreed() {
+	if mallopt, err := purego.Dlsym(purego.RTLD_DEFAULT, "mallopt"); err == nil {
+		threshold := int32(-3) // M_MMAP_THRESHOLD
+		call(mallopt, uintptr(uint32(threshold)), 1<<20)
+	}
+}

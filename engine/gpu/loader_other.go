@@ -9,3 +9,5 @@ func lookup() (getInstanceProcAddr uintptr, err error) {
 }
 
 func call(uintptr, ...uintptr) uintptr { panic("nothing was loaded that could be called") }
+
+func returnFreed() {}

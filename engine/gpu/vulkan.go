@@ -128,11 +128,11 @@ type chained struct {
 
 type applicationInfo struct {
 	chained
-	name          *byte
-	version       uint32
-	engine        *byte
-	engineVersion uint32
-	api           uint32
+	name *byte
+	_    uint32
+	_    *byte
+	_    uint32
+	api  uint32
 }
 
 type instanceCreateInfo struct {
@@ -222,7 +222,7 @@ type extensionProperties struct {
 
 type deviceQueueCreateInfo struct {
 	chained
-	flags      uint32
+	_          uint32
 	family     uint32
 	count      uint32
 	priorities *float32
@@ -273,7 +273,7 @@ type descriptorSetLayoutBinding struct {
 	descriptorType uint32
 	count          uint32
 	stages         uint32
-	samplers       unsafe.Pointer
+	_              unsafe.Pointer
 }
 
 type descriptorSetLayoutCreateInfo struct {

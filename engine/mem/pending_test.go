@@ -150,7 +150,7 @@ func TestALostDeviceNamesWhatItHeld(t *testing.T) {
 	}
 	defer s.Release(snapshot.OwnedByUser)
 	other := errors.New("something else")
-	if got := d.Explain(other); got != other {
+	if got := d.Explain(other); !errors.Is(got, other) || errors.Is(got, ErrDeviceLost) {
 		t.Errorf("%v became %v", other, got)
 	}
 	if got := d.Explain(nil); got != nil {
