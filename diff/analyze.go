@@ -56,7 +56,11 @@ type Finding struct {
 	CauseWhy string
 	Others   []cause.Match // causes that fit less well, the best first
 	Against  *Comparison   // nil unless held against a good run
-	RunsOut  *Forecast     // nil unless a leak on a device whose limit is known
+	Pace     *Pace         // nil unless it is a leak, and the run tells what it follows
+	// MoreSteps is after how many more steps an inconclusive finding may be decided; 0
+	// where nothing tells.
+	MoreSteps int64
+	RunsOut   *Forecast // nil unless a leak on a device whose limit is known
 }
 
 // Growth is what all rows hold more than before.
@@ -203,13 +207,16 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: holder(r.Last, row), Against: c.against,
+		Headline: head, Holder: holder(r.Last, row), Against: c.against, MoreSteps: r.moreSteps(&c),
 	}
 	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {
 		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
 	}
+	if j.verdict == Leak {
+		f.Pace = r.pace(c.rows)
+	}
 	if j.verdict == Leak && j.evidence != Weak {
-		f.RunsOut = forecast(row, j.rate, r.Last)
+		f.RunsOut = forecast(row, j.rate, r.Last, r.stepTime())
 	}
 	return f
 }

@@ -14,6 +14,7 @@ type cluster struct {
 	rows    []*Row
 	j       judgement
 	against *Comparison
+	toBound float64 // blocks that a declared bound leaves; 0 for none
 }
 
 // member is a row that was judged, before it is known what it belongs to.

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -13,11 +14,14 @@ import (
 type Forecast struct {
 	Step, Low, High int64
 	Limit           snapshot.Bytes
+	// After is how long after the last snapshot that is, at the run's pace until
+	// now, with its interval; 0 where the run's marks have no times.
+	After, AfterLow, AfterHigh time.Duration
 }
 
 // forecast is nil where the device has no known limit, steps are not known, or
 // the rate's interval does not exclude zero.
-func forecast(row *Row, rate Rate, last *snapshot.Snapshot) *Forecast {
+func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) *Forecast {
 	for _, d := range last.Devices {
 		if d.Kind != row.Device.Kind || d.Index != row.Device.Index || d.Limit <= 0 {
 			continue
@@ -28,10 +32,18 @@ func forecast(row *Row, rate Rate, last *snapshot.Snapshot) *Forecast {
 		at := func(held snapshot.Bytes, slope float64) int64 {
 			return last.Mark.Step + int64(math.Floor(float64(max(d.Limit-held, 0))/slope))
 		}
-		return &Forecast{
+		f := &Forecast{
 			Step: at(d.Meters.Reserved, rate.Bytes.Value),
 			Low:  at(d.Meters.Reserved, rate.Bytes.High), High: at(d.Meters.Allocated, rate.Bytes.Low), Limit: d.Limit,
 		}
+		after := func(at int64) time.Duration {
+			if step > 0 && at-last.Mark.Step > int64(math.MaxInt64/step) {
+				return math.MaxInt64
+			}
+			return time.Duration(at-last.Mark.Step) * step
+		}
+		f.After, f.AfterLow, f.AfterHigh = after(f.Step), after(f.Low), after(f.High)
+		return f
 	}
 	return nil
 }

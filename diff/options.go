@@ -91,6 +91,12 @@ func (r *Result) holdToBounds(grown []cluster) {
 				c.j.call(Leak, Strong, "%s; %s, which is more", said, holds)
 			case c.j.verdict == Leak || c.j.verdict == Inconclusive:
 				c.j.reasons = nil
+				if held.Blocks > 0 {
+					c.toBound = float64(max(b.Blocks-held.Blocks, 0))
+					if b.Blocks == 0 {
+						c.toBound = float64(b.Bytes-held.Requested) / float64(held.Requested) * float64(held.Blocks)
+					}
+				}
 				c.j.call(Inconclusive, Weak, "%s and has not reached it: %s", said, holds)
 			}
 		}

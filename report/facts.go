@@ -44,16 +44,12 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 			out = append(out, fact{label, text})
 		}
 	}
+	add("Pace", paceText(f))
 	add("Rate", (*page)(nil).rateLine(f.Rate))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
-	if at := f.RunsOut; at != nil {
-		text := "step " + grouped(at.Step)
-		if at.Low != at.High {
-			text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
-		}
-		add("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Rows[0].Device))
-	}
+	add("Decided in", moreText(f))
+	add("Runs out", runsOutText(r, f))
 	if f.Before().Blocks > 0 {
 		first, _ := names(r)
 		add("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(f.After().Bytes.String()), glue(count(f.After().Blocks, "block")),

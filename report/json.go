@@ -28,7 +28,10 @@ type resultJSON struct {
 	Devices       []changeJSON  `json:"devices"`
 	Findings      []findingJSON `json:"findings"`
 	Rows          []rowJSON     `json:"rows"`
-	Notes         []string      `json:"notes"`
+	// Least is the smallest leak that the run could have shown, one block in so many
+	// steps; 0 for none.
+	Least int64    `json:"smallest_leak_every_steps"`
+	Notes []string `json:"notes"`
 }
 
 // markJSON leaves out what is unknown.
@@ -103,6 +106,9 @@ type findingJSON struct {
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
 	Cause    *causeJSON    `json:"cause,omitempty"`
+	Pace     *paceJSON     `json:"pace,omitempty"`
+	Shape    string        `json:"shape,omitempty"`
+	More     int64         `json:"more_steps,omitempty"` // that may decide it
 	Against  *againstJSON  `json:"against,omitempty"`
 	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
 	// Stacks are all that leak together, where there are several; label, frames and
@@ -156,6 +162,22 @@ type forecastJSON struct {
 	Low   int64 `json:"low"`
 	High  int64 `json:"high"`
 	Limit int64 `json:"limit_bytes"`
+	// After are seconds after the last snapshot; nil where the run has no times.
+	After *afterJSON `json:"after_seconds,omitempty"`
+}
+
+type afterJSON struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+type paceJSON struct {
+	Event  string  `json:"event"`
+	Every  int64   `json:"every_steps"`
+	Events int64   `json:"events"`
+	Blocks float64 `json:"blocks"`
+	Bytes  int64   `json:"bytes"`
 }
 
 // JSON writes the comparison as one indented object: every finding with its whole
@@ -168,7 +190,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
-		Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
+		Least: r.Least().Every, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
 	for _, a := range accounts(r) {
 		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
@@ -227,11 +249,18 @@ func findingOf(f *diff.Finding) findingJSON {
 			out.Cause.Others = append(out.Cause.Others, o.Cause.ID)
 		}
 	}
+	out.Shape, out.More = string(f.Shape), f.MoreSteps
+	if p := f.Pace; p != nil {
+		out.Pace = &paceJSON{string(p.Event), p.Every, p.Events, p.Blocks, int64(p.Bytes)}
+	}
 	if a := f.Against; a != nil {
 		out.Against = &againstJSON{string(a.Match), rateJSON{a.Good.Unit, slopeOf(a.Good.Blocks), slopeOf(a.Good.Bytes)}, slopeOf(a.Excess)}
 	}
 	if at := f.RunsOut; at != nil {
-		out.RunsOut = &forecastJSON{at.Step, at.Low, at.High, int64(at.Limit)}
+		out.RunsOut = &forecastJSON{Step: at.Step, Low: at.Low, High: at.High, Limit: int64(at.Limit)}
+		if at.After > 0 {
+			out.RunsOut.After = &afterJSON{at.After.Seconds(), at.AfterLow.Seconds(), at.AfterHigh.Seconds()}
+		}
 	}
 	if len(f.Rows) > 1 {
 		for _, row := range f.Rows {

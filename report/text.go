@@ -41,6 +41,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p.elseGrew(listed, o)
 	p.totals(r)
 	p.meters(r)
+	if text := leastText(r); text != "" {
+		p.line("")
+		p.prose("", "  ", text)
+	}
 	if notes := r.Notes; len(notes) > 0 {
 		p.line("")
 		for _, n := range notes {
@@ -82,6 +86,9 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	p.stack(f, o.All)
 	p.size(r, f)
 	p.together(f, o)
+	if text := paceText(f); text != "" {
+		p.labelled("Pace", text)
+	}
 	if text := p.rateLine(f.Rate); text != "" {
 		p.labelled("Rate", text)
 	}
@@ -98,12 +105,11 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	if len(reasons) > 0 {
 		p.labelled("Why", strings.Join(reasons, "; ")+".")
 	}
-	if at := f.RunsOut; at != nil {
-		text := "step " + grouped(at.Step)
-		if at.Low != at.High {
-			text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
-		}
-		p.labelled("Runs out", text+", of "+glue(at.Limit.String())+" on "+deviceName(f.Rows[0].Device))
+	if text := moreText(f); text != "" {
+		p.labelled("Decided in", text)
+	}
+	if text := runsOutText(r, f); text != "" {
+		p.labelled("Runs out", text)
 	}
 	where := fmt.Sprintf("%016x on %s", uint64(f.Rows[0].Hash), deviceName(f.Rows[0].Device))
 	if r.Last.Rank != snapshot.NoRank {

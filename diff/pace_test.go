@@ -1,0 +1,94 @@
+package diff
+
+import (
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestPaceIsGrowthByEvent(t *testing.T) {
+	weights := site{stack: "init:1 main:2"}
+	for _, c := range []struct {
+		name string
+		p    program
+		want Pace
+	}{
+		{"a block each step", program{weights, {stack: "keep:8 step:20", every: 1, size: 4096}}, Pace{cause.Steps, 1, 100, 1, 4096}},
+		{"a block every seventh step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}}, Pace{cause.Steps, 7, 15, 1, 4096}},
+		{"two stacks in step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}, {stack: "log:8 step:20", every: 7, size: 1024}}, Pace{cause.Steps, 7, 15, 2, 5120}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(c.p.run(100, 10), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Pace == nil || *f.Pace != c.want {
+				t.Errorf("got %+v, want %+v", f.Pace, c.want)
+			}
+		})
+	}
+}
+
+func TestAnInconclusiveFindingSaysWhatDecidesIt(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    program
+		o    func(*Options)
+		want int64
+	}{
+		{"two births of the four that it takes", program{{stack: "keep:8", every: 45, after: 10}}, nil, 100},
+		{"blocks that a declared bound leaves", program{{stack: "keep:8", every: 1}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Blocks: 250}} }, 150},
+		{"bytes that a declared bound leaves", program{{stack: "keep:8", every: 1, size: 1024}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Bytes: 200 * snapshot.KiB}} }, 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := DefaultOptions()
+			if c.o != nil {
+				c.o(&o)
+			}
+			r, err := o.Analyze(c.p.run(100, 10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != Inconclusive || f.MoreSteps != c.want {
+				t.Errorf("got %s, %d more steps: %v; want inconclusive, %d", f.Verdict, f.MoreSteps, f.Reasons, c.want)
+			}
+		})
+	}
+}
+
+func TestTheSmallestLeakThatARunShowsIsFound(t *testing.T) {
+	p := program{{stack: "init:1 main:2", every: 100}, {stack: "keep:8 step:20", every: 25}}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := r.Least(); least != (Least{Every: 25, Births: true}) {
+		t.Fatalf("%+v; want a block in 25 steps", least)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak {
+		t.Errorf("a block in 25 steps is called %s: %v", f.Verdict, f.Reasons)
+	}
+	r, err = Analyze(runOf(build(0, grown("x", 1, 512, snapshot.NoStep, 0)...), build(50, grown("x", 2, 512, snapshot.NoStep, 0)...)), ByTrend)
+	if err != nil || r.Least() != (Least{}) {
+		t.Errorf("two snapshots without births show no leak for certain; got %+v, %v", r.Least(), err)
+	}
+}
+
+func TestForecastTellsTheTimeAsWell(t *testing.T) {
+	run := program{{stack: "init:1 main:2"}, {stack: "keep:8 step:20", every: 1, size: 1024}}.run(100, 10)
+	for _, s := range run.Snapshots {
+		s.Mark.Time = time.Unix(1000+2*s.Mark.Step, 0)
+		s.Devices[0].Limit = 1000 * snapshot.KiB
+		s.Devices[0].Meters.Reserved, s.Devices[0].Meters.Allocated = 500*snapshot.KiB, 500*snapshot.KiB
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Findings[0].RunsOut
+	if f == nil || f.Step != 600 || f.After != 1000*time.Second {
+		t.Errorf("got %+v; want step 600, 1000 s after the last snapshot", f)
+	}
+}

@@ -1,0 +1,100 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// paceText is growth by event: "+1 block of 4.00 KiB each step"; "" where the run
+// does not tell.
+func paceText(f *diff.Finding) string {
+	p := f.Pace
+	if p == nil {
+		return ""
+	}
+	when := ""
+	switch p.Event {
+	case cause.Steps:
+		when = "each step"
+		if p.Every > 1 {
+			when = fmt.Sprintf("every %s steps", grouped(p.Every))
+		}
+	case cause.Epochs:
+		when = "each epoch"
+	case cause.Evaluations:
+		when = "in each evaluation only"
+	case cause.Checkpoints:
+		when = "at each checkpoint only"
+	default:
+		when = fmt.Sprintf("now and then, %s times until now", grouped(p.Events))
+	}
+	size := signed(p.Bytes)
+	switch whole := math.Round(p.Blocks); {
+	case p.Blocks == 0:
+		return size + " " + when + ", in blocks that replace smaller ones"
+	case f.Shape == diff.Quadratic:
+		return "more " + when + ", " + size + " on average"
+	case whole == 1 && math.Abs(p.Blocks-whole) < 0.05:
+		return "+1 block of " + p.Bytes.String() + " " + when
+	case math.Abs(p.Blocks-whole) < 0.05*whole:
+		return fmt.Sprintf("+%s blocks, %s, %s", grouped(int64(whole)), size, when)
+	}
+	return fmt.Sprintf("%s blocks, %s, %s on average", plusSign(p.Blocks)+threeDigits(p.Blocks), size, when)
+}
+
+// runsOutText is when the device is full, as a step and as a time.
+func runsOutText(r *diff.Result, f *diff.Finding) string {
+	at := f.RunsOut
+	if at == nil {
+		return ""
+	}
+	text := "step " + grouped(at.Step)
+	if at.Low != at.High {
+		text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
+	}
+	text += ", of " + glue(at.Limit.String()) + " on " + deviceName(f.Rows[0].Device)
+	if at.After > 0 && at.AfterHigh < math.MaxInt64 {
+		_, last := names(r)
+		text += "; " + glue(span(at.After)) + " after " + last
+		if low, high := span(at.AfterLow), span(at.AfterHigh); low != high {
+			text += glue(fmt.Sprintf(" (%s to %s)", low, high))
+		}
+	}
+	return text
+}
+
+// span is a duration that may be days.
+func span(d time.Duration) string {
+	if days := d.Hours() / 24; days >= 2 {
+		return threeDigits(days) + " days"
+	}
+	return duration(d)
+}
+
+// moreText says after how much more an inconclusive finding is decided.
+func moreText(f *diff.Finding) string {
+	if f.MoreSteps <= 0 {
+		return ""
+	}
+	return "about " + count(f.MoreSteps, "more step")
+}
+
+// leastText is the smallest leak that the run could have shown.
+func leastText(r *diff.Result) string {
+	if r.Rule != diff.ByTrend || r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step {
+		return ""
+	}
+	switch l := r.Least(); {
+	case l.Every == 0:
+		return "this run is too short, or has too few snapshots, to show a leak for certain"
+	case l.Every == 1:
+		return "the smallest leak that this run could show: 1 block each step"
+	default:
+		return fmt.Sprintf("the smallest leak that this run could show: 1 block every %s steps", grouped(l.Every))
+	}
+}
