@@ -21,10 +21,10 @@ func newBenchCommand(env *environment) *cobra.Command {
 		Long: `Runs every built-in workload with several seeds, the leaks repaired as well,
 and compares what memdiag and simpler rules say with the truth. All rules see the
 same: 11 snapshots of all blocks, and the counters of each step. As many runs are
-in memory at a time as there are processors, each of some 100 MB at most.`,
+in memory at a time as there are processors, each of 200 MB at most.`,
 		Example: `  memdiag bench
   memdiag bench --seeds 1 --workload L03,D04
-  memdiag bench --snapshots 6 --format json`,
+  memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if plan.seeds < 1 {
@@ -60,7 +60,8 @@ in memory at a time as there are processors, each of some 100 MB at most.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Int64Var(&plan.seeds, "seeds", plan.seeds, "run each workload with seeds 0 to `N`-1")
+	flags.Int64Var(&plan.seeds, "seeds", plan.seeds, "run each workload with `N` seeds")
+	flags.Int64Var(&plan.first, "first-seed", 0, "the first of these seeds")
 	flags.IntVar(&snapshots, "snapshots", 0, "show the rules `N` snapshots alone, without counters")
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")

@@ -21,9 +21,9 @@ import (
 // length: at the end of each there is a snapshot, and every rule judges what there
 // is until then.
 type benchPlan struct {
-	seeds    int64
-	parts    int
-	counters bool // those of each step, besides
+	first, seeds int64
+	parts        int
+	counters     bool // those of each step, besides
 }
 
 // benchRun is a workload to run, and what every rule says of it.
@@ -63,7 +63,7 @@ type benchVerdict struct {
 func benchRuns(workloads []workload.Workload, plan benchPlan) ([]*benchRun, error) {
 	var runs []*benchRun
 	for _, w := range workloads {
-		for seed := range plan.seeds {
+		for seed := plan.first; seed < plan.first+plan.seeds; seed++ {
 			for _, fixed := range []bool{false, true} {
 				if fixed && w.Label != workload.Leak {
 					continue

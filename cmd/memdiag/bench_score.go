@@ -164,6 +164,7 @@ func (r *benchRun) mistake(v benchVerdict) string {
 
 type benchListJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
+	FirstSeed     int64               `json:"first_seed"`
 	Seeds         int64               `json:"seeds"`
 	Snapshots     int                 `json:"snapshots"`
 	Counters      bool                `json:"counters"`
@@ -200,7 +201,7 @@ type benchVerdictJSON struct {
 
 func benchJSON(w io.Writer, plan benchPlan, runs []*benchRun) error {
 	list := benchListJSON{
-		SchemaVersion: 1, Seeds: plan.seeds, Snapshots: plan.parts + 1, Counters: plan.counters, Rules: benchScores(runs),
+		SchemaVersion: 1, FirstSeed: plan.first, Seeds: plan.seeds, Snapshots: plan.parts + 1, Counters: plan.counters, Rules: benchScores(runs),
 	}
 	for from := 0; from < len(runs); {
 		to := from
