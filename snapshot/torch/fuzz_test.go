@@ -54,10 +54,16 @@ func compareWithTwin(t *testing.T, b []byte, tree func([]byte) (any, error)) {
 // compareWithMachine fails where the short cut and the machine alone differ.
 func compareWithMachine(t interface{ Fatalf(string, ...any) }, b []byte) {
 	s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{})
-	m := newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
-	m.quick.off = true
-	m.build.allow(int64(len(b)), 0)
-	plainErr := decodePickle(m)
+	var m *machine
+	var plainErr error
+	for _, keep := range []bool{false, true} {
+		m = newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
+		m.quick.off, m.keep = true, keep
+		m.build.allow(int64(len(b)), 0)
+		if plainErr = decodePickle(m); !m.shared {
+			break
+		}
+	}
 	if (err == nil) != (plainErr == nil) {
 		t.Fatalf("with the short cut: %v; without: %v", err, plainErr)
 	}

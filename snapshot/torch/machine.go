@@ -31,12 +31,13 @@ const (
 	vStack  // a list of frames
 	vPair   // a tuple of two ints
 	vGlobal // the name of something to import, which is never done
+	vKept   // a dict of a list's that was reduced already, and may be an item again
 	vObject // a dict or list that is still open
 )
 
 var kindNames = [...]string{
 	"None", "an opaque value", "a reference to something passed already", "a bool", "an int", "a string",
-	"a frame", "a list", "a tuple", "a global", "a container",
+	"a frame", "a list", "a tuple", "a global", "a dict passed already", "a container",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -89,6 +90,19 @@ type machine struct {
 	symbols symbols
 	quick   quickReader
 	build   builder
+	// Dicts that are items of two places. Nothing that PyTorch writes has any, and
+	// keeping all that may be costs as much as CPython: only a file in which one
+	// was met is read again with keep set.
+	keep   bool
+	kept   []keptDict
+	shared bool // one was met, and not kept
+}
+
+// keptDict is a reduced dict of a role that quickDict reads too.
+type keptDict struct {
+	role   role
+	set    uint32
+	values [quickFields]uint64
 }
 
 func newMachine(in *input) *machine {
@@ -281,7 +295,7 @@ func (m *machine) wrapperBelow(r role) uint64 {
 func (m *machine) roleAbove(parent, floor int, isList bool) role {
 	p, n := &m.objects[parent], len(m.stack)
 	switch {
-	case p.isList && (n == floor || m.stack[n-1].k == vObject && m.objects[m.stack[n-1].n].parent == p.serial):
+	case p.isList && (n == floor || m.stack[n-1].k == vKept || m.stack[n-1].k == vObject && m.objects[m.stack[n-1].n].parent == p.serial):
 		return itemRole(p.role, isList)
 	case !p.isList && (n-floor)%2 == 1 && m.stack[n-1].k == vString:
 		return valueRole(p.role, keyword(m.stack[n-1].n), isList)
@@ -299,16 +313,18 @@ const (
 	tagGone
 	tagOpen
 	tagBoxed
+	tagKept
 )
 
-var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vObject: tagOpen}
+var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vKept: tagKept, vObject: tagOpen}
 
 // kindOf is the kind of what a slot holds, by its tag; vObject where the slot
 // alone does not tell.
 var kindOf = [16]kind{
-	0: vObject, tagOpen: vObject, tagBoxed: vObject, 9: vObject, 10: vObject, 11: vObject, 12: vObject,
+	0: vObject, tagOpen: vObject, tagBoxed: vObject, 10: vObject, 11: vObject, 12: vObject,
 	13: vObject, 14: vObject, 15: vObject,
 	tagString: vString, tagFrame: vFrame, tagStack: vStack, tagPair: vPair, tagOpaque: vOpaque, tagGone: vGone,
+	tagKept: vKept,
 }
 
 // slotOf packs a value that needs no box.
@@ -322,7 +338,7 @@ func (m *machine) store(i uint64) error {
 	v := m.stack[len(m.stack)-1]
 	var s slot
 	switch v.k {
-	case vString, vFrame, vStack, vPair, vOpaque, vGone:
+	case vString, vFrame, vStack, vPair, vOpaque, vGone, vKept:
 		if v.n > maxPayload {
 			return m.fullError()
 		}
@@ -367,6 +383,18 @@ func (m *machine) load(i uint64) error {
 	}
 }
 
+// keeps reports whether a dict is kept for later references; as many as blocks are.
+func (m *machine) keeps(o *object) bool {
+	return m.keep && len(m.kept) < m.build.mostRows && (o.role == block || o.role == entry || o.role == annotation)
+}
+
+func (m *machine) keepDict(o *object) value {
+	k := keptDict{role: o.role, set: o.set}
+	copy(k.values[:], o.values[:])
+	m.kept = append(m.kept, k)
+	return value{vKept, uint64(len(m.kept) - 1)}
+}
+
 // loadOpen is what a reference to a container on the stack means. A frame or a
 // stack is complete by then, or it would contain itself: it is closed in its
 // place, and to add to it later is an error. What is being filled right now is
@@ -374,7 +402,13 @@ func (m *machine) load(i uint64) error {
 func (m *machine) loadOpen(v value) value {
 	o := &m.objects[v.n]
 	_, filling := slices.BinarySearch(m.marks, o.pos+1)
-	if o.role != anything || filling {
+	switch {
+	case filling:
+		return value{k: vGone}
+	case o.role == anything, o.isList && o.items == 0:
+	case m.keeps(o):
+		return m.keepDict(o)
+	default:
 		return value{k: vGone}
 	}
 	pos := o.pos

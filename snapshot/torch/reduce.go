@@ -31,6 +31,10 @@ func (m *machine) finish(v value) value {
 		out = value{vStack, uint64(m.symbols.list(o.frames))}
 	case o.role == poolID && o.items == 2 && o.set == 3:
 		out = m.pair(o.values[0], o.values[1])
+	case o.isList && o.items == 0:
+		out = value{vStack, 0} // empty, as it is wherever else it is referred to
+	case m.keeps(o) && o.slot >= 0:
+		out = m.keepDict(o)
 	}
 	if o.slot >= 0 {
 		m.memo.replace(uint64(o.slot), slotOf(out))
@@ -109,7 +113,16 @@ func (m *machine) appendItem(list, v value) error {
 		}
 		return nil
 	case l.role == traces && v == value{vStack, 0}: // an empty list, shared
+		m.build.record.devices = l.items
 		return nil
+	case v.k == vKept && m.kept[v.n].role == itemRole(l.role, false):
+		k := &m.kept[v.n]
+		o := object{role: k.role, set: k.set}
+		copy(o.values[:], k.values[:])
+		return m.build.item(l, &o)
+	case v.k == vGone && !m.keep:
+		m.shared = true
+		return m.fail("%s holds %s", l.role, m.describe(v))
 	case v.k != vObject || m.objects[v.n].role == anything:
 		return m.fail("%s holds %s", l.role, m.describe(v))
 	}

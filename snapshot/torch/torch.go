@@ -35,17 +35,9 @@ type Options struct {
 // the trace leaves live takes 100 bytes more where the trace stands before the
 // segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
-	text, err := open(name, r, size, opts.MaxUnpacked)
-	if err != nil {
-		return nil, err
-	}
-	defer text.close()
-	m := newMachine(text.in)
-	m.build.allow(size, opts.MaxUnpacked)
-	if text.json {
-		err = decodeJSON(m)
-	} else {
-		err = decodePickle(m)
+	m, more, err := run(name, r, size, opts, false)
+	if m != nil && m.shared {
+		m, more, err = run(name, r, size, opts, true)
 	}
 	if err != nil {
 		return nil, err
@@ -55,8 +47,26 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 		stacks = snapshot.NewStacks()
 	}
 	s := m.build.snapshot(stacks)
-	if text.more != nil && text.more() {
+	if more {
 		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
 	}
 	return s, nil
+}
+
+// run reads the file once. It reports whether another snapshot follows in it.
+func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *machine, more bool, err error) {
+	text, err := open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return nil, false, err
+	}
+	defer text.close()
+	m = newMachine(text.in)
+	m.keep, m.quick.off = keep, keep
+	m.build.allow(size, opts.MaxUnpacked)
+	if text.json {
+		err = decodeJSON(m)
+	} else {
+		err = decodePickle(m)
+	}
+	return m, err == nil && text.more != nil && text.more(), err
 }

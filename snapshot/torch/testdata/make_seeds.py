@@ -183,6 +183,18 @@ def big_lists():
     return {"segments": [s], "device_traces": [[event(i, "alloc", (1 << 40) + 512 * i, 512, frames) for i in range(1001)]], "external_annotations": []}
 
 
+def shared():
+    """Dicts that are items of two places, as programs leave them that copy lists about."""
+    e = event(1, "alloc", 1 << 40, 512, LOADER)
+    b = block(512, 500, "active_allocated", LOADER)
+    note = annotation(3, "END", "Optimizer.step#Adam.step")
+    s = segment(1 << 40, [b, b, block(512, 9, "inactive", [])])
+    s["blocks"] = [b, b, s["blocks"][2]]
+    empty = []
+    return {"segments": [s, {**segment(2 << 40, []), "blocks": empty}, {**segment(3 << 40, []), "blocks": empty}],
+            "device_traces": [[e, e, {**e, "addr": (1 << 40) + 512, "size": 500}], [e], empty, empty], "external_annotations": [note, note]}
+
+
 def foreign():
     """A snapshot that its owner wrapped with what was at hand."""
     def module(name, **members):
@@ -294,6 +306,8 @@ def main():
     for p in (0, 2):
         files["era_2026_protocol%d.pickle" % p] = pickle.dumps(era_2026(), protocol=p)
         files["foreign_protocol%d.pickle" % p] = pickle.dumps(foreign(), protocol=p)
+    for p in (0, 2, 4):
+        files["shared_protocol%d.pickle" % p] = pickle.dumps(shared(), protocol=p)
     files["foreign.pickle"] = pickle.dumps(foreign(), protocol=4)
     files["big_lists_cpp.pickle"] = CppPickler().dump(big_lists())
     files["flat.json"] = json.dumps(flat()).encode()
