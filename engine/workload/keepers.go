@@ -25,6 +25,8 @@ func someKeepers(d draws, s sizes) []keeper {
 		&epochPredictions{},
 		&scratch{capacity: d.between("scratch", 3, 8), rng: d.stream("scratch walk"), size: d.between("scratch size", 64, 512)},
 		&classCounts{classes: s.classes},
+		&scalesBySize{bySize: make(map[int64]*engine.Tensor)},
+		&highWater{},
 	}
 	rng := d.stream("keepers")
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -141,5 +143,42 @@ func (k *classCounts) release() {
 	if k.counts != nil {
 		k.counts.Release()
 		k.counts = nil
+	}
+}
+
+// scalesBySize are what batches are weighed by, made once for each size that comes,
+// in eights.
+type scalesBySize struct{ bySize map[int64]*engine.Tensor }
+
+func (k *scalesBySize) step(v engine.Ops, b *batch, _ *engine.Tensor) {
+	const rounded = 8
+	size := (b.rows() + rounded - 1) / rounded
+	if k.bySize[size] == nil {
+		k.bySize[size] = v.Full(1/float32(size*rounded), int(size)*rounded).Keep()
+	}
+}
+
+func (k *scalesBySize) epoch() {}
+
+func (k *scalesBySize) release() { releaseMap(k.bySize) }
+
+// highWater is a workspace as large as the largest batch until now had use for.
+type highWater struct{ space *engine.Tensor }
+
+func (k *highWater) step(v engine.Ops, b *batch, _ *engine.Tensor) {
+	need := b.x.Shape().Elements()
+	if k.space != nil && k.space.Shape().Elements() >= need {
+		return
+	}
+	k.release()
+	k.space = v.Full(0, need).Keep()
+}
+
+func (k *highWater) epoch() {}
+
+func (k *highWater) release() {
+	if k.space != nil {
+		k.space.Release()
+		k.space = nil
 	}
 }
