@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
 )
 
@@ -18,6 +17,7 @@ func newPlotCommand(env *environment) *cobra.Command {
 	var sheet, ranks bool
 	options := report.PlotOptions{}
 	stack := choice{string(report.StackLeaks), []string{string(report.StackLeaks), string(report.StackSites), string(report.StackOwners)}}
+	var flagged *judging
 	cmd := &cobra.Command{
 		Use:     "plot [RUN | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
@@ -48,7 +48,11 @@ if that is near. Without arguments it takes the run in this folder.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			result, err := analyze(run, diff.ByTrend)
+			judging, err := flagged.complete(env)
+			if err != nil {
+				return err
+			}
+			result, err := analyzeWith(run, judging)
 			if err != nil {
 				return err
 			}
@@ -60,7 +64,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 				case sheet:
 					return report.Sheet(w, format, result, options)
 				case ranks:
-					return report.RankSheet(w, format, env.judgeRanks(run, result), options)
+					return report.RankSheet(w, format, env.judgeRanks(run, judging, result), options)
 				}
 				return report.Plot(w, format, result, options)
 			}); err != nil {
@@ -71,6 +75,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 		},
 	}
 	env.rankFlag(cmd)
+	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
 	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, or owners (what holds a reference)")

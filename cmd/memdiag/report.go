@@ -14,6 +14,7 @@ import (
 
 func newReportCommand(env *environment) *cobra.Command {
 	var output string
+	var flagged *judging
 	cmd := &cobra.Command{
 		Use:     "report [RUN | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
@@ -35,11 +36,15 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			result, err := analyze(run, diff.ByTrend)
+			options, err := flagged.complete(env)
 			if err != nil {
 				return err
 			}
-			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: env.judgeRanks(run, result), Commands: commandsFor(run)}
+			result, err := analyzeWith(run, options)
+			if err != nil {
+				return err
+			}
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: env.judgeRanks(run, options, result), Commands: commandsFor(run)}
 			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
 				return err
 			}
@@ -48,13 +53,14 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 		},
 	}
 	env.rankFlag(cmd)
+	flagged = judgingFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "report.html", "write to `FILE`, a .html; - for standard output")
 	return cmd
 }
 
-// judgeRanks judges every rank of a run, of which result is one; nil for a run of
-// one rank.
-func (env *environment) judgeRanks(run *snapshot.Run, result *diff.Result) []report.RankResult {
+// judgeRanks judges every rank of a run, as result was, which is of one of them;
+// nil for a run of one rank.
+func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, result *diff.Result) []report.RankResult {
 	if len(run.Ranks) < 2 {
 		return nil
 	}
@@ -68,7 +74,7 @@ func (env *environment) judgeRanks(run *snapshot.Run, result *diff.Result) []rep
 		judged := report.RankResult{Rank: rank}
 		other, err := env.opener.OpenRank(run.Path, rank)
 		if err == nil {
-			judged.Result, err = analyze(other, diff.ByTrend)
+			judged.Result, err = analyzeWith(other, options)
 		}
 		if err != nil {
 			judged.Why = err.Error()
