@@ -32,6 +32,7 @@ func commands(env *environment) []*cobra.Command {
 		newWorkloadsCommand(env),
 		newDevicesCommand(env),
 		newBenchCommand(env),
+		newManCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}
