@@ -15,14 +15,14 @@ DEPTH = 8
 # (their graphs and handles take some).
 BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 0.5, 8, 4
 LOOKS, APART, WARM = 4, 8, 24
-# What is then spent on top of the usual budgets, in seconds: there is something to find.
+# What snapshots may then cost on top of their budget, in seconds: there is something to find.
 CREDIT = 0.5
 # What a line must hold to be told: so many bytes for each step since tracing began. Every run
 # keeps its losses as numbers.
 A_STEP, AT_LEAST, MOST_LINES = 200, 4 << 10, 400
-# Objects so small that PyTorch makes are handles of tensors, which are recorded themselves; the agent
-# makes more of them.
-HANDLE = 100
+# Beside PyTorch, objects so small, and not more of them a step, are handles of tensors, which are
+# recorded themselves; the agent makes more of them.
+HANDLE, HANDLES = 100, 8
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -65,7 +65,7 @@ class Heap:
         tracemalloc.start(DEPTH)
         self.tracing, self.since = True, self.agent.step
         # From now on all that the agent does costs more.
-        self.agent.torch.recalibrate(CREDIT)
+        self.agent.torch.recalibrate()
         self.agent.spent -= CREDIT
 
     def boundary(self, step):
@@ -146,9 +146,11 @@ class Heap:
         rows = []
         torch = self.agent.torch.module and os.path.dirname(self.agent.torch.module.__file__)
         for stack, (size, count) in totals.items():
-            if (size >= floor or stack in self.told) and not any(f.startswith(HERE) for f, _ in stack):
-                if torch is None or size > HANDLE * count or not stack[0][0].startswith(torch):
-                    rows.append((size, count, stack))
+            if size < floor and stack not in self.told or any(f.startswith(HERE) for f, _ in stack):
+                continue
+            if torch and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(torch)):
+                continue
+            rows.append((size, count, stack))
         rows.sort(key=lambda r: r[0], reverse=True)
         del rows[MOST_LINES:]
         self.rows = {stack: size for size, _, stack in rows}

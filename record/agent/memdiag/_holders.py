@@ -16,7 +16,7 @@ from ._agent import work
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
 # Bounds of one walk: objects, and seconds.
-OBJECTS, SECONDS = 200_000, 0.25
+OBJECTS, SECONDS = 200_000, 0.1
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.25
 # What grows: survivors of so many different steps; so many sites are looked for.
@@ -27,6 +27,7 @@ NODES, ALL_NODES = 400, 4000
 ATOMS = (str, bytes, int, float, complex, bool, type(None), types.CodeType, types.BuiltinFunctionType,
          types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
+CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
 DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 
@@ -39,6 +40,12 @@ class Node:
     def __init__(self, parent, label, kind="", items=0):
         self.parent, self.label, self.kind, self.items = parent, label, kind, items
 
+    def depth(self):
+        n, node = 0, self.parent
+        while node is not None:
+            n, node = n + 1, node.parent
+        return n
+
     def path(self):
         parts, node = [], self
         while node is not None:
@@ -46,19 +53,44 @@ class Node:
             node = node.parent
         return "".join(reversed(parts))
 
-    def holder(self):
-        """Path, kind and items of what to name."""
-        best, node = None, self
+    def containers(self):
+        """The containers on the path, innermost first."""
+        node = self
         while node is not None:
-            if node.kind in ("list", "dict", "set", "deque", "tuple", "cache") and (best is None or node.items > best.items):
-                best = node
+            if node.kind in CONTAINERS:
+                yield node
             node = node.parent
-        if best is not None and best.items > 1:
-            return best.path(), best.kind, best.items
+
+    def single(self):
+        """Path, kind and items of a place that is no container's."""
         node = self
         while node.parent is not None and not node.label:
             node = node.parent
         return node.path(), node.kind if node.kind in ("attribute", "closure") else "variable", 0
+
+
+class Votes:
+    """Where the objects of one site were found."""
+
+    def __init__(self):
+        self.total, self.containers, self.single = 0, {}, None
+
+    def add(self, node):
+        self.total += 1
+        self.single = self.single or node
+        for c in node.containers():
+            entry = self.containers.setdefault(id(c), [0, c])
+            entry[0] += 1
+
+    def holder(self):
+        """The innermost container that holds nearly all: of a list of lists the outer one."""
+        best = None
+        for n, c in self.containers.values():
+            if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth() > best.depth()):
+                best = c
+        if best is None:
+            return self.single.single()
+        return best.path(), best.kind, best.items
 
 
 class Search:
@@ -107,10 +139,11 @@ class Search:
                 walk.graphs(set(wanted.values()) - set(walk.hits))
         finally:
             self.cut = walk.cut
+            self.found.update(walk.graph_hits)
             for stack, votes in walk.hits.items():
-                self.found[stack] = max(votes.items(), key=lambda v: v[1])[0]
+                self.found[stack] = votes.holder()
             for stack, votes in walk.line_hits.items():
-                self.lines[stack] = max(votes.items(), key=lambda v: v[1])[0]
+                self.lines[stack] = votes.holder()
 
 
 class Walk:
@@ -118,7 +151,8 @@ class Walk:
         self.torch = torch
         self.tensor = torch.Tensor if torch else ()
         self.wanted, self.lines = wanted, lines
-        self.hits, self.line_hits = {}, {}
+        self.hits, self.line_hits = {}, {}  # by site: Votes
+        self.graph_hits = {}  # by site: the holder
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
         self.cut = False
@@ -142,7 +176,7 @@ class Walk:
                     self.visit(obj, node)
                 except Exception:
                     pass  # an object that cannot be looked into hides what it holds
-            if len(self.hits) == len(set(self.wanted.values())) and len(self.line_hits) == len(self.lines):
+            if len(self.hits) == len(set(self.wanted.values())):
                 return
 
     def programs(self):
@@ -152,11 +186,14 @@ class Walk:
         if main is not None:
             self.module("__main__", main)
         for frame in list(sys._current_frames().values()):
+            frames = []
             while frame is not None:
+                frames.append(frame)
+                frame = frame.f_back
+            for frame in reversed(frames):  # an object has the name that its outermost function gives it
                 name = frame.f_globals.get("__name__", "")
                 if frame.f_code.co_flags & OPTIMIZED and not name.startswith((here, "torch.", "importlib.", "threading")):
                     self.frame(frame)
-                frame = frame.f_back
         for name, module in list(sys.modules.items()):
             if is_programs(module) and name != "__main__" and not name.startswith(here):
                 self.module(name, module)
@@ -320,8 +357,10 @@ class Walk:
                 for s in self.saved(f):
                     site = self.wanted.get(s)
                     if site in left:
-                        path, kind, items = node.holder()
-                        self.hits[site] = {(path, "graph", items): 1}
+                        votes = Votes()
+                        votes.add(node)
+                        path, _, items = votes.holder()
+                        self.graph_hits[site] = path, "graph", items
                         left.discard(site)
                 stack.extend(g for g, _ in f.next_functions)
             total += n
@@ -345,9 +384,7 @@ class Walk:
 
 
 def vote(hits, stack, node):
-    votes = hits.setdefault(stack, {})
-    holder = node.holder()
-    votes[holder] = votes.get(holder, 0) + 1
+    hits.setdefault(stack, Votes()).add(node)
 
 
 def key_text(k):

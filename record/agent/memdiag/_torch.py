@@ -10,10 +10,11 @@ import sys
 
 from ._agent import work
 
-# What the mode may cost: so many seconds, and this share of the time since the first step.
-ALLOWANCE, SHARE = 0.1, 0.025
+# What the mode may cost: so many seconds, then this share of the time, which is approached by doubling
+# the units between two recorded ones, each time after so many of those.
+ALLOWANCE, SHARE, PERIODS = 0.06, 0.025, 16
 # Evaluations are rarer than steps: a budget of their own.
-EVAL_ALLOWANCE, EVAL_SHARE = 0.1, 0.025
+EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Frames that are kept of a stack, innermost first.
 DEPTH = 48
 # Storages that are followed at once.
@@ -36,15 +37,17 @@ class Torch:
         self.cost = 0.0  # of an operator under the mode, in seconds
         self.spent = 0.0
         self.eval_spent, self.in_eval = 0.0, False
-        self.steps_since = 0
-        self.weight = 1
-        self.countdown = 0
+        self.steps = 0
+        # Of so many units one is recorded, and stands for all of them: the one at pick, at random, so
+        # that nothing periodic is missed for ever. The number doubles after some such periods at most,
+        # so that one unit never weighs much beside all before it.
+        self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
+        self.weight_now = 1
         self.random = 88172645463325252  # of our own: the program's draws stay as they were
         self.primary, self.others = None, 0
         self.cuda = None
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
         self.unit = 0.0  # seconds that the last recorded unit cost more
-        self.whole = True  # every unit was recorded so far
         self.reach = 1  # the largest weight
 
     # Start: when the program has imported torch.
@@ -66,7 +69,7 @@ class Torch:
             self.mode = make_mode(torch, self)
             self.weak = torch.UntypedStorage
             self.watch_phases(torch)
-            self.on()
+            self.on(1)
         from . import _cuda
 
         if torch.cuda.is_available():
@@ -108,24 +111,28 @@ class Torch:
             self.cuda.boundary()
         if self.mode is None:
             return
-        self.steps_since += 1
         self.settle()
-        self.countdown -= 1
-        if self.countdown > 0:
-            return
-        budget = SHARE * self.agent.elapsed()
-        if self.spent <= ALLOWANCE + budget and self.weight == 1:
-            self.on()
-        elif self.thread is not None:
-            # One unit in so many from now on, at random, so that none of a period is missed for ever.
-            self.off()
-            self.whole = False
-            share = budget / self.steps_since
-            self.weight = max(2, min(4096, round(self.unit / share))) if share > 0 else 64
-            self.reach = max(self.reach, self.weight)
-            self.countdown = 1 + self.draw(2 * self.weight - 1)
+        self.steps += 1
+        self.place += 1
+        if self.place >= self.weight:
+            self.adjust()
+            self.place, self.pick = 0, self.draw(self.weight)
+        if self.place == self.pick:
+            self.on(self.weight)
         else:
-            self.on()
+            self.off()
+
+    def adjust(self):
+        """Decides in how many units one is recorded, from what the last one cost."""
+        self.periods += 1
+        if self.spent <= ALLOWANCE:
+            return
+        may = SHARE * self.weight * self.agent.elapsed() / self.steps
+        if self.unit > may and (self.weight == 1 or self.periods >= PERIODS):
+            self.weight, self.periods = min(2 * self.weight, 4096), 0
+        elif self.unit < may / 4 and self.weight > 1:
+            self.weight, self.periods = self.weight // 2, 0
+        self.reach = max(self.reach, self.weight)
 
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
@@ -142,11 +149,8 @@ class Torch:
 
     def evaluates(self):
         """The program begins an evaluation: a unit of its own, recorded as its own budget allows."""
-        if self.mode is None or self.thread is not None:
-            return
-        if self.eval_spent <= EVAL_ALLOWANCE + EVAL_SHARE * self.agent.elapsed():
+        if self.mode is not None and self.eval_spent <= EVAL_ALLOWANCE + EVAL_SHARE * self.agent.elapsed():
             self.in_eval = True
-            self.weight_now = 1
             self.on(1)
 
     def tick(self):
@@ -156,7 +160,6 @@ class Torch:
         if self.thread is not None:
             self.settle()
             if self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
-                self.whole = False
                 self.off()
 
     def draw(self, below):
@@ -167,12 +170,12 @@ class Torch:
         self.random = x
         return x % below
 
-    def on(self, weight=None):
+    def on(self, weight):
         import threading
 
         from torch._C import _len_torch_dispatch_stack
 
-        self.weight_now = weight or self.weight
+        self.weight_now = weight
         if self.thread is not None:
             return
         # Below a mode of the program's: it would leave ours when it means to leave its own.
@@ -185,24 +188,22 @@ class Torch:
         self.ops = 0
 
     def off(self):
+        if self.thread is None:
+            return
         import threading
 
         from torch._C import _get_dispatch_stack_at, _len_torch_dispatch_stack
 
-        if self.thread is None:
-            return
         n = _len_torch_dispatch_stack()
         if self.thread == threading.get_ident() and n > 0 and _get_dispatch_stack_at(n - 1) is self.mode:
             self.mode.__exit__(None, None, None)
             self.thread = None
 
-    def recalibrate(self, credit):
-        """Everything costs more from now on; so many seconds more may be spent."""
-        self.spent -= credit
+    def recalibrate(self):
+        """Everything costs more from now on."""
         if self.mode is not None:
             self.off()
             self.cost = 0.0
-            self.weight, self.countdown = 1, 0
 
     def calibrate(self):
         """Measures what an operator costs more under the mode."""
@@ -308,7 +309,7 @@ class Torch:
             total += size * weight
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = len(self.table)
-        if not self.whole:
+        if self.reach > 1:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach)
 
