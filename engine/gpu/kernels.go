@@ -28,7 +28,7 @@ const (
 // those of the processor up to rounding: exponentials, logarithms and powers to a few
 // units in the sixth digit, sums as float32 has it.
 func New(d *Device) engine.Kernels {
-	k := &kernels{device: d, queue: &d.queue}
+	k := &kernels{device: d, queue: &d.queue, product: productOf(d)}
 	k.status = (d.kernels.Add(1) - 1) % statusSlots
 	k.queue.fill(k.statusRange(), 0)
 	return k
@@ -37,9 +37,11 @@ func New(d *Device) engine.Kernels {
 type kernels struct {
 	device *Device
 	queue  *queue
-	status uint32 // its place in the device's status memory
-	asked  bool   // kernels that may have noted something were queued
-	sticky error
+	// product is how matrices are multiplied here.
+	product product
+	status  uint32 // its place in the device's status memory
+	asked   bool   // kernels that may have noted something were queued
+	sticky  error
 }
 
 var _ engine.Kernels = (*kernels)(nil)

@@ -8,12 +8,18 @@ type product struct {
 	rows, columns int
 }
 
-// Barriers between invocations are what makes tiles in shared memory pay on a real
-// device, and what a software driver is twenty times slower with.
-var (
-	direct = product{"matmul_direct", 32, 64}
-	tiled  = product{"matmul_tiled", 64, 64}
-)
+func direct() product { return product{"matmul_direct", 32, 64} }
+func tiled() product  { return product{"matmul_tiled", 64, 64} }
+
+// productOf chooses the shader for a device. Tiles in shared memory are what pays on a
+// real one; a software driver is twenty times slower with the barriers that they need.
+func productOf(d *Device) product {
+	const invocations = 256 // of a tile's group
+	if d.software() || d.physical.properties.limits.maxGroupInvocations < invocations {
+		return direct()
+	}
+	return tiled()
+}
 
 // MatMul multiplies matrices; see engine.Kernels.
 func (k *kernels) MatMul(dst, a, b engine.View) {
@@ -25,10 +31,7 @@ func (k *kernels) MatMul(dst, a, b engine.View) {
 		k.Fill(dst, 0)
 		return
 	}
-	by := tiled
-	if k.device.software() {
-		by = direct
-	}
+	by := k.product
 	groups := [3]int{(n + by.columns - 1) / by.columns, (m + by.rows - 1) / by.rows, batches}
 	if !k.fits(dst, a, b) || groups[1] > maxGroups || groups[2] > maxGroups {
 		k.cutProduct(dst, a, b)

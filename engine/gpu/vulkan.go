@@ -149,7 +149,9 @@ type instanceCreateInfo struct {
 type physicalDeviceLimits struct {
 	_                      [28]byte
 	maxStorageBufferRange  uint32
-	_                      [296]byte
+	_                      [200]byte
+	maxGroupInvocations    uint32
+	_                      [92]byte
 	minStorageBufferOffset uint64 // what offsets of bindings are multiples of
 	_                      [168]byte
 }

@@ -44,6 +44,7 @@ func TestStructsLieAsInTheHeader(t *testing.T) {
 		"VkBufferCopy":                              {unsafe.Sizeof(bufferCopy{}), 24},
 		"limits":                                    {unsafe.Offsetof(physicalDeviceProperties{}.limits), 296},
 		"maxStorageBufferRange":                     {unsafe.Offsetof(physicalDeviceLimits{}.maxStorageBufferRange), 28},
+		"maxComputeWorkGroupInvocations":            {unsafe.Offsetof(physicalDeviceLimits{}.maxGroupInvocations), 232},
 		"minStorageBufferOffsetAlignment":           {unsafe.Offsetof(physicalDeviceLimits{}.minStorageBufferOffset), 328},
 	} {
 		if c[0] != c[1] {
