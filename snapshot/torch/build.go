@@ -30,6 +30,7 @@ type builder struct {
 	segments []rawSegment
 	blocks   snapshot.Blocks // Stack holds ids of lists in symbols
 	mostRows int
+	pinned   bool  // the CPU's segments are of pinned memory
 	stepped  bool  // some block has a step
 	total    int64 // of the sizes of blocks and segments
 	record   record
@@ -71,7 +72,7 @@ func (b *builder) rows() int { return len(b.blocks.Size) }
 // the top-level lists: a file of two snapshots is not read as their union.
 func (b *builder) begin(r role) error {
 	switch r {
-	case segments, traces, annotations, header:
+	case segments, traces, annotations, hostSegments, hostTraces, header:
 		if b.begun[r] {
 			err := b.m.fail("a second time %s", r)
 			err.Hint = "memdiag reads one snapshot a file; write them to files of their own"
@@ -121,6 +122,9 @@ func (b *builder) tenant(d, o *object) {
 func (b *builder) item(l, o *object) error {
 	switch o.role {
 	case segment:
+		if l.role == hostSegments {
+			return b.addHost(o)
+		}
 		return b.addSegment(o)
 	case block:
 		return b.addBlock(o)
@@ -134,7 +138,11 @@ func (b *builder) item(l, o *object) error {
 		}
 		b.record.devices = l.items
 	case entry:
-		return b.addEvent(int(l.values[0]), o)
+		if l.role != trace {
+			b.record.add(b.record.host, o)
+			return nil
+		}
+		return b.addDeviceEvent(int(l.values[0]), o)
 	case annotation:
 		b.record.annotate(o, b.m.symbols.strings)
 	}
@@ -240,8 +248,21 @@ func (b *builder) stateOf(o *object) snapshot.State {
 	return snapshot.Free
 }
 
+// addHost adds a segment of pinned memory, whatever device it names.
+func (b *builder) addHost(o *object) error {
+	if !o.has(sgTotal) && !o.has(sgBlocks) {
+		b.odd++
+		return nil
+	}
+	const cpu = -1
+	device := int64(cpu)
+	o.put(sgDevice, uint64(device))
+	b.pinned = true
+	return b.addSegment(o)
+}
+
 func (b *builder) addSegment(o *object) error {
-	if b.record.only {
+	if b.record.only && int64(o.values[sgDevice]) >= 0 {
 		return b.m.fail("a segment lies in an unexpected place: the trace has begun")
 	}
 	seg := rawSegment{
@@ -478,6 +499,9 @@ func (b *builder) devices() []snapshot.Device {
 	}
 	if cpu {
 		add(snapshot.CPU, 0)
+		if b.pinned {
+			devices[len(devices)-1].Name = "pinned host memory"
+		}
 	}
 	return devices
 }
@@ -500,6 +524,9 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			continue
 		}
 		device := s.Segments[s.Blocks.Segment[i]].Device
+		if s.Devices[device].Kind == snapshot.CPU {
+			device = -1
+		}
 		t, ok := r.at(device, s.Blocks.Address[i])
 		if !ok {
 			continue

@@ -16,6 +16,7 @@ type record struct {
 	first, last int64        // times of events in Unix microseconds; 0 for none
 	live        []*tenancies // by device
 	only        bool         // the segments came first, and no more may come
+	host        *tenancies   // of pinned memory
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
 	profiled    []int64            // … of torch.profiler's steps
@@ -28,15 +29,29 @@ type oom struct {
 }
 
 func (r *record) init() {
+	r.host = newTenancies()
 	r.ooms = make(map[int]oom)
 	r.ends = make(map[string][]int64)
 }
 
-func (b *builder) addEvent(device int, o *object) error {
+// addDeviceEvent adds an event of a GPU's trace.
+func (b *builder) addDeviceEvent(device int, o *object) error {
 	r := &b.record
 	if device > maxDevice {
 		return b.m.fail("device %d is out of range", device)
 	}
+	if r.events >= fewEvents && !r.only && b.begun[segments] {
+		b.expect()
+	}
+	if o.has(enAction) && keyword(o.values[enAction]) == kwOOM {
+		r.ooms[device] = oom{r.ooms[device].count + 1, int64(o.values[enTime]), o.values[enSize], o.values[enFree]}
+	}
+	r.add(r.of(device), o)
+	return nil
+}
+
+// add replays one event.
+func (r *record) add(live *tenancies, o *object) {
 	r.events++
 	t := int64(o.values[enTime])
 	if t > 0 {
@@ -46,12 +61,8 @@ func (b *builder) addEvent(device int, o *object) error {
 		r.last = max(r.last, t)
 	}
 	if !o.has(enAction) {
-		return nil
+		return
 	}
-	if r.events == fewEvents && b.begun[segments] {
-		b.expect()
-	}
-	live := r.of(device)
 	address := uint64(noAddress)
 	if o.has(enAddr) {
 		address = o.values[enAddr]
@@ -65,10 +76,7 @@ func (b *builder) addEvent(device int, o *object) error {
 		if address == noAddress || !live.close(address) {
 			r.lostFrees++
 		}
-	case kwOOM:
-		r.ooms[device] = oom{r.ooms[device].count + 1, t, o.values[enSize], o.values[enFree]}
 	}
-	return nil
 }
 
 // fewEvents are not worth knowing which of them matter. PyTorch writes one event
@@ -142,15 +150,18 @@ func (r *record) stepEnds() []int64 {
 
 // left counts the tenancies that the events leave open.
 func (r *record) left() int {
-	n := 0
+	n := r.host.count
 	for _, t := range r.live {
 		n += t.count
 	}
 	return n
 }
 
-// at returns the tenancy that is open at an address of a device.
+// at returns the tenancy that is open at an address of a device; -1 is the host.
 func (r *record) at(device int, address uint64) (tenancy, bool) {
+	if device < 0 {
+		return r.host.at(address)
+	}
 	if device >= len(r.live) {
 		return tenancy{}, false
 	}

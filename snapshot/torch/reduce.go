@@ -120,6 +120,10 @@ func (m *machine) appendItem(list, v value) error {
 		o := object{role: k.role, set: k.set}
 		copy(o.values[:], k.values[:])
 		return m.build.item(l, &o)
+	case l.role.isHost() && (v.k != vObject || m.objects[v.n].role == anything):
+		m.finish(v)
+		m.build.odd++
+		return nil
 	case v.k == vGone && !m.keep:
 		m.shared = true
 		return m.fail("%s holds %s", l.role, m.describe(v))

@@ -8,6 +8,8 @@ const (
 	kwSegments keyword = iota
 	kwTraces
 	kwAnnotations
+	kwHostSegments
+	kwHostTraces
 	kwHeader
 	kwDevice
 	kwAddress
@@ -53,7 +55,7 @@ const (
 )
 
 var keywords = [numKeywords]string{
-	"segments", "device_traces", "external_annotations", "memdiag",
+	"segments", "device_traces", "external_annotations", "host_segments", "host_traces", "memdiag",
 	"device", "address", "total_size", "allocated_size", "active_size", "requested_size",
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
@@ -72,22 +74,25 @@ const (
 	// it is a list of frames, passed over otherwise. Frames are recognised
 	// everywhere, because a passed-over part may hold the first occurrence of
 	// one that is referred to later.
-	anything    role = iota
-	top              // dict: segments, device_traces, …
-	wrapper          // dict: an unknown value in top, which may be the real one
-	segments         // list of segment
-	segment          // dict
-	blocks           // list of block
-	block            // dict
-	tenants          // list of tenant: "history", before 2.1
-	tenant           // dict
-	poolID           // list of two ints (a tuple in a pickle)
-	traces           // list of trace, one a device
-	trace            // list of entry
-	entry            // dict
-	annotations      // list of annotation
-	annotation       // dict
-	header           // dict: what memdiag's own recorder adds
+	anything     role = iota
+	top               // dict: segments, device_traces, …
+	wrapper           // dict: an unknown value in top, which may be the real one
+	segments          // list of segment
+	segment           // dict
+	blocks            // list of block
+	block             // dict
+	tenants           // list of tenant: "history", before 2.1
+	tenant            // dict
+	poolID            // list of two ints (a tuple in a pickle)
+	traces            // list of trace, one a device
+	trace             // list of entry
+	entry             // dict
+	annotations       // list of annotation
+	annotation        // dict
+	hostSegments      // list of segment: pinned memory of the host, since 2026
+	hostTraces        // list of entry, or of hostTrace
+	hostTrace         // list of entry
+	header            // dict: what memdiag's own recorder adds
 
 	numRoles
 )
@@ -95,15 +100,20 @@ const (
 var roleNames = [numRoles]string{
 	"a value", "the snapshot", "a wrapper", "the list of segments", "a segment", "the list of blocks", "a block",
 	"a history", "a past tenant", "a pool id", "the list of traces", "a trace", "a trace entry",
-	"the list of annotations", "an annotation", "memdiag's header",
+	"the list of annotations", "an annotation", "the list of host segments", "the list of host traces", "a host trace",
+	"memdiag's header",
 }
 
 func (r role) String() string { return roleNames[r] }
 
+// isHost holds for the lists of pinned memory. Their shape is known from PyTorch's
+// sources only, so that what they hold otherwise is passed over, not refused.
+func (r role) isHost() bool { return r == hostSegments || r == hostTraces || r == hostTrace }
+
 // itemRole is the role of a container found in a list.
 func itemRole(list role, isList bool) role {
 	switch {
-	case list == segments && !isList:
+	case (list == segments || list == hostSegments) && !isList:
 		return segment
 	case list == blocks && !isList:
 		return block
@@ -111,8 +121,10 @@ func itemRole(list role, isList bool) role {
 		return tenant
 	case list == traces && isList:
 		return trace
-	case list == trace && !isList:
+	case (list == trace || list == hostTraces || list == hostTrace) && !isList:
 		return entry
+	case list == hostTraces && isList:
+		return hostTrace
 	case list == annotations && !isList:
 		return annotation
 	}
@@ -128,6 +140,10 @@ func valueRole(dict role, key keyword, isList bool) role {
 		return traces
 	case (dict == top || dict == wrapper) && isList && key == kwAnnotations:
 		return annotations
+	case (dict == top || dict == wrapper) && isList && key == kwHostSegments:
+		return hostSegments
+	case (dict == top || dict == wrapper) && isList && key == kwHostTraces:
+		return hostTraces
 	case dict == top && !isList && key == kwHeader:
 		return header
 	case dict == top && !isList && key >= numKeywords:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,33 @@ func TestEverySeedIsDetected(t *testing.T) {
 		b := seed(t, name)
 		if got, want := Detect(b[:min(len(b), DetectLen)]), !strings.HasSuffix(name, ".py"); got != want {
 			t.Errorf("%s: detected %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestPinnedMemoryIsADeviceOfItsOwn(t *testing.T) {
+	for _, name := range []string{"host.pickle", "host_by_device.pickle"} {
+		s := decodeSeed(t, name)
+		d := s.Devices[len(s.Devices)-1]
+		if d.Kind != snapshot.CPU || d.Name != "pinned host memory" || d.Meters.Allocated != 1<<20+4096 || d.Meters.Reserved != 1<<20+4096 {
+			t.Errorf("%s: device %+v", name, d)
+		}
+		var births []int64
+		for i, at := range s.Blocks.BirthTime {
+			if s.Segments[s.Blocks.Segment[i]].Device == len(s.Devices)-1 {
+				births = append(births, at-1_750_000_000_000_000)
+			}
+		}
+		if diff := cmp.Diff([]int64{2000, 3000}, births); diff != "" {
+			t.Errorf("%s: births (-want +got):\n%s", name, diff)
+		}
+		passed := 2 // an unknown segment and a text
+		if name == "host_by_device.pickle" {
+			passed++
+		}
+		want := counts(passed, "value", "was", "were") + " passed over for an unexpected type"
+		if !slices.Contains(s.Notes, want) {
+			t.Errorf("%s: notes %q, want %q", name, s.Notes, want)
 		}
 	}
 }

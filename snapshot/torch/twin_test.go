@@ -35,14 +35,19 @@ var errTwin = errors.New("the tree is not a snapshot")
 
 // twin describes the snapshot in a tree.
 func twin(root any) (string, error) {
-	segments, traces, notes, err := twinParts(root)
+	parts, err := twinParts(root)
 	if err != nil {
 		return "", err
 	}
+	segments, traces, notes := parts.segments, parts.traces, parts.annotations
 	live := map[[2]int64][2]int64{} // device, address → time, size
 	var events, lost, first, last int64
+	byDevice := map[int][]any{-1: twinHostEvents(parts.hostTraces)}
 	for device, tr := range traces {
-		for _, e := range twinItems(tr) {
+		byDevice[device] = twinItems(tr)
+	}
+	for device, entries := range byDevice {
+		for _, e := range entries {
 			events++
 			d, ok := e.(*dict)
 			if !ok {
@@ -78,6 +83,21 @@ func twin(root any) (string, error) {
 	}
 	var segs []twinSegment
 	for _, v := range segments {
+		seg, err := twinReadSegment(v)
+		if err != nil {
+			return "", err
+		}
+		segs = append(segs, seg)
+	}
+	for _, v := range parts.hostSegments {
+		d, ok := v.(*dict)
+		if !ok {
+			continue
+		}
+		if _, hasBlocks := d.get("blocks").(*list); !hasBlocks && !twinIsInt(d.get("total_size")) {
+			continue
+		}
+		d.set("device", big.NewInt(-1))
 		seg, err := twinReadSegment(v)
 		if err != nil {
 			return "", err
@@ -178,14 +198,17 @@ func describeBlock(address uint64, size, requested int64, state snapshot.State, 
 	return fmt.Sprintf("%x+%d (%d) %s born %d in %d: %v", address, size, requested, state, birth, step, frames)
 }
 
-// twinParts finds the three lists in the top level, or in a dict below it.
-func twinParts(root any) (segments, traces, annotations []any, err error) {
+// parts are the lists of a snapshot.
+type parts struct{ segments, traces, annotations, hostSegments, hostTraces []any }
+
+// twinParts finds the lists in the top level, or in a dict below it.
+func twinParts(root any) (p parts, err error) {
 	if l, ok := root.(*list); ok {
-		return l.items, nil, nil, nil
+		return parts{segments: l.items}, nil
 	}
 	d, ok := root.(*dict)
 	if !ok {
-		return nil, nil, nil, errTwin
+		return p, errTwin
 	}
 	places := []*dict{d}
 	for i, v := range d.values {
@@ -195,21 +218,34 @@ func twinParts(root any) (segments, traces, annotations []any, err error) {
 		}
 	}
 	found := false
-	for _, p := range places {
-		if l, ok := p.get("segments").(*list); ok {
-			segments, found = l.items, true
-		}
-		if l, ok := p.get("device_traces").(*list); ok {
-			traces, found = l.items, true
-		}
-		if l, ok := p.get("external_annotations").(*list); ok {
-			annotations = l.items
+	for _, d := range places {
+		for key, to := range map[string]*[]any{
+			"segments": &p.segments, "device_traces": &p.traces, "external_annotations": &p.annotations,
+			"host_segments": &p.hostSegments, "host_traces": &p.hostTraces,
+		} {
+			if l, ok := d.get(key).(*list); ok {
+				*to = l.items
+				found = found || key == "segments" || key == "device_traces"
+			}
 		}
 	}
 	if !found {
-		return nil, nil, nil, errTwin
+		return p, errTwin
 	}
-	return segments, traces, annotations, nil
+	return p, nil
+}
+
+// twinHostEvents are the entries of a list of entries, or of lists of them.
+func twinHostEvents(items []any) []any {
+	var out []any
+	for _, v := range items {
+		for _, e := range append(twinItems(v), v) {
+			if d, ok := e.(*dict); ok {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
 }
 
 func twinItems(v any) []any {

@@ -135,10 +135,25 @@ def era_2026():
     d["device_traces"][0].insert(3, {"action": "annotate", "name": "backward", "stage": "START", "time_us": T0 + 3100})
     d["device_traces"][0].insert(4, {"action": "of the future", "addr": 5, "time_us": T0 + 3200})
     d["allocator_settings"] = {**SETTINGS, "trace_alloc_overflowed": True, "trace_alloc_max_entries": 100}
-    host = {"host_segments": [{"address": 1, "blocks": [{"size": 64, "frames": [TRAIN, MAIN]}]}], "host_traces": [[event(1, "alloc", 1, 64, [LINEAR])]]}
     for s in d["segments"]:
         s["of_the_future"] = {"blocks": 3, "frames": {"a": [1.5, None, b"bytes", (1, 2, 3), {1, 2}]}}
-    return {**host, **d}
+    return d
+
+
+def host():
+    """Pinned memory: its lists as PyTorch's sources of 2026 let one expect them; no file was seen."""
+    d, a, b = era_2026(), 0x7E0000000000, 0x7E0000200000
+    pinned = [segment(a, [block(1 << 20, 1 << 20, "active_allocated", LOADER)], kind="large"),
+              {"address": b, "total_size": 4096, "allocated_size": 4096, "active_size": 4096, "stream": 0, "segment_pool_id": (0, 0), "frames": FORWARD},
+              {"address": 1, "of_the_future": []}, "what is this"]
+    del pinned[0]["device"]
+    events = [event(1, "segment_alloc", a, 1 << 20), event(2, "alloc", a, 1 << 20, LOADER), event(3, "alloc", b, 4096, FORWARD), event(4, "free_completed", 77, 1)]
+    return {**d, "host_segments": pinned, "host_traces": events}
+
+
+def host_by_device():
+    d = host()
+    return {"host_traces": [d["host_traces"], [], 3], "host_segments": d["host_segments"], **without(d, "host_segments", "host_traces")}
 
 
 def traces_first():
@@ -301,7 +316,7 @@ def main():
     files["full.zip"] = archive(pickle.dumps(full(), protocol=2))
     files["full.pickle.gz"] = gzip.compress(pickle.dumps(full(), protocol=4), mtime=0)
     files["full.html"] = page(pickle.dumps(full(), protocol=4))
-    for make in (era_1_12, era_1_13, era_2_0, era_2_1, era_2_2, era_2026, traces_first, kineto, agent, unordered, big_lists):
+    for make in (era_1_12, era_1_13, era_2_0, era_2_1, era_2_2, era_2026, host, host_by_device, traces_first, kineto, agent, unordered, big_lists):
         files[make.__name__ + ".pickle"] = pickle.dumps(make(), protocol=4)
     for p in (0, 2):
         files["era_2026_protocol%d.pickle" % p] = pickle.dumps(era_2026(), protocol=p)
