@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -36,7 +37,8 @@ func causeFacts(f *diff.Finding) []fact {
 	return []fact{{"Cause", text}, {"Fix", c.Fix + "."}, {"More", "memdiag explain " + c.ID}}
 }
 
-// findingFacts are what is known of a finding beyond its verdict, stack and size.
+// findingFacts are what is known of a finding beyond its verdict, stack and size,
+// in the order in which every report tells it.
 func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	var out []fact
 	add := func(label, text string) {
@@ -45,20 +47,59 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		}
 	}
 	add("Pace", paceText(f))
-	add("Rate", (*page)(nil).rateLine(f.Rate))
+	add("Rate", rateText(f.Rate))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
+	add("Why", reasons(f))
 	add("Decided in", moreText(f))
 	add("Runs out", runsOutText(r, f))
-	if f.Before().Blocks > 0 {
-		first, _ := names(r)
-		add("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(f.After().Bytes.String()), glue(count(f.After().Blocks, "block")),
-			glue(f.Before().Bytes.String()), glue(count(f.Before().Blocks, "block")), first))
-	}
 	where := hashText(f.Rows[0].Hash) + " on " + deviceName(f.Rows[0].Device)
 	if r.Last.Rank != snapshot.NoRank {
 		where += fmt.Sprintf(", rank %d", r.Last.Rank)
 	}
 	add("Stack hash", where)
 	return out
+}
+
+// liveText is what a finding's sites hold now and held at first; "" where they held
+// nothing, which the size of the growth tells.
+func liveText(r *diff.Result, f *diff.Finding) string {
+	before, after := f.Before(), f.After()
+	if before.Blocks == 0 {
+		return ""
+	}
+	first, _ := names(r)
+	return fmt.Sprintf("%s in %s; %s in %s at %s", glue(after.Bytes.String()), glue(count(after.Blocks, "block")),
+		glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first)
+}
+
+func reasons(f *diff.Finding) string {
+	if len(f.Reasons) == 0 {
+		return ""
+	}
+	list := make([]string, len(f.Reasons))
+	for i, why := range f.Reasons {
+		list[i] = brief(why)
+	}
+	return strings.Join(list, "; ") + "."
+}
+
+// rateText is the doubt about the rate; "" where the points lie on one line.
+func rateText(r diff.Rate) string {
+	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
+	if blocks == "" && bytes == "" {
+		return ""
+	}
+	var parts []string
+	if blocks != "" {
+		parts = append(parts, glue(blocks)+" blocks")
+	}
+	if bytes != "" {
+		parts = append(parts, glue(bytes))
+	}
+	text := fmt.Sprintf("%s a %s (95 %% interval, n = %d)", strings.Join(parts, ", "), r.Unit, r.Bytes.N)
+	if doubt(r.Blocks)+doubt(r.Bytes) != "" {
+		text += "; ~ is a rate that may be zero"
+	}
+	return text
 }

@@ -37,6 +37,10 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.line("</details>")
 	}
 	m.totals(r)
+	if text := leastText(r); text != "" {
+		m.line("")
+		m.line("%s.", plainMarkdown(upperFirst(text)))
+	}
 	if len(r.Notes) > 0 {
 		m.line("")
 		for _, n := range r.Notes {
@@ -107,11 +111,13 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("%s", text)
 	m.line("%s", fence)
 	m.line("")
+	g := f.Growth()
+	m.line("- Grew: %s in all, %s born, %s", signed(g.Bytes), count(f.Born().Blocks, "block"), fate(f))
+	if text := liveText(r, f); text != "" {
+		m.line("- Live there now: %s", plainMarkdown(text))
+	}
 	for _, fact := range findingFacts(r, f) {
 		m.line("- %s: %s", fact.Label, plainMarkdown(fact.Text))
-	}
-	for _, why := range f.Reasons {
-		m.line("- Why: %s", plainMarkdown(brief(why)))
 	}
 	m.line("")
 	m.line("</details>")

@@ -52,7 +52,6 @@ type findingView struct {
 	Together          []elseView // all its stacks, where there are several
 	TogetherMore      string
 	Facts             []fact
-	Why               []string
 }
 
 type frameView struct {
@@ -167,10 +166,10 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 		}
 		v.Stack = append(v.Stack, frameView{Place: location(*l.frame), Function: shortFunction(*l.frame), Guilty: l.headline, Library: l.library})
 	}
-	v.Facts = plainFacts(findingFacts(r, f))
-	for _, why := range f.Reasons {
-		v.Why = append(v.Why, brief(why))
+	if text := liveText(r, f); text != "" {
+		v.Facts = []fact{{"Live there now", text}}
 	}
+	v.Facts = plainFacts(append(v.Facts, findingFacts(r, f)...))
 	return v
 }
 
@@ -293,7 +292,10 @@ func missing(r *diff.Result) []string {
 		}
 	}
 	if len(s.Holders) == 0 {
-		say("nobody looked for what holds the blocks")
+		say("nobody looked for what holds the blocks, or nothing was found")
+	}
+	if text := leastText(r); text != "" {
+		say("%s", text)
 	}
 	return out
 }

@@ -86,36 +86,9 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	p.stack(f, o.All)
 	p.size(r, f)
 	p.together(f, o)
-	if text := paceText(f); text != "" {
-		p.labelled("Pace", text)
-	}
-	if text := p.rateLine(f.Rate); text != "" {
-		p.labelled("Rate", text)
-	}
-	if text := held(f); text != "" {
-		p.labelled("Held by", text)
-	}
-	for _, fact := range causeFacts(f) {
+	for _, fact := range findingFacts(r, f) {
 		p.labelled(fact.Label, fact.Text)
 	}
-	reasons := make([]string, len(f.Reasons))
-	for i, why := range f.Reasons {
-		reasons[i] = brief(why)
-	}
-	if len(reasons) > 0 {
-		p.labelled("Why", strings.Join(reasons, "; ")+".")
-	}
-	if text := moreText(f); text != "" {
-		p.labelled("Decided in", text)
-	}
-	if text := runsOutText(r, f); text != "" {
-		p.labelled("Runs out", text)
-	}
-	where := fmt.Sprintf("%016x on %s", uint64(f.Rows[0].Hash), deviceName(f.Rows[0].Device))
-	if r.Last.Rank != snapshot.NoRank {
-		where += fmt.Sprintf(", rank %d", r.Last.Rank)
-	}
-	p.labelled("Stack hash", where)
 }
 
 func (p *page) labelled(label, text string) { p.prose(label+": ", "  ", text) }
@@ -161,11 +134,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
-	fate := "none freed"
-	if d := f.Died().Blocks; d > 0 {
-		fate = grouped(d) + " older freed"
-	}
-	note := fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate)
+	note := fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f))
 	if e := exact(g.Bytes); e != "" {
 		note = e + "; " + note
 	}
@@ -173,9 +142,8 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	if g.Requested != g.Bytes && g.Requested != 0 {
 		p.aside("Requested size: "+g.Requested.String(), "("+join("; ", exact(g.Requested), "the rest is the allocator's rounding")+")")
 	}
-	if before, after := f.Before(), f.After(); before.Blocks > 0 {
-		p.labelled("Live there now", fmt.Sprintf("%s in %s; %s in %s at %s", glue(after.Bytes.String()), glue(count(after.Blocks, "block")),
-			glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first))
+	if text := liveText(r, f); text != "" {
+		p.labelled("Live there now", text)
 	}
 }
 
@@ -203,26 +171,6 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 		rows = append(rows, []string{"  " + signedCount(g.Blocks), signed(g.Bytes), "… " + count(int64(len(rest)), "more stack")})
 	}
 	p.table([]column{{"  blocks", true}, {"bytes", true}, {"where", false}}, rows)
-}
-
-// rateLine is the doubt about the rate; "" where the points lie on one line.
-func (p *page) rateLine(r diff.Rate) string {
-	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
-	if blocks == "" && bytes == "" {
-		return ""
-	}
-	var parts []string
-	if blocks != "" {
-		parts = append(parts, glue(blocks)+" blocks")
-	}
-	if bytes != "" {
-		parts = append(parts, glue(bytes))
-	}
-	text := fmt.Sprintf("%s a %s (95 %% interval, n = %d)", strings.Join(parts, ", "), r.Unit, r.Bytes.N)
-	if doubt(r.Blocks)+doubt(r.Bytes) != "" {
-		text += "; ~ is a rate that may be zero"
-	}
-	return text
 }
 
 // held says what keeps the blocks alive: the holder that a recorder found, and
@@ -317,12 +265,7 @@ type account struct {
 func accounts(r *diff.Result) []account {
 	all := []account{{name: string(diff.Leak)}, {name: string(diff.Inconclusive)}, {name: string(diff.Bounded)},
 		{name: string(diff.Clean)}, {name: "grew, not judged by this rule"}, {name: "shrank"}, {name: "unchanged"}}
-	judged := make(map[*diff.Row]diff.Verdict, len(r.Findings))
-	for i := range r.Findings {
-		for _, row := range r.Findings[i].Rows {
-			judged[row] = r.Findings[i].Verdict
-		}
-	}
+	judged := verdictsOf(r)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		g := row.Growth()
