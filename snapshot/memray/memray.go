@@ -124,15 +124,19 @@ func (t *table) frame(text []byte) (snapshot.FrameID, error) {
 // are quoted. It stops at more columns than a row has.
 func split(line []byte, into [][]byte) ([][]byte, bool) {
 	for {
-		field := line
+		var field []byte
 		if len(line) > 0 && line[0] == '"' {
 			if field, line = unquote(line[1:]); line == nil {
 				return into, false
 			}
-		} else if comma := bytes.IndexByte(line, ','); comma >= 0 {
-			field, line = line[:comma], line[comma:]
 		} else {
-			line = line[len(line):]
+			end := bytes.IndexByte(line, ',')
+			if end < 0 {
+				end = len(line)
+			}
+			if field, line = line[:end], line[end:]; bytes.IndexByte(field, '"') >= 0 {
+				return into, false
+			}
 		}
 		into = append(into, field)
 		if len(line) == 0 || len(into) > columns {
