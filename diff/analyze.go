@@ -142,19 +142,23 @@ func (r *Result) judgeByHandbook() {
 func (r *Result) judgeByTrend() {
 	histories := make([]*history, len(r.Rows))
 	p := make([]float64, len(r.Rows))
+	var marks fewMarks
 	for i := range r.Rows {
 		histories[i] = historyOf(r.Series, r.Series.Site(&r.Rows[i]))
 		p[i] = histories[i].p()
+		marks.add(histories[i])
+		if !r.Rows[i].grew() {
+			histories[i] = nil // those of a large run together are larger than its series
+		}
 	}
 	q := trend.BenjaminiHochberg(p)
-	few := fewMarks(histories)
+	few := marks.enough()
 	var open []member // what leaks, or may
 	var settled []cluster
 	var suspects, healthy []*Row
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		g := row.Growth()
-		if g.Bytes <= 0 && g.Blocks <= 0 {
+		if !row.grew() {
 			healthy = append(healthy, row)
 			continue
 		}
@@ -183,22 +187,6 @@ func (r *Result) judgeByTrend() {
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.head(c.rows, tree)))
 	}
-}
-
-// fewMarks says whether what is even over a run's few marks may be called a leak:
-// of all sites that vary, more are even than chance explains.
-func fewMarks(histories []*history) bool {
-	varying, even, marks := 0, 0, 0
-	for _, h := range histories {
-		if h.varies() {
-			varying++
-			marks = len(h.bytes)
-		}
-		if h.even() {
-			even++
-		}
-	}
-	return marks < testable && even > 0 && float64(varying)*evenChance(marks) <= fewFalse*float64(even)
 }
 
 func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }

@@ -56,6 +56,33 @@ type history struct {
 	tries float64
 }
 
+// axis is what the histories of all sites of a series share: the marks that are
+// compared, and what the marks tell of them.
+type axis struct {
+	marks               []int // indices into Series.Marks
+	x, elements, length []float64
+	unit                string
+}
+
+func (s *Series) newAxis() axis {
+	a := axis{unit: "snapshot"}
+	if len(s.Marks) == 0 {
+		return a
+	}
+	all, inSteps := s.X()
+	if inSteps {
+		a.unit = "step"
+	}
+	phase := s.Marks[len(s.Marks)-1].Phase
+	for i, m := range s.Marks {
+		if m.Phase == phase || i == 0 {
+			a.marks, a.x = append(a.marks, i), append(a.x, all[i])
+			a.elements, a.length = append(a.elements, float64(m.BatchElements)), append(a.length, float64(m.SequenceLength))
+		}
+	}
+	return a
+}
+
 // points are a site's marks in order, column by column.
 type points struct{ x, blocks, bytes, elements, length []float64 }
 
@@ -68,29 +95,20 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if site == nil || len(series.Marks) < 3 {
 		return nil
 	}
-	axis, inSteps := series.X()
-	unit := "snapshot"
-	if inSteps {
-		unit = "step"
-	}
-	phase := series.Marks[len(series.Marks)-1].Phase
-	var p points
-	for i, m := range series.Marks {
-		if m.Phase == phase || i == 0 {
-			p.x = append(p.x, axis[i])
-			p.blocks, p.bytes = append(p.blocks, float64(site.Blocks[i])), append(p.bytes, float64(site.Bytes[i]))
-			p.elements, p.length = append(p.elements, float64(m.BatchElements)), append(p.length, float64(m.SequenceLength))
-		}
-	}
-	if len(p.x) < 3 {
+	a := &series.axis
+	if len(a.x) < 3 {
 		return nil
+	}
+	p := points{x: a.x, elements: a.elements, length: a.length, blocks: make([]float64, len(a.x)), bytes: make([]float64, len(a.x))}
+	for i, at := range a.marks {
+		p.blocks[i], p.bytes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := newHistory(p.from(max(1, len(p.x)/10)), unit)
+	h := newHistory(p.from(max(1, len(p.x)/10)), a.unit)
 	if i := h.onset(); i > 0 {
 		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
-		h = newHistory(h.all.from(i), unit)
+		h = newHistory(h.all.from(i), a.unit)
 		h.late, h.tries = true, tries
 	}
 	h.whole = p
@@ -98,9 +116,12 @@ func historyOf(series *Series, site *SiteSeries) *history {
 }
 
 func newHistory(p points, unit string) *history {
-	h := &history{all: p, unit: unit, tries: 1}
+	h := &history{all: p, unit: unit, tries: 1, test: trend.Test{N: min(len(p.x), windows), P: 1}}
 	h.x, h.bytes = trend.Floors(p.x, p.bytes, windows)
 	_, h.blocks = trend.Floors(p.x, p.blocks, windows)
+	if !h.varies() {
+		return h // nothing to test, in most sites of most runs
+	}
 	h.test = trend.HamedRao(h.bytes)
 	for _, c := range []struct {
 		name   string
@@ -118,6 +139,9 @@ func newHistory(p points, unit string) *history {
 // begin in the middle of a run, where a new epoch, dataset or loss term does. The
 // moment is where two half-lines, flat and then rising, fit the floors best.
 func (h *history) onset() int {
+	if h.bytes[len(h.bytes)-1] <= h.bytes[0] {
+		return 0
+	}
 	at, _ := trend.Hinge(h.x, h.bytes)
 	if at < len(h.x)/5 || len(h.x)-at < testable {
 		return 0
@@ -246,4 +270,24 @@ func rising(y []float64) int {
 		}
 	}
 	return n
+}
+
+// fewMarks counts, over all sites of a run of few marks, those that vary and those
+// that are even.
+type fewMarks struct{ varying, even, marks int }
+
+func (f *fewMarks) add(h *history) {
+	if h.varies() {
+		f.varying++
+		f.marks = len(h.bytes)
+	}
+	if h.even() {
+		f.even++
+	}
+}
+
+// enough says whether what is even may be called a leak: of all sites that vary,
+// more are even than chance explains.
+func (f *fewMarks) enough() bool {
+	return f.marks < testable && f.even > 0 && float64(f.varying)*evenChance(f.marks) <= fewFalse*float64(f.even)
 }

@@ -155,3 +155,14 @@ func TestCleanNoisySitesRaiseNoAlarm(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkAnalyze200SnapshotsOf20000Sites judges heap profiles without counters.
+func BenchmarkAnalyze200SnapshotsOf20000Sites(b *testing.B) {
+	run := noisy(1, 20_000, 199, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Analyze(run, ByTrend); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -45,6 +45,12 @@ type Row struct {
 // Growth is what the site holds more (or less) than before.
 func (r *Row) Growth() Tally { return r.After.minus(r.Before) }
 
+// grew holds for more blocks or more bytes than before.
+func (r *Row) grew() bool {
+	g := r.Growth()
+	return g.Bytes > 0 || g.Blocks > 0
+}
+
 // siteKey names a site across snapshots: devices by kind and index, since a
 // snapshot lists only the devices it saw.
 type siteKey struct {

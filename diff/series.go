@@ -18,6 +18,7 @@ type Series struct {
 	Aside []snapshot.Mark
 
 	index map[siteKey]int
+	axis  axis
 }
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
@@ -81,6 +82,7 @@ func Collect(run *snapshot.Run) *Series {
 	for i := range s.Sites {
 		s.index[s.Sites[i].key] = i
 	}
+	s.axis = s.newAxis()
 	return s
 }
 
@@ -120,6 +122,7 @@ func (s *Series) fromCounters(c *snapshot.Series, points []snapshot.Point) {
 
 func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 	s.Marks = make([]snapshot.Mark, len(snapshots))
+	var known stackSites
 	for at, snap := range snapshots {
 		s.Marks[at] = snap.Mark
 		devices := make([]int, len(snap.Devices))
@@ -127,12 +130,61 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 			devices[i] = s.device(d)
 			s.Meters[devices[i]][at] = d.Meters
 		}
+		if s.countStacks(snap, at, devices, &known) {
+			continue
+		}
 		for _, site := range snap.Sites() {
 			ss := &s.Sites[s.site(keyOf(snap, site.SiteKey), devices[site.Device])]
 			ss.Blocks[at] = site.Count
 			ss.Bytes[at] = site.Bytes
 		}
 	}
+}
+
+// stackSites finds the site of a stack again, of one table of stacks, by the
+// series' device.
+type stackSites struct {
+	stacks *snapshot.Stacks
+	site   [][]int32 // [device][stack], the site + 1
+}
+
+// countStacks counts a snapshot of which every live block has a stack, and returns
+// false for any other. It spares the order and the rows of Sites, of which a long
+// run of large snapshots needs none.
+func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, known *stackSites) bool {
+	b := &snap.Blocks
+	for i, state := range b.State {
+		if state == snapshot.Live && b.Stack[i] == snapshot.NoStack {
+			return false
+		}
+	}
+	if snap.Stacks == nil {
+		return true
+	}
+	if known.stacks != snap.Stacks {
+		*known = stackSites{stacks: snap.Stacks}
+	}
+	for len(known.site) < len(s.Devices) {
+		known.site = append(known.site, nil)
+	}
+	for i, state := range b.State {
+		if state != snapshot.Live {
+			continue
+		}
+		in := snap.Segments[b.Segment[i]].Device
+		sites := &known.site[devices[in]]
+		for len(*sites) < snap.Stacks.Len() {
+			*sites = append(*sites, 0)
+		}
+		id := &(*sites)[b.Stack[i]]
+		if *id == 0 {
+			*id = int32(s.site(keyOf(snap, snapshot.SiteKey{Device: in, Hash: snap.Stacks.Hash(b.Stack[i])}), devices[in])) + 1
+		}
+		site := &s.Sites[*id-1]
+		site.Blocks[at] += b.CountOf(i)
+		site.Bytes[at] += b.Size[i]
+	}
+	return true
 }
 
 func (s *Series) device(d snapshot.Device) int {

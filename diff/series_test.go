@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -36,4 +38,44 @@ func TestMarksOfOtherPhasesAreNotCompared(t *testing.T) {
 	if len(c.Points) != 8 || c.Points[1].Mark.Phase != "eval" {
 		t.Error("the run's own series was changed")
 	}
+}
+
+// TestCountingByStackAgreesWithSites holds the fast way of counting against the slow
+// one, on runs whose snapshots share a table of stacks and on such that do not.
+func TestCountingByStackAgreesWithSites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		run := &snapshot.Run{}
+		for range rapid.IntRange(1, 6).Draw(t, "snapshots") {
+			s := anySnapshot(t, "s")
+			for i, id := range s.Blocks.Stack {
+				if id == snapshot.NoStack && rapid.Bool().Draw(t, "dropped") {
+					s.Blocks.State[i] = snapshot.Free
+				}
+			}
+			run.Snapshots = append(run.Snapshots, s)
+			if rapid.Bool().Draw(t, "twice") {
+				again := *s
+				run.Snapshots = append(run.Snapshots, &again)
+			}
+		}
+		series := Collect(run)
+		for at, s := range run.Snapshots {
+			sites := s.Sites()
+			held := 0
+			for i := range series.Sites {
+				if series.Sites[i].Blocks[at] > 0 {
+					held++
+				}
+			}
+			if held != len(sites) {
+				t.Fatalf("%d sites at mark %d, want %d", held, at, len(sites))
+			}
+			for _, site := range sites {
+				got := series.Sites[series.index[keyOf(s, site.SiteKey)]]
+				if got.Blocks[at] != site.Count || got.Bytes[at] != site.Bytes {
+					t.Fatalf("%d blocks of %s, want %d of %s", got.Blocks[at], got.Bytes[at], site.Count, site.Bytes)
+				}
+			}
+		}
+	})
 }
