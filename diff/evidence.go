@@ -145,7 +145,7 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if row.Owners&snapshot.OwnedByUser == 0 || row.Growth().Blocks > 0 || row.Born.Blocks == 0 {
+		if row.Owners&snapshot.OwnedByUser == 0 || row.Born.Blocks == 0 || row.Growth().Blocks > 0 && len(birthEvents(row)) > 1 {
 			continue
 		}
 		if slices.ContainsFunc(row.Frames, func(f snapshot.Frame) bool { return functions[f.Function] }) {

@@ -16,7 +16,7 @@ var copies = []Cause{
 		clues: []clue{
 			parameters(4),
 			named(3, "best", "ema", "moving average", "swa", "checkpoint", "state dict", "teacher", "target network", "model copy", "weight copy"),
-			operation(2, "they are copies", copyWords...),
+			operation(1, "they are copies", copyWords...),
 			within(1, "they are copies", copyWords...),
 			follows(2, "one set comes with each epoch", Epochs),
 			held(1, "list", "map"),
@@ -40,7 +40,7 @@ var copies = []Cause{
 			named(4, "stage", "staged", "staging", "writer", "async save", "async checkpoint", "pending write", "flush", "persist", "upload"),
 			follows(3, "they are born where a checkpoint is saved", Checkpoints),
 			parameters(2),
-			owned(2, snapshot.OwnedByCache, "a cache of the framework holds them"),
+			owned(1, snapshot.OwnedByCache, "a cache of the framework holds them"),
 			operation(1, "they are copies", copyWords...),
 			follows(-2, "it grows where the model is evaluated", Evaluations),
 		},

@@ -36,6 +36,7 @@ var graphs = []Cause{
 			heads(3, Yes, "a value that the program carries from event to event is made in the same function"),
 			heads(-3, No, "nothing that the program holds leads to them"),
 			held(-2, "list", "map"),
+			ofBackward(-5),
 		},
 	},
 	{
@@ -69,6 +70,7 @@ var graphs = []Cause{
 			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds its blocks")),
 			need(heads(2, No, "nothing that the program holds leads to them")),
 			together(3, 3),
+			upTo(-2, nodeRecord, "each is a record of %s, not a result"),
 			function(2, "probe", "statistic", "norm", "inspect", "monitor", "summary", "largest", "histogram", "measure"),
 			partly(-5, snapshot.OwnedByGrad, "gradients are among them"),
 			ofBackward(-5),
@@ -142,10 +144,10 @@ var graphs = []Cause{
 		Workloads:  []string{"L17"},
 		References: []string{"pytorch#77284", "pytorch#80151", "pytorch#161186", "pytorch#139214"},
 		clues: []clue{
-			need(function(5, "recompute", "recomputed", "rematerialize", "remat", "checkpoint", "unpack", "saved tensor hook", "unpack hook", "early stop")),
-			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
-			inForward(1),
-			function(2, "recompute", "recomputed", "unpack", "early stop", "remat"),
+			inBackward(3),
+			function(5, "recompute", "rematerialize", "remat", "checkpoint", "unpack", "saved tensor hook", "early stop"),
+			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			function(2, "recompute", "unpack", "early stop", "remat"),
 			follows(-6, "it grows where a checkpoint is saved", Checkpoints),
 			operation(-3, "they are copies", copyWords...),
 		},
@@ -163,6 +165,7 @@ var graphs = []Cause{
 		clues: []clue{
 			need(inForward(2)),
 			perObject(6),
+			unheld(4),
 			named(3, "ctx", "op", "operation", "autograd function", "custom function", "apply", "setup context"),
 			held(-2, "attribute"),
 		},

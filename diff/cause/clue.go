@@ -132,6 +132,21 @@ func inForward(points int) clue {
 	})
 }
 
+// inBackward holds where a backward pass of the user's own computes what is kept.
+func inBackward(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			for k, f := range s.Frames {
+				if !s.library(k) && strings.EqualFold(lastName(f.Function), "backward") {
+					return "they are computed in a backward pass, and outlive their step"
+				}
+			}
+		}
+		return ""
+	})
+}
+
 // owned holds where blocks are held by these classes of the engine, and by no other.
 func owned(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {

@@ -1,0 +1,125 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// held is a block of a test's snapshot with more than build tells.
+type held struct {
+	function string // of train.py
+	size     snapshot.Bytes
+	birth    int64
+	owners   snapshot.Owners
+	device   int
+}
+
+// owning is a snapshot with owners, on a CPU device and the host's heap.
+func owning(step int64, blocks ...held) *snapshot.Snapshot {
+	var plain []block
+	for _, b := range blocks {
+		plain = append(plain, block{b.function, b.size, b.birth})
+	}
+	s := build(step, plain...)
+	s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.CPU, Index: 1, Name: hostHeap})
+	s.Segments = append(s.Segments, snapshot.Segment{Device: 1, Address: 0x99, FirstBlock: len(blocks)})
+	for i, b := range blocks {
+		s.Blocks.Requested[i] = b.size
+		s.Blocks.Owners = append(s.Blocks.Owners, b.owners)
+		s.Blocks.Segment[i] = int32(b.device)
+	}
+	return s
+}
+
+// evidenceOf is what the row with this function shows.
+func evidenceOf(t *testing.T, first, last *snapshot.Snapshot, function string) *cause.Evidence {
+	t.Helper()
+	r, err := Analyze(runOf(first, last), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Rows {
+		if f := r.Rows[i].Frames; len(f) > 1 && f[1].Function == function {
+			return r.evidence([]*Row{&r.Rows[i]}, judgement{verdict: Leak})
+		}
+	}
+	t.Fatalf("no row of %s", function)
+	return nil
+}
+
+func TestEvidenceTellsWhatSurroundsAFinding(t *testing.T) {
+	const (
+		user, tape, grad, optim = snapshot.OwnedByUser, snapshot.OwnedByTape, snapshot.OwnedByGrad, snapshot.OwnedByOptim
+	)
+	saved := []held{{"step", 64, 3, tape, 0}, {"step", 64, 5, tape, 0}}
+	with := func(more ...held) []held { return append(append([]held{}, saved...), more...) }
+	for _, c := range []struct {
+		name       string
+		last       []held
+		backward   cause.Answer
+		parameters bool
+		host       bool
+	}{
+		{"no gradient anywhere", with(held{"load", 32, 0, user, 0}), cause.No, false, false},
+		{"a gradient", with(held{"load", 32, 0, grad, 0}), cause.Yes, false, false},
+		{"state of the optimizer in one size of the blocks'", with(held{"load", 64, 0, optim, 0}), cause.Yes, false, false},
+		{"blocks in two sizes of the optimizer's state", with(held{"step", 32, 6, tape, 0}, held{"load", 64, 0, optim, 0}, held{"load", 32, 0, optim, 0}), cause.Yes, true, false},
+		{"one block of a size that the optimizer does not have", with(held{"step", 16, 6, tape, 0}, held{"load", 64, 0, optim, 0}, held{"load", 32, 0, optim, 0}), cause.Yes, false, false},
+		{"entries on the host beside a device", []held{{"step", 64, 3, tape, 1}, {"step", 64, 5, tape, 1}, {"load", 8, 0, grad, 0}}, cause.Yes, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := evidenceOf(t, owning(0), owning(10, c.last...), "step")
+			if e.Backward != c.backward || e.Parameters != c.parameters || e.Host != c.host {
+				t.Errorf("backward %d, parameters %t, host %t; want %d, %t, %t", e.Backward, e.Parameters, e.Host, c.backward, c.parameters, c.host)
+			}
+		})
+	}
+	if e := evidenceOf(t, build(0), build(10, grown("x", 5, 64, 0, 1)...), "x"); e.Backward != cause.Unknown || e.Head != cause.Unknown {
+		t.Errorf("without owners: backward %d, head %d", e.Backward, e.Head)
+	}
+}
+
+// TestTheEndOfAGraphIsFound: a running total is made anew in each step where the
+// graph that it keeps is made.
+func TestTheEndOfAGraphIsFound(t *testing.T) {
+	const user, tape = snapshot.OwnedByUser, snapshot.OwnedByTape
+	at := func(s *snapshot.Snapshot, outer ...string) *snapshot.Snapshot {
+		// Frame 1 is the line; all stacks run through outer.
+		for i := range s.Blocks.Stack {
+			frames := s.Stacks.Frames(s.Blocks.Stack[i])
+			frames = append(frames, snapshot.Frame{Function: outer[i], File: "train.py", Line: 50})
+			s.Blocks.Stack[i] = s.Stacks.InternFrames(frames)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		last *snapshot.Snapshot
+		want cause.Answer
+	}{
+		{"a total of the last step in the same function", at(owning(10, held{"square", 64, 3, tape, 0}, held{"square", 64, 5, tape, 0}, held{"add", 8, 9, user, 0}), "watch", "watch", "watch"), cause.Yes},
+		{"a total elsewhere", at(owning(10, held{"square", 64, 3, tape, 0}, held{"square", 64, 5, tape, 0}, held{"add", 8, 9, user, 0}), "watch", "watch", "other"), cause.No},
+		{"what is made there and kept of several steps is another leak", at(owning(10, held{"square", 64, 3, tape, 0}, held{"square", 64, 5, tape, 0}, held{"add", 8, 7, user, 0}, held{"add", 8, 9, user, 0}), "watch", "watch", "watch", "watch"), cause.No},
+		{"blocks that the program holds itself", at(owning(10, held{"square", 64, 3, tape | user, 0}, held{"square", 64, 5, tape, 0}), "watch", "watch"), cause.Yes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if e := evidenceOf(t, owning(0), c.last, "square"); e.Head != c.want {
+				t.Errorf("got %d, want %d", e.Head, c.want)
+			}
+		})
+	}
+}
+
+func TestFramesOfMostOtherStacksAreCommon(t *testing.T) {
+	first, last := build(0), build(10, append(grown("x", 5, 64, 0, 1), block{"a", 64, 0}, block{"b", 64, 0}, block{"c", 64, 0})...)
+	e := evidenceOf(t, first, last, "x")
+	if got := e.Sites[0].Common; !got[0] || got[1] {
+		t.Errorf("common %v: all stacks have the innermost frame, and x alone the next", got)
+	}
+	e = evidenceOf(t, first, build(10, append(grown("x", 5, 64, 0, 1), block{"a", 64, 0}, block{"b", 64, 0})...), "x")
+	if got := e.Sites[0].Common; got[0] || got[1] {
+		t.Errorf("common %v: two others are not most", got)
+	}
+}
