@@ -37,7 +37,7 @@ const (
 type Mark struct {
 	Step int64 // steps completed; NoStep where unknown
 	// StepCounted: nobody told the step; it is how many the recording saw since it
-	// began. Files of ours do not keep the difference.
+	// began.
 	StepCounted bool
 	Epoch       int64  // NoStep where unknown
 	Phase       string // "train", "eval", …; "" where unknown

@@ -197,6 +197,8 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 	switch k {
 	case kindMeta:
 		readMeta(c, s)
+	case kindCounted:
+		s.Mark.StepCounted = true
 	case kindDevices:
 		s.Devices = readDevices(c)
 	case kindStacks:

@@ -83,6 +83,9 @@ func (e *encoder) section(k kind, fill func(b []byte) []byte) {
 func (e *encoder) encode(s *snapshot.Snapshot) {
 	used := usedStacks(s)
 	e.section(kindMeta, func(b []byte) []byte { return appendMeta(b, s) })
+	if s.Mark.StepCounted {
+		e.section(kindCounted, func(b []byte) []byte { return b })
+	}
 	e.section(kindDevices, func(b []byte) []byte { return appendDevices(b, s.Devices) })
 	e.section(kindStacks, func(b []byte) []byte { return appendStacks(b, s.Stacks, used.order) })
 	e.section(kindSegments, func(b []byte) []byte { return appendSegments(b, s.Segments, used) })

@@ -56,6 +56,7 @@ type kind [4]byte
 // The kinds of section of a snapshot.
 var (
 	kindMeta      = kind{'M', 'E', 'T', 'A'}
+	kindCounted   = kind{'S', 'C', 'N', 'T'}
 	kindDevices   = kind{'D', 'E', 'V', 'S'}
 	kindStacks    = kind{'S', 'T', 'K', 'S'}
 	kindSegments  = kind{'S', 'E', 'G', 'S'}
@@ -79,6 +80,7 @@ type section struct {
 // that each comes after those that it refers to.
 var known = []section{
 	{kindMeta, true},
+	{kindCounted, false},
 	{kindDevices, true},
 	{kindStacks, true},
 	{kindSegments, true},

@@ -121,6 +121,7 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 	if rapid.Bool().Draw(t, "tells totals") {
 		b.Count = rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "counts")
 	}
+	s.Mark.StepCounted = rapid.Bool().Draw(t, "step counted")
 	return s
 }
 

@@ -108,8 +108,8 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 	s = &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
 	stacks := []snapshot.StackID{snapshot.NoStack}
 	var unknown []string
-	order := []string{"META", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "NOTE", "END."}
-	optional := map[string]bool{"BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true}
+	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "NOTE", "END."}
+	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true}
 	count := uint64(0)
 	for data = data[16:]; ; count++ {
 		must(len(data) >= 32, "section header")
@@ -255,6 +255,8 @@ func slowSection(name string, r slow, s *snapshot.Snapshot, stacks *[]snapshot.S
 		for k := range b.Owners {
 			b.Owners[k] = snapshot.Owners(r.b())
 		}
+	case "SCNT":
+		s.Mark.StepCounted = true
 	case "CNTS":
 		b.Count = r.sums(len(b.Size))
 	case "HOLD":
