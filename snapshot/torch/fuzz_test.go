@@ -17,7 +17,7 @@ import (
 // has the whole tree before it and believes any number, can make sense of. Real
 // files need none of it.
 var refusals = regexp.MustCompile(`lies in an unexpected place|stored out of turn|is memoised twice|to something passed already` +
-	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
+	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|a tuple of values that are not there|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
 	`|items are added to a (frame|list)|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
 
 // compareWithTwin fails where reader and twin read different things, and where
