@@ -36,6 +36,7 @@ type Result struct {
 	Intermediate int // snapshots between First and Last
 	// Comparable: the snapshots can be of one process, so that growth is growth.
 	Comparable bool
+	Across     *Across // nil unless JoinRanks found it among the ranks of a run
 
 	run     *snapshot.Run
 	options Options

@@ -28,6 +28,7 @@ type resultJSON struct {
 	Devices       []changeJSON  `json:"devices"`
 	Findings      []findingJSON `json:"findings"`
 	Rows          []rowJSON     `json:"rows"`
+	Ranks         *ranksJSON    `json:"ranks,omitempty"`
 	// Least is the smallest leak that the run could have shown, one block in so many
 	// steps; 0 for none.
 	Least int64    `json:"smallest_leak_every_steps"`
@@ -135,6 +136,20 @@ type againstJSON struct {
 	Excess slopeJSON `json:"excess_bytes"`
 }
 
+// ranksJSON is what all ranks of a run show together; the rest is of one of them.
+type ranksJSON struct {
+	Judged []int          `json:"judged"`
+	Leaks  []rankLeakJSON `json:"leaks"`
+	Notes  []string       `json:"notes"`
+}
+
+type rankLeakJSON struct {
+	On    []int    `json:"on"`
+	Most  int      `json:"most_on"`
+	Where string   `json:"where"`
+	Rate  rateJSON `json:"rate"`
+}
+
 type slopeJSON struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -202,6 +217,13 @@ func JSON(w io.Writer, r *diff.Result) error {
 			c.First = &m
 		}
 		out.Devices = append(out.Devices, c)
+	}
+	if a := r.Across; a != nil {
+		out.Ranks = &ranksJSON{Judged: a.Ranks, Leaks: []rankLeakJSON{}, Notes: append([]string{}, a.Notes...)}
+		for _, l := range a.Leaks {
+			f := l.Finding
+			out.Ranks.Leaks = append(out.Ranks.Leaks, rankLeakJSON{l.On, l.Rank, place(f.Rows[0], f.Headline), rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)}})
+		}
 	}
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, findingOf(&r.Findings[i]))

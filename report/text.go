@@ -39,6 +39,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	}
 	p.line("")
 	p.elseGrew(listed, o)
+	p.ranks(r)
 	p.totals(r)
 	p.meters(r)
 	if text := leastText(r); text != "" {

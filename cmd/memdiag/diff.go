@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +55,9 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed("rank") {
+				result = joined(env.judgeRanks(run, options, result), result)
+			}
 			text.Width, text.Color = env.textShape(output)
 			err = env.result(output, false, func(w io.Writer) error {
 				switch write {
@@ -97,4 +102,27 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
 	}
 	return options.Analyze(run)
+}
+
+// joined is the result of all ranks together, or of the only one. A rank that could
+// not be judged is named.
+func joined(ranks []report.RankResult, only *diff.Result) *diff.Result {
+	if len(ranks) < 2 {
+		return only
+	}
+	var results []*diff.Result
+	var notes []string
+	for _, r := range ranks {
+		if r.Result == nil {
+			notes = append(notes, fmt.Sprintf("rank %d could not be judged: %s", r.Rank, r.Why))
+			continue
+		}
+		results = append(results, r.Result)
+	}
+	result := diff.JoinRanks(results)
+	result.Across.Notes = append(result.Across.Notes, notes...)
+	// The reader of one rank's files notes that it left the others out; here they
+	// were read after all.
+	result.Notes = slices.DeleteFunc(result.Notes, func(n string) bool { return strings.Contains(n, "; only those that name rank ") })
+	return result
 }

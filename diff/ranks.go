@@ -1,0 +1,85 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Across is what the ranks of one run show together.
+type Across struct {
+	Ranks []int      // that were judged, ascending
+	Leaks []RankLeak // larger growth first
+	// Notes name ranks that lag, or miss snapshots that others have.
+	Notes []string
+}
+
+// RankLeak is a leak, and the ranks that have it.
+type RankLeak struct {
+	Finding *Finding // of the rank where it grew most
+	Rank    int      // that rank
+	On      []int    // ascending
+}
+
+// JoinRanks returns the result of the rank that leaks most, the lowest of equals,
+// with Across for all. Stacks are equal on every rank that runs the same code, so
+// that a leak is the same one where any of its stacks is. The results are of one
+// run, each of another rank; there is at least one.
+func JoinRanks(results []*Result) *Result {
+	results = slices.SortedFunc(slices.Values(results), func(a, b *Result) int { return cmp.Compare(a.Last.Rank, b.Last.Rank) })
+	a := &Across{}
+	lead, most := results[0], snapshot.Bytes(-1)
+	steps, count := snapshot.NoStep, 0
+	for _, r := range results {
+		a.Ranks = append(a.Ranks, r.Last.Rank)
+		var leaked snapshot.Bytes
+		for i := range r.Findings {
+			if f := &r.Findings[i]; f.Verdict == Leak {
+				leaked += f.Growth().Bytes
+				a.add(f, r.Last.Rank)
+			}
+		}
+		if leaked > most {
+			lead, most = r, leaked
+		}
+		steps, count = max(steps, r.Last.Mark.Step), max(count, r.Intermediate+2)
+	}
+	slices.SortStableFunc(a.Leaks, func(x, y RankLeak) int {
+		return cmp.Compare(y.Finding.Growth().Bytes, x.Finding.Growth().Bytes)
+	})
+	for _, r := range results {
+		switch {
+		case r.Last.Mark.Step < steps:
+			a.Notes = append(a.Notes, fmt.Sprintf("rank %d lags: its last snapshot is of step %d, others have step %d", r.Last.Rank, r.Last.Mark.Step, steps))
+		case r.Intermediate+2 < count:
+			a.Notes = append(a.Notes, fmt.Sprintf("rank %d has %d snapshots, others have %d", r.Last.Rank, r.Intermediate+2, count))
+		}
+	}
+	lead.Across = a
+	return lead
+}
+
+func (a *Across) add(f *Finding, rank int) {
+	for i := range a.Leaks {
+		l := &a.Leaks[i]
+		if !sharesStack(l.Finding, f) {
+			continue
+		}
+		if !slices.Contains(l.On, rank) {
+			l.On = append(l.On, rank)
+		}
+		if f.Growth().Bytes > l.Finding.Growth().Bytes {
+			l.Finding, l.Rank = f, rank
+		}
+		return
+	}
+	a.Leaks = append(a.Leaks, RankLeak{f, rank, []int{rank}})
+}
+
+func sharesStack(f, g *Finding) bool {
+	return slices.ContainsFunc(f.Rows, func(x *Row) bool {
+		return slices.ContainsFunc(g.Rows, func(y *Row) bool { return x.Hash == y.Hash })
+	})
+}

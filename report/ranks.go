@@ -1,0 +1,44 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+)
+
+// ranks says which leaks are on which ranks.
+func (p *page) ranks(r *diff.Result) {
+	a := r.Across
+	if a == nil {
+		return
+	}
+	p.line(p.paint.bold(fmt.Sprintf("Ranks, %d judged; the rest of this report is of rank %d", len(a.Ranks), r.Last.Rank)))
+	for _, l := range a.Leaks {
+		p.prose("  ", "    ", fmt.Sprintf("%s: %s, %s", onRanks(l.On, a.Ranks), glue(bytesRate(l.Finding.Rate)), atPlace(l.Finding)))
+	}
+	if len(a.Leaks) == 0 {
+		p.line("  no rank leaks")
+	}
+	for _, n := range a.Notes {
+		p.prose("  ", "    ", n)
+	}
+	p.line("")
+}
+
+// onRanks is "on all 4 ranks", "on rank 2 only", "on ranks 0, 2".
+func onRanks(on, all []int) string {
+	switch {
+	case len(on) == len(all):
+		return fmt.Sprintf("on all %d ranks", len(all))
+	case len(on) == 1:
+		return fmt.Sprintf("on rank %d only", on[0])
+	}
+	var words []string
+	for _, rank := range slices.Sorted(slices.Values(on)) {
+		words = append(words, strconv.Itoa(rank))
+	}
+	return "on ranks " + strings.Join(words, ", ")
+}
