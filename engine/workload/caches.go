@@ -16,7 +16,7 @@ func caches() []Workload {
 				g := memoGrowth(d)
 				room := int64(memoRoom(d))
 				g.Rest = Amount{room, snapshot.Bytes(room) * g.Bytes}
-				return Truth{Steps: runFor(12, g.Every), Growth: []Growth{g}}
+				return Truth{Steps: runFor(max(12, 2*room), g.Every), Growth: []Growth{g}}
 			},
 			New: shared("L18", newMemo),
 		},

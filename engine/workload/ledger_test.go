@@ -208,8 +208,12 @@ func TestTheLedger(t *testing.T) {
 					fixed := runFor(t, w, seed, steps, true)
 					run.equals(t, fixed)
 					fixed.staysWithinRest(t)
+					fixed.settles(t)
 				default:
 					run.staysWithinBounds(t)
+					if w.Bounds == nil {
+						run.settles(t)
+					}
 					for _, b := range w.DeclaredBounds(seed) {
 						run.keepsTo(t, b)
 					}
@@ -368,5 +372,28 @@ func (r trial) keepsTo(t *testing.T, b snapshot.Bound) {
 	}
 	if live.Blocks == 0 || b.Blocks > 0 && live.Blocks > b.Blocks || b.Bytes > 0 && live.Bytes > b.Bytes {
 		t.Errorf("%+v is live in %s, which is to hold %d blocks and %v at most", live, b.Where, b.Blocks, b.Bytes)
+	}
+}
+
+// settles: what has an end comes to it in the first half of the run, or nobody could
+// tell it from what has none. What goes up and down may go a little higher later.
+func (r trial) settles(t *testing.T) {
+	t.Helper()
+	half := len(r.at)/2 + 1
+	for i, g := range r.truth.Growth {
+		if g.Meter == workload.Reserved {
+			continue // no line of it is live, however long it rises
+		}
+		var first, second int64
+		for step, b := range r.at {
+			if step < half {
+				first = max(first, b.lines[i].Blocks)
+			} else {
+				second = max(second, b.lines[i].Blocks)
+			}
+		}
+		if second > first+max(2, first/5) {
+			t.Errorf("%s: %d blocks at most in the first half, %d in the second", g.Marker, first, second)
+		}
 	}
 }

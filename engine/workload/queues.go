@@ -21,7 +21,7 @@ func queues() []Workload {
 				g.Every, g.First = beat.every, beat.first
 				room := int64(queueRoom(d))
 				g.Rest = Amount{room, snapshot.Bytes(room) * g.Bytes}
-				return Truth{Steps: beat.runFor(15), Growth: []Growth{g}}
+				return Truth{Steps: beat.runFor(max(15, 2*room)), Growth: []Growth{g}}
 			},
 			New: shared("L25", newBacklog),
 		},

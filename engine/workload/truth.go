@@ -14,7 +14,8 @@ import (
 // Truth is what a run of a workload must show. It depends on the seed, as the run
 // does.
 type Truth struct {
-	// Steps is how long a run must be to show it.
+	// Steps is how long a run must be to show it: what has an end has come to it in
+	// the first half, but for what is declared to gather; see Workload.Bounds.
 	Steps int64
 	// Growth has one entry for each line whose blocks grow in number or size: of a
 	// leak those to be found, of another workload those that must not be called one.
