@@ -1,6 +1,6 @@
 .PHONY: build test lint check
 
-build: ## ./memdiag, static
+build: ## ./memdiag, without cgo
 	CGO_ENABLED=0 go build -trimpath -o memdiag ./cmd/memdiag
 
 test:

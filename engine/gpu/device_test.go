@@ -43,7 +43,9 @@ func TestTheDriverSeesWhatIsReserved(t *testing.T) {
 		if m.Driver == snapshot.Unknown {
 			t.Skip("the driver does not tell")
 		}
-		if off := m.Driver - before - m.Reserved; off < -slack || off > slack {
+		off := m.Driver - before - m.Reserved
+		t.Logf("%s: %s are reserved, the driver's figure is off by %s", when, m.Reserved, off)
+		if off < -slack || off > slack {
 			t.Errorf("%s: %s are reserved, the driver's figure rose by %s", when, m.Reserved, m.Driver-before)
 		}
 	}
