@@ -137,8 +137,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	events := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {
-		out.Pattern = Unborn
-		out.call(Inconclusive, Weak, "of %d of its %d blocks the birth is not known: they are older than the recording", out.Unknown, site.Count)
+		out.call(Unborn, Inconclusive, "of %d of its %d blocks the birth is not known: they are older than the recording", out.Unknown, site.Count)
 		return out
 	}
 	low, high := float64(a.From), float64(a.To)
@@ -193,20 +192,15 @@ func (a *Ages) judge(out *SiteAges, events []float64, distance float64) {
 	}
 	switch {
 	case last <= low+early*length:
-		out.Pattern = AtStart
-		out.call(Bounded, Weak, "its blocks were all born in the first %.0f %% of %s: made once, and kept", 100*early, a.whole())
+		out.call(AtStart, Bounded, "its blocks were all born in the first %.0f %% of %s: made once, and kept", 100*early, a.whole())
 	case first >= low+(1-late)*length:
-		out.Pattern = JustNow
-		out.call(Bounded, Weak, "its blocks were all born in the last %.0f %% of %s: they come and go, or are made anew", 100*late, a.whole())
+		out.call(JustNow, Bounded, "its blocks were all born in the last %.0f %% of %s: they come and go, or are made anew", 100*late, a.whole())
 	case len(events) >= evenSteps && out.Gap <= widestOf(len(events)) && (out.P >= uneven || distance <= nearlyEven):
-		out.Pattern = Throughout
-		out.call(Leak, Weak, "its blocks were born in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are alive", len(events), a.word(), a.whole(), 100*out.Gap)
+		out.call(Throughout, Leak, "its blocks were born in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are alive", len(events), a.word(), a.whole(), 100*out.Gap)
 	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
-		out.Pattern = InWindow
-		out.call(Inconclusive, Weak, "its blocks were born evenly, but in the last %.0f %% of %s only: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
+		out.call(InWindow, Inconclusive, "its blocks were born evenly, but in the last %.0f %% of %s only: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
 	default:
-		out.Pattern = Scattered
-		out.call(Inconclusive, Weak, "its blocks were born in %d distinct %ss, the longest gap being %.0f %% of %s: too few, or too uneven, to tell", len(events), a.word(), 100*out.Gap, a.whole())
+		out.call(Scattered, Inconclusive, "its blocks were born in %d distinct %ss, the longest gap being %.0f %% of %s: too few, or too uneven, to tell", len(events), a.word(), 100*out.Gap, a.whole())
 	}
 }
 
@@ -241,8 +235,8 @@ func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	}
 }
 
-func (o *SiteAges) call(v Verdict, e Evidence, format string, args ...any) {
-	o.Verdict, o.Evidence = v, e
+func (o *SiteAges) call(p Pattern, v Verdict, format string, args ...any) {
+	o.Pattern, o.Verdict = p, v
 	o.because(format, args...)
 }
 

@@ -67,7 +67,7 @@ func (r *Result) surroundings() *surroundings {
 // optimizer's step.
 func goesBackward(frames []snapshot.Frame) bool {
 	for _, f := range frames {
-		if strings.Contains(f.Function, "ackward") || strings.Contains(f.File, "optim/") {
+		if strings.Contains(strings.ToLower(f.Function), "backward") || strings.Contains(f.File, "optim/") {
 			return true
 		}
 	}

@@ -167,15 +167,13 @@ func partly(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// held holds where the first holder that is known is of one of these kinds.
+// held holds where a site's first holder, which is its longest container, is of one
+// of these kinds.
 func held(points int, kinds ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
-			for _, h := range e.Sites[i].Holders {
-				if slices.Contains(kinds, h.Kind) {
-					return holds(h)
-				}
-				break
+			if h := e.Sites[i].Holders; len(h) > 0 && slices.Contains(kinds, h[0].Kind) {
+				return holds(h[0])
 			}
 		}
 		return ""
