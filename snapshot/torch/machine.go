@@ -383,9 +383,10 @@ func (m *machine) load(i uint64) error {
 	}
 }
 
-// keeps reports whether a dict is kept for later references; as many as blocks are.
+// keeps reports whether a dict is kept for later references. They are fewer than
+// blocks may be, for each takes more room.
 func (m *machine) keeps(o *object) bool {
-	return m.keep && len(m.kept) < m.build.mostRows && (o.role == block || o.role == entry || o.role == annotation)
+	return m.keep && len(m.kept) < m.build.mostRows/4 && (o.role == block || o.role == entry || o.role == annotation)
 }
 
 func (m *machine) keepDict(o *object) value {

@@ -24,7 +24,7 @@ const (
 
 // quickReader is the state of the short cut.
 type quickReader struct {
-	off    bool   // for tests, which compare
+	off    bool   // where dicts are kept, and for tests, which compare
 	item   object // the dict that is read
 	tenant object // of its history
 	puts   []put  // what it stores in the memo
