@@ -32,6 +32,7 @@ type Result struct {
 	Rows         []Row     // of First and Last, as Pair orders them
 	Series       *Series   // of the whole run
 	Findings     []Finding // leaks, then inconclusive, then bounded; larger growth first
+	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
 	Intermediate int // snapshots between First and Last
 	// Comparable: the snapshots can be of one process, so that growth is growth.
@@ -121,6 +122,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.judgeByHandbook()
 	} else {
 		r.judgeByTrend()
+		r.Reserves = r.reserves()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Growth().Bytes, a.Growth().Bytes))

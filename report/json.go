@@ -31,8 +31,20 @@ type resultJSON struct {
 	Ranks         *ranksJSON    `json:"ranks,omitempty"`
 	// Least is the smallest leak that the run could have shown, one block in so many
 	// steps; 0 for none.
-	Least int64    `json:"smallest_leak_every_steps"`
-	Notes []string `json:"notes"`
+	Least    int64         `json:"smallest_leak_every_steps"`
+	Reserves []reserveJSON `json:"reserves"`
+	Notes    []string      `json:"notes"`
+}
+
+// reserveJSON is a device whose reserved memory grew while its live memory did not.
+type reserveJSON struct {
+	Device  string `json:"device"`
+	Growth  int64  `json:"reserved_growth_bytes"`
+	Live    int64  `json:"live_growth_bytes"`
+	Free    int64  `json:"free_bytes"`
+	Largest int64  `json:"largest_free_bytes"`
+	Trim    int64  `json:"trim_bytes"`
+	Cause   string `json:"cause,omitempty"`
 }
 
 // markJSON leaves out what is unknown.
@@ -205,7 +217,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
-		Least: r.Least().Every, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
+		Least: r.Least().Every, Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
 	for _, a := range accounts(r) {
 		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
@@ -217,6 +229,14 @@ func JSON(w io.Writer, r *diff.Result) error {
 			c.First = &m
 		}
 		out.Devices = append(out.Devices, c)
+	}
+	for i := range r.Reserves {
+		e := &r.Reserves[i]
+		j := reserveJSON{Device: deviceName(e.Device), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
+		if e.Cause != nil {
+			j.Cause = e.Cause.ID
+		}
+		out.Reserves = append(out.Reserves, j)
 	}
 	if a := r.Across; a != nil {
 		out.Ranks = &ranksJSON{Judged: a.Ranks, Leaks: []rankLeakJSON{}, Notes: append([]string{}, a.Notes...)}

@@ -320,6 +320,14 @@ func (p *page) meters(r *diff.Result) {
 		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
 	}
 	p.unused(r.Last.Devices, idle)
+	for i := range r.Reserves {
+		e := &r.Reserves[i]
+		p.line("")
+		p.prose("", "  ", e.String()+".")
+		if e.Cause != nil {
+			p.labelled("Fix", e.Cause.Fix+".")
+		}
+	}
 }
 
 // unused holds where all meters that are known are zero.

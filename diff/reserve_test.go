@@ -1,0 +1,69 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestReservedMemoryThatGrowsAloneIsNoLeak(t *testing.T) {
+	const mib = snapshot.MiB
+	flat := func(i int) snapshot.Bytes { return 100 * mib }
+	grows := func(i int) snapshot.Bytes { return (120 + 20*snapshot.Bytes(i)) * mib }
+	for _, c := range []struct {
+		name           string
+		reserved, live func(i int) snapshot.Bytes
+		empty          snapshot.Bytes // of the free memory, in a segment of its own
+		want           string         // id of the cause; "" where nothing is said
+	}{
+		{"free segments are the cache's", grows, flat, 100 * mib, "cache-growth"},
+		{"free pieces of segments are fragments", grows, flat, 0, "fragmentation"},
+		{"live memory that grows as well explains it", grows, func(i int) snapshot.Bytes { return grows(i) - 20*mib }, 100 * mib, ""},
+		{"a warm-up is none", func(i int) snapshot.Bytes { return grows(min(i, 2)) }, flat, 100 * mib, ""},
+		{"one stair is none", func(i int) snapshot.Bytes { return (120 + 80*snapshot.Bytes(i/6)) * mib }, flat, 100 * mib, ""},
+		{"nothing is none", flat, flat, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i := range 10 {
+				s := build(int64(10*i), block{"weights", 50 * mib, -1})
+				s.Devices[0].Meters = snapshot.Meters{Allocated: c.live(i), Active: c.live(i), Reserved: c.reserved(i)}
+				s.Segments[0].Size = 150 * mib
+				add := func(segment int32, size snapshot.Bytes) {
+					b := &s.Blocks
+					b.Segment, b.Address, b.Stack = append(b.Segment, segment), append(b.Address, uint64(0x90000000+b.Len()*0x10000000)), append(b.Stack, snapshot.NoStack)
+					b.Size, b.Requested, b.State = append(b.Size, size), append(b.Requested, 0), append(b.State, snapshot.Free)
+					b.BirthStep = append(b.BirthStep, snapshot.NoStep)
+				}
+				add(0, 60*mib)
+				add(0, 40*mib)
+				s.Segments[0].NumBlocks = 3
+				if c.empty > 0 {
+					s.Segments = append(s.Segments, snapshot.Segment{Address: 0x80000000, Size: c.empty, FirstBlock: 3, NumBlocks: 1})
+					add(1, c.empty)
+				}
+				run = append(run, s)
+			}
+			r, err := Analyze(runOf(run...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" {
+				if len(r.Reserves) != 0 {
+					t.Fatalf("got %v", &r.Reserves[0])
+				}
+				return
+			}
+			if len(r.Reserves) != 1 || r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != c.want {
+				t.Fatalf("got %+v, want %s", r.Reserves, c.want)
+			}
+			e := r.Reserves[0]
+			if e.Free != 100*mib+c.empty || e.Trim != c.empty || e.Largest != max(60*mib, c.empty) || e.Live != 0 {
+				t.Errorf("got %v", &e)
+			}
+			if r.Leaks() != 0 {
+				t.Error("it is called a leak")
+			}
+		})
+	}
+}
