@@ -21,7 +21,10 @@ const farAhead = 1.5
 // phases, and the forecast.
 func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64, inSteps bool) {
 	first, last := c.x[0], c.x[len(c.x)-1]
-	c.warm = axis[min(r.Series.WarmUp(), len(axis)-1)]
+	c.warm = first
+	if n := r.Series.WarmUp(); n < len(axis)-1 {
+		c.warm = axis[n]
+	}
 	marks := r.Series.Marks
 	for i := 1; i < len(marks); i++ {
 		if marks[i].Epoch != marks[i-1].Epoch && marks[i].Epoch != snapshot.NoStep {
