@@ -11,6 +11,6 @@ go run ./bench/report -out "$dir/run" "$@"
 du -sh "$dir/run"
 for command in "report $dir/run -o $dir/report.html" "flame $dir/run -o $dir/flame.svg" "plot $dir/run -o $dir/growth.png"; do
   # shellcheck disable=SC2086
-  /usr/bin/time -f "%e s, %M KiB at most: memdiag ${command%% *}" "$dir/memdiag" $command -q
+  /usr/bin/time -f "%e s, %U s of processor, %M KiB at most: memdiag ${command%% *}" "$dir/memdiag" $command -q
 done
 ls -l "$dir"/report.html "$dir"/flame.svg
