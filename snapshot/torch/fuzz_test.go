@@ -15,10 +15,11 @@ import (
 
 // refusals are the reasons for which the reader refuses what its twin, which
 // has the whole tree before it and believes any number, can make sense of. Real
-// files need none of it.
+// files need none of it. Dicts go into their lists as soon as the next one begins,
+// and are then not on the stack any more.
 var refusals = regexp.MustCompile(`lies in an unexpected place|stored out of turn|is memoised twice|to something passed already` +
-	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|a tuple of values that are not there|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
-	`|items are added to a (frame|list)|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
+	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
+	`|items are added to (a frame|a list|nothing)|a key is set in nothing|an item is added to nothing|finds no value to work on|values that are not there|the memo is given no value|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
 
 // compareWithTwin fails where reader and twin read different things, and where
 // only one of them can read the file for no good reason.
