@@ -85,6 +85,8 @@ func (p *page) device(s *snapshot.Snapshot, device int) {
 	}
 	p.table([]column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
 	p.fragments(s, fragmentsOf(s, device))
+	p.private(s, device)
+	p.explained(waterfall(s, device), d.Meters.Reserved)
 }
 
 func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
@@ -109,6 +111,47 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 	}
 	if n := len(f.pins) - shown; n > 0 {
 		p.line("    … " + count(int64(n), "more stack"))
+	}
+}
+
+// private says what the device has in private pools, where it has any.
+func (p *page) private(s *snapshot.Snapshot, device int) {
+	pools := make(map[string]bool)
+	var reserved, live snapshot.Bytes
+	segments := int64(0)
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if seg.Device != device || seg.Private == "" {
+			continue
+		}
+		pools[seg.Private] = true
+		segments++
+		reserved += seg.Size
+		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
+			if s.Blocks.State[b] == snapshot.Live {
+				live += s.Blocks.Size[b]
+			}
+		}
+	}
+	if segments > 0 {
+		p.prose("  ", "    ", fmt.Sprintf("private: %s reserved in %s of %s, of which %s live; memdiag explain private-pool",
+			glue(reserved.String()), glue(count(segments, "segment")), glue(count(int64(len(pools)), "pool")), glue(live.String())))
+	}
+}
+
+// explained names the catalogue's entries on the parts that take a tenth of what is
+// reserved, beside what is live.
+func (p *page) explained(parts []part, reserved snapshot.Bytes) {
+	const notable = 10 // one in so many bytes
+	causes := map[string]string{"unsplit_bytes": "unsplit-waste", "pending_bytes": "pending-free", "fragmented_bytes": "fragmentation", "cached_bytes": "cache-growth"}
+	var ids []string
+	for _, part := range parts {
+		if id := causes[part.key]; id != "" && notable*part.bytes >= reserved && reserved > 0 {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		p.prose("  ", "    ", "more: memdiag explain "+strings.Join(ids, "; memdiag explain "))
 	}
 }
 

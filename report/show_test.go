@@ -74,6 +74,9 @@ func TestShow(t *testing.T) {
 			golden(t, c.file, rendered(t, func(b *bytes.Buffer) error { return Show(b, c.s(), c.options) }))
 		})
 	}
+	private := shown()
+	private.Segments[2].Private, private.Blocks.State[len(private.Blocks.State)-1] = "graph 7", snapshot.Live
+	golden(t, "showprivate.txt.golden", rendered(t, func(b *bytes.Buffer) error { return Show(b, private, TextOptions{Width: 80}) }))
 	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), 2) }))
 	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), 0) }))
 }
