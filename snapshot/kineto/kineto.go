@@ -150,7 +150,7 @@ var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(
 
 func (t *trace) read() error {
 	s := scanner{in: t.in}
-	if _, err := s.take("{"); err != nil {
+	if err := s.take('{'); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
@@ -162,7 +162,7 @@ func (t *trace) read() error {
 			return err
 		}
 		key := string(raw)
-		if _, err := s.take(":"); err != nil {
+		if err := s.take(':'); err != nil {
 			return err
 		}
 		switch key {
@@ -182,7 +182,7 @@ func (t *trace) read() error {
 }
 
 func (t *trace) events(s *scanner) error {
-	if _, err := s.take("["); err != nil {
+	if err := s.take('['); err != nil {
 		return err
 	}
 	var e event

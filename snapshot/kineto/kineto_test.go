@@ -241,14 +241,14 @@ func TestBrokenTraces(t *testing.T) {
 	}{
 		{"nothing", "", "the file ends in the middle of the snapshot"},
 		{"half a trace", string(made(took(1, 1, 1, 1)))[:90], "the file ends in the middle of the snapshot"},
-		{"no object", "[]", `'[' where one of "{" should be: no trace of torch.profiler`},
-		{"no list", `{"traceEvents": {}}`, `'{' where one of "[" should be`},
+		{"no object", "[]", `'[' where '{' should be: no trace of torch.profiler`},
+		{"no list", `{"traceEvents": {}}`, `'{' where '[' should be`},
 		{"no JSON", `{"traceEvents": [zebra]}`, "byte 17: 'z' where a value should be"},
 		{"no memory events", string(made(ran(1, "op", 1, 1))), "byte 0: the trace has no memory events"},
 		{"an event without end", `{"traceEvents": [{"name": "` + strings.Repeat("x", maxEvent), "a value of more than 4.00 MiB"},
 		{"brackets without end", `{"x": ` + strings.Repeat("[", 1<<20), "the file ends in the middle of the snapshot"},
-		{"no commas", `{"traceEvents": [1 2]}`, `byte 19: '2' where one of "," should be`},
-		{"a key that is a number", `{1: 2, 3}`, `'}' where one of ":" should be`},
+		{"no commas", `{"traceEvents": [1 2]}`, `byte 19: '2' where ',' should be`},
+		{"a key that is a number", `{1: 2, 3}`, `'}' where ':' should be`},
 		{"more than all memory", string(made(took(1, 1, 1, 1<<60), took(1, 1, 2, 1<<60))), "more than 2^60 bytes are live"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,8 +24,7 @@ type span struct {
 
 // through returns how much of b belongs to the value, and whether it ends there.
 func (s *span) through(b []byte) (n int, done bool) {
-	for i := 0; i < len(b); i++ {
-		c := b[i]
+	for i, c := range b {
 		if s.text {
 			switch {
 			case s.escaped:
@@ -98,16 +97,16 @@ func (s *scanner) end(err error) error {
 	return err
 }
 
-// take passes over the next byte, which must be one of those wanted.
-func (s *scanner) take(wanted string) (byte, error) {
+// take passes over the next byte, which must be the one wanted.
+func (s *scanner) take(wanted byte) error {
 	c, err := s.next()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if bytes.IndexByte([]byte(wanted), c) < 0 {
-		return 0, s.in.Fail("%q where one of %q should be: no trace of torch.profiler", c, wanted)
+	if c != wanted {
+		return s.in.Fail("%q where %q should be: no trace of torch.profiler", c, wanted)
 	}
-	return c, s.in.Skip(1)
+	return s.in.Skip(1)
 }
 
 // more passes over the comma before the next item, or the bracket behind the
@@ -121,7 +120,7 @@ func (s *scanner) more(first bool, bracket byte) (bool, error) {
 		return false, s.in.Skip(1)
 	}
 	if !first {
-		_, err = s.take(",")
+		err = s.take(',')
 	}
 	return err == nil, err
 }

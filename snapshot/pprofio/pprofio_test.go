@@ -332,7 +332,7 @@ func TestHostileProfilesEnd(t *testing.T) {
 			_ = z.Close()
 			began := time.Now()
 			s, err := decode(packed.Bytes())
-			if d := time.Since(began); d > 10*time.Second { // about 0.2 s, where nothing else runs
+			if d := time.Since(began); d > time.Minute { // about 0.2 s, where nothing else runs
 				t.Errorf("took %v", d)
 			}
 			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
