@@ -3,10 +3,10 @@
 #
 #     bench/torch_reader.sh [--large] [FILE …]
 #
-# Without FILEs it takes those in ../shared/data/torch and, where ../shared/tools has the generator, files of about
-# 50 MB (with --large also of 500 MB) with frames shared and not shared. A line a file: the reader's speed, how many times
-# that of CPython with its collector on and off (plain, then with a restricted Unpickler), both by processor time and the
-# best of several readings, and peak memory.
+# Without FILEs it takes those in ../shared/data/torch and, where ../shared/tools has the generator, files of about 50 MB
+# with frames shared and not shared; with --large also of 500 MB and 2 GB, for which CPython takes 10 GB of memory. A line
+# a file: the reader's speed, how many times that of CPython with its collector on and off (plain, then with a restricted
+# Unpickler), both by processor time and the best of several readings, and peak memory.
 set -eu
 cd "$(dirname "$0")/.."
 shared=${MEMDIAG_SHARED:-../shared}
@@ -37,7 +37,8 @@ if [ $# -eq 0 ]; then
 		set -- "$@" "$tmp/generated_50MB.pickle" "$tmp/unshared.pickle"
 		if [ -n "$large" ]; then
 			generate 5000000 generated_500MB
-			set -- "$@" "$tmp/generated_500MB.pickle"
+			generate 20000000 generated_2GB
+			set -- "$@" "$tmp/generated_500MB.pickle" "$tmp/generated_2GB.pickle"
 		fi
 	fi
 fi
@@ -46,7 +47,7 @@ printf '%-46s %8s %7s | %s | %s | %s\n' file MB MB/s "times CPython: gc on, off"
 for f in "$@"; do
 	bytes=$(wc -c <"$f")
 	n=5
-	if [ "$bytes" -gt 200000000 ]; then n=3; elif [ "$bytes" -lt 5000000 ]; then n=20; fi
+	if [ "$bytes" -gt 1000000000 ]; then n=1; elif [ "$bytes" -gt 200000000 ]; then n=3; elif [ "$bytes" -lt 5000000 ]; then n=20; fi
 	go=$("$tmp/torch_reader" -n "$n" "$f")
 	peak=$("$tmp/torch_reader" -n 1 "$f")
 	[ "$n" -gt 5 ] && m=5 || m=$(((n + 1) / 2))
