@@ -157,6 +157,15 @@ func (d *Device) Used() snapshot.Bytes {
 	return snapshot.Unknown
 }
 
+// Capacity is what the device has of the memory that segments come from. A software
+// driver's figure is made up, and it is Unknown there.
+func (d *Device) Capacity() snapshot.Bytes {
+	if d.software() {
+		return snapshot.Unknown
+	}
+	return d.physical.info().Memory
+}
+
 func (d *Device) software() bool { return typeOf(d.physical) == Software }
 
 // Queued is the ticket of the work that was queued last; see mem.Queued.

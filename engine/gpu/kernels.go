@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/memdiag/memdiag/engine"
-	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -195,5 +194,3 @@ func (k *kernels) fault() error {
 	}
 	return nil
 }
-
-var _ mem.Driver = (*Device)(nil)

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"regexp"
@@ -12,6 +13,9 @@ import (
 
 // misuse is the variable that makes TestMisuse do what it is named for.
 const misuse = "MEMDIAG_TEST_MISUSE"
+
+// fresh is the variable that tells a test that it has a process of its own.
+const fresh = "MEMDIAG_TEST_FRESH"
 
 // child is this test binary, told to run some of its tests.
 func child(tests string, env ...string) *exec.Cmd {
@@ -62,6 +66,30 @@ func TestMisuse(t *testing.T) {
 		t.Skip("this is for a child of another test")
 	}
 	d.queue.finish(d.queue.queued())
+}
+
+// TestNothingIsLoadedBeforeItIsAskedFor looks at a fresh process.
+func TestNothingIsLoadedBeforeItIsAskedFor(t *testing.T) {
+	if os.Getenv(fresh) == "" {
+		if out, err := child("^TestNothingIsLoaded.*$", fresh+"=1").CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	loaded := func() bool {
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(maps, []byte("libvulkan"))
+	}
+	if loaded() {
+		t.Error("Vulkan was loaded with the package")
+	}
+	open(t)
+	if !loaded() {
+		t.Error("a device is open, and Vulkan not loaded: the test sees nothing")
+	}
 }
 
 // TestTwoProcessesShareADevice trains in two at once, and here.

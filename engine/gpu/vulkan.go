@@ -105,7 +105,6 @@ const (
 	pipelineHost            = 0x4000
 	accessShaderRead        = 0x20
 	accessShaderWrite       = 0x40
-	accessUniformRead       = 0x8
 	accessTransferRead      = 0x800
 	accessTransferWrite     = 0x1000
 	accessHostRead          = 0x2000

@@ -13,7 +13,8 @@ type Memory interface {
 }
 
 // Driver takes segments from a device and gives them back. It keeps nothing:
-// what is freed is gone.
+// what is freed is gone. If it has a method Capacity() snapshot.Bytes as well, that is
+// the limit that snapshots and errors show where Options have none.
 type Driver interface {
 	Kind() snapshot.DeviceKind
 	Name() string

@@ -154,6 +154,9 @@ func (d *Device) limit() snapshot.Bytes {
 	if d.options.Limit > 0 {
 		return d.options.Limit
 	}
+	if c, ok := d.driver.(interface{ Capacity() snapshot.Bytes }); ok {
+		return c.Capacity()
+	}
 	return snapshot.Unknown
 }
 

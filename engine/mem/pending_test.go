@@ -142,6 +142,22 @@ func TestTrimAndCloseWaitForTheDevice(t *testing.T) {
 	}
 }
 
+// sized is a driver that knows what its device has.
+type sized struct{ *fakeDriver }
+
+func (sized) Capacity() snapshot.Bytes { return 8 * snapshot.GiB }
+
+func TestWithoutALimitTheDriversCapacityIsShown(t *testing.T) {
+	for _, c := range []struct {
+		limit, want snapshot.Bytes
+	}{{0, 8 * snapshot.GiB}, {snapshot.GiB, snapshot.GiB}} {
+		d := NewDevice(sized{&fakeDriver{}}, Options{Limit: c.limit})
+		if got := Take(snapshot.Mark{}, d).Devices[0].Limit; got != c.want {
+			t.Errorf("an option of %v shows a limit of %v, want %v", c.limit, got, c.want)
+		}
+	}
+}
+
 func TestALostDeviceNamesWhatItHeld(t *testing.T) {
 	d := NewDevice(&fakeDriver{}, Options{})
 	s, err := d.Alloc(4096, snapshot.OwnedByUser)
