@@ -74,24 +74,15 @@ func goesBackward(frames []snapshot.Frame) bool {
 	return false
 }
 
-// evidence is what sites that grow together show of their cause.
+// evidence is what sites that grow together show of their cause. Only of a leak is it
+// held against the rest of the run: a run has thousands of sites that are none.
 func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
-	a := r.surroundings()
-	e := &cause.Evidence{
-		Leaking: j.verdict == Leak, Settled: j.verdict == Bounded,
-		Shape: cause.Shape(j.shape), Backward: a.backward, Parameters: r.likeParameters(rows),
-	}
-	e.Driver, _ = r.driver(rows[0])
-	e.Head = r.graphEnd(rows)
-	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
+	e := &cause.Evidence{Leaking: j.verdict == Leak, Settled: j.verdict == Bounded, Shape: cause.Shape(j.shape)}
 	for _, row := range rows {
 		g := row.Growth()
 		s := cause.Site{
-			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners, Live: row.After.Blocks,
-			Blocks: g.Blocks, Requested: g.Requested, Private: r.private(row), Common: make([]bool, len(row.Frames)),
-		}
-		for i, f := range row.Frames {
-			s.Common[i] = !r.particular(f, rows)
+			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners,
+			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
 			if h.Stack == row.stack && row.stack != snapshot.NoStack {
@@ -100,7 +91,25 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 		}
 		e.Sites = append(e.Sites, s)
 	}
+	if e.Leaking {
+		r.surround(e, rows)
+	}
 	return e
+}
+
+// surround adds what the rest of the run tells of the rows.
+func (r *Result) surround(e *cause.Evidence, rows []*Row) {
+	for i, row := range rows {
+		s := &e.Sites[i]
+		s.Private, s.Common = r.private(row), make([]bool, len(row.Frames))
+		for k, f := range row.Frames {
+			s.Common[k] = !r.particular(f, rows)
+		}
+	}
+	e.Driver, _ = r.driver(rows[0])
+	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
+	e.Parameters = r.likeParameters(rows)
+	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }
 
 // particular reports whether a frame says something of these rows: most other
@@ -127,9 +136,9 @@ func onHost(rows []*Row) bool {
 // graphEnd looks for the end of a graph that the program carries on: a block that it
 // holds, made anew and no more of them, in a function of the user's in which blocks
 // of the rows are born; or one of the rows' own that it holds. Unknown where the
-// snapshot does not tell owners.
+// snapshot does not tell owners, or no graph holds the rows.
 func (r *Result) graphEnd(rows []*Row) cause.Answer {
-	if r.Last.Blocks.Owners == nil {
+	if !slices.ContainsFunc(rows, func(row *Row) bool { return row.Owners&snapshot.OwnedByTape != 0 }) {
 		return cause.Unknown
 	}
 	functions := make(map[string]bool)
