@@ -185,7 +185,7 @@ func (m *machine) setItem(dict, key, v value) error {
 		d.put(f.at, v.n)
 		return nil
 	}
-	d.set &^= 1 << f.at
+	d.set, d.values[f.at] = d.set&^(1<<f.at), 0
 	if v.k != vNone && d.role != anything {
 		m.build.odd++
 	}
