@@ -263,12 +263,17 @@ func readMeters(c *cursor, base snapshot.Meters) snapshot.Meters {
 
 // readStacks interns the file's stacks and returns their ids in the table by
 // their numbers in the file; number 0 is NoStack.
+//
+// The files of a run list the same frames and stacks in one order, most of which the
+// table has from the file before. So the id behind the last one is tried first, and
+// to compare is several times cheaper than to look up.
 func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 	texts := make([]string, c.count("strings", 1))
 	for i := range texts {
 		texts[i] = c.string()
 	}
 	frames := make([]snapshot.FrameID, c.count("frames", 3))
+	next := snapshot.FrameID(0)
 	for i := range frames {
 		f := snapshot.Frame{}
 		f.Function = at(texts, c.index("string", len(texts)))
@@ -277,11 +282,16 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 		if c.err != nil {
 			return nil
 		}
-		frames[i] = table.Frame(f)
+		if int(next) >= table.NumFrames() || table.FrameAt(next) != f {
+			next = table.Frame(f)
+		}
+		frames[i] = next
+		next++
 	}
 	n := c.count("stacks", 2)
 	stacks := make([]snapshot.StackID, 1, n+1)
 	var ids []snapshot.FrameID
+	following := snapshot.StackID(1)
 	for range n {
 		depth := c.count("frames of a stack", 1)
 		if depth == 0 {
@@ -294,7 +304,11 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 		if c.err != nil {
 			return nil
 		}
-		stacks = append(stacks, table.Intern(ids))
+		if int(following) >= table.Len() || !slices.Equal(table.FrameIDs(following), ids) {
+			following = table.Intern(ids)
+		}
+		stacks = append(stacks, following)
+		following++
 	}
 	return stacks
 }
