@@ -1,6 +1,6 @@
 // Command report writes a long run of many sites, for bench/report.sh to time
 // memdiag on: one snapshot a file, every site live in all of them, one site in a
-// hundred leaking a block a snapshot.
+// thousand leaking a block a snapshot.
 package main
 
 import (
@@ -70,7 +70,7 @@ func one(stacks *snapshot.Stacks, ids []snapshot.StackID, at int) *snapshot.Snap
 		block(id, 0)
 	}
 	for born := 1; born <= at; born++ {
-		for i := 0; i < len(ids); i += 100 {
+		for i := 0; i < len(ids); i += 1000 {
 			block(ids[i], int64(born)*10)
 		}
 	}
