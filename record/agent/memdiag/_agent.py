@@ -258,6 +258,14 @@ class Agent:
         if step is not None and any(w[0] == step for w in self.written):
             return
         start = work()
+        cuda = self.torch.cuda
+        if cuda is not None and cuda.recording and step is not None:
+            name = "snapshot_%d%s.pickle" % (step, self.suffix())
+            self.write(name, cuda.dump(step, self.rank))
+            self.written.append([step, name])
+            self.thin()
+            self.spent += work() - start
+            return
         s = Snapshot()
         for source in self.sources:
             source.fill(s)

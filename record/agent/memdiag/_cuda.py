@@ -1,12 +1,12 @@
-"""PyTorch on CUDA: the allocator's own history and snapshots.
+"""PyTorch on CUDA: the allocator's own history and snapshots, in PyTorch's own format.
 
 Recording begins at the first step after the program itself has used CUDA, never before: it would
 make a context in loader workers and before forks.
 """
 
-import os
+import pickle
 
-# Events that are kept, and Python frames only: C++ stacks take minutes to resolve at a dump.
+# Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
 
 
@@ -16,17 +16,21 @@ class Cuda:
         self.recording = False
 
     def boundary(self):
-        if self.recording or not self.torch.cuda.is_initialized():
-            return
-        self.recording = True
-        memory = self.torch.cuda.memory
-        memory._record_memory_history("all", context="alloc", stacks="python", max_entries=EVENTS)
-        self.agent.cuda = self
+        """Begins to record once the program has used CUDA; True from then on."""
+        if not self.recording and self.torch.cuda.is_initialized():
+            self.torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python", max_entries=EVENTS)
+            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
+            self.recording = True
+        return self.recording
 
-        def out_of_memory(device, alloc, total, free):
-            self.agent.guarded("out of memory", self.oom)
+    def out_of_memory(self, device, allocation, total, free):
+        """Called before the exception is raised."""
+        self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1)
 
-        self.torch._C._cuda_attach_out_of_memory_observer(out_of_memory)
-
-    def fill(self, snapshot):
-        pass  # the dump is a file of its own
+    def dump(self, step, rank):
+        """The bytes of a snapshot file."""
+        snapshot = self.torch.cuda.memory._snapshot()
+        header = {"step": step}
+        if rank is not None:
+            header["rank"] = rank
+        return pickle.dumps({"memdiag": header, **snapshot}, protocol=4)

@@ -107,8 +107,9 @@ class Torch:
     # Units: what lies between two steps.
 
     def boundary(self, step):
-        if self.cuda is not None:
-            self.cuda.boundary()
+        if self.cuda is not None and self.cuda.boundary():
+            self.off()  # the allocator's own record tells all, at less cost
+            return
         if self.mode is None:
             return
         self.settle()
@@ -291,8 +292,6 @@ class Torch:
         if self.module is None:
             return
         snapshot.producer = "PyTorch " + self.version
-        if self.cuda is not None:
-            self.cuda.fill(snapshot)
         if self.mode is None:
             return
         self.sweep()

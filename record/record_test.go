@@ -1,0 +1,287 @@
+//go:build unix
+
+package record_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// TestMain plays memdiag, when a test starts it so, to be killed or signalled.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("RECORD_TEST_DIR"); dir != "" {
+		_ = os.Unsetenv("RECORD_TEST_DIR")
+		out, err := rundir.Create(dir, snapshot.Info{})
+		if err != nil {
+			panic(err)
+		}
+		command := record.Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+		outcome, err := record.Run(context.Background(), out, command, record.Options{})
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(outcome.ExitCode)
+	}
+	os.Exit(m.Run())
+}
+
+// python is a Python to test with.
+func python(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err == nil {
+		err = exec.Command(path, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run()
+	}
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no Python 3.11 or later:", err)
+		}
+		t.Skip("no Python 3.11 or later here")
+	}
+	return path
+}
+
+// script writes a Python script.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script.py")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// recorded is what came of a command.
+type recorded struct {
+	*record.Outcome
+	dir            string
+	stdout, stderr string
+}
+
+func (r *recorded) noted(what string) bool {
+	return slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, what) })
+}
+
+func runOf(t *testing.T, opts record.Options, args ...string) *recorded {
+	t.Helper()
+	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	outcome, err := record.Run(t.Context(), out, record.Command{Args: args, Stdout: &stdout, Stderr: &stderr}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &recorded{outcome, out.Dir(), stdout.String(), stderr.String()}
+}
+
+// leaky keeps a list of lists of numbers, slowly; n rounds.
+const leaky = `
+import sys, time
+kept = []
+for i in range(int(sys.argv[1])):
+    kept.append([float(j + i) for j in range(200)])
+    time.sleep(0.005)
+print("done", len(kept))
+`
+
+func TestPythonIsRecordedByTheClock(t *testing.T) {
+	path := script(t, leaky)
+	r := runOf(t, record.Options{Interval: 100 * time.Millisecond}, python(t), path, "200")
+	if r.ExitCode != 0 || r.stdout != "done 200\n" || r.stderr != "" || len(r.Notes) > 0 || r.Snapshots < 3 {
+		t.Fatalf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
+	run, err := files.OpenRun(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := run.Snapshots[len(run.Snapshots)-1]
+	if len(last.Holders) == 0 || last.Holders[0].Path != "__main__.kept" || last.Holders[0].Kind != "list" {
+		t.Errorf("holders: %+v", last.Holders)
+	}
+	sites := last.Sites()
+	if len(sites) == 0 {
+		t.Fatal("no sites")
+	}
+	if f := last.Stacks.Frames(sites[0].Stack)[0]; f.File != path || f.Line != 5 {
+		t.Errorf("the largest site is %v", f)
+	}
+	host, err := os.ReadFile(filepath.Join(r.dir, record.HostName))
+	if err != nil || bytes.Count(host, []byte("\n")) < 2 {
+		t.Errorf("the host's figures: %q, %v", host, err)
+	}
+	names, err := filepath.Glob(filepath.Join(r.dir, ".*"))
+	if err != nil || len(names) > 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
+	mine := t.TempDir()
+	if err := os.WriteFile(filepath.Join(mine, "sitecustomize.py"), []byte("import builtins; builtins.mine = 'loaded'"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", mine)
+	for _, c := range []struct{ name, program string }{
+		{"the program's own sitecustomize is loaded", "print(mine)"},
+		{"no folder of the agent's is where modules are looked for", "import sys; print([p for p in sys.path if 'memdiag' in p])"},
+		{"random draws", "import random; random.seed(1); print(random.random())"},
+		{"an exit code and both streams", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(9)"},
+		{"an exception", "1 / 0"},
+		{"a signal of its own", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"},
+		{"warnings as errors", "import warnings; warnings.simplefilter('error'); print('fine')"},
+		{"threads", "import threading\nt = [threading.Thread(target=print, args=(i,)) for i in range(3)]\n[(x.start(), x.join()) for x in t]; print(threading.active_count())"},
+		{"a fork", "import os, sys\nprint('before', flush=True)\npid = os.fork()\nif pid == 0:\n    print('child', flush=True); os._exit(3)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"},
+		{"a handler of SIGUSR1 of its own", "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('mine'))\nos.kill(os.getpid(), signal.SIGUSR1)\nimport time; time.sleep(0.5)"},
+		{"tracemalloc of its own", "import time, tracemalloc\ntracemalloc.start()\ntime.sleep(0.6)\nprint(tracemalloc.is_tracing(), tracemalloc.get_traceback_limit())"},
+		{"processes that are spawned", "import multiprocessing as m\ndef f(x):\n    return x + 1\nif __name__ == '__main__':\n    with m.get_context('spawn').Pool(2) as p:\n        print(p.map(f, [1, 2]))"},
+		{"marks do nothing but mark", "try:\n    import memdiag\n    memdiag.mark(step=1, phase='train')\nexcept ImportError:\n    pass\nprint('on')"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := script(t, c.program)
+			var stdout, stderr bytes.Buffer
+			plain := exec.Command(python(t), path)
+			plain.Stdout, plain.Stderr = &stdout, &stderr
+			_ = plain.Run() // its code is compared
+			code := plain.ProcessState.ExitCode()
+			if s := plain.ProcessState.Sys().(syscall.WaitStatus); s.Signaled() {
+				code = 128 + int(s.Signal())
+			}
+			r := runOf(t, record.Options{}, python(t), path)
+			if r.stdout != stdout.String() || r.stderr != stderr.String() || r.ExitCode != code {
+				t.Errorf("code %d, want %d; stdout %q, want %q; stderr %q, want %q", r.ExitCode, code, r.stdout, &stdout, r.stderr, &stderr)
+			}
+		})
+	}
+}
+
+func TestAProcessThatTheAgentCannotEnterIsSaid(t *testing.T) {
+	r := runOf(t, record.Options{}, python(t), "-I", "-c", "print(1)")
+	if r.stdout != "1\n" || !r.noted("no Python process loaded the agent") {
+		t.Errorf("%+v", r.Outcome)
+	}
+}
+
+func TestAFullDiskEndsTheRecordingAndNothingElse(t *testing.T) {
+	// The limit stands for the disk: the first snapshots fit, later ones do not.
+	r := runOf(t, record.Options{Interval: 100 * time.Millisecond, PythonHeap: "on"},
+		"sh", "-c", `ulimit -f 1; exec "$0" "$@"`, python(t), script(t, `
+import time
+kept = {}
+for i in range(120):
+    exec(compile("\n" * i + "kept[%d] = [bytearray(5000)]" % i, "file%d.py" % i, "exec"))
+    time.sleep(0.01)
+print("trained", len(kept))
+`))
+	if r.ExitCode != 0 || r.stdout != "trained 120\n" || r.stderr != "" {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
+	if !r.noted("File too large") || !r.noted("recording stopped") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	if _, err := files.OpenRun(r.dir); r.Snapshots > 0 && err != nil {
+		t.Error(err)
+	}
+}
+
+// start runs a command under memdiag in a process of its own.
+func start(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), "RECORD_TEST_DIR="+dir)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// await returns when there are so many snapshots in the folder.
+func await(t *testing.T, dir string, n int) {
+	t.Helper()
+	for range 600 {
+		names, err := filepath.Glob(filepath.Join(dir, "snapshot_*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) >= n {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("no %d snapshots in %s", n, dir)
+}
+
+func TestSnapshotsOutliveMemdiag(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	c := start(t, dir, python(t), script(t, leaky), "400")
+	await(t, dir, 1)
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	await(t, dir, 3)
+	if run, err := files.OpenRun(dir); err != nil || len(run.Snapshots) < 3 {
+		t.Errorf("%v, %v", run, err)
+	}
+}
+
+func TestSignalsReachTheCommand(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			c := start(t, dir, python(t), script(t, `
+import signal, sys, time
+def stop(n, frame):
+    sys.exit(40 + n)
+for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    signal.signal(s, stop)
+for _ in range(600):
+    time.sleep(0.1)
+`))
+			await(t, dir, 1)
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait() // its code is looked at
+			if got := c.ProcessState.ExitCode(); got != 40+int(s) {
+				t.Errorf("exit code %d, want %d", got, 40+int(s))
+			}
+		})
+	}
+}
+
+func TestASnapshotIsTakenOnRequest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	c := start(t, dir, python(t), script(t, "import time\nprint('torch')\ntime.sleep(60)"))
+	// A script that speaks of PyTorch has none by the clock for a while.
+	await(t, filepath.Dir(dir), 0)
+	time.Sleep(time.Second)
+	if err := c.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	await(t, dir, 1)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if _ = c.Wait(); c.ProcessState.ExitCode() != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d", c.ProcessState.ExitCode())
+	}
+}
