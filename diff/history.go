@@ -168,9 +168,14 @@ func (h *history) replaced() bool {
 	return slices.Min(held) == slices.Max(held)
 }
 
-// explains says whether a covariate rises, and y no faster.
+// explains says whether a covariate rises, and y no faster. Of few marks, it must
+// rise in each interval.
 func explains(covariate, y []float64) bool {
-	if len(covariate) < testable || trend.HamedRao(covariate).Z <= 0 || trend.MannKendall(covariate).P > 0.05 {
+	few := len(covariate) < testable
+	if few && rising(covariate) < len(covariate)-1 {
+		return false
+	}
+	if !few && (trend.HamedRao(covariate).Z <= 0 || trend.MannKendall(covariate).P > 0.05) {
 		return false
 	}
 	share := make([]float64, len(y))
@@ -179,6 +184,9 @@ func explains(covariate, y []float64) bool {
 			return false
 		}
 		share[i] = y[i] / covariate[i]
+	}
+	if few {
+		return share[len(share)-1] <= (1+alikeRates)*share[0]
 	}
 	t := trend.MannKendall(share)
 	return t.Z <= 0 || t.P > 0.05

@@ -97,3 +97,29 @@ func TestTheRateOfALateLeakIsThatSinceItBegan(t *testing.T) {
 		t.Errorf("rate %+v; want 2 blocks and 1024 bytes a step", rate)
 	}
 }
+
+func TestGrowthWithItsInputIsUndecidedAlsoOverFewMarks(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		elements func(step int64) int64
+		want     Verdict
+	}{
+		{"input that grows as fast explains it", func(step int64) int64 { return 5 * step }, Inconclusive},
+		{"input that stays explains nothing", func(int64) int64 { return 500 }, Leak},
+		{"input that grows more slowly explains too little", func(step int64) int64 { return 500 + step }, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{{stack: "init:1 main:2"}, {stack: "keep:8 step:20", every: 1}}.run(100, 20)
+			for _, s := range run.Snapshots {
+				s.Mark.BatchElements = c.elements(s.Mark.Step)
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want {
+				t.Errorf("got %s: %v; want %s", f.Verdict, f.Reasons, c.want)
+			}
+		})
+	}
+}
