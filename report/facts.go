@@ -61,6 +61,21 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	return out
 }
 
+// reserveTexts say of each device whose reserved memory grows alone by how much, and
+// what to do.
+func reserveTexts(r *diff.Result) []string {
+	var out []string
+	for i := range r.Reserves {
+		e := &r.Reserves[i]
+		text := brief(e.String()) + "."
+		if e.Cause != nil {
+			text += " Fix: " + e.Cause.Fix + "."
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
 // liveText is what a finding's sites hold now and held at first; "" where they held
 // nothing, which the size of the growth tells.
 func liveText(r *diff.Result, f *diff.Finding) string {

@@ -37,6 +37,10 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.line("</details>")
 	}
 	m.totals(r)
+	for _, text := range reserveTexts(r) {
+		m.line("")
+		m.line("%s", plainMarkdown(text))
+	}
 	if text := leastText(r); text != "" {
 		m.line("")
 		m.line("%s.", plainMarkdown(upperFirst(text)))

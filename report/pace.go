@@ -17,7 +17,7 @@ func paceText(f *diff.Finding) string {
 	if p == nil {
 		return ""
 	}
-	when := ""
+	var when string
 	switch p.Event {
 	case cause.Steps:
 		when = "each step"
@@ -89,12 +89,12 @@ func leastText(r *diff.Result) string {
 	if r.Rule != diff.ByTrend || r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step {
 		return ""
 	}
-	switch l := r.Least(); {
-	case l.Every == 0:
+	switch every := r.Least().Every; every {
+	case 0:
 		return "this run is too short, or has too few snapshots, to show a leak for certain"
-	case l.Every == 1:
+	case 1:
 		return "the smallest leak that this run could show: 1 block each step"
 	default:
-		return fmt.Sprintf("the smallest leak that this run could show: 1 block every %s steps", grouped(l.Every))
+		return fmt.Sprintf("the smallest leak that this run could show: 1 block every %s steps", grouped(every))
 	}
 }

@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
 				Ranks: []RankResult{{Rank: 0, Result: r}, {Rank: 1, Why: "rank 1 has one snapshot"}},
 			}
 		}},
-		{"hostile names are text", "hostile.html.golden", func(t testing.TB) *diff.Result { return attacked(t) }, func(*diff.Result) About {
+		{"hostile names are text", "hostile.html.golden", attacked, func(*diff.Result) About {
 			const name = "</title><script>alert(1)</script>\x1b[31m"
 			return About{Name: name, Version: name, Commands: []string{name}, Info: snapshot.Info{Workload: name, Command: []string{name}, Host: name, Version: name}, Ranks: []RankResult{{Rank: 3, Why: name}}}
 		}},
@@ -66,7 +66,8 @@ func withoutAssets(page []byte) []byte {
 // page without either.
 func TestThePolicyAllowsWhatThePageBrings(t *testing.T) {
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, pyramidResult(t), About{}) }))
-	head := strings.NewReplacer("&#39;", "'", "&#43;", "+").Replace(text[:strings.Index(text, "<style>")])
+	head, _, _ := strings.Cut(text, "<style>")
+	head = strings.NewReplacer("&#39;", "'", "&#43;", "+").Replace(head)
 	for name, element := range map[string]*regexp.Regexp{"style-src": styleElement, "script-src": scriptElement} {
 		found := element.FindStringSubmatch(text)
 		if found == nil {

@@ -26,6 +26,7 @@ type view struct {
 	Flame        template.HTML
 	FlameAbout   string
 	Devices      []deviceView
+	Reserves     []string // of memory that is reserved and grows alone
 	Ages         *agesView
 	Maps         []mapView
 	Else         []elseView
@@ -93,6 +94,7 @@ func pageView(r *diff.Result, about About) *view {
 	svg, text := embeddedFlame(GrowthProfile(r), pageBoxes)
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
 	v.Devices = deviceViews(r)
+	v.Reserves = reserveTexts(r)
 	v.Ages = agesViewOf(r)
 	v.Maps = mapViews(r)
 	for _, rank := range about.Ranks {
