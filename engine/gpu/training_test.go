@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/memdiag/memdiag/engine"
@@ -11,11 +12,13 @@ import (
 	"github.com/memdiag/memdiag/engine/model"
 	"github.com/memdiag/memdiag/engine/nn"
 	"github.com/memdiag/memdiag/engine/optim"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // trainer trains one of the example models on a fixed batch.
 type trainer struct {
 	o       *autodiff.Ops
+	device  *mem.Device
 	loss    func() *engine.Tensor
 	descent *optim.SGD
 }
@@ -24,7 +27,7 @@ type trainer struct {
 func newTrainer(tb testing.TB, k engine.Kernels, d mem.Driver, name string, batch int) *trainer {
 	tb.Helper()
 	device := mem.NewDevice(d, mem.Options{})
-	t := &trainer{o: autodiff.New(engine.NewEager(k, device))}
+	t := &trainer{o: autodiff.New(engine.NewEager(k, device)), device: device}
 	var m nn.Stateful
 	err := engine.Run(t.o, func(*engine.Scope) error {
 		m, t.loss = build(t.o, name, batch)
@@ -115,6 +118,28 @@ func TestModelsLearnAsOnTheProcessor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEqualRunsReserveEqually though the device is quicker now and slower then: a run
+// that is recorded again shows the same.
+func TestEqualRunsReserveEqually(t *testing.T) {
+	d := open(t)
+	var first []snapshot.Bytes
+	for run := range 3 {
+		training := newTrainer(t, New(d), d, "conv", 2)
+		var reserved []snapshot.Bytes
+		for range 3 {
+			training.step(t)
+			m := training.device.Meters()
+			reserved = append(reserved, m.Reserved, m.Active)
+		}
+		if run == 0 {
+			first = reserved
+		}
+		if !slices.Equal(reserved, first) {
+			t.Errorf("run %d reserves and holds %v by step, the first %v", run, reserved, first)
+		}
 	}
 }
 
