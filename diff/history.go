@@ -105,7 +105,7 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := newHistory(p.from(max(1, len(p.x)/10)), a.unit)
+	h := newHistory(p.from(warmUp(len(p.x))), a.unit)
 	if i := h.onset(); i > 0 {
 		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
 		h = newHistory(h.all.from(i), a.unit)

@@ -66,7 +66,7 @@ func (r *Result) Least() Least {
 		return Least{Every: max(1, length/needed), Births: true}
 	}
 	marks := len(r.Series.Marks)
-	if warm := max(1, marks/10); marks-warm >= climbing {
+	if warm := warmUp(marks); marks-warm >= climbing {
 		return Least{Every: max(1, length*int64(marks-warm)/int64(marks)/(needed+1))}
 	}
 	return Least{}
@@ -89,7 +89,7 @@ func (r *Result) moreSteps(c *cluster) int64 {
 	if births := distinct(c.rows[0].births.steps); len(births) > 0 && len(births) < 4 {
 		return length * int64(4-len(births)) / int64(len(births))
 	}
-	if n-max(1, n/10) < climbing && n > 1 && len(c.rows[0].births.steps) == 0 {
+	if n-warmUp(n) < climbing && n > 1 && len(c.rows[0].births.steps) == 0 {
 		return length * int64(climbing+1-n) / int64(n-1)
 	}
 	return length // the doubt falls with the root of the length: twice as long halves it nearly

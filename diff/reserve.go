@@ -29,7 +29,7 @@ func (r *Result) reserves() []Reserve {
 		if len(meters) != len(r.Series.Marks) || len(meters) < 4 {
 			continue
 		}
-		tail := meters[max(1, len(meters)/10):]
+		tail := meters[warmUp(len(meters)):]
 		rises, last := 0, tail[len(tail)-1]
 		for i := 1; i < len(tail); i++ {
 			if tail[i].Reserved > tail[i-1].Reserved {
