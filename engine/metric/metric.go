@@ -20,21 +20,28 @@ type sum struct {
 	lost  *engine.Tensor // scalar, what was rounded off total
 }
 
-// add takes a scalar up.
-func (s *sum) add(x *engine.Tensor) {
+// add takes scalars up: all of them, or none where the device is full.
+func (s *sum) add(terms ...*engine.Tensor) {
 	o := s.ops
 	scope := o.Begin()
 	defer scope.End()
+	sum, lost := s.total, s.lost
+	for _, x := range terms {
+		if sum == nil {
+			sum, lost = o.Copy(x), o.Full(0)
+			continue
+		}
+		total := o.Add(sum, x)
+		added := o.Sub(total, sum)
+		off := o.Add(o.Sub(sum, o.Sub(total, added)), o.Sub(x, added))
+		sum, lost = total, o.Add(lost, off)
+	}
 	if s.total == nil {
-		total, lost := o.Copy(x), o.Full(0)
-		s.total, s.lost = total.Keep(), lost.Keep()
+		s.total, s.lost = sum.Keep(), lost.Keep()
 		return
 	}
-	total := o.Add(s.total, x)
-	added := o.Sub(total, s.total)
-	off := o.Add(o.Sub(s.total, o.Sub(total, added)), o.Sub(x, added))
-	o.Assign(s.lost, o.Add(s.lost, off))
-	o.Assign(s.total, total)
+	o.Assign(s.lost, lost)
+	o.Assign(s.total, sum)
 }
 
 // value reads the sum; it waits for the device.
@@ -58,6 +65,8 @@ func (s *sum) reset() {
 func (s *sum) clone() sum {
 	c := sum{ops: s.ops}
 	if s.total != nil {
+		scope := s.ops.Begin()
+		defer scope.End()
 		total, lost := s.ops.Copy(s.total), s.ops.Copy(s.lost)
 		c.total, c.lost = total.Keep(), lost.Keep()
 	}
@@ -67,10 +76,12 @@ func (s *sum) clone() sum {
 // merge adds another sum up, which may lie on another device: it comes by way of
 // the host, in two numbers, so that it keeps its digits.
 func (s *sum) merge(other *sum) {
+	if other.total == nil {
+		return
+	}
 	v := other.value()
 	large := float32(v)
 	scope := s.ops.Begin()
 	defer scope.End()
-	s.add(s.ops.Full(large))
-	s.add(s.ops.Full(float32(v - float64(large))))
+	s.add(s.ops.Full(large), s.ops.Full(float32(v-float64(large))))
 }

@@ -311,3 +311,67 @@ func TestAMergeThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A mean once took up the large part of another's sum, and not the small one, or a
+// part of its sum and not its count.
+func TestAMeanThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
+	from, _ := enginetest.NewEager(t)
+	other := metric.NewMean(from)
+	step(t, from, func() {
+		for _, v := range []float32{1 << 24, 1, 1, 1} {
+			other.Update(from.Full(v, 1))
+		}
+	})
+	defer other.Reset()
+	for _, test := range []struct {
+		name string
+		to   func(o engine.Ops) *metric.Mean
+		was  float64
+		is   float64
+	}{
+		{
+			name: "a mean that has been given something",
+			to:   func(o engine.Ops) *metric.Mean { m := metric.NewMean(o); m.Update(o.Full(2, 1)); return m },
+			was:  2, is: (1<<24 + 5) / 5.,
+		},
+		{
+			name: "an empty mean",
+			to:   func(o engine.Ops) *metric.Mean { return metric.NewMean(o) },
+			was:  math.NaN(), is: (1<<24 + 3) / 4.,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := mem.NewDevice(mem.Host(), mem.Options{Limit: 2 << 20})
+			o := engine.NewEager(cpu.New(1), d)
+			var m *metric.Mean
+			step(t, o, func() { m = test.to(o) })
+			var ballast []*engine.Tensor
+			for engine.Run(o, func(*engine.Scope) error { ballast = append(ballast, o.Full(0).Keep()); return nil }) == nil {
+			}
+			// One block more is free each time, until the merge finds room.
+			for full := true; full; {
+				err := engine.Run(o, func(*engine.Scope) error { m.Merge(other); return nil })
+				_, full = errors.AsType[*mem.OutOfMemoryError](err)
+				want := test.is
+				switch {
+				case full:
+					want = test.was
+				case err != nil:
+					t.Fatal(err)
+				}
+				if got := m.Compute(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+					t.Fatalf("with %d blocks of ballast left the mean is %v, want %v", len(ballast), got, want)
+				}
+				ballast[len(ballast)-1].Release()
+				ballast = ballast[:len(ballast)-1]
+			}
+			m.Reset()
+			for _, b := range ballast {
+				b.Release()
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
