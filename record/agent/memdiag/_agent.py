@@ -126,8 +126,10 @@ class Agent:
         self.notes[text] = self.notes.get(text, 0) + 1
 
     def stop(self, why):
+        """Ends the recording; why is a note, or None."""
         self.stopped = True
-        self.note(why)
+        if why:
+            self.note(why)
         self.report("stopped")
         for s in self.sources:
             try:
@@ -252,8 +254,10 @@ class Agent:
 
     def take(self, step):
         """Writes a snapshot; step is None where none was counted."""
-        if not self.owns("tick" if step is None else "step"):
-            self.stop("another process records this rank; this one is not recorded")
+        kind = "tick" if step is None else "step"
+        if not self.owns(kind):
+            # Of helpers that only live beside the training nobody need be told.
+            self.stop("another process records this rank; this one is not recorded" if kind == "step" else None)
             return
         if step is not None and any(w[0] == step for w in self.written):
             return

@@ -366,6 +366,8 @@ def make_mode(torch, source):
                     for x in out:
                         if type(x) is tensor and x.is_cpu:
                             keep(x, getframe(1))
+            except NotImplementedError:
+                fresh[func] = False  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
                 self.stopped = True
                 source.agent.failed("operator %s" % func, e)
