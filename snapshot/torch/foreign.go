@@ -29,7 +29,7 @@ func (m *machine) rare(op opcode) error {
 		return m.discardFrom(at)
 	case opDup:
 		if len(m.stack) <= m.floor() {
-			return m.fail("an instruction finds no value to work on")
+			return m.missing("an instruction finds no value to work on")
 		}
 		v := m.stack[len(m.stack)-1]
 		if v.k == vObject {
@@ -55,7 +55,7 @@ func (m *machine) rare(op opcode) error {
 			return err
 		}
 		if at == 0 || at-1 < m.floor() {
-			return m.fail("items are added to nothing")
+			return m.missing("items are added to nothing")
 		}
 		return m.discardFrom(at)
 	case opFrozenSet:
@@ -119,7 +119,7 @@ func (m *machine) foreign(op opcode) error {
 		}
 		return m.call(name, at)
 	case opBuild:
-		return m.discardFrom(len(m.stack) - 1)
+		return m.buildAttributes()
 	}
 	return m.fail("0x%02x is not a pickle instruction", byte(op))
 }
@@ -127,7 +127,7 @@ func (m *machine) foreign(op opcode) error {
 // callAt stands for calling stack[at] with what lies above it.
 func (m *machine) callAt(at int) error {
 	if at < m.floor() || at >= len(m.stack) {
-		return m.fail("an instruction finds no value to work on")
+		return m.missing("an instruction finds no value to work on")
 	}
 	return m.call(m.stack[at], at)
 }
@@ -145,11 +145,28 @@ func (m *machine) call(f value, at int) error {
 			if err := m.discardFrom(at); err != nil {
 				return err
 			}
-			return m.openContainer(false)
+			err := m.openContainer(false)
+			if err == nil {
+				m.objects[m.stack[at].n].class = true
+			}
+			return err
 		}
 		m.build.foreign(name)
 	}
 	return m.replaceFrom(at)
+}
+
+// buildAttributes drops what would become attributes of the object below. Python's
+// own dicts and lists have none.
+func (m *machine) buildAttributes() error {
+	n := len(m.stack)
+	if n-2 < m.floor() {
+		return m.missing("an instruction finds no value to work on")
+	}
+	if v := m.stack[n-2]; v.k != vOpaque && !(v.k == vObject && m.objects[v.n].class) {
+		return m.fail("attributes are given to %s", m.describe(v))
+	}
+	return m.discardFrom(n - 1)
 }
 
 // replaceFrom puts one opaque value in the place of stack[at:].
@@ -162,7 +179,7 @@ func (m *machine) replaceFrom(at int) error {
 
 func (m *machine) discardFrom(at int) error {
 	if at < m.floor() {
-		return m.fail("an instruction finds no value to work on")
+		return m.missing("an instruction finds no value to work on")
 	}
 	items := m.stack[at:]
 	m.stack = m.stack[:at]

@@ -19,7 +19,7 @@ import (
 // and are then not on the stack any more.
 var refusals = regexp.MustCompile(`lies in an unexpected place|stored out of turn|is memoised twice|to something passed already` +
 	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
-	`|items are added to (a frame|a list|nothing)|a key is set in nothing|an item is added to nothing|finds no value to work on|values that are not there|the memo is given no value|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
+	`|(items are added|attributes are given) to (a frame|a list|a container passed already)|is in its list already|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
 
 // compareWithTwin fails where reader and twin read different things, and where
 // only one of them can read the file for no good reason.

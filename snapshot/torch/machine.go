@@ -23,6 +23,7 @@ type kind uint8
 const (
 	vNone   kind = iota
 	vOpaque      // something that is not looked at: a float, bytes, a foreign object
+	vPassed      // a dict or list that is not looked at, and was reduced
 	vGone        // a reference to a container that is still open, or was reduced already
 	vBool
 	vInt // 64 bits, signed or not
@@ -36,7 +37,7 @@ const (
 )
 
 var kindNames = [...]string{
-	"None", "an opaque value", "a reference to something passed already", "a bool", "an int", "a string",
+	"None", "an opaque value", "a container passed already", "a reference to something passed already", "a bool", "an int", "a string",
 	"a frame", "a list", "a tuple", "a global", "a dict passed already", "a container",
 }
 
@@ -53,6 +54,8 @@ type value struct {
 type object struct {
 	role   role
 	isList bool
+	class  bool   // a dict of a class that may have attributes too
+	early  bool   // a list that has items of its mark's already
 	mixed  bool   // a list of anything that holds something else than frames
 	gone   bool   // … that holds a reference to something passed already
 	set    uint32 // the values that are present, by place
@@ -137,7 +140,7 @@ func (m *machine) push(v value) error {
 func (m *machine) pop() (value, error) {
 	n := len(m.stack) - 1
 	if n < m.floor() {
-		return value{}, m.fail("an instruction finds no value to work on")
+		return value{}, m.missing("an instruction finds no value to work on")
 	}
 	v := m.stack[n]
 	m.stack = m.stack[:n]
@@ -155,8 +158,11 @@ func (m *machine) mark() error {
 // unmark removes the innermost mark and returns its position.
 func (m *machine) unmark() (int, error) {
 	n := len(m.marks) - 1
-	if n < 0 {
+	switch {
+	case n < 0:
 		return 0, m.fail("an instruction finds no mark")
+	case m.early():
+		return 0, m.missing("items do not go into their list")
 	}
 	at := m.marks[n]
 	m.marks = m.marks[:n]
@@ -216,6 +222,7 @@ func (m *machine) closeSibling() error {
 	}
 	if list := m.marked(); list >= 0 && m.objects[list].isList && m.floor() == n {
 		m.stack = m.stack[:n]
+		m.objects[list].early = true
 		return m.appendItem(value{vObject, uint64(list)}, dict)
 	}
 	return nil
@@ -227,6 +234,21 @@ func (m *machine) marked() int {
 		return int(m.stack[f-1].n)
 	}
 	return -1
+}
+
+// early reports whether items above the innermost mark are in their list already,
+// and not on the stack any more.
+func (m *machine) early() bool {
+	list := m.marked()
+	return list >= 0 && m.objects[list].early
+}
+
+// missing is fail for an instruction that finds too little on the stack.
+func (m *machine) missing(what string) *snapshot.FormatError {
+	if m.early() {
+		what += "; a dict that it may want is in its list already"
+	}
+	return m.fail("%s", what)
 }
 
 // itemsOf counts a list's items, those included that wait above its mark.
@@ -314,17 +336,18 @@ const (
 	tagOpen
 	tagBoxed
 	tagKept
+	tagPassed
 )
 
-var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vKept: tagKept, vObject: tagOpen}
+var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vKept: tagKept, vPassed: tagPassed, vObject: tagOpen}
 
 // kindOf is the kind of what a slot holds, by its tag; vObject where the slot
 // alone does not tell.
 var kindOf = [16]kind{
-	0: vObject, tagOpen: vObject, tagBoxed: vObject, 10: vObject, 11: vObject, 12: vObject,
+	0: vObject, tagOpen: vObject, tagBoxed: vObject, 11: vObject, 12: vObject,
 	13: vObject, 14: vObject, 15: vObject,
 	tagString: vString, tagFrame: vFrame, tagStack: vStack, tagPair: vPair, tagOpaque: vOpaque, tagGone: vGone,
-	tagKept: vKept,
+	tagKept: vKept, tagPassed: vPassed,
 }
 
 // slotOf packs a value that needs no box.
@@ -333,12 +356,12 @@ func slotOf(v value) slot { return slot(tagOf[v.k]<<payloadBits | uint32(v.n)) }
 // store puts the top of the stack into the memo.
 func (m *machine) store(i uint64) error {
 	if len(m.stack) <= m.floor() {
-		return m.fail("the memo is given no value")
+		return m.missing("the memo is given no value")
 	}
 	v := m.stack[len(m.stack)-1]
 	var s slot
 	switch v.k {
-	case vString, vFrame, vStack, vPair, vOpaque, vGone, vKept:
+	case vString, vFrame, vStack, vPair, vOpaque, vPassed, vGone, vKept:
 		if v.n > maxPayload {
 			return m.fullError()
 		}

@@ -155,17 +155,20 @@ func (m *machine) fill(op opcode) error {
 			return err
 		}
 		if len(m.stack) <= m.floor() {
-			return m.fail("an item is added to nothing")
+			return m.missing("an item is added to nothing")
 		}
 		return m.appendItem(m.stack[len(m.stack)-1], v)
 	case opSetItem:
 		if len(m.stack)-3 < m.floor() {
-			return m.fail("a key is set in nothing")
+			return m.missing("a key is set in nothing")
 		}
 		n := len(m.stack)
 		dict, key, v := m.stack[n-3], m.stack[n-2], m.stack[n-1]
 		m.stack = m.stack[:n-2]
 		return m.setItem(dict, key, v)
+	}
+	if list := m.marked(); list >= 0 && op == opAppends {
+		m.objects[list].early = false
 	}
 	at, err := m.unmark()
 	if err != nil {
@@ -177,7 +180,7 @@ func (m *machine) fill(op opcode) error {
 		return m.fresh(op == opList, items)
 	}
 	if at == 0 || at-1 < m.floor() {
-		return m.fail("items are added to nothing")
+		return m.missing("items are added to nothing")
 	}
 	m.stack = m.stack[:at]
 	return m.fillWith(m.stack[at-1], op == opAppends, items)
@@ -232,7 +235,7 @@ func (m *machine) tuple(op opcode) error {
 		at -= 3
 	}
 	if at < m.floor() {
-		return m.fail("a tuple of values that are not there")
+		return m.missing("a tuple of values that are not there")
 	}
 	items := m.stack[at:]
 	out := value{k: vOpaque}

@@ -69,6 +69,7 @@ func (m *machine) quickItems() error {
 		if ok, err := m.quickItem(l, r, false); !ok || err != nil {
 			return err
 		}
+		l.early = true
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ func (m *machine) finish(v value) value {
 	out := value{k: vGone}
 	switch {
 	case o.role == anything && !o.isList:
-		out.k = vOpaque
+		out.k = vPassed
 		if o.has(frName) || o.has(frFile) {
 			f := rawFrame{name: kwEmpty, file: kwEmpty, line: -1}
 			if o.has(frName) {
@@ -26,7 +26,7 @@ func (m *machine) finish(v value) value {
 	case o.gone:
 		out.k = vGone
 	case o.role == anything && o.mixed:
-		out.k = vOpaque
+		out.k = vPassed
 	case o.role == anything:
 		out = value{vStack, uint64(m.symbols.list(o.frames))}
 	case o.role == poolID && o.items == 2 && o.set == 3:

@@ -182,15 +182,15 @@ func (t *treeReader) step(op opcode) {
 	case opTrue, opFalse:
 		t.push(op == opTrue)
 	case opInt1:
-		t.push(new(big.Int).SetUint64(t.number(1)))
+		t.integer(new(big.Int).SetUint64(t.number(1)))
 	case opInt2:
-		t.push(new(big.Int).SetUint64(t.number(2)))
+		t.integer(new(big.Int).SetUint64(t.number(2)))
 	case opInt4:
-		t.push(signed(t.take(4)))
+		t.integer(signed(t.take(4)))
 	case opLong1:
-		t.push(signed(t.take(t.number(1))))
+		t.integer(signed(t.take(t.number(1))))
 	case opLong4:
-		t.push(signed(t.take(t.number(4))))
+		t.integer(signed(t.take(t.number(4))))
 	case opInt, opLong:
 		t.decimal(op)
 	case opFloat:
@@ -243,6 +243,15 @@ func (t *treeReader) decimal(op opcode) {
 	n, ok := new(big.Int).SetString(strings.TrimSuffix(s, "L"), 10)
 	if !ok {
 		panic(errTree)
+	}
+	t.integer(n)
+}
+
+// integer pushes an int, opaque where it takes more than 64 bits.
+func (t *treeReader) integer(n *big.Int) {
+	if !twinIsInt(n) {
+		t.push(opaque{})
+		return
 	}
 	t.push(n)
 }
@@ -393,8 +402,8 @@ func (t *treeReader) classes(op opcode) {
 		t.call(global(module + "." + t.line()))
 	case opBuild:
 		t.pop()
-		if d, ok := t.top().(*dict); ok && !d.class {
-			panic(errTree) // Python's plain dicts have no attributes
+		if d, ok := t.top().(*dict); t.top() != any(opaque{}) && !(ok && d.class) {
+			panic(errTree) // what is not of a class has no attributes
 		}
 	default:
 		panic(errTree)
