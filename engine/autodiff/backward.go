@@ -272,7 +272,9 @@ func (p *pass) end(nodes []*Node, parent mem.SiteID, quiet int) {
 	p.decorator.quiet = quiet
 	p.pack()
 	for _, in := range p.pending {
-		in.grad.Release()
+		if !in.grad.Released() { // by a Function, whose misuse has its panic under way
+			in.grad.Release()
+		}
 	}
 	for _, g := range p.replayed {
 		g.forget()

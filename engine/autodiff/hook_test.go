@@ -220,7 +220,7 @@ func TestStopAtNonFinite(t *testing.T) {
 }
 
 // frees is the identity; its Backward releases what is not its own.
-type frees struct{ saved, grad bool }
+type frees struct{ saved, grad, handsBack bool }
 
 func (*frees) Name() string { return "frees" }
 
@@ -236,6 +236,9 @@ func (f *frees) Backward(c *autodiff.Context, o engine.Ops, g *engine.Tensor) []
 	}
 	if f.grad {
 		g.Release()
+	}
+	if f.handsBack {
+		return list{g}
 	}
 	return list{dx}
 }
@@ -265,6 +268,9 @@ func TestReleasingWhatThePassOwnsIsAnErrorThatLeavesNothing(t *testing.T) {
 		}},
 		{"a function releases its gradient", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
 			return o.Backward(o.Sum(o.Apply(&frees{grad: true}, o.Mul(x, x))))
+		}},
+		{"a function releases its gradient and returns it", "backward of frees of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+			return o.Backward(o.Sum(o.Apply(&frees{grad: true, handsBack: true}, o.Mul(x, x))))
 		}},
 		{"a function releases what it saved", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
 			return o.Backward(o.Sum(o.Apply(&frees{saved: true}, o.Mul(x, x))))
