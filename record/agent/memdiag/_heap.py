@@ -13,8 +13,8 @@ DEPTH = 8
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, and this share of what tensors grow
 # (their graphs and handles take some).
-BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 0.5, 8, 4
-LOOKS, APART, WARM = 4, 8, 24
+BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 0.5, 50, 4
+LOOKS, APART, WARM = 5, 8, 16
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
 CREDIT = 0.5
 # What a line must hold to be told: so many bytes for each step since tracing began. Every run
@@ -83,6 +83,8 @@ class Heap:
         if steps < APART:
             return
         self.last = now
+        # Recorded tensors go when a step without recording makes them anew; the heap tells what stays.
+        tensor_bytes, tensors = max(0, tensor_bytes), max(0, tensors)
         rises = (heap - tensor_bytes >= BYTES * steps + BYTES_SHARE * tensor_bytes
                  or blocks >= BLOCKS * steps + BLOCKS_SHARE * tensors)
         self.rising = self.rising + 1 if rises else 0
