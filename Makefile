@@ -1,4 +1,4 @@
-.PHONY: build test lint check
+.PHONY: build test lint check torch
 
 build: ## ./memdiag, without cgo
 	CGO_ENABLED=0 go build -trimpath -o memdiag ./cmd/memdiag
@@ -11,3 +11,6 @@ lint:
 
 check: ## what CI runs
 	.ci/run
+
+torch: ## PyTorch for the tests of memdiag record, 5.5 GB in the user's cache
+	.ci/run torch
