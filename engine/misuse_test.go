@@ -23,6 +23,7 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 		{"the second operand", func(o engine.Ops) { engine.Check("mix", o.Full(1), nil) }, "mix: operand 2 of 2 is nil"},
 		{"the only operand", func(engine.Ops) { engine.Check("mix", nil) }, "mix: the tensor is nil"},
 		{"an operand that was released", func(o engine.Ops) { x := o.Full(1, 2); x.Release(); engine.Check("mix", x) }, "mix of [2]: the tensor was released before"},
+		{"an operand that no operation made", func(o engine.Ops) { o.Neg(new(engine.Tensor)) }, "neg: the tensor is the zero value"},
 		{"the shape of nothing", func(engine.Ops) { (*engine.Tensor)(nil).Shape() }, "shape: the tensor is nil"},
 		{"an extent of nothing", func(engine.Ops) { (*engine.Tensor)(nil).Dim(0) }, "dim: the tensor is nil"},
 		{"a result that is nil", func(o engine.Ops) { engine.Tidy(o, func() *engine.Tensor { return nil }) }, "tidy: the function returned no tensor"},

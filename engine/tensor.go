@@ -190,9 +190,12 @@ func (t *Tensor) given(op string) *Tensor {
 	return t
 }
 
-// held panics if there is no handle, or its reference was given back.
+// held panics if there is no handle, or it holds no reference.
 func (t *Tensor) held(op string) {
-	if t.given(op).gone {
+	if t.given(op).storage == nil {
+		panic(&Error{Op: op, Reason: "the tensor is the zero value; operations make tensors"})
+	}
+	if t.gone {
 		reason := "the tensor was released before; Keep what outlives its scope"
 		if op == "release" {
 			reason = "the tensor was released before; each handle is released once, by its scope or by its owner"
