@@ -21,9 +21,13 @@ var refusals = regexp.MustCompile(`lies in an unexpected place|stored out of tur
 	`|a second time the list|two lists of blocks|, not a list that can be read|the list of traces holds|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
 	`|(items are added|attributes are given) to (a frame|a list|a container passed already)|is in its list already|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)
 
+// early are refusals of parts as soon as they are read. The twin reads them too if
+// the pickle throws those parts away after all, which no pickler does.
+var early = regexp.MustCompile(`a block without a size|neither total_size nor blocks|(list of \w+|a trace|a history) holds`)
+
 // compareWithTwin fails where reader and twin read different things, and where
 // only one of them can read the file for no good reason.
-func compareWithTwin(t *testing.T, b []byte, tree func([]byte) (any, error)) {
+func compareWithTwin(t *testing.T, b []byte, tree func([]byte) (root any, lost bool, err error)) {
 	s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{})
 	var refused *snapshot.FormatError
 	if err != nil && !errors.As(err, &refused) {
@@ -35,7 +39,7 @@ func compareWithTwin(t *testing.T, b []byte, tree func([]byte) (any, error)) {
 	if len(b) > 1<<16 {
 		return
 	}
-	root, treeErr := tree(b)
+	root, lost, treeErr := tree(b)
 	var want string
 	if treeErr == nil {
 		want, treeErr = twin(root)
@@ -47,7 +51,7 @@ func compareWithTwin(t *testing.T, b []byte, tree func([]byte) (any, error)) {
 		if got := describe(s); got != want {
 			t.Fatalf("reader and twin differ\n%s", firstDifference(got, want))
 		}
-	case treeErr == nil && !refusals.MatchString(err.Error()):
+	case treeErr == nil && !refusals.MatchString(err.Error()) && !(lost && early.MatchString(err.Error())):
 		t.Fatalf("only the twin reads this: %v", err)
 	}
 }
@@ -87,7 +91,7 @@ func FuzzPickle(f *testing.F) {
 		if sniff(b, true) != pickleFormat {
 			return
 		}
-		compareWithTwin(t, b, pickleTree)
+		compareWithTwin(t, b, pickleTreeLost)
 		compareWithMachine(t, b)
 	})
 }
@@ -102,7 +106,10 @@ func FuzzJSON(f *testing.F) {
 		if sniff(b, true) != jsonFormat || !json.Valid(b) || !utf8.Valid(b) {
 			return
 		}
-		compareWithTwin(t, b, jsonTree)
+		compareWithTwin(t, b, func(b []byte) (any, bool, error) {
+			root, err := jsonTree(b)
+			return root, false, err
+		})
 	})
 }
 

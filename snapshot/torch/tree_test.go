@@ -62,9 +62,16 @@ type treeReader struct {
 	b     []byte
 	stack []any
 	memo  map[uint64]any
+	lost  bool // a container went where nobody looks for it
 }
 
-func pickleTree(b []byte) (root any, err error) {
+func pickleTree(b []byte) (any, error) {
+	root, _, err := pickleTreeLost(b)
+	return root, err
+}
+
+// pickleTreeLost also reports whether the pickle makes containers to throw them away.
+func pickleTreeLost(b []byte) (root any, lost bool, err error) {
 	t := treeReader{b: b, memo: map[uint64]any{}}
 	var op opcode
 	defer func() {
@@ -79,9 +86,9 @@ func pickleTree(b []byte) (root any, err error) {
 		op = opcode(t.take(1)[0])
 		if op == opStop {
 			if len(t.stack) != 1 {
-				return nil, errTree
+				return nil, t.lost, errTree
 			}
-			return t.pop(), nil
+			return t.pop(), t.lost, nil
 		}
 		t.step(op)
 	}
@@ -171,10 +178,10 @@ func (t *treeReader) step(op opcode) {
 		if n := len(t.stack); n > 0 && t.stack[n-1] == any(markType{}) {
 			t.stack = t.stack[:n-1]
 		} else {
-			t.pop()
+			t.lose(t.pop())
 		}
 	case opPopMark:
-		t.popMark()
+		t.lose(t.popMark()...)
 	case opDup:
 		t.push(t.top())
 	case opNone:
@@ -305,12 +312,22 @@ func (t *treeReader) containers(op opcode) {
 	}
 }
 
+func (t *treeReader) lose(items ...any) {
+	for _, v := range items {
+		switch v.(type) {
+		case *list, *dict:
+			t.lost = true
+		}
+	}
+}
+
 // pushTuple keeps pairs of ints, the only tuples that mean something.
 func (t *treeReader) pushTuple(items []any) {
 	if len(items) == 2 && twinIsInt(items[0]) && twinIsInt(items[1]) {
 		t.push(&tuple{items})
 		return
 	}
+	t.lose(items...)
 	t.push(opaque{})
 }
 
@@ -361,10 +378,10 @@ func (t *treeReader) classes(op opcode) {
 		t.push(opaque{})
 	case opReadonlyBuff:
 	case opAddItems:
-		t.popMark()
+		t.lose(t.popMark()...)
 		t.top()
 	case opFrozenSet:
-		t.popMark()
+		t.lose(t.popMark()...)
 		t.push(opaque{})
 	case opGlobal:
 		module := t.line()
@@ -387,7 +404,9 @@ func (t *treeReader) classes(op opcode) {
 		t.pop()
 		t.push(opaque{})
 	case opReduce, opNewObj:
-		t.call(t.popN(2)[0])
+		items := t.popN(2)
+		t.lose(items...)
+		t.call(items[0])
 	case opNewObjEx:
 		t.call(t.popN(3)[0])
 	case opObj:
@@ -395,9 +414,10 @@ func (t *treeReader) classes(op opcode) {
 		if len(items) == 0 {
 			panic(errTree)
 		}
+		t.lose(items...)
 		t.call(items[0])
 	case opInst:
-		t.popMark()
+		t.lose(t.popMark()...)
 		module := t.line()
 		t.call(global(module + "." + t.line()))
 	case opBuild:
