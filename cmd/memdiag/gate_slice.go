@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// slice is the part of a run that a gate judges. The zero value is all of it.
+type slice struct {
+	warmup        int64
+	phase, device string
+}
+
+// of returns the marks that are asked for; run itself is not changed.
+func (s slice) of(run *snapshot.Run) (*snapshot.Run, error) {
+	if s.warmup == 0 && s.phase == "" {
+		return run, nil
+	}
+	var phases []string
+	keep := func(m snapshot.Mark) bool {
+		if m.Phase != "" && !slices.Contains(phases, m.Phase) {
+			phases = append(phases, m.Phase)
+		}
+		return (s.phase == "" || m.Phase == s.phase) && (s.warmup == 0 || m.Step >= s.warmup)
+	}
+	part := *run
+	part.Snapshots = nil
+	for _, at := range run.Snapshots {
+		if s.warmup > 0 && at.Mark.Step == snapshot.NoStep {
+			return nil, &exitError{exitUsage, withHint(errors.New("--warmup: the run does not tell its steps"), "leave its first snapshots out by naming the others")}
+		}
+		if keep(at.Mark) {
+			part.Snapshots = append(part.Snapshots, at)
+		}
+	}
+	if run.Series != nil {
+		series := *run.Series
+		series.Points = nil
+		for _, p := range run.Series.Points {
+			if keep(p.Mark) {
+				series.Points = append(series.Points, p)
+			}
+		}
+		part.Series = &series
+	}
+	if s.phase != "" && !slices.Contains(phases, s.phase) {
+		err := fmt.Errorf("--phase: the run has no phase %q", s.phase)
+		if len(phases) == 0 {
+			return nil, &exitError{exitUsage, withHint(err, "it names none")}
+		}
+		return nil, &exitError{exitUsage, withHint(err, "there are %s", strings.Join(phases, ", "))}
+	}
+	return &part, nil
+}
+
+// keepDevice takes from a result what was found on other devices.
+func (s slice) keepDevice(r *diff.Result) error {
+	if s.device == "" {
+		return nil
+	}
+	is := func(d snapshot.Device) bool {
+		return s.device == string(d.Kind) || s.device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
+	}
+	if !slices.ContainsFunc(r.Last.Devices, is) {
+		var names []string
+		for _, d := range r.Last.Devices {
+			names = append(names, fmt.Sprintf("%s:%d", d.Kind, d.Index))
+		}
+		return &exitError{exitUsage, withHint(fmt.Errorf("--device: the run has no device %q", s.device), "there are %s", strings.Join(names, ", "))}
+	}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f diff.Finding) bool { return !is(f.Rows[0].Device) })
+	return nil
+}
+
+// rateFlag is a flag that takes growth by step, such as 4KiB/step.
+type rateFlag struct {
+	bytes snapshot.Bytes
+	set   bool
+}
+
+func (f *rateFlag) String() string {
+	if !f.set {
+		return ""
+	}
+	return f.bytes.String() + "/step"
+}
+
+// Type is what help shows for the value.
+func (f *rateFlag) Type() string { return "rate" }
+
+// Set parses a size, with or without "/step" behind it.
+func (f *rateFlag) Set(text string) error {
+	size, err := snapshot.ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/step"))
+	if err != nil {
+		return err
+	}
+	if size < 0 {
+		return errors.New("a rate is not negative")
+	}
+	*f = rateFlag{size, true}
+	return nil
+}
