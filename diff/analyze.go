@@ -46,7 +46,7 @@ type Result struct {
 
 // Finding is what grew together, and what memdiag says of it.
 type Finding struct {
-	Rows     []*Row // at least one, of one device, the largest growth first
+	Rows     []*Row // at least one, of one device, the largest growth first; of a graph, its end before
 	Verdict  Verdict
 	Evidence Evidence
 	Reasons  []string
@@ -188,7 +188,14 @@ func (r *Result) judgeByTrend() {
 			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
 			continue
 		}
-		r.Findings = append(r.Findings, r.finding(c, r.head(c.rows, tree)))
+		head := -1
+		if c.graph {
+			head = graphHead(c.rows)
+		}
+		if head < 0 {
+			head = r.head(c.rows, tree)
+		}
+		r.Findings = append(r.Findings, r.finding(c, head))
 	}
 }
 
@@ -198,7 +205,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: holder(r.Last, row), Against: c.against, MoreSteps: r.moreSteps(&c),
+		Headline: head, Holder: r.holderOf(c), Against: c.against, MoreSteps: r.moreSteps(&c),
 	}
 	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {
 		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
@@ -210,6 +217,18 @@ func (r *Result) finding(c cluster, head int) Finding {
 		f.RunsOut = forecast(row, j.rate, r.Last, r.stepTime())
 	}
 	return f
+}
+
+// holderOf is the holder of the first row, or of a graph the value that keeps it.
+func (r *Result) holderOf(c cluster) *snapshot.Holder {
+	if c.graph {
+		for _, row := range c.rows {
+			if h := r.keeper(row); h != nil {
+				return h
+			}
+		}
+	}
+	return holder(r.Last, c.rows[0])
 }
 
 func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {

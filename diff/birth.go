@@ -13,9 +13,13 @@ import (
 type births struct {
 	steps, times []int64
 	unknown      int
+	latest       int64 // the last of all times, also of those with a step; 0 for none
 }
 
 func (b *births) add(blocks *snapshot.Blocks, row int32) {
+	if blocks.BirthTime != nil {
+		b.latest = max(b.latest, blocks.BirthTime[row])
+	}
 	switch {
 	case blocks.BirthStep != nil && blocks.BirthStep[row] != snapshot.NoStep:
 		b.steps = append(b.steps, blocks.BirthStep[row])

@@ -15,6 +15,15 @@ type cluster struct {
 	j       judgement
 	against *Comparison
 	toBound float64 // blocks that a declared bound leaves; 0 for none
+	graph   bool    // rows are of one autodiff graph, and the first is its end
+}
+
+// group is a cluster in the making, of what leaks below one call; call is zero where
+// no call of the user's is its own.
+type group struct {
+	call call
+	lead *member
+	cluster
 }
 
 // member is a row that was judged, before it is known what it belongs to.
@@ -38,11 +47,6 @@ type member struct {
 // kept it, so that there the function is enough. Members come in the order of
 // their growth, and so do clusters and their rows.
 func (r *Result) clusters(members []member, tree *callTree) []cluster {
-	type group struct {
-		call call
-		lead *member
-		cluster
-	}
 	var groups []group
 	byCall := make(map[call][]int)
 next:
@@ -61,6 +65,7 @@ next:
 		}
 		groups = append(groups, group{key, m, cluster{rows: []*Row{m.row}, j: m.j}})
 	}
+	groups = r.joinGraphs(groups)
 	out := make([]cluster, len(groups))
 	for i, g := range groups {
 		out[i] = g.cluster
@@ -140,7 +145,7 @@ func overlap(a, b []int64) float64 {
 
 // heldApart holds for rows that a recorder found in different lists or maps.
 func (r *Result) heldApart(a, b *Row) bool {
-	x, y := holder(r.Last, a), holder(r.Last, b)
+	x, y := r.keeper(a), r.keeper(b)
 	return x != nil && y != nil && container(x) != container(y)
 }
 
