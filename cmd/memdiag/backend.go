@@ -26,7 +26,11 @@ func openBackend(name string) (backend, error) {
 	}
 	d, err := gpu.Open()
 	if err != nil {
-		return backend{}, &exitError{exitOwn, withHint(err, "%s; memdiag devices lists what there is", hintOf(err))}
+		hint := "memdiag devices lists what there is"
+		if own := hintOf(err); own != "" {
+			hint = own + "; " + hint
+		}
+		return backend{}, &exitError{exitOwn, withHint(err, "%s", hint)}
 	}
 	return backend{d, func(int) engine.Kernels { return gpu.New(d) }, d.Close}, nil
 }

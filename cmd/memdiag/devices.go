@@ -63,6 +63,7 @@ type deviceJSON struct {
 	Budget *snapshot.Bytes `json:"budget"` // what the driver would let this process have now
 	// Unusable is why it cannot be trained on; "" where it can.
 	Unusable string `json:"unusable,omitempty"`
+	Hint     string `json:"hint,omitempty"` // the way out of that, where one is known
 }
 
 // devices lists the backends' devices. Where there is no GPU at all, the one row of
@@ -71,7 +72,7 @@ func devices() []deviceJSON {
 	rows := []deviceJSON{{Backend: "cpu", Name: mem.Host().Name()}}
 	infos, err := gpu.List()
 	if err != nil {
-		return append(rows, deviceJSON{Backend: "gpu", Unusable: err.Error()})
+		return append(rows, deviceJSON{Backend: "gpu", Unusable: err.Error(), Hint: hintOf(err)})
 	}
 	for _, i := range infos {
 		row := deviceJSON{
@@ -79,7 +80,7 @@ func devices() []deviceJSON {
 			Memory: known(i.Memory), Budget: known(i.Budget),
 		}
 		if i.Unusable != nil {
-			row.Unusable = i.Unusable.Error()
+			row.Unusable, row.Hint = i.Unusable.Error(), hintOf(i.Unusable)
 		}
 		rows = append(rows, row)
 	}
@@ -99,11 +100,14 @@ func devicesText(w io.Writer, rows []deviceJSON) error {
 	for _, r := range rows {
 		if r.Name == "" {
 			fmt.Fprintf(table, "%s\tnone: %s\n", r.Backend, r.Unusable)
-			continue
+		} else {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Name, orDash(r.Type), bytesOrDash(r.Memory), bytesOrDash(r.Budget), orDash(r.Driver))
+			if r.Unusable != "" {
+				fmt.Fprintf(table, "\tunusable: %s\n", r.Unusable)
+			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Name, orDash(r.Type), bytesOrDash(r.Memory), bytesOrDash(r.Budget), orDash(r.Driver))
-		if r.Unusable != "" {
-			fmt.Fprintf(table, "\tunusable: %s\n", r.Unusable)
+		if r.Hint != "" {
+			fmt.Fprintf(table, "\thint: %s\n", r.Hint)
 		}
 	}
 	return table.Flush()

@@ -33,8 +33,7 @@ type instance struct {
 	handle handle
 }
 
-// newInstance loads Vulkan. The error is an *Unusable where there is no loader or
-// no driver.
+// newInstance loads Vulkan. The error is an *Unusable.
 func newInstance() (*instance, error) {
 	getInstanceProcAddr, err := lookup()
 	if err != nil {
@@ -51,7 +50,7 @@ func newInstance() (*instance, error) {
 		if errors.Is(err, incompatibleDriver) {
 			return nil, noDriver()
 		}
-		return nil, fmt.Errorf("vkCreateInstance: %w", err)
+		return nil, notStarted("vkCreateInstance", err)
 	}
 	for name, f := range i.names() {
 		if *f, err = find(getInstanceProcAddr, i.handle, name); err != nil {
@@ -82,14 +81,14 @@ func (i *instance) close() {
 func (i *instance) physicalDevices() ([]*physicalDevice, error) {
 	var count uint32
 	if err := check(call(i.enumeratePhysicalDevices, i.handle, uintptr(unsafe.Pointer(&count)), 0)); err != nil {
-		return nil, fmt.Errorf("vkEnumeratePhysicalDevices: %w", err)
+		return nil, notStarted("vkEnumeratePhysicalDevices", err)
 	}
 	if count == 0 {
 		return nil, noDriver()
 	}
 	handles := make([]handle, count)
 	if err := check(call(i.enumeratePhysicalDevices, i.handle, uintptr(unsafe.Pointer(&count)), uintptr(unsafe.Pointer(&handles[0])))); err != nil {
-		return nil, fmt.Errorf("vkEnumeratePhysicalDevices: %w", err)
+		return nil, notStarted("vkEnumeratePhysicalDevices", err)
 	}
 	devices := make([]*physicalDevice, count)
 	for n := range devices {

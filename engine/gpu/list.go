@@ -24,6 +24,16 @@ func noDriver() error {
 
 const driverHint = "Debian and Ubuntu have the loader in libvulkan1, and in mesa-vulkan-drivers a driver for any processor; VK_DRIVER_FILES can name another"
 
+// notStarted is for what Vulkan's loader or a driver answers with before there is a
+// device. The name of its code can mislead: loaders call a manifest that is no JSON
+// "out of host memory".
+func notStarted(function string, err error) error {
+	return &Unusable{
+		Reason: function + ": " + err.Error(),
+		hint:   "with VK_LOADER_DEBUG=error,driver in the environment, Vulkan's loader tells which drivers it tries, and what is wrong with their files",
+	}
+}
+
 // Type is what a device is made of.
 type Type string
 
@@ -59,7 +69,8 @@ type Info struct {
 }
 
 // List returns what the drivers of this machine offer, the device that Open takes
-// first. The error is an *Unusable if there is no loader or no driver.
+// first. The error is an *Unusable if there is no loader or no driver, or if they do
+// not start.
 func List() ([]Info, error) {
 	i, err := newInstance()
 	if err != nil {

@@ -2,19 +2,32 @@
 
 package gpu
 
-import "github.com/ebitengine/purego"
+import (
+	"strings"
+
+	"github.com/ebitengine/purego"
+)
 
 // loaderName is the library through which all drivers are reached.
 const loaderName = "libvulkan.so.1"
+
+const loaderHint = "LD_LIBRARY_PATH and ldconfig say which " + loaderName + " is taken; Debian and Ubuntu have it in libvulkan1"
 
 // lookup opens Vulkan's loader and returns the address of the function that finds
 // all others. The library stays open: drivers keep threads in it.
 func lookup() (getInstanceProcAddr uintptr, err error) {
 	library, err := purego.Dlopen(loaderName, purego.RTLD_NOW|purego.RTLD_LOCAL)
-	if err != nil {
+	switch {
+	case err == nil:
+	case strings.HasPrefix(err.Error(), loaderName+": cannot open shared object file: No such file"):
 		return 0, &Unusable{Reason: "there is no Vulkan loader here (" + loaderName + ")", hint: driverHint}
+	default:
+		return 0, &Unusable{Reason: "the Vulkan loader cannot be loaded: " + err.Error(), hint: loaderHint}
 	}
-	return purego.Dlsym(library, "vkGetInstanceProcAddr")
+	if getInstanceProcAddr, err = purego.Dlsym(library, "vkGetInstanceProcAddr"); err != nil {
+		return 0, &Unusable{Reason: loaderName + " is no Vulkan loader: " + err.Error(), hint: loaderHint}
+	}
+	return getInstanceProcAddr, nil
 }
 
 // call calls a C function. Pointers are converted in the call itself, as in
