@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,12 @@ in memory at a time as there are processors, each of 200 MB at most.`,
 			if plan.seeds < 1 {
 				return usagef(cmd, "--seeds is at least 1")
 			}
+			if plan.first > math.MaxInt64-plan.seeds {
+				return usagef(cmd, "--first-seed and --seeds go beyond %d", math.MaxInt64)
+			}
+			if cmd.Flags().Changed("workload") && len(only) == 0 {
+				return usagef(cmd, "--workload names none")
+			}
 			if cmd.Flags().Changed("snapshots") {
 				if snapshots < 3 || snapshots > 50 {
 					return usagef(cmd, "--snapshots is from 3 to 50")
@@ -48,10 +56,12 @@ in memory at a time as there are processors, each of 200 MB at most.`,
 			if err != nil {
 				return err
 			}
-			if err := env.bench(cmd.Context(), runs); err != nil {
-				return err
-			}
+			// The result's place is opened before the runs: minutes are not spent on what
+			// cannot be written.
 			return env.result(output, false, func(w io.Writer) error {
+				if err := env.bench(cmd.Context(), runs); err != nil {
+					return err
+				}
 				if asJSON {
 					return benchJSON(w, plan, runs)
 				}
@@ -69,7 +79,7 @@ in memory at a time as there are processors, each of 200 MB at most.`,
 	return cmd
 }
 
-// chosenWorkloads are those with these names, or all.
+// chosenWorkloads are those with these names, each once, or all.
 func chosenWorkloads(names []string) ([]workload.Workload, error) {
 	if len(names) == 0 {
 		return workload.All(), nil
@@ -80,7 +90,9 @@ func chosenWorkloads(names []string) ([]workload.Workload, error) {
 		if err != nil {
 			return nil, &exitError{exitUsage, withHint(err, "memdiag workloads lists them")}
 		}
-		chosen = append(chosen, w)
+		if !slices.ContainsFunc(chosen, func(c workload.Workload) bool { return c.ID == w.ID }) {
+			chosen = append(chosen, w)
+		}
 	}
 	return chosen, nil
 }
