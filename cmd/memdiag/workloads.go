@@ -92,7 +92,7 @@ func driver(g workload.Growth) string {
 func rate(g workload.Growth) string {
 	bytes := g.Bytes.String()
 	if g.Unit != "" {
-		bytes += " a " + g.Unit
+		bytes += " per " + g.Unit
 	}
 	rate := fmt.Sprintf("%s, %s", blocks(g.Blocks), bytes)
 	if g.Meter == workload.Reserved {
