@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -93,7 +94,7 @@ func (s *Storage) change(what string, from, to snapshot.Owners) {
 		wrong = s.give(to)
 	}
 	d.mu.Unlock()
-	if _, known := wrong.(*ReleaseError); wrong != nil && !known {
+	if _, known := errors.AsType[*ReleaseError](wrong); wrong != nil && !known {
 		wrong = fmt.Errorf("%s: block of %s is %s for nobody: %w; it was allocated by %s", d, snapshot.Bytes(s.requested), what, wrong, Headline(d.Stack(s.site)))
 	}
 	if wrong != nil {
