@@ -85,6 +85,9 @@ func fail(op, reason string, operands ...*Tensor) {
 func (e *Eager) check(op string, operands ...*Tensor) {
 	for _, t := range operands {
 		t.held(op)
+		if !t.storage.Alive() {
+			panic(&Error{Op: op, Shapes: []Shape{t.shape}, Reason: "the tensor's memory is gone: its device was closed, or its block was released behind the handle"})
+		}
 		if d := t.storage.Device(); d != e.device {
 			where := d.String()
 			if where == e.device.String() {

@@ -12,6 +12,27 @@ import (
 	"github.com/memdiag/memdiag/engine/mem"
 )
 
+// Reading one was once a panic that Run does not know.
+func TestATensorOfAClosedDeviceIsAnError(t *testing.T) {
+	const want = "the tensor's memory is gone: its device was closed"
+	d := mem.NewDevice(mem.Host(), mem.Options{})
+	o := engine.NewEager(cpu.New(1), d)
+	x := o.Full(1, 2)
+	if d.Close() == nil {
+		t.Error("a live block is no error of Close")
+	}
+	for name, f := range map[string]func(){
+		"floats": func() { o.Floats(x) },
+		"assign": func() { o.Assign(x, x) },
+		"neg":    func() { o.Neg(x) },
+	} {
+		if err := engine.Run(o, func(*engine.Scope) error { f(); return nil }); err == nil || !strings.HasPrefix(err.Error(), name+" of [2]: "+want) {
+			t.Errorf("%s: got %v, want %q in it", name, err, want)
+		}
+	}
+	x.Release() // as a deferred release does
+}
+
 // A tensor that is not there was once a nil pointer's panic, which names nothing.
 func TestWhatIsNotThereIsNamed(t *testing.T) {
 	for _, c := range []struct {
