@@ -32,6 +32,8 @@ func (o *Ops) Backward(loss *engine.Tensor) error {
 // BackwardWith is Backward with options.
 func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
 	switch {
+	case o.Checkpointing():
+		return errors.New("backward: a Checkpoint is under way, whose function runs again in backward; run Backward behind it")
 	case loss == nil:
 		return errors.New("backward: the loss is nil")
 	case loss.Released():

@@ -1,6 +1,7 @@
 package autodiff_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -177,6 +178,15 @@ func TestCheckpoints(t *testing.T) {
 				return o.Mul(in[0], f)
 			}, x)
 			return o.Backward(o.Sum(y))
+		}},
+		{"one that differentiates what it has computed", "backward: a Checkpoint is under way", func(o *autodiff.Ops, x *engine.Tensor) error {
+			var inner error
+			y := o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor {
+				y := o.Exp(in[0])
+				inner = o.Backward(o.Sum(y))
+				return o.Mul(y, y)
+			}, x)
+			return errors.Join(inner, o.Backward(o.Sum(y)))
 		}},
 		{"one whose second run panics", "released before", func(o *autodiff.Ops, x *engine.Tensor) error {
 			w := o.Full(1, 3)

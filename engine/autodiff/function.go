@@ -18,7 +18,8 @@ type Function interface {
 	Forward(c *Context, o engine.Ops, inputs ...*engine.Tensor) *engine.Tensor
 	// Backward returns the gradient of every input, float32 and of its shape, from the
 	// result's; nil for one that gets none. It can be differentiated in turn if it computes
-	// with o alone.
+	// with o alone, of grad, saved inputs and the saved result: a temporary that Forward
+	// saved is a constant then.
 	Backward(c *Context, o engine.Ops, grad *engine.Tensor) []*engine.Tensor
 }
 
