@@ -8,7 +8,11 @@
 // a copy of all that they were given until they are reset.
 package metric
 
-import "github.com/memdiag/memdiag/engine"
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/engine"
+)
 
 // sum adds numbers up on the device without losing the small ones: float32 alone
 // stops counting at 2^24. What each addition rounds off is found exactly (Knuth,
@@ -49,7 +53,11 @@ func (s *sum) value() float64 {
 	if s.total == nil {
 		return 0
 	}
-	return float64(s.ops.Floats(s.total)[0]) + float64(s.ops.Floats(s.lost)[0])
+	total := float64(s.ops.Floats(s.total)[0])
+	if math.IsInf(total, 0) { // and what it lost is NaN
+		return total
+	}
+	return total + float64(s.ops.Floats(s.lost)[0])
 }
 
 // reset gives the state back.
@@ -80,8 +88,11 @@ func (s *sum) merge(other *sum) {
 		return
 	}
 	v := other.value()
-	large := float32(v)
+	large, small := float32(v), float32(0)
+	if !math.IsInf(float64(large), 0) {
+		small = float32(v - float64(large))
+	}
 	scope := s.ops.Begin()
 	defer scope.End()
-	s.add(s.ops.Full(large), s.ops.Full(float32(v-float64(large))))
+	s.add(s.ops.Full(large), s.ops.Full(small))
 }

@@ -35,6 +35,8 @@ func TestMean(t *testing.T) {
 	}{
 		{"every element counts the same, whichever batch it came in", [][]float32{{1, 2, 3}, {10}}, 4},
 		{"no elements have no mean", nil, math.NaN()},
+		{"a batch without bound has a mean without bound, and those behind it do not change that", [][]float32{{1}, {float32(math.Inf(1)), 2}, {3}}, math.Inf(1)},
+		{"infinities of both signs have no mean", [][]float32{{float32(math.Inf(1))}, {float32(math.Inf(-1))}}, math.NaN()},
 		{"small numbers are not lost beside a large sum", append([][]float32{{1 << 26}}, ones(64)...), ((1 << 26) + 64) / 65.0},
 	}
 	for _, c := range cases {
@@ -222,6 +224,22 @@ func TestMergeIsAsIfOneHadSeenAll(t *testing.T) {
 	for _, m := range []interface{ Reset() }{mean, accuracy, area, clone, otherMean, otherAccuracy, otherArea} {
 		m.Reset()
 	}
+}
+
+func TestAMeanWithoutBoundStaysSoWhereItIsMerged(t *testing.T) {
+	o, _ := enginetest.NewEager(t)
+	mean, other := metric.NewMean(o), metric.NewMean(o)
+	step(t, o, func() {
+		mean.Update(o.Full(1))
+		other.Update(o.Full(float32(math.Inf(-1))))
+		mean.Merge(other)
+		mean.Update(o.Full(2))
+	})
+	if got := mean.Compute(); !math.IsInf(got, -1) {
+		t.Errorf("the mean is %v", got)
+	}
+	mean.Reset()
+	other.Reset()
 }
 
 func TestClonesShareNoState(t *testing.T) {
