@@ -207,7 +207,9 @@ func (r *Result) finding(c cluster, head int) Finding {
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
 		Headline: head, Holder: r.holderOf(c), Against: c.against, MoreSteps: r.moreSteps(&c),
 	}
-	if fit := cause.Matches(r.evidence(c.rows, j)); len(fit) > 0 {
+	seen := r.evidence(c.rows, j)
+	seen.Graph = c.graph
+	if fit := cause.Matches(seen); len(fit) > 0 {
 		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
 	}
 	if j.verdict == Leak {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,7 +24,9 @@ type site struct {
 	after  int64 // the first step that counts
 	owners snapshot.Owners
 	holder string // path of the list that holds the blocks; "" for none
+	kind   string // of holder, where that is no list
 	size   snapshot.Bytes
+	micros int64 // into its step at which it allocates; 0: the file tells steps instead
 }
 
 func parseStack(text string) []snapshot.Frame {
@@ -31,7 +34,7 @@ func parseStack(text string) []snapshot.Frame {
 	for _, call := range strings.Fields(text) {
 		file := "train.py"
 		if name, ok := strings.CutPrefix(call, "["); ok {
-			call, file = strings.TrimSuffix(name, "]"), "/site-packages/torch/nn.py"
+			call, file = strings.TrimSuffix(name, "]"), "/site-packages/torch/nn/functional.py"
 		}
 		function, number, _ := strings.Cut(call, ":")
 		line, _ := strconv.Atoi(number)
@@ -72,10 +75,15 @@ func (p program) run(steps, every int64) *snapshot.Run {
 				b.Address = append(b.Address, uint64(i)<<32+uint64(born+1)*8)
 				b.Size, b.Requested = append(b.Size, size), append(b.Requested, size)
 				b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
-				b.BirthStep, b.Owners = append(b.BirthStep, born), append(b.Owners, p[i].owners)
+				var instant int64
+				if p[i].micros > 0 && born != snapshot.NoStep {
+					instant, born = build(born).Mark.Time.UnixMicro()+p[i].micros, snapshot.NoStep
+				}
+				b.BirthStep, b.BirthTime = append(b.BirthStep, born), append(b.BirthTime, instant)
+				b.Owners = append(b.Owners, p[i].owners)
 			}
 			if p[i].holder != "" && len(births) > 0 {
-				s.Holders = append(s.Holders, snapshot.Holder{Stack: id, Path: p[i].holder, Kind: "list", Items: len(births)})
+				s.Holders = append(s.Holders, snapshot.Holder{Stack: id, Path: p[i].holder, Kind: cmp.Or(p[i].kind, "list"), Items: len(births)})
 			}
 		}
 		s.Segments[0].NumBlocks = b.Len()

@@ -87,6 +87,9 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 		for _, h := range r.Last.Holders {
 			if h.Stack == row.stack && row.stack != snapshot.NoStack {
 				s.Holders = append(s.Holders, h)
+				if h.Kind == "graph" {
+					s.Owners |= snapshot.OwnedByTape
+				}
 			}
 		}
 		e.Sites = append(e.Sites, s)

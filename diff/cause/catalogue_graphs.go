@@ -30,6 +30,7 @@ var graphs = []Cause{
 			onTape(),
 			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds its blocks"),
 			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			inGraph(4),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
 			together(2, 3),
 			backward(-7, No, "nobody calls backward"),

@@ -21,6 +21,8 @@ type Evidence struct {
 	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
 	// state for, of two sizes at least.
 	Parameters bool
+	// Graph: the sites grow in step as what one autodiff graph saves does.
+	Graph bool
 	// Meter is the meter that grew; a finding of a meter has no sites.
 	Meter Meter
 }
