@@ -105,6 +105,9 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	c.stack(r, o.Stack, device, keep, allocated)
 	d := s.Devices[device]
 	c.top = slices.Max(allocated)
+	if slices.ContainsFunc(r.Reserves, func(e diff.Reserve) bool { return deviceName(e.Device) == deviceName(d) }) {
+		c.top = max(c.top, slices.Max(reserved)) // what grew is to be seen, however little is live
+	}
 	var above []string
 	c.reserved = c.fitting(reserved, "reserved", &above)
 	c.driver = c.fitting(driver, "driver", &above)

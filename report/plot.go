@@ -182,9 +182,14 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 			canvas.FillPolygon(fill, append(slices.Clone(edges[i]), under...))
 		}
 	}
-	// Above the fills, so that a height can be read in a band too.
+	// Above the fills, so that a height can be read in a band too, but not through
+	// the names at the top.
+	highest := canvas.Max.Y
+	if c.warm > c.x[0] || len(c.epochs) > 0 {
+		highest -= smallSize
+	}
 	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
-		if t.Value > 0 {
+		if t.Value > 0 && toY(t.Value) < highest {
 			canvas.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 0.75}, canvas.Min.X, toY(t.Value), canvas.Max.X, toY(t.Value))
 		}
 	}

@@ -129,6 +129,43 @@ func noLeak(t testing.TB) *diff.Result {
 	return r
 }
 
+// growsAlone is a run whose reserved memory grows to many times what lives; its
+// axis ends just above a tick, where the warm-up has its name.
+func growsAlone(t testing.TB) *diff.Result {
+	r := noLeak(t)
+	meters := r.Series.Meters[0]
+	for i := range meters {
+		meters[i].Allocated, meters[i].Driver = snapshot.MiB, snapshot.Unknown
+		meters[i].Reserved = 142 * snapshot.MiB * snapshot.Bytes(i+1) / snapshot.Bytes(len(meters))
+	}
+	r.Reserves = []diff.Reserve{{Device: r.Series.Devices[0], Growth: 100 * snapshot.MiB}}
+	return r
+}
+
+func TestReservedMemoryIsDrawnWhereItGrowsAlone(t *testing.T) {
+	r := growsAlone(t)
+	for _, c := range []struct {
+		name     string
+		reserves []diff.Reserve
+		drawn    bool
+	}{
+		{"where it grows alone", r.Reserves, true},
+		{"not where it is only much", nil, false},
+		{"nor where another device's grows", []diff.Reserve{{Device: snapshot.Device{Kind: "cuda", Index: 7}}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.Reserves = c.reserves
+			chart, err := newChart(r, PlotOptions{}, maxPoints)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if drawn := chart.reserved != nil && chart.top > float64(142*snapshot.MiB); drawn != c.drawn {
+				t.Errorf("reserved memory is drawn: %v; the axis ends at %v; %s", drawn, chart.top, chart.subtitle)
+			}
+		})
+	}
+}
+
 func TestPlotSVG(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
@@ -139,6 +176,7 @@ func TestPlotSVG(t *testing.T) {
 		{"a limit and a driver's figure nearby are lines", "limit.plot.svg.golden", nearLimit, PlotOptions{}},
 		{"one mark is a dot", "point.plot.svg.golden", onePoint, PlotOptions{Title: "one mark", Width: 800, Height: 400}},
 		{"without a leak there is one band", "noleak.plot.svg.golden", noLeak, PlotOptions{Device: "cuda:0"}},
+		{"reserved memory that grows alone is drawn, and no line goes through a name", "reserved.plot.svg.golden", growsAlone, PlotOptions{}},
 		{"leaks beyond the colours are one band", "many.plot.svg.golden", manyLeaks, PlotOptions{}},
 		{"hostile names are text", "hostile.plot.svg.golden", attacked, PlotOptions{}},
 	} {
