@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -266,6 +267,21 @@ func keepsRising(y []float64) (ok bool, why string) {
 	late := n - max(1, n*2/5)
 	if (y[n]-y[late])/float64(n-late) < lateShare*total/float64(n) {
 		return false, "it flattens: its last 40 % grow at less than 0.4 of the rate before"
+	}
+	return true, ""
+}
+
+// goesOn says whether the site rises to the end, or why not.
+func (h *history) goesOn() (ok bool, why string) {
+	if ok, why = keepsRising(h.bytes); !ok {
+		return false, why
+	}
+	if idle, stopped := trend.Stopped(h.all.x, h.all.bytes); stopped {
+		units := h.unit
+		if idle != 1 {
+			units += "s"
+		}
+		return false, fmt.Sprintf("it rose and stopped: it stays as it is in the last %.0f %s, and never did for half as long before", idle, units)
 	}
 	return true, ""
 }

@@ -7,22 +7,24 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Reserve is a device whose reserved memory went on growing while its live memory
-// did not: no leak, but memory that others cannot have.
+// Reserve is a device whose allocator went on taking memory, or on waiting for it,
+// while its live memory did not grow: no leak, but memory that others cannot have.
 type Reserve struct {
-	Device   snapshot.Device
-	Growth   snapshot.Bytes // of reserved memory, after warm-up
+	Device snapshot.Device
+	Meter  cause.Meter // PendingFree, PrivatePool, CacheGrowth or Fragmentation
+	// Growth is that of reserved memory after warm-up, or with PendingFree of what was
+	// freed and is still in use by a stream.
+	Growth   snapshot.Bytes
 	Live     snapshot.Bytes // growth of live memory meanwhile
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
 	Trim     snapshot.Bytes // in segments without a block in use: what an emptied cache gives back
-	Cause    *cause.Cause   // cache growth, or fragmentation
+	Cause    *cause.Cause
 	CauseWhy string
 }
 
-// reserves looks at every device. Reserved memory counts as growing where it rose
-// twice or more after warm-up, since every program takes segments when it begins,
-// and as grown by itself where live memory explains less than half of it.
+// reserves looks at every device, first for memory that waits to be freed and then
+// for reserved memory.
 func (r *Result) reserves() []Reserve {
 	var out []Reserve
 	for d, meters := range r.Series.Meters {
@@ -30,28 +32,75 @@ func (r *Result) reserves() []Reserve {
 			continue
 		}
 		tail := meters[warmUp(len(meters)):]
-		rises, last := 0, tail[len(tail)-1]
-		for i := 1; i < len(tail); i++ {
-			if tail[i].Reserved > tail[i-1].Reserved {
-				rises++
-			}
+		device := r.Series.Devices[d]
+		pending := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Active - m.Allocated }, func(m snapshot.Meters) snapshot.Bytes { return m.Allocated })
+		if pending != nil {
+			pending.Meter = cause.PendingFree
+			out = append(out, r.reserve(*pending, device))
 		}
-		e := Reserve{Device: r.Series.Devices[d], Growth: last.Reserved - tail[0].Reserved, Live: last.Active - tail[0].Active}
-		half := tail[len(tail)/2]
-		if rises < 2 || e.Growth <= 0 || last.Reserved <= half.Reserved || e.Live > e.Growth/2 {
-			continue
+		reserved := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }, func(m snapshot.Meters) snapshot.Bytes { return m.Active })
+		if reserved != nil {
+			out = append(out, r.reserve(*reserved, device))
 		}
-		e.look(r.Last)
-		meter := cause.CacheGrowth
-		if e.Trim < e.Free/2 {
-			meter = cause.Fragmentation
-		}
-		if fit := cause.Matches(&cause.Evidence{Meter: meter}); len(fit) > 0 {
-			e.Cause, e.CauseWhy = fit[0].Cause, fit[0].Why
-		}
-		out = append(out, e)
 	}
 	return out
+}
+
+// growsAlone is the growth of a meter over marks after warm-up; nil unless it rose
+// twice or more, since every program takes memory when it begins, and the growth of
+// what is live explains less than half of it.
+func growsAlone(tail []snapshot.Meters, meter, live func(snapshot.Meters) snapshot.Bytes) *Reserve {
+	rises, last := 0, tail[len(tail)-1]
+	for i := 1; i < len(tail); i++ {
+		if meter(tail[i]) > meter(tail[i-1]) {
+			rises++
+		}
+	}
+	e := &Reserve{Growth: meter(last) - meter(tail[0]), Live: live(last) - live(tail[0])}
+	if rises < 2 || e.Growth <= 0 || meter(last) <= meter(tail[len(tail)/2]) || e.Live > e.Growth/2 {
+		return nil
+	}
+	return e
+}
+
+// reserve adds what the last snapshot shows of a device, and the cause.
+func (r *Result) reserve(e Reserve, device snapshot.Device) Reserve {
+	e.Device = device
+	e.look(r.Last)
+	switch {
+	case e.Meter != "":
+	case 2*r.privateGrowth(device) > e.Growth:
+		e.Meter = cause.PrivatePool
+	case e.Trim < e.Free/2:
+		e.Meter = cause.Fragmentation
+	default:
+		e.Meter = cause.CacheGrowth
+	}
+	if fit := cause.Matches(&cause.Evidence{Meter: e.Meter}); len(fit) > 0 {
+		e.Cause, e.CauseWhy = fit[0].Cause, fit[0].Why
+	}
+	return e
+}
+
+// privateGrowth is by how much a device's private pools grew after warm-up.
+func (r *Result) privateGrowth(device snapshot.Device) snapshot.Bytes {
+	from := r.First
+	if all := r.run.Snapshots; len(all) > 2 {
+		from = all[warmUp(len(all))]
+	}
+	return inPrivate(r.Last, device) - inPrivate(from, device)
+}
+
+// inPrivate is what segments of private pools take of a device.
+func inPrivate(s *snapshot.Snapshot, device snapshot.Device) snapshot.Bytes {
+	var total snapshot.Bytes
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if d := s.Devices[seg.Device]; seg.Private != "" && d.Kind == device.Kind && d.Index == device.Index {
+			total += seg.Size
+		}
+	}
+	return total
 }
 
 // look measures what is reserved and not in use.
@@ -80,6 +129,10 @@ func (e *Reserve) String() string {
 	name := "cache growth"
 	if e.Cause != nil {
 		name = e.Cause.Name
+	}
+	if e.Meter == cause.PendingFree {
+		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",
+			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and an emptied cache would give back %s",
 		deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)

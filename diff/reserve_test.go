@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -63,6 +64,48 @@ func TestReservedMemoryThatGrowsAloneIsNoLeak(t *testing.T) {
 			}
 			if r.Leaks() != 0 {
 				t.Error("it is called a leak")
+			}
+		})
+	}
+}
+
+func TestMemoryThatWaitsToBeFreedAndPrivatePoolsAreNamed(t *testing.T) {
+	const mib = snapshot.MiB
+	for _, c := range []struct {
+		name            string
+		pending, pooled func(i int) snapshot.Bytes
+		want            []string // ids of causes
+	}{
+		{"what waits for a stream grows", func(i int) snapshot.Bytes { return 10 * snapshot.Bytes(i) * mib }, nil, []string{"pending-free"}},
+		{"what waits comes and goes", func(i int) snapshot.Bytes { return 10 * snapshot.Bytes(i%3) * mib }, nil, nil},
+		{"private pools grow", nil, func(i int) snapshot.Bytes { return 20 * snapshot.Bytes(i) * mib }, []string{"private-pool"}},
+		{"one pool is captured", nil, func(i int) snapshot.Bytes { return 20 * snapshot.Bytes(min(i, 4)) / 4 * mib }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i := range 10 {
+				s := build(int64(10*i), block{"weights", 50 * mib, -1})
+				m := &s.Devices[0].Meters
+				if c.pending != nil {
+					m.Active += c.pending(i)
+					m.Reserved += c.pending(i)
+				}
+				if c.pooled != nil {
+					s.Segments = append(s.Segments, snapshot.Segment{Address: 0x80000000, Size: c.pooled(i), Private: "(0, 1)", FirstBlock: 1})
+					m.Reserved += c.pooled(i)
+				}
+				run = append(run, s)
+			}
+			r, err := Analyze(runOf(run...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range r.Reserves {
+				got = append(got, r.Reserves[i].Cause.ID)
+			}
+			if !slices.Equal(got, c.want) || r.Leaks() != 0 {
+				t.Errorf("got %v and %d leaks, want %v and none", got, r.Leaks(), c.want)
 			}
 		})
 	}

@@ -82,8 +82,8 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 	}
 	births, born := row.births.spread(first, last, since)
 	y := h.bytes
-	rises, intervals := rising(y), len(y)-1
-	goesOn, why := keepsRising(y)
+	rises := rising(y)
+	goesOn, why := h.goesOn()
 	steady := born && births.steady()
 	trending := q <= significant && rises >= fewStairs
 	// A block that is replaced by a larger one was born just now, however long it
@@ -100,7 +100,7 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 	case h.covariate != "":
 		j.call(Inconclusive, Weak, "it rises, but so does %s, and no faster; hold that constant to decide", h.covariate)
 	case steady, trending:
-		j.call(Leak, Strong, "%s", riseInWords(rises, intervals))
+		j.call(Leak, Strong, "%s", riseInWords(y))
 		if replaced {
 			j.shape = BytesOnly
 			j.because("the number of its blocks stays the same: they are replaced by larger ones")
@@ -118,20 +118,28 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 			j.because("%s", births)
 		}
 	case few:
-		j.call(Leak, Weak, "%s", riseInWords(rises, intervals))
+		j.call(Leak, Weak, "%s", riseInWords(y))
 		j.because("more snapshots would make it sure")
 	default:
-		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(rises, intervals))
+		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(y))
 	}
 	return j
 }
 
-func riseInWords(rises, intervals int) string {
+// riseInWords says in how many intervals floors rose, and whether they did to the end.
+func riseInWords(y []float64) string {
+	rises, intervals := rising(y), len(y)-1
+	idle := 0 // intervals at the end without a rise
+	for idle < intervals && y[intervals-idle] <= y[intervals-idle-1] {
+		idle++
+	}
 	switch {
 	case intervals == 1:
 		return "live bytes rose in the one interval after warm-up"
 	case rises == intervals:
 		return fmt.Sprintf("live bytes rose in each of the %d intervals after warm-up", intervals)
+	case idle > 1:
+		return fmt.Sprintf("live bytes rose in %d of %d intervals after warm-up, in none of the last %d", rises, intervals, idle)
 	}
 	return fmt.Sprintf("live bytes rose in %d of %d intervals after warm-up, up to the end", rises, intervals)
 }

@@ -36,10 +36,11 @@ type resultJSON struct {
 	Notes    []string      `json:"notes"`
 }
 
-// reserveJSON is a device whose reserved memory grew while its live memory did not.
+// reserveJSON is a device of which a meter grew while its live memory did not.
 type reserveJSON struct {
 	Device  string `json:"device"`
-	Growth  int64  `json:"reserved_growth_bytes"`
+	Meter   string `json:"meter"` // as cause.Meter
+	Growth  int64  `json:"meter_growth_bytes"`
 	Live    int64  `json:"live_growth_bytes"`
 	Free    int64  `json:"free_bytes"`
 	Largest int64  `json:"largest_free_bytes"`
@@ -232,7 +233,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	}
 	for i := range r.Reserves {
 		e := &r.Reserves[i]
-		j := reserveJSON{Device: deviceName(e.Device), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
+		j := reserveJSON{Device: deviceName(e.Device), Meter: string(e.Meter), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
 		if e.Cause != nil {
 			j.Cause = e.Cause.ID
 		}

@@ -35,6 +35,7 @@ var described = map[string]string{
 	"evidence":               "proof, strong or weak",
 	"verdict":                "leak, inconclusive, bounded or clean",
 	"notes":                  "what a reader must know before trusting it",
+	"meter":                  "what grew by itself: pending, private, cached or fragmented",
 	"requested_bytes":        "as the program asked; bytes are as the allocator rounds",
 }
 

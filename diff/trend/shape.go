@@ -1,6 +1,9 @@
 package trend
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Hinge fits y by a flat line that rises (or falls) from one of the points on,
 // the one at which the sum of squares is least, and returns that point's index
@@ -154,4 +157,26 @@ func Climbs(x, y []float64, rises int, gap float64) bool {
 		}
 	}
 	return len(at) >= rises && LargestGap(at, x[0], x[len(x)-1]) <= gap
+}
+
+// Stopped says whether y, in full, rose and then stayed as it was for longer than
+// chance leaves at the end of growth that goes on: more than twice the longest
+// stretch without a rise before, and so long that as many rises, thrown over all
+// of x, would leave it in fewer than one case of a thousand. idle is that stretch.
+func Stopped(x, y []float64) (idle float64, stopped bool) {
+	n := len(y)
+	rises, last, longest := 0, 0, 0.0
+	for i := 1; i < n; i++ {
+		if y[i] > y[i-1] {
+			longest = max(longest, x[i]-x[last])
+			rises, last = rises+1, i
+		}
+	}
+	if rises == 0 || slices.Min(y[last:]) < y[last] {
+		return 0, false
+	}
+	const chance = 0.001
+	idle = x[n-1] - x[last]
+	early := (x[last] - x[0]) / (x[n-1] - x[0])
+	return idle, idle > 2*longest && math.Pow(early, float64(rises)) < chance
 }

@@ -101,3 +101,32 @@ func TestDoublesTellsABufferThatIsEnlarged(t *testing.T) {
 		})
 	}
 }
+
+func TestStoppedTellsGrowthThatReachedItsEnd(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		f    func(t float64) float64
+		want bool
+	}{
+		{"a ramp to a cap in the last fifth", 50, func(t float64) float64 { return min(t, 40) }, true},
+		{"every third step, to a cap", 90, func(t float64) float64 { return min(math.Floor(t/3), 20) }, true},
+		{"a ramp all along goes on", 50, func(t float64) float64 { return t }, false},
+		{"the last two steps are too few", 50, func(t float64) float64 { return min(t, 47) }, false},
+		{"every tenth step goes on", 49, func(t float64) float64 { return math.Floor(t / 10) }, false},
+		{"a few rises may leave as much by chance", 40, func(t float64) float64 { return min(math.Floor(t/5), 5) }, false},
+		{"growth that pauses behind each epoch goes on", 80, func(t float64) float64 { return 20*math.Floor(t/40) + min(math.Mod(t, 40), 20) }, false},
+		{"what falls again did not stay", 50, func(t float64) float64 { return min(t, 40) - max(0, t-45) }, false},
+		{"nothing did not rise", 50, func(float64) float64 { return 0 }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x, y := drawn(c.n, c.f)
+			if idle, got := Stopped(x, y); got != c.want {
+				t.Errorf("got %v, idle for %g; want %v", got, idle, c.want)
+			}
+		})
+	}
+	if _, got := Stopped([]float64{3}, []float64{1}); got {
+		t.Error("one point stopped")
+	}
+}

@@ -1,0 +1,204 @@
+// Package baseline holds a run's leaks against a file of those that are known, so
+// that a gate fails on what is new or worse. It is pure: the clock and the file
+// are the caller's.
+package baseline
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Version is the one that files have.
+const Version = 1
+
+// File is what is known of a program's leaks. Parse makes it, or the zero value,
+// which knows none.
+type File struct {
+	Known []Entry // by fingerprint, each once
+}
+
+// Entry is one known leak, with whose it is and until when it may stay.
+type Entry struct {
+	Fingerprint string
+	Where       string // for readers; what is matched is the fingerprint
+	MaxGrowth   *Bound // nil for any
+	Owner       string
+	Issue       string
+	Reason      string
+	Expires     time.Time // the last day on which it counts, at its start in UTC; zero for none
+}
+
+// Bound is the growth that an entry lets pass.
+type Bound struct {
+	Bytes snapshot.Bytes
+	Unit  string // "step", or "snapshot" where steps are not known
+}
+
+func (b Bound) String() string { return b.Bytes.String() + "/" + b.Unit }
+
+// ParseBound reads "4KiB/step", or "4KiB/snapshot".
+func ParseBound(text string) (Bound, error) {
+	size, unit, ok := strings.Cut(text, "/")
+	if !ok || unit != "step" && unit != "snapshot" {
+		return Bound{}, fmt.Errorf("%q is no growth; write 4KiB/step", text)
+	}
+	n, err := snapshot.ParseBytes(size)
+	if err == nil && n < 0 {
+		err = errors.New("a bound is not negative")
+	}
+	return Bound{n, unit}, err
+}
+
+const day = "2006-01-02"
+
+// document and record are the file as YAML has it.
+type document struct {
+	Version int      `yaml:"version"`
+	Known   []record `yaml:"known"`
+}
+
+type record struct {
+	Fingerprint string `yaml:"fingerprint"`
+	Where       string `yaml:"where,omitempty"`
+	MaxGrowth   string `yaml:"max-growth,omitempty"`
+	Owner       string `yaml:"owner,omitempty"`
+	Issue       string `yaml:"issue,omitempty"`
+	Reason      string `yaml:"reason,omitempty"`
+	Expires     string `yaml:"expires,omitempty"`
+}
+
+// Parse reads a file. What is wrong with it is an *Error that tells the place.
+func Parse(text []byte) (*File, error) {
+	var d document
+	if err := yaml.UnmarshalWithOptions(text, &d, yaml.Strict()); err != nil {
+		return nil, faultOf(err, text)
+	}
+	if d.Version != Version {
+		return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d, not %d", Version, d.Version))
+	}
+	f := &File{}
+	seen := make(map[string]bool)
+	for i, r := range d.Known {
+		at := fmt.Sprintf("$.known[%d]", i)
+		e := Entry{Fingerprint: r.Fingerprint, Where: r.Where, Owner: r.Owner, Issue: r.Issue, Reason: r.Reason}
+		if r.Fingerprint == "" {
+			return nil, faultAt(text, at, errors.New("a known leak needs its fingerprint"))
+		}
+		if seen[r.Fingerprint] {
+			return nil, faultAt(text, at+".fingerprint", errors.New("this fingerprint is listed twice"))
+		}
+		seen[r.Fingerprint] = true
+		if r.MaxGrowth != "" {
+			b, err := ParseBound(r.MaxGrowth)
+			if err != nil {
+				return nil, faultAt(text, at+".max-growth", err)
+			}
+			e.MaxGrowth = &b
+		}
+		if r.Expires != "" {
+			t, err := time.Parse(day, r.Expires)
+			if err != nil {
+				return nil, faultAt(text, at+".expires", fmt.Errorf("%q is no day; write 2027-01-31", r.Expires))
+			}
+			e.Expires = t
+		}
+		f.Known = append(f.Known, e)
+	}
+	f.sort()
+	return f, nil
+}
+
+func (f *File) sort() {
+	slices.SortFunc(f.Known, func(a, b Entry) int { return cmp.Compare(a.Fingerprint, b.Fingerprint) })
+}
+
+// Bytes are the file, sorted by fingerprint: equal files have equal bytes, and
+// Parse reads them back.
+func (f *File) Bytes() ([]byte, error) {
+	d := document{Version: Version, Known: []record{}}
+	sorted := File{Known: slices.Clone(f.Known)}
+	sorted.sort()
+	for _, e := range sorted.Known {
+		r := record{Fingerprint: e.Fingerprint, Where: e.Where, Owner: e.Owner, Issue: e.Issue, Reason: e.Reason}
+		if e.MaxGrowth != nil {
+			r.MaxGrowth = e.MaxGrowth.String()
+		}
+		if !e.Expires.IsZero() {
+			r.Expires = e.Expires.Format(day)
+		}
+		d.Known = append(d.Known, r)
+	}
+	var b bytes.Buffer
+	b.WriteString("# Leaks that memdiag gate knows and lets pass. memdiag gate --update-baseline writes it,\n# and keeps owner, issue, reason and expires as people have set them.\n")
+	text, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
+	b.Write(text)
+	return b.Bytes(), err
+}
+
+// Error is what is wrong with a file, and where. Line and Column count from 1, and
+// are 0 where the place is not known.
+type Error struct {
+	Line, Column int
+	Source       string // the line
+	Message      string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
+// Excerpt is the line with a caret below the place, in two lines without an end;
+// "" where the place is not known.
+func (e *Error) Excerpt() string {
+	if e.Line == 0 {
+		return ""
+	}
+	head := fmt.Sprintf("%5d | ", e.Line)
+	return head + e.Source + "\n" + strings.Repeat(" ", len(head)-2) + "| " + strings.Repeat(" ", max(0, e.Column-1)) + "^"
+}
+
+func newError(text []byte, line, column int, message string) *Error {
+	e := &Error{Message: message}
+	lines := strings.Split(string(text), "\n")
+	if line >= 1 && line <= len(lines) {
+		e.Line, e.Column, e.Source = line, column, strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " ")
+	}
+	return e
+}
+
+// faultOf is what the YAML library says of text.
+func faultOf(err error, text []byte) *Error {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
+		p := at.GetToken().Position
+		return newError(text, p.Line, p.Column, at.GetMessage())
+	}
+	message, _, _ := strings.Cut(err.Error(), "\n")
+	return newError(text, 0, 0, message)
+}
+
+// faultAt is err at the place that path names, or at the start of what it is in.
+func faultAt(text []byte, path string, err error) *Error {
+	p, bad := yaml.PathString(path)
+	if bad != nil {
+		return newError(text, 0, 0, err.Error())
+	}
+	node, bad := p.ReadNode(bytes.NewReader(text))
+	if bad != nil || node.GetToken() == nil || node.GetToken().Position == nil {
+		return newError(text, 0, 0, err.Error())
+	}
+	at := node.GetToken().Position
+	return newError(text, at.Line, at.Column, err.Error())
+}

@@ -1,0 +1,290 @@
+package baseline
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// State is what a leak is, held against a file, or what has become of an entry.
+type State string
+
+// The states. A gate fails on what is new or regressed.
+const (
+	New       State = "new"       // no entry, or one that no longer counts
+	Known     State = "known"     // within its entry's bound
+	Regressed State = "regressed" // grows faster than its entry lets it
+
+	Fixed     State = "fixed"     // the entry's stack was there, and leaked not
+	Undecided State = "undecided" // it grew, and more steps must tell
+	Unused    State = "unused"    // nothing is held there, in the first snapshot or the last
+	Expired   State = "expired"   // its day has passed: it counts no more
+)
+
+// Ranked is the result of one rank.
+type Ranked struct {
+	Rank   int // snapshot.NoRank in a run without ranks
+	Result *diff.Result
+}
+
+// Leak is one leak of a run, on all ranks that have it.
+type Leak struct {
+	Finding     *diff.Finding // of the rank where it grew most
+	Ranks       []int         // ascending; nil in a run without ranks
+	Fingerprint string
+	State       State
+	Entry       *Entry // nil where there is none
+	Why         string // one clause
+}
+
+// Fate is an entry that let nothing pass, with the reason.
+type Fate struct {
+	Entry *Entry
+	State State // Fixed, Undecided, Unused or Expired
+}
+
+// Outcome is a run held against a file.
+type Outcome struct {
+	Leaks []Leak // those that fail first, larger growth first among equals
+	Fates []Fate // in the order of the file
+	// Undecided are the findings, of all ranks, that may yet turn out to be leaks and
+	// that no entry speaks of.
+	Undecided []*diff.Finding
+}
+
+// Failing are the leaks that are new or regressed.
+func (o *Outcome) Failing() []Leak {
+	n := 0
+	for n < len(o.Leaks) && o.Leaks[n].State != Known {
+		n++
+	}
+	return o.Leaks[:n]
+}
+
+// InDoubt holds for a result with a finding that is undecided.
+func (o *Outcome) InDoubt(r *diff.Result) bool {
+	for i := range r.Findings {
+		if slices.Contains(o.Undecided, &r.Findings[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Fingerprint names the place of a site over edits of lines, other checkouts,
+// ranks and machines: the functions of the user's own code on its stack, with the
+// names of their files. What one function allocates on several lines has one
+// fingerprint.
+func Fingerprint(row *diff.Row) string {
+	var text strings.Builder
+	own := diff.Own(row.Frames)
+	for _, f := range row.Frames {
+		if !own(f) {
+			continue
+		}
+		file := strings.ReplaceAll(f.File, `\`, "/")
+		if strings.Contains(file, "/ipykernel_") {
+			file = "notebook" // its cells are files by process and time
+		}
+		text.WriteString(function(f) + "\x00" + path.Base(file) + "\x01")
+	}
+	if text.Len() == 0 {
+		for _, f := range row.Frames {
+			text.WriteString(function(f) + "\x01")
+		}
+	}
+	if text.Len() == 0 {
+		text.WriteString(row.Label)
+	}
+	return fmt.Sprintf("s1-%016x", xxhash.Sum64String(text.String()))
+}
+
+// function is a native function without parameters and template arguments, which
+// a build may change; of Python and Go the name is as it is.
+func function(f snapshot.Frame) string {
+	if strings.HasSuffix(f.File, ".go") || strings.HasSuffix(f.File, ".py") {
+		return f.Function
+	}
+	if at := strings.IndexAny(f.Function, "(<"); at > 0 {
+		return f.Function[:at]
+	}
+	return f.Function
+}
+
+// entry is the one that speaks of a finding: by its largest row first.
+func (f *File) entry(found *diff.Finding) *Entry {
+	for _, row := range found.Rows {
+		name := Fingerprint(row)
+		if i := slices.IndexFunc(f.Known, func(e Entry) bool { return e.Fingerprint == name }); i >= 0 {
+			return &f.Known[i]
+		}
+	}
+	return nil
+}
+
+// expired holds from the day after the entry's last.
+func (e *Entry) expired(now time.Time) bool {
+	return !e.Expires.IsZero() && !now.Before(e.Expires.AddDate(0, 0, 1))
+}
+
+// Judge holds the results of a run's ranks against the file, as of now. Leaks with
+// one fingerprint share their entry's bound: what they grow by together counts, on
+// the rank where that is most.
+func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
+	o := &Outcome{}
+	grown := make(map[*Entry]float64) // the low end of the interval
+	index := make(map[snapshot.Hash]int)
+	for _, r := range ranks {
+		here := make(map[*Entry]float64)
+		for i := range r.Result.Findings {
+			found := &r.Result.Findings[i]
+			if found.Verdict != diff.Leak {
+				continue
+			}
+			l := Leak{Finding: found, Fingerprint: Fingerprint(found.Rows[0]), Entry: f.entry(found)}
+			if l.Entry != nil {
+				l.Fingerprint = l.Entry.Fingerprint
+				here[l.Entry] += found.Rate.Bytes.Low
+			}
+			at, ok := index[found.Rows[0].Hash]
+			if !ok {
+				at = len(o.Leaks)
+				index[found.Rows[0].Hash] = at
+				o.Leaks = append(o.Leaks, l)
+			}
+			if found.Growth().Bytes > o.Leaks[at].Finding.Growth().Bytes {
+				o.Leaks[at].Finding = found
+			}
+			if r.Rank != snapshot.NoRank {
+				o.Leaks[at].Ranks = append(o.Leaks[at].Ranks, r.Rank)
+			}
+		}
+		for e, low := range here {
+			grown[e] = max(grown[e], low)
+		}
+	}
+	for i := range o.Leaks {
+		l := &o.Leaks[i]
+		l.State, l.Why = stateOf(l, grown[l.Entry], now)
+	}
+	slices.SortStableFunc(o.Leaks, func(a, b Leak) int {
+		if known := a.State == Known; known != (b.State == Known) {
+			if known {
+				return 1
+			}
+			return -1
+		}
+		return int(min(1, max(-1, b.Finding.Growth().Bytes-a.Finding.Growth().Bytes)))
+	})
+	f.fates(o, ranks, now)
+	return o
+}
+
+func stateOf(l *Leak, low float64, now time.Time) (State, string) {
+	e := l.Entry
+	switch {
+	case e == nil:
+		return New, "not in the baseline"
+	case e.expired(now):
+		return New, "its entry in the baseline expired on " + e.Expires.Format(day)
+	case e.MaxGrowth == nil:
+		return Known, "in the baseline at any rate"
+	case e.MaxGrowth.Unit != l.Finding.Rate.Unit:
+		return New, fmt.Sprintf("the baseline has its growth by %s, this run by %s", e.MaxGrowth.Unit, l.Finding.Rate.Unit)
+	case low > float64(e.MaxGrowth.Bytes):
+		return Regressed, fmt.Sprintf("at least %s/%s, the baseline lets %s pass", snapshot.FormatBytes(low), e.MaxGrowth.Unit, e.MaxGrowth)
+	}
+	return Known, fmt.Sprintf("within %s of the baseline", e.MaxGrowth)
+}
+
+// fates are those of the entries that no leak was let pass by.
+func (f *File) fates(o *Outcome, ranks []Ranked, now time.Time) {
+	leaked := make(map[*Entry]bool)
+	for _, l := range o.Leaks {
+		leaked[l.Entry] = true
+	}
+	there, undecided := make(map[string]bool), make(map[*Entry]bool)
+	for _, r := range ranks {
+		for i := range r.Result.Rows {
+			there[Fingerprint(&r.Result.Rows[i])] = true
+		}
+		for i := range r.Result.Findings {
+			found := &r.Result.Findings[i]
+			if found.Verdict != diff.Inconclusive {
+				continue
+			}
+			if e := f.entry(found); e != nil && !e.expired(now) {
+				undecided[e] = true
+			} else {
+				o.Undecided = append(o.Undecided, found)
+			}
+		}
+	}
+	for i := range f.Known {
+		e := &f.Known[i]
+		switch {
+		case e.expired(now):
+			o.Fates = append(o.Fates, Fate{e, Expired})
+		case leaked[e]:
+		case undecided[e]:
+			o.Fates = append(o.Fates, Fate{e, Undecided})
+		case there[e.Fingerprint]:
+			o.Fates = append(o.Fates, Fate{e, Fixed})
+		default:
+			o.Fates = append(o.Fates, Fate{e, Unused})
+		}
+	}
+}
+
+// room is by how much more than a run grew its new bound lets pass: what runs of
+// the same program differ by.
+const room = 1.1
+
+// Update returns the file that lets this outcome pass: new leaks are added, bounds
+// that were passed are raised, and what is fixed goes. Entries that are unused,
+// undecided or expired stay as they are, for a person to decide. To update twice
+// changes nothing more. where names a leak's place.
+func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
+	next := &File{}
+	sums := make(map[string]*Bound)
+	for i := range o.Leaks {
+		l := &o.Leaks[i]
+		b := sums[l.Fingerprint]
+		if b == nil {
+			b = &Bound{Unit: l.Finding.Rate.Unit}
+			sums[l.Fingerprint] = b
+		}
+		b.Bytes += snapshot.Bytes(math.Ceil(room * l.Finding.Rate.Bytes.High))
+	}
+	dropped := make(map[string]bool)
+	for _, fate := range o.Fates {
+		dropped[fate.Entry.Fingerprint] = fate.State == Fixed
+	}
+	for _, e := range f.Known {
+		if dropped[e.Fingerprint] {
+			continue
+		}
+		for i := range o.Leaks {
+			if l := &o.Leaks[i]; l.Fingerprint == e.Fingerprint && e.MaxGrowth != nil && (l.State == Regressed || e.MaxGrowth.Unit != l.Finding.Rate.Unit) {
+				e.MaxGrowth = sums[e.Fingerprint]
+			}
+		}
+		next.Known = append(next.Known, e)
+	}
+	for i := range o.Leaks {
+		l := &o.Leaks[i]
+		if l.Entry == nil && !slices.ContainsFunc(next.Known, func(e Entry) bool { return e.Fingerprint == l.Fingerprint }) {
+			next.Known = append(next.Known, Entry{Fingerprint: l.Fingerprint, Where: where(l.Finding), MaxGrowth: sums[l.Fingerprint]})
+		}
+	}
+	next.sort()
+	return next
+}
