@@ -95,13 +95,13 @@ func queued(marker string, d draws) Growth {
 	}
 }
 
-// backlog makes extra batches for a student that is to learn from the same data,
-// later.
+// backlog makes batches for a student, two for each one that it takes.
 type backlog struct {
 	*trainer
-	beat rhythm
-	room int // 0 for no end
-	made []*engine.Tensor
+	beat   rhythm
+	room   int // 0 for no end
+	made   []*engine.Tensor
+	number int64 // of batches until now
 }
 
 func newBacklog(t *trainer) (any, error) {
@@ -121,13 +121,30 @@ func (b *backlog) step(*batch, *engine.Tensor) error {
 	if !b.beat.due(b.steps) {
 		return nil
 	}
-	b.adds(b.draws.id) // would, if there was room
-	if b.room > 0 && len(b.made) == b.room {
-		return nil
+	for range 2 {
+		b.make()
 	}
-	h := b.data.heldOut(b.steps)
-	b.made = append(b.made, b.ops.FromFloats(h.x, len(h.labels), h.features).Own(snapshot.OwnedByCache)) //leak:L25 held:D15
+	b.take()
+	b.adds(b.draws.id) // would, if there was room
 	return nil
+}
+
+// make waits, which is to say that it does nothing, where there is no room.
+func (b *backlog) make() {
+	if b.room > 0 && len(b.made) == b.room {
+		return
+	}
+	h := b.data.heldOut(b.number)
+	b.number++
+	b.made = append(b.made, b.ops.FromFloats(h.x, len(h.labels), h.features).Own(snapshot.OwnedByCache)) //leak:L25 held:D15
+}
+
+// take has the student look at the oldest batch.
+func (b *backlog) take() {
+	v := b.ops.Valid()
+	b.measure(float64(v.Floats(engine.Mean(v, b.made[0]))[0]))
+	b.made[0].Release()
+	b.made = b.made[1:]
 }
 
 // pipeline has a micro-batch in each stage: one comes in a step, and one goes.
