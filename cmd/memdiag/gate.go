@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -28,6 +29,9 @@ fails is not judged, and ends the gate with 5.`,
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if g.update && g.baseline == "" {
+				return usagef(cmd, "--update-baseline needs --baseline, the file to write")
+			}
 			args, err := g.recorded(cmd, args)
 			if err != nil {
 				return err
@@ -43,6 +47,8 @@ fails is not judged, and ends the gate with 5.`,
 	}
 	flags := cmd.Flags()
 	flags.Var(&g.maxGrowth, "max-growth", "let leaks pass that together grow by no more than this, such as 4KiB/step")
+	flags.StringVar(&g.baseline, "baseline", "", "a `FILE` of known leaks, which pass within their bounds until they expire")
+	flags.BoolVar(&g.update, "update-baseline", false, "write to the baseline what leaks now, and take out what is fixed")
 	flags.Var(&g.inconclusive, "inconclusive", "what becomes of a run that cannot tell: pass (exit 0) or fail (exit 1), instead of exit 4")
 	completeWords(cmd, "inconclusive", g.inconclusive.of)
 	flags.Int64Var(&g.slice.warmup, "warmup", 0, "leave out what was recorded before this many `STEPS`")
@@ -62,6 +68,8 @@ type gate struct {
 	maxGrowth    rateFlag
 	inconclusive choice // "" where neither was asked for
 	slice        slice
+	baseline     string
+	update       bool
 	job          gateJob
 	allRanks     bool
 }
@@ -70,46 +78,146 @@ type gate struct {
 type judged struct {
 	rank   int
 	result *diff.Result // nil where the run is too short for one
-	code   int
-	said   string // the sentence
+	doubt  string       // why it cannot tell; "" where it can
+	said   string       // the headline
 }
 
 // judge says one sentence for each rank, and returns the exit code that the run
 // earns: that of a leak before that of doubt.
 func (g *gate) judge(args []string) (code int, err error) {
-	run, err := g.env.openRun(args)
+	known, err := g.readBaseline()
 	if err != nil {
 		return exitOwn, err
 	}
-	options, err := g.judging.complete(g.env)
+	ranks, err := g.judgeAll(args)
 	if err != nil {
 		return exitOwn, err
+	}
+	outcome, err := g.hold(known, ranks)
+	if err != nil {
+		return exitOwn, err
+	}
+	code, prefix := g.decide(ranks, outcome)
+	for _, j := range ranks {
+		if len(ranks) > 1 && j.rank != snapshot.NoRank {
+			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
+		}
+		switch {
+		case j.doubt != "" && code != exitLeak:
+			fmt.Fprint(g.env.stdout, "inconclusive: ", j.doubt)
+		case j.result != nil && j.result.Leaks() > 0:
+			fmt.Fprint(g.env.stdout, prefix)
+		}
+		fmt.Fprintln(g.env.stdout, j.said)
+	}
+	if g.baseline != "" {
+		if err := report.GateStates(g.env.stdout, outcome); err != nil {
+			return exitOwn, err
+		}
+	}
+	return g.settle(code), nil
+}
+
+// judgeAll judges every rank that is asked for.
+func (g *gate) judgeAll(args []string) ([]judged, error) {
+	run, err := g.env.openRun(args)
+	if err != nil {
+		return nil, err
+	}
+	options, err := g.judging.complete(g.env)
+	if err != nil {
+		return nil, err
 	}
 	runs := []*snapshot.Run{run}
 	if g.allRanks {
 		for _, rank := range run.Ranks[min(1, len(run.Ranks)):] {
 			other, err := files.OpenRank(run.Path, rank)
 			if err != nil {
-				return exitOwn, err
+				return nil, err
 			}
 			runs = append(runs, other)
 		}
 	}
-	code = exitFine
+	var ranks []judged
 	for _, r := range runs {
 		j, err := g.judgeRank(r, options)
 		if err != nil {
-			return exitOwn, err
+			return nil, err
 		}
-		if len(run.Ranks) > 1 && j.rank != snapshot.NoRank {
-			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
+		ranks = append(ranks, j)
+	}
+	return ranks, nil
+}
+
+// judgeRank judges one rank's snapshots, or those of a run without ranks.
+func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error) {
+	run, err := g.slice.of(run)
+	if err != nil {
+		return judged{}, err
+	}
+	j := judged{rank: snapshot.NoRank}
+	if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
+		j.rank = run.Snapshots[0].Rank
+	}
+	if n := len(run.Snapshots); n < 3 {
+		g.env.talk.say("record more of them with a smaller --every, or more --steps")
+		j.doubt, j.said = "a gate needs three snapshots or more, the first interval being warm-up; ", fmt.Sprintf("the run has %d", n)
+		return j, nil
+	}
+	if j.result, err = options.Analyze(run); err != nil {
+		return j, err
+	}
+	if err := g.slice.keepDevice(j.result); err != nil {
+		return j, err
+	}
+	j.said = report.Headline(j.result)
+	switch {
+	case j.result.Leaks() > 0:
+	case !j.result.Comparable:
+		j.doubt = "the snapshots are not of one process; "
+	case len(j.result.Rows) == 0:
+		j.doubt = "no snapshot holds a live block; "
+	}
+	return j, nil
+}
+
+// decide weighs what fails and what is in doubt, and says what a headline with
+// leaks begins with where they pass. A finding in doubt that the baseline knows
+// casts none.
+func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix string) {
+	failing := o.Failing()
+	switch {
+	case len(failing) > 0 && !g.within(failing):
+		return exitLeak, ""
+	case len(failing) > 0:
+		prefix = "within " + g.maxGrowth.String() + ": "
+	default:
+		prefix = "in the baseline: "
+	}
+	for i := range ranks {
+		j := &ranks[i]
+		if j.doubt == "" && o.InDoubt(j.result) {
+			j.doubt = "growth that more steps must judge; "
 		}
-		fmt.Fprintln(g.env.stdout, j.said)
-		if j.code == exitLeak || code == exitFine {
-			code = j.code
+		if j.doubt != "" {
+			code = exitInconclusive
 		}
 	}
-	return g.settle(code), nil
+	return code, prefix
+}
+
+// within holds where all of these leaks together grow by no more than --max-growth.
+// Growth whose steps are not known is never within.
+func (g *gate) within(leaks []baseline.Leak) bool {
+	sum := 0.0
+	for _, l := range leaks {
+		f := l.Finding
+		if f.Rate.Unit != "step" || f.Shape != diff.Steady {
+			return false // a rate that grows itself has no limit
+		}
+		sum += f.Rate.Bytes.Value
+	}
+	return g.maxGrowth.set && sum <= float64(g.maxGrowth.bytes)
 }
 
 // settle is the exit code once it is said what doubt is worth.
@@ -123,59 +231,4 @@ func (g *gate) settle(code int) int {
 		}
 	}
 	return code
-}
-
-// judgeRank judges one rank's snapshots, or those of a run without ranks.
-func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error) {
-	run, err := g.slice.of(run)
-	if err != nil {
-		return judged{}, err
-	}
-	j := judged{rank: snapshot.NoRank, code: exitInconclusive}
-	if n := len(run.Snapshots); n < 3 {
-		g.env.talk.say("record more of them with a smaller --every, or more --steps")
-		j.said = fmt.Sprintf("inconclusive: a gate needs three snapshots or more, the first interval being warm-up; the run has %d", n)
-		return j, nil
-	}
-	j.rank = run.Snapshots[0].Rank
-	if j.result, err = options.Analyze(run); err != nil {
-		return j, err
-	}
-	if err := g.slice.keepDevice(j.result); err != nil {
-		return j, err
-	}
-	headline := report.Headline(j.result)
-	switch {
-	case j.result.Leaks() > 0 && g.within(j.result):
-		j.code, j.said = exitFine, fmt.Sprintf("within %s: %s", g.maxGrowth.String(), headline)
-	case j.result.Leaks() > 0:
-		j.code, j.said = exitLeak, headline
-	case !j.result.Comparable:
-		j.said = "inconclusive: the snapshots are not of one process; " + headline
-	case len(j.result.Rows) == 0:
-		j.said = "inconclusive: no snapshot holds a live block; " + headline
-	case j.result.Count(diff.Inconclusive) > 0:
-		j.said = "inconclusive: " + headline
-	default:
-		j.code, j.said = exitFine, headline
-	}
-	return j, nil
-}
-
-// within holds where all leaks together grow by no more than --max-growth. Growth
-// whose steps are not known is never within.
-func (g *gate) within(r *diff.Result) bool {
-	if !g.maxGrowth.set {
-		return false
-	}
-	sum := 0.0
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Verdict == diff.Leak {
-			if f.Rate.Unit != "step" || f.Shape != diff.Steady {
-				return false // a rate that grows itself has no limit
-			}
-			sum += f.Rate.Bytes.Value
-		}
-	}
-	return sum <= float64(g.maxGrowth.bytes)
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/report"
+)
+
+// maxBaseline is the size up to which a baseline is read; an entry takes some 200
+// bytes.
+const maxBaseline = 4 << 20
+
+// readBaseline reads the file of known leaks; one that --update-baseline is yet to
+// make knows none, and so does none at all.
+func (g *gate) readBaseline() (*baseline.File, error) {
+	if g.baseline == "" {
+		return &baseline.File{}, nil
+	}
+	file, err := os.Open(g.baseline)
+	if errors.Is(err, fs.ErrNotExist) && g.update {
+		return &baseline.File{}, nil
+	}
+	if err != nil {
+		return nil, badInput(withHint(err, "--update-baseline makes one"))
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxBaseline+1))
+	if err != nil {
+		return nil, badInput(err)
+	}
+	if len(text) > maxBaseline {
+		return nil, badInput(fmt.Errorf("%s: more than %d bytes are no baseline", g.baseline, maxBaseline))
+	}
+	known, err := baseline.Parse(text)
+	if at, ok := errors.AsType[*baseline.Error](err); ok {
+		for line := range strings.Lines(at.Excerpt() + "\n") {
+			g.env.talk.raw([]byte(report.Printable(strings.TrimSuffix(line, "\n")) + "\n"))
+		}
+		return nil, badInput(fmt.Errorf("%s: %w", g.baseline, err))
+	}
+	return known, err
+}
+
+// hold holds what was judged against the baseline, and brings that up to date where
+// it is asked to. A run with a rank that could not be judged updates nothing: what
+// is not seen in it is not fixed.
+func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, error) {
+	var results []baseline.Ranked
+	whole := true
+	for _, j := range ranks {
+		if j.result == nil {
+			whole = false
+			continue
+		}
+		results = append(results, baseline.Ranked{Rank: j.rank, Result: j.result})
+	}
+	now := g.env.now()
+	outcome := known.Judge(results, now)
+	if !g.update {
+		return outcome, nil
+	}
+	if !whole {
+		return outcome, badInput(errors.New("a run that is too short to judge updates no baseline"))
+	}
+	next := known.Update(outcome, report.Place)
+	text, err := next.Bytes()
+	if err != nil {
+		return outcome, err
+	}
+	if err := writeFile(g.baseline, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		return outcome, err
+	}
+	leaks := "leaks"
+	if len(next.Known) == 1 {
+		leaks = "leak"
+	}
+	g.env.talk.say("%s knows %d %s", g.baseline, len(next.Known), leaks)
+	return next.Judge(results, now), nil
+}

@@ -1,0 +1,77 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+)
+
+// Gate is what a gate decided, as its files tell it.
+type Gate struct {
+	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; else Inconclusive
+	Sentence string       // why, without a full stop
+	Outcome  *baseline.Outcome
+	Version  string // of memdiag
+}
+
+// Place is the line of a finding, or what names it best where it has none.
+func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
+
+// GateStates writes a line for each leak and each entry of a baseline, with its
+// state.
+func GateStates(w io.Writer, o *baseline.Outcome) error {
+	var b strings.Builder
+	for i := range o.Leaks {
+		l := &o.Leaks[i]
+		fmt.Fprintf(&b, "%s: %s: %s\n", l.State, leakText(l), brief(l.Why)+owned(l.Entry))
+	}
+	for _, f := range o.Fates {
+		fmt.Fprintf(&b, "%s: %s: %s\n", f.State, entryText(f.Entry), fateText(f)+owned(f.Entry))
+	}
+	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
+	return err
+}
+
+// leakText is "+512 KiB/step at feature_pyramid.go:80", with its ranks.
+func leakText(l *baseline.Leak) string {
+	text := bytesRate(l.Finding.Rate) + " " + atPlace(l.Finding)
+	if len(l.Ranks) > 0 {
+		text += fmt.Sprintf(" on rank %s", strings.Trim(fmt.Sprint(l.Ranks), "[]"))
+	}
+	return strings.ReplaceAll(text, noBreak, " ")
+}
+
+func entryText(e *baseline.Entry) string {
+	if e.Where == "" {
+		return brief(e.Fingerprint)
+	}
+	return brief(e.Where) + " (" + brief(e.Fingerprint) + ")"
+}
+
+func fateText(f baseline.Fate) string {
+	switch f.State {
+	case baseline.Fixed:
+		return "it leaks no more; --update-baseline takes its entry out"
+	case baseline.Undecided:
+		return "it grew, and more steps must tell whether it leaks"
+	case baseline.Expired:
+		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
+	}
+	return "nothing is held there: it is fixed, or the run never came there"
+}
+
+// owned says whose an entry is.
+func owned(e *baseline.Entry) string {
+	if e == nil {
+		return ""
+	}
+	about := slices.DeleteFunc([]string{e.Owner, e.Issue, e.Reason}, func(s string) bool { return s == "" })
+	if len(about) == 0 {
+		return ""
+	}
+	return " (" + brief(strings.Join(about, ", ")) + ")"
+}
