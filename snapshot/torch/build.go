@@ -21,21 +21,25 @@ const (
 	maxRows  = 1<<31 - 1
 	fewRows  = 1 << 20
 	rowBytes = 56
+	// fewTables is what the tables of any file may take in bytes; those of a larger
+	// one may take twice its size more.
+	fewTables = 96 << 20
 )
 
 // builder turns the objects of a file into a snapshot.
 type builder struct {
-	m        *machine
-	begun    [numRoles]bool
-	segments []rawSegment
-	blocks   snapshot.Blocks // Stack holds ids of lists in symbols
-	mostRows int
-	pinned   bool  // the CPU's segments are of pinned memory
-	stepped  bool  // some block has a step
-	total    int64 // of the sizes of blocks and segments
-	record   record
-	step     int64 // of the header
-	rank     int
+	m          *machine
+	begun      [numRoles]bool
+	segments   []rawSegment
+	blocks     snapshot.Blocks // Stack holds ids of lists in symbols
+	mostRows   int
+	mostTables int64 // bytes
+	pinned     bool  // the CPU's segments are of pinned memory
+	stepped    bool  // some block has a step
+	total      int64 // of the sizes of blocks and segments
+	record     record
+	step       int64 // of the header
+	rank       int
 
 	// What is odd, for the notes.
 	odd     int            // values of an unexpected type
@@ -46,10 +50,11 @@ type builder struct {
 
 const maxClasses = 16
 
-// allow bounds the rows by the size of the file, compressed as it may be, and
+// allow bounds rows and tables by the size of the file, compressed as it may be, and
 // what a caller trusts it to unpack to.
 func (b *builder) allow(size, unpacked int64) {
 	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
+	b.mostTables = fewTables + 2*min(max(size, unpacked), 1<<60)
 }
 
 func (b *builder) init(m *machine) {
@@ -131,6 +136,9 @@ func (b *builder) item(l, o *object) error {
 		}
 		b.record.devices = l.items
 	case entry:
+		if b.record.events%eventsBetween == 0 {
+			b.record.weigh()
+		}
 		if l.role != trace {
 			b.record.add(b.record.host, o)
 			return nil

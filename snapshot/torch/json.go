@@ -54,6 +54,9 @@ func (j *jsonReader) value(depth int) error {
 	if depth > maxDepth {
 		return j.m.fail("JSON nests deeper than %d", maxDepth)
 	}
+	if err := j.m.bounded(); err != nil {
+		return err
+	}
 	switch c := j.next(); c {
 	case '{':
 		j.in.pos++

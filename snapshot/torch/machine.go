@@ -390,6 +390,20 @@ func (m *machine) fullError() error {
 	return m.fail("more than %d distinct strings, frames or stacks", maxPayload)
 }
 
+// bounded fails where the tables have outgrown the memo's slots, or the memory that
+// the file may ask for.
+func (m *machine) bounded() error {
+	switch {
+	case m.symbols.spent+m.build.record.spent > m.build.mostTables:
+		err := m.fail("its names, stacks and events take more memory than a file of its size may ask for")
+		err.Hint = liftHint
+		return err
+	case m.symbols.full() || len(m.pairs) > maxPayload:
+		return m.fullError()
+	}
+	return nil
+}
+
 // load pushes what the memo holds.
 func (m *machine) load(i uint64) error {
 	s := m.memo.get(i)

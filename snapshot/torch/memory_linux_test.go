@@ -35,6 +35,28 @@ func (e endless) ReadAt(p []byte, at int64) (int, error) {
 	return len(p), nil
 }
 
+// counted is an endless file whose repetitions differ: from hole on, each has its
+// number in four bytes.
+type counted struct {
+	endless
+	hole int
+}
+
+func (c counted) ReadAt(p []byte, at int64) (int, error) {
+	n, err := c.endless.ReadAt(p, at)
+	every, first := int64(len(c.pattern)), int64(len(c.prefix)+c.hole)
+	for i := max(0, (at-first)/every); first+i*every < at+int64(n); i++ {
+		var number [4]byte
+		binary.LittleEndian.PutUint32(number[:], uint32(i))
+		for j, b := range number {
+			if k := first + i*every + int64(j) - at; k >= 0 && k < int64(n) {
+				p[k] = b
+			}
+		}
+	}
+	return n, err
+}
+
 // child runs a test again as a process of its own, with a number in its
 // environment, and returns what it prints and its peak memory: this process's
 // own at least, which a child begins with.
@@ -55,9 +77,12 @@ func TestHostileFilesTakeLittleMemory(t *testing.T) {
 	const begin = "\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks]("
 	const variable = "MEMDIAG_TORCH_HOSTILE"
 	const most, size = 200 << 20, 64 << 20
+	const frames = "\x80\x04}(\x8c\x08segments]\x8c\x04name\x94\x8c\x01f\x94\x8c\x04line\x94N\x8c\x01xN}\x94(h\x00h\x01u0"
+	const events = "\x80\x04}(\x8c\x08segments]\x8c\x06action\x94\x8c\x05alloc\x94\x8c\x04addr\x94\x8c\x04size\x94\x8c\x0ddevice_traces](]("
+	const notes = "\x80\x04}(\x8c\x08segments]\x8c\x04name\x94\x8c\x05stage\x94\x8c\x03END\x94\x8c\x07time_us\x94\x8c\x14external_annotations]("
 	cases := []struct {
 		name string
-		e    endless
+		e    io.ReaderAt
 		most snapshot.Bytes
 	}{
 		{"nested lists", endless{begin, "]"}, most},
@@ -68,6 +93,12 @@ func TestHostileFilesTakeLittleMemory(t *testing.T) {
 		{"pairs", endless{begin, "K\x01K\x02\x860"}, most},
 		{"strings of 60 kB", endless{begin, "X\x60\xea\x00\x00" + strings.Repeat("x", 60000) + "0"}, most},
 		{"empty blocks", endless{begin, "}\x8c\x04sizeK\x01s"}, most + size},
+		{"strings, no two equal", counted{endless{begin, "\x8c\x04----0"}, 2}, most + size},
+		{"pairs, no two equal", counted{endless{begin, "J----K\x02\x860"}, 1}, most + size},
+		{"frames, no two equal", counted{endless{frames, "}(h\x00h\x01h\x02J----u0"}, 9}, most + size},
+		{"long stacks, no two equal", counted{endless{frames, "](}(h\x00h\x01h\x02J----u" + strings.Repeat("h\x03", 16000) + "e0"}, 11}, most + size},
+		{"events at addresses far apart", counted{endless{events, "}(h\x00h\x01h\x02\x8a\x06\x00\x00----h\x03K\x01u"}, 12}, most + size},
+		{"optimizers, no two equal", counted{endless{notes, "}(h\x00\x8c\x13Optimizer.step#----h\x01h\x02h\x03K\x01u"}, 21}, most + size},
 	}
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		_, err := Decode("file", cases[n].e, size, Options{})

@@ -30,6 +30,9 @@ func decodePickle(m *machine) error {
 		if err := m.step(op); err != nil {
 			return err
 		}
+		if err := m.bounded(); err != nil {
+			return err
+		}
 	}
 }
 

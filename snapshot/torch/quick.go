@@ -98,8 +98,8 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 		end++
 	}
 	m.at = m.in.offset()
-	if m.symbols.full() || len(m.pairs) > maxPayload {
-		return false, m.fullError()
+	if err := m.bounded(); err != nil {
+		return false, err
 	}
 	for _, p := range q.puts {
 		if !m.memo.put(p.at, p.s) {

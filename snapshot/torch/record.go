@@ -20,6 +20,7 @@ type record struct {
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
 	profiled    []int64            // … of torch.profiler's steps
+	spent       int64              // bytes that this takes at most
 }
 
 // oom is what is known of a device's last failure, and how many there were.
@@ -79,6 +80,20 @@ func (r *record) add(live *tenancies, o *object) {
 	}
 }
 
+// eventsBetween is how often the tables of tenancies are weighed.
+const eventsBetween = 1 << 14
+
+// nameCost is what the name of an optimizer takes in bytes, with a step.
+const nameCost = 200
+
+// weigh sums up what the tenancies and names take, in bytes.
+func (r *record) weigh() {
+	r.spent = r.host.bytes() + nameCost*int64(len(r.ends))
+	for _, t := range r.live {
+		r.spent += t.bytes()
+	}
+}
+
 // fewEvents are not worth knowing which of them matter. PyTorch writes one event
 // where it records the state only.
 const fewEvents = 256
@@ -123,6 +138,9 @@ func (r *record) annotate(o *object, strings_ []string) {
 	name := strings_[o.values[anName]]
 	switch {
 	case strings.HasPrefix(name, "Optimizer.step#"):
+		if _, ok := r.ends[name]; !ok {
+			r.spent += nameCost
+		}
 		r.ends[name] = append(r.ends[name], t)
 	case strings.HasPrefix(name, "ProfilerStep#"):
 		r.profiled = append(r.profiled, t)

@@ -48,6 +48,7 @@ func (m *machine) pair(a, b uint64) value {
 	id, ok := m.pairIDs[key]
 	if !ok {
 		id = uint64(len(m.pairs))
+		m.symbols.spent += pairCost
 		m.pairs = append(m.pairs, key)
 		m.pairIDs[key] = id
 	}
@@ -174,6 +175,9 @@ func (m *machine) setItem(dict, key, v value) error {
 		if !isList && !empty && !again {
 			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
 		}
+		if empty && !isList && d.role == segment {
+			return m.noBlocks(d, v.k == vStack)
+		}
 		return nil
 	case wantStack:
 		if v.k == vGone {
@@ -188,6 +192,21 @@ func (m *machine) setItem(dict, key, v value) error {
 	d.set, d.values[f.at] = d.set&^(1<<f.at), 0
 	if v.k != vNone && d.role != anything {
 		m.build.odd++
+	}
+	return nil
+}
+
+// noBlocks takes None, or an empty list that is an item of other places too, for the
+// blocks of a segment.
+func (m *machine) noBlocks(segment *object, isList bool) error {
+	switch {
+	case segment.has(sgFirst):
+		return m.fail("a segment has two lists of blocks")
+	case isList:
+		rows := uint64(m.build.rows())
+		segment.put(sgFirst, rows)
+		segment.put(sgEnd, rows)
+		segment.put(sgBlocks, 1)
 	}
 	return nil
 }

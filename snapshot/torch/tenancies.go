@@ -25,6 +25,12 @@ func newTenancies() *tenancies {
 	return &tenancies{words: newTable[addresses](), births: newTable[tenancy]()}
 }
 
+// bytes is what the tables take, and leave behind as they grow.
+func (t *tenancies) bytes() int64 {
+	const word, birth = 8 + 16, 8 + 16
+	return 3 * (word*int64(len(t.words.keys)) + birth*int64(len(t.births.keys)))
+}
+
 // noAddress is one that no block can have, and the tables cannot hold.
 const noAddress = 1<<64 - 1
 

@@ -31,7 +31,9 @@ type Options struct {
 //
 // What does not add up but can be read is said in Notes. Memory is bounded by
 // 4 bytes an object that the pickler memoised, 100 bytes a block, the distinct
-// strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. A tensor that
+// strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. Strings, stacks
+// and open tenancies may take 96 MiB and twice the size of the file, which is 50
+// times what those of real files take. A tensor that
 // the trace leaves live takes 100 bytes more where the trace stands before the
 // segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
