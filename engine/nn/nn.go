@@ -7,6 +7,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/memdiag/memdiag/engine"
 )
@@ -36,19 +37,21 @@ type Part struct {
 }
 
 // Parts makes a Stateful of several: a module made of layers hands Parameters and
-// State on to its own.
+// State on to its own. Parts may share a tensor, such as tied weights.
 type Parts []Part
 
-// Parameters lists those of all parts, in order.
+// Parameters lists those of all parts, in order. One that several parts share
+// comes once, where it comes first.
 func (p Parts) Parameters() []*engine.Tensor {
 	var all []*engine.Tensor
 	for _, part := range p {
 		all = append(all, part.Module.Parameters()...)
 	}
-	return all
+	return once(all)
 }
 
-// State lists that of all parts, in order, each name led by its part's.
+// State lists that of all parts, in order, each name led by its part's. What
+// several parts share comes under each of their names.
 func (p Parts) State() []engine.Named {
 	var all []engine.Named
 	for _, part := range p {
@@ -59,13 +62,24 @@ func (p Parts) State() []engine.Named {
 	return all
 }
 
-// Parameters lists those of several modules, in order.
+// Parameters lists those of several modules, in order. One that several of them
+// share comes once, where it comes first.
 func Parameters(modules ...Module) []*engine.Tensor {
 	var all []*engine.Tensor
 	for _, m := range modules {
 		all = append(all, m.Parameters()...)
 	}
-	return all
+	return once(all)
+}
+
+// once drops what a list has had before.
+func once(tensors []*engine.Tensor) []*engine.Tensor {
+	seen := make(map[*engine.Tensor]bool, len(tensors))
+	return slices.DeleteFunc(tensors, func(t *engine.Tensor) bool {
+		had := seen[t]
+		seen[t] = true
+		return had
+	})
 }
 
 // Keep takes a module's tensors out of their scopes: the caller owes a Release.
@@ -86,13 +100,13 @@ func Release(m Module) {
 func held(m Module) []*engine.Tensor {
 	s, ok := m.(Stateful)
 	if !ok {
-		return m.Parameters()
+		return once(slices.Clone(m.Parameters())) // the list is the module's
 	}
 	var all []*engine.Tensor
 	for _, n := range s.State() {
 		all = append(all, n.Tensor)
 	}
-	return all
+	return once(all)
 }
 
 // Mode says what a forward pass is for. Layers that differ take it as an

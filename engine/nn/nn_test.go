@@ -70,3 +70,37 @@ func TestParametersAreTheScopesUntilTheyAreKept(t *testing.T) {
 	}
 	nn.Release(kept)
 }
+
+// Releasing a model with tied weights once released them twice.
+func TestWhatPartsShareIsOneParameter(t *testing.T) {
+	o, d := enginetest.NewEager(t)
+	var tied *nn.Linear
+	var model nn.Parts
+	err := engine.Run(o, func(*engine.Scope) error {
+		r := engine.NewRandom(1)
+		tied = nn.NewLinear(o, r, 3, 3)
+		model = nn.Parts{{Name: "in", Module: tied}, {Name: "between", Module: nn.NewLinear(o, r, 3, 3)}, {Name: "out", Module: tied}}
+		nn.Keep(model)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := model.Parameters(); len(got) != 4 || got[0] != tied.Weight || got[1] != tied.Bias {
+		t.Errorf("%d parameters are listed, want the shared layer's and two more", len(got))
+	}
+	if got := nn.Parameters(tied, tied); len(got) != 2 {
+		t.Errorf("of one layer twice %d parameters are listed, want 2", len(got))
+	}
+	var names []string
+	for _, s := range model.State() {
+		names = append(names, s.Name)
+	}
+	if diff := cmp.Diff([]string{"in.weight", "in.bias", "between.weight", "between.bias", "out.weight", "out.bias"}, names); diff != "" {
+		t.Error(diff)
+	}
+	nn.Release(model)
+	if got := enginetest.Live(d); got != 0 {
+		t.Errorf("%d blocks are live", got)
+	}
+}

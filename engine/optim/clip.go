@@ -1,6 +1,8 @@
 package optim
 
 import (
+	"fmt"
+
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
 )
@@ -9,8 +11,11 @@ import (
 // as one vector, is at most limit. It returns the norm before, a scalar; call it
 // between Backward and Step. Nothing waits for the device. Parameters without a
 // gradient do not count. Where the device is too full it panics with all gradients
-// as they were.
+// as they were; so it does where limit is below 0.
 func ClipNorm(o engine.Ops, parameters []*engine.Tensor, limit float32) *engine.Tensor {
+	if !(limit >= 0) { // it would turn the gradients round, or make NaN of them
+		panic(&engine.Error{Op: "clip norm", Reason: fmt.Sprintf("the limit %v is not a length", limit)})
+	}
 	v := o.Valid()
 	return engine.Tidy(v, func() *engine.Tensor {
 		total := v.Full(0)

@@ -33,14 +33,20 @@ type slot struct {
 }
 
 func newState(o engine.Ops, parameters []*engine.Tensor, counted bool, kinds ...string) state {
-	return state{
-		ops: o.Valid(), kinds: kinds, counted: counted, parameters: slices.Clone(parameters),
-		slots: make(map[*engine.Tensor]*slot),
-	}
+	s := state{ops: o.Valid(), kinds: kinds, counted: counted, slots: make(map[*engine.Tensor]*slot)}
+	s.Add(parameters...)
+	return s
 }
 
-// Add takes parameters up, behind those that are there.
-func (s *state) Add(parameters ...*engine.Tensor) { s.parameters = append(s.parameters, parameters...) }
+// Add takes parameters up, behind those that are there. One that is there already
+// stays where it is.
+func (s *state) Add(parameters ...*engine.Tensor) {
+	for _, p := range parameters {
+		if !slices.Contains(s.parameters, p) {
+			s.parameters = append(s.parameters, p)
+		}
+	}
+}
 
 // Forget lets parameters go and releases their state. One that is replaced by
 // another tensor is to be forgotten, since its state lives on otherwise.

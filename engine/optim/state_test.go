@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -340,5 +341,39 @@ func TestClippingLeavesSmallGradientsAlone(t *testing.T) {
 	still.Release()
 	if got := enginetest.Live(d); got != 0 {
 		t.Errorf("%d blocks are left", got)
+	}
+}
+
+// Averages of a parameter that was listed twice once moved twice.
+func TestAParameterThatIsListedTwiceIsOne(t *testing.T) {
+	o, _ := enginetest.NewEager(t)
+	p := o.Full(1)
+	e := optim.NewEMA(o, []*engine.Tensor{p, p}, 0.5)
+	e.Update()
+	e.Add(p)
+	if err := engine.Run(o, func(*engine.Scope) error {
+		o.Assign(p, o.Full(3))
+		e.Update()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.Floats(e.Average(p))[0]; got != 2 {
+		t.Errorf("half of 1 and half of 3 is %v", got)
+	}
+	if got := len(e.State()); got != 1 {
+		t.Errorf("it has %d averages", got)
+	}
+	e.Release()
+	p.Release()
+}
+
+func TestALimitThatIsNoLengthIsRefused(t *testing.T) {
+	o, _ := enginetest.NewEager(t)
+	for _, limit := range []float32{-1, float32(math.NaN())} {
+		err := engine.Run(o, func(*engine.Scope) error { optim.ClipNorm(o, nil, limit); return nil })
+		if err == nil || !strings.Contains(err.Error(), "is not a length") {
+			t.Errorf("%v: got %v", limit, err)
+		}
 	}
 }
