@@ -18,8 +18,8 @@
 // little-endian. Version 1:
 //
 //	8 bytes  "MDCKPT1\n"
-//	i64      step: training steps completed
-//	i64      epoch
+//	i64      step: training steps completed, at least 0
+//	i64      epoch, at least 0
 //	u32      number of counters
 //	u32      number of tensors
 //	         each counter, by name: u16 length of the name, name (UTF-8), u64 value

@@ -39,7 +39,7 @@ func TestWhatIsSavedComesBack(t *testing.T) {
 		defer o.Begin().End()
 		names := rapid.StringMatching(`[a-zß.]{1,12}`)
 		s := checkpoint.State{
-			Step: rapid.Int64().Draw(r, "step"), Epoch: rapid.Int64().Draw(r, "epoch"),
+			Step: rapid.Int64Min(0).Draw(r, "step"), Epoch: rapid.Int64Min(0).Draw(r, "epoch"),
 			Counters: rapid.MapOf(names, rapid.Uint64()).Draw(r, "counters"),
 		}
 		var into []engine.Named
@@ -124,6 +124,9 @@ func TestWhatCannotBeSavedOrRestoredIsNamed(t *testing.T) {
 		{"two tensors of one name", func() error {
 			return checkpoint.Encode(&bytes.Buffer{}, o, checkpoint.State{Tensors: []engine.Named{{Name: "w", Tensor: w}, {Name: "w", Tensor: w}}})
 		}, `two tensors have the name "w"`},
+		{"a step below 0, which Latest would not find", func() error {
+			return checkpoint.Encode(&bytes.Buffer{}, o, checkpoint.State{Step: -1})
+		}, "step -1 of epoch 0: neither is below 0"},
 		{"a tensor without a name", func() error {
 			return checkpoint.Encode(&bytes.Buffer{}, o, checkpoint.State{Tensors: []engine.Named{{Tensor: w}}})
 		}, "no name to save under"},

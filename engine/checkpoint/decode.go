@@ -177,6 +177,9 @@ func (d *decoder) header() *File {
 	f := &File{name: d.name, Counters: make(map[string]uint64), index: make(map[string]int)}
 	d.pos = len(magic)
 	f.Step, f.Epoch = int64(d.number(8)), int64(d.number(8))
+	if f.Step < 0 || f.Epoch < 0 {
+		d.fail("step %d of epoch %d: neither is below 0", f.Step, f.Epoch)
+	}
 	counters, tensors := d.number(4), d.number(4)
 	for range d.count("counters", 2+1+8, counters) {
 		name := d.string()

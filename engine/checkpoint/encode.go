@@ -39,6 +39,9 @@ func Encode(w io.Writer, o engine.Ops, s State) error {
 
 // header is what comes before the elements.
 func header(s State) ([]byte, error) {
+	if s.Step < 0 || s.Epoch < 0 {
+		return nil, fmt.Errorf("step %d of epoch %d: neither is below 0", s.Step, s.Epoch)
+	}
 	b := []byte(magic)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Step))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Epoch))

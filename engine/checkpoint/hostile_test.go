@@ -162,6 +162,9 @@ func slowDecode(b []byte) (f slowFile, err error) {
 	for _, v := range []any{&f.Step, &f.Epoch, &counters, &tensors} {
 		read(v)
 	}
+	if f.Step < 0 || f.Epoch < 0 {
+		panic("below 0")
+	}
 	f.Counters = map[string]uint64{}
 	for range counters {
 		n, v := name(), uint64(0)
