@@ -50,6 +50,33 @@ var libraryPaths = []string{
 	"torch/nn/", "torch/optim/", "torch/utils/", "torch/autograd/", "torch/_",
 }
 
+// goRoots are the first elements of the paths of Go's own packages.
+var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
+
+// isTrimmedGo holds for frames of Go's own packages and of modules that are depended
+// on, in a program that was built with -trimpath: "sync/waitgroup.go" of
+// sync.(*WaitGroup).Go, "golang.org/x/net@v0.30.0/http2/transport.go". A folder of the
+// program's that bears such a name is told by the package, which has a longer path.
+func isTrimmedGo(f snapshot.Frame) bool {
+	if path.Ext(f.File) != ".go" {
+		return false
+	}
+	if strings.Contains(f.File, "@v") {
+		return true
+	}
+	root, _, _ := strings.Cut(f.File, "/")
+	return slices.Contains(goRoots, root) && path.Dir(f.File) == goPackage(f.Function)
+}
+
+// goPackage is the path of a Go function's package: "net/http" of
+// "net/http.(*conn).serve".
+func goPackage(function string) string {
+	function, _, _ = strings.Cut(function, "[") // type arguments have paths of their own
+	from := strings.LastIndexByte(function, '/') + 1
+	name, _, _ := strings.Cut(function[from:], ".")
+	return function[:from] + name
+}
+
 // engineRooms are memdiag's own engine, which is a library to the programs that
 // train on it; its workloads are such programs.
 const (
@@ -72,5 +99,5 @@ func isLibrary(f snapshot.Frame) bool {
 	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)
 	}
-	return slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) })
+	return isTrimmedGo(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) })
 }

@@ -38,3 +38,26 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 		})
 	}
 }
+
+func TestTrimmedPathsOfGoAreLibraries(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		frame snapshot.Frame
+		want  int
+	}{
+		{"a package of Go's", snapshot.Frame{Function: "sync.(*WaitGroup).Go.func1", File: "sync/waitgroup.go", Line: 239}, -1},
+		{"a package of Go's in a folder", snapshot.Frame{Function: "net/http.(*conn).serve", File: "net/http/server.go", Line: 2}, -1},
+		{"a generic function of Go's", snapshot.Frame{Function: "slices.Grow[go.shape.[]example.com/app/model.Row,go.shape.int]", File: "slices/slices.go", Line: 2}, -1},
+		{"a module that is depended on", snapshot.Frame{Function: "golang.org/x/net/http2.(*Transport).RoundTrip", File: "golang.org/x/net@v0.30.0/http2/transport.go", Line: 2}, -1},
+		{"the program's main package", snapshot.Frame{Function: "main.main", File: "example.com/app/main.go", Line: 2}, 0},
+		{"a package of the program's with a name of Go's", snapshot.Frame{Function: "example.com/app/sync.Pull", File: "sync/pull.go", Line: 2}, 0},
+		{"a module without a dot", snapshot.Frame{Function: "trainer/model.New", File: "trainer/model/new.go", Line: 2}, 0},
+		{"a file without a folder", snapshot.Frame{Function: "main.remember", File: "leak.go", Line: 23}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Headline([]snapshot.Frame{c.frame}); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
