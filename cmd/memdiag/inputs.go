@@ -17,6 +17,8 @@ import (
 // folder or the newest below it, one name for a run if there is one, else
 // snapshots. What was chosen for the user is said.
 func (env *environment) openRun(args []string) (*snapshot.Run, error) {
+	env.opener.Reading = func(path string, at, of int) { env.talk.progress("reading %s, %d of %d", path, at, of) }
+	defer env.talk.clear() // data may follow, on the same terminal
 	if len(args) < 2 {
 		path, err := files.ResolveRun(strings.Join(args, ""), ".")
 		if err == nil {

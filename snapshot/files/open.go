@@ -87,6 +87,15 @@ type Opener struct {
 	// MaxUnpacked is what a compressed file may unpack to, and what the tables of
 	// a profile may take; 0 for 64 MiB and a multiple of the file's size.
 	MaxUnpacked snapshot.Bytes
+	// Reading, unless nil, is called before each of several files is read, the first
+	// of which is 1.
+	Reading func(path string, at, of int)
+}
+
+func (o Opener) reading(path string, at, of int) {
+	if o.Reading != nil {
+		o.Reading(path, at, of)
+	}
 }
 
 // Open reads the snapshot at path; its format is told by its content. Errors of

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +84,27 @@ func TestSeriesNames(t *testing.T) {
 		if rundir.IsSeriesName(name) != want {
 			t.Errorf("IsSeriesName(%q) = %v", name, !want)
 		}
+	}
+}
+
+func TestReadingIsToldOfEachFileOfTheRankThatIsRead(t *testing.T) {
+	dir := recordRanks(t, 3)
+	var told []string
+	o := Opener{Reading: func(path string, at, of int) {
+		told = append(told, fmt.Sprintf("%s %d/%d", filepath.Base(path), at, of))
+	}}
+	if _, err := o.OpenRank(dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"snapshot_0_rank1.memdiag 1/2", "snapshot_50_rank1.memdiag 2/2"}
+	if !slices.Equal(told, want) {
+		t.Errorf("of a run: %q, want %q", told, want)
+	}
+	told = nil
+	if _, err := o.OpenSnapshots(filepath.Join(dir, "snapshot_0_rank1.memdiag"), filepath.Join(dir, "snapshot_50_rank1.memdiag")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("of files: %q, want %q", told, want)
 	}
 }

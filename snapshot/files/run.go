@@ -224,12 +224,14 @@ type opened struct {
 }
 
 func (r *runReader) read(files []string) error {
+	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
+		_, rank := r.names.read(filepath.ToSlash(name))
+		return rank != r.rank && (rank != snapshot.NoRank || r.ranks > 1)
+	})
 	var list []opened
-	for _, name := range files {
-		step, rank := r.names.read(filepath.ToSlash(name))
-		if rank != r.rank && (rank != snapshot.NoRank || r.ranks > 1) {
-			continue
-		}
+	for i, name := range files {
+		step, _ := r.names.read(filepath.ToSlash(name))
+		r.opener.reading(filepath.Join(r.run.Path, name), i+1, len(files))
 		s, err := r.open(name)
 		if err != nil {
 			return err

@@ -16,7 +16,8 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	run := &snapshot.Run{Files: paths}
 	stacks, names := snapshot.NewStacks(), newNamePatterns()
 	var list []opened
-	for _, path := range paths {
+	for i, path := range paths {
+		o.reading(path, i+1, len(paths))
 		s, err := o.openInto(path, stacks)
 		if err != nil {
 			return nil, err
