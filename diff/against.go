@@ -96,14 +96,14 @@ func (r *Result) holdAgainst(good *snapshot.Run, grown []cluster) {
 		}
 		c := r.compare(b, grown[i].rows)
 		grown[i].against = c
-		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; matched by %s)", signed(c.Excess.Value), j.rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match)
+		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
 		switch {
 		case c.Match == "":
 			j.because("the good run has no such stack")
 		case c.Excess.Low > 0:
 			j.because("it grows by %s", more)
 		case c.Excess.Value <= alikeRates*math.Abs(j.rate.Bytes.Value):
-			j.call(Bounded, Strong, "the good run grows there as fast (matched by %s)", c.Match)
+			j.call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())
 		default:
 			j.call(Inconclusive, Weak, "it may grow no faster than in the good run: %s", more)
 		}

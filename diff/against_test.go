@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -109,6 +110,16 @@ func TestStacksThatALevelCannotTellApartAreComparedTogether(t *testing.T) {
 	for _, f := range r.Findings {
 		if f.Verdict != Bounded || f.Against.Match != Functions {
 			t.Errorf("got %s, %+v: %v; want bounded, by functions", f.Verdict, f.Against, f.Reasons)
+		}
+	}
+}
+
+func TestAMatchIsSaidInWords(t *testing.T) {
+	for m, want := range map[Match]string{
+		Exact: "matched exactly", Lines: "scripts' lines", Functions: "files and functions", Names: "names alone", Symbols: "native symbols",
+	} {
+		if got := m.matched(); !strings.Contains(got, want) {
+			t.Errorf("%s: %q; want %q", m, got, want)
 		}
 	}
 }

@@ -25,6 +25,21 @@ const (
 	Symbols   Match = "symbols"   // the native symbols, normalised, of a stack that has no other frame
 )
 
+// matched says by what of them two stacks were taken for one.
+func (m Match) matched() string {
+	switch m {
+	case Exact:
+		return "stacks matched exactly"
+	case Lines:
+		return "stacks matched by their scripts' lines"
+	case Functions:
+		return "stacks matched by files and functions"
+	case Names:
+		return "stacks matched by functions' names alone"
+	}
+	return "stacks matched by native symbols"
+}
+
 // levels are tried in this order.
 var levels = [...]Match{Exact, Lines, Functions, Names, Symbols}
 

@@ -80,7 +80,10 @@ func (r *Result) holdToBounds(grown []cluster) {
 			r.Notes = append(r.Notes, fmt.Sprintf("nothing is allocated in or held by %s, which a bound is declared for", b.Where))
 		}
 		said := fmt.Sprintf("%s is declared to stay within %s", b.Where, boundText(b))
-		holds := fmt.Sprintf("it holds %d blocks of %s", held.Blocks, held.Bytes)
+		holds := fmt.Sprintf("it holds %s in %d blocks", held.Bytes, held.Blocks)
+		if held.Blocks == 1 {
+			holds = fmt.Sprintf("it holds one block of %s", held.Bytes)
+		}
 		for i := range grown {
 			c := &grown[i]
 			if !r.within(&b, c.rows[0]) {

@@ -8,10 +8,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// fate says what became of a finding's older blocks.
+// fate says what became of a finding's older blocks. A block that is replaced again
+// and again has older ones which neither snapshot holds.
 func fate(f *diff.Finding) string {
 	if d := f.Died().Blocks; d > 0 {
 		return grouped(d) + " older freed"
+	}
+	if f.Shape == diff.BytesOnly || f.Shape == diff.Doubling {
+		return "smaller ones before it freed"
 	}
 	return "none freed"
 }

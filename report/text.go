@@ -234,6 +234,14 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	}
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
 	p.line("")
+	if !o.All {
+		return
+	}
+	p.line(p.paint.bold("Why they are called so"))
+	for i, f := range findings[:shown] {
+		p.prose("  ", "    ", texts[i]+": "+join("; ", string(f.Verdict), reasons(f)))
+	}
+	p.line("")
 }
 
 // totals accounts for every row once, so that the lines sum to the growth.

@@ -264,3 +264,18 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEnlargedBlockIsNotSaidToHaveFreedNone(t *testing.T) {
+	for _, c := range []struct {
+		shape diff.Shape
+		want  string
+	}{
+		{diff.Steady, "none freed"},
+		{diff.BytesOnly, "smaller ones before it freed"},
+		{diff.Doubling, "smaller ones before it freed"},
+	} {
+		if got := fate(&diff.Finding{Shape: c.shape}); got != c.want {
+			t.Errorf("%q: %q; want %q", c.shape, got, c.want)
+		}
+	}
+}
