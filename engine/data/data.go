@@ -6,6 +6,8 @@ package data
 import (
 	"fmt"
 	"slices"
+
+	"github.com/memdiag/memdiag/engine"
 )
 
 // Array is host data, row-major: Floats or Ints holds as many elements as the
@@ -75,6 +77,14 @@ func collate(set Dataset, p planned) (*Host, error) {
 		if rows[i], err = set.Example(at); err != nil {
 			return nil, fmt.Errorf("example %d: %w", at, err)
 		}
+		if len(rows[i]) != len(rows[0]) {
+			return nil, fmt.Errorf("example %d has %d arrays, and example %d has %d", at, len(rows[i]), p.examples[0], len(rows[0]))
+		}
+		for field, a := range rows[i] {
+			if !a.full() {
+				return nil, fmt.Errorf("example %d: array %d has the shape %v, and %d floats and %d ints", at, field, a.Shape, len(a.Floats), len(a.Ints))
+			}
+		}
 	}
 	if s, ok := set.(Sequences); ok {
 		for i, at := range p.examples {
@@ -117,8 +127,9 @@ func (h *Host) stack(rows [][]Array, field int) (Array, error) {
 		if padded {
 			want[0] = h.Lengths[i]
 		}
-		if len(row) != len(rows[0]) || !slices.Equal(row[field].Shape, want) || (row[field].Floats == nil) != (first.Floats == nil) || !row[field].full() {
-			return Array{}, fmt.Errorf("example %d: array %d does not go with that of example %d, of shape %v", h.Examples[i], field, h.Examples[0], first.Shape)
+		if a := row[field]; !slices.Equal(a.Shape, want) || (a.Floats == nil) != (first.Floats == nil) {
+			return Array{}, fmt.Errorf("example %d: array %d, %s %v, does not go with that of example %d, %s %v",
+				h.Examples[i], field, a.dtype(), a.Shape, h.Examples[0], first.dtype(), first.Shape)
 		}
 		if first.Floats != nil {
 			copy(out.Floats[i*elements:], row[field].Floats)
@@ -140,10 +151,20 @@ func (h *Host) sequences(rows [][]Array, field int) bool {
 	return true
 }
 
+func (a *Array) dtype() engine.DType {
+	if a.Floats != nil {
+		return engine.Float32
+	}
+	return engine.Int32
+}
+
 // full reports whether the array has the elements that its shape says.
 func (a *Array) full() bool {
 	n := 1
 	for _, d := range a.Shape {
+		if d < 0 {
+			return false
+		}
 		n *= d
 	}
 	return n == len(a.Floats)+len(a.Ints)

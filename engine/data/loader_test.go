@@ -200,11 +200,13 @@ func TestExamplesThatDoNotGoTogetherAreAnError(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		second []data.Array
+		want   string
 	}{
-		{"another shape", []data.Array{{Shape: []int{3}, Floats: make([]float32, 3)}, label}},
-		{"another type", []data.Array{{Shape: []int{2}, Ints: make([]int32, 2)}, label}},
-		{"fewer arrays", []data.Array{{Shape: []int{2}, Floats: make([]float32, 2)}}},
-		{"fewer elements than the shape says", []data.Array{{Shape: []int{2}, Floats: make([]float32, 1)}, label}},
+		{"another shape", []data.Array{{Shape: []int{3}, Floats: make([]float32, 3)}, label}, "example 1: array 0, float32 [3], does not go with that of example 0, float32 [2]"},
+		{"another type", []data.Array{{Shape: []int{2}, Ints: make([]int32, 2)}, label}, "example 1: array 0, int32 [2], does not go with that of example 0, float32 [2]"},
+		{"fewer arrays", []data.Array{{Shape: []int{2}, Floats: make([]float32, 2)}}, "example 1 has 1 arrays, and example 0 has 2"},
+		{"fewer elements than the shape says", []data.Array{{Shape: []int{2}, Floats: make([]float32, 1)}, label}, "example 1: array 0 has the shape [2], and 1 floats and 0 ints"},
+		{"an extent below 0", []data.Array{{Shape: []int{-2}}, label}, "example 1: array 0 has the shape [-2], and 0 floats and 0 ints"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := data.NewLoader(&uneven{numbers{n: 2}, c.second}, data.Options{Batch: 2})
@@ -212,7 +214,7 @@ func TestExamplesThatDoNotGoTogetherAreAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			if _, err := l.NextHost(); err == nil || !strings.Contains(err.Error(), "example 1: array") {
+			if _, err := l.NextHost(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
 		})
