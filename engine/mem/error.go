@@ -18,6 +18,7 @@ const topSites = 3
 type OutOfMemoryError struct {
 	Device    string
 	Requested snapshot.Bytes
+	Segment   snapshot.Bytes // what would have been taken from the driver for it
 	Limit     snapshot.Bytes // snapshot.Unknown where the device has none
 	Meters    snapshot.Meters
 	Top       []TopSite // the sites that hold most, largest first
@@ -57,6 +58,9 @@ func (e *OutOfMemoryError) Unwrap() error { return e.Driver }
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: out of memory: %s were asked for", e.Device, e.Requested)
+	if e.Segment > e.Requested {
+		fmt.Fprintf(&b, ", in a segment of %s", e.Segment)
+	}
 	if e.Limit != snapshot.Unknown {
 		fmt.Fprintf(&b, ", the limit is %s", e.Limit)
 	}
@@ -143,6 +147,7 @@ func (d *Device) outOfMemory(request int64, refused error) *OutOfMemoryError {
 	return &OutOfMemoryError{
 		Device:    d.String(),
 		Requested: snapshot.Bytes(request),
+		Segment:   snapshot.Bytes(segmentFor(round(request))),
 		Limit:     d.limit(),
 		Meters:    d.meters(),
 		Top:       d.topSites(),
