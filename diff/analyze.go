@@ -221,14 +221,20 @@ func (r *Result) finding(c cluster, head int) Finding {
 	return f
 }
 
-// holderOf is the holder of the first row, or of a graph the value that keeps it.
+// holderOf is the holder of the first row, or of a graph the value that keeps it. What
+// gathers in several blocks is not kept by a variable, which holds one.
 func (r *Result) holderOf(c cluster) *snapshot.Holder {
+	rows := c.rows[:1]
 	if c.graph {
-		for _, row := range c.rows {
-			if h := r.keeper(row); h != nil {
-				return h
-			}
+		rows = c.rows
+	}
+	for _, row := range rows {
+		if h := r.keeper(row); h != nil {
+			return h
 		}
+	}
+	if c.rows[0].Growth().Blocks > 1 {
+		return nil
 	}
 	return holder(r.Last, c.rows[0])
 }

@@ -123,3 +123,32 @@ func TestAGraphIsOneLeakWhereFilesTellNoOwners(t *testing.T) {
 		})
 	}
 }
+
+func TestAVariableIsNotSaidToHoldWhatGathers(t *testing.T) {
+	p := program{{stack: "init:1 main:2"}, {stack: "[clone:1] main:20", every: 1, holder: "x", kind: "variable"}}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Verdict != Leak || r.Findings[0].Holder != nil {
+		t.Errorf("got %+v, want one leak without a holder", r.Findings)
+	}
+}
+
+func TestAGraphIsHeldByItsValue(t *testing.T) {
+	p := program{
+		{stack: "init:1 main:2"},
+		{stack: "[linear:1] main:20", every: 1, size: 4096, holder: "curve", kind: "graph"},
+		{stack: "[cross_entropy:1] main:21", every: 1, holder: "loss", kind: "variable"},
+	}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Holder == nil || r.Findings[0].Holder.Path != "curve" {
+		t.Fatalf("got %+v, want one leak held by curve", r.Findings)
+	}
+	if c := r.Findings[0].Cause; c == nil || c.ID != "graph-retained" {
+		t.Errorf("cause %v, want graph-retained", c)
+	}
+}
