@@ -259,6 +259,13 @@ func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)
 		light := open(t, ctx, file, 1200, false)
 		light.want("getComputedStyle(light = document.body).backgroundColor", "rgb(255, 255, 255)")
 	})
+	t.Run("on paper it is light, and the flamegraph as wide as the paper", func(t *testing.T) {
+		b := open(t, ctx, file, 1200, true)
+		b.do(emulation.SetEmulatedMedia().WithMedia("print").WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}),
+			chromedp.Evaluate("document.getElementById('flamebox').style.width = '500px'", nil))
+		b.want("getComputedStyle(document.body).backgroundColor", "rgb(255, 255, 255)")
+		b.want("document.querySelector('.flame').getBoundingClientRect().width", "500")
+	})
 	t.Run("what a screen reader needs is there", func(t *testing.T) {
 		b := open(t, ctx, file, 1200, false)
 		b.want("document.documentElement.lang", "en")
