@@ -68,8 +68,11 @@ func (r *Result) joinGraphs(groups []group) []group {
 		}
 	}
 	for _, b := range order {
+		if b.value != "" || !leavesGraph(groups, buckets[b]) {
+			continue
+		}
 		for _, i := range buckets[b] {
-			if b.value != "" || groups[i].rows == nil || groups[i].graph {
+			if groups[i].rows == nil || groups[i].graph {
 				continue
 			}
 			if all := r.together(groups, i, buckets[b]); leavesGraph(groups, all) {
