@@ -30,6 +30,10 @@ const MaxLine = 1 << 20
 func maxUnpacked(size int64) int64 { return 32<<20 + 100*min(size, 1<<50) }
 func maxTables(size int64) int64   { return 40<<20 + 16*min(size, 1<<50) }
 
+// plainTables is how often its size the tables of a file that is not compressed may
+// take, instead of the 16 times of what is: its names and stacks are as long in it.
+const plainTables = 3
+
 // maxWindow is the memory in bytes that a zstd stream may ask for; level 19 asks
 // for 8 MiB.
 const maxWindow = 64 << 20
@@ -49,7 +53,8 @@ type Input struct {
 
 // Open begins to read a file of size bytes, gzip and zstd being undone. It may
 // unpack to unpacked bytes, and its tables may take as much; where that is 0, to
-// 32 MiB + 100 times its size, and its tables may take 40 MiB + 16 times its size.
+// 32 MiB + 100 times its size, and its tables may take 40 MiB + 16 times its size,
+// 3 times where it is not compressed.
 // The name appears in errors only; they are *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 	in := &Input{name: name, size: size, tables: maxTables(size), close: func() {}}
@@ -77,6 +82,7 @@ func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 		}
 		inner, in.close = z, z.Close
 	default:
+		in.tables = min(in.tables, max(unpacked, 40<<20+plainTables*min(size, 1<<50)))
 		in.r = bufio.NewReaderSize(whole, bufferSize(size))
 		return in, nil
 	}

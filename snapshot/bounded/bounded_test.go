@@ -142,6 +142,16 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 }
 
+func TestTablesOfAPlainFileAreThreeTimesItsSize(t *testing.T) {
+	text := string(bytes.Repeat([]byte("x"), 1000))
+	if err := open(t, text, 0).Charge(40<<20 + 3000); err != nil {
+		t.Error(err)
+	}
+	if err := open(t, text, 0).Charge(40<<20 + 3001); err == nil {
+		t.Error("more is allowed")
+	}
+}
+
 func TestWorkIsBounded(t *testing.T) {
 	in := open(t, "text", 0)
 	if err := in.Work(32 << 20); err != nil {
