@@ -16,6 +16,8 @@ type Gate struct {
 	Sentence string       // why, without a full stop
 	Outcome  *baseline.Outcome
 	Version  string // of memdiag
+	// Root is the folder that paths are told from in files that point into sources.
+	Root string
 }
 
 // Place is the line of a finding, or what names it best where it has none.

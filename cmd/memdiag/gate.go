@@ -29,6 +29,9 @@ fails is not judged, and ends the gate with 5.`,
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !g.files.right() {
+				return usagef(cmd, "two of the files to write have one name")
+			}
 			if g.update && g.baseline == "" {
 				return usagef(cmd, "--update-baseline needs --baseline, the file to write")
 			}
@@ -57,6 +60,7 @@ fails is not judged, and ends the gate with 5.`,
 	env.rankFlag(cmd)
 	flags.Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	g.judging = judgingFlags(cmd)
+	g.files.flags(cmd)
 	g.jobFlags(cmd)
 	return cmd
 }
@@ -69,6 +73,7 @@ type gate struct {
 	inconclusive choice // "" where neither was asked for
 	slice        slice
 	baseline     string
+	files        gateFiles
 	update       bool
 	job          gateJob
 	allRanks     bool
@@ -115,7 +120,11 @@ func (g *gate) judge(args []string) (code int, err error) {
 			return exitOwn, err
 		}
 	}
-	return g.settle(code), nil
+	code = g.settle(code)
+	if err := g.files.write(g.env, g.described(code, ranks, outcome)); err != nil {
+		return exitOwn, err
+	}
+	return code, nil
 }
 
 // judgeAll judges every rank that is asked for.

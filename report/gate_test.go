@@ -1,0 +1,184 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joshdk/go-junit"
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// gateOf is a decision over a leak that is new, one that is known, one without a
+// stack and one finding that is undecided, in files of hostile names.
+func gateOf(verdict diff.Verdict) *report.Gate {
+	finding := func(v diff.Verdict, hash snapshot.Hash, frames ...snapshot.Frame) diff.Finding {
+		return diff.Finding{
+			Verdict: v, Evidence: diff.Strong, Headline: diff.Headline(frames),
+			Rate: diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 4096, Low: 4000, High: 4200, N: 20}, Blocks: trend.Slope{Value: 1, Low: 1, High: 1, N: 20}},
+			Rows: []*diff.Row{{Hash: hash, Frames: frames, Label: "no stack", After: diff.Tally{Blocks: 20, Bytes: 80 << 10}}},
+		}
+	}
+	hostile := snapshot.Frame{Function: "grow]]><x>|`\x1b[31m%0A", File: "/repo/a b/evil\n::error::%,é.py", Line: 7}
+	known := snapshot.Frame{Function: "keep", File: "/repo/keep.py", Line: 12}
+	open := snapshot.Frame{Function: "fill", File: "/elsewhere/fill.py", Line: 3}
+	result := &diff.Result{Findings: []diff.Finding{
+		finding(diff.Leak, 1, hostile), finding(diff.Leak, 2, known), finding(diff.Leak, 3), finding(diff.Inconclusive, 4, open),
+	}}
+	result.Findings[0].Cause = &cause.All()[0]
+	file := &baseline.File{Known: []baseline.Entry{
+		{Fingerprint: baseline.Fingerprint(result.Findings[1].Rows[0]), Owner: "ann", Issue: "#12"}, {Fingerprint: "s1-unused", Where: "old.py:1"},
+	}}
+	o := file.Judge([]baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}, time.Time{})
+	return &report.Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Version: "v1.2.3", Root: "/repo"}
+}
+
+func written(t *testing.T, write func(*report.Gate, *bytes.Buffer) error, verdict diff.Verdict) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(gateOf(verdict), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// validSARIF holds a log to the schema of OASIS, with the schema's own defaults
+// where that reader leaves empty values that the schema refuses.
+func validSARIF(log *sarif.Report) error {
+	run := log.Runs[0]
+	run.Language, run.Tool.Driver.Language, run.NewlineSequences = "en-US", "en-US", []string{"\n"}
+	return log.Validate()
+}
+
+func TestSARIFIsValidBySchema(t *testing.T) {
+	text := written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.SARIF(b) }, diff.Leak)
+	log, err := sarif.FromBytes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validSARIF(log); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+	results := log.Runs[0].Results
+	if len(results) != 4 {
+		t.Fatalf("%d results, not 4", len(results))
+	}
+	kinds := ""
+	for _, r := range results {
+		kinds += r.Kind + "/" + r.Level + " "
+		if r.PartialFingerprints["memdiag/v1"] == "" {
+			t.Errorf("%s has no fingerprint", *r.Message.Text)
+		}
+	}
+	if kinds != "fail/error fail/error fail/note open/none " {
+		t.Errorf("kinds and levels: %s", kinds)
+	}
+	at := results[2].Locations[0].PhysicalLocation
+	if *at.ArtifactLocation.URI != "keep.py" || *at.Region.StartLine != 12 || len(results[2].Suppressions) != 1 {
+		t.Errorf("the known leak is at %s:%d with %d suppressions", *at.ArtifactLocation.URI, *at.Region.StartLine, len(results[2].Suppressions))
+	}
+	if uri := *results[3].Locations[0].PhysicalLocation.ArtifactLocation.URI; uri != "file:///elsewhere/fill.py" {
+		t.Errorf("a file outside of the root is %s", uri)
+	}
+	if help := log.Runs[0].Tool.Driver.Rules[0].Help; help == nil || !strings.Contains(*help.Text, "memdiag explain "+cause.All()[0].ID) {
+		t.Errorf("the cause's rule has no help: %+v", help)
+	}
+	// The schema check above has teeth.
+	bad, err := sarif.FromBytes(bytes.Replace(text, []byte(`"kind": "fail"`), []byte(`"kind": "fails"`), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if validSARIF(bad) == nil {
+		t.Error("a result of no kind that there is passes for valid")
+	}
+}
+
+func TestJUnitIsReadByAnotherReader(t *testing.T) {
+	for _, c := range []struct {
+		verdict                 diff.Verdict
+		passed, failed, skipped int
+	}{
+		{diff.Leak, 0, 3, 1},
+		{diff.Clean, 1, 0, 3}, // within --max-growth
+		{diff.Inconclusive, 0, 0, 4},
+	} {
+		t.Run(string(c.verdict), func(t *testing.T) {
+			text := written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.JUnit(b) }, c.verdict)
+			suites, err := junit.Ingest(text)
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			got := suites[0].Totals
+			if got.Tests != 4 || got.Passed != c.passed || got.Failed != c.failed || got.Skipped != c.skipped {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestAnnotationsAreOneLineEach(t *testing.T) {
+	text := string(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.GitHub(b) }, diff.Leak))
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines:\n%s", len(lines), text)
+	}
+	for i, want := range []string{"::error ", "::error ", "::notice file=keep.py,line=12,"} {
+		if !strings.HasPrefix(lines[i], want) {
+			t.Errorf("%q does not begin with %q", lines[i], want)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Error("a name drives the terminal")
+	}
+}
+
+func TestGateJSONAndGitLabHoldEachLeak(t *testing.T) {
+	var quality []struct {
+		Fingerprint, Severity string
+		Location              struct {
+			Path  string
+			Lines struct{ Begin int }
+		}
+	}
+	if err := json.Unmarshal(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.GitLab(b) }, diff.Leak), &quality); err != nil {
+		t.Fatal(err)
+	}
+	if len(quality) != 3 || quality[0].Severity != "major" || quality[2].Severity != "info" || quality[2].Location.Path != "keep.py" || quality[2].Location.Lines.Begin != 12 {
+		t.Errorf("code quality: %+v", quality)
+	}
+	var decision struct {
+		Verdict          string
+		Leaks, Undecided []struct{ State, Fingerprint, File string }
+		Entries          []struct{ Fingerprint, State string }
+	}
+	if err := json.Unmarshal(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak), &decision); err != nil {
+		t.Fatal(err)
+	}
+	if decision.Verdict != "leak" || len(decision.Leaks) != 3 || len(decision.Undecided) != 1 || len(decision.Entries) != 1 || decision.Entries[0].State != "unused" {
+		t.Errorf("decision: %+v", decision)
+	}
+}
+
+func TestGateMarkdownKeepsItsTable(t *testing.T) {
+	text := string(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.Markdown(b) }, diff.Leak))
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		if n := strings.Count(line, "|") - strings.Count(line, `\|`); n != 6 {
+			t.Errorf("%d bars in %s", n, line)
+		}
+	}
+	if !strings.HasPrefix(text, "## The leak gate fails\n") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"io"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+)
+
+type gateJSON struct {
+	SchemaVersion int             `json:"schema_version"`
+	Verdict       diff.Verdict    `json:"verdict"` // leak, clean or inconclusive
+	Sentence      string          `json:"sentence"`
+	Leaks         []gateLeakJSON  `json:"leaks"`
+	Undecided     []gateLeakJSON  `json:"undecided"`
+	Entries       []gateEntryJSON `json:"entries"` // of the baseline that let nothing pass
+}
+
+type gateLeakJSON struct {
+	State       baseline.State `json:"state,omitempty"`
+	Fingerprint string         `json:"fingerprint"`
+	Place       string         `json:"place"`
+	File        string         `json:"file,omitempty"`
+	Line        int            `json:"line,omitempty"`
+	Rate        rateJSON       `json:"rate"`
+	Ranks       []int          `json:"ranks,omitempty"`
+	Cause       string         `json:"cause,omitempty"`
+	Why         string         `json:"why,omitempty"`
+}
+
+type gateEntryJSON struct {
+	Fingerprint string         `json:"fingerprint"`
+	State       baseline.State `json:"state"`
+	Where       string         `json:"where,omitempty"`
+	Owner       string         `json:"owner,omitempty"`
+	Issue       string         `json:"issue,omitempty"`
+}
+
+// JSON writes the decision as one indented object. Lists are never null.
+func (g *Gate) JSON(w io.Writer) error {
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
+	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
+		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)}}
+		j.File, j.Line = g.site(f)
+		if f.Cause != nil {
+			j.Cause = f.Cause.ID
+		}
+		return j
+	}
+	for i := range g.Outcome.Leaks {
+		l := &g.Outcome.Leaks[i]
+		j := of(l.Finding, l.Fingerprint)
+		j.State, j.Ranks, j.Why = l.State, l.Ranks, l.Why
+		out.Leaks = append(out.Leaks, j)
+	}
+	for _, f := range g.Outcome.Undecided {
+		out.Undecided = append(out.Undecided, of(f, baseline.Fingerprint(f.Rows[0])))
+	}
+	for _, f := range g.Outcome.Fates {
+		out.Entries = append(out.Entries, gateEntryJSON{f.Entry.Fingerprint, f.State, f.Entry.Where, f.Entry.Owner, f.Entry.Issue})
+	}
+	return writeJSON(w, out)
+}
