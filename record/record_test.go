@@ -216,8 +216,15 @@ func start(t *testing.T, dir string, args ...string) *exec.Cmd {
 // await returns when there are so many snapshots in the folder.
 func await(t *testing.T, dir string, n int) {
 	t.Helper()
-	for range 600 {
-		names, err := filepath.Glob(filepath.Join(dir, "snapshot_*"))
+	awaitFiles(t, filepath.Join(dir, "snapshot_*"), n)
+}
+
+// awaitFiles returns when so many files have names of the pattern. It is patient,
+// for a machine that does much else.
+func awaitFiles(t *testing.T, pattern string, n int) {
+	t.Helper()
+	for range 2400 {
+		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +233,7 @@ func await(t *testing.T, dir string, n int) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("no %d snapshots in %s", n, dir)
+	t.Fatalf("not %d of %s", n, pattern)
 }
 
 func TestSnapshotsOutliveMemdiag(t *testing.T) {
@@ -247,16 +254,18 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
+			ready := filepath.Join(t.TempDir(), "ready")
 			c := start(t, dir, python(t), script(t, `
 import signal, sys, time
 def stop(n, frame):
     sys.exit(40 + n)
 for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
     signal.signal(s, stop)
-for _ in range(600):
+open(sys.argv[1], "w").close()
+for _ in range(6000):
     time.sleep(0.1)
-`))
-			await(t, dir, 1)
+`), ready)
+			awaitFiles(t, ready, 1)
 			if err := c.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
@@ -270,10 +279,10 @@ for _ in range(600):
 
 func TestASnapshotIsTakenOnRequest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	c := start(t, dir, python(t), script(t, "import time\nprint('torch')\ntime.sleep(60)"))
-	// A script that speaks of PyTorch has none by the clock for a while.
-	await(t, filepath.Dir(dir), 0)
-	time.Sleep(time.Second)
+	c := start(t, dir, python(t), script(t, "import time\nprint('torch')\ntime.sleep(600)"))
+	// A script that speaks of PyTorch has none by the clock for a while. The agent
+	// reports when it listens.
+	awaitFiles(t, filepath.Join(dir, ".agent_*[0-9].json"), 1)
 	if err := c.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
