@@ -94,7 +94,7 @@ func (f folder) find(base string) (string, error) {
 // list is a hint with what could have been named.
 func (f folder) list() string {
 	if len(f.names) == 0 {
-		return "memdiag record --workload NAME makes a run of snapshots"
+		return "memdiag record -- COMMAND makes a run of snapshots"
 	}
 	return fmt.Sprintf("%s has %s", f.path, some(f.stems()))
 }

@@ -409,9 +409,9 @@ func (r *runReader) nothing(list listing) error {
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case len(r.passed) > 0:
-		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record --workload NAME makes a run")
+		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record -- COMMAND makes a run")
 	}
-	return notThere(path+": no snapshots", "memdiag record --workload NAME makes a run")
+	return notThere(path+": no snapshots", "memdiag record -- COMMAND makes a run")
 }
 
 // plural is "1 snapshot", "2 snapshots".
