@@ -47,15 +47,16 @@ type spread struct {
 func (b *births) spread(from, to *snapshot.Snapshot, since int64) (spread, bool) {
 	values, inSteps := b.steps, true
 	low, high := from.Mark.Step, to.Mark.Step
-	if len(b.times) > len(b.steps) {
+	switch {
+	case len(b.times) > len(b.steps):
 		values, inSteps = b.times, false
 		low, high = lastInstant(from), lastInstant(to)
 		if low == 0 && !to.History.First.IsZero() {
 			low = to.History.First.UnixMicro()
 		}
-	} else if low == snapshot.NoStep || high == snapshot.NoStep {
+	case low == snapshot.NoStep || high == snapshot.NoStep:
 		return spread{}, false
-	} else if since != snapshot.NoStep {
+	case since != snapshot.NoStep:
 		low = since
 		values = slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < since })
 	}

@@ -66,13 +66,13 @@ func newCallTree(leaking, healthy []*Row) *callTree {
 	return t
 }
 
-// node is where the tree has the leaking row's frame i, and the node outside it.
-func (t *callTree) node(row *Row, i int) (node, outside *callNode) {
+// outside is the node of the tree outside the leaking row's frame i.
+func (t *callTree) outside(row *Row, i int) *callNode {
 	n := t.roots[deviceOf(row)]
-	for at := len(row.Frames) - 1; at >= i; at-- {
-		outside, n = n, n.children[row.Frames[at]]
+	for at := len(row.Frames) - 1; at > i; at-- {
+		n = n.children[row.Frames[at]]
 	}
-	return n, outside
+	return n
 }
 
 // ownFrame is the index of the leaking row's outermost call of the user's through
@@ -94,8 +94,7 @@ func (t *callTree) ownCall(row *Row) (call, bool) {
 	if i < 0 {
 		return call{}, false
 	}
-	_, outside := t.node(row, i)
-	c := call{outside, row.Frames[i]}
+	c := call{t.outside(row, i), row.Frames[i]}
 	if row.Owners&snapshot.OwnedByTape != 0 {
 		c.frame.Line = 0
 	}

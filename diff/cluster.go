@@ -56,7 +56,7 @@ next:
 		if ok {
 			for _, at := range byCall[key] {
 				g := &groups[at]
-				if g.lead.j.verdict == m.j.verdict && inStep(r, g.lead, m) && !r.heldApart(g.lead.row, m.row) {
+				if g.lead.j.verdict == m.j.verdict && inStep(g.lead, m) && !r.heldApart(g.lead.row, m.row) {
 					g.rows = append(g.rows, m.row)
 					continue next
 				}
@@ -83,7 +83,7 @@ const (
 	alikeCurves = 0.15
 )
 
-func inStep(r *Result, a, b *member) bool {
+func inStep(a, b *member) bool {
 	x, y := distinct(a.row.births.steps), distinct(b.row.births.steps)
 	if len(x) > 0 && len(y) > 0 {
 		return overlap(x, y) >= alikeBirths

@@ -97,7 +97,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	a := groups[lead].lead
 	for _, i := range among {
 		b := groups[i].lead
-		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.verdict == a.j.verdict && deviceOf(b.row) == deviceOf(a.row) && inStep(r, a, b) {
+		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.verdict == a.j.verdict && deviceOf(b.row) == deviceOf(a.row) && inStep(a, b) {
 			out = append(out, i)
 		}
 	}

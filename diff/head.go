@@ -170,9 +170,8 @@ func (t *callTree) keptValue(row *Row, own int) int {
 		return -1
 	}
 	last := slices.Max(row.births.steps)
-	_, outside := t.node(row, own)
 	f := row.Frames[own]
-	for _, other := range outside.healthy {
+	for _, other := range t.outside(row, own).healthy {
 		at := len(other.Frames) - (len(row.Frames) - own)
 		if at < 0 || other.Owners&snapshot.OwnedByUser == 0 || !slices.Contains(other.births.steps, last) {
 			continue

@@ -143,7 +143,7 @@ func symbol(f snapshot.Frame) string {
 	name = clones.ReplaceAllString(name, "")
 	var out strings.Builder
 	depth := 0
-	for i := 0; i < len(name); i++ {
+	for i := range len(name) {
 		switch c := name[i]; {
 		case strings.HasPrefix(name[i:], "operator") && depth == 0:
 			return out.String() + name[i:] // its name has brackets of its own

@@ -226,5 +226,6 @@ func readReport(path string) (a about, err error) {
 	if err != nil {
 		return a, err
 	}
-	return a, json.Unmarshal(text, &a)
+	err = json.Unmarshal(text, &a)
+	return a, err
 }

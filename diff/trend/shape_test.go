@@ -53,7 +53,7 @@ func TestAcceleratesTellsGrowthThatFeedsItself(t *testing.T) {
 		{"a line of whole blocks does not", func(t float64) float64 { return math.Floor(t * 0.7) }, false},
 		{"what begins late does not", func(t float64) float64 { return max(0, t-10) }, false},
 		{"two rates do not", func(t float64) float64 { return t + 4*max(0, t-10) }, false},
-		{"what saturates does not", func(t float64) float64 { return math.Sqrt(t) }, false},
+		{"what saturates does not", math.Sqrt, false},
 		{"what falls ever faster does not", func(t float64) float64 { return -t * t }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

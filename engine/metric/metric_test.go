@@ -354,7 +354,7 @@ func TestAMeanThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
 		},
 		{
 			name: "an empty mean",
-			to:   func(o engine.Ops) *metric.Mean { return metric.NewMean(o) },
+			to:   metric.NewMean,
 			was:  math.NaN(), is: (1<<24 + 3) / 4.,
 		},
 	} {
