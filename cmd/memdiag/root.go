@@ -22,6 +22,7 @@ func commands(env *environment) []*cobra.Command {
 		newRecordCommand(env),
 		newDiffCommand(env),
 		newGateCommand(env),
+		newVerifyCommand(env),
 		newExplainCommand(env),
 		newShowCommand(env),
 		newReportCommand(env),

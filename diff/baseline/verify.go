@@ -1,0 +1,134 @@
+package baseline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+)
+
+// Answer is what is said of a leak, or of a run, after a fix.
+type Answer string
+
+// The answers.
+const (
+	Gone       Answer = "fixed"
+	Remains    Answer = "not fixed"
+	CannotTell Answer = "cannot tell"
+)
+
+// Check is one leak of the run before a fix, or one that only the run after it has.
+type Check struct {
+	Finding *diff.Finding // of the run before; of that after for a leak that is new
+	Answer  Answer
+	Why     string      // one clause
+	After   trend.Slope // bytes a step that the same places gain after the fix
+}
+
+// enough is how many blocks a leak must have had time to add after a fix for their
+// absence to say something.
+const enough = 10
+
+// Verify holds the run after a fix against the one before it: a check for each leak
+// before, larger growth first, and for each that is new. Places are matched by
+// their fingerprints. A leak that is seen no more is fixed only where the run after
+// would have shown it.
+func Verify(before, after *diff.Result) []Check {
+	var checks []Check
+	mended := make(map[string]bool)
+	least := after.Least()
+	steps := float64(after.Last.Mark.Step - after.First.Mark.Step)
+	for i := range before.Findings {
+		f := &before.Findings[i]
+		if f.Verdict != diff.Leak {
+			continue
+		}
+		names := fingerprints(f)
+		c := Check{Finding: f, After: gain(after, names)}
+		for _, n := range names {
+			mended[n] = true
+		}
+		switch now := verdictOn(after, names); {
+		case now == diff.Leak:
+			c.Answer, c.Why = Remains, "it still leaks"
+			if f.Rate.Unit == "step" && c.After.High < f.Rate.Bytes.Low {
+				c.Why = "it leaks less, but still"
+			}
+		case now == diff.Inconclusive:
+			c.Answer, c.Why = CannotTell, "it grew, and more steps must tell whether it leaks"
+		case !after.Comparable || least.Every == 0:
+			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak"
+		case f.Rate.Unit == "step" && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || steps*f.Rate.Blocks.Value < enough):
+			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f steps of the run after are too few to show a leak of this rate", steps)
+		default:
+			c.Answer, c.Why = Gone, "it leaks no more"
+		}
+		checks = append(checks, c)
+	}
+	for i := range after.Findings {
+		f := &after.Findings[i]
+		if f.Verdict == diff.Leak && !slices.ContainsFunc(fingerprints(f), func(n string) bool { return mended[n] }) {
+			checks = append(checks, Check{Finding: f, Answer: Remains, Why: "it is new", After: f.Rate.Bytes})
+		}
+	}
+	return checks
+}
+
+// Overall is fixed where every check is, and not fixed where one is not. Without a
+// leak before there is nothing to tell.
+func Overall(checks []Check) Answer {
+	answer := Gone
+	for _, c := range checks {
+		if c.Answer == Remains {
+			return Remains
+		}
+		if c.Answer == CannotTell {
+			answer = CannotTell
+		}
+	}
+	if len(checks) == 0 {
+		return CannotTell
+	}
+	return answer
+}
+
+func fingerprints(f *diff.Finding) []string {
+	var names []string
+	for _, row := range f.Rows {
+		names = append(names, Fingerprint(row))
+	}
+	return names
+}
+
+// verdictOn is the worst of the findings at any of these places.
+func verdictOn(r *diff.Result, names []string) diff.Verdict {
+	worst := diff.Clean
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if !slices.ContainsFunc(fingerprints(f), func(n string) bool { return slices.Contains(names, n) }) {
+			continue
+		}
+		if f.Verdict == diff.Leak {
+			return diff.Leak
+		}
+		if f.Verdict == diff.Inconclusive {
+			worst = diff.Inconclusive
+		}
+	}
+	return worst
+}
+
+// gain is what all sites at these places gain together. The ends of its interval
+// are the sums of theirs, which is wider than it need be.
+func gain(r *diff.Result, names []string) trend.Slope {
+	var sum trend.Slope
+	for i := range r.Rows {
+		if !slices.Contains(names, Fingerprint(&r.Rows[i])) {
+			continue
+		}
+		s := r.RateOf(&r.Rows[i]).Bytes
+		sum.Value, sum.Low, sum.High, sum.N = sum.Value+s.Value, sum.Low+s.Low, sum.High+s.High, max(sum.N, s.N)
+	}
+	return sum
+}
