@@ -56,10 +56,10 @@ func newExitCodesTopic() *cobra.Command {
 		Long: `Exit codes, the same for all commands:
 
   0  fine
-  1  leak found (gate)
+  1  leak found (gate), or not fixed (verify)
   2  usage: the command line makes no sense
   3  bad or unreadable input
-  4  inconclusive (gate): the run is too short to tell
+  4  inconclusive (gate, verify): the run is too short to tell
   5  anything else of memdiag's own, an interrupt included
 
 A reader that closes the pipe early (memdiag show x | head) is no error.`,
