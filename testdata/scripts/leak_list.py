@@ -23,4 +23,4 @@ def fit(points, iterations, rate):
 
 random.seed(0)
 data = [(x, 3 * x + 1 + random.gauss(0, 0.1)) for x in (random.random() for _ in range(300))]
-print("%.3f %.3f" % fit(data, 500, 0.5))
+print("%.3f %.3f" % fit(data, 800, 0.5))

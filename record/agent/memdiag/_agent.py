@@ -16,6 +16,8 @@ work = time.thread_time  # of the agent itself: on a busy machine the clock runs
 MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.02
+# The same seconds for those by the clock: a short program must give enough of them to be judged.
+TICKS_ALLOWANCE = 1.5
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -195,8 +197,8 @@ class Agent:
         if due:
             self.take(step)
 
-    def affordable(self):
-        return self.spent <= ALLOWANCE + SHARE * self.elapsed()
+    def affordable(self, allowance=ALLOWANCE):
+        return self.spent <= allowance + SHARE * self.elapsed()
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -212,7 +214,7 @@ class Agent:
             return  # it is being imported
         for s in self.sources:
             s.tick()
-        if forced or self.affordable():
+        if forced or self.affordable(ALLOWANCE if self.step else TICKS_ALLOWANCE):
             self.ticks += 1
             self.take(None if not self.step else self.step)
 
