@@ -92,7 +92,7 @@ func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 	var text strings.Builder
 	scripts := false
 	for _, f := range row.Frames {
-		if !isScript(f) {
+		if !isInterpreted(f) {
 			continue
 		}
 		scripts = true
@@ -117,12 +117,6 @@ func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 		}
 	}
 	return snapshot.Hash(xxhash.Sum64String(text.String())), text.Len() > 0
-}
-
-// isScript holds for a frame that names a source file of the program's language,
-// which native frames do not.
-func isScript(f snapshot.Frame) bool {
-	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") || strings.HasSuffix(f.File, ".ipynb") || strings.Contains(f.File, "/ipykernel_")
 }
 
 var (
