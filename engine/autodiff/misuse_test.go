@@ -61,6 +61,7 @@ func TestMisuseNamesTheOperation(t *testing.T) {
 		{"a leaf that is nil", func(o *autodiff.Ops, x *engine.Tensor) error { o.Track(x, nil); return nil }, "track: operand 2 of 2 is nil"},
 		{"the gradient of nothing", func(*autodiff.Ops, *engine.Tensor) error { autodiff.Grad(nil); return nil }, "grad: the tensor is nil"},
 		{"a hook on nothing", func(*autodiff.Ops, *engine.Tensor) error { autodiff.OnGrad(nil, nil); return nil }, "on grad: the tensor is nil"},
+		{"a hook that is nil", func(_ *autodiff.Ops, p *engine.Tensor) error { autodiff.OnGrad(p, nil); return nil }, "on grad: the hook is nil"},
 		{"a loss that is nil", func(o *autodiff.Ops, _ *engine.Tensor) error { return o.Backward(nil) }, "backward: the loss is nil"},
 		{"a loss that was released", func(o *autodiff.Ops, x *engine.Tensor) error {
 			loss := o.Sum(x)

@@ -90,7 +90,11 @@ func (o *Ops) OnForward(f func(op string, out *engine.Tensor)) Handle { return o
 // the same shape, goes on in its place; nil leaves it. o computes without
 // recording, unless the pass itself is to be differentiated. Temporaries of f and
 // the gradient are released after it. OnGrad panics with an *engine.Error on a
-// tensor that is not tracked. The hook lives with the tensor's node.
+// tensor that is not tracked, and on a nil f. The hook lives with the tensor's node.
 func OnGrad(t *engine.Tensor, f func(o engine.Ops, grad *engine.Tensor) *engine.Tensor) Handle {
-	return mustNode("on grad", t).hooks.add(f)
+	node := mustNode("on grad", t)
+	if f == nil {
+		panic(&engine.Error{Op: "on grad", Reason: "the hook is nil"})
+	}
+	return node.hooks.add(f)
 }

@@ -2,10 +2,13 @@ package checkpoint
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -14,7 +17,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Read reads a checkpoint file, which must be a regular one; see Decode.
+// Read reads a checkpoint file, which must be a regular one; see Decode. Of a file
+// that is broken, the error names the checkpoint before it.
 func Read(path string) (*File, error) {
 	// Before it is opened: to open a pipe waits for its other end.
 	info, err := os.Stat(path)
@@ -31,7 +35,26 @@ func Read(path string) (*File, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return Decode(path, f, info.Size())
+	file, err := Decode(path, f, info.Size())
+	if fault, broken := errors.AsType[*snapshot.FormatError](err); broken && fault.Hint == "" {
+		if older := before(path); older != "" {
+			fault.Hint = "the checkpoint before it is " + older
+		}
+	}
+	return file, err
+}
+
+// before returns the path of the checkpoint with fewer steps beside the one at
+// path, "" where there is none.
+func before(path string) string {
+	dir := filepath.Dir(path)
+	steps, _ := stepsIn(dir) // no hint where the folder cannot be read
+	w := Writer{dir: dir}
+	at := slices.IndexFunc(steps, func(step int64) bool { return w.Path(step) == filepath.Clean(path) })
+	if at < 1 {
+		return ""
+	}
+	return w.Path(steps[at-1])
 }
 
 // Decode reads a checkpoint of so many bytes; name is what errors call it. It

@@ -266,6 +266,18 @@ func TestTheLastFewCheckpointsStay(t *testing.T) {
 	if entries, _ := os.ReadDir(w.dir); len(entries) != 3+3 {
 		t.Errorf("files of others were touched: %v", entries)
 	}
+	for _, c := range []struct {
+		broken int64
+		hint   string
+	}{{100, "the checkpoint before it is " + w.Path(60)}, {50, ""}} {
+		if err := os.Truncate(w.Path(c.broken), 20); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(w.Path(c.broken))
+		if fault, ok := errors.AsType[*snapshot.FormatError](err); !ok || fault.Hint != c.hint {
+			t.Errorf("of a broken checkpoint of step %d the error is %v with the hint %q, want %q", c.broken, err, fault.Hint, c.hint)
+		}
+	}
 }
 
 func TestAWriterSaysWhatItCannotDo(t *testing.T) {

@@ -166,7 +166,7 @@ func TestALoaderSaysWhatItCannotDo(t *testing.T) {
 		{"fewer examples than none in one batch", &numbers{n: -5}, data.Options{Batch: math.MaxInt, Partial: true}, "-5 examples"},
 		{"a queue that no machine holds", &numbers{n: 5}, data.Options{Batch: 2, Queue: 1 << 40}, "each is at most 65536"},
 		{"workers that no machine runs", &numbers{n: 5}, data.Options{Batch: 2, Workers: math.MaxInt}, "each is at most 65536"},
-		{"a start before the first batch", &numbers{n: 3}, data.Options{Batch: 1, Start: -1}, "a number below 0"},
+		{"a start before the first batch", &numbers{n: 3}, data.Options{Batch: 1, Start: -1}, "below 0: one of Start -1,"},
 		{"buckets without lengths", &numbers{n: 3}, data.Options{Batch: 1, Order: data.Bucketed}, "need a data set that tells lengths"},
 		{"an order that there is not", &numbers{n: 3}, data.Options{Batch: 1, Order: 9}, "no order 9"},
 	} {

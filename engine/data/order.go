@@ -71,7 +71,7 @@ func newPlan(set Dataset, o Options) (*plan, error) {
 	case p.batches() == 0:
 		return nil, fmt.Errorf("a data set of %d examples does not fill a batch of %d; Partial would take what there is", p.n, o.Batch)
 	case o.Start < 0 || o.Workers < 0 || o.Queue < 0 || o.Prefetch < 0 || o.Window < 0:
-		return nil, fmt.Errorf("a number below 0 in %+v", o)
+		return nil, fmt.Errorf("below 0: one of Start %d, Window %d, Workers %d, Queue %d, Prefetch %d", o.Start, o.Window, o.Workers, o.Queue, o.Prefetch)
 	case o.Workers > most || o.Queue > most || o.Prefetch > most:
 		return nil, fmt.Errorf("%d workers, a queue of %d and a prefetch of %d; each is at most %d", o.Workers, o.Queue, o.Prefetch, most)
 	case o.Order > Sorted:

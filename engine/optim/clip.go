@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
@@ -10,8 +11,9 @@ import (
 // ClipNorm scales the gradients of parameters in place so that their norm, taken
 // as one vector, is at most limit. It returns the norm before, a scalar; call it
 // between Backward and Step. Nothing waits for the device. Parameters without a
-// gradient do not count. Where the device is too full it panics with all gradients
-// as they were; so it does where limit is below 0.
+// gradient do not count, and one that is listed twice counts once. Where the device
+// is too full it panics with all gradients as they were; so it does where limit is
+// below 0.
 func ClipNorm(o engine.Ops, parameters []*engine.Tensor, limit float32) *engine.Tensor {
 	if !(limit >= 0) { // it would turn the gradients round, or make NaN of them
 		panic(&engine.Error{Op: "clip norm", Reason: fmt.Sprintf("the limit %v is not a length", limit)})
@@ -21,7 +23,7 @@ func ClipNorm(o engine.Ops, parameters []*engine.Tensor, limit float32) *engine.
 		total := v.Full(0)
 		var gradients []*engine.Tensor
 		for _, p := range parameters {
-			if g := autodiff.Grad(p); g != nil {
+			if g := autodiff.Grad(p); g != nil && !slices.Contains(gradients, g) {
 				gradients = append(gradients, g)
 				total = v.Add(total, engine.Tidy(v, func() *engine.Tensor { return v.Sum(v.Mul(g, g)) }))
 			}
