@@ -96,6 +96,8 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 		return false, nil
 	case only:
 		end++
+	case !endsItem(b[end:]):
+		return false, nil
 	}
 	m.at = m.in.offset()
 	if err := m.bounded(); err != nil {
@@ -109,6 +111,17 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	m.in.pos = end
 	l.items++
 	return true, m.build.item(l, &q.item)
+}
+
+// endsItem reports whether what follows a dict of a list's makes it complete: the next
+// dict, the list's end, or one of them behind the beginning of a pickle's frame. Before
+// anything else more items may be added to it. There are reach-5 bytes.
+func endsItem(b []byte) bool {
+	op := opcode(b[0])
+	if op == opFrame {
+		op = opcode(b[9])
+	}
+	return op == opEmptyDict || op == opAppends
 }
 
 // quickDict reads the dict at b[p] into o, and returns where it ends, or -1.
