@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"engine":   {"engine", "snapshot"},
 	"record":   {"record", "snapshot"},
 	"snapshot": {"snapshot"},
+	"memtest":  {"memtest", "diff", "engine", "snapshot"},
 	"bench":    {"engine", "snapshot"}, // the programs that its scripts time
 
 	"diff/trend": {"diff/trend"}, // statistics, with no idea of memory
