@@ -149,6 +149,10 @@ func (m *machine) setItem(dict, key, v value) error {
 	if err := m.checkTarget(dict, false); err != nil {
 		return err
 	}
+	switch key.k {
+	case vObject, vPassed, vGone, vFrame, vStack, vKept: // Python refuses it too
+		return m.fail("a key is %s, which no key can be", m.describe(key))
+	}
 	d := &m.objects[dict.n]
 	d.items++
 	var f field
