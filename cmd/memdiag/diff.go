@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 				return err
 			}
 			options.Rule = diff.Rule(rule.value)
-			result, err := analyzeWith(run, options)
+			result, err := env.analyze(run, options)
 			if err != nil {
 				return err
 			}
@@ -102,6 +103,15 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
 	}
 	return options.Analyze(run)
+}
+
+// analyze is analyzeWith, ended by an interrupt and with news of how long it takes.
+func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.Result, error) {
+	defer env.talk.clear()
+	tell := func(taken time.Duration) {
+		env.talk.progress("judging %d snapshots, %.0f s", len(run.Snapshots), taken.Seconds())
+	}
+	return awaited(env, tell, func() (*diff.Result, error) { return analyzeWith(run, options) })
 }
 
 // joined is the result of all ranks together, or of the only one. A rank that could

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +18,35 @@ import (
 // folder or the newest below it, one name for a run if there is one, else
 // snapshots. What was chosen for the user is said.
 func (env *environment) openRun(args []string) (*snapshot.Run, error) {
-	env.opener.Reading = func(path string, at, of int) { env.talk.progress("reading %s, %d of %d", path, at, of) }
 	defer env.talk.clear() // data may follow, on the same terminal
+	return awaited(env, noNews, func() (*snapshot.Run, error) { return env.readRun(args) })
+}
+
+// noNews is for what tells its own progress.
+func noNews(time.Duration) {}
+
+// telling is the opener, saying what it reads.
+func (env *environment) telling() files.Opener {
+	o := env.opener
+	among := ""
+	o.Reading = func(path string, at, of int) {
+		among = fmt.Sprintf(", %d of %d", at, of)
+		env.talk.progress("reading %s%s", path, among)
+	}
+	o.Progress = func(path string, done, size int64) {
+		env.talk.progress("reading %s%s: %s of %s", path, among, snapshot.Bytes(done), snapshot.Bytes(size))
+	}
+	return o
+}
+
+func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 	if len(args) < 2 {
 		path, err := files.ResolveRun(strings.Join(args, ""), ".")
 		if err == nil {
 			if len(args) == 0 && path != "." {
 				env.talk.say("the newest run here is %s", path)
 			}
-			return env.opener.OpenRank(path, env.rank)
+			return env.telling().OpenRank(path, env.rank)
 		}
 		if len(args) == 0 || !isSnapshot(args[0]) {
 			return nil, err
@@ -38,7 +59,7 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return env.opener.OpenSnapshots(paths...)
+	return env.telling().OpenSnapshots(paths...)
 }
 
 // rankFlag lets a command take one rank of several.
@@ -52,7 +73,8 @@ func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := env.opener.Open(paths[0])
+	defer env.talk.clear()
+	s, err := awaited(env, noNews, func() (*snapshot.Snapshot, error) { return env.telling().Open(paths[0]) })
 	return s, paths[0], err
 }
 

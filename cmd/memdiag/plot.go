@@ -52,7 +52,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
-			result, err := analyzeWith(run, judging)
+			result, err := env.analyze(run, judging)
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 			if err != nil {
 				return err
 			}
-			result, err := analyzeWith(run, options)
+			result, err := env.analyze(run, options)
 			if err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 		}
 		env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(run.Ranks))
 		judged := report.RankResult{Rank: rank}
-		other, err := env.opener.OpenRank(run.Path, rank)
+		other, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.telling().OpenRank(run.Path, rank) })
 		if err == nil {
-			judged.Result, err = analyzeWith(other, options)
+			judged.Result, err = env.analyze(other, options)
 		}
 		if err != nil {
 			judged.Why = err.Error()

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -14,13 +16,13 @@ import (
 // not written to a terminal.
 func (env *environment) result(path string, binary bool, write func(io.Writer) error) error {
 	if path != "" && path != "-" {
-		return writeFile(path, write)
+		return writeFile(path, func(w io.Writer) error { return write(interruptible{w, env.interrupted}) })
 	}
 	if binary && env.out.tty {
 		return &exitError{exitUsage, withHint(errors.New("binary output is not written to a terminal"), "name a file with -o, or redirect standard output")}
 	}
 	buffered := bufio.NewWriter(env.stdout)
-	if err := write(buffered); err != nil {
+	if err := write(interruptible{buffered, env.interrupted}); err != nil {
 		return err
 	}
 	return buffered.Flush()
@@ -31,11 +33,12 @@ func (env *environment) result(path string, binary bool, write func(io.Writer) e
 // is memdiag's own error, not bad input; what write itself returns passes as it
 // is.
 func writeFile(path string, write func(io.Writer) error) error {
-	target := path
-	if linked, err := filepath.EvalSymlinks(path); err == nil {
-		target = linked
+	target := behind(path)
+	info, err := os.Stat(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cannotWrite(path, err)
 	}
-	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() {
 		file, err := os.OpenFile(target, os.O_WRONLY, 0)
 		if err != nil {
 			return cannotWrite(path, err)
@@ -43,7 +46,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return fill(path, file, write)
 	}
 	// Not os.CreateTemp: its files are private, a result obeys the umask.
-	beside := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d", filepath.Base(target), os.Getpid()))
+	beside := filepath.Join(filepath.Dir(target), ".memdiag."+rand.Text())
 	file, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return cannotWrite(path, err)
@@ -57,6 +60,26 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return cannotWrite(path, err)
 	}
 	return nil
+}
+
+// maxLinks is how many links the kernel follows too.
+const maxLinks = 40
+
+// behind is what the links at path lead to, which need not be there.
+func behind(path string) string {
+	target := path
+	for range maxLinks {
+		to, err := os.Readlink(target)
+		if err != nil {
+			return target
+		}
+		if !filepath.IsAbs(to) {
+			// Not filepath.Join: to may leave a folder that is itself a link.
+			to = filepath.Dir(target) + string(filepath.Separator) + to
+		}
+		target = to
+	}
+	return path
 }
 
 // fill writes file, which the user calls path, and closes it.

@@ -106,6 +106,31 @@ func TestResultKeepsLinks(t *testing.T) {
 	}
 }
 
+func TestResultIsWrittenBehindALinkToNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"latest.svg": "runs/next.svg", "runs/next.svg": "../new.svg", "loop.svg": "loop.svg"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env, _, _ := newTestEnvironment()
+	if err := env.result(filepath.Join(dir, "latest.svg"), false, writes("new", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "new.svg")); err != nil || string(text) != "new" {
+		t.Errorf("behind the links: %q, %v", text, err)
+	}
+	if err := env.result(filepath.Join(dir, "loop.svg"), false, writes("new", nil)); exitCode(err) != exitOwn {
+		t.Errorf("a link to itself: %v", err)
+	}
+	if left := names(t, dir); !slices.Equal(left, []string{"latest.svg", "loop.svg", "new.svg", "runs"}) {
+		t.Errorf("there are %v", left)
+	}
+}
+
 func TestFullDiskNamesTheFileAskedFor(t *testing.T) {
 	// Opened here and not by result, so that a defect cannot rename a file over
 	// the device.

@@ -36,6 +36,8 @@ type environment struct {
 	now    func() time.Time
 	rank   int // of a run of several, that a command was asked to look at
 	opener files.Opener
+	// interrupted is closed by the first interrupt; nil where none can come.
+	interrupted <-chan struct{}
 	// child holds the streams as they were given, for a process that inherits
 	// them. Commands do not write to them.
 	child streams
@@ -78,6 +80,7 @@ func (env *environment) execute(ctx context.Context, args []string) (err error) 
 			err = &panicError{value: v, stack: debug.Stack()}
 		}
 	}()
+	env.interrupted = ctx.Done()
 	root := newRootCommand(env)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -93,7 +96,7 @@ func (env *environment) execute(ctx context.Context, args []string) (err error) 
 
 // conclude says what went wrong, if anything, and returns the exit code.
 func (env *environment) conclude(ctx context.Context, err error) int {
-	env.talk.clear()
+	env.talk.end()
 	if env.stdout.err != nil && (err == nil || errors.Is(err, env.stdout.err)) {
 		if errors.Is(env.stdout.err, syscall.EPIPE) {
 			return exitFine // head has seen enough

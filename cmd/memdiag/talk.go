@@ -30,6 +30,7 @@ type talker struct {
 
 	progressed time.Time // of the last progress shown, at first of the start
 	onLine     bool      // a progress line stands unfinished on the terminal
+	ended      bool      // what is still being computed has no progress any more
 }
 
 // say prints one line that begins with the program's name.
@@ -62,7 +63,7 @@ func (t *talker) line(s string) {
 func (t *talker) progress(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.quiet {
+	if t.quiet || t.ended {
 		return
 	}
 	inPlace := t.term.tty && !t.term.dumb
@@ -93,6 +94,14 @@ func (t *talker) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clearLocked()
+}
+
+// end wipes the progress line for good.
+func (t *talker) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clearLocked()
+	t.ended = true
 }
 
 func (t *talker) clearLocked() {

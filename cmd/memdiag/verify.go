@@ -28,7 +28,7 @@ a leak that is new is not fixed. Of several ranks the lowest is compared, or --r
 			if err != nil {
 				return err
 			}
-			was, err := analyzeWith(before, options)
+			was, err := env.analyze(before, options)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ a leak that is new is not fixed. Of several ranks the lowest is compared, or --r
 			if err != nil {
 				return err
 			}
-			is, err := analyzeWith(after, options)
+			is, err := env.analyze(after, options)
 			if err != nil {
 				return err
 			}

@@ -90,6 +90,9 @@ type Opener struct {
 	// Reading, unless nil, is called before each of several files is read, the first
 	// of which is 1.
 	Reading func(path string, at, of int)
+	// Progress, unless nil, is called while a file is read, with how far into its
+	// bytes that has come.
+	Progress func(path string, done, size int64)
 }
 
 func (o Opener) reading(path string, at, of int) {
@@ -109,7 +112,24 @@ func Open(path string) (*snapshot.Snapshot, error) { return Opener{}.Open(path) 
 
 // decode reads a file of a known format.
 func (o Opener) decode(path string, f *source, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	return f.format.decode(path, f.file, f.size, totals.Options{Stacks: into, MaxUnpacked: int64(o.MaxUnpacked)})
+	var file io.ReaderAt = f.file
+	if o.Progress != nil {
+		file = &watched{ReaderAt: f.file, progress: func(done int64) { o.Progress(path, done, f.size) }}
+	}
+	return f.format.decode(path, file, f.size, totals.Options{Stacks: into, MaxUnpacked: int64(o.MaxUnpacked)})
+}
+
+// watched is a file of which each read is told.
+type watched struct {
+	io.ReaderAt
+	progress func(done int64)
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *watched) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, offset)
+	w.progress(offset + int64(n))
+	return n, err
 }
 
 // source is an open file of which the format has been looked up.
