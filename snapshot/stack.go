@@ -35,10 +35,9 @@ type Stacks struct {
 	stringIDs map[string]uint32
 	frames    []frame
 	frameIDs  map[frame]FrameID
-	// Stack i is pool[ends[i-1]:ends[i]], innermost frame first.
-	pool   []FrameID
-	ends   []uint32
-	hashes []Hash
+	stacks    [][]FrameID // innermost frame first
+	room      []FrameID   // what the next stacks are copied into
+	hashes    []Hash
 	// byHash finds a stack again; stacks of equal hash are taken as equal: with
 	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
 	byHash map[Hash]StackID
@@ -55,7 +54,7 @@ func NewStacks() *Stacks {
 	return &Stacks{
 		stringIDs: make(map[string]uint32),
 		frameIDs:  make(map[frame]FrameID),
-		ends:      []uint32{0},
+		stacks:    [][]FrameID{nil},
 		hashes:    []Hash{0},
 		byHash:    map[Hash]StackID{0: NoStack},
 	}
@@ -98,12 +97,23 @@ func (s *Stacks) Intern(frames []FrameID) StackID {
 	if id, ok := s.byHash[h]; ok {
 		return id
 	}
-	id := StackID(len(s.ends))
-	s.pool = append(s.pool, frames...)
-	s.ends = append(s.ends, uint32(len(s.pool)))
+	id := StackID(len(s.stacks))
+	s.stacks = append(s.stacks, s.keep(frames))
 	s.hashes = append(s.hashes, h)
 	s.byHash[h] = id
 	return id
+}
+
+// keep copies a stack. Memory is taken a piece at a time, each twice as large as the one
+// before up to a bound, since growing one piece would copy what is kept again and again.
+func (s *Stacks) keep(frames []FrameID) []FrameID {
+	const least, most = 256, 16 << 10
+	if len(frames) > cap(s.room)-len(s.room) {
+		s.room = make([]FrameID, 0, max(len(frames), min(max(2*cap(s.room), least), most)))
+	}
+	at := len(s.room)
+	s.room = append(s.room, frames...)
+	return s.room[at:len(s.room):len(s.room)]
 }
 
 // InternFrames is Frame and Intern in one.
@@ -135,7 +145,7 @@ func (s *Stacks) hash(frames []FrameID) Hash {
 }
 
 // Len counts the stacks, NoStack included; ids run from 0 to Len-1.
-func (s *Stacks) Len() int { return len(s.ends) }
+func (s *Stacks) Len() int { return len(s.stacks) }
 
 // Hash returns the stack's hash; 0 for NoStack.
 func (s *Stacks) Hash(id StackID) Hash { return s.hashes[id] }
@@ -148,12 +158,7 @@ func (s *Stacks) Find(h Hash) (StackID, bool) {
 
 // FrameIDs returns the stack's frames, innermost first. The slice belongs to
 // the table.
-func (s *Stacks) FrameIDs(id StackID) []FrameID {
-	if id == NoStack {
-		return nil
-	}
-	return s.pool[s.ends[id-1]:s.ends[id]]
-}
+func (s *Stacks) FrameIDs(id StackID) []FrameID { return s.stacks[id] }
 
 // FrameAt returns one interned frame.
 func (s *Stacks) FrameAt(id FrameID) Frame {

@@ -65,7 +65,7 @@ type tableFrame struct {
 }
 
 func newStackTable(from *symbols, to *snapshot.Stacks) *stackTable {
-	return &stackTable{from: from, to: to, frames: make([]tableFrame, len(from.frames)), stacks: make([]snapshot.StackID, len(from.ends))}
+	return &stackTable{from: from, to: to, frames: make([]tableFrame, len(from.frames)), stacks: make([]snapshot.StackID, len(from.lists))}
 }
 
 func (t *stackTable) stack(list uint32) snapshot.StackID {
@@ -73,7 +73,7 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 		return id
 	}
 	t.kept, t.all = t.kept[:0], t.all[:0]
-	for _, raw := range t.from.at(list) {
+	for _, raw := range t.from.lists[list] {
 		f := t.frame(raw)
 		t.all = append(t.all, f.id)
 		if !f.noise {

@@ -13,13 +13,12 @@ type symbols struct {
 	stringIDs map[string]uint32
 	frames    []rawFrame
 	frameIDs  map[rawFrame]uint32
-	// List i is pool[ends[i-1]:ends[i]]; list 0 is empty.
-	pool    []uint32
-	ends    []int
-	byHash  table[uint32] // the newest list whose frames hash so
-	older   []uint32      // by list: the one before it of the same hash, 0 for none
-	factors [2]uint64
-	spent   int64 // bytes that all this takes at most, with what growing leaves behind
+	lists     [][]uint32    // list 0 is empty
+	room      []uint32      // what the next lists are copied into
+	byHash    table[uint32] // the newest list whose frames hash so
+	older     []uint32      // by list: the one before it of the same hash, 0 for none
+	factors   [2]uint64
+	spent     int64 // bytes that all this takes at most, with what growing leaves behind
 }
 
 // What an entry takes at its worst, in bytes, as measured on files of nothing else.
@@ -28,6 +27,9 @@ const (
 	pairCost   = 120
 	refCost    = 16 // a frame in a list
 )
+
+// listRoom is how many frames of lists are made room for at once.
+const listRoom = 8 << 10
 
 type rawFrame struct {
 	name, file uint32
@@ -38,8 +40,7 @@ func newSymbols() symbols {
 	s := symbols{
 		stringIDs: make(map[string]uint32, 4*numKeywords),
 		frameIDs:  make(map[rawFrame]uint32, 4*numKeywords),
-		pool:      make([]uint32, 0, 4<<10),
-		ends:      []int{0},
+		lists:     [][]uint32{nil},
 		byHash:    newTable[uint32](),
 		older:     []uint32{0},
 		factors:   [2]uint64{random(), random() | 1},
@@ -90,14 +91,18 @@ func (s *symbols) list(frames []uint32) uint32 {
 	}
 	newest := s.byHash.put(h >> 1) // a table cannot hold 2^64-1
 	for id := *newest; id != 0; id = s.older[id] {
-		if slices.Equal(s.at(id), frames) {
+		if slices.Equal(s.lists[id], frames) {
 			return id
 		}
 	}
-	id := uint32(len(s.ends))
+	id := uint32(len(s.lists))
 	s.spent += symbolCost + refCost*int64(len(frames))
-	s.pool = append(s.pool, frames...)
-	s.ends = append(s.ends, len(s.pool))
+	if len(frames) > cap(s.room)-len(s.room) {
+		s.room = make([]uint32, 0, max(len(frames), listRoom))
+	}
+	at := len(s.room)
+	s.room = append(s.room, frames...)
+	s.lists = append(s.lists, s.room[at:len(s.room):len(s.room)])
 	s.older = append(s.older, *newest)
 	*newest = id
 	return id
@@ -105,12 +110,5 @@ func (s *symbols) list(frames []uint32) uint32 {
 
 // full reports whether ids have outgrown a slot of the memo.
 func (s *symbols) full() bool {
-	return len(s.strings) > maxPayload || len(s.frames) > maxPayload || len(s.ends) > maxPayload
-}
-
-func (s *symbols) at(list uint32) []uint32 {
-	if list == 0 {
-		return nil
-	}
-	return s.pool[s.ends[list-1]:s.ends[list]]
+	return len(s.strings) > maxPayload || len(s.frames) > maxPayload || len(s.lists) > maxPayload
 }
