@@ -133,6 +133,7 @@ type partView struct {
 
 func deviceViews(r *diff.Result) []deviceView {
 	s := r.Last
+	shapes := shapesOf(s)
 	var out []deviceView
 	for i, d := range s.Devices {
 		if unused(d.Meters) {
@@ -155,7 +156,7 @@ func deviceViews(r *diff.Result) []deviceView {
 			whole = d.Meters.Driver
 		}
 		at := 0.0
-		for _, p := range waterfall(s, i) {
+		for _, p := range shapes[i].parts {
 			width := 0.0
 			if p.bytes > 0 && whole > 0 {
 				width = min(100*float64(p.bytes)/float64(whole), 100-at)
@@ -163,7 +164,7 @@ func deviceViews(r *diff.Result) []deviceView {
 			v.Parts = append(v.Parts, partView{p.name, p.bytes.String(), share(p.bytes, whole), at, width})
 			at += width
 		}
-		f := fragmentsOf(s, i)
+		f := shapes[i].fragments
 		if f.freeBlocks > 0 {
 			v.Free = fmt.Sprintf("%s are free in %s, the largest %s; an emptied cache gives back %s in %s",
 				f.free, count(int64(f.freeBlocks), "block"), f.largestFree, f.empty, count(int64(f.emptySegments), "segment"))

@@ -20,14 +20,34 @@ type part struct {
 // to; what a block has beyond that was too small a rest to be split off.
 const requestUnit = 512
 
+// shape is how a device's memory is used.
+type shape struct {
+	segments  []*snapshot.Segment // in the snapshot's order
+	parts     []part
+	fragments fragments
+}
+
+// shapesOf returns the shapes of a snapshot's devices, in their order. It passes over the
+// segments as often for a thousand devices as for one.
+func shapesOf(s *snapshot.Snapshot) []shape {
+	out := make([]shape, len(s.Devices))
+	for i := range s.Segments {
+		own := &out[s.Segments[i].Device].segments
+		*own = append(*own, &s.Segments[i])
+	}
+	for i := range out {
+		d := &out[i]
+		d.fragments = fragmentsOf(s, d.segments)
+		d.parts = waterfall(s.Devices[i].Meters, unsplitOf(s, d.segments), d.fragments)
+	}
+	return out
+}
+
 // waterfall divides a device's driver's figure, or where that is unknown the
 // reserved bytes, into parts that sum to it. A part is negative where the meters
 // contradict one another.
-func waterfall(s *snapshot.Snapshot, device int) []part {
-	m := s.Devices[device].Meters
-	unsplit := unsplitOf(s, device)
+func waterfall(m snapshot.Meters, unsplit snapshot.Bytes, f fragments) []part {
 	cached := m.Reserved - m.Active
-	f := fragmentsOf(s, device)
 	whole := cached // in segments that hold nothing
 	if f.freeBlocks > 0 {
 		whole = min(max(f.empty, 0), max(cached, 0))
@@ -46,17 +66,13 @@ func waterfall(s *snapshot.Snapshot, device int) []part {
 	return parts
 }
 
-// unsplitOf is what live blocks of a device have beyond their rounded requests.
-func unsplitOf(s *snapshot.Snapshot, device int) snapshot.Bytes {
+// unsplitOf is what live blocks of segments have beyond their rounded requests.
+func unsplitOf(s *snapshot.Snapshot, segments []*snapshot.Segment) snapshot.Bytes {
 	var sum snapshot.Bytes
 	if s.Blocks.Count != nil {
 		return 0
 	}
-	for i := range s.Segments {
-		seg := &s.Segments[i]
-		if seg.Device != device {
-			continue
-		}
+	for _, seg := range segments {
 		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
 			if asked := s.Blocks.Requested[b]; s.Blocks.State[b] == snapshot.Live && asked > 0 {
 				sum += max(0, s.Blocks.Size[b]-(asked+requestUnit-1)/requestUnit*requestUnit)
@@ -69,7 +85,7 @@ func unsplitOf(s *snapshot.Snapshot, device int) snapshot.Bytes {
 // pinShare is below which share of a segment live memory is said to pin it.
 const pinShare = 0.05
 
-// fragments is how a device's reserved memory lies.
+// fragments is how the memory of a device's segments lies.
 type fragments struct {
 	freeBlocks  int
 	free        snapshot.Bytes
@@ -90,14 +106,10 @@ type pin struct {
 	bytes    snapshot.Bytes // of those segments; a segment counts for each stack in it
 }
 
-func fragmentsOf(s *snapshot.Snapshot, device int) fragments {
+func fragmentsOf(s *snapshot.Snapshot, segments []*snapshot.Segment) fragments {
 	var out fragments
 	pins := make(map[snapshot.StackID]*pin)
-	for i := range s.Segments {
-		seg := &s.Segments[i]
-		if seg.Device != device {
-			continue
-		}
+	for _, seg := range segments {
 		var held snapshot.Bytes
 		stacks := make(map[snapshot.StackID]struct{})
 		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {

@@ -26,10 +26,10 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 		glue(count(live.Blocks, "block")), glue(count(int64(len(sites)), "site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
 	p.firstVerdict(s, diff.Inspect(s))
-	for i := range s.Devices {
+	for i, shape := range shapesOf(s) {
 		if !unused(s.Devices[i].Meters) {
 			p.line("")
-			p.device(s, i)
+			p.device(s, &s.Devices[i], shape)
 		}
 	}
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
@@ -67,8 +67,7 @@ func markText(s *snapshot.Snapshot) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *page) device(s *snapshot.Snapshot, device int) {
-	d := &s.Devices[device]
+func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 	p.line(p.paint.bold(deviceTitle(*d)))
 	var figures []string
 	for _, m := range meterList(d.Meters) {
@@ -80,13 +79,13 @@ func (p *page) device(s *snapshot.Snapshot, device int) {
 		whole = d.Meters.Driver
 	}
 	var rows [][]string
-	for _, part := range waterfall(s, device) {
+	for _, part := range shape.parts {
 		rows = append(rows, []string{part.name, part.bytes.String(), share(part.bytes, whole), bar(part.bytes, whole)})
 	}
 	p.table([]column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
-	p.fragments(s, fragmentsOf(s, device))
-	p.private(s, device)
-	p.explained(waterfall(s, device), d.Meters.Reserved)
+	p.fragments(s, shape.fragments)
+	p.private(s, shape.segments)
+	p.explained(shape.parts, d.Meters.Reserved)
 }
 
 func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
@@ -114,14 +113,13 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 	}
 }
 
-// private says what the device has in private pools, where it has any.
-func (p *page) private(s *snapshot.Snapshot, device int) {
+// private says what a device's segments have in private pools, where there are any.
+func (p *page) private(s *snapshot.Snapshot, all []*snapshot.Segment) {
 	pools := make(map[string]bool)
 	var reserved, live snapshot.Bytes
 	segments := int64(0)
-	for i := range s.Segments {
-		seg := &s.Segments[i]
-		if seg.Device != device || seg.Private == "" {
+	for _, seg := range all {
+		if seg.Private == "" {
 			continue
 		}
 		pools[seg.Private] = true

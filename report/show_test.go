@@ -89,7 +89,7 @@ func TestWaterfallSumsToTheWhole(t *testing.T) {
 			want = d.Meters.Reserved
 		}
 		var sum snapshot.Bytes
-		for _, p := range waterfall(s, i) {
+		for _, p := range shapesOf(s)[i].parts {
 			sum += p.bytes
 		}
 		if sum != want {
@@ -100,7 +100,7 @@ func TestWaterfallSumsToTheWhole(t *testing.T) {
 
 func TestFragments(t *testing.T) {
 	s := shown()
-	got := fragmentsOf(s, 1)
+	got := shapesOf(s)[1].fragments
 	stack, _ := s.Stacks.Find(s.Stacks.Hash(s.Stacks.InternFrames(optimizerFrames)))
 	want := fragments{
 		freeBlocks: 2, free: 39*snapshot.MiB + snapshot.MiB/2, largestFree: 20 * snapshot.MiB,

@@ -102,12 +102,13 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 		})
 	}
 	out.Live, out.WithoutStack = tallyOf(live), tallyOf(bare)
-	for i, d := range s.Devices {
+	for i, shape := range shapesOf(s) {
+		d := s.Devices[i]
 		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(d.Meters), Waterfall: make(map[string]int64)}
-		for _, part := range waterfall(s, i) {
+		for _, part := range shape.parts {
 			device.Waterfall[part.key] = int64(part.bytes)
 		}
-		f := fragmentsOf(s, i)
+		f := shape.fragments
 		device.Fragmentation = fragmentsJSON{
 			f.freeBlocks, int64(f.free), int64(f.largestFree), f.emptySegments, int64(f.empty), f.pinnedSegments, int64(f.pinned), []pinJSON{},
 		}

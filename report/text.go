@@ -347,10 +347,20 @@ func unused(m snapshot.Meters) bool {
 // unused names the devices of which there is nothing else to say.
 func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
 	var names []string
-	for _, d := range devices {
-		if idle(d) {
-			names = append(names, deviceName(d))
+	for i := 0; i < len(devices); i++ {
+		if !idle(devices[i]) {
+			continue
 		}
+		last := i
+		for last+1 < len(devices) && idle(devices[last+1]) && devices[last+1].Kind == devices[i].Kind && devices[last+1].Index == devices[last].Index+1 {
+			last++
+		}
+		if last < i+2 { // two are named as shortly by themselves
+			names = append(names, deviceName(devices[i]))
+			continue
+		}
+		names = append(names, deviceName(devices[i])+" to "+deviceName(devices[last]))
+		i = last
 	}
 	if len(names) > 0 {
 		p.line("")

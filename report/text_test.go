@@ -243,7 +243,7 @@ func TestUnusedDevicesTakeOneLine(t *testing.T) {
 		want  string
 	}{
 		"diff": {func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }, "\nnot used: cuda:1, cuda:3\n"},
-		"show": {func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) }, "\nnot used: cuda:1, cuda:2, cuda:3\n"},
+		"show": {func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) }, "\nnot used: cuda:1 to cuda:3\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := string(rendered(t, c.write))
