@@ -45,6 +45,9 @@ type Options struct {
 	Interval time.Duration
 	// PythonHeap is when Python's own heap is traced: "auto", "on" or "off".
 	PythonHeap string
+	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
+	// that would be found.
+	Canary bool
 }
 
 // Outcome is how a recorded command ended.
@@ -79,7 +82,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		return nil, fmt.Errorf("unpacking the agent: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
-	settings, err := json.Marshal(agentSettings{dir, opts.Every, opts.Interval.Seconds(), opts.PythonHeap})
+	settings, err := json.Marshal(agentSettings{dir, opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +116,7 @@ type agentSettings struct {
 	Every      int64   `json:"every"`
 	Seconds    float64 `json:"seconds"`
 	PythonHeap string  `json:"python_heap,omitempty"`
+	Canary     bool    `json:"canary,omitempty"`
 }
 
 const (

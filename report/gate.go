@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/canary"
 )
 
 // Gate is what a gate decided, as its files tell it.
@@ -22,6 +23,24 @@ type Gate struct {
 
 // Place is the line of a finding, or what names it best where it has none.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
+
+// Canary says what became of a canary that was planted in a run: of the result with it,
+// or nil where the run was too short for one.
+func Canary(r *diff.Result) string {
+	if r == nil {
+		return "canary: not caught: the run is too short to judge"
+	}
+	text := "canary: not caught"
+	if f, caught := canary.Found(r); caught {
+		text = "canary: caught: " + bytesRate(f.Rate)
+	} else if f != nil {
+		text += ": " + bytesRate(f.Rate) + ", of which memdiag says: " + string(f.Verdict)
+	}
+	if least := leastText(r); least != "" {
+		text += "; " + least
+	}
+	return strings.ReplaceAll(text, noBreak, " ")
+}
 
 // GateStates writes a line for each leak and each entry of a baseline, with its
 // state.

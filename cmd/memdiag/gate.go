@@ -7,6 +7,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -85,6 +86,8 @@ type judged struct {
 	result *diff.Result // nil where the run is too short for one
 	doubt  string       // why it cannot tell; "" where it can
 	said   string       // the headline
+	canary string       // what became of it; "" where none was planted
+	caught bool         // the canary
 }
 
 // judge says one sentence for each rank, and returns the exit code that the run
@@ -114,6 +117,18 @@ func (g *gate) judge(args []string) (code int, err error) {
 			fmt.Fprint(g.env.stdout, prefix)
 		}
 		fmt.Fprintln(g.env.stdout, j.said)
+	}
+	for _, j := range ranks {
+		if j.canary == "" {
+			continue
+		}
+		if len(ranks) > 1 && j.rank != snapshot.NoRank {
+			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
+		}
+		fmt.Fprintln(g.env.stdout, j.canary)
+		if !j.caught {
+			code = exitLeak // what let this pass may have let anything pass
+		}
 	}
 	if g.baseline != "" {
 		if err := report.GateStates(g.env.stdout, outcome); err != nil {
@@ -170,10 +185,21 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	}
 	if n := len(run.Snapshots); n < 3 {
 		g.env.talk.say("record more of them with a smaller --every, or more --steps")
+		if canary.In(run) {
+			j.canary = report.Canary(nil)
+		}
 		j.doubt, j.said = "a gate needs three snapshots or more, the first interval being warm-up; ", fmt.Sprintf("the run has %d", n)
 		return j, nil
 	}
-	if j.result, err = options.Analyze(run); err != nil {
+	if canary.In(run) {
+		whole, err := options.Analyze(run)
+		if err != nil {
+			return j, err
+		}
+		_, j.caught = canary.Found(whole)
+		j.canary = report.Canary(whole)
+	}
+	if j.result, err = options.Analyze(canary.Without(run)); err != nil {
 		return j, err
 	}
 	if err := g.slice.keepDevice(j.result); err != nil {

@@ -14,17 +14,22 @@ import (
 type gateJob struct {
 	recording
 	interval interval
+	heap     choice
 }
 
 // jobFlags are those of record, as far as a gate needs them.
 func (g *gate) jobFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	g.job.backend = choice{"cpu", backends}
+	g.job.heap = choice{"auto", []string{"auto", "on", "off"}}
 	flags.StringVarP(&g.job.workload, "workload", "w", "", "record the workload `NAME` and judge it, as memdiag workloads lists them")
 	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&g.job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&g.job.seed, "seed", 0, "seed of all random draws of the workload")
+	flags.BoolVar(&g.job.canary, "canary", false, "plant a small known leak in what is recorded, and fail unless it is caught")
 	flags.Var(&g.job.interval, "every", "`STEPS` between snapshots of what is recorded; by default chosen for a command, and a fifth of a workload's steps")
+	flags.Var(&g.job.heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	completeWords(cmd, "python-heap", g.job.heap.of)
 	flags.StringVarP(&g.job.out, "out", "o", "", "`DIR` of the run that is recorded, which must be new or empty; by default named by what is run and the time")
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return workloadNames(), cobra.ShellCompDirectiveNoFileComp
@@ -58,8 +63,8 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 		if g.job.steps < 1 {
 			return nil, usagef(cmd, "--steps is at least 1")
 		}
-		if g.job.interval.time > 0 {
-			return nil, usagef(cmd, "a time between snapshots is for a command")
+		if g.job.interval.time > 0 || cmd.Flags().Changed("python-heap") {
+			return nil, usagef(cmd, "a time between snapshots and --python-heap are for a command")
 		}
 		g.job.every = g.job.interval.steps
 		if g.job.every == 0 {
@@ -70,8 +75,11 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 	case dash == 0:
 		dir, err := g.recordCommand(cmd.Context(), args)
 		return []string{dir}, err
-	case cmd.Flags().Changed("every") || g.job.out != "":
-		return nil, usagef(cmd, "--every and --out are for --workload or a command")
+	}
+	for _, name := range []string{"every", "out", "canary", "python-heap"} {
+		if cmd.Flags().Changed(name) {
+			return nil, usagef(cmd, "--%s is for what the gate records", name)
+		}
 	}
 	return args, nil
 }
@@ -83,7 +91,7 @@ func (g *gate) recordCommand(ctx context.Context, args []string) (dir string, er
 	if dir == "" {
 		dir = fmt.Sprintf("%s-%s", commandName(args), g.env.now().Format("20060102-150405"))
 	}
-	err = g.env.recordCommand(ctx, dir, args, record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: "auto"})
+	err = g.env.recordCommand(ctx, dir, args, record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		return dir, &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
 	}

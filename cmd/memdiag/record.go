@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/engine/comm"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
@@ -169,6 +170,7 @@ type recording struct {
 	seed          int64
 	fixed         bool
 	limit         snapshot.Bytes
+	canary        bool // plant one
 }
 
 // record trains the workload and returns the run's folder. What was recorded
@@ -187,9 +189,13 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		job.out = fmt.Sprintf("%s-%s", strings.ToLower(chosen.ID), env.now().Format("20060102-150405"))
 	}
 	host, _ := os.Hostname() // only a remark in run.json
+	parameters := map[string]string{"fixed": fmt.Sprint(job.fixed)}
+	if job.canary {
+		parameters[canary.Key] = "true"
+	}
 	out, err := rundir.Create(job.out, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Workload: chosen.ID, Backend: job.backend.value, Seed: job.seed,
-		Parameters: map[string]string{"fixed": fmt.Sprint(job.fixed)}, Steps: job.steps, Every: job.every,
+		Parameters: parameters, Steps: job.steps, Every: job.every,
 		Started: env.now(), Host: host, Version: version(), Bounds: chosen.DeclaredBounds(job.seed),
 	})
 	if err != nil {
@@ -261,6 +267,11 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 		}
 		recorders = append(recorders, r)
 		loop.OnBarrier(r.Barrier)
+	}
+	if job.canary {
+		c := newCanary(job.steps, devices)
+		defer c.release()
+		loop.OnBarrier(c.plant)
 	}
 	began := env.now()
 	loop.OnBarrier(func(m snapshot.Mark) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -25,8 +26,12 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		dir = fmt.Sprintf("%s-%s", commandName(args), env.now().Format("20060102-150405"))
 	}
 	host, _ := os.Hostname() // only a remark in run.json
+	var parameters map[string]string
+	if opts.Canary {
+		parameters = map[string]string{canary.Key: "true"}
+	}
 	out, err := rundir.Create(dir, snapshot.Info{
-		SchemaVersion: rundir.SchemaVersion, Command: args, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
+		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
 	})
 	if err != nil {
 		return cannotRecord(err)

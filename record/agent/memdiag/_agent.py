@@ -94,6 +94,7 @@ class Agent:
         self.stopped = False
         self.busy = False
         self.sources = []
+        self.canary = None
         self.notes = {}  # text: times
         self.errors = 0
         self.pid = os.getpid()
@@ -147,6 +148,10 @@ class Agent:
         self.sources = [self.torch, self.heap]
         self.holders = _holders.Search(self, self.torch)
         self.ticker = _ticks.Ticker(self)
+        if self.settings.get("canary"):
+            from . import _canary
+
+            self.canary = _canary.Canary(self)
         for s in self.sources:
             s.start()
         self.ticker.start()
@@ -188,6 +193,8 @@ class Agent:
 
     def boundary(self, step):
         self.step = step
+        if self.canary is not None:
+            self.canary.plant()  # before a source ends what it records of this step
         for s in self.sources:
             s.boundary(step)
         if self.fixed:
@@ -216,6 +223,8 @@ class Agent:
             s.tick()
         if forced or self.affordable(ALLOWANCE if self.step else TICKS_ALLOWANCE):
             self.ticks += 1
+            if self.canary is not None and not self.step:
+                self.canary.plant()
             self.take(None if not self.step else self.step)
 
     # Snapshots.
