@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,13 +26,29 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			repository, err := os.Getwd()
 			env.Setenv("TESTDATA", repository+"/../../testdata")
+			env.Setenv("EXAMPLES", repository+"/../../examples/ci")
 			return err
 		},
+		Condition: lacks,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode":   exitCodeIs,
 			"brokenpipe": brokenPipe,
 		},
 	})
+}
+
+// lacks is the condition [lacks:git], which holds where there is no such program, and
+// fails in CI, which must have what a script needs.
+func lacks(condition string) (bool, error) {
+	name, ok := strings.CutPrefix(condition, "lacks:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	_, err := exec.LookPath(name)
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, err
+	}
+	return err != nil, nil
 }
 
 // exitCodeIs runs "exitcode N command …": the command must end with code N.
