@@ -3,6 +3,7 @@ package torch
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,9 +154,18 @@ func (b *builder) item(l, o *object) error {
 func (b *builder) size(o *object, at uint8, what string) (int64, error) {
 	v := o.values[at]
 	if o.has(at) && v > maxBytes {
-		return 0, b.m.fail("%s of %d bytes", what, int64(v))
+		return 0, b.m.fail("%s of %s bytes", what, written(v))
 	}
 	return int64(v), nil
+}
+
+// written is an int as the file most likely has it: one of 64 bits may be meant signed or
+// not, and only a small one is taken for negative.
+func written(v uint64) string {
+	if -v <= maxBytes {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return strconv.FormatUint(v, 10)
 }
 
 // add counts a size towards the total that is believed.
@@ -288,6 +298,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 			}
 		}
 	}
+	b.checkPlaces(s)
 	b.history(s)
 	s.Notes = b.notes(s)
 	return s

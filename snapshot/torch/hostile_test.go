@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,6 +49,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		{"a block of 2^60 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04size\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x10ueueu.", "a block of 1152921504606846976 bytes"},
 		{"a block of -1 bytes", begin + "(}(\x8c\x06blocks](}(\x8c\x04sizeJ\xff\xff\xff\xffueueu.", "a block of -1 bytes"},
 		{"blocks that add up to more than there is", begin + "(}(\x8c\x06blocks](" + strings.Repeat("}\x8c\x04size\x8a\x07\x00\x00\x00\x00\x00\x00\x04s", 1025) + "eueu.", "add up to more than 1048576 TiB"},
+		{"a segment of 2^63 bytes", begin + "(}(\x8c\x0atotal_size\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00ueu.", "a segment of 9223372036854775808 bytes"},
 		{"device two billion", begin + "(}(\x8c\x06deviceJ\xff\xff\xff\x7f\x8c\x0atotal_sizeK\x01ueu.", "device 2147483647 is out of range"},
 		{"items for a dict that is a dict's", begin + "\x8c\x01x}K\x01au.", "items are added to a wrapper"},
 		{"items for a dict that another follows", begin + "\x8c\x01x(}}au.", "items are added to a container passed already"},
@@ -77,6 +79,37 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 			}
 			if text := err.Error(); !strings.HasPrefix(text, "file.pickle: byte ") || strings.Contains(text, "\n") || !strings.Contains(text, c.reason) {
 				t.Errorf("got %q, want %q", text, c.reason)
+			}
+		})
+	}
+}
+
+func TestWhatSharesAddressesIsSaid(t *testing.T) {
+	const block, kib = `{"address":%d,"size":%d,"state":"inactive"}`, 1 << 10
+	file := func(second, block2 int) string {
+		return fmt.Sprintf(`{"segments":[{"address":4096,"total_size":8192,"blocks":[`+block+`,`+block+`]},{"address":%d,"total_size":1024,"blocks":[`+block+`]}]}`,
+			4096, 4*kib, block2, 4*kib, second, second, kib)
+	}
+	for _, c := range []struct{ name, file, want string }{
+		{"what lies end to end", file(12288, 8192), ""},
+		{"blocks that overlap", file(12288, 8191), "in 1 of 2 segments blocks overlap: bytes are counted more than once"},
+		{"blocks with a gap", file(12289, 8193), "in 1 of 2 segments the blocks are not contiguous"},
+		{"a segment inside another", file(5000, 8192), "1 of 2 segments shares addresses with another: bytes are counted more than once"},
+		{"segments without addresses", `{"segments":[{"total_size":1024,"blocks":[{"size":1024}]},{"total_size":1024,"blocks":[{"size":1024}]}]}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Decode("file", strings.NewReader(c.file), int64(len(c.file)), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range s.Notes {
+				if strings.Contains(n, "more than once") || strings.Contains(n, "contiguous") {
+					got = append(got, n)
+				}
+			}
+			if strings.Join(got, "; ") != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -53,6 +53,8 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	say(k.active, "in %d of %s the active blocks do not add up to active_size", k.active, n)
 	say(k.requested, "in %d of %s the requests do not add up to requested_size", k.requested, n)
 	say(k.gaps, "in %d of %s the blocks are not contiguous", k.gaps, n)
+	say(k.overlaps, "in %d of %s blocks overlap: bytes are counted more than once", k.overlaps, n)
+	say(k.shared, "%d of %s %s addresses with another: bytes are counted more than once", k.shared, n, either(k.shared, "shares", "share"))
 	say(k.sizes, "%s another size than the record says", counts(k.sizes, "block", "has", "have"))
 	missing := r.left() - k.replayed
 	say(missing, "%s not among the segments, but live by the record", counts(missing, "block", "is", "are"))

@@ -189,12 +189,13 @@ func (r *record) at(device int, address uint64) (tenancy, bool) {
 // brokenRules counts what does not hold that holds in every real file
 // (Schema of PyTorch's snapshots, docs).
 type brokenRules struct {
-	total, allocated, active, requested, gaps int // segments
-	replayed                                  int // blocks that the record says are live
-	sizes                                     int // … and of another size
+	total, allocated, active, requested int // segments
+	gaps, overlaps, shared              int // … by the addresses of blocks, and by their own
+	replayed                            int // blocks that the record says are live
+	sizes                               int // … and of another size
 }
 
-func (k *brokenRules) check(seg *rawSegment, total, allocated, active, requested int64, contiguous bool) {
+func (k *brokenRules) check(seg *rawSegment, total, allocated, active, requested int64) {
 	count := func(to *int, broken bool) {
 		if broken {
 			*to++
@@ -204,5 +205,4 @@ func (k *brokenRules) check(seg *rawSegment, total, allocated, active, requested
 	count(&k.allocated, seg.allocated >= 0 && seg.allocated != allocated)
 	count(&k.active, seg.active >= 0 && seg.active != active)
 	count(&k.requested, seg.request >= 0 && seg.request != requested)
-	count(&k.gaps, !contiguous)
 }

@@ -37,7 +37,7 @@ func (b *builder) addSegment(o *object) error {
 		end:   int(o.values[sgEnd]),
 	}
 	if d := int64(o.values[sgDevice]); d < -1 || d > maxDevice {
-		return b.m.fail("device %d is out of range", d)
+		return b.m.fail("device %s is out of range", written(o.values[sgDevice]))
 	}
 	if !o.has(sgTotal) && !o.has(sgBlocks) {
 		err := b.m.fail("an item of the list of segments has neither total_size nor blocks")
@@ -118,12 +118,10 @@ func (b *builder) settle(seg *rawSegment, sized bool) {
 	seg.NumBlocks = seg.end - seg.FirstBlock
 	var all, allocated, active, requested int64
 	at := seg.Address
-	contiguous := true
 	for i := seg.FirstBlock; i < seg.end; i++ {
 		if b.blocks.Address[i] == 0 {
 			b.blocks.Address[i] = at
 		}
-		contiguous = contiguous && b.blocks.Address[i] == at
 		size := b.blocks.Size[i]
 		at += uint64(size)
 		all += int64(size)
@@ -138,7 +136,37 @@ func (b *builder) settle(seg *rawSegment, sized bool) {
 	if !sized {
 		seg.Size = snapshot.Bytes(all)
 	}
-	b.broken.check(seg, all, allocated, active, requested, contiguous)
+	b.broken.check(seg, all, allocated, active, requested)
+}
+
+// checkPlaces looks for segments that share addresses, and for blocks that do or leave
+// some of their segment out. All are sorted.
+func (b *builder) checkPlaces(s *snapshot.Snapshot) {
+	var end uint64 // of the segments so far
+	for i := range s.Segments {
+		seg := &s.Segments[i]
+		if i == 0 || seg.Device != s.Segments[i-1].Device {
+			end = 0
+		}
+		if seg.Address != 0 && seg.Address < end { // 0 is what a file without addresses has
+			b.broken.shared++
+		}
+		end = max(end, seg.Address+uint64(seg.Size))
+		var gap, overlap bool
+		at := seg.Address
+		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
+			start := s.Blocks.Address[row]
+			gap = gap || start > at
+			overlap = overlap || start < at
+			at = max(at, start+uint64(s.Blocks.Size[row]))
+		}
+		switch {
+		case overlap:
+			b.broken.overlaps++
+		case gap:
+			b.broken.gaps++
+		}
+	}
 }
 
 // privatePool names a pool; the shared one is (0, 0).

@@ -65,7 +65,7 @@ def annotation(n, stage, name):
 
 def full():
     """Two devices, both kinds of pool, pending frees in both spellings, oom, steps, a lost line."""
-    a, b, c, d = 0x7F0000000000, 0x7F0001000000, 0x7F0002000000, 0x7F0003000000
+    a, b, c, d = 0x7F0000000000, 0x7F0000C00000, 0x7F0002000000, 0x7F0003000000
     return {
         "segments": [
             segment(a, [block(512, 4, "active_allocated", LOADER), block(1024, 1000, "active_allocated", FORWARD),
