@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"path"
 	"slices"
 	"strings"
 
@@ -40,7 +39,9 @@ type moment struct {
 
 // band is one layer of the stack.
 type band struct {
-	lines  []string // its name, and its slope or size
+	name   string
+	from   string   // the call that tells it from another of the same name; or ""
+	notes  []string // its slope or size
 	colour color.NRGBA
 	strong bool         // a leak
 	y      []float64    // its own bytes at each x
@@ -178,24 +179,15 @@ func thinned(meters []snapshot.Meters, limit int) []int {
 	return keep
 }
 
-// shortPlace is place without the folders.
-func shortPlace(row *diff.Row, headline int) string {
-	bare := *row
-	bare.Frames = slices.Clone(row.Frames)
-	for i := range bare.Frames {
-		if file := bare.Frames[i].File; file != "" {
-			bare.Frames[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
-		}
-	}
-	return place(&bare, headline)
-}
-
 func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) string {
 	name := deviceName(d)
 	if d.Name != "" {
 		name += " " + brief(d.Name)
 	}
 	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, wholeNumber(c.x[0]), wholeNumber(c.x[len(c.x)-1]))}
+	if rank := rankOf(r); rank != "" {
+		parts = append(parts, rank)
+	}
 	if producer := r.Last.Producer; producer != "" {
 		parts = append(parts, "by "+brief(producer))
 	}

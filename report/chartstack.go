@@ -71,13 +71,14 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, keep []int, alloc
 		name = "allocated"
 	}
 	last := snapshot.FormatBytes(s.rest[len(s.rest)-1])
-	c.bands = append([]band{{lines: []string{name, last}, colour: restColour, y: s.rest}}, bands...)
+	c.bands = append([]band{{name: name, notes: []string{last}, colour: restColour, y: s.rest}}, bands...)
 }
 
 // leaks are the first findings that leak or may, each a band, and below them the
 // leaks beyond those in one.
 func (s *stacker) leaks(axis string) []band {
 	var grown []band
+	var rows []*diff.Row // of grown
 	more := s.band(moreColour, true)
 	leaks, rate := 0, diff.Rate{}
 	for i := range s.r.Findings {
@@ -92,14 +93,14 @@ func (s *stacker) leaks(axis string) []band {
 			for _, row := range f.Rows {
 				s.take(&b, row)
 			}
-			b.lines = []string{shortPlace(f.Rows[0], f.Headline), fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
+			b.name, b.notes = shortPlace(f.Rows[0], f.Headline), []string{fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
 			if text := interval(f.Rate.Bytes, snapshot.FormatBytes); text != "" {
-				b.lines = append(b.lines, "("+text+")")
+				b.notes = append(b.notes, "("+text+")")
 			}
 			if f.Rate.Unit == axis {
 				b.slope = &f.Rate.Bytes
 			}
-			grown = append(grown, b)
+			grown, rows = append(grown, b), append(rows, f.Rows[0])
 		case f.Verdict == diff.Leak:
 			for _, row := range f.Rows {
 				s.take(&more, row)
@@ -108,11 +109,23 @@ func (s *stacker) leaks(axis string) []band {
 			rate.Unit, rate.Bytes.Value = f.Rate.Unit, rate.Bytes.Value+f.Rate.Bytes.Value
 		}
 	}
+	nameApart(grown, rows)
 	if leaks > 0 {
-		more.lines = []string{count(int64(leaks), "more leak"), bytesRate(rate)}
+		more.name, more.notes = count(int64(leaks), "more leak"), []string{bytesRate(rate)}
 		grown = append([]band{more}, grown...)
 	}
 	return grown
+}
+
+// nameApart tells bands of one name apart, each of which is of a row.
+func nameApart(bands []band, rows []*diff.Row) {
+	names := make([]string, len(bands))
+	for i := range bands {
+		names[i] = bands[i].name
+	}
+	for i, from := range callsApart(names, rows) {
+		bands[i].from = from
+	}
 }
 
 // visibleShare is how much of all live bytes a site's band needs to be seen.
@@ -134,13 +147,13 @@ func (s *stacker) sites() []band {
 		}
 		b := s.band(siteColours[i], verdicts[row] == diff.Leak)
 		s.take(&b, row)
-		name := shortPlace(row, diff.Headline(row.Frames))
+		b.name, b.notes = shortPlace(row, diff.Headline(row.Frames)), []string{row.After.Bytes.String()}
 		if b.strong {
-			name += " (leak)"
+			b.name += " (leak)"
 		}
-		b.lines = []string{name, row.After.Bytes.String()}
 		bands = append(bands, b)
 	}
+	nameApart(bands, rows[:len(bands)])
 	return bands
 }
 
@@ -158,13 +171,13 @@ func (s *stacker) owners() []band {
 			i = len(bands)
 			at[name] = i
 			b := s.band(siteColours[i%len(siteColours)], false)
-			b.lines = []string{"held by " + name, ""}
+			b.name = "held by " + name
 			bands = append(bands, b)
 		}
 		s.take(&bands[i], row)
 	}
 	for i := range bands {
-		bands[i].lines[1] = snapshot.FormatBytes(bands[i].y[len(bands[i].y)-1])
+		bands[i].notes = []string{snapshot.FormatBytes(bands[i].y[len(bands[i].y)-1])}
 	}
 	end := len(s.keep) - 1
 	slices.SortStableFunc(bands, func(a, b band) int { return cmp.Compare(b.y[end], a.y[end]) })

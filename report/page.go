@@ -20,7 +20,7 @@ type About struct {
 	Info    snapshot.Info // zero where the run has none
 	Version string        // of memdiag
 	// Ranks are all of the run, that of the page's comparison too; nil for a run
-	// of one process.
+	// of one process, and where one rank was asked for.
 	Ranks []RankResult
 	// Commands give the page's figures again, one a line of a shell.
 	Commands []string

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -82,15 +83,12 @@ func (c *chart) view() (v chartView, data chartData) {
 	v = chartView{About: c.subtitle, Axis: c.axis}
 	data = chartData{Axis: c.axis, X: c.x, Top: c.top, Warm: c.warm, Lines: []lineData{}}
 	for i, b := range c.bands {
-		note := ""
-		if len(b.lines) > 1 {
-			note = b.lines[1]
-		}
-		data.Bands = append(data.Bands, bandData{b.lines[0], note, cssColour(b.colour), b.strong, b.y})
+		name := strings.TrimSpace(b.name + " " + b.from)
+		data.Bands = append(data.Bands, bandData{name, b.notes[0], cssColour(b.colour), b.strong, b.y})
 		if i == 0 {
 			data.Bands[0].Colour = "" // the page's own, which suits light and dark
 		}
-		v.Heads = append(v.Heads, b.lines[0])
+		v.Heads = append(v.Heads, name)
 	}
 	line := func(name string, y []float64) {
 		if y == nil {

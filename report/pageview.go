@@ -120,7 +120,13 @@ func state(r *diff.Result) (class, badge string) {
 
 func lead(r *diff.Result) string {
 	first, last := names(r)
-	return fmt.Sprintf("Compares %s with %s, %d between; recorded by %s; judged by the rule %s.", first, last, r.Intermediate, producer(r.Last), r.Rule)
+	text := fmt.Sprintf("Compares %s with %s, %d between; recorded by %s; judged by the rule %s.", first, last, r.Intermediate, producer(r.Last), r.Rule)
+	if a := r.Across; a != nil && len(a.Leaks) > 0 {
+		text += fmt.Sprintf(" Of %d ranks it shows rank %d, which leaks most.", len(a.Ranks), r.Last.Rank)
+	} else if a != nil {
+		text += fmt.Sprintf(" None of %d ranks leaks; it shows rank %d.", len(a.Ranks), r.Last.Rank)
+	}
+	return text
 }
 
 func factsOf(r *diff.Result) []fact {
@@ -141,7 +147,7 @@ func factsOf(r *diff.Result) []fact {
 		}
 	}
 	if r.Last.Rank != snapshot.NoRank {
-		facts = append(facts, fact{"rank", fmt.Sprint(r.Last.Rank)})
+		facts = append(facts, fact{"rank", strings.TrimPrefix(rankOf(r), "rank ")})
 	}
 	return append(facts, fact{"sites", grouped(int64(len(r.Rows)))})
 }

@@ -1,6 +1,10 @@
 package report
 
 import (
+	"path"
+	"slices"
+	"strings"
+
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -27,8 +31,48 @@ func placesApart(rows []where) []string {
 	}
 	for _, group := range groups {
 		if len(group) > 1 {
-			tellApart(rows, texts, group, []way{{" ← called from ", userCallers}, {" → ", callees}, {" ← called from ", callers}})
+			tellApart(rows, texts, group, waysOut(" ← called from "))
 		}
+	}
+	return texts
+}
+
+func waysOut(from string) []way {
+	return []way{{from, userCallers}, {" → ", callees}, {from, callers}}
+}
+
+// shortPlace is place without the folders.
+func shortPlace(row *diff.Row, headline int) string {
+	return placeOf(withoutFolders(row.Frames), row.Label, headline)
+}
+
+func withoutFolders(frames []snapshot.Frame) []snapshot.Frame {
+	bare := slices.Clone(frames)
+	for i := range bare {
+		if file := bare[i].File; file != "" {
+			bare[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
+		}
+	}
+	return bare
+}
+
+// callsApart are, of rows with equal short names, the calls that tell them apart,
+// "← train.py:7", as placesApart chooses them; "" for a name that no other row has.
+func callsApart(names []string, rows []*diff.Row) []string {
+	wheres := make([]where, len(rows))
+	groups := make(map[string][]int)
+	for i, row := range rows {
+		wheres[i].frames = withoutFolders(row.Frames)
+		groups[names[i]] = append(groups[names[i]], i)
+	}
+	texts := make([]string, len(rows))
+	for _, group := range groups {
+		if len(group) > 1 {
+			tellApart(wheres, texts, group, waysOut(" ← "))
+		}
+	}
+	for i := range texts {
+		texts[i] = strings.TrimSpace(strings.ReplaceAll(texts[i], noBreak, " "))
 	}
 	return texts
 }

@@ -5,8 +5,31 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
+
+func TestCallsTellShortNamesApart(t *testing.T) {
+	call := func(file string, line int) snapshot.Frame {
+		return snapshot.Frame{Function: "f", File: "/home/me/" + file, Line: line}
+	}
+	at := call("fpn.py", 88)
+	rows := []*diff.Row{
+		{Frames: []snapshot.Frame{at, call("a.py", 5), call("train.py", 218)}},
+		{Frames: []snapshot.Frame{at, call("a.py", 5), call("train.py", 230)}},
+		{Frames: []snapshot.Frame{call("head.py", 1), call("train.py", 230)}},
+	}
+	var names []string
+	for _, row := range rows {
+		names = append(names, shortPlace(row, 0))
+	}
+	if d := cmp.Diff([]string{"fpn.py:88", "fpn.py:88", "head.py:1"}, names); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"← train.py:218", "← train.py:230", ""}, callsApart(names, rows)); d != "" {
+		t.Error(d)
+	}
+}
 
 func TestRowsOfOneTextAreToldApart(t *testing.T) {
 	call := func(file string, line int) snapshot.Frame {

@@ -250,8 +250,12 @@ func (c *chart) labels() []endLabel {
 		if b.colour != restColour {
 			ink = darker(b.colour)
 		}
-		lines := make([]string, len(b.lines))
-		for i, l := range b.lines {
+		lines := []string{b.name}
+		if b.from != "" {
+			lines = append(lines, b.from)
+		}
+		lines = append(lines, b.notes...)
+		for i, l := range lines {
 			if n := utf8.RuneCountInString(l); n > maxLabel {
 				l = "…" + string([]rune(l)[n-maxLabel+1:])
 			}

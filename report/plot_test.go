@@ -72,8 +72,8 @@ func TestLeaksWithoutAColourOfTheirOwnAreOneBand(t *testing.T) {
 		t.Fatalf("%d bands", n)
 	}
 	rest, more := c.bands[0], c.bands[1]
-	if want := []string{"3 more leaks", "+48.0 KiB/step"}; !slices.Equal(more.lines, want) || !more.strong {
-		t.Errorf("the band says %q, want %q", more.lines, want)
+	if want := []string{"+48.0 KiB/step"}; more.name != "3 more leaks" || !slices.Equal(more.notes, want) || !more.strong {
+		t.Errorf("the band says %q %q, want %q", more.name, more.notes, want)
 	}
 	end := len(c.x) - 1
 	if want := 40 * 48.0 * 1024; more.y[end] != want || rest.y[end] != 0 {

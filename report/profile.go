@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -45,6 +46,9 @@ func (s *Sample) Value() diff.Tally {
 func GrowthProfile(r *diff.Result) *Profile {
 	first, last := names(r)
 	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark}
+	if r.Across != nil {
+		p.Title += ", " + rankOf(r)
+	}
 	verdicts := verdictsOf(r)
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -67,7 +71,6 @@ const rateScale = 1000
 // they gather.
 func RateProfile(r *diff.Result) *Profile {
 	p := GrowthProfile(r)
-	first, last := names(r)
 	samples := p.Samples
 	p.Samples = nil
 	at := 0
@@ -95,7 +98,7 @@ func RateProfile(r *diff.Result) *Profile {
 	if p.PerUnit == "" {
 		p.PerUnit = "step"
 	}
-	p.Title = "Rate of growth per " + p.PerUnit + ", " + first + " to " + last
+	p.Title = strings.Replace(p.Title, "Growth of live memory", "Rate of growth per "+p.PerUnit, 1)
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // ranks says which leaks are on which ranks.
@@ -26,6 +27,17 @@ func (p *page) ranks(r *diff.Result) {
 		p.prose("  ", "    ", n)
 	}
 	p.line("")
+}
+
+// rankOf is "rank 1", "rank 1 of 2"; "" in a run without ranks.
+func rankOf(r *diff.Result) string {
+	switch {
+	case r.Last.Rank == snapshot.NoRank:
+		return ""
+	case r.Across == nil:
+		return fmt.Sprintf("rank %d", r.Last.Rank)
+	}
+	return fmt.Sprintf("rank %d of %d", r.Last.Rank, len(r.Across.Ranks))
 }
 
 // onRanks is "on all 4 ranks", "on rank 2 only", "on ranks 0, 2".

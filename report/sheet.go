@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
@@ -18,6 +19,7 @@ import (
 // panel is one small plot of a sheet: a curve on axes of its own.
 type panel struct {
 	title, note string
+	from        string // the call that tells it from another of the same title; or ""
 	colour      color.NRGBA
 	x, y        []float64
 	reserved    []float64    // nil where none is drawn
@@ -54,6 +56,7 @@ func sitePanels(r *diff.Result) []panel {
 		unit = "step"
 	}
 	var panels []panel
+	var of []*diff.Row // panels
 	drawn := make(map[*diff.Row]struct{})
 	add := func(rows []*diff.Row, p panel) {
 		var total []snapshot.Bytes
@@ -77,7 +80,7 @@ func sitePanels(r *diff.Result) []panel {
 			p.x, p.y = append(p.x, axis[i]), append(p.y, float64(total[i]))
 		}
 		p.warm = axis[min(r.Series.WarmUp(), len(axis)-1)]
-		panels = append(panels, p)
+		panels, of = append(panels, p), append(of, rows[0])
 	}
 	colours := map[diff.Verdict]color.NRGBA{diff.Leak: leakColours[0], diff.Inconclusive: leakColours[1]}
 	for i := range r.Findings {
@@ -104,6 +107,13 @@ func sitePanels(r *diff.Result) []panel {
 	slices.SortStableFunc(rows, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
 	for _, row := range rows[:min(len(rows), maxPanels)] {
 		add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: "no growth: " + row.After.Bytes.String(), colour: restLine})
+	}
+	names := make([]string, len(panels))
+	for i := range panels {
+		names[i] = panels[i].title
+	}
+	for i, from := range callsApart(names, of) {
+		panels[i].from = from
 	}
 	return panels
 }
@@ -172,20 +182,21 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 
 // writeSheet lays panels out, each up to the top that is given, or its own.
 func writeSheet(w io.Writer, format PlotFormat, title string, panels []panel, o PlotOptions, top ...float64) error {
-	rows := (len(panels) + panelColumns - 1) / panelColumns
+	columns := min(panelColumns, len(panels))
+	rows := (len(panels) + columns - 1) / columns
 	if o.Height == 0 {
 		o.Height = 140 + 290*rows
 	}
 	width, height := o.size()
 	return picture(w, format, width, height, func(page draw.Canvas) {
 		y := heading(page, title, "")
-		tiles := draw.Tiles{Cols: panelColumns, Rows: rows, PadX: 14, PadY: 10, PadLeft: pageMargin, PadRight: pageMargin, PadBottom: pageMargin, PadTop: page.Max.Y - y}
+		tiles := draw.Tiles{Cols: columns, Rows: rows, PadX: 14, PadY: 10, PadLeft: pageMargin, PadRight: pageMargin, PadBottom: pageMargin, PadTop: page.Max.Y - y}
 		for i := range panels {
 			high := slices.Max(append(slices.Clone(top), 0))
 			if high == 0 {
 				high = slices.Max(panels[i].y)
 			}
-			panels[i].draw(tiles.At(page, i%panelColumns, i/panelColumns), max(high*1.08, 1))
+			panels[i].draw(tiles.At(page, i%columns, i/columns), max(high*1.08, 1))
 		}
 	})
 }
@@ -193,7 +204,11 @@ func writeSheet(w io.Writer, format PlotFormat, title string, panels []panel, o 
 func (p *panel) draw(area draw.Canvas, top float64) {
 	title, note := style(smallSize, true, inkColour), style(smallSize-1, false, darker(p.colour))
 	y := area.Max.Y - smallSize
-	area.FillText(title, vg.Point{X: area.Min.X, Y: y}, cutTo(title, p.title, area.Size().X))
+	name := strings.TrimSpace(p.title + " " + p.from)
+	if last := strings.LastIndexAny(p.from, "←→"); last > 0 && title.Width(name) > area.Size().X {
+		name = p.title + " … " + p.from[last:] // the outermost call is the one that differs
+	}
+	area.FillText(title, vg.Point{X: area.Min.X, Y: y}, cutTo(title, name, area.Size().X))
 	y -= smallSize + 1
 	area.FillText(note, vg.Point{X: area.Min.X, Y: y}, cutTo(note, p.note, area.Size().X))
 	small := plot.New()

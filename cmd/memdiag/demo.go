@@ -21,7 +21,8 @@ func newDemoCommand(env *environment) *cobra.Command {
 		GroupID: groupFind,
 		Short:   "train a small detector that leaks, and find the leak",
 		Long: `Trains a small feature-pyramid detector for 100 steps. Its forward pass keeps
-what it computes; demo records the run, names the line and draws the growth.`,
+what it computes; demo records the run, names the line, draws the growth, and
+writes all of it as one page, report.html.`,
 		Example: `  memdiag demo
   memdiag demo --fixed`,
 		Args: takes(0, 0, "arguments"),
@@ -46,7 +47,8 @@ what it computes; demo records the run, names the line and draws the growth.`,
 			if err := report.Text(env.stdout, result, text); err != nil {
 				return err
 			}
-			if err := env.draw(dir, result); err != nil {
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
+			if err := env.draw(dir, result, about); err != nil {
 				return err
 			}
 			env.talk.next("diff", filepath.Join(dir, "snapshot_0"), filepath.Join(dir, "snapshot_50"))
@@ -70,13 +72,14 @@ func unused(name string) string {
 	}
 }
 
-// draw writes the pictures and the profile of a comparison into a folder.
-func (env *environment) draw(dir string, result *diff.Result) error {
+// draw writes the page, the pictures and the profile of a comparison into a folder.
+func (env *environment) draw(dir string, result *diff.Result, about report.About) error {
 	growth := report.GrowthProfile(result)
 	for _, picture := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
+		{"report.html", func(w io.Writer) error { return report.Page(w, result, about) }},
 		{"growth.png", func(w io.Writer) error { return report.Plot(w, report.PNG, result, report.PlotOptions{}) }},
 		{"growth.svg", func(w io.Writer) error { return report.Plot(w, report.SVG, result, report.PlotOptions{}) }},
 		{"flame.svg", func(w io.Writer) error { return report.Flame(w, growth, report.FlameOptions{}) }},

@@ -52,12 +52,9 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 				return err
 			}
 			options.Rule = diff.Rule(rule.value)
-			result, err := env.analyze(run, options)
+			result, _, err := env.judge(cmd, run, options)
 			if err != nil {
 				return err
-			}
-			if !cmd.Flags().Changed("rank") {
-				result = joined(env.judgeRanks(run, options, result), result)
 			}
 			text.Width, text.Color = env.textShape(output)
 			err = env.result(output, false, func(w io.Writer) error {
@@ -112,6 +109,18 @@ func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.
 		env.talk.progress("judging %d snapshots, %.0f s", len(run.Snapshots), taken.Seconds())
 	}
 	return awaited(env, tell, func() (*diff.Result, error) { return analyzeWith(run, options) })
+}
+
+// judge judges all ranks of a run, and returns the result of the one that leaks
+// most, with all of them; or that of the rank, and nil, where one was asked for or
+// there is only one.
+func (env *environment) judge(cmd *cobra.Command, run *snapshot.Run, options diff.Options) (*diff.Result, []report.RankResult, error) {
+	result, err := env.analyze(run, options)
+	if err != nil || cmd.Flags().Changed("rank") {
+		return result, nil, err
+	}
+	ranks := env.judgeRanks(run, options, result)
+	return joined(ranks, result), ranks, nil
 }
 
 // joined is the result of all ranks together, or of the only one. A rank that could

@@ -39,7 +39,7 @@ zoomed, searched and walked by keyboard without a server.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			profile, err := env.profileOf(run, rate)
+			profile, err := env.profileOf(cmd, run, rate)
 			if err != nil {
 				return err
 			}
@@ -72,12 +72,12 @@ func flameFormat(cmd *cobra.Command, output string, options report.FlameOptions)
 
 // profileOf is one snapshot's live memory, or the growth, or its rate, over
 // several; its title names the run's folder or the files.
-func (env *environment) profileOf(run *snapshot.Run, rate bool) (*report.Profile, error) {
+func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bool) (*report.Profile, error) {
 	var profile *report.Profile
 	if len(run.Snapshots) == 1 && !rate {
 		profile = report.LiveProfile(run.Snapshots[0])
 	} else {
-		result, err := env.analyze(run, diff.DefaultOptions())
+		result, _, err := env.judge(cmd, run, diff.DefaultOptions())
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 
 // rankFlag lets a command take one rank of several.
 func (env *environment) rankFlag(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the rank to look at, in a run of several; -1 for the lowest")
+	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the one rank to look at, of a run of several")
 }
 
 // openSnapshot opens one snapshot, and tells its file.

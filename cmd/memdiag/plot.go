@@ -52,19 +52,22 @@ if that is near. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
-			result, err := env.analyze(run, judging)
-			if err != nil {
-				return err
+			if ranks && cmd.Flags().Changed("rank") {
+				return usagef(cmd, "--ranks draws all ranks, --rank chooses one: choose")
 			}
 			if ranks && len(run.Ranks) < 2 {
 				return badInput(withHint(errors.New("the run is of one process: it has no ranks to draw"), "leave out --ranks"))
+			}
+			result, all, err := env.judge(cmd, run, judging)
+			if err != nil {
+				return err
 			}
 			if err := env.result(output, format != report.SVG, func(w io.Writer) error {
 				switch {
 				case sheet:
 					return report.Sheet(w, format, result, options)
 				case ranks:
-					return report.RankSheet(w, format, env.judgeRanks(run, judging, result), options)
+					return report.RankSheet(w, format, all, options)
 				}
 				return report.Plot(w, format, result, options)
 			}); err != nil {

@@ -40,11 +40,11 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 			if err != nil {
 				return err
 			}
-			result, err := env.analyze(run, options)
+			result, ranks, err := env.judge(cmd, run, options)
 			if err != nil {
 				return err
 			}
-			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: env.judgeRanks(run, options, result), Commands: commandsFor(run)}
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: ranks, Commands: commandsFor(run)}
 			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
 				return err
 			}
