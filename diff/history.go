@@ -36,6 +36,9 @@ const (
 	// or a rise, in what goes on all along. A leak of one block an epoch stays below it
 	// from four epochs on.
 	longestGap = 0.35
+	// lent is how many blocks may be held at one mark and not at another, as a share of
+	// those that stayed, for the births of these to count.
+	lent = 0.1
 	// flatShare is how much of its later rise a site may move before it begins to
 	// rise: what moved more was not flat, and had risen and fallen before.
 	flatShare = 0.1
@@ -215,6 +218,26 @@ func (h *history) p() float64 {
 
 // varies holds for a site that does not stay as it is.
 func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slices.Max(h.bytes) }
+
+// wanders holds for a site of which so many blocks were held at some mark and are gone
+// by now that those that stayed may be the rest of a walk without a drift. Such a
+// walk, as of a pool whose demand comes and goes, leaves blocks behind whose births are
+// as even as those of a leak, so that these prove nothing of it. What is held at every
+// mark alike, such as a batch, counts for nothing.
+func (h *history) wanders(row *Row) bool {
+	if h.unit != "step" || len(row.births.steps) == 0 || row.births.unknown > 0 {
+		return false
+	}
+	steps := slices.Sorted(slices.Values(row.births.steps))
+	older := row.After.Blocks - int64(len(steps))
+	least, most := math.Inf(1), 0.0
+	for i, x := range h.all.x[:len(h.all.x)-1] {
+		stayed, _ := slices.BinarySearch(steps, int64(x))
+		gone := h.all.blocks[i] - float64(older) - float64(stayed)
+		least, most = min(least, gone), max(most, gone)
+	}
+	return most-least > lent*float64(len(steps))
+}
 
 // even holds where growth is what few marks must show to be called a leak at all:
 // in each interval, about the same, and in all at least as much as there was.

@@ -84,7 +84,8 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 	y := h.bytes
 	rises := rising(y)
 	goesOn, why := h.goesOn()
-	steady := born && births.steady()
+	wanders := born && h.wanders(row)
+	steady := born && births.steady() && !wanders
 	trending := q <= significant && rises >= fewStairs
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
@@ -117,9 +118,11 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 		if steady {
 			j.because("%s", births)
 		}
-	case few:
+	case few && !wanders:
 		j.call(Leak, Weak, "%s", riseInWords(y))
 		j.because("more snapshots would make it sure")
+	case wanders:
+		j.call(Inconclusive, Weak, "%s, but its blocks come and go, and what stayed of them is no more than chance leaves; a longer run decides", riseInWords(y))
 	default:
 		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(y))
 	}
