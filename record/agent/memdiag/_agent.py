@@ -16,8 +16,9 @@ work = time.thread_time  # of the agent itself: on a busy machine the clock runs
 MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.02
-# The same seconds for those by the clock: a short program must give enough of them to be judged.
-TICKS_ALLOWANCE = 1.5
+# The same for those by the clock, most of which read tracemalloc, which costs more by itself: a
+# program must give enough of them to be judged, however short it is and busy the machine.
+TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -83,7 +84,7 @@ class Agent:
         self.every = self.fixed or 1
         self.settings = settings
         self.began = None  # the times of the first mark: the clock's and the processor's
-        self.spent = 0.0
+        self.spent, self.last = 0.0, 0.0  # by snapshots: all of them, and the last one
         self.step = 0
         self.phase = ""
         self.explicit = False  # the program counts the steps
@@ -192,6 +193,8 @@ class Agent:
             self.boundary(self.step + 1)
 
     def boundary(self, step):
+        if not self.step and self.ticks:
+            self.begin_anew()
         self.step = step
         if self.canary is not None:
             self.canary.plant()  # before a source ends what it records of this step
@@ -204,8 +207,15 @@ class Agent:
         if due:
             self.take(step)
 
-    def affordable(self, allowance=ALLOWANCE):
-        return self.spent <= allowance + SHARE * self.elapsed()
+    def begin_anew(self):
+        """The first step comes after snapshots by the clock, which a long preparation of the program's
+        caused: what they cost, and how far apart they were in the end, says nothing of steps."""
+        self.began, self.spent, self.every = None, 0.0, self.fixed or 1
+        self.torch.begin_anew()
+        self.holders.begin_anew()
+
+    def affordable(self, allowance=ALLOWANCE, share=SHARE):
+        return self.spent <= allowance + share * self.elapsed()
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -221,7 +231,7 @@ class Agent:
             return  # it is being imported
         for s in self.sources:
             s.tick()
-        if forced or self.affordable(ALLOWANCE if self.step else TICKS_ALLOWANCE):
+        if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE)):
             self.ticks += 1
             if self.canary is not None and not self.step:
                 self.canary.plant()
@@ -277,9 +287,7 @@ class Agent:
         if cuda is not None and cuda.recording and step is not None:
             name = "snapshot_%d%s.pickle" % (step, self.suffix())
             self.write(name, cuda.dump(step, self.rank))
-            self.written.append([step, name])
-            self.thin()
-            self.spent += work() - start
+            self.wrote(step, name, start)
             return
         s = Snapshot()
         for source in self.sources:
@@ -288,9 +296,13 @@ class Agent:
         number = step if step is not None else "t%d" % self.ticks
         name = "snapshot_%s%s.json" % (number, self.suffix())
         self.write(name, self.encode(s, step))
+        self.wrote(number, name, start)
+
+    def wrote(self, number, name, start):
         self.written.append([number, name])
         self.thin()
-        self.spent += work() - start
+        self.last = work() - start
+        self.spent += self.last
 
     def encode(self, s, step):
         b = s.blocks
@@ -326,9 +338,12 @@ class Agent:
             raise
 
     def thin(self):
-        if self.fixed or len(self.written) <= MOST:
+        if self.fixed or self.seconds or len(self.written) <= MOST:
             return
-        self.every *= 2
+        if self.step:
+            self.every *= 2
+        else:
+            self.ticker.interval *= 2
         kept = []
         for i, (number, name) in enumerate(self.written):
             if (number % self.every == 0) if isinstance(number, int) else i % 2 == 0:

@@ -4,9 +4,11 @@ tracemalloc slows Python down, so a program that uses PyTorch is traced only onc
 Python's blocks has kept growing for a while; any other Python program is from its start.
 """
 
+import collections
 import os
 import sys
 
+from . import _names
 
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation.
 DEPTH = 8
@@ -38,6 +40,7 @@ class Heap:
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
         self.told = {}  # stacks that were told once stay, with their first bytes
+        self.names = _names.Names()
         self.rows = {}  # stacks of the last snapshot, with their bytes
 
     def start(self):
@@ -135,20 +138,16 @@ class Heap:
     def lines(self, snapshot):
         import tracemalloc
 
-        totals = {}
-        for trace in tracemalloc._get_traces():
-            size, stack = trace[1], trace[2]
-            t = totals.get(stack)
-            if t is None:
-                totals[stack] = [size, 1]
-            else:
-                t[0] += size
-                t[1] += 1
+        # A list by stack rather than a sum: each new number would be traced, which costs most.
+        sizes = collections.defaultdict(list)
+        for _, size, stack, _ in tracemalloc._get_traces():
+            sizes[stack].append(size)
         steps = self.agent.step - self.since
         floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
         rows = []
         torch = self.agent.torch.module and os.path.dirname(self.agent.torch.module.__file__)
-        for stack, (size, count) in totals.items():
+        for stack, each in sizes.items():
+            size, count = sum(each), len(each)
             if size < floor and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
                 continue
             if torch and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(torch)):
@@ -157,10 +156,11 @@ class Heap:
         rows.sort(key=lambda r: r[0], reverse=True)
         del rows[MOST_LINES:]
         self.rows = {stack: size for size, _, stack in rows}
+        self.names.running()
         d = snapshot.device("python", "Python heap", allocated=sum(r[0] for r in rows))
         for size, count, stack in rows:
             self.told.setdefault(stack, size)
-            n = snapshot.stacks.add(stack, lambda: [("", f, line) for f, line in stack])
+            n = snapshot.stacks.add(stack, lambda: [(self.names.of(f, line), f, line) for f, line in stack])
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)
         snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))

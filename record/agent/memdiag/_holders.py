@@ -8,6 +8,7 @@ path the container with most items is named, for that is what grows.
 
 import collections
 import gc
+import itertools
 import sys
 import types
 
@@ -17,6 +18,8 @@ from ._agent import work
 ALLOWANCE, SHARE = 0.15, 0.01
 # Bounds of one walk: objects, and seconds.
 OBJECTS, SECONDS = 200_000, 0.1
+# Items of one container that are looked at.
+ITEMS = 400
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.25
 # What grows: survivors of so many different steps; so many sites are looked for.
@@ -100,6 +103,10 @@ class Search:
         self.found = {}  # by stack of tensors: (path, kind, items)
         self.lines = {}  # by stack of tracemalloc
         self.cut = False
+
+    def begin_anew(self):
+        """Steps count from now on."""
+        self.spent, self.next = 0.0, 0
 
     def fill(self, snapshot):
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
@@ -250,13 +257,13 @@ class Walk:
             self.tensor_(obj, node)
         elif t in LISTS or issubclass(t, tuple(LISTS)):
             node.kind, node.items = LISTS.get(t, "list"), len(obj)
-            for v in list(obj):
+            for v in some(obj):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
         elif t in DICTS or issubclass(t, dict):
             node.kind, node.items = "dict", len(obj)
-            for k, v in list(dict.items(obj)):
+            for k in some_keys(obj):
                 self.push(k, node, "{…}")
-                self.push(v, node, "[%s]" % key_text(k))
+                self.push(dict.__getitem__(obj, k), node, "[%s]" % key_text(k))
             if t not in DICTS:
                 self.attributes(obj, node)
         elif t is types.FunctionType:
@@ -381,6 +388,27 @@ class Walk:
                         except Exception:
                             pass  # it has none
         return out
+
+
+def some(c):
+    """The items of a list, set and the like; of a large one the first and the last, which are new.
+    What a subclass defines of its own is not called."""
+    base = next(b for b in LISTS if issubclass(type(c), b))
+    if base.__len__(c) <= ITEMS:
+        return list(base.__iter__(c))
+    first = itertools.islice(base.__iter__(c), ITEMS // 4)
+    if base in (list, tuple):
+        last = base.__getitem__(c, slice(ITEMS // 4 - ITEMS, None))
+    else:
+        last = base.__reversed__(c) if base is collections.deque else base.__iter__(c)
+    return [*first, *itertools.islice(last, ITEMS - ITEMS // 4)]
+
+
+def some_keys(d):
+    """The same of a dict's keys."""
+    if len(d) <= ITEMS:
+        return list(dict.keys(d))
+    return [*itertools.islice(dict.keys(d), ITEMS // 4), *itertools.islice(dict.__reversed__(d), ITEMS - ITEMS // 4)]
 
 
 def vote(hits, stack, node):

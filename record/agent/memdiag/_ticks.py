@@ -14,6 +14,8 @@ import time
 # snapshots are thinned), and how long PyTorch may go without a step.
 FIRST, INTERVAL, PATIENT = 0.25, 0.1, 10.0
 NAP = 0.05
+# A snapshot that is expensive is not followed by the next one before so many times of what it took.
+APART = 4
 
 
 class Ticker:
@@ -52,7 +54,7 @@ class Ticker:
             now = time.monotonic()
             if now < due or self.asked:
                 continue
-            due = now + self.interval
+            due = now + max(self.interval, APART * agent.last)
             if not agent.seconds:
                 awaits_torch = awaits_torch or "torch" in sys.modules
                 if agent.step or agent.explicit or agent.fixed:

@@ -104,6 +104,10 @@ class Torch:
         self.primary, self.others = id(optimizer), 0
         self.agent.stepped()
 
+    def begin_anew(self):
+        """What was spent before the first step is forgotten."""
+        self.spent, self.eval_spent, self.unit, self.ops = 0.0, 0.0, 0.0, 0
+
     # Units: what lies between two steps.
 
     def boundary(self, step):
