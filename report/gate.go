@@ -9,6 +9,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/canary"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Gate is what a gate decided, as its files tell it.
@@ -39,6 +40,21 @@ func Canary(r *diff.Result) string {
 	if least := leastText(r); least != "" {
 		text += "; " + least
 	}
+	return strings.ReplaceAll(text, noBreak, " ")
+}
+
+// Doubled says what a run holds more than another of half its steps.
+func Doubled(d *baseline.Doubled) string {
+	if len(d.More) == 0 {
+		return fmt.Sprintf("double: nothing holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
+	}
+	var sum snapshot.Bytes
+	for i := range d.More {
+		sum += d.More[i].Growth().Bytes
+	}
+	first := &d.More[0]
+	text := fmt.Sprintf("double: after %d steps %s more than after %d is live, at %s; the most, %s, at %s", d.Whole.Step, sum, d.Half.Step,
+		count(int64(len(d.More)), "site"), first.Growth().Bytes, place(first, diff.Headline(first.Frames)))
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 

@@ -1,4 +1,4 @@
-package report_test
+package report
 
 import (
 	"bytes"
@@ -14,13 +14,12 @@ import (
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
-	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // gateOf is a decision over a leak that is new, one that is known, one without a
 // stack and one finding that is undecided, in files of hostile names.
-func gateOf(verdict diff.Verdict) *report.Gate {
+func gateOf(verdict diff.Verdict) *Gate {
 	finding := func(v diff.Verdict, hash snapshot.Hash, frames ...snapshot.Frame) diff.Finding {
 		return diff.Finding{
 			Verdict: v, Evidence: diff.Strong, Headline: diff.Headline(frames),
@@ -39,10 +38,14 @@ func gateOf(verdict diff.Verdict) *report.Gate {
 		{Fingerprint: baseline.Fingerprint(result.Findings[1].Rows[0]), Owner: "ann", Issue: "#12"}, {Fingerprint: "s1-unused", Where: "old.py:1"},
 	}}
 	o := file.Judge([]baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}, time.Time{})
-	return &report.Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Version: "v1.2.3", Root: "/repo"}
+	return &Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Version: "v1.2.3", Root: "/repo"}
 }
 
-func written(t *testing.T, write func(*report.Gate, *bytes.Buffer) error, verdict diff.Verdict) []byte {
+func TestGateJSON(t *testing.T) {
+	golden(t, "gate.json.golden", gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak))
+}
+
+func gateFile(t *testing.T, write func(*Gate, *bytes.Buffer) error, verdict diff.Verdict) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := write(gateOf(verdict), &b); err != nil {
@@ -60,7 +63,7 @@ func validSARIF(log *sarif.Report) error {
 }
 
 func TestSARIFIsValidBySchema(t *testing.T) {
-	text := written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.SARIF(b) }, diff.Leak)
+	text := gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.SARIF(b) }, diff.Leak)
 	log, err := sarif.FromBytes(text)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +115,7 @@ func TestJUnitIsReadByAnotherReader(t *testing.T) {
 		{diff.Inconclusive, 0, 0, 4},
 	} {
 		t.Run(string(c.verdict), func(t *testing.T) {
-			text := written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.JUnit(b) }, c.verdict)
+			text := gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JUnit(b) }, c.verdict)
 			suites, err := junit.Ingest(text)
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
@@ -126,7 +129,7 @@ func TestJUnitIsReadByAnotherReader(t *testing.T) {
 }
 
 func TestAnnotationsAreOneLineEach(t *testing.T) {
-	text := string(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.GitHub(b) }, diff.Leak))
+	text := string(gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.GitHub(b) }, diff.Leak))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines:\n%s", len(lines), text)
@@ -149,7 +152,7 @@ func TestGateJSONAndGitLabHoldEachLeak(t *testing.T) {
 			Lines struct{ Begin int }
 		}
 	}
-	if err := json.Unmarshal(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.GitLab(b) }, diff.Leak), &quality); err != nil {
+	if err := json.Unmarshal(gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.GitLab(b) }, diff.Leak), &quality); err != nil {
 		t.Fatal(err)
 	}
 	if len(quality) != 3 || quality[0].Severity != "major" || quality[2].Severity != "info" || quality[2].Location.Path != "keep.py" || quality[2].Location.Lines.Begin != 12 {
@@ -160,7 +163,7 @@ func TestGateJSONAndGitLabHoldEachLeak(t *testing.T) {
 		Leaks, Undecided []struct{ State, Fingerprint, File string }
 		Entries          []struct{ Fingerprint, State string }
 	}
-	if err := json.Unmarshal(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak), &decision); err != nil {
+	if err := json.Unmarshal(gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak), &decision); err != nil {
 		t.Fatal(err)
 	}
 	if decision.Verdict != "leak" || len(decision.Leaks) != 3 || len(decision.Undecided) != 1 || len(decision.Entries) != 1 || decision.Entries[0].State != "unused" {
@@ -169,7 +172,7 @@ func TestGateJSONAndGitLabHoldEachLeak(t *testing.T) {
 }
 
 func TestGateMarkdownKeepsItsTable(t *testing.T) {
-	text := string(written(t, func(g *report.Gate, b *bytes.Buffer) error { return g.Markdown(b) }, diff.Leak))
+	text := string(gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.Markdown(b) }, diff.Leak))
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "|") {
 			continue

@@ -34,6 +34,11 @@ var described = map[string]string{
 	"holder":                 "what keeps the blocks alive, where a recorder found it",
 	"evidence":               "proof, strong or weak",
 	"verdict":                "leak, inconclusive, bounded or clean",
+	"sentence":               "why the gate passes or fails",
+	"undecided":              "what grew, is in no baseline, and may yet turn out to leak",
+	"entries":                "of the baseline, those that let no leak pass",
+	"state":                  "of a leak new, regressed, known or library; of an entry fixed, undecided, unused or expired",
+	"fingerprint":            "the place of a leak over edits of lines, other checkouts, ranks and machines",
 	"notes":                  "what a reader must know before trusting it",
 	"meter":                  "what grew by itself: pending, private, cached or fragmented",
 	"requested_bytes":        "as the program asked; bytes are as the allocator rounds",
@@ -149,6 +154,7 @@ func TestJSONSchemas(t *testing.T) {
 		goldens     []string
 	}{
 		{"diff.schema.json", "memdiag diff --format json", resultJSON{}, []string{"leak.json.golden", "hostile.json.golden", "empty.json.golden"}},
+		{"gate.schema.json", "memdiag gate --json", gateJSON{}, []string{"gate.json.golden"}},
 		{"show.schema.json", "memdiag show --format json", showJSON{}, []string{"show.json.golden", "showempty.json.golden"}},
 	} {
 		t.Run(c.file, func(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ With a command behind --, or --workload, it records the run first; a command tha
 fails is not judged, and ends the gate with 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
+  memdiag gate --canary --double -- python train.py --steps {steps}
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,11 +85,12 @@ type gate struct {
 // judged is one rank of the run.
 type judged struct {
 	rank   int
-	result *diff.Result // nil where the run is too short for one
-	doubt  string       // why it cannot tell; "" where it can
-	said   string       // the headline
-	canary string       // what became of it; "" where none was planted
-	caught bool         // the canary
+	result *diff.Result      // nil where the run is too short for one
+	doubt  string            // why it cannot tell; "" where it can
+	said   string            // the headline
+	canary string            // what became of it; "" where none was planted
+	caught bool              // the canary
+	double *baseline.Doubled // nil unless the run is held against one of half its steps
 }
 
 // judge says one sentence for each rank, and returns the exit code that the run
@@ -119,14 +122,13 @@ func (g *gate) judge(args []string) (code int, err error) {
 		fmt.Fprintln(g.env.stdout, j.said)
 	}
 	for _, j := range ranks {
-		if j.canary == "" {
-			continue
+		for _, said := range j.besides() {
+			if len(ranks) > 1 && j.rank != snapshot.NoRank {
+				fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
+			}
+			fmt.Fprintln(g.env.stdout, said)
 		}
-		if len(ranks) > 1 && j.rank != snapshot.NoRank {
-			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
-		}
-		fmt.Fprintln(g.env.stdout, j.canary)
-		if !j.caught {
+		if j.canary != "" && !j.caught {
 			code = exitLeak // what let this pass may have let anything pass
 		}
 	}
@@ -140,6 +142,17 @@ func (g *gate) judge(args []string) (code int, err error) {
 		return exitOwn, err
 	}
 	return code, nil
+}
+
+// besides is what is said of a rank after its headline.
+func (j *judged) besides() (said []string) {
+	if j.double != nil {
+		said = append(said, report.Doubled(j.double))
+	}
+	if j.canary != "" {
+		said = append(said, j.canary)
+	}
+	return said
 }
 
 // judgeAll judges every rank that is asked for.
@@ -205,6 +218,11 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	if err := g.slice.keepDevice(j.result); err != nil {
 		return j, err
 	}
+	if g.job.half != "" {
+		if j.double, err = g.doubled(j); err != nil {
+			return j, err
+		}
+	}
 	j.said = report.Headline(j.result)
 	switch {
 	case j.result.Leaks() > 0:
@@ -216,11 +234,38 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	return j, nil
 }
 
+// doubled holds a rank against the run of half its steps; nil where that has nothing
+// to hold it against.
+func (g *gate) doubled(j judged) (*baseline.Doubled, error) {
+	half, err := files.OpenRank(g.job.half, j.rank)
+	if err != nil {
+		return nil, err
+	}
+	if half, err = g.slice.of(canary.Without(half)); err != nil || len(half.Snapshots) == 0 {
+		return nil, err
+	}
+	return baseline.Double(half.Snapshots[len(half.Snapshots)-1], j.result), nil
+}
+
+// confirmed holds for a leak that a rank's run of half the steps does not speak
+// against.
+func confirmed(ranks []judged, l baseline.Leak) bool {
+	for _, j := range ranks {
+		if j.double != nil && slices.Contains(j.double.Unconfirmed, l.Finding) {
+			return false
+		}
+	}
+	return true
+}
+
 // decide weighs what fails and what is in doubt, and says what a headline with
 // leaks begins with where they pass. A finding in doubt that the baseline knows
 // casts none.
 func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix string) {
 	failing := o.Failing()
+	if !slices.ContainsFunc(failing, func(l baseline.Leak) bool { return confirmed(ranks, l) }) {
+		failing = nil
+	}
 	switch {
 	case len(failing) > 0 && !g.within(failing):
 		return exitLeak, ""
@@ -231,8 +276,12 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 	}
 	for i := range ranks {
 		j := &ranks[i]
-		if j.doubt == "" && o.InDoubt(j.result) {
+		switch {
+		case j.doubt != "":
+		case o.InDoubt(j.result):
 			j.doubt = "growth that more steps must judge; "
+		case j.double != nil && len(j.double.Unconfirmed)+len(j.double.Unexplained) > 0:
+			j.doubt = "twice the steps say otherwise; "
 		}
 		if j.doubt != "" {
 			code = exitInconclusive

@@ -55,9 +55,7 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 	var said []string
 	for _, j := range ranks {
 		said = append(said, j.doubt+j.said)
-		if j.canary != "" {
-			said = append(said, j.canary)
-		}
+		said = append(said, j.besides()...)
 	}
 	d.Sentence = strings.Join(said, "; ")
 	d.Root, _ = os.Getwd() // without it paths stay as they are

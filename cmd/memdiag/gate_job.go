@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +18,8 @@ type gateJob struct {
 	recording
 	interval interval
 	heap     choice
+	double   bool
+	half     string // folder of the run of half the steps; "" for none
 }
 
 // jobFlags are those of record, as far as a gate needs them.
@@ -23,9 +28,10 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	g.job.backend = choice{"cpu", backends}
 	g.job.heap = choice{"auto", []string{"auto", "on", "off"}}
 	flags.StringVarP(&g.job.workload, "workload", "w", "", "record the workload `NAME` and judge it, as memdiag workloads lists them")
-	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload")
+	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload, and what {steps} in a command is with --double")
 	flags.BoolVar(&g.job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&g.job.seed, "seed", 0, "seed of all random draws of the workload")
+	flags.BoolVar(&g.job.double, "double", false, "run twice the steps as well, and hold what is live at the end against it; a command has {steps} for their number")
 	flags.BoolVar(&g.job.canary, "canary", false, "plant a small known leak in what is recorded, and fail unless it is caught")
 	flags.Var(&g.job.interval, "every", "`STEPS` between snapshots of what is recorded; by default chosen for a command, and a fifth of a workload's steps")
 	flags.Var(&g.job.heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
@@ -53,30 +59,36 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 	}
 	if g.job.workload == "" {
 		for _, name := range []string{"steps", "fixed", "seed"} {
-			if cmd.Flags().Changed(name) {
+			if cmd.Flags().Changed(name) && !(name == "steps" && g.job.double) {
 				return nil, usagef(cmd, "--%s is for --workload", name)
 			}
 		}
 	}
+	if g.job.steps < 1 {
+		return nil, usagef(cmd, "--steps is at least 1")
+	}
 	switch {
 	case g.job.workload != "":
-		if g.job.steps < 1 {
-			return nil, usagef(cmd, "--steps is at least 1")
-		}
 		if g.job.interval.time > 0 || cmd.Flags().Changed("python-heap") {
 			return nil, usagef(cmd, "a time between snapshots and --python-heap are for a command")
 		}
-		g.job.every = g.job.interval.steps
-		if g.job.every == 0 {
-			g.job.every = max(1, g.job.steps/5)
-		}
-		dir, err := g.env.record(cmd.Context(), g.job.recording)
+		dir, err := g.once(strings.ToLower(g.job.workload), func(dir string, steps int64) (string, error) {
+			job := g.job.recording
+			job.out, job.steps = dir, steps
+			job.every = cmp.Or(g.job.interval.steps, max(1, steps/5))
+			return g.env.record(cmd.Context(), job)
+		})
 		return []string{dir}, err
 	case dash == 0:
-		dir, err := g.recordCommand(cmd.Context(), args)
+		if g.job.double && !strings.Contains(strings.Join(args, " "), placeholder) {
+			return nil, usageOf(cmd, withHint(errors.New("--double does not know how to tell the command its steps"), "write %s where their number stands, as in: python train.py --steps %s", placeholder, placeholder))
+		}
+		dir, err := g.once(commandName(args), func(dir string, steps int64) (string, error) {
+			return dir, g.recordCommand(cmd.Context(), dir, withSteps(args, steps))
+		})
 		return []string{dir}, err
 	}
-	for _, name := range []string{"every", "out", "canary", "python-heap"} {
+	for _, name := range []string{"every", "out", "canary", "double", "python-heap"} {
 		if cmd.Flags().Changed(name) {
 			return nil, usagef(cmd, "--%s is for what the gate records", name)
 		}
@@ -84,16 +96,38 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 	return args, nil
 }
 
+// placeholder stands for the number of steps in a command that runs twice.
+const placeholder = "{steps}"
+
+func withSteps(args []string, steps int64) []string {
+	var out []string
+	for _, a := range args {
+		out = append(out, strings.ReplaceAll(a, placeholder, fmt.Sprint(steps)))
+	}
+	return out
+}
+
+// once records one run and returns its folder; with --double two of them in folders
+// below, and returns that of the longer.
+func (g *gate) once(name string, record func(dir string, steps int64) (string, error)) (dir string, err error) {
+	dir = cmp.Or(g.job.out, fmt.Sprintf("%s-%s", name, g.env.now().Format("20060102-150405")))
+	steps := g.job.steps
+	if !g.job.double {
+		return record(dir, steps)
+	}
+	of := func(steps int64) string { return filepath.Join(dir, fmt.Sprintf("steps-%d", steps)) }
+	if g.job.half, err = record(of(steps), steps); err != nil {
+		return g.job.half, err
+	}
+	return record(of(2*steps), 2*steps)
+}
+
 // recordCommand records a command. One that fails has shown nothing about leaks:
 // its own code would read as the gate's, so that the gate's is 5.
-func (g *gate) recordCommand(ctx context.Context, args []string) (dir string, err error) {
-	dir = g.job.out
-	if dir == "" {
-		dir = fmt.Sprintf("%s-%s", commandName(args), g.env.now().Format("20060102-150405"))
-	}
-	err = g.env.recordCommand(ctx, dir, args, record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary})
+func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
+	err := g.env.recordCommand(ctx, dir, args, record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
-		return dir, &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
+		return &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
 	}
-	return dir, err
+	return err
 }

@@ -1,0 +1,65 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Doubled is a run held against another of the same program and half its steps: what
+// leaks holds more at the end of the longer one.
+type Doubled struct {
+	Half, Whole snapshot.Mark // of the last snapshots
+	More        []diff.Row    // sites that hold more bytes in the longer run, the most first
+	// Unconfirmed are the leaks of the longer run that hold less than half as much more
+	// as their rate says.
+	Unconfirmed []*diff.Finding
+	// Unexplained are the sites that hold 10 blocks more, or more, and of which no
+	// finding speaks.
+	Unexplained []diff.Row
+}
+
+// Double holds the longer run's result against the last snapshot of the run of half
+// its steps.
+func Double(half *snapshot.Snapshot, whole *diff.Result) *Doubled {
+	d := &Doubled{Half: half.Mark, Whole: whole.Last.Mark}
+	type site struct {
+		device snapshot.DeviceKind
+		index  int
+		stack  snapshot.Hash
+	}
+	of := func(row *diff.Row) site { return site{row.Device.Kind, row.Device.Index, row.Hash} }
+	grown := make(map[site]snapshot.Bytes)
+	for _, row := range diff.Pair(half, whole.Last) {
+		if row.Growth().Bytes > 0 {
+			d.More = append(d.More, row)
+			grown[of(&row)] = row.Growth().Bytes
+		}
+	}
+	slices.SortStableFunc(d.More, func(a, b diff.Row) int { return cmp.Compare(b.Growth().Bytes, a.Growth().Bytes) })
+	told := make(map[site]bool)
+	steps := float64(d.Whole.Step - d.Half.Step)
+	for i := range whole.Findings {
+		f := &whole.Findings[i]
+		var more snapshot.Bytes
+		for _, row := range f.Rows {
+			told[of(row)] = true
+			more += grown[of(row)]
+		}
+		least := 0.0
+		if f.Rate.Unit == "step" {
+			least = f.Rate.Bytes.Low * steps / 2
+		}
+		if f.Verdict == diff.Leak && (more == 0 || float64(more) < least) {
+			d.Unconfirmed = append(d.Unconfirmed, f)
+		}
+	}
+	for _, row := range d.More {
+		if row.Growth().Blocks >= enough && !told[of(&row)] {
+			d.Unexplained = append(d.Unexplained, row)
+		}
+	}
+	return d
+}

@@ -1,0 +1,78 @@
+package baseline_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// analysis is what is said of a run of so many steps, with a snapshot every tenth of
+// them, of a program that keeps a block in every so many steps at each of these
+// functions; one in every 0 steps is kept once.
+func analysis(t *testing.T, steps int64, line int, every map[string]int64) *diff.Result {
+	t.Helper()
+	run := &snapshot.Run{}
+	for step := int64(0); step <= steps; step += steps / 10 {
+		s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Stacks: snapshot.NewStacks(), Rank: snapshot.NoRank}
+		s.Devices = []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}}
+		b := &s.Blocks
+		for function, n := range every {
+			id := s.Stacks.InternFrames([]snapshot.Frame{{Function: function, File: "train.py", Line: line}})
+			for i := range max(1, step) {
+				if n == 0 && i > 0 || n > 0 && (i%n != 0 || step == 0) {
+					continue
+				}
+				b.Segment, b.Address = append(b.Segment, 0), append(b.Address, uint64(id)<<32+uint64(i)*4096)
+				b.Size, b.Requested = append(b.Size, 1024), append(b.Requested, 1024)
+				b.State, b.Stack, b.BirthStep = append(b.State, snapshot.Live), append(b.Stack, id), append(b.BirthStep, i)
+			}
+		}
+		held := snapshot.Bytes(b.Len()) * 1024
+		s.Devices[0].Meters = snapshot.Meters{Requested: held, Allocated: held, Active: held, Reserved: 64 << 20}
+		s.Segments = []snapshot.Segment{{Size: 64 << 20, NumBlocks: b.Len()}}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestVerify(t *testing.T) {
+	type program = map[string]int64
+	both := program{"keep": 1, "log": 2, "weights": 0}
+	for _, c := range []struct {
+		name          string
+		before, after program
+		steps         int64 // of the run after
+		want          string
+		overall       baseline.Answer
+	}{
+		{"all are fixed", both, program{"keep": 0, "weights": 0}, 100, "keep fixed, log fixed", baseline.Gone},
+		{"one of two is fixed", both, program{"log": 2, "weights": 0}, 100, "keep fixed, log not fixed", baseline.Remains},
+		{"none is", both, both, 100, "keep not fixed, log not fixed", baseline.Remains},
+		{"one grows at half its pace", program{"keep": 1, "weights": 0}, program{"keep": 2, "weights": 0}, 100, "keep not fixed", baseline.Remains},
+		{"the fix leaks elsewhere", program{"keep": 1, "weights": 0}, program{"push": 1, "weights": 0}, 100, "keep fixed, push not fixed", baseline.Remains},
+		{"the run after is too short for the slower one", program{"keep": 1, "log": 10, "weights": 0}, program{"weights": 0}, 40, "keep fixed, log cannot tell", baseline.CannotTell},
+		{"nothing leaked before", program{"weights": 0}, program{"weights": 0}, 100, "", baseline.CannotTell},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			checks := baseline.Verify(analysis(t, 100, 10, c.before), analysis(t, c.steps, 17, c.after))
+			var got []string
+			for _, check := range checks {
+				got = append(got, fmt.Sprint(check.Finding.Rows[0].Frames[0].Function, " ", check.Answer))
+				if check.Why == "" {
+					t.Error("an answer without a reason")
+				}
+			}
+			if text := strings.Join(got, ", "); text != c.want || baseline.Overall(checks) != c.overall {
+				t.Errorf("%s: %s; want %s: %s", baseline.Overall(checks), text, c.overall, c.want)
+			}
+		})
+	}
+}
