@@ -294,19 +294,18 @@ func keepsRising(y []float64) (ok bool, why string) {
 	return true, ""
 }
 
-// goesOn says whether the site rises to the end, or why not.
-func (h *history) goesOn() (ok bool, why string) {
-	if ok, why = keepsRising(h.bytes); !ok {
-		return false, why
-	}
-	if idle, stopped := trend.Stopped(h.all.x, h.all.bytes); stopped {
+// goesOn says whether the site rises to the end, or why not; stopped tells that the
+// time since its last rise alone says so.
+func (h *history) goesOn() (ok, stopped bool, why string) {
+	idle, stopped := trend.Stopped(h.all.x, h.all.bytes)
+	if ok, why = keepsRising(h.bytes); ok && stopped {
 		units := h.unit
 		if idle != 1 {
 			units += "s"
 		}
-		return false, fmt.Sprintf("it rose and stopped: it stays as it is in the last %.0f %s, and never did for half as long before", idle, units)
+		return false, true, fmt.Sprintf("it rose and stopped: it stays as it is in the last %.0f %s, and never did for half as long before", idle, units)
 	}
-	return true, ""
+	return ok, stopped, why
 }
 
 func rising(y []float64) int {

@@ -123,3 +123,54 @@ func TestGrowthWithItsInputIsUndecidedAlsoOverFewMarks(t *testing.T) {
 		})
 	}
 }
+
+// TestTheMomentsOfGrowthTell looks at sites that never fall: when they rose tells
+// whether they go on.
+func TestTheMomentsOfGrowthTell(t *testing.T) {
+	at := func(moments ...int64) func(int64) int64 {
+		return func(t int64) int64 {
+			n := int64(0)
+			for _, m := range moments {
+				if m <= t {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	var coupons, cold []int64 // a cache over keys that are met ever more rarely
+	for m := 1.0; m < 400; m *= 1.25 {
+		coupons = append(coupons, int64(m)+1)
+	}
+	for _, m := range []int64{2, 3, 4, 6, 7, 9, 10, 13, 14, 17, 20, 21, 25, 29, 34, 38, 44, 49, 57, 63, 75, 90, 111} {
+		cold = append(cold, m)
+	}
+	for _, c := range []struct {
+		name  string
+		steps int64
+		count func(int64) int64
+		want  Verdict
+		says  string
+	}{
+		{"a cache that was filled by one entry a step, shortly before the end", 60, func(t int64) int64 { return min(t, 54) }, Bounded, "in the last 6 steps"},
+		{"layers that were unfrozen at regular distances, and no more", 400, at(60, 140, 220, 300), Inconclusive, "overdue"},
+		{"a leak in eighty steps each, of which the next is not yet due", 400, at(60, 140, 220, 300, 380), Leak, ""},
+		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "ever more rarely"},
+		{"the same in a shorter run", 120, at(cold...), Bounded, "flattens"},
+		{"two rises of which the third is not yet due", 60, at(25, 50), Inconclusive, ""},
+		{"two rises soon after the start", 60, at(3, 9), Bounded, ""},
+		{"bursts of which the last is at the very end", 40, func(t int64) int64 { return 30 * (t / 20) }, Inconclusive, "no longer ago"},
+		{"many bursts of which the last is at the very end", 200, func(t int64) int64 { return 30 * (t / 20) }, Leak, ""},
+		{"what was made in many steps, and then one in each twenty", 240, func(t int64) int64 { return min(t, 10) + t/20 }, Leak, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(countedSite(c.steps, c.count, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(c.count(t)) }), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
+				t.Errorf("got %s: %v; want %s, saying %q", f.Verdict, f.Reasons, c.want, c.says)
+			}
+		})
+	}
+}

@@ -159,10 +159,24 @@ func Climbs(x, y []float64, rises int, gap float64) bool {
 	return len(at) >= rises && LargestGap(at, x[0], x[len(x)-1]) <= gap
 }
 
+// CoinTail is the chance of at most k heads in n throws of a fair coin.
+func CoinTail(n, k int) float64 {
+	sum := 0.0
+	for i := 0; i <= min(k, n); i++ {
+		choose, _ := math.Lgamma(float64(n + 1))
+		a, _ := math.Lgamma(float64(i + 1))
+		b, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(choose - a - b - float64(n)*math.Ln2)
+	}
+	return min(sum, 1)
+}
+
 // Stopped says whether y, in full, rose and then stayed as it was for longer than
 // chance leaves at the end of growth that goes on: more than twice the longest
-// stretch without a rise before, and so long that as many rises, thrown over all
-// of x, would leave it in fewer than one case of a thousand. idle is that stretch.
+// stretch without a rise before, and so long that fewer than one case in a thousand
+// would leave it, of as many rises thrown over all of x, or, where the stretch is a
+// twentieth of x or more, of points that rise as often as those before. idle is that
+// stretch.
 func Stopped(x, y []float64) (idle float64, stopped bool) {
 	n := len(y)
 	rises, last, longest := 0, 0, 0.0
@@ -177,6 +191,10 @@ func Stopped(x, y []float64) (idle float64, stopped bool) {
 	}
 	const chance = 0.001
 	idle = x[n-1] - x[last]
-	early := (x[last] - x[0]) / (x[n-1] - x[0])
-	return idle, idle > 2*longest && math.Pow(early, float64(rises)) < chance
+	length := x[n-1] - x[0]
+	left := math.Pow((x[last]-x[0])/length, float64(rises))
+	if 20*idle >= length {
+		left = min(left, math.Pow(1-float64(rises)/float64(last+1), float64(n-1-last)))
+	}
+	return idle, idle > 2*longest && left < chance
 }

@@ -130,3 +130,14 @@ func TestStoppedTellsGrowthThatReachedItsEnd(t *testing.T) {
 		t.Error("one point stopped")
 	}
 }
+
+func TestCoinTailIsTheBinomialDistribution(t *testing.T) {
+	for _, c := range []struct {
+		n, k int
+		want float64
+	}{{10, 2, 56.0 / 1024}, {3, 3, 1}, {5, 0, 1.0 / 32}, {0, 0, 1}} {
+		if got := CoinTail(c.n, c.k); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%d of %d: %v, want %v", c.k, c.n, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package diff
+
+import (
+	"math"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+)
+
+// Bounds of what the moments of growth tell.
+const (
+	// overdue is by how much of their usual distance the next of several regular rises
+	// may be late.
+	overdue = 0.1
+	// alikeGaps is how much longer than the shortest the longest distance of regular
+	// rises may be.
+	alikeGaps = 1.5
+	// slowing is the chance, for rises at random moments of an even rate, of as few in
+	// the second half as are taken for a rate that falls.
+	slowing = 0.02
+	// fewer is how many rises of the first half, as a share, the second half must stay
+	// below without warm-up as well: what only began with many goes on all the same.
+	fewer = 0.75
+)
+
+// rises are the moments, in steps, at which a site grew for good: those of counters
+// that never fall, or the births of blocks that stayed.
+type rises struct {
+	at       []float64 // ascending, each once
+	from, to float64   // what was looked at, with warm-up
+	warm     float64   // the end of warm-up
+}
+
+// risesOf is nil where neither tells.
+func risesOf(h *history, row *Row, births bool) *rises {
+	w := &h.whole
+	if h.unit != "step" {
+		return nil
+	}
+	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0]}
+	if len(w.x)-1 >= climbing {
+		for i := 1; i < len(w.x); i++ {
+			switch {
+			case w.bytes[i] < w.bytes[i-1]:
+				return nil
+			case w.bytes[i] > w.bytes[i-1]:
+				r.at = append(r.at, w.x[i])
+			}
+		}
+		return r
+	}
+	if !births || row.births.unknown > 0 || row.Died.Blocks > 0 {
+		return nil
+	}
+	for _, step := range distinct(row.births.steps) {
+		r.at = append(r.at, float64(step)+1) // a block of step 7 is seen behind it
+	}
+	return r
+}
+
+// gaps are the distances of the rises.
+func (r *rises) gaps() []float64 {
+	gaps := make([]float64, 0, len(r.at))
+	for i := 1; i < len(r.at); i++ {
+		gaps = append(gaps, r.at[i]-r.at[i-1])
+	}
+	return gaps
+}
+
+// idle is how long the last rise is ago.
+func (r *rises) idle() float64 { return r.to - r.at[len(r.at)-1] }
+
+// overdue holds for rises at regular distances of which the next should have come.
+func (r *rises) overdue() bool {
+	gaps := r.gaps()
+	if len(gaps) < 3 {
+		return false
+	}
+	longest := slices.Max(gaps)
+	return longest <= alikeGaps*slices.Min(gaps) && r.idle() > (1+overdue)*longest
+}
+
+// slows holds for rises that come ever more rarely, as in a cache over a finite set
+// of keys: in the second half of the time since the first of them, far fewer than in
+// the first half.
+func (r *rises) slows() bool {
+	if len(r.at) < 2 {
+		return false
+	}
+	since := func(from float64) (early, late int) {
+		half := (from + r.to) / 2
+		for _, x := range r.at {
+			if x > half {
+				late++
+			} else if x >= from {
+				early++
+			}
+		}
+		return early, late
+	}
+	early, late := since(r.at[0])
+	if trend.CoinTail(early+late, late) > slowing {
+		return false
+	}
+	early, late = since(max(r.warm, r.at[0]))
+	return float64(late) < fewer*float64(early)
+}
+
+// mayGoOn holds for rises of which the last is no longer ago than they are apart, and
+// which came no more rarely of late: nothing tells then that they have stopped. Two
+// must be as far from each other as the first is from the beginning.
+func (r *rises) mayGoOn() bool {
+	n := len(r.at)
+	if n < 2 {
+		return false
+	}
+	gaps := r.gaps()
+	if n == 2 {
+		first := r.at[0] - r.from
+		return max(first, gaps[0]) <= alikeGaps*min(first, gaps[0]) && r.idle() <= gaps[0]
+	}
+	half := 0
+	for _, x := range r.at {
+		if x > (r.from+r.to)/2 {
+			half++
+		}
+	}
+	return r.idle() <= slices.Max(gaps) && half >= int(math.Ceil(float64(n)/2))
+}
