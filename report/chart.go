@@ -26,9 +26,10 @@ type chart struct {
 
 	warm    float64 // x at which warm-up ends; the first x where nothing is shaded
 	epochs  []moment
-	aside   []moment // marks of other phases, which are not drawn
-	runsOut *diff.Forecast
-	end     float64 // of the x axis, where the forecast is drawn; 0: the last x
+	aside   []moment       // marks of other phases, which are not drawn
+	runsOut *diff.Forecast // nil where none is known
+	from    [2]float64     // what is reserved and allocated at the last x, where the forecast begins
+	end     float64        // of the x axis, where the forecast is near enough to be drawn; else 0
 }
 
 // moment is a spot of the axis with a name.
@@ -120,6 +121,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	if most := slices.Max(warm); most-slices.Min(warm) < flatShare*most {
 		c.top = max(c.top, 1.6*slices.Max(allocated)) // else the picture is one filled wall
 	}
+	c.from = [2]float64{reserved[len(reserved)-1], allocated[len(allocated)-1]}
 	c.context(r, o.Stack, device, all, inSteps)
 	c.subtitle = c.describe(r, d, above)
 	return c, nil

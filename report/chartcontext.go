@@ -51,8 +51,11 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64,
 		if at == nil || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
 			continue
 		}
-		if c.limit > 0 && c.reserved != nil && float64(at.Step) <= last+farAhead*(last-first) && float64(at.Step) >= last {
-			c.runsOut = at
+		if float64(at.Step) < last {
+			return
+		}
+		c.runsOut = at
+		if c.limit > 0 && c.reserved != nil && float64(at.Step) <= last+farAhead*(last-first) {
 			c.end = min(float64(at.High), last+farAhead*(last-first))
 		}
 		return
@@ -142,20 +145,15 @@ func median(values []float64) float64 {
 // forecast draws reserved memory onward to the limit, with its interval.
 func (c *chart) forecast(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 	at := c.runsOut
-	if at == nil {
+	if at == nil || c.end == 0 {
 		return
 	}
-	end := len(c.x) - 1
 	x := func(step int64) vg.Length { return toX(min(float64(step), c.end)) }
-	allocated := 0.0
-	for _, b := range c.bands {
-		allocated += b.y[end]
-	}
 	limit := toY(c.limit)
-	from := vg.Point{X: toX(c.x[end]), Y: toY(c.reserved[end])}
+	from := vg.Point{X: toX(c.x[len(c.x)-1]), Y: toY(c.from[0])}
 	fill := limitLine
 	fill.A = 30
-	canvas.FillPolygon(fill, []vg.Point{from, {X: x(at.Low), Y: limit}, {X: x(at.High), Y: limit}, {X: from.X, Y: toY(allocated)}})
+	canvas.FillPolygon(fill, []vg.Point{from, {X: x(at.Low), Y: limit}, {X: x(at.High), Y: limit}, {X: from.X, Y: toY(c.from[1])}})
 	canvas.StrokeLine2(draw.LineStyle{Color: limitLine, Width: 1.25, Dashes: []vg.Length{2, 2}}, from.X, from.Y, x(at.Step), limit)
 	label := style(smallSize, true, limitLine)
 	text := "runs out: step " + grouped(at.Step)

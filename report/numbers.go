@@ -69,12 +69,12 @@ func exact(b snapshot.Bytes) string {
 	return grouped(int64(b)) + " bytes"
 }
 
-// count is "1 block", "50 blocks".
+// count is "1 block", "50 blocks", "-1 block".
 func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 && n != -1 {
+		noun += "s"
 	}
-	return grouped(n) + " " + noun + "s"
+	return grouped(n) + " " + noun
 }
 
 // A rate's figure begins with "~" where its interval includes zero: the run does

@@ -12,6 +12,7 @@ import (
 // for who cannot see that.
 type chartView struct {
 	About string
+	Ahead string // what a button says that shows a forecast which is far ahead; or ""
 	Axis  string
 	Heads []string
 	Rows  []chartRow
@@ -30,6 +31,28 @@ type chartData struct {
 	Lines []lineData `json:"lines"`
 	Top   float64    `json:"top"`
 	Warm  float64    `json:"warm"` // x at which warm-up ends
+	// Moments of the axis: where epochs begin, and where the run did something else.
+	Epochs []momentData `json:"epochs"`
+	Aside  []momentData `json:"aside"`
+	Ahead  *aheadData   `json:"ahead"` // null where memory does not run out
+}
+
+type momentData struct {
+	X    float64 `json:"x"`
+	Name string  `json:"name"`
+}
+
+// aheadData is where memory runs out.
+type aheadData struct {
+	Limit     float64 `json:"limit"`
+	Step      int64   `json:"step"`
+	Low       int64   `json:"low"`
+	High      int64   `json:"high"`
+	Reserved  float64 `json:"reserved"` // at the last x, as Allocated
+	Allocated float64 `json:"allocated"`
+	Label     string  `json:"label"`
+	End       float64 `json:"end"`  // of the axis with the forecast on it
+	Near      bool    `json:"near"` // it is drawn unasked
 }
 
 type bandData struct {
@@ -105,6 +128,17 @@ func (c *chart) view() (v chartView, data chartData) {
 	}
 	line("reserved", c.reserved)
 	line("driver", c.driver)
+	data.Epochs, data.Aside = moments(c.epochs), moments(c.aside)
+	if at := c.runsOut; at != nil {
+		data.Ahead = &aheadData{
+			Limit: float64(at.Limit), Step: at.Step, Low: at.Low, High: at.High, Reserved: c.from[0], Allocated: c.from[1],
+			Label: "runs out: step " + grouped(at.Step), End: c.end, Near: c.end > 0,
+		}
+		if !data.Ahead.Near {
+			data.Ahead.End = float64(max(at.High, at.Step))
+			v.Ahead = "Show where it runs out, at step " + grouped(at.Step)
+		}
+	}
 	if c.limit > 0 {
 		limit := make([]float64, len(c.x))
 		for i := range limit {
@@ -127,6 +161,14 @@ func (c *chart) view() (v chartView, data chartData) {
 		v.Rows = append(v.Rows, row)
 	}
 	return v, data
+}
+
+func moments(list []moment) []momentData {
+	out := make([]momentData, len(list))
+	for i, m := range list {
+		out[i] = momentData{m.x, m.name}
+	}
+	return out
 }
 
 // evenly lists at most most of the indices below n, the first and the last among

@@ -100,11 +100,17 @@ func agesViewOf(r *diff.Result) *agesView {
 	}
 	width := float64(v.Width) / float64(bins)
 	for i := range bins {
+		if leak[i]+other[i] == 0 {
+			continue
+		}
 		height := func(b snapshot.Bytes) float64 { return float64(b) / float64(most) * float64(v.Height) }
 		c := ageColumn{X: float64(i)*width + 0.5, Width: width - 1, OtherHeight: height(other[i]), LeakHeight: height(leak[i])}
 		c.OtherY = float64(v.Height) - c.OtherHeight
 		c.LeakY = c.OtherY - c.LeakHeight
-		c.Title = fmt.Sprintf("%s live, %s of them leaking", leak[i]+other[i], leak[i])
+		c.Title = (leak[i] + other[i]).String() + " live"
+		if leak[i] > 0 {
+			c.Title += ", " + leak[i].String() + " of them leaking"
+		}
 		v.Columns = append(v.Columns, c)
 	}
 	each := count(stretch, "step")
@@ -200,6 +206,8 @@ type mapLayer struct {
 const (
 	mapColumns = 80
 	mapCells   = 2400
+	// fewestCells is a map that shows anything.
+	fewestCells = 20
 	cellSize   = 10
 )
 
@@ -256,6 +264,9 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 		width := (to - from) * cellSize
 		fmt.Fprintf(&paths[cells[from]], "M%d %dh%dv%dh-%dz", from%mapColumns*cellSize, from/mapColumns*cellSize, width, cellSize-2, width)
 		from = to
+	}
+	if len(cells) < fewestCells {
+		return mapView{}, false
 	}
 	v := mapView{
 		Device: deviceName(s.Devices[device]), Width: mapColumns * cellSize, Height: (len(cells) + mapColumns - 1) / mapColumns * cellSize,

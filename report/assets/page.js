@@ -10,16 +10,36 @@
     if (v === null || v === undefined) { return "?"; }
     var units = ["B", "KiB", "MiB", "GiB", "TiB"], i = 0, abs = Math.abs(v);
     while (i < units.length - 1 && abs / 1024 >= 0.9995) { v /= 1024; abs /= 1024; i++; }
-    var digits = i === 0 || abs >= 99.95 ? 0 : abs >= 9.995 ? 1 : 2;
-    return v.toFixed(digits) + " " + units[i];
+    var digits = i === 0 && v % 1 === 0 || abs >= 99.95 ? 0 : abs >= 9.995 ? 1 : 2;
+    return rounded(v, digits) + " " + units[i];
+  }
+
+  // rounded rounds a tie to the even digit, as memdiag's own texts do; toFixed
+  // rounds it up. Sixty digits are all that a figure of bytes has.
+  function rounded(v, digits) {
+    var scale = Math.pow(10, digits);
+    if (!/^50*$/.test((v.toFixed(60).split(".")[1] || "").slice(digits))) { return v.toFixed(digits); }
+    return (2 * Math.round(v * scale / 2) / scale).toFixed(digits);
   }
 
   function grouped(v) { return Math.round(v).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ","); }
 
-  // ticks are round in binary units.
-  function ticks(u, axis, low, high) {
+  // unitOf is the largest that an axis reaches.
+  function unitOf(high) {
     var unit = 1;
     while (unit < 1099511627776 && high >= unit * 1024) { unit *= 1024; }
+    return unit;
+  }
+
+  // tick labels a height in the axis's unit.
+  function tick(v, high) {
+    var unit = unitOf(high), names = ["B", "KiB", "MiB", "GiB", "TiB"];
+    return v === 0 ? "0" : +(v / unit).toFixed(9) + " " + names[Math.round(Math.log2(unit) / 10)];
+  }
+
+  // ticks are round in binary units.
+  function ticks(u, axis, low, high) {
+    var unit = unitOf(high);
     var rough = (high - low) / 5 / unit || 1, power = Math.pow(10, Math.floor(Math.log10(rough)));
     var step = [1, 2, 5, 10].filter(function (m) { return m * power >= rough * 0.999; })[0] * power * unit;
     var out = [];
@@ -34,6 +54,8 @@
     return function (u) {
       var ctx = u.ctx, ratio = window.devicePixelRatio || 1, last = data.x.length - 1;
       while (last > 0 && data.x[last] > u.scales.x.max) { last--; }
+      var right = Math.min(u.bbox.left + u.bbox.width, u.valToPos(data.x[last], "x", true)) - 6 * ratio;
+      if (right - u.bbox.left < 200 * ratio) { return; } // beside a far forecast the run is a strip
       var under = 0;
       ctx.save();
       ctx.textAlign = "right";
@@ -48,9 +70,9 @@
         ctx.strokeStyle = colour("paper");
         ctx.lineWidth = 3 * ratio;
         ctx.fillStyle = colour("ink");
-        var text = band.name + (band.note ? "  " + band.note : ""), x = u.bbox.left + u.bbox.width - 6 * ratio, y = (top + bottom) / 2;
-        ctx.strokeText(text, x, y);
-        ctx.fillText(text, x, y);
+        var text = band.name + (u.bbox.width > 480 * ratio ? "  " + band.note : ""), y = (top + bottom) / 2;
+        ctx.strokeText(text, right, y);
+        ctx.fillText(text, right, y);
       });
       ctx.restore();
     };
@@ -72,8 +94,81 @@
     };
   }
 
+  // moments marks epochs, and at the foot where the run did something else.
+  function moments(data) {
+    return function (u) {
+      var ctx = u.ctx, ratio = window.devicePixelRatio || 1, free = u.bbox.left, named = {};
+      ctx.save();
+      ctx.font = 11 * ratio + "px system-ui, 'Liberation Sans', Arial, sans-serif";
+      ctx.lineWidth = ratio;
+      if (data.warm > u.scales.x.min) { free = Math.max(free, u.valToPos(Math.min(data.warm, u.scales.x.max), "x", true) - 1); }
+      function seen(m) { return m.x >= u.scales.x.min && m.x <= u.scales.x.max; }
+      ctx.strokeStyle = faded(colour("quiet"), 0.5);
+      ctx.fillStyle = colour("quiet");
+      ctx.textAlign = "left";
+      ctx.textBaseline = "top";
+      ctx.setLineDash([2 * ratio, 3 * ratio]);
+      data.epochs.filter(seen).forEach(function (m) {
+        var x = u.valToPos(m.x, "x", true);
+        stroke(ctx, [[x, u.bbox.top], [x, u.bbox.top + u.bbox.height]]);
+        if (x >= free && x + ctx.measureText(m.name).width < u.bbox.left + u.bbox.width) {
+          ctx.fillText(m.name, x + 3 * ratio, u.bbox.top + 4 * ratio);
+          free = x + ctx.measureText(m.name).width + 8 * ratio;
+        }
+      });
+      ctx.setLineDash([]);
+      ctx.strokeStyle = ctx.fillStyle = colour("ink");
+      ctx.textBaseline = "bottom";
+      var foot = u.bbox.top + u.bbox.height;
+      data.aside.filter(seen).forEach(function (m) {
+        var x = u.valToPos(m.x, "x", true);
+        stroke(ctx, [[x, foot], [x, foot - 7 * ratio]]);
+        if (!named[m.name]) { ctx.fillText(m.name, x + 2 * ratio, foot - 8 * ratio); }
+        named[m.name] = true;
+      });
+      ctx.restore();
+    };
+  }
+
+  function stroke(ctx, points) {
+    ctx.beginPath();
+    points.forEach(function (p, i) { if (i === 0) { ctx.moveTo(p[0], p[1]); } else { ctx.lineTo(p[0], p[1]); } });
+    ctx.stroke();
+  }
+
+  // forecast draws reserved memory onward to the limit, with its interval.
+  function forecast(data) {
+    return function (u) {
+      var at = data.ahead, ctx = u.ctx, ratio = window.devicePixelRatio || 1, box = u.bbox;
+      function x(v) { return u.valToPos(v, "x", true); }
+      var last = data.x[data.x.length - 1], limit = u.valToPos(at.limit, "y", true);
+      var from = [x(last), u.valToPos(at.reserved, "y", true)];
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(box.left, box.top, box.width, box.height);
+      ctx.clip();
+      ctx.strokeStyle = ctx.fillStyle = colour("limit");
+      ctx.lineWidth = 1.5 * ratio;
+      ctx.setLineDash([8 * ratio, 4 * ratio, 2 * ratio, 4 * ratio]);
+      stroke(ctx, [[at.near ? from[0] : box.left, limit], [box.left + box.width, limit]]);
+      ctx.setLineDash([3 * ratio, 3 * ratio]);
+      stroke(ctx, [from, [x(at.step), limit]]);
+      ctx.globalAlpha = 0.15;
+      ctx.beginPath();
+      [from, [x(at.low), limit], [x(at.high), limit], [from[0], u.valToPos(at.allocated, "y", true)]].forEach(function (p) { ctx.lineTo(p[0], p[1]); });
+      ctx.fill();
+      ctx.globalAlpha = 1;
+      ctx.font = "bold " + 12 * ratio + "px system-ui, 'Liberation Sans', Arial, sans-serif";
+      ctx.textAlign = "right";
+      ctx.textBaseline = "bottom";
+      ctx.fillText(at.label, Math.max(Math.min(x(at.step), box.left + box.width - 4 * ratio), box.left + ctx.measureText(at.label).width), limit - 4 * ratio);
+      ctx.restore();
+    };
+  }
+
   function draw(box) {
-    var data = charts[+box.dataset.chart], columns = [data.x], series = [{ label: data.axis, value: function (u, v) { return grouped(v === null || v === undefined ? data.x[data.x.length - 1] : v); } }], fills = [];
+    var data = charts[+box.dataset.chart], ahead = data.ahead && (data.ahead.near || box.dataset.ahead === "true") && data.ahead,
+      end = ahead ? ahead.end : data.x[data.x.length - 1], high = ahead ? Math.max(data.top, 1.1 * ahead.limit) : data.top, columns = [data.x], series = [{ label: data.axis, value: function (u, v) { return grouped(v === null || v === undefined ? data.x[data.x.length - 1] : v); } }], fills = [];
     var sum = data.x.map(function () { return 0; });
     data.bands.forEach(function (band, i) {
       sum = sum.map(function (v, j) { return v + band.y[j]; });
@@ -96,13 +191,16 @@
     box.textContent = "";
     var plot = new uPlot({
       width: box.clientWidth, height: box.clientWidth < 600 ? 260 : 340,
-      scales: { x: { time: false }, y: { range: function () { return [0, data.top]; } } },
+      scales: {
+        x: { time: false, range: function (u, low, top) { return [low, top === data.x[data.x.length - 1] && low === data.x[0] ? Math.max(end, low + 1) : top]; } },
+        y: { range: function () { return [0, high]; } }
+      },
       axes: [
         Object.assign({ label: data.axis, labelSize: 20, values: function (u, v) { return v.map(function (x) { return x % 1 ? "" : grouped(x); }); } }, axis),
-        Object.assign({ size: 72, splits: ticks, values: function (u, v) { return v.map(bytes); } }, axis)
+        Object.assign({ size: 72, splits: ticks, values: function (u, v) { return v.map(function (y) { return tick(y, high); }); } }, axis)
       ],
       series: series, bands: fills, cursor: { drag: { x: true, y: false } },
-      hooks: { drawClear: [warmUp(data)], draw: [names(data)] }
+      hooks: { drawClear: [warmUp(data)], draw: [moments(data), names(data)].concat(ahead ? [forecast(data)] : []) }
     }, columns, box);
     plots.push({ plot: plot, box: box });
     var readout = box.parentNode.querySelector(".readout");
@@ -137,6 +235,15 @@
     plots = [];
     Array.prototype.forEach.call(document.querySelectorAll(".chart"), draw);
   }
+
+  Array.prototype.forEach.call(document.querySelectorAll("button.ahead"), function (button) {
+    button.onclick = function () {
+      var box = button.closest("figure").querySelector(".chart");
+      box.dataset.ahead = box.dataset.ahead !== "true";
+      button.setAttribute("aria-pressed", box.dataset.ahead);
+      drawAll();
+    };
+  });
 
   drawAll();
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

@@ -177,13 +177,14 @@ func TestInABrowser(t *testing.T) {
 	t.Run("page", func(t *testing.T) { testPage(t, ctx, dir, run) })
 	t.Run("flamegraph alone", func(t *testing.T) { testFlamegraphAlone(t, ctx, dir, run) })
 	t.Run("hostile names", func(t *testing.T) { testHostileNames(t, ctx, dir, run) })
+	t.Run("the page rounds as the text does", func(t *testing.T) { testTies(t, ctx, dir, run) })
 	t.Run("the tests see faults", func(t *testing.T) { testFaultsAreSeen(t, ctx) })
 }
 
 const site = "feature_pyramid.go:80"
 
 func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)) {
-	run("record", "--workload", "L30", "--steps", "40", "--every", "10", "--out", "run", "-q")
+	run("record", "--workload", "L30", "--steps", "40", "--every", "10", "--limit", "2GiB", "--out", "run", "-q")
 	run("report", "run", "-o", "report.html")
 	file := filepath.Join(dir, "report.html")
 
@@ -251,6 +252,19 @@ func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)
 		b.holds("document.querySelector('.readout').textContent", site+" 512 KiB")
 		b.do(chromedp.KeyEvent("+"), chromedp.KeyEvent(kb.Escape))
 	})
+	t.Run("a far forecast is shown when asked for", func(t *testing.T) {
+		b := open(t, ctx, file, 1200, false)
+		const far = "document.querySelector('.u-axis') && Array.from(document.querySelectorAll('.ahead')).map(b => b.getAttribute('aria-pressed')).join()"
+		const ink = `(() => { const c = document.querySelector('.uplot canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+			let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] === 0x9b && d[i+1] === 0x1c && d[i+2] === 0x1c && d[i+3] > 200) n++; return n > 50 })()`
+		b.want(far, "false")
+		b.want(ink, "false")
+		b.do(chromedp.Click("button.ahead", chromedp.ByQuery))
+		b.want(far, "true")
+		b.want(ink, "true")
+		b.do(chromedp.Click("button.ahead", chromedp.ByQuery))
+		b.want(ink, "false")
+	})
 	t.Run("it fits a phone, and knows the dark", func(t *testing.T) {
 		b := open(t, ctx, file, 390, true)
 		b.want("document.documentElement.scrollWidth <= 390", "true")
@@ -293,29 +307,30 @@ func testFlamegraphAlone(t *testing.T, ctx context.Context, dir string, run func
 // it is not escaped.
 const attack = `</title></script></style></svg>--><script>window.hostile=1</script><img src=x onerror=window.hostile=2>\"'><b id=hostile>{{.}}`
 
-// hostileSnapshot is a snapshot as PyTorch writes it, with n blocks of one stack.
-func hostileSnapshot(n int) any {
+// hostileSnapshot is a snapshot as PyTorch writes it, with n blocks of one stack,
+// each of so many bytes.
+func hostileSnapshot(n, bytes int) any {
 	type list []any
 	type object map[string]any
-	const mebibyte = 1 << 20
 	var blocks list
 	for i := range 20 {
 		state, frames := "inactive", list{}
 		if i < n {
 			state, frames = "active_allocated", list{object{"name": attack, "filename": attack + ".py", "line": 7}, object{"name": "<module>" + attack, "filename": "train.py", "line": 1}}
 		}
-		blocks = append(blocks, object{"address": 0x7f0000000000 + i*mebibyte, "size": mebibyte, "requested_size": mebibyte, "state": state, "frames": frames})
+		blocks = append(blocks, object{"address": 0x7f0000000000 + i*bytes, "size": bytes, "requested_size": bytes, "state": state, "frames": frames})
 	}
 	return object{"device_traces": list{}, "segments": list{object{
-		"device": 0, "address": 0x7f0000000000, "total_size": 20 * mebibyte, "allocated_size": n * mebibyte, "active_size": n * mebibyte,
-		"requested_size": n * mebibyte, "stream": 0, "segment_type": "large", "segment_pool_id": list{0, 0}, "is_expandable": false, "frames": list{}, "blocks": blocks,
+		"device": 0, "address": 0x7f0000000000, "total_size": 20 * bytes, "allocated_size": n * bytes, "active_size": n * bytes,
+		"requested_size": n * bytes, "stream": 0, "segment_type": "large", "segment_pool_id": list{0, 0}, "is_expandable": false, "frames": list{}, "blocks": blocks,
 	}}}
 }
 
-func testHostileNames(t *testing.T, ctx context.Context, dir string, run func(...string)) {
-	var files []string
+// hostileRun writes four snapshots into dir, the last with 14 blocks.
+func hostileRun(t *testing.T, dir string, bytes int) (files []string) {
+	t.Helper()
 	for _, n := range []int{2, 6, 10, 14} {
-		text, err := json.Marshal(hostileSnapshot(n))
+		text, err := json.Marshal(hostileSnapshot(n, bytes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,6 +340,19 @@ func testHostileNames(t *testing.T, ctx context.Context, dir string, run func(..
 		}
 		files = append(files, name)
 	}
+	return files
+}
+
+// 14 blocks of 896 bytes are 12.25 KiB, which text rounds to the even digit.
+func testTies(t *testing.T, ctx context.Context, dir string, run func(...string)) {
+	run(append([]string{"report", "-o", "ties.html"}, hostileRun(t, dir, 896)...)...)
+	b := open(t, ctx, filepath.Join(dir, "ties.html"), 1200, false)
+	b.holds("document.querySelector('.figures').textContent", "12.2 KiB live")
+	b.holds("document.querySelector('.u-legend').textContent", "12.2 KiB")
+}
+
+func testHostileNames(t *testing.T, ctx context.Context, dir string, run func(...string)) {
+	files := hostileRun(t, dir, 1<<20)
 	for _, output := range []string{"report.html", "flame.svg"} {
 		t.Run(output, func(t *testing.T) {
 			run(append([]string{strings.TrimSuffix(output, filepath.Ext(output)), "-o", output}, files...)...)
