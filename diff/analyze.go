@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
@@ -35,13 +34,15 @@ type Result struct {
 	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
 	Intermediate int // snapshots between First and Last
-	// Comparable: the snapshots can be of one process, so that growth is growth.
+	// Comparable: the snapshots can be of one process, so that growth is growth. Nothing
+	// is called a leak where they cannot.
 	Comparable bool
 	Across     *Across // nil unless JoinRanks found it among the ranks of a run
 
-	run     *snapshot.Run
-	options Options
-	around  *surroundings // nil before it is first asked for
+	run      *snapshot.Run
+	stranger string // why the snapshots are not comparable
+	options  Options
+	around   *surroundings // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -112,10 +113,11 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
+	stranger := strangers(run)
 	r := &Result{
 		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
-		Series: Collect(run), Intermediate: n - 2, Comparable: oneProcess(first, last),
-		run: run, options: o,
+		Series: Collect(run), Intermediate: n - 2, Comparable: stranger == "",
+		run: run, stranger: stranger, options: o,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
 	if o.Rule == ByHandbook {
@@ -180,6 +182,7 @@ func (r *Result) judgeByTrend() {
 		r.weigh(&grown[i])
 	}
 	r.holdToBounds(grown)
+	r.doubt(grown)
 	if r.options.Against != nil {
 		r.holdAgainst(r.options.Against, grown)
 	}
@@ -272,50 +275,4 @@ func (r *Result) Growth() Tally {
 		t.Requested += g.Requested
 	}
 	return t
-}
-
-// oneProcess holds for two snapshots of one process, as far as their segments
-// tell.
-func oneProcess(a, b *snapshot.Snapshot) bool {
-	return !placed(a) || !placed(b) || sameProcess(a, b)
-}
-
-// ended says how a run ended that did not end well.
-func ended(run *snapshot.Run) []string {
-	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
-		return nil
-	}
-	out := []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
-	for _, n := range run.Info.Notes {
-		out = append(out, "the run said: "+n)
-	}
-	return out
-}
-
-// notes say what a reader must know before trusting the comparison.
-func notes(r *Result) []string {
-	var out []string
-	a, b := r.First, r.Last
-	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step {
-		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
-	}
-	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
-		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
-	}
-	if a.Rank != b.Rank {
-		out = append(out, fmt.Sprintf("the snapshots are of different ranks (%d and %d)", a.Rank, b.Rank))
-	}
-	if a.Producer != b.Producer {
-		out = append(out, fmt.Sprintf("the snapshots have different producers (%s and %s)", a.Producer, b.Producer))
-	}
-	if !r.Comparable {
-		out = append(out, "no segment is common to both snapshots: they may come from different processes, so births and deaths are net figures")
-	}
-	if a.Mark == b.Mark && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }) {
-		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
-	}
-	for _, n := range b.Notes {
-		out = append(out, "last snapshot: "+n)
-	}
-	return out
 }

@@ -1,0 +1,84 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// ended says how a run ended that did not end well.
+func ended(run *snapshot.Run) []string {
+	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
+		return nil
+	}
+	out := []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
+	for _, n := range run.Info.Notes {
+		out = append(out, "the run said: "+n)
+	}
+	return out
+}
+
+// notes say what a reader must know before trusting the comparison.
+func notes(r *Result) []string {
+	var out []string
+	a, b := r.First, r.Last
+	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step {
+		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
+	}
+	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
+		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
+	}
+	if !r.Comparable {
+		out = append(out, fmt.Sprintf("the snapshots do not seem to be of one process: %s; births and deaths are net figures", r.stranger))
+	}
+	out = append(out, r.markNotes()...)
+	if n := worthless(b); n > 0 {
+		out = append(out, fmt.Sprintf("live blocks of the last snapshot that have no size: %d; a snapshot that is whole has none", n))
+	}
+	if a.Mark == b.Mark && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }) {
+		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
+	}
+	for _, n := range b.Notes {
+		out = append(out, "last snapshot: "+n)
+	}
+	return out
+}
+
+// markNotes say what is wrong with the marks of a run's snapshots in their order.
+func (r *Result) markNotes() []string {
+	var out []string
+	all := r.run.Snapshots
+	unknown := 0
+	for i, s := range all {
+		if s.Mark.Step == snapshot.NoStep {
+			unknown++
+		}
+		if i == 0 || len(all) == 2 && s.Mark.Step == all[0].Mark.Step {
+			continue
+		}
+		before := all[i-1].Mark
+		switch {
+		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
+		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
+			out = append(out, fmt.Sprintf("two snapshots are of step %d: the run is judged by their order, not by steps", s.Mark.Step))
+		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
+			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are not to be trusted", before.Step, s.Mark.Step))
+		}
+	}
+	if unknown > 0 && unknown < len(all) {
+		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by their order", unknown, len(all)))
+	}
+	return out
+}
+
+// worthless counts live blocks that take nothing, as no allocator gives.
+func worthless(s *snapshot.Snapshot) int {
+	n := 0
+	for i, state := range s.Blocks.State {
+		if state == snapshot.Live && s.Blocks.Size[i] <= 0 {
+			n++
+		}
+	}
+	return n
+}

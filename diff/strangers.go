@@ -1,0 +1,57 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// strangers says why what a later snapshot of the run holds more cannot be growth: two
+// that follow each other are not of one process. It is "" for snapshots that can be.
+func strangers(run *snapshot.Run) string {
+	for i := 1; i < len(run.Snapshots); i++ {
+		a, b := run.Snapshots[i-1], run.Snapshots[i]
+		switch {
+		case a.Producer != b.Producer:
+			return fmt.Sprintf("they have different producers (%s and %s)", a.Producer, b.Producer)
+		case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
+			return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
+		case len(a.Devices) > 0 && len(b.Devices) > 0 && !shareDevice(a, b):
+			return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(a.Devices[0].Kind, a.Devices[0].Index), deviceName(b.Devices[0].Kind, b.Devices[0].Index))
+		case otherDevice(a, b) != "":
+			return otherDevice(a, b)
+		case placed(a) && placed(b) && !sameProcess(a, b):
+			return "no segment of memory is common to both, as it is in one process"
+		}
+	}
+	return ""
+}
+
+func shareDevice(a, b *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(a.Devices, func(d snapshot.Device) bool {
+		return slices.ContainsFunc(b.Devices, func(e snapshot.Device) bool { return d.Kind == e.Kind && d.Index == e.Index })
+	})
+}
+
+// otherDevice says which device has another name in b than in a; "" for none.
+func otherDevice(a, b *snapshot.Snapshot) string {
+	for _, d := range a.Devices {
+		for _, e := range b.Devices {
+			if d.Kind == e.Kind && d.Index == e.Index && d.Name != e.Name && d.Name != "" && e.Name != "" {
+				return fmt.Sprintf("%s is %s in one and %s in the other", deviceName(d.Kind, d.Index), d.Name, e.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// doubt takes back what is said of growth between snapshots of different processes.
+func (r *Result) doubt(grown []cluster) {
+	for i := range grown {
+		if j := &grown[i].j; !r.Comparable && j.verdict == Leak {
+			j.reasons = nil
+			j.call(Inconclusive, Weak, "the snapshots do not seem to be of one process: %s; what one holds more has not grown then", r.stranger)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other func(*snapshot.Snapshot)
+		says  string // "" where they are of one process
+	}{
+		{"the same process", func(*snapshot.Snapshot) {}, ""},
+		{"another producer", func(s *snapshot.Snapshot) { s.Producer = "PyTorch" }, "different producers (test and PyTorch)"},
+		{"another rank", func(s *snapshot.Snapshot) { s.Rank = 3 }, "different ranks (1 and 3)"},
+		{"a file that tells no rank", func(s *snapshot.Snapshot) { s.Rank = snapshot.NoRank }, ""},
+		{"another device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.CUDA }, "no device in common (cpu:0 and cuda:0)"},
+		{"another machine's device", func(s *snapshot.Snapshot) { s.Devices[0].Name = "H200" }, "cpu:0 is A100 in one and H200 in the other"},
+		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "no segment of memory is common"},
+		{"no addresses at all", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0 }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := runOf(build(0, grown("w", 1, 512, snapshot.NoStep, 0)...), build(50, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("keep", 50, 512, 0, 1)...)...))
+			for _, s := range run.Snapshots {
+				s.Rank, s.Devices[0].Name = 1, "A100"
+			}
+			c.other(run.Snapshots[1])
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if c.says == "" {
+				if f.Verdict != Leak || !r.Comparable {
+					t.Fatalf("got %s: %v; want a leak", f.Verdict, f.Reasons)
+				}
+				return
+			}
+			if r.Leaks() > 0 || r.Comparable || !strings.Contains(strings.Join(r.Notes, "; "), c.says) || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
+				t.Errorf("got %s, comparable %t: %v; notes %q; want both to say %q", f.Verdict, r.Comparable, f.Reasons, r.Notes, c.says)
+			}
+		})
+	}
+}
+
+func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
+	steps := func(at ...int64) *snapshot.Run {
+		run := &snapshot.Run{}
+		for i, step := range at {
+			s := build(max(step, 0), grown("w", i+1, 512, 0, 1)...)
+			s.Mark.Step, s.Mark.Time = step, time.Unix(1000+10*int64(i), 0)
+			run.Snapshots = append(run.Snapshots, s)
+		}
+		return run
+	}
+	back := steps(0, 10, 20, 30)
+	back.Snapshots[2].Mark.Time = time.Unix(500, 0)
+	empty := steps(0, 10, 20)
+	empty.Snapshots[2].Blocks.Size[0] = 0
+	for _, c := range []struct {
+		name string
+		run  *snapshot.Run
+		says string // "" for nothing
+	}{
+		{"steps in their order", steps(0, 10, 20), ""},
+		{"a step that is missing", steps(0, 10, 40), ""},
+		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},
+		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate can be told"},
+		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},
+		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
+		{"a clock that was put back", back, "the clock was put back between steps 10 and 20"},
+		{"a block of no size", empty, "live blocks of the last snapshot that have no size: 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(c.run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.says == "" && len(r.Notes) > 0 || c.says != "" && !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, c.says) }) || len(r.Notes) > 1 {
+				t.Errorf("notes %q; want %q", r.Notes, c.says)
+			}
+		})
+	}
+}
