@@ -3,16 +3,21 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
 )
 
 // HostName is the file of a run that holds the host's figures of the whole
@@ -23,22 +28,34 @@ const (
 	hostEvery = time.Second
 	// pssEvery is the same for PSS, which the kernel adds up page by page.
 	pssEvery = 10 * time.Second
+	// hostSnapshotEvery is the time between the first snapshots of a process that no
+	// agent looks into.
+	hostSnapshotEvery = 250 * time.Millisecond
 )
 
-// host samples a process tree until it is stopped.
+// host samples a process tree until it is stopped: its totals into a file, and,
+// as long as no agent records, snapshots.
 type host struct {
+	root      int
+	dir       string
+	snapshots *clock // nil where none are wanted
+	lines     time.Time
+	pss       time.Time
+
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	failed error
 }
 
-func watchHost(ctx context.Context, pid int, path string) *host {
+// watchHost begins to sample the tree below a process. The snapshots' clock is nil
+// where there are none to be.
+func watchHost(ctx context.Context, pid int, dir string, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h := &host{cancel: cancel}
+	h := &host{root: pid, dir: dir, snapshots: snapshots, cancel: cancel}
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return h
 	}
-	h.done.Go(func() { h.failed = sample(ctx, pid, path) })
+	h.done.Go(func() { h.failed = h.sample(ctx) })
 	return h
 }
 
@@ -46,14 +63,15 @@ func watchHost(ctx context.Context, pid int, path string) *host {
 func (h *host) stop() []string {
 	h.cancel()
 	h.done.Wait()
+	h.giveWay()
 	if h.failed != nil {
 		return []string{fmt.Sprintf("the host's figures were recorded in part: %v", h.failed)}
 	}
 	return nil
 }
 
-func sample(ctx context.Context, root int, path string) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func (h *host) sample(ctx context.Context) (err error) {
+	f, err := os.OpenFile(filepath.Join(h.dir, HostName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -65,31 +83,138 @@ func sample(ctx context.Context, root int, path string) (err error) {
 	if _, err := f.WriteString("time_us,processes,rss_bytes,pss_bytes\n"); err != nil {
 		return err
 	}
-	tick := time.NewTicker(hostEvery)
-	defer tick.Stop()
-	for last := (time.Time{}); ; {
+	for {
 		now := time.Now()
-		tree := processTree(root)
-		var rss snapshot.Bytes
-		for _, p := range tree {
-			rss += p.rss
-		}
-		pss := "" // unknown
-		if now.Sub(last) >= pssEvery {
-			last = now
-			if sum, ok := sumPSS(tree); ok {
-				pss = strconv.FormatInt(int64(sum), 10)
-			}
-		}
-		if _, err := fmt.Fprintf(f, "%d,%d,%d,%s\n", now.UnixMicro(), len(tree), rss, pss); err != nil {
+		if err := h.look(now, f); err != nil {
 			return err
+		}
+		next := h.lines
+		if h.snapshots != nil && h.snapshots.due.Before(next) {
+			next = h.snapshots.due
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		}
 	}
+}
+
+// giveWay takes the snapshots back once an agent takes its own, which tell more.
+func (h *host) giveWay() {
+	if h.snapshots == nil {
+		return
+	}
+	if claims, _ := filepath.Glob(filepath.Join(h.dir, claimPrefix+"*")); len(claims) > 0 { // the pattern is right
+		h.snapshots.drop()
+		h.snapshots = nil
+	}
+}
+
+// look does what is due.
+func (h *host) look(now time.Time, f io.Writer) error {
+	tree := processTree(h.root)
+	h.giveWay()
+	if h.snapshots != nil && h.snapshots.isDue(now) {
+		if s := hostSnapshot(tree, now); s != nil {
+			if err := h.snapshots.take(now, native.Ending, func(w io.Writer) error { return native.Encode(w, s) }); err != nil {
+				return err
+			}
+		}
+	}
+	if now.Before(h.lines) {
+		return nil
+	}
+	h.lines = now.Add(hostEvery)
+	var rss snapshot.Bytes
+	for _, p := range tree {
+		rss += p.rss
+	}
+	pss := "" // unknown
+	if !now.Before(h.pss) {
+		h.pss = now.Add(pssEvery)
+		if sum, ok := sumPSS(tree); ok {
+			pss = strconv.FormatInt(int64(sum), 10)
+		}
+	}
+	_, err := fmt.Fprintf(f, "%d,%d,%d,%s\n", now.UnixMicro(), len(tree), rss, pss)
+	return err
+}
+
+// hostSnapshot is what processes hold of their own, by program: a row for all
+// memory of a kind, with its pages as blocks. Nil where they have ended.
+func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
+	stacks := snapshot.NewStacks()
+	s := &snapshot.Snapshot{
+		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: now.UTC().Truncate(time.Microsecond)},
+		Rank: snapshot.NoRank, Producer: "memdiag record", Stacks: stacks,
+		Notes: []string{"no agent looks into this process: its memory is told by kind, not by what allocated it"},
+	}
+	type site struct{ program, kind string }
+	held := make(map[site]snapshot.Bytes)
+	var rss snapshot.Bytes
+	for _, p := range tree {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+		if err != nil {
+			continue // it has ended
+		}
+		st := parseStatus(text)
+		rss += p.rss
+		held[site{st.name, "heap and other private memory"}] += st.anonymous
+		held[site{st.name, "shared memory"}] += st.shared
+	}
+	if len(held) == 0 || rss == 0 {
+		return nil
+	}
+	var total snapshot.Bytes
+	sites := slices.SortedFunc(maps.Keys(held), func(a, b site) int {
+		return cmp.Or(strings.Compare(a.program, b.program), strings.Compare(a.kind, b.kind))
+	})
+	b := &s.Blocks
+	for _, at := range sites {
+		size := held[at]
+		if size == 0 {
+			continue
+		}
+		total += size
+		b.Segment, b.Address = append(b.Segment, 0), append(b.Address, 0)
+		b.Size, b.Requested = append(b.Size, size), append(b.Requested, size)
+		b.State = append(b.State, snapshot.Live)
+		b.Stack = append(b.Stack, stacks.InternFrames([]snapshot.Frame{{Function: at.kind + " of " + at.program}}))
+		b.Count = append(b.Count, max(1, int64(size)/int64(os.Getpagesize())))
+	}
+	s.Segments = []snapshot.Segment{{Size: total, NumBlocks: b.Len()}}
+	s.Devices = []snapshot.Device{{
+		Kind: "host", Name: "processes", Limit: snapshot.Unknown,
+		Meters: snapshot.Meters{Requested: total, Allocated: total, Active: total, Reserved: total, Driver: rss},
+	}}
+	return s
+}
+
+// status is what /proc/PID/status tells.
+type status struct {
+	name              string
+	anonymous, shared snapshot.Bytes
+}
+
+func parseStatus(text []byte) (s status) {
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		kib := func() snapshot.Bytes {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64) // 0 where the kernel writes otherwise
+			return snapshot.Bytes(n) << 10
+		}
+		switch key {
+		case "Name":
+			s.name = value
+		case "RssAnon":
+			s.anonymous = kib()
+		case "RssShmem":
+			s.shared = kib()
+		}
+	}
+	return s
 }
 
 // process is one of a tree, as /proc tells.

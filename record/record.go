@@ -43,6 +43,9 @@ type Options struct {
 	Every int64
 	// Interval is the time between snapshots, instead of steps; 0 is by steps.
 	Interval time.Duration
+	// Profile is where the command, a Go program, serves its heap profile, which is
+	// then what snapshots are; "" for none. See ProfileURL.
+	Profile string
 	// PythonHeap is when Python's own heap is traced: "auto", "on" or "off".
 	PythonHeap string
 	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
@@ -62,6 +65,8 @@ type Outcome struct {
 	Steps int64
 	// Notes say what was not recorded and why, one sentence each.
 	Notes []string
+
+	agents bool // there were some
 }
 
 // Run starts the command, records it into out and waits for its end. Signals
@@ -96,10 +101,21 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		return nil, err
 	}
 	signals.to(child.Process)
-	host := watchHost(ctx, child.Process.Pid, filepath.Join(dir, HostName))
+	var snapshots *clock
+	var profiles *profiler
+	if opts.Profile != "" {
+		profiles = newProfiler(out, opts.Profile, opts.Interval)
+		profiles.start(ctx)
+	} else {
+		snapshots = newClock(out, opts.Interval, hostSnapshotEvery)
+		snapshots.due = time.Now().Add(snapshots.interval)
+	}
+	host := watchHost(ctx, child.Process.Pid, dir, snapshots)
 	failed := child.Wait()
-	notes := host.stop()
-	outcome := &Outcome{Notes: notes}
+	outcome := &Outcome{Notes: host.stop()}
+	if profiles != nil {
+		outcome.Notes = append(outcome.Notes, profiles.finish()...)
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](failed); failed != nil && !ok {
 		outcome.Notes = append(outcome.Notes, failed.Error()) // of copying a stream
 	} else if ok {
@@ -107,6 +123,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
 	outcome.collect(dir)
+	if profiles == nil && !outcome.agents {
+		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is told by process, not by what allocated it")
+	}
 	return outcome, nil
 }
 
@@ -197,10 +216,7 @@ func (o *Outcome) collect(dir string) {
 			o.Snapshots++
 		}
 	}
-	if len(agents) == 0 {
-		o.Notes = append(o.Notes, "no Python process loaded the agent: only the host's figures were recorded")
-		return
-	}
+	o.agents = len(agents) > 0
 	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
 	for _, a := range agents {
 		if a.Recorded {

@@ -22,6 +22,9 @@ import (
 
 // TestMain plays memdiag, when a test starts it so, to be killed or signalled.
 func TestMain(m *testing.M) {
+	if os.Getenv("RECORD_TEST_GROW") != "" {
+		grow()
+	}
 	if dir := os.Getenv("RECORD_TEST_DIR"); dir != "" {
 		_ = os.Unsetenv("RECORD_TEST_DIR")
 		out, err := rundir.Create(dir, snapshot.Info{})

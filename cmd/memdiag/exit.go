@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +64,13 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 // usageOf makes err a usage error, with the command's usage as the way out
 // unless err brings one.
 func usageOf(cmd *cobra.Command, err error) error {
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		reason := "want a number"
+		if errors.Is(number, strconv.ErrRange) {
+			reason = "want a smaller number"
+		}
+		err = errors.New(strings.Replace(err.Error(), number.Error(), reason, 1))
+	}
 	if hintOf(err) == "" {
 		err = withHint(err, "usage: %s; more with %s --help", cmd.UseLine(), cmd.CommandPath())
 	}

@@ -29,32 +29,50 @@ func newRecordCommand(env *environment) *cobra.Command {
 	job := recording{backend: choice{"cpu", backends}}
 	heap := choice{"auto", []string{"auto", "on", "off"}}
 	var every interval
+	var profile string
 	cmd := &cobra.Command{
-		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME",
+		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
 		Short:   "run a command, or train a built-in workload, and record what its memory does",
 		Long: `Runs a command as it is and writes a run. A Python process is watched from inside:
 PyTorch's memory by the stack that allocated it and by optimizer step, Python's own
 heap where it grows, and who holds what grew. Results, output and exit code stay
 the command's own; docs/recording.md tells what it costs and what is not seen.
+Of any other command the memory of its processes is recorded.
 
-With --workload, trains one of memdiag's own workloads instead.`,
+With --pprof, takes the heap profiles that a Go program serves: of COMMAND, or of one
+that runs already, until it ends or an interrupt. With --workload, trains one of memdiag's own workloads instead.`,
 		Example: `  memdiag record -- python train.py --lr 1e-3
   memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
+  memdiag record --pprof localhost:6060 --every 5s -- ./server
   memdiag record --workload L30 --steps 100 --every 50 -o my-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case job.workload != "" && len(args) > 0:
 				return usagef(cmd, "--workload and a command exclude each other")
-			case job.workload == "" && len(args) == 0:
+			case job.workload == "" && len(args) == 0 && profile == "":
 				return usagef(cmd, "neither a command nor --workload, which memdiag workloads lists")
-			case len(args) > 0:
+			case job.workload != "" && profile != "":
+				return usagef(cmd, "--pprof is for a command, or one that runs already")
+			case profile != "" && every.steps > 0:
+				return usagef(cmd, "heap profiles know no steps: --every is a time such as 5s")
+			case len(args) > 0 || profile != "":
 				for _, name := range []string{"steps", "fixed", "seed", "backend", "limit"} {
 					if cmd.Flags().Changed(name) {
 						return usagef(cmd, "--%s is for --workload", name)
 					}
 				}
-				return env.recordCommand(cmd.Context(), job.out, args, record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value})
+				opts := record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}
+				if profile != "" {
+					var err error
+					if opts.Profile, err = record.ProfileURL(profile); err != nil {
+						return usageOf(cmd, err)
+					}
+				}
+				if len(args) == 0 {
+					return env.recordProfiles(cmd.Context(), job.out, opts)
+				}
+				return env.recordCommand(cmd.Context(), job.out, args, opts)
 			case every.time > 0 || cmd.Flags().Changed("python-heap"):
 				return usagef(cmd, "a time between snapshots and --python-heap are for a command")
 			}
@@ -75,6 +93,7 @@ With --workload, trains one of memdiag's own workloads instead.`,
 	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by what is run and the time")
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
 	flags.Var(&heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")
@@ -205,7 +224,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	code := exitFine
 	var notes []string
 	if err != nil {
-		code, notes = exitCode(err), []string{err.Error()}
+		code, notes = exitCode(err), []string{told(ctx, err).Error()}
 	}
 	if finish := out.Finish(code, env.now(), notes...); err == nil {
 		err = finish
@@ -284,7 +303,7 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 		}
 		return err
 	}
-	took := env.now().Sub(began).Round(100 * time.Millisecond)
+	took := duration(env.now().Sub(began))
 	outcome := ""
 	if s, ok := instance.(workload.Summarizer); ok {
 		summary, err := s.Summary()

@@ -42,12 +42,46 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
 		return &exitError{exitOwn, err}
 	}
-	took := env.now().Sub(began).Round(100 * time.Millisecond)
+	took := duration(env.now().Sub(began))
 	ended := fmt.Sprintf("ended with code %d", outcome.ExitCode)
 	if outcome.Signal != "" {
 		ended = "was ended by " + outcome.Signal
 	}
 	env.talk.say("%s %s after %s; %s in %s", commandName(args), ended, took, recorded(outcome), dir)
+	env.finish(out, outcome)
+	if outcome.ExitCode != exitFine {
+		return &exitError{code: outcome.ExitCode}
+	}
+	return nil
+}
+
+// recordProfiles records the heap profiles of a program that runs already, until it
+// ends or memdiag is interrupted, which is how one stops it.
+func (env *environment) recordProfiles(ctx context.Context, dir string, opts record.Options) error {
+	if dir == "" {
+		dir = "pprof-" + env.now().Format("20060102-150405")
+	}
+	host, _ := os.Hostname() // only a remark in run.json
+	out, err := rundir.Create(dir, snapshot.Info{
+		SchemaVersion: rundir.SchemaVersion, Parameters: map[string]string{"pprof": opts.Profile}, Started: env.now(), Host: host, Version: version(),
+	})
+	if err != nil {
+		return cannotRecord(err)
+	}
+	began := env.now()
+	env.talk.say("recording %s until it ends, or Ctrl-C", opts.Profile)
+	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
+	if err != nil {
+		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+		return &exitError{exitOwn, withHint(err, "the program imports net/http/pprof, and serves it at this address")}
+	}
+	env.talk.say("recorded for %s; %s in %s", duration(env.now().Sub(began)), recorded(outcome), dir)
+	env.finish(out, outcome)
+	return nil
+}
+
+// finish says what there is to say of a recording, and completes the run.
+func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	for _, n := range outcome.Notes {
 		env.talk.say("%s", n)
 	}
@@ -56,12 +90,16 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		env.talk.say("the run's end is not recorded: %v", err)
 	}
 	if outcome.Snapshots > 1 {
-		env.talk.next("diff", filepath.Clean(dir))
+		env.talk.next("diff", filepath.Clean(out.Dir()))
 	}
-	if outcome.ExitCode != exitFine {
-		return &exitError{code: outcome.ExitCode}
+}
+
+// duration rounds a time to what a person reads.
+func duration(d time.Duration) time.Duration {
+	if d >= time.Second {
+		return d.Round(100 * time.Millisecond)
 	}
-	return nil
+	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
 // recorded says how much there is of a run.

@@ -106,14 +106,20 @@ func (env *environment) conclude(ctx context.Context, err error) int {
 	if err == nil {
 		return exitFine
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
-	}
+	err = told(ctx, err)
 	env.talk.fail(err)
 	if p, ok := errors.AsType[*panicError](err); ok && env.getenv("MEMDIAG_DEBUG") == "1" {
 		env.talk.raw(p.stack)
 	}
 	return exitCode(err)
+}
+
+// told is an error as a person is told it.
+func told(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
 }
 
 // panicError is a defect of memdiag, caught.

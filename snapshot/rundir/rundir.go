@@ -171,6 +171,14 @@ func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
 	return w.writeSnapshot(step, RankSnapshotName(step, s.Rank), s)
 }
 
+// WriteTick records the nth snapshot of those taken by the clock, of which no step
+// is known, under the name "snapshot_t3" with an ending; fill writes it, in any
+// format. It returns its path when it is on the disk.
+func (w *Writer) WriteTick(n int, ending string, fill func(io.Writer) error) (path string, err error) {
+	path = filepath.Join(w.dir, snapshotStem+"_t"+strconv.Itoa(n)+ending)
+	return path, w.write(path, fill)
+}
+
 func (w *Writer) writeSnapshot(step int64, name string, s *snapshot.Snapshot) error {
 	if step < 0 {
 		return fmt.Errorf("snapshot of step %d: steps count from 0", step)
