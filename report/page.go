@@ -52,11 +52,20 @@ const pageRows = 40
 // their hashes, and nothing from elsewhere. Every name goes through html/template
 // or, in the flamegraph, through the escaping of Flame.
 func Page(w io.Writer, r *diff.Result, about About) error {
+	return pageView(r, about).write(w)
+}
+
+// PageOfOne is Page of a single snapshot: a first verdict from the births of its
+// blocks, the largest sites, a flamegraph of what is live, and where the memory is.
+func PageOfOne(w io.Writer, s *snapshot.Snapshot, about About) error {
+	return pageOfOne(s, about).write(w)
+}
+
+func (v *view) write(w io.Writer) error {
 	t, err := template.ParseFS(assets, "assets/page.html")
 	if err != nil {
 		return fmt.Errorf("page template: %w", err)
 	}
-	view := pageView(r, about)
 	script, err := joined("assets/uplot/uPlot.iife.min.js", "assets/flame.js", "assets/page.js")
 	if err != nil {
 		return err
@@ -65,10 +74,10 @@ func Page(w io.Writer, r *diff.Result, about About) error {
 	if err != nil {
 		return err
 	}
-	view.Script, view.Style = template.JS(script), template.CSS(style) //nolint:gosec // our own assets
-	view.Policy = fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'", sourceHash(script), sourceHash(style))
+	v.Script, v.Style = template.JS(script), template.CSS(style) //nolint:gosec // our own assets
+	v.Policy = fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'", sourceHash(script), sourceHash(style))
 	var b bytes.Buffer
-	if err := t.Execute(&b, view); err != nil {
+	if err := t.Execute(&b, v); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	_, err = w.Write(b.Bytes())

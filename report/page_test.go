@@ -49,6 +49,25 @@ func TestPage(t *testing.T) {
 	}
 }
 
+func TestPageOfOneSnapshot(t *testing.T) {
+	dated := pyramidResult(t).Last
+	for _, c := range []struct {
+		name, file string
+		snapshot   *snapshot.Snapshot
+	}{
+		{"births tell a leak", "one.html.golden", dated},
+		{"hostile names are text", "onehostile.html.golden", attacked(t).Last},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := rendered(t, func(b *bytes.Buffer) error { return PageOfOne(b, c.snapshot, About{Name: "snapshot_50"}) })
+			golden(t, c.file, withoutAssets(got))
+			if n := bytes.Count(got, []byte("<script")); n != 2 {
+				t.Errorf("%d scripts, want the data and ours", n)
+			}
+		})
+	}
+}
+
 var (
 	styleElement  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
 	scriptElement = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
@@ -113,7 +132,7 @@ func TestUPlotIsAsItsAuthorPublishedIt(t *testing.T) {
 // the blocks say.
 func TestSegmentMapAccountsForAllReserved(t *testing.T) {
 	r := pyramidResult(t)
-	maps := mapViews(r)
+	maps := mapViews(r.Last, leaksOf(r))
 	if len(maps) != 1 {
 		t.Fatalf("%d maps, want 1", len(maps))
 	}

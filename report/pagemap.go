@@ -61,9 +61,8 @@ type ageColumn struct {
 // of steps, else some would be higher for nothing.
 const ageBins = 40
 
-// agesViewOf is nil where the last snapshot does not tell births.
-func agesViewOf(r *diff.Result) *agesView {
-	s := r.Last
+// agesViewOf is nil where the snapshot does not tell births.
+func agesViewOf(s *snapshot.Snapshot, leaks leakSites) *agesView {
 	a, ok := agesOf(s)
 	if !ok {
 		return nil
@@ -74,7 +73,7 @@ func agesViewOf(r *diff.Result) *agesView {
 	}
 	stretch := max((a.to-a.from+ageBins-1)/ageBins, 1)
 	bins := int((a.to - a.from + stretch - 1) / stretch)
-	leaking := leaksOf(r).rows(s)
+	leaking := leaks.rows(s)
 	leak, other := make([]snapshot.Bytes, bins), make([]snapshot.Bytes, bins)
 	for i, st := range s.Blocks.State {
 		if st != snapshot.Live || !hasBirth(&s.Blocks, i) {
@@ -137,8 +136,8 @@ type partView struct {
 	Start, Width       float64 // of 100
 }
 
-func deviceViews(r *diff.Result) []deviceView {
-	s := r.Last
+// deviceViews tell of the snapshot, beside an earlier one unless that is nil.
+func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 	shapes := shapesOf(s)
 	var out []deviceView
 	for i, d := range s.Devices {
@@ -146,7 +145,10 @@ func deviceViews(r *diff.Result) []deviceView {
 			continue
 		}
 		v := deviceView{Title: deviceTitle(d)}
-		before := metersOf(r.First, d)
+		var before *snapshot.Meters
+		if first != nil {
+			before = metersOf(first, d)
+		}
 		for _, m := range meterList(d.Meters) {
 			row := meterView{m.name, "?", known(m.value), "?"}
 			if before != nil {
@@ -208,7 +210,7 @@ const (
 	mapCells   = 2400
 	// fewestCells is a map that shows anything.
 	fewestCells = 20
-	cellSize   = 10
+	cellSize    = 10
 )
 
 // what a cell or a block is; the order decides ties, worst first.
@@ -216,9 +218,8 @@ var mapClasses = []struct{ class, name string }{
 	{"leak", "leaking"}, {"live", "live"}, {"pending", "freed, a stream still uses it"}, {"free", "cached, free for reuse"},
 }
 
-func mapViews(r *diff.Result) []mapView {
-	s := r.Last
-	leaking := leaksOf(r).rows(s)
+func mapViews(s *snapshot.Snapshot, leaks leakSites) []mapView {
+	leaking := leaks.rows(s)
 	var out []mapView
 	for d := range s.Devices {
 		if v, ok := mapViewOf(s, d, leaking); ok {

@@ -15,6 +15,10 @@ type view struct {
 	Script template.JS
 	Style  template.CSS
 
+	One          bool   // it is of one snapshot
+	OneAbout     string // what its verdict is, where there are no findings
+	Sites        []siteView
+	SitesMore    string
 	Title, Name  string
 	State        string // "leak", "inconclusive" or "clean", for colour
 	Lead         string
@@ -39,11 +43,14 @@ type view struct {
 	Version      string
 }
 
+type siteView struct{ Blocks, Bytes, Share, Where string }
+
 type fact struct{ Label, Text string }
 
 type findingView struct {
 	Verdict, Evidence string
 	Place, Function   string
+	Held              string // of one snapshot, in place of the growth
 	Rate, BlocksRate  string
 	Growth, Exact     string
 	Fate              string
@@ -76,11 +83,8 @@ type rankView struct {
 
 func pageView(r *diff.Result, about About) *view {
 	v := &view{
-		Title: Headline(r), Name: brief(about.Name), Version: brief(about.Version),
-		Missing: missing(r), Totals: totalsView(r),
-	}
-	if v.Name == "" {
-		v.Name = "memory of a training run"
+		Title: Headline(r), Name: nameOf(about), Version: brief(about.Version),
+		Missing: missing(r.Last, r.Notes, leastText(r)), Totals: totalsView(r),
 	}
 	v.State, _ = state(r)
 	v.Lead = lead(r)
@@ -93,18 +97,30 @@ func pageView(r *diff.Result, about About) *view {
 	v.Charts, v.ChartData = chartViews(r)
 	svg, text := embeddedFlame(GrowthProfile(r), pageBoxes)
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
-	v.Devices = deviceViews(r)
+	v.Devices = deviceViews(r.First, r.Last)
 	v.Reserves = reserveTexts(r)
-	v.Ages = agesViewOf(r)
-	v.Maps = mapViews(r)
+	leaks := leaksOf(r)
+	v.Ages, v.Maps = agesViewOf(r.Last, leaks), mapViews(r.Last, leaks)
 	for _, rank := range about.Ranks {
 		v.Ranks = append(v.Ranks, rankViewOf(rank))
 	}
+	v.again(r.Last, about)
+	return v
+}
+
+// again says what was run, and how to get the page again.
+func (v *view) again(s *snapshot.Snapshot, about About) {
 	for _, c := range about.Commands {
 		v.Commands = append(v.Commands, Printable(c))
 	}
-	v.Origin = originOf(r, about.Info)
-	return v
+	v.Origin = originOf(s, about.Info)
+}
+
+func nameOf(about About) string {
+	if about.Name == "" {
+		return "memory of a training run"
+	}
+	return brief(about.Name)
 }
 
 // state is the verdict on the whole run, as a class and as a word.
@@ -167,18 +183,24 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	}
 	v.Mark = guiltyMark(f)
 	v.Together, v.TogetherMore = togetherViews(f)
-	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, true) {
-		if l.frame == nil {
-			v.Stack = append(v.Stack, frameView{Skipped: count(int64(l.skipped), l.what), Library: true})
-			continue
-		}
-		v.Stack = append(v.Stack, frameView{Place: location(*l.frame), Function: shortFunction(*l.frame), Guilty: l.headline, Library: l.library})
-	}
+	v.Stack = stackView(f.Rows[0].Frames, f.Headline)
 	if text := liveText(r, f); text != "" {
 		v.Facts = []fact{{"Live there now", text}}
 	}
 	v.Facts = plainFacts(append(v.Facts, findingFacts(r, f)...))
 	return v
+}
+
+func stackView(frames []snapshot.Frame, headline int) []frameView {
+	var out []frameView
+	for _, l := range stackLines(frames, headline, true) {
+		if l.frame == nil {
+			out = append(out, frameView{Skipped: count(int64(l.skipped), l.what), Library: true})
+			continue
+		}
+		out = append(out, frameView{Place: location(*l.frame), Function: shortFunction(*l.frame), Guilty: l.headline, Library: l.library})
+	}
+	return out
 }
 
 // plainFacts are facts without the spaces that glue them.
@@ -255,14 +277,14 @@ func rankViewOf(rank RankResult) rankView {
 	return v
 }
 
-// missing says what the files do not tell, besides the comparison's own notes.
-func missing(r *diff.Result) []string {
+// missing says what the files do not tell: the notes, what s lacks, and the least
+// leak that could be shown, unless that is "".
+func missing(s *snapshot.Snapshot, notes []string, least string) []string {
 	var out []string
-	for _, n := range r.Notes {
+	for _, n := range notes {
 		out = append(out, brief(n))
 	}
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	s := r.Last
 	var bare, undated, live snapshot.Bytes
 	for i, st := range s.Blocks.State {
 		if st != snapshot.Live {
@@ -302,8 +324,8 @@ func missing(r *diff.Result) []string {
 	if len(s.Holders) == 0 {
 		say("nobody looked for what holds the blocks, or nothing was found")
 	}
-	if text := leastText(r); text != "" {
-		say("%s", text)
+	if least != "" {
+		say("%s", least)
 	}
 	return out
 }
@@ -313,7 +335,7 @@ func hasBirth(b *snapshot.Blocks, row int) bool {
 }
 
 // originOf is what was run, as far as it is known.
-func originOf(r *diff.Result, info snapshot.Info) []fact {
+func originOf(s *snapshot.Snapshot, info snapshot.Info) []fact {
 	var out []fact
 	add := func(label, text string) {
 		if text != "" {
@@ -332,7 +354,7 @@ func originOf(r *diff.Result, info snapshot.Info) []fact {
 	if !info.Started.IsZero() {
 		add("started", info.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
-	add("recorded by", producer(r.Last))
+	add("recorded by", producer(s))
 	if info.Version != "" {
 		add("with", "memdiag "+brief(info.Version))
 	}

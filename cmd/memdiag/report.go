@@ -16,12 +16,13 @@ func newReportCommand(env *environment) *cobra.Command {
 	var output string
 	var flagged *judging
 	cmd := &cobra.Command{
-		Use:     "report [RUN | SNAPSHOT SNAPSHOT …]",
+		Use:     "report [RUN | SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "one page with all of it: findings, growth, flamegraph, ranks",
 		Long: `Writes one HTML file that needs nothing else, neither a server nor a network:
 the verdict, the findings with stack, holder, cause and fix, the growth over the
-steps, a flamegraph, where the memory is, and what was not recorded.`,
+steps, a flamegraph, where the memory is, and what was not recorded. Of one
+snapshot, what holds its memory and what its blocks' births tell.`,
 		Example: `  memdiag report my-run -o report.html
   memdiag report snapshot_0 snapshot_50 snapshot_100`,
 		ValidArgsFunction: completeRun,
@@ -36,6 +37,14 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
+			if len(run.Snapshots) == 1 {
+				if err := env.result(output, false, func(w io.Writer) error { return report.PageOfOne(w, run.Snapshots[0], about) }); err != nil {
+					return err
+				}
+				env.wrote(output)
+				return nil
+			}
 			options, err := flagged.complete(env)
 			if err != nil {
 				return err
@@ -44,7 +53,7 @@ steps, a flamegraph, where the memory is, and what was not recorded.`,
 			if err != nil {
 				return err
 			}
-			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Ranks: ranks, Commands: commandsFor(run)}
+			about.Ranks = ranks
 			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
 				return err
 			}
@@ -95,6 +104,9 @@ func commandsFor(run *snapshot.Run) []string {
 			words[i] = shellQuote(f)
 		}
 		args = strings.Join(words, " ")
+	}
+	if len(run.Snapshots) == 1 {
+		return []string{"memdiag show " + shellQuote(run.Files[len(run.Files)-1]), "memdiag flame " + args, "memdiag report " + args}
 	}
 	return []string{"memdiag diff " + args, "memdiag flame " + args, "memdiag plot " + args, "memdiag report " + args}
 }

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// pageOfOne is the view of a single snapshot.
+func pageOfOne(s *snapshot.Snapshot, about About) *view {
+	v := &view{
+		One: true, Name: nameOf(about), Version: brief(about.Version),
+		Missing: missing(s, s.Notes, "how memory grew: that takes two snapshots, a verdict three"),
+	}
+	sites := s.Sites()
+	var live diff.Tally
+	for i := range sites {
+		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes})
+	}
+	held := fmt.Sprintf("%s live in %s at %s", live.Bytes, count(live.Blocks, "block"), count(int64(len(sites)), "site"))
+	v.Lead = fmt.Sprintf("One snapshot: %s; %s; recorded by %s.", held, markText(s), producer(s))
+	for _, d := range s.Devices {
+		if !unused(d.Meters) {
+			v.Facts = append(v.Facts, fact{deviceName(d), d.Meters.Allocated.String() + " live, " + d.Meters.Reserved.String() + " reserved"})
+		}
+	}
+	leaks := v.judgeOne(held, diff.Inspect(s))
+	v.largest(s, sites, live.Bytes)
+	svg, text := embeddedFlame(LiveProfile(s), pageBoxes)
+	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
+	v.ChartData = []chartData{}
+	v.Devices = deviceViews(nil, s)
+	v.Ages, v.Maps = agesViewOf(s, leaks), mapViews(s, leaks)
+	v.again(s, about)
+	return v
+}
+
+// judgeOne sets the title and the findings from the births of live blocks, and
+// returns the sites that leak. The title of what cannot be judged is what it holds.
+func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
+	leaks := make(leakSites)
+	var first *diff.SiteAges
+	windows := 0
+	for i := range a.Sites {
+		site := &a.Sites[i]
+		leak := site.Verdict == diff.Leak
+		window := site.Verdict == diff.Inconclusive && (site.Pattern == diff.InWindow || site.Pattern == diff.Throughout)
+		switch {
+		case leak:
+			leaks[deviceName(site.Device)+" "+hashText(site.Site.Hash)] = struct{}{}
+		case window:
+			windows++
+		default:
+			continue
+		}
+		if first == nil {
+			first = site
+		}
+		if leak && len(leaks) <= shownFirst || window && windows <= shownWindows {
+			v.Findings = append(v.Findings, findingOfOne(site))
+		}
+	}
+	v.State, v.Title = "clean", "nothing looks like a leak"
+	switch {
+	case a.Why != "":
+		v.State, v.Title, v.OneAbout = "inconclusive", held, "None: "+brief(a.Why)+"."
+	case len(leaks) > 0:
+		v.State, v.Title = "leak", lookLike(len(leaks), "looks like a leak", "look like leaks")+placeOf(first.Frames, first.Site.Label, first.Headline)
+	case windows > 0:
+		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+placeOf(first.Frames, first.Site.Label, first.Headline)
+	default:
+		v.OneAbout = "By when live blocks were born, nothing looks like a leak."
+	}
+	return leaks
+}
+
+// lookLike is "1 site looks like a leak: ", "3 sites look like leaks; the largest: ".
+func lookLike(n int, one, several string) string {
+	if n == 1 {
+		return "1 site " + one + ": "
+	}
+	return count(int64(n), "site") + " " + several + "; the largest: "
+}
+
+func findingOfOne(site *diff.SiteAges) findingView {
+	v := findingView{
+		Verdict: string(site.Verdict), Evidence: string(site.Evidence), Mark: "allocated here",
+		Place: placeOf(site.Frames, site.Site.Label, site.Headline), Label: brief(site.Site.Label),
+		Held:  site.Site.Bytes.String() + " in " + count(site.Site.Count, "block"),
+		Stack: stackView(site.Frames, site.Headline),
+		Facts: []fact{{"Why", brief(strings.Join(site.Reasons, "; ")) + "."}, {"Stack hash", hashText(site.Site.Hash) + " on " + deviceName(site.Device)}},
+	}
+	if site.Headline >= 0 {
+		v.Function = shortFunction(site.Frames[site.Headline])
+	}
+	if site.Rate.Unit != "" {
+		v.Rate, v.BlocksRate = bytesRate(site.Rate), blocksRate(site.Rate)
+	}
+	return v
+}
+
+// largest lists the sites that hold most.
+func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapshot.Bytes) {
+	const listed = 20
+	shown := min(len(sites), listed)
+	wheres := make([]where, shown)
+	for i := range wheres {
+		wheres[i] = where{frames: s.Stacks.Frames(sites[i].Stack), label: sites[i].Label}
+		if len(s.Devices) > 1 {
+			wheres[i].device = deviceName(s.Devices[sites[i].Device])
+		}
+	}
+	for i, text := range placesApart(wheres) {
+		v.Sites = append(v.Sites, siteView{grouped(sites[i].Count), sites[i].Bytes.String(), share(sites[i].Bytes, live), strings.ReplaceAll(text, noBreak, " ")})
+	}
+	var rest snapshot.Bytes
+	for i := shown; i < len(sites); i++ {
+		rest += sites[i].Bytes
+	}
+	if n := len(sites) - shown; n > 0 {
+		v.SitesMore = count(int64(n), "more site") + " hold " + rest.String()
+	}
+}
