@@ -28,7 +28,10 @@ const MaxLine = 1 << 20
 // to keep memdiag busy ends in a second, and takes 200 MB more than its own size.
 // Real files shrink tenfold to thirtyfold.
 func maxUnpacked(size int64) int64 { return 32<<20 + 100*min(size, 1<<50) }
-func maxTables(size int64) int64   { return 40<<20 + 16*min(size, 1<<50) }
+func maxTables(size int64) int64 {
+	size = min(size, 1<<50)
+	return min(40<<20+16*size, 100<<20+4*size)
+}
 
 // plainTables is how often its size the tables of a file that is not compressed may
 // take, instead of the 16 times of what is: its names and stacks are as long in it.
@@ -53,8 +56,8 @@ type Input struct {
 
 // Open begins to read a file of size bytes, gzip and zstd being undone. It may
 // unpack to unpacked bytes, and its tables may take as much; where that is 0, to
-// 32 MiB + 100 times its size, and its tables may take 40 MiB + 16 times its size,
-// 3 times where it is not compressed.
+// 32 MiB + 100 times its size, and its tables may take 40 MiB + 16 times its size but
+// no more than 100 MiB + 4 times, 40 MiB + 3 times where it is not compressed.
 // The name appears in errors only; they are *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 	in := &Input{name: name, size: size, tables: maxTables(size), close: func() {}}

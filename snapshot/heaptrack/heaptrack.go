@@ -64,26 +64,29 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 type decoder struct {
 	in          *bounded.Input
 	sized       bool // strings have a length
-	strings     []string
-	pointers    []pointer
-	traces      []trace
-	allocations []allocation
-	millis      uint64 // since the recording began
+	strings     bounded.List[string]
+	pointers    bounded.List[pointer]
+	frames      bounded.List[frame] // of pointers, innermost first
+	traces      bounded.List[trace]
+	allocations bounded.List[allocation]
+	fields      []uint64 // of a line; kept for its room
+	millis      uint64   // since the recording began
 	events      int64
 	lost        int64 // frees of what was never allocated
 	live, peak  int64 // bytes
 }
 
-// pointer is an address of code with its frames, innermost first.
+// pointer is an address of code, and which are its frames.
 type pointer struct {
-	module uint64
-	frames []frame
+	module       uint64
+	first, count uint32
 }
 
-type frame struct{ function, file, line uint64 }
+// frame is a place in the code, texts by their numbers.
+type frame struct{ function, file, line uint32 }
 
 // trace is a call and the trace of its caller.
-type trace struct{ pointer, parent uint64 }
+type trace struct{ pointer, parent uint32 }
 
 // allocation is all blocks of one size and trace.
 type allocation struct {
@@ -91,8 +94,12 @@ type allocation struct {
 	live        int64
 }
 
-// maxSize bounds a block in bytes, so that sums stay in range.
-const maxSize = 1 << 50
+// maxSize bounds a block in bytes, so that sums stay in range, and maxRows each of the
+// tables, so that 32 bits number its rows.
+const (
+	maxSize = 1 << 50
+	maxRows = 1 << 31
+)
 
 func (d *decoder) header() error {
 	line, err := d.in.Line()
@@ -144,10 +151,10 @@ func (d *decoder) event(born bool, rest []byte) error {
 	if scan(rest, &i) != 1 {
 		return d.in.Fail("an event without its allocation")
 	}
-	if i >= uint64(len(d.allocations)) {
-		return d.in.Fail("an event of allocation %d of %d", i, len(d.allocations))
+	if i >= uint64(d.allocations.Len()) {
+		return d.in.Fail("an event of allocation %d of %d", i, d.allocations.Len())
 	}
-	a := &d.allocations[i]
+	a := d.allocations.At(int(i))
 	d.events++
 	if !born {
 		// Where recording was attached to a running process, it sees frees of
@@ -178,12 +185,12 @@ func (d *decoder) text(rest []byte) error {
 		}
 		rest = text
 	}
-	d.strings = append(d.strings, string(rest))
+	d.strings.Append(string(rest))
 	return d.in.Charge(32 + len(rest))
 }
 
 func (d *decoder) pointer(rest []byte) error {
-	fields := make([]uint64, 0, 16)
+	fields := d.fields[:0]
 	for len(rest) > 0 {
 		var v uint64
 		if scan(rest, &v) != 1 {
@@ -192,33 +199,45 @@ func (d *decoder) pointer(rest []byte) error {
 		fields = append(fields, v)
 		_, rest, _ = bytes.Cut(rest, []byte(" "))
 	}
+	d.fields = fields
 	if len(fields) < 2 {
 		return d.in.Fail("an address without a module")
 	}
+	if d.pointers.Len() >= maxRows || d.frames.Len() >= maxRows {
+		return d.in.Fail("more than %d addresses or frames", maxRows)
+	}
 	// The address itself differs from process to process.
-	p := pointer{module: fields[1]}
+	p := pointer{module: fields[1], first: uint32(d.frames.Len())}
 	for fields = fields[2:]; len(fields) >= 3; fields = fields[3:] {
-		p.frames = append(p.frames, frame{fields[0], fields[1], fields[2]})
+		d.frames.Append(frame{index(fields[0]), index(fields[1]), index(fields[2])})
 	}
-	if len(p.frames) == 0 && len(fields) > 0 { // without debug information
+	p.count = uint32(d.frames.Len()) - p.first
+	if p.count == 0 && len(fields) > 0 { // without debug information
 		fields = append(fields, 0)
-		p.frames = []frame{{function: fields[0], file: fields[1]}}
+		d.frames.Append(frame{function: index(fields[0]), file: index(fields[1])})
+		p.count = 1
 	}
-	d.pointers = append(d.pointers, p)
-	return d.in.Charge(48 + 24*len(p.frames))
+	d.pointers.Append(p)
+	return d.in.Charge(24 + 16*int(p.count))
 }
 
+// index is a number of a text or line as a frame has it; there are fewer than 2^32.
+func index(v uint64) uint32 { return uint32(min(v, 1<<32-1)) }
+
 func (d *decoder) trace(rest []byte) error {
-	var t trace
-	if scan(rest, &t.pointer, &t.parent) != 2 {
+	var pointer, parent uint64
+	if scan(rest, &pointer, &parent) != 2 {
 		return d.in.Fail("a trace of less than two numbers")
 	}
 	// Callers come first, so that no trace can be its own caller.
-	if t.parent > uint64(len(d.traces)) || t.pointer > uint64(len(d.pointers)) {
-		return d.in.Fail("trace %d refers to what comes later", len(d.traces)+1)
+	if parent > uint64(d.traces.Len()) || pointer > uint64(d.pointers.Len()) {
+		return d.in.Fail("trace %d refers to what comes later", d.traces.Len()+1)
 	}
-	d.traces = append(d.traces, t)
-	return d.in.Charge(24)
+	if d.traces.Len() >= maxRows {
+		return d.in.Fail("more than %d traces", maxRows)
+	}
+	d.traces.Append(trace{uint32(pointer), uint32(parent)})
+	return d.in.Charge(12)
 }
 
 func (d *decoder) allocation(rest []byte) error {
@@ -226,10 +245,10 @@ func (d *decoder) allocation(rest []byte) error {
 	if scan(rest, &a.size, &a.trace) != 2 {
 		return d.in.Fail("an allocation of less than two numbers")
 	}
-	if a.trace > uint64(len(d.traces)) || a.size > maxSize {
-		return d.in.Fail("an allocation of %d bytes by trace %d of %d", a.size, a.trace, len(d.traces))
+	if a.trace > uint64(d.traces.Len()) || a.size > maxSize {
+		return d.in.Fail("an allocation of %d bytes by trace %d of %d", a.size, a.trace, d.traces.Len())
 	}
-	d.allocations = append(d.allocations, a)
+	d.allocations.Append(a)
 	return d.in.Charge(32)
 }
 
@@ -238,20 +257,23 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	frames := make([][]snapshot.FrameID, len(d.pointers))
+	frames := make([][]snapshot.FrameID, d.pointers.Len())
 	var stack []snapshot.FrameID
-	for _, a := range d.allocations {
+	for i := range d.allocations.Len() {
+		a := *d.allocations.At(i)
 		if a.live == 0 {
 			continue
 		}
 		stack = stack[:0]
-		for at := a.trace; at != 0 && len(stack) <= totals.MaxDepth; at = d.traces[at-1].parent {
-			p := d.traces[at-1].pointer
+		var t trace
+		for at := a.trace; at != 0 && len(stack) <= totals.MaxDepth; at = uint64(t.parent) {
+			t = *d.traces.At(int(at - 1))
+			p := t.pointer
 			if p == 0 {
 				continue
 			}
 			if frames[p-1] == nil {
-				if frames[p-1], err = d.resolve(out, &d.pointers[p-1]); err != nil {
+				if frames[p-1], err = d.resolve(out, d.pointers.At(int(p-1))); err != nil {
 					return nil, err
 				}
 			}
@@ -276,13 +298,13 @@ func duration(millis uint64) string { return fmt.Sprintf("%.1f s", float64(milli
 // resolve returns the frames at an address, innermost first; its module where it
 // has no symbol.
 func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, error) {
-	list := p.frames
-	if len(list) == 0 {
-		list = []frame{{}}
-	}
-	ids := make([]snapshot.FrameID, len(list))
-	for i, f := range list {
-		at := snapshot.Frame{Function: d.name(f.function), File: d.name(f.file), Line: int(min(f.line, 1<<31))}
+	ids := make([]snapshot.FrameID, max(p.count, 1))
+	for i := range ids {
+		var f frame
+		if p.count > 0 {
+			f = *d.frames.At(int(p.first) + i)
+		}
+		at := snapshot.Frame{Function: d.name(uint64(f.function)), File: d.name(uint64(f.file)), Line: int(min(f.line, 1<<31))}
 		if at.Function == "" {
 			module := d.name(p.module)
 			at.Function = "<no symbol> " + module[strings.LastIndexByte(module, '/')+1:]
@@ -299,10 +321,10 @@ func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, 
 }
 
 func (d *decoder) name(i uint64) string {
-	if i == 0 || i > uint64(len(d.strings)) {
+	if i == 0 || i > uint64(d.strings.Len()) {
 		return ""
 	}
-	return d.strings[i-1]
+	return *d.strings.At(int(i - 1))
 }
 
 // scan reads hexadecimal numbers, each ended by a space or the end, and returns

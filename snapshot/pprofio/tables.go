@@ -8,7 +8,7 @@ import (
 // stand before what names them.
 type tables struct {
 	sampleTypes [][2]uint64 // type and unit
-	strings     []string
+	strings     bounded.List[string]
 	functions   map[uint64]function
 	locations   map[uint64]location
 	mappings    map[uint64]mapping
@@ -34,8 +34,8 @@ type mapping struct{ start, offset, file uint64 }
 
 // text is the string of an index; "" where there is none.
 func (t *tables) text(i uint64) string {
-	if i < uint64(len(t.strings)) {
-		return t.strings[i]
+	if i < uint64(t.strings.Len()) {
+		return *t.strings.At(int(i))
 	}
 	return ""
 }
@@ -62,11 +62,11 @@ func (t *tables) read(in *bounded.Input, number, wire int) error {
 	if err != nil {
 		return err
 	}
-	const entry = 96 // of a map, with its key
+	const entry = 128 // of a map, with its key
 	switch number {
 	case fieldString:
-		t.strings = append(t.strings, string(b))
-		return in.Charge(24 + len(b))
+		t.strings.Append(string(b))
+		return in.Charge(32 + len(b))
 	case fieldFunction:
 		return t.function(in, b, entry)
 	case fieldLocation:

@@ -156,12 +156,15 @@ func (m *machine) text(op opcode) error {
 	if err != nil {
 		return err
 	}
-	m.strings = append(m.strings, string(b))
-	if err := m.in.Charge(16 + len(b)); err != nil {
+	m.strings.Append(string(b))
+	if err := m.in.Charge(24 + len(b)); err != nil {
 		return err
 	}
-	return m.push(value{kText, int64(len(m.strings) - 1)})
+	return m.push(value{kText, int64(m.strings.Len() - 1)})
 }
+
+// textOf is the text of a value of that kind.
+func (m *machine) textOf(v value) string { return *m.strings.At(int(v.n)) }
 
 func (m *machine) makeTuple(op opcode) error {
 	var items []value
@@ -218,10 +221,10 @@ func (m *machine) remember(op opcode) error {
 		return err
 	}
 	if op == opGet1 || op == opGet4 {
-		if at >= uint64(len(m.memo)) {
+		if at >= uint64(m.memo.Len()) {
 			return m.in.Fail("memo entry %d is used before it is stored", at)
 		}
-		return m.push(m.memo[at])
+		return m.push(*m.memo.At(int(at)))
 	}
 	items, err := m.pop(1)
 	if err != nil {
@@ -229,10 +232,10 @@ func (m *machine) remember(op opcode) error {
 	}
 	v := items[0]
 	switch {
-	case op == opMemoize || at == uint64(len(m.memo)):
-		m.memo = append(m.memo, v)
-	case at < uint64(len(m.memo)):
-		m.memo[at] = v
+	case op == opMemoize || at == uint64(m.memo.Len()):
+		m.memo.Append(v)
+	case at < uint64(m.memo.Len()):
+		*m.memo.At(int(at)) = v
 	default:
 		return m.in.Fail("memo entry %d is stored out of turn", at)
 	}
@@ -268,7 +271,7 @@ func (m *machine) object(op opcode) error {
 		if names[0].kind != kText || names[1].kind != kText {
 			return m.in.Fail("a class is named by what is no text")
 		}
-		v, err := m.class(m.strings[names[0].n], m.strings[names[1].n])
+		v, err := m.class(m.textOf(names[0]), m.textOf(names[1]))
 		if err != nil {
 			return err
 		}

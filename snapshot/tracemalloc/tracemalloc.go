@@ -87,9 +87,9 @@ type machine struct {
 	device  int
 	stack   []value
 	marks   []int // positions in stack
-	memo    []value
-	strings []string
-	traces  []trace
+	memo    bounded.List[value]
+	strings bounded.List[string]
+	traces  bounded.List[trace]
 	frames  []snapshot.FrameID // of the stack that is being made
 	limit   int64              // of frames a stack; 0 where the dump does not say
 	traced  int64              // blocks
@@ -151,7 +151,7 @@ func (m *machine) tuple(items []value) (value, error) {
 		if line <= 0 {
 			line = -1
 		}
-		id, err := m.out.Frame(snapshot.Frame{File: m.strings[items[0].n], Line: int(line)})
+		id, err := m.out.Frame(snapshot.Frame{File: m.textOf(items[0]), Line: int(line)})
 		return value{kFrame, int64(id)}, err
 	case items[0].kind == kFrame:
 		m.frames = m.frames[:0]
@@ -179,9 +179,9 @@ func (m *machine) trace(items []value) (value, error) {
 	if len(items) == 4 && items[3].kind == kInt {
 		t.cut = items[3].n > int64(m.out.Depth(t.stack))
 	}
-	m.traces = append(m.traces, t)
+	m.traces.Append(t)
 	const entry = 24
-	return value{kTrace, int64(len(m.traces) - 1)}, m.in.Charge(entry)
+	return value{kTrace, int64(m.traces.Len() - 1)}, m.in.Charge(entry)
 }
 
 // add counts what is put into a list.
@@ -193,7 +193,7 @@ func (m *machine) add(to value, items []value) error {
 		if v.kind != kTrace {
 			continue
 		}
-		t := m.traces[v.n]
+		t := m.traces.At(int(v.n))
 		m.traced++
 		if t.cut {
 			m.cut++
@@ -212,7 +212,7 @@ func (m *machine) set(to value, items []value) error {
 	}
 	for i := 0; i < len(items); i += 2 {
 		key, v := items[i], items[i+1]
-		if key.kind == kText && v.kind == kInt && m.strings[key.n] == "traceback_limit" {
+		if key.kind == kText && v.kind == kInt && m.textOf(key) == "traceback_limit" {
 			m.limit = v.n
 		}
 	}
