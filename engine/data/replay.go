@@ -67,12 +67,19 @@ func (r *Replay) Add(item ...*engine.Tensor) {
 // item, one of shape [n …] in the innermost open scope. It panics with an
 // *engine.Error on an empty buffer.
 func (r *Replay) Sample(o engine.Ops, rng *rand.Rand, n int) []*engine.Tensor {
-	if len(r.items) == 0 || n < 1 {
-		panic(&engine.Error{Op: "replay sample", Reason: fmt.Sprintf("%d of %d items were asked for", n, len(r.items))})
+	return r.SampleLast(o, rng, n, len(r.items))
+}
+
+// SampleLast is Sample from the newest items only, as many as last says or all.
+func (r *Replay) SampleLast(o engine.Ops, rng *rand.Rand, n, last int) []*engine.Tensor {
+	last = min(last, len(r.items))
+	if last < 1 || n < 1 {
+		panic(&engine.Error{Op: "replay sample", Reason: fmt.Sprintf("%d of the last %d of %d items were asked for", n, last, len(r.items))})
 	}
 	drawn := make([][]*engine.Tensor, n)
 	for i := range drawn {
-		drawn[i] = r.items[rng.IntN(len(r.items))]
+		age := rng.IntN(last)
+		drawn[i] = r.items[(r.oldest+len(r.items)-1-age)%len(r.items)]
 	}
 	var batch []*engine.Tensor
 	for field, t := range r.items[0] {

@@ -67,6 +67,35 @@ func TestAReplayBufferKeepsWhatItsCapacitySays(t *testing.T) {
 	}
 }
 
+func TestTheLastItemsAreTheNewest(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		capacity int
+		last     int
+		want     []int32 // all that is ever drawn behind ten additions
+	}{
+		{"of a list", 0, 3, []int32{7, 8, 9}},
+		{"of a ring that has come round, wherever its oldest item is", 4, 3, []int32{7, 8, 9}},
+		{"more than there are is all", 4, 9, []int32{6, 7, 8, 9}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, _ := enginetest.NewEager(t)
+			r := data.NewReplay(c.capacity)
+			for i := range int32(10) {
+				r.Add(o.FromInts([]int32{i}))
+			}
+			scope := o.Begin()
+			drawn := o.Ints(r.SampleLast(o, rand.New(rand.NewPCG(1, 2)), 200, c.last)[0])
+			scope.End()
+			slices.Sort(drawn)
+			if diff := cmp.Diff(c.want, slices.Compact(drawn)); diff != "" {
+				t.Error(diff)
+			}
+			r.Release()
+		})
+	}
+}
+
 func TestAReplayBufferRefusesWhatDoesNotGoTogether(t *testing.T) {
 	o, d := enginetest.NewEager(t)
 	r := data.NewReplay(2)
