@@ -106,7 +106,7 @@ func TestALeakIsTheSameOnEveryBackend(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	leaks, grew := 0, 0
+	leaks, ran, grew := 0, 0, 0
 	for _, w := range workload.All() {
 		if w.Label != workload.Leak {
 			continue
@@ -117,6 +117,7 @@ func TestALeakIsTheSameOnEveryBackend(t *testing.T) {
 			steps = 6
 		}
 		t.Run(w.ID, func(t *testing.T) {
+			ran++
 			want, losses := run(t, w, steps, mem.Host(), func() engine.Kernels { return cpu.New(1) })
 			got, gotLosses := run(t, w, steps, d, func() engine.Kernels { return gpu.New(d) })
 			for i, g := range want {
@@ -134,7 +135,7 @@ func TestALeakIsTheSameOnEveryBackend(t *testing.T) {
 			}
 		})
 	}
-	if t.Logf("%d of %d leaks grew", grew, leaks); 10*grew < 9*leaks {
+	if t.Logf("%d of %d leaks grew", grew, ran); ran == leaks && 10*grew < 9*leaks { // with -run, fewer run
 		t.Error("there is little to compare")
 	}
 }
