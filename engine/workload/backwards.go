@@ -3,6 +3,7 @@ package workload
 import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
+	"github.com/memdiag/memdiag/engine/optim"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -45,7 +46,8 @@ func backwardPrograms() []Workload {
 func critics(d draws) int { return d.between("critics", 4, 24) }
 
 // sensitivity measures how much some fixed critics' opinion of a batch follows its
-// input. The measure is to be learnt from one day, so gradients come with a graph.
+// input: a penalty that counts from a later phase of training on, which this run does
+// not come to, so gradients come with a graph.
 type sensitivity struct {
 	*trainer
 	beat    rhythm
@@ -100,6 +102,7 @@ func blockWidth(d draws) int { return d.between("block", 8, 48) }
 type recomputed struct {
 	*trainer
 	beat          rhythm
+	descent       *optim.SGD
 	frozen, learn *engine.Tensor // [features width] and [width classes]
 	again         map[int64]*engine.Tensor
 }
@@ -110,12 +113,14 @@ func newRecomputed(t *trainer) (any, error) {
 	t.on.step = n.step
 	t.on.close = func() {
 		releaseMap(n.again)
+		n.descent.Release()
 		n.frozen.Release()
 		n.learn.Release()
 	}
 	r := engine.NewRandom(uint64(t.config.Seed) + 1)
 	n.frozen, n.learn = t.ops.Rand(r.Draw(), t.sizes.features, width), t.ops.Rand(r.Draw(), width, t.sizes.classes)
 	t.ops.Track(n.learn)
+	n.descent = optim.NewSGD(t.ops, []*engine.Tensor{n.learn}, 0.01, 0)
 	return n, nil
 }
 
@@ -129,7 +134,7 @@ func (n *recomputed) step(b *batch, logits *engine.Tensor) error {
 		return err
 	}
 	n.addsUnits("L17", b.rows())
-	autodiff.ZeroGrad(n.learn)
+	n.descent.Step()
 	n.measure(float64(o.Floats(loss)[0]))
 	return nil
 }

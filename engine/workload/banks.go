@@ -5,8 +5,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// banks are programs that keep features in a bank: one program, which leaks under
-// noise, from the start on or late.
+// banks are programs that keep keys of batches in a bank, to compare them with later
+// ones (He et al. 2020): one program, which leaks under noise, from the start on or
+// late.
 func banks() []Workload {
 	bank := func(id, alias, title string) Workload {
 		return Workload{
@@ -18,7 +19,7 @@ func banks() []Workload {
 					Marker: id, Event: PerStep, Every: b.beat.every, First: b.beat.first, Base: b.base,
 					Blocks: 1, Bytes: snapshot.Bytes(4 * b.elements), Shape: Linear, Owner: snapshot.OwnedByUser,
 				}
-				g.Rest = g.Live(Count{}) // until the first step
+				g.Rest = g.Live(Count{1, 1}) // the last
 				return Truth{Steps: b.steps, Growth: []Growth{g}}
 			},
 			New: func(c Config) (Instance, error) {
@@ -29,7 +30,7 @@ func banks() []Workload {
 	}
 	return []Workload{
 		bank("L33", "leak-in-noise", "20 KB a step under batches that vary by megabytes"),
-		bank("L34", "masked", "a leak, while another line gives back as much"),
+		bank("L34", "masked", "a leak, while keys of an earlier training are given back as fast"),
 		bank("L35", "live-before", "a line that leaks has live blocks at the first snapshot"),
 		bank("L36", "late-start", "a leak that begins in the middle of the run"),
 	}
@@ -68,14 +69,16 @@ func bankOf(d draws) bankDraws {
 	return b
 }
 
-// featureBank keeps an entry for some of the batches.
+// featureBank keeps the key of some of the batches, to see how far the next is from
+// the last.
 type featureBank struct {
 	*trainer
 	bankDraws
-	entries []*engine.Tensor
-	reserve []*engine.Tensor
+	project *engine.Tensor   // [hidden elements]
+	entries []*engine.Tensor // [1 elements]
+	retired []*engine.Tensor // of an earlier training, each of which is in use until a new one comes
 	// requests are for the worker, which answers each on answers; nil without one.
-	requests chan float32
+	requests chan *engine.Tensor
 	answers  chan error
 	ended    chan struct{}
 }
@@ -84,64 +87,81 @@ func newFeatureBank(t *trainer) (any, error) {
 	b := &featureBank{trainer: t, bankDraws: bankOf(t.draws)}
 	t.on.step = b.step
 	t.on.close = b.release
+	r := engine.NewRandom(uint64(t.config.Seed) + 1)
+	b.project = t.ops.Rand(r.Draw(), t.sizes.hidden, b.elements)
 	for range b.ballast {
-		b.reserve = append(b.reserve, t.ops.Full(0, b.elements))
+		b.retired = append(b.retired, t.ops.Rand(r.Draw(), 1, b.elements))
 	}
 	if b.base == 0 {
 		return b, nil
 	}
 	// A worker's stack is the same whoever asks, so the line is one site before the
 	// first step and after.
-	b.requests, b.answers, b.ended = make(chan float32), make(chan error), make(chan struct{})
+	b.requests, b.answers, b.ended = make(chan *engine.Tensor), make(chan error), make(chan struct{})
 	go b.work()
-	for range b.base {
-		if err := b.ask(0); err != nil {
+	for i := range b.base {
+		err := engine.Run(t.ops, func(*engine.Scope) error { return b.ask(t.data.heldOut(i).upload(t.ops).x) })
+		if err != nil {
 			return b, err
 		}
 	}
 	return b, nil
 }
 
-func (b *featureBank) step(_ *batch, logits *engine.Tensor) error {
+func (b *featureBank) step(batch *batch, _ *engine.Tensor) error {
 	if !b.beat.due(b.trainer.steps) {
 		return nil
 	}
-	v := b.ops.Valid()
-	if err := b.ask(v.Floats(engine.Mean(v, logits))[0]); err != nil {
+	if err := b.ask(batch.x); err != nil {
 		return err
 	}
-	b.measure(float64(v.Floats(b.entries[len(b.entries)-1])[0]))
 	b.adds(b.draws.id)
-	if len(b.reserve) > 0 {
-		b.reserve[0].Release()
-		b.reserve = b.reserve[1:]
+	last := len(b.entries) - 1
+	if last > 0 {
+		b.compare(b.entries[last-1])
+	}
+	if len(b.retired) > 0 {
+		b.compare(b.retired[0])
+		b.retired[0].Release()
+		b.retired = b.retired[1:]
 	}
 	if b.config.Fixed {
-		releaseAll(&b.entries)
+		old := b.entries[:last]
+		b.entries = []*engine.Tensor{b.entries[last]}
+		releaseAll(&old)
 	}
 	return nil
 }
 
-// ask has an entry put into the bank, by the worker where there is one. It waits
-// for it: operations serve one goroutine at a time.
-func (b *featureBank) ask(value float32) error {
+// compare measures how far an older key is from the last.
+func (b *featureBank) compare(older *engine.Tensor) {
+	v := b.ops.Valid()
+	b.measure(float64(v.Floats(engine.L1(v, b.entries[len(b.entries)-1], older, engine.Average))[0]))
+}
+
+// ask has the key of a batch put into the bank, by the worker where there is one. It
+// waits for it: operations serve one goroutine at a time.
+func (b *featureBank) ask(x *engine.Tensor) error {
 	if b.requests == nil {
-		return b.remember(value)
+		return b.remember(x)
 	}
-	b.requests <- value
+	b.requests <- x
 	return <-b.answers
 }
 
 func (b *featureBank) work() {
 	defer close(b.ended)
-	for value := range b.requests {
-		b.answers <- b.remember(value)
+	for x := range b.requests {
+		b.answers <- b.remember(x)
 	}
 }
 
-func (b *featureBank) remember(value float32) error {
-	return engine.Run(b.ops, func(*engine.Scope) error {
-		b.entries = append(b.entries, b.ops.Full(value, b.elements).Keep()) //leak:L33 leak:L34 leak:L35 leak:L36
+func (b *featureBank) remember(x *engine.Tensor) error {
+	v := b.ops.Valid()
+	return engine.Run(v, func(*engine.Scope) error {
+		features := b.model.Features(v, x)
+		mean := v.Reshape(engine.Mean(v, features, 0), 1, features.Dim(1))
+		b.entries = append(b.entries, v.MatMul(mean, b.project).Keep()) //leak:L33 leak:L34 leak:L35 leak:L36
 		return nil
 	})
 }
@@ -153,5 +173,6 @@ func (b *featureBank) release() {
 		<-b.ended
 	}
 	releaseAll(&b.entries)
-	releaseAll(&b.reserve)
+	releaseAll(&b.retired)
+	b.project.Release()
 }

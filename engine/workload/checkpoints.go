@@ -1,7 +1,12 @@
 package workload
 
 import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+
 	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/checkpoint"
 	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -10,13 +15,13 @@ import (
 func checkpointPrograms() []Workload {
 	return []Workload{
 		{
-			ID: "L24", Alias: "best-models", Title: "a copy of the best model so far is kept for each epoch",
+			ID: "L24", Alias: "best-models", Title: "a copy of the model is kept for each epoch, to have the best",
 			Label: Leak, Cause: "model-copies-kept",
 			Truth: func(seed int64) Truth {
 				s := draws{"L24", seed}.sizes()
 				g := copyGrowth("L24", s)
 				g.Event = PerEpoch
-				g.Rest = Amount{g.Blocks, g.Bytes}
+				g.Rest = Amount{g.Blocks, g.Bytes} // the best
 				return Truth{Steps: runFor(10, int64(s.epoch)), Growth: []Growth{g}}
 			},
 			New: shared("L24", newModelCopies),
@@ -75,73 +80,123 @@ func lastCheckpoints(d draws) (every, room int64) {
 	return int64(d.between("checkpoint every", 5, 15)), int64(d.between("room", 2, 4))
 }
 
-// modelCopies keeps copies of the model: of each epoch, or the last checkpoints.
+// modelCopies keeps copies of the model: of each epoch, for the best of them, or of
+// the last checkpoints.
 type modelCopies struct {
 	*trainer
-	room   int64 // 0 for no end
-	copies [][]*engine.Tensor
+	room   int // of the last checkpoints; 0 for copies of epochs
+	copies []modelCopy
+}
+
+// modelCopy is the model as it was.
+type modelCopy struct {
+	parameters []*engine.Tensor
+	loss       float64 // on a batch held out
 }
 
 func newModelCopies(t *trainer) (any, error) {
 	m := &modelCopies{trainer: t}
-	switch {
-	case t.draws.id == "D17":
-		t.on.checkpointEvery, m.room = lastCheckpoints(t.draws)
+	if t.draws.id == "D17" {
+		every, room := lastCheckpoints(t.draws)
+		t.on.checkpointEvery, m.room = every, int(room)
 		t.on.checkpoint = m.copy
-	case t.config.Fixed:
-		m.room = 1
-		fallthrough
-	default:
+	} else {
 		t.on.epoch = m.copy
 	}
-	t.on.close = func() { m.forget(0) }
+	t.on.close = func() {
+		for len(m.copies) > 0 {
+			m.forget(0)
+		}
+	}
 	return m, nil
 }
 
-// copy keeps the model as it is, and forgets old copies.
+// copy keeps the model as it is, and measures how far it is from the oldest
+// checkpoint, or from the best epoch.
 func (m *modelCopies) copy() error {
-	var parameters []*engine.Tensor
+	v := m.ops.Valid()
+	b := m.data.heldOut(0).upload(v)
+	now := modelCopy{loss: float64(v.Floats(engine.CrossEntropy(v, m.model.Forward(v, b.x), b.labels, nil))[0])}
 	for _, p := range m.model.Parameters() {
-		parameters = append(parameters, m.ops.Valid().Copy(p).Keep()) //leak:L24 held:D17
+		now.parameters = append(now.parameters, v.Copy(p).Keep()) //leak:L24 held:D17
 	}
-	m.copies = append(m.copies, parameters)
+	m.copies = append(m.copies, now)
 	m.adds(m.draws.id)
-	if m.room > 0 {
-		m.forget(m.room)
+	if len(m.copies) > m.room && m.room > 0 {
+		m.forget(0)
+	}
+	from := 0
+	if m.room == 0 {
+		from = m.best()
+	}
+	for i, p := range m.copies[from].parameters {
+		m.measure(float64(v.Floats(engine.L1(v, p, now.parameters[i], engine.Average))[0]))
+	}
+	if m.config.Fixed && len(m.copies) == 2 {
+		m.forget(1 - from)
 	}
 	return nil
 }
 
-// forget leaves so many of the last copies.
-func (m *modelCopies) forget(left int64) {
-	for int64(len(m.copies)) > left {
-		releaseAll(&m.copies[0])
-		m.copies = m.copies[1:]
+// best is the copy with the least loss.
+func (m *modelCopies) best() (at int) {
+	for i, c := range m.copies {
+		if c.loss < m.copies[at].loss {
+			at = i
+		}
 	}
+	return at
+}
+
+func (m *modelCopies) forget(at int) {
+	releaseAll(&m.copies[at].parameters)
+	m.copies = slices.Delete(m.copies, at, at+1)
 }
 
 // staging copies the model for a writer, which has always written it by the next
 // step.
 type staging struct {
 	*trainer
-	staged []*engine.Tensor
+	staged [][]*engine.Tensor // by checkpoint
 }
 
 func newStaging(t *trainer) (any, error) {
 	s := &staging{trainer: t}
 	t.on.checkpointEvery, _ = lastCheckpoints(t.draws)
-	t.on.checkpoint = func() error {
-		for _, p := range t.model.Parameters() {
-			s.staged = append(s.staged, t.ops.Valid().Copy(p).Own(snapshot.OwnedByCache)) //leak:L23
+	t.on.checkpoint = s.checkpoint
+	t.on.close = func() {
+		for i := range s.staged {
+			releaseAll(&s.staged[i])
 		}
-		t.adds("L23")
-		if t.config.Fixed { // written at once
-			releaseAll(&s.staged)
-		}
-		return nil
 	}
-	t.on.close = func() { releaseAll(&s.staged) }
 	return s, nil
+}
+
+func (s *staging) checkpoint() error {
+	var copies []*engine.Tensor
+	for _, p := range s.model.Parameters() {
+		copies = append(copies, s.ops.Valid().Copy(p).Own(snapshot.OwnedByCache)) //leak:L23
+	}
+	s.staged = append(s.staged, copies)
+	s.adds("L23")
+	sum, err := write(s.ops, s.steps, copies)
+	s.measure(sum)
+	if s.config.Fixed {
+		releaseAll(&copies)
+		s.staged = nil
+	}
+	return err
+}
+
+// write is the writer. The file is no longer than its checksum.
+func write(o engine.Ops, step int64, tensors []*engine.Tensor) (sum float64, err error) {
+	state := checkpoint.State{Step: step}
+	for i, t := range tensors {
+		state.Tensors = append(state.Tensors, engine.Named{Name: strconv.Itoa(i), Tensor: t})
+	}
+	file := fnv.New32a()
+	err = checkpoint.Encode(file, o, state)
+	return float64(file.Sum32()), err
 }
 
 // The parameters of a Pyramid.
@@ -158,7 +213,8 @@ type stagedDetection struct {
 	*detection
 	every, left int64 // steps between checkpoints, and until the copy is written
 	staged      []*engine.Tensor
-	written     int64 // checkpoints
+	written     int64     // checkpoints
+	sums        []float64 // of their files
 }
 
 func newStagedDetection(c Config) (Instance, error) {
@@ -173,13 +229,21 @@ func newStagedDetection(c Config) (Instance, error) {
 	return s, nil
 }
 
-// Step trains, and learns that a copy is written.
+// Step trains, and writes what was staged a few steps ago.
 func (s *stagedDetection) Step() (train.Metrics, error) {
 	if s.left--; s.left == 0 {
+		sum, err := write(s.ops, int64(len(s.sums)), s.staged)
+		if err != nil {
+			return train.Metrics{}, err
+		}
+		s.sums = append(s.sums, sum)
 		releaseAll(&s.staged)
 	}
 	return s.detection.Step()
 }
+
+// Measured lists the checksums of the files.
+func (s *stagedDetection) Measured() []float64 { return s.sums }
 
 // Phases is a checkpoint at an interval.
 func (s *stagedDetection) Phases() []train.Phase {

@@ -32,7 +32,7 @@ func distributedPrograms() []Workload {
 		}
 	}
 	return []Workload{
-		distributed("L22", "gathered-targets", "each rank keeps the targets that it gathered from all", Leak, "collective-buffers-kept", func(d draws) Growth {
+		distributed("L22", "gathered-targets", "each rank weighs classes by the targets of all, and keeps the targets that it gathered", Leak, "collective-buffers-kept", func(d draws) Growth {
 			beat := d.rhythm()
 			return Growth{
 				Marker: "L22", Event: PerStep, Every: beat.every, First: beat.first, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * ranks * fleetOf(d).rows),
@@ -46,7 +46,7 @@ func distributedPrograms() []Workload {
 				Shape: Linear, Owner: snapshot.OwnedByUser,
 			}
 		}),
-		distributed("D20", "buckets-rebuilt", "gradient buckets are rebuilt in the second step, larger", Bounded, "", func(d draws) Growth {
+		distributed("D20", "buckets-rebuilt", "gradients are averaged through a bucket, which is rebuilt in the second step, larger", Bounded, "", func(d draws) Growth {
 			g := Growth{
 				Marker: "D20", Event: PerRebuild, Every: 1, First: 1, Blocks: ranks, Bytes: snapshot.Bytes(4 * ranks * fleetOf(d).bucket()), Unit: "half",
 				Shape: Linear, Owner: snapshot.OwnedByComm,
@@ -67,9 +67,8 @@ func fleetOf(d draws) fleetSizes {
 	}
 }
 
-// bucket is half as many elements as the layer has parameters: the room of a bucket
-// of gradients in the first step.
-func (s fleetSizes) bucket() int { return (s.inputs*s.outputs + s.outputs) / 2 }
+// bucket is the room of a bucket in the first step: half of the layer's gradients.
+func (s fleetSizes) bucket() int { return (s.inputs*s.outputs + s.outputs + 1) / 2 }
 
 // fleet trains one layer on several ranks, each on its own data.
 type fleet struct {
@@ -83,6 +82,8 @@ type fleet struct {
 	broken error // of a step: the ranks have ended
 	steps  int64
 	times  int64 // that the growth has added
+	// measured is what the first rank logs.
+	measured []float64
 }
 
 // member is one rank, which works in a goroutine of its own from start to end.
@@ -92,10 +93,11 @@ type member struct {
 	ops      *autodiff.Ops
 	layer    *nn.Linear
 	descent  *optim.SGD
-	gathered []*engine.Tensor // of all ranks, [ranks rows]
-	logged   []*engine.Tensor
-	bucket   *engine.Tensor // flat gradients; nil before the first step
 	loss     float64
+	gathered []*engine.Tensor // targets of all ranks, [ranks rows]
+	weights  *engine.Tensor   // of classes, [outputs 1]; nil for equal ones
+	logged   []*engine.Tensor // chances, [rows outputs]
+	bucket   *engine.Tensor   // room for gradients; nil before the first step
 
 	work chan bool // one for each step; closed at the end
 	done chan error
@@ -162,6 +164,9 @@ func (f *fleet) Step() (train.Metrics, error) {
 // Count is how often the growth has added, on each rank that it is on.
 func (f *fleet) Count(string) Count { return Count{f.times, f.times} }
 
+// Measured lists how sure the first rank was of the batches that it logged.
+func (f *fleet) Measured() []float64 { return f.measured }
+
 // Model is the program itself.
 func (f *fleet) Model() any { return f }
 
@@ -207,9 +212,8 @@ func (m *member) run(r *comm.Rank) error {
 func (m *member) release() {
 	releaseAll(&m.gathered)
 	releaseAll(&m.logged)
-	if m.bucket != nil {
-		m.bucket.Release()
-	}
+	releaseOne(&m.weights)
+	releaseOne(&m.bucket)
 	m.descent.Release()
 	nn.Release(m.layer)
 }
@@ -227,11 +231,15 @@ func (m *member) step() error {
 	}
 	b := h.upload(m.ops)
 	logits := m.layer.Forward(m.ops, b.x)
-	loss := engine.CrossEntropy(m.ops, logits, b.labels, nil)
+	loss := engine.CrossEntropy(m.ops, logits, b.labels, m.rowWeights(b))
 	if err := m.ops.Backward(loss); err != nil {
 		return err
 	}
-	if err := m.rank.AverageGradients(m.layer.Parameters()); err != nil {
+	average := m.rank.AverageGradients
+	if f.id == "D20" {
+		average = m.averageInBuckets
+	}
+	if err := average(m.layer.Parameters()); err != nil {
 		return err
 	}
 	m.descent.Step()
@@ -239,46 +247,91 @@ func (m *member) step() error {
 	return m.behind(b, logits)
 }
 
-// behind is what the workloads differ in.
+// behind is what a workload does behind a step, where it is due.
 func (m *member) behind(b *batch, logits *engine.Tensor) error {
 	f := m.fleet
 	first := m.rank.Index() == 0
-	switch f.id {
-	case "L22":
-		if !f.beat.due(f.steps) {
-			return nil
-		}
-		all, err := m.rank.AllGather(b.labels) //leak:L22
-		if err != nil {
+	switch {
+	case f.id == "L22" && f.beat.due(f.steps):
+		if err := m.weigh(b); err != nil {
 			return err
 		}
-		if f.config.Fixed {
-			all.Release()
-		} else {
-			m.gathered = append(m.gathered, all)
-		}
-	case "L37":
-		if !first || !f.beat.due(f.steps) {
-			return nil
-		}
-		value := m.ops.Valid().Copy(logits).Keep() //leak:L37
-		if f.config.Fixed {
-			value.Release()
-		} else {
-			m.logged = append(m.logged, value)
-		}
-	case "D20":
-		if f.steps > 2 {
-			return nil
-		}
-		// The second is in the order in which gradients come, and has room for all.
-		if m.bucket != nil {
-			m.bucket.Release()
-		}
-		m.bucket = m.ops.Full(0, int(f.steps)*f.sizes.bucket()).Own(snapshot.OwnedByComm) //held:D20
+	case f.id == "L37" && f.beat.due(f.steps) && first:
+		m.log(logits)
+	case f.id == "D20" && f.steps <= 2:
+	default:
+		return m.ops.Sync()
 	}
 	if first {
 		f.times++
 	}
 	return m.ops.Sync()
+}
+
+// weigh makes rare classes count for more, by the targets of all ranks.
+func (m *member) weigh(b *batch) error {
+	all, err := m.rank.AllGather(b.labels) //leak:L22
+	if err != nil {
+		return err
+	}
+	v, classes := m.ops.Valid(), m.fleet.sizes.outputs
+	counts := countClasses(v, v.Reshape(all, all.Shape().Elements()), classes)
+	releaseOne(&m.weights)
+	m.weights = v.Recip(engine.Shift(v, v.Reshape(counts, classes, 1), 1)).Keep()
+	if m.fleet.config.Fixed {
+		all.Release()
+	} else {
+		m.gathered = append(m.gathered, all)
+	}
+	return nil
+}
+
+// rowWeights are those of a batch's classes; nil for equal ones.
+func (m *member) rowWeights(b *batch) *engine.Tensor {
+	if m.weights == nil {
+		return nil
+	}
+	return m.ops.Reshape(m.ops.Gather(m.weights, b.labels), int(b.rows()))
+}
+
+// log notes how sure the rank is of a batch.
+func (m *member) log(logits *engine.Tensor) {
+	v := m.ops.Valid()
+	chances := engine.Softmax(v, logits).Keep() //leak:L37
+	m.logged = append(m.logged, chances)
+	m.fleet.measured = append(m.fleet.measured, float64(v.Floats(engine.Mean(v, v.MaxOver(chances, 1)))[0]))
+	if m.fleet.config.Fixed {
+		releaseAll(&m.logged)
+	}
+}
+
+// averageInBuckets puts the mean over all ranks in place of each gradient, as much at
+// a time as the bucket has room for: half in the first step, and all once it is known
+// in which order gradients come.
+func (m *member) averageInBuckets(parameters []*engine.Tensor) error {
+	f, v := m.fleet, m.ops.Valid()
+	if f.steps <= 2 {
+		releaseOne(&m.bucket)
+		m.bucket = m.ops.Full(0, int(f.steps)*f.sizes.bucket()).Own(snapshot.OwnedByComm) //held:D20
+	}
+	var parts []*engine.Tensor
+	for _, p := range parameters {
+		parts = append(parts, v.Reshape(autodiff.Grad(p), p.Shape().Elements()))
+	}
+	flat := v.Concat(0, parts...)
+	for from, room := 0, m.bucket.Dim(0); from < flat.Dim(0); from += room {
+		chunk := v.Slice(flat, 0, from, min(from+room, flat.Dim(0)))
+		filled := v.Slice(m.bucket, 0, 0, chunk.Dim(0))
+		v.Assign(filled, chunk)
+		if err := m.rank.AllReduce(filled); err != nil {
+			return err
+		}
+		v.Assign(chunk, engine.Scale(v, filled, 1/float32(ranks)))
+	}
+	from := 0
+	for _, part := range parts { // views of the gradients
+		v.Assign(part, v.Slice(flat, 0, from, from+part.Dim(0)))
+		from += part.Dim(0)
+	}
+	return nil
 }

@@ -59,6 +59,14 @@ func optimizers() []Workload {
 					}
 					return nil
 				}
+				t.on.evaluation = func() error {
+					averages.Swap()
+					defer averages.Swap()
+					v := t.ops.Valid()
+					b := t.data.heldOut(0).upload(v)
+					t.measure(float64(v.Floats(engine.CrossEntropy(v, t.forward(v, b), b.labels, nil))[0]))
+					return nil
+				}
 				t.on.close = averages.Release
 				return averages, nil
 			}),
@@ -102,7 +110,8 @@ func optimizers() []Workload {
 // averagesFrom draws the step at which a moving average begins.
 func averagesFrom(d draws) int64 { return int64(d.between("start", 25, 60)) }
 
-// adapters learns an offset of the logits, anew in each epoch.
+// adapters learns an offset of the logits, anew in each epoch, while the rest stays
+// as it is.
 type adapters struct {
 	*trainer
 	offset  *engine.Tensor // [classes]; nil behind an epoch
@@ -126,7 +135,7 @@ func (a *adapters) drop() {
 	}
 }
 
-func (a *adapters) step(_ *batch, logits *engine.Tensor) error {
+func (a *adapters) step(b *batch, logits *engine.Tensor) error {
 	o := a.ops
 	if a.offset == nil {
 		a.offset = o.Full(0, a.sizes.classes).Keep()
@@ -134,8 +143,7 @@ func (a *adapters) step(_ *batch, logits *engine.Tensor) error {
 		a.descent.Add(a.offset)
 		a.adds("L27")
 	}
-	first := o.Reshape(o.Slice(o.Detach(logits), 0, 0, 1), a.sizes.classes)
-	loss := engine.MSE(o, a.offset, first, engine.Average)
+	loss := engine.CrossEntropy(o, o.Add(o.Detach(logits), a.offset), b.labels, nil)
 	if err := o.Backward(loss); err != nil {
 		return err
 	}

@@ -74,22 +74,23 @@ func (k *keptOutputs) evaluated(b *batch, logits *engine.Tensor) error {
 	return nil
 }
 
-// evaluation measures the largest logit of the last batch.
+// evaluation measures how sure the model was of the batches of this one.
 func (k *keptOutputs) evaluation() error {
 	v := k.ops.Valid()
-	last := k.outputs[len(k.outputs)-1]
-	k.measure(float64(v.Floats(v.MaxOver(v.Reshape(last, last.Shape().Elements()), 0))[0]))
+	all := v.Concat(0, k.outputs[len(k.outputs)-k.sizes.evalSteps:]...)
+	k.measure(float64(v.Floats(engine.Mean(v, surest(v, all)))[0]))
 	if k.config.Fixed && k.draws.id == "L13" {
 		releaseAll(&k.outputs)
 	}
 	return nil
 }
 
-// shownOutputs keeps the logits of an evaluation to draw them in the next step.
+// shownOutputs keeps the logits of an evaluation for a picture, which is drawn in
+// the next step and done by the one behind it.
 type shownOutputs struct {
 	*trainer
 	outputs []*engine.Tensor
-	fresh   bool // no step has come behind them yet
+	drawn   bool
 }
 
 func newShownOutputs(t *trainer) (any, error) {
@@ -102,16 +103,21 @@ func newShownOutputs(t *trainer) (any, error) {
 
 func (k *shownOutputs) evaluated(_ *batch, logits *engine.Tensor) error {
 	k.outputs = append(k.outputs, k.ops.Valid().Copy(logits).Keep()) //held:D11
-	k.fresh = true
+	k.drawn = false
 	k.adds("D11")
 	return nil
 }
 
-// step lets go in the step after the next what the next has shown.
+// step draws the share of each class.
 func (k *shownOutputs) step(*batch, *engine.Tensor) error {
-	if !k.fresh {
+	if k.drawn || len(k.outputs) == 0 {
 		releaseAll(&k.outputs)
+		return nil
 	}
-	k.fresh = false
+	v := k.ops.Valid()
+	for _, share := range v.Floats(engine.Mean(v, engine.Softmax(v, v.Concat(0, k.outputs...)), 0)) {
+		k.measure(float64(share))
+	}
+	k.drawn = true
 	return nil
 }

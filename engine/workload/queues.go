@@ -5,6 +5,7 @@ import (
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/mem"
+	"github.com/memdiag/memdiag/engine/nn"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -12,7 +13,7 @@ import (
 func queues() []Workload {
 	return []Workload{
 		{
-			ID: "L25", Alias: "prefetch-backlog", Title: "batches are made faster than they are used, and nothing holds them up",
+			ID: "L25", Alias: "prefetch-backlog", Title: "batches without labels are made faster than they are used, and nothing holds them up",
 			Label: Leak, Cause: "queue-without-bound",
 			Truth: func(seed int64) Truth {
 				d := draws{"L25", seed}
@@ -26,7 +27,7 @@ func queues() []Workload {
 			New: shared("L25", newBacklog),
 		},
 		{
-			ID: "D15", Alias: "prefetch-fills", Title: "a queue of batches fills in the first steps",
+			ID: "D15", Alias: "prefetch-fills", Title: "a queue of batches without labels fills in the first steps",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				d := draws{"D15", seed}
@@ -38,7 +39,7 @@ func queues() []Workload {
 			New: shared("D15", newBacklog),
 		},
 		{
-			ID: "D23", Alias: "pipeline-depth", Title: "as many micro-batches as there are stages are under way, always",
+			ID: "D23", Alias: "pipeline-depth", Title: "a teacher works as a pipeline: as many micro-batches as it has stages are under way, always",
 			Label: Clean,
 			Truth: func(seed int64) Truth {
 				d := draws{"D23", seed}
@@ -95,13 +96,14 @@ func queued(marker string, d draws) Growth {
 	}
 }
 
-// backlog makes batches for a student, two for each one that it takes.
+// backlog is a queue of batches without labels, by which the model learns to make
+// up its mind (Grandvalet and Bengio 2004). Two are made for each that is used.
 type backlog struct {
 	*trainer
 	beat   rhythm
-	room   int // 0 for no end
-	made   []*engine.Tensor
-	number int64 // of batches until now
+	room   int              // 0 for no end
+	made   []*engine.Tensor // [rows features]
+	number int64            // of batches until now
 }
 
 func newBacklog(t *trainer) (any, error) {
@@ -112,21 +114,24 @@ func newBacklog(t *trainer) (any, error) {
 	if t.draws.id == "D15" || t.config.Fixed {
 		b.room = queueRoom(t.draws)
 	}
-	t.on.step = b.step
+	t.on.loss = b.loss
 	t.on.close = func() { releaseAll(&b.made) }
 	return b, nil
 }
 
-func (b *backlog) step(*batch, *engine.Tensor) error {
-	if !b.beat.due(b.steps) {
-		return nil
+// loss is that of the batch, and how undecided the model is of one without labels.
+func (b *backlog) loss(_ *batch, _, loss *engine.Tensor) *engine.Tensor {
+	if !b.beat.due(b.steps + 1) {
+		return loss
 	}
 	for range 2 {
 		b.make()
 	}
-	b.take()
 	b.adds(b.draws.id) // would, if there was room
-	return nil
+	o, x := b.ops, b.take()
+	chances := o.LogSoftmax(b.model.Forward(o, x))
+	entropy := o.Neg(engine.Mean(o, o.Sum(o.Mul(o.Exp(chances), chances), 1)))
+	return o.Add(loss, engine.Scale(o, entropy, 0.1))
 }
 
 // make waits, which is to say that it does nothing, where there is no room.
@@ -139,41 +144,63 @@ func (b *backlog) make() {
 	b.made = append(b.made, b.ops.FromFloats(h.x, len(h.labels), h.features).Own(snapshot.OwnedByCache)) //leak:L25 held:D15
 }
 
-// take has the student look at the oldest batch.
-func (b *backlog) take() {
-	v := b.ops.Valid()
-	b.measure(float64(v.Floats(engine.Mean(v, b.made[0]))[0]))
+// take hands the oldest batch over to the step.
+func (b *backlog) take() *engine.Tensor {
+	x := b.ops.Detach(b.made[0])
 	b.made[0].Release()
 	b.made = b.made[1:]
+	return x
 }
 
-// pipeline has a micro-batch in each stage: one comes in a step, and one goes.
+// pipeline is a teacher with a layer on each stage, which in a step works on what
+// the stage before made in the last: a micro-batch comes in, and one comes out.
 type pipeline struct {
 	*trainer
-	stages []*engine.Tensor
+	layers []*nn.Linear
+	stages []*engine.Tensor // what each stage made, [rows features]
+	number int64            // of micro-batches until now
 }
 
 func newPipeline(t *trainer) (any, error) {
 	p := &pipeline{trainer: t}
 	t.on.step = func(*batch, *engine.Tensor) error {
-		p.stages[0].Release()
-		p.stages = p.stages[1:]
-		p.enter()
+		v := t.ops.Valid()
+		out := p.stages[len(p.stages)-1]
+		p.measure(float64(v.Floats(engine.Mean(v, out))[0]))
+		out.Release()
+		p.stages = p.stages[:len(p.stages)-1]
+		p.advance(v)
 		p.adds("D23")
 		return nil
 	}
-	t.on.close = func() { releaseAll(&p.stages) }
+	t.on.close = func() {
+		releaseAll(&p.stages)
+		for _, l := range p.layers {
+			nn.Release(l)
+		}
+	}
 	return p, engine.Run(t.ops, func(*engine.Scope) error {
+		r := engine.NewRandom(uint64(t.config.Seed) + 1)
 		for range queueRoom(t.draws) {
-			p.enter()
+			p.layers = append(p.layers, nn.NewLinear(t.ops, r, t.sizes.features, t.sizes.features))
+			nn.Keep(p.layers[len(p.layers)-1])
+		}
+		for range p.layers {
+			p.advance(t.ops.Valid())
 		}
 		return nil
 	})
 }
 
-func (p *pipeline) enter() {
-	h := p.data.heldOut(p.steps)
-	p.stages = append(p.stages, p.ops.FromFloats(h.x, len(h.labels), h.features).Own(snapshot.OwnedByCache)) //held:D23
+// advance moves every micro-batch on by a stage, and the next one in.
+func (p *pipeline) advance(v engine.Ops) {
+	inputs := append([]*engine.Tensor{p.data.heldOut(p.number).upload(v).x.Keep()}, p.stages...)
+	p.number++
+	p.stages = nil
+	for i, x := range inputs {
+		p.stages = append(p.stages, v.Tanh(p.layers[i].Forward(v, x)).Own(snapshot.OwnedByCache)) //held:D23
+		x.Release()
+	}
 }
 
 // logger keeps the chances of each class, for a table that it shows at the end.

@@ -2,10 +2,13 @@ package workload
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cast"
+	"github.com/memdiag/memdiag/engine/metric"
 	"github.com/memdiag/memdiag/engine/nn"
+	"github.com/memdiag/memdiag/engine/optim"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -25,10 +28,10 @@ func rebuilds() []Workload {
 		}
 	}
 	return []Workload{
-		students("L10", "hook-module-cycle", "a hook holds the module that holds the hook", "hook-not-removed"),
-		students("L20", "method-cache", "a cache of results is keyed by the model, and so keeps it", "cache-without-bound"),
+		students("L10", "hook-module-cycle", "a student hooks the model that it imitates, and the hook holds it", "hook-not-removed"),
+		students("L20", "method-cache", "a cache of scores is keyed by the student, and so keeps it", "cache-without-bound"),
 		{
-			ID: "L28", Alias: "cast-cache", Title: "a context of lower precision is opened in each step, and never left",
+			ID: "L28", Alias: "cast-cache", Title: "a context of lower precision is opened for each look, and never left",
 			Label: Leak, Cause: "cast-context-open",
 			Truth: func(seed int64) Truth {
 				d := draws{"L28", seed}
@@ -71,79 +74,127 @@ func studentGrowth(marker string, d draws) Growth {
 	}
 }
 
-// student is a smaller model.
+// student is a smaller model that imitates a larger one.
 type student struct {
+	teacher     *classifier // whose forward passes it sees, once it is hooked
 	hidden, out *nn.Linear
-	onForward   func(x *engine.Tensor) // holds the student itself
-	seen        int
+	off         float64 // of the teacher's logits in the last pass
 }
 
 func (m *student) parts() nn.Parts {
 	return nn.Parts{{Name: "hidden", Module: m.hidden}, {Name: "out", Module: m.out}}
 }
 
-// students draws a new student behind each epoch and tries it.
+// distance is how far the student is from the teacher's logits: a scalar.
+func (m *student) distance(o engine.Ops, x, logits *engine.Tensor) *engine.Tensor {
+	own := m.out.Forward(o, o.ReLU(m.hidden.Forward(o, x)))
+	return engine.MSE(o, own, o.Detach(logits), engine.Average)
+}
+
+// forward is the hook.
+func (m *student) forward(o engine.Ops, x, logits *engine.Tensor) {
+	v := o.Valid()
+	m.off = float64(v.Floats(m.distance(v, x, logits))[0])
+}
+
+// students are taught what the model has learnt, a new one behind each epoch.
 type students struct {
 	*trainer
 	random *engine.Random
-	// unhook takes the hooks of students away, which are all that holds these; of L10.
-	unhook []func()
-	// best is what each student reached; of L20, where nothing else holds them.
-	best map[*student]float64
+	// current is the last student, and scores are those of all that were asked for, at
+	// each evaluation; of L20.
+	current *student
+	scores  map[*student]float64
 }
 
 func newStudents(t *trainer) (any, error) {
-	s := &students{trainer: t, random: engine.NewRandom(uint64(t.config.Seed) + 1), best: make(map[*student]float64)}
-	t.on.epoch = s.epoch
+	s := &students{trainer: t, random: engine.NewRandom(uint64(t.config.Seed) + 1), scores: make(map[*student]float64)}
+	t.on.epoch, t.on.evaluation = s.epoch, s.evaluation
 	t.on.close = s.release
 	return s, nil
 }
 
 // release lets go of all students until now.
 func (s *students) release() {
-	for _, f := range s.unhook {
-		f()
+	for _, h := range slices.Clone(s.model.hooks) {
+		if m, ok := h.(*student); ok {
+			s.model.unhook(m)
+			nn.Release(m.parts())
+		}
 	}
-	for m := range s.best {
+	for m := range s.scores {
 		nn.Release(m.parts())
 	}
-	s.unhook = nil
-	clear(s.best)
+	clear(s.scores)
 }
 
 func (s *students) epoch() error {
-	v := s.ops.Valid()
+	if n := len(s.model.hooks); n > 0 { // how far the last student is by now
+		s.measure(s.model.hooks[n-1].(*student).off)
+	}
 	if s.config.Fixed {
 		s.release()
 	}
-	m := s.draw(v) //leak:L20
+	m := s.draw() //leak:L10 leak:L20
 	s.adds(s.draws.id)
+	if err := s.teach(m); err != nil {
+		return err
+	}
 	if s.draws.id == "L10" {
-		s.unhook = append(s.unhook, func() { nn.Release(m.parts()) })
-	} else {
-		s.best[m] = 0
+		m.teacher.hooks = append(m.teacher.hooks, m)
+		return nil
 	}
-	x := s.data.heldOut(0).upload(v).x
-	hidden := v.ReLU(m.hidden.Forward(v, x))
-	m.onForward(hidden)
-	reached := float64(v.Floats(v.MaxOver(v.Reshape(m.out.Forward(v, hidden), s.sizes.rows*s.sizes.classes), 0))[0])
-	if s.draws.id == "L20" {
-		s.best[m] = reached
+	s.current = m
+	return s.evaluation()
+}
+
+func (s *students) evaluation() error {
+	if s.current != nil {
+		s.measure(s.score(s.current))
 	}
-	s.measure(reached)
 	return nil
 }
 
-// draw makes a student with a hook that counts what it has seen.
-func (s *students) draw(v engine.Ops) *student {
+// draw makes a student.
+func (s *students) draw() *student {
 	width := studentWidth(s.draws)
-	m := &student{hidden: nn.NewLinear(v, s.random, s.sizes.features, width), out: nn.NewLinear(v, s.random, width, s.sizes.classes)} //leak:L10
+	m := &student{teacher: s.model}
+	m.hidden, m.out = nn.NewLinear(s.ops, s.random, s.sizes.features, width), nn.NewLinear(s.ops, s.random, width, s.sizes.classes)
 	nn.Keep(m.parts())
-	m.onForward = func(x *engine.Tensor) { m.seen += x.Dim(0) }
 	return m
 }
 
-// casting looks at what the model computes in lower precision.
+// teach trains a student for a few steps.
+func (s *students) teach(m *student) error {
+	parameters := m.parts().Parameters()
+	s.ops.Track(parameters...)
+	defer s.ops.Untrack(parameters...)
+	descent := optim.NewSGD(s.ops, parameters, 0.05, 0)
+	defer descent.Release()
+	for i := range int64(3) {
+		x := s.data.heldOut(i).upload(s.ops).x
+		logits := s.model.Forward(s.ops.Valid(), x)
+		if err := s.ops.Backward(m.distance(s.ops, x, logits)); err != nil {
+			return err
+		}
+		descent.Step()
+	}
+	return nil
+}
+
+// score is how far a student is from the model on a batch held out, looked up where
+// it is known.
+func (s *students) score(m *student) float64 {
+	if known, ok := s.scores[m]; ok {
+		return known
+	}
+	v := s.ops.Valid()
+	x := s.data.heldOut(3).upload(v).x
+	s.scores[m] = float64(v.Floats(m.distance(v, x, s.model.Forward(v, x)))[0])
+	return s.scores[m]
+}
+
+// casting measures the accuracy in lower precision, on a batch held out.
 type casting struct {
 	*trainer
 	beat     rhythm
@@ -157,15 +208,19 @@ func newCasting(t *trainer) (any, error) {
 	return c, nil
 }
 
-func (c *casting) step(b *batch, _ *engine.Tensor) error {
+func (c *casting) step(*batch, *engine.Tensor) error {
 	if !c.beat.due(c.steps) {
 		return nil
 	}
-	context := cast.Open(c.ops, c.model.Parameters())
+	v := c.ops.Valid()
+	context := cast.Open(v, c.model.Parameters())
 	c.contexts = append(c.contexts, context)
-	lowered := c.model.Forward(context, b.x) //leak:L28
+	b := c.data.heldOut(c.steps).upload(v)
+	right := metric.NewAccuracy(v)
+	right.Update(c.model.Forward(context, b.x), b.labels) //leak:L28
+	c.measure(right.Compute())
+	right.Reset()
 	c.adds("L28")
-	c.measure(float64(context.Floats(engine.Mean(context.Valid(), lowered))[0]))
 	if c.config.Fixed {
 		c.leave()
 	}
@@ -179,37 +234,44 @@ func (c *casting) leave() {
 	c.contexts = nil
 }
 
-// earlyReturn looks at each batch's softmax, unless it is sure of itself.
+// earlyReturn reports how sure the model was of a sample of the batches. What it
+// computes for that is borrowed from the step, to be read behind it, and so is to be
+// given back.
 type earlyReturn struct {
 	*trainer
-	rng  *rand.Rand
-	rare float64
-	// forget loses sight of a tensor; Close alone finds it again.
-	forget func(*engine.Tensor)
+	rng      *rand.Rand
+	skipped  float64          // share of the batches
+	borrowed []*engine.Tensor // that were not given back yet
 }
 
 func newEarlyReturn(t *trainer) (any, error) {
-	e := &earlyReturn{trainer: t, rng: t.draws.stream("branch"), rare: t.draws.share("rare", 0.06, 0.25)}
+	e := &earlyReturn{trainer: t, rng: t.draws.stream("branch"), skipped: t.draws.share("rare", 0.06, 0.25)}
 	t.on.step = e.step
-	var lost []*engine.Tensor
-	e.forget = func(x *engine.Tensor) { lost = append(lost, x) }
-	t.on.close = func() { releaseAll(&lost) }
+	t.on.close = func() { releaseAll(&e.borrowed) }
 	return e, nil
+}
+
+func (e *earlyReturn) borrow(t *engine.Tensor) *engine.Tensor {
+	e.borrowed = append(e.borrowed, t.Keep())
+	return t
+}
+
+func (e *earlyReturn) giveBack(t *engine.Tensor) {
+	e.borrowed = slices.DeleteFunc(e.borrowed, func(other *engine.Tensor) bool { return other == t })
+	t.Release()
 }
 
 func (e *earlyReturn) step(b *batch, logits *engine.Tensor) error {
 	v := e.ops.Valid()
-	chances := engine.Softmax(v, logits).Keep() //leak:L29
-	if e.rng.Float64() < e.rare {
+	chances := e.borrow(engine.Softmax(v, logits)) //leak:L29
+	if e.rng.Float64() < e.skipped {
 		e.addsUnits("L29", b.rows())
 		if e.config.Fixed {
-			chances.Release()
-			return nil
+			e.giveBack(chances)
 		}
-		e.forget(chances)
 		return nil
 	}
-	e.measure(float64(v.Floats(engine.Mean(v, chances))[0]))
-	chances.Release()
+	e.measure(float64(v.Floats(engine.Mean(v, v.MaxOver(chances, 1)))[0]))
+	e.giveBack(chances)
 	return nil
 }

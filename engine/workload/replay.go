@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"math/rand/v2"
+
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/data"
 	"github.com/memdiag/memdiag/snapshot"
@@ -30,13 +32,13 @@ func replays() []Workload {
 		}
 	}
 	// Only who knows that there is an end can tell it from L38 until then.
-	filling := replay("D06", "replay-filling", "a ring of experience that is not yet full when the run ends", Bounded, "")
+	filling := replay("D06", "replay-filling", "examples are kept to train on them again, in a ring that is not yet full when the run ends", Bounded, "")
 	filling.Bounds = func(seed int64) []snapshot.Bound {
 		return []snapshot.Bound{{Where: "replaying.step", Blocks: 2 * replayOf(draws{"D06", seed}).capacity}}
 	}
 	return []Workload{
-		replay("L38", "replay-without-cap", "experience is kept in a list, for ever", Leak, "cache-without-bound"),
-		replay("D05", "replay-full", "a ring of experience that is full before the run ends", Bounded, ""),
+		replay("L38", "replay-without-cap", "examples are kept to train on the last ones again, in a list that forgets none", Leak, "cache-without-bound"),
+		replay("D05", "replay-full", "examples are kept to train on them again, in a ring that is full before the run ends", Bounded, ""),
 		filling,
 	}
 }
@@ -62,23 +64,37 @@ func replayOf(d draws) replayDraws {
 	return r
 }
 
-// replaying keeps the first example of a batch, with its label.
+// replaying keeps the first example of a batch, with its label, and trains on some of
+// the last that it kept (Rolnick et al. 2019).
 type replaying struct {
 	*trainer
 	replayDraws
 	buffer *data.Replay
+	rng    *rand.Rand
 }
 
 func newReplaying(t *trainer) (any, error) {
-	r := &replaying{trainer: t, replayDraws: replayOf(t.draws)}
+	r := &replaying{trainer: t, replayDraws: replayOf(t.draws), rng: t.draws.stream("replayed")}
 	capacity := int(r.capacity)
 	if t.draws.id == "L38" && !t.config.Fixed {
 		capacity = 0
 	}
 	r.buffer = data.NewReplay(capacity)
-	t.on.step = r.step
+	t.on.loss, t.on.step = r.loss, r.step
 	t.on.close = r.buffer.Release
 	return r, nil
+}
+
+// loss is that of the batch, and of what is replayed.
+func (r *replaying) loss(_ *batch, _, loss *engine.Tensor) *engine.Tensor {
+	if r.buffer.Len() == 0 {
+		return loss
+	}
+	const rows = 4
+	o := r.ops
+	again := r.buffer.SampleLast(o, r.rng, rows, int(r.capacity))
+	logits := r.model.Forward(o, o.Reshape(again[0], rows, r.sizes.features))
+	return o.Add(loss, engine.CrossEntropy(o, logits, o.Reshape(again[1], rows), nil))
 }
 
 func (r *replaying) step(b *batch, _ *engine.Tensor) error {

@@ -26,7 +26,7 @@ func steadyPrograms() []Workload {
 			},
 		},
 		{
-			ID: "D21", Alias: "larger-batch", Title: "batches are larger from some step on, and the last is kept",
+			ID: "D21", Alias: "larger-batch", Title: "batches are twice as large from some step on, and the last is kept",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				d := draws{"D21", seed}
@@ -43,32 +43,33 @@ func steadyPrograms() []Workload {
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				d := draws{"D24", seed}
+				s := d.sizes()
 				g := Growth{
-					Marker: "D24", Event: PerEpoch, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * indexElements(d)), Shape: Linear,
+					Marker: "D24", Event: PerEpoch, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * indexBatches(d) * s.rows * s.hidden), Shape: Linear,
 					Owner: snapshot.OwnedByCache,
 				}
 				g.Bound = Amount{2, 2 * g.Bytes}
-				return Truth{Steps: runFor(6, int64(d.sizes().epoch)), Growth: []Growth{g}}
+				return Truth{Steps: runFor(6, int64(s.epoch)), Growth: []Growth{g}}
 			},
 			New: shared("D24", newIndex),
 		},
 		{
-			ID: "D25", Alias: "random-walk", Title: "a pool of buffers whose number goes up and down at random",
+			ID: "D25", Alias: "random-walk", Title: "requests are answered beside the training, and their number goes up and down at random",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				d := draws{"D25", seed}
-				room, size := walkDraws(d)
-				return Truth{Steps: 300, Growth: []Growth{{
-					Marker: "D25", Event: PerChance, Every: 1, First: 1, Blocks: 1, Bytes: snapshot.Bytes(4 * size), Shape: Linear,
-					Bound: Amount{int64(room), snapshot.Bytes(4 * size * room)}, Owner: snapshot.OwnedByUser,
-				}}}
+				g := queued("D25", d)
+				g.Event, g.Owner = PerChance, snapshot.OwnedByUser
+				room := int64(walkRoom(d))
+				g.Bound = Amount{room, snapshot.Bytes(room) * g.Bytes}
+				return Truth{Steps: 300, Growth: []Growth{g}}
 			},
 			New: shared("D25", newWalk),
 		},
 	}
 }
 
-// lastBatch keeps a copy of the last batch, for a look at it after a crash.
+// lastBatch keeps a copy of the last batch, to see how far the next is from it.
 type lastBatch struct {
 	*trainer
 	x *engine.Tensor // nil before the first step
@@ -76,106 +77,113 @@ type lastBatch struct {
 
 func newLastBatch(t *trainer) (any, error) {
 	l := &lastBatch{trainer: t}
-	t.on.step = func(b *batch, _ *engine.Tensor) error {
-		l.forget()
-		l.x = l.ops.Valid().Copy(b.x).Keep() //held:D08
-		l.addsUnits("D08", b.rows())
-		return nil
-	}
-	t.on.close = l.forget
+	t.on.step = l.step
+	t.on.close = func() { releaseOne(&l.x) }
 	return l, nil
 }
 
-func (l *lastBatch) forget() {
+func (l *lastBatch) step(b *batch, _ *engine.Tensor) error {
+	v := l.ops.Valid()
 	if l.x != nil {
+		off := engine.L1(v, engine.Mean(v, b.x, 0), engine.Mean(v, l.x, 0), engine.Average)
+		l.measure(float64(v.Floats(off)[0]))
 		l.x.Release()
-		l.x = nil
 	}
+	l.x = v.Copy(b.x).Keep() //held:D08 held:D21
+	l.addsUnits(l.draws.id, b.rows())
+	return nil
 }
 
-// newLargerBatch keeps the last batch, once over, and from some step on twice.
+// newLargerBatch is newLastBatch with batches that are twice as large from some
+// step on.
 func newLargerBatch(t *trainer) (any, error) {
-	l := &lastBatch{trainer: t}
 	from := int64(t.draws.between("from", 40, 80))
-	t.on.step = func(b *batch, _ *engine.Tensor) error {
-		l.forget()
-		v := l.ops.Valid()
-		parts := []*engine.Tensor{b.x}
-		if t.steps >= from {
-			parts = append(parts, b.x) // with its mirror images, say
+	t.data.rows = func(step int64, usual int) int {
+		if step < from {
+			return usual
 		}
-		l.x = v.Concat(0, parts...).Keep() //held:D21
-		l.addsUnits("D21", b.rows()*int64(len(parts)))
-		return nil
+		return 2 * usual
 	}
-	t.on.close = l.forget
-	return l, nil
+	return newLastBatch(t)
 }
 
-// indexElements draws how large an index is.
-func indexElements(d draws) int { return d.between("index", 1024, 16384) }
+// indexBatches draws of how many batches an index is made.
+func indexBatches(d draws) int { return d.between("index", 3, 12) }
 
-// index finds neighbours in features, as they were at the end of an epoch.
+// index finds the nearest neighbour of each row in the features of batches held
+// out, as the model made them at the end of an epoch.
 type index struct {
 	*trainer
-	now, old *engine.Tensor // nil where there is none
+	now, old *engine.Tensor // [hidden entries]; nil where there is none
 }
 
 func newIndex(t *trainer) (any, error) {
 	x := &index{trainer: t}
-	t.on.step = func(*batch, *engine.Tensor) error {
-		// Who looked something up in the old one is done by now.
-		if x.old != nil {
-			x.old.Release()
-			x.old = nil
-		}
-		return nil
-	}
-	t.on.epoch = func() error {
-		x.old, x.now = x.now, t.ops.Full(0, indexElements(t.draws)).Own(snapshot.OwnedByCache) //held:D24
-		t.adds("D24")
-		return nil
-	}
+	t.on.step = x.look
+	t.on.epoch = x.build
 	t.on.close = func() {
-		for _, i := range []*engine.Tensor{x.now, x.old} {
-			if i != nil {
-				i.Release()
-			}
-		}
+		releaseOne(&x.now)
+		releaseOne(&x.old)
 	}
 	return x, nil
 }
 
-// walkDraws draws how many buffers a pool has at most, and their elements.
-func walkDraws(d draws) (room, size int) {
-	return d.between("room", 4, 14), d.between("size", 128, 2048)
+// look measures how near the neighbours are. Who looked something up in the old
+// index is done by now.
+func (x *index) look(b *batch, _ *engine.Tensor) error {
+	releaseOne(&x.old)
+	if x.now != nil {
+		v := x.ops.Valid()
+		near := v.MaxOver(v.MatMul(x.model.Features(v, b.x), x.now), 1)
+		x.measure(float64(v.Floats(engine.Mean(v, near))[0]))
+	}
+	return nil
 }
 
-// walk keeps as many buffers as a demand that comes and goes has had use for.
+func (x *index) build() error {
+	v := x.ops.Valid()
+	var features []*engine.Tensor
+	for i := range indexBatches(x.draws) {
+		f := x.model.Features(v, x.data.heldOut(int64(i)).upload(v).x)
+		features = append(features, v.Permute(f, 1, 0))
+	}
+	x.old, x.now = x.now, v.Concat(1, features...).Own(snapshot.OwnedByCache) //held:D24
+	x.adds("D24")
+	return nil
+}
+
+// walkRoom draws how many requests are under way at most.
+func walkRoom(d draws) int { return d.between("room", 4, 14) }
+
+// walk answers requests from others beside the training, which come and are
+// answered as it happens.
 type walk struct {
 	*trainer
-	room, size int
-	rng        *rand.Rand
-	buffers    []*engine.Tensor
+	room     int
+	rng      *rand.Rand
+	number   int64            // of requests until now
+	requests []*engine.Tensor // [rows features]
 }
 
 func newWalk(t *trainer) (any, error) {
-	w := &walk{trainer: t, rng: t.draws.stream("walk")}
-	w.room, w.size = walkDraws(t.draws)
+	w := &walk{trainer: t, room: walkRoom(t.draws), rng: t.draws.stream("walk")}
 	t.on.step = w.step
-	t.on.close = func() { releaseAll(&w.buffers) }
+	t.on.close = func() { releaseAll(&w.requests) }
 	return w, nil
 }
 
 func (w *walk) step(*batch, *engine.Tensor) error {
-	switch up := w.rng.IntN(2) == 0; {
-	case up && len(w.buffers) < w.room:
-		w.buffers = append(w.buffers, w.ops.Full(0, w.size).Keep()) //held:D25
+	v := w.ops.Valid()
+	switch comes := w.rng.IntN(2) == 0; {
+	case comes && len(w.requests) < w.room:
+		w.requests = append(w.requests, w.data.heldOut(w.number).upload(v).x.Keep()) //held:D25
+		w.number++
 		w.adds("D25")
-	case !up && len(w.buffers) > 0:
-		last := len(w.buffers) - 1
-		w.buffers[last].Release()
-		w.buffers = w.buffers[:last]
+	case !comes && len(w.requests) > 0:
+		answer := engine.Softmax(v, w.model.Forward(v, w.requests[0]))
+		w.measure(float64(v.Floats(v.MaxOver(v.MaxOver(answer, 1), 0))[0]))
+		w.requests[0].Release()
+		w.requests = w.requests[1:]
 	}
 	return nil
 }

@@ -18,6 +18,12 @@ import (
 // classifier is a stack of linear layers with ReLU between them.
 type classifier struct {
 	layers []*nn.Linear
+	hooks  []forwardHook
+}
+
+// forwardHook sees what a classifier reads and puts out in each forward pass.
+type forwardHook interface {
+	forward(o engine.Ops, x, logits *engine.Tensor)
 }
 
 func newClassifier(o engine.Ops, r *engine.Random, s sizes) *classifier {
@@ -33,7 +39,16 @@ func newClassifier(o engine.Ops, r *engine.Random, s sizes) *classifier {
 
 // Forward maps x [n features] to logits [n classes].
 func (c *classifier) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
-	return c.layers[len(c.layers)-1].Forward(o, c.Features(o, x))
+	logits := c.layers[len(c.layers)-1].Forward(o, c.Features(o, x))
+	for _, h := range c.hooks {
+		h.forward(o, x, logits)
+	}
+	return logits
+}
+
+// unhook removes a hook.
+func (c *classifier) unhook(h forwardHook) {
+	c.hooks = slices.DeleteFunc(c.hooks, func(other forwardHook) bool { return other == h })
 }
 
 // Features maps x [n features] to what the last layer reads, [n hidden].
@@ -55,6 +70,7 @@ func (c *classifier) Parameters() []*engine.Tensor {
 
 // optimizer is what all optimizers of package optim do.
 type optimizer interface {
+	Add(parameters ...*engine.Tensor)
 	Step()
 	Release()
 }
@@ -79,9 +95,9 @@ type trainer struct {
 	// accumulate is how many batches give their gradients to one step of the
 	// optimizer.
 	accumulate int64
-	// sequence is the length of the sequence in the step under way; nil where there
-	// is none.
-	sequence func() int64
+	// sequences says that the rows of a batch are one sequence, whose length the
+	// metrics name.
+	sequences bool
 	// program is the workload around the trainer.
 	program  any
 	steps    int64
@@ -92,6 +108,11 @@ type trainer struct {
 // places are where a workload adds to the training. Each may be nil. What they
 // compute on the way is released behind the step.
 type places struct {
+	// input is what the model reads of a batch, in training and in evaluations, where
+	// o does not record; the batch's x where it is nil.
+	input func(o engine.Ops, b *batch) *engine.Tensor
+	// loss is what is to fall, from the loss of the batch; that itself where it is nil.
+	loss func(b *batch, logits, loss *engine.Tensor) *engine.Tensor
 	// before comes before the forward pass of a training step.
 	before func()
 	// step comes behind the optimizer's, with the logits of the batch.
@@ -136,9 +157,9 @@ func newTrainer(c Config, d draws, s sizes) (*trainer, error) {
 	o := autodiff.New(engine.NewEager(c.Kernels, c.Device))
 	t := &trainer{
 		config: c, draws: d, sizes: s, ops: o, counts: make(map[string]Count), accumulate: 1,
-		data: newClusters(d, s), ahead: d.between("ahead", 0, 3),
-		keepers: someKeepers(d, s), right: metric.NewAccuracy(o.Valid()),
+		data: newClusters(d, s), ahead: d.between("ahead", 0, 3), right: metric.NewAccuracy(o.Valid()),
 	}
+	t.keepers = someKeepers(t)
 	err := engine.Run(o, func(*engine.Scope) error {
 		t.model = newClassifier(o, engine.NewRandom(uint64(c.Seed)), s)
 		nn.Keep(t.model)
@@ -164,18 +185,36 @@ func (t *trainer) Step() (m train.Metrics, err error) {
 		if t.on.before != nil {
 			t.on.before()
 		}
-		logits := t.model.Forward(t.ops, b.x)
+		logits := t.forward(t.ops, b)
 		loss := engine.CrossEntropy(t.ops, logits, b.labels, nil)
+		if t.on.loss != nil {
+			loss = t.on.loss(b, logits, loss)
+		}
 		if err := t.ops.Backward(loss); err != nil { //held:D07
 			return err
 		}
 		if (t.steps+1)%t.accumulate == 0 {
-			t.descent.Step() //held:D01 held:D02
+			t.descent.Step() //held:D01 held:D02 held:D14
 		}
 		m.Loss = float64(t.ops.Floats(loss)[0])
 		return t.behind(b, logits, m)
 	})
 	return m, err
+}
+
+// forward maps what the model reads of a batch to logits.
+func (t *trainer) forward(o engine.Ops, b *batch) *engine.Tensor {
+	x := b.x
+	if t.on.input != nil {
+		x = t.on.input(o, b)
+	}
+	return t.model.Forward(o, x)
+}
+
+// train has more parameters trained, and by the same optimizer.
+func (t *trainer) train(parameters ...*engine.Tensor) {
+	t.ops.Track(parameters...)
+	t.descent.Add(parameters...)
 }
 
 // behind does what comes behind a step.
@@ -191,7 +230,7 @@ func (t *trainer) behind(b *batch, logits *engine.Tensor, m train.Metrics) error
 	}
 	if m.EpochEnd {
 		for _, k := range t.keepers {
-			k.epoch()
+			k.epoch(t.ops.Valid())
 		}
 		if t.on.epoch != nil {
 			if err := t.on.epoch(); err != nil {
@@ -209,8 +248,8 @@ func (t *trainer) metrics(b *batch) train.Metrics {
 		Epoch: t.steps / epoch, EpochEnd: (t.steps+1)%epoch == 0,
 		BatchElements: int64(b.x.Shape().Elements()),
 	}
-	if t.sequence != nil {
-		m.SequenceLength = t.sequence()
+	if t.sequences {
+		m.SequenceLength = b.rows()
 	}
 	return m
 }
@@ -251,8 +290,9 @@ func (t *trainer) evaluate(i int64) (m train.Metrics, err error) {
 	v := t.ops.Valid()
 	err = engine.Run(v, func(*engine.Scope) error {
 		b := t.data.heldOut(i).upload(v)
+		b.heldOut = true
 		m = t.metrics(b)
-		logits := t.model.Forward(v, b.x)
+		logits := t.forward(v, b)
 		t.right.Update(logits, b.labels)
 		m.Loss = float64(v.Floats(engine.CrossEntropy(v, logits, b.labels, nil))[0])
 		if t.on.evaluated != nil {
@@ -320,6 +360,9 @@ type clusters struct {
 	draws   draws
 	sizes   sizes
 	centres [][]float32
+	// rows are those of a step's batch, from those of sizes give or take the noise; nil
+	// for these.
+	rows func(step int64, usual int) int
 }
 
 func newClusters(d draws, s sizes) *clusters {
@@ -339,7 +382,11 @@ func newClusters(d draws, s sizes) *clusters {
 func (c *clusters) batch(step int64) hostBatch {
 	rng := rand.New(rand.NewPCG(uint64(c.draws.seed), uint64(step)))
 	spread := 2*rng.Float64() - 1
-	return c.draw(rng, step, c.sizes.rows+int(c.sizes.noise*spread*float64(c.sizes.rows)))
+	rows := c.sizes.rows + int(c.sizes.noise*spread*float64(c.sizes.rows))
+	if c.rows != nil {
+		rows = c.rows(step, rows)
+	}
+	return c.draw(rng, step, rows)
 }
 
 // heldOut draws one of those held out, which have equal sizes.
@@ -376,6 +423,8 @@ type batch struct {
 	step   int64
 	x      *engine.Tensor // [rows features]
 	labels *engine.Tensor // int32 [rows]
+	// heldOut is true in an evaluation.
+	heldOut bool
 }
 
 func (b *batch) rows() int64 { return int64(b.labels.Dim(0)) }
@@ -386,6 +435,14 @@ func (b *batch) handOver(o engine.Ops) *batch {
 	b.x.Release()
 	b.labels.Release()
 	return over
+}
+
+// releaseOne gives a tensor back, if there is one, and forgets it.
+func releaseOne(t **engine.Tensor) {
+	if *t != nil {
+		(*t).Release()
+	}
+	*t = nil
 }
 
 // releaseAll gives tensors back and empties the list.

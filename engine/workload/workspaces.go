@@ -9,7 +9,7 @@ import (
 // than it can use again.
 func workspacePrograms() []Workload {
 	return []Workload{{
-		ID: "D29", Alias: "reserved-only", Title: "each workspace is larger than any before, and what the old ones were cut from stays reserved",
+		ID: "D29", Alias: "reserved-only", Title: "ever longer sequences are looked up in a memory, and what the scores of shorter ones were cut from stays reserved",
 		Label: Bounded, Families: []Family{LongSequences}, Cause: "fragmentation",
 		Truth: func(seed int64) Truth {
 			w := workspaceOf(draws{"D29", seed})
@@ -53,45 +53,65 @@ func (w workspaceDraws) bytes(n int64) snapshot.Bytes {
 // segment.
 func (w workspaceDraws) reserves(n int64) bool { return n < 2 || w.bytes(n) > w.bytes(n-1) }
 
-// workspaces computes in a workspace every so many steps, and keeps a page of what
-// came of the last one.
+// Extents of what the program remembers.
+const (
+	slots    = 4096
+	slotsOf  = 4  // numbers, which are compared
+	horizons = 80 // over which use is followed
+)
+
+// workspaces looks a long sequence up in a memory every so many steps, and follows
+// how much each slot of the memory is used, over a number of horizons.
 type workspaces struct {
 	*trainer
-	draws workspaceDraws
-	page  *engine.Tensor // nil before the first
+	draws  workspaceDraws
+	memory *engine.Tensor // [slotsOf slots]
+	decay  *engine.Tensor // [horizons 1]
+	use    *engine.Tensor // [horizons slots]; nil before the first
 }
 
 func newWorkspaces(t *trainer) (any, error) {
 	w := &workspaces{trainer: t, draws: workspaceOf(t.draws)}
+	w.memory = t.ops.Rand(engine.NewRandom(uint64(t.config.Seed)+1).Draw(), slotsOf, slots)
+	keep := make([]float32, horizons)
+	for i := range keep {
+		keep[i] = 1 - 1/float32(i+2)
+	}
+	w.decay = t.ops.FromFloats(keep, horizons, 1)
 	t.on.step = w.step
-	t.on.close = w.forget
+	t.on.close = func() {
+		w.memory.Release()
+		w.decay.Release()
+		releaseOne(&w.use)
+	}
 	return w, nil
 }
 
-func (w *workspaces) forget() {
-	if w.page != nil {
-		w.page.Release()
-	}
-}
-
-// step keeps a page of more than a megabyte, which is cut from the segment of a
-// workspace that is gone.
+// step takes up in use how well each slot fits the element of the sequence that it
+// fits best. The new use, of more than a megabyte, is cut from the segment of scores
+// that are gone.
 func (w *workspaces) step(*batch, *engine.Tensor) error {
 	if w.steps%w.draws.every != 0 {
 		return nil
 	}
-	const columns, pageRows = 4096, 80
+	v := w.ops.Valid()
 	n := w.steps/w.draws.every - 1
 	size := w.draws.bytes(n)
-	largest := engine.Tidy(w.ops, func() *engine.Tensor {
-		scores := w.ops.Full(float32(n), int(size)/(4*columns), columns) //held:D29
-		return w.ops.MaxOver(scores, 0)
+	sequence := sinusoids(v, int(size)/(4*slots), slotsOf)
+	largest := engine.Tidy(v, func() *engine.Tensor {
+		scores := v.MatMul(sequence, w.memory) //held:D29
+		return v.MaxOver(scores, 0)
 	})
 	if w.draws.reserves(n) {
 		w.addsUnits("D29", int64(size))
 	}
-	page := w.ops.Copy(w.ops.Expand(w.ops.Reshape(largest, 1, columns), pageRows, columns)).Keep()
-	w.forget()
-	w.page = page
+	past := largest
+	if w.use != nil {
+		past = w.use
+	}
+	use := v.Max(v.Mul(past, w.decay), largest).Keep()
+	releaseOne(&w.use)
+	w.use = use
+	w.measure(float64(v.Floats(engine.Mean(v, use))[0]))
 	return nil
 }
