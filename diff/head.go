@@ -47,7 +47,7 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	}
 	switch {
 	case holders != nil && !isOperation(frames, at):
-		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 {
+		if i := methodOf(keeperType(holders[0], rows[0].After.Blocks), frames[:own+1], at); i >= 0 {
 			at = i
 		}
 	case heldByGraph(rows):
@@ -121,8 +121,13 @@ func partsOfOne(holders []*snapshot.Holder) bool {
 }
 
 // keeperType is the type of which the list is a field; "" where the path is longer,
-// since it names fields then, not types.
-func keeperType(h *snapshot.Holder) string {
+// since it names fields then, not types. Nor does it tell the type where each element of
+// the list has a list of its own, as "probes.all[].values" has for more blocks than it
+// has items.
+func keeperType(h *snapshot.Holder, blocks int64) string {
+	if strings.Contains(h.Path, "[].") && strings.Count(h.Path, "[]") == 1 && blocks > int64(h.Items) {
+		return ""
+	}
 	name, field, ok := strings.Cut(container(h), ".")
 	if !ok || strings.Contains(field, ".") {
 		return ""

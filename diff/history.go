@@ -132,7 +132,7 @@ func newHistory(p points, unit string) *history {
 		values []float64
 	}{{"the batch size", p.elements}, {"the sequence length", p.length}} {
 		_, floors := trend.Floors(p.x, c.values, windows)
-		if explains(floors, h.bytes) {
+		if h.explains(floors) {
 			h.covariate = c.name
 		}
 	}
@@ -161,6 +161,13 @@ func (h *history) onset() int {
 // since is the step from which on the points are, where the site began late.
 func (h *history) since() float64 { return h.all.x[0] }
 
+// eachStep holds where there are marks of nearly all steps, so that no ramp that starts
+// anew in each epoch is seen once in each and taken for growth.
+func (h *history) eachStep() bool {
+	x := h.whole.x
+	return h.unit == "step" && float64(len(x)) > 0.9*(x[len(x)-1]-x[0])
+}
+
 // replaced holds where the site has held the same number of blocks ever since it
 // held any.
 func (h *history) replaced() bool {
@@ -172,14 +179,15 @@ func (h *history) replaced() bool {
 	return slices.Min(held) == slices.Max(held)
 }
 
-// explains says whether a covariate rises, and y no faster. Of few marks, it must
-// rise in each interval.
-func explains(covariate, y []float64) bool {
+// explains says whether a covariate rises, and the bytes no faster, but for what
+// rounding to whole blocks may add. Of few marks, it must rise in each interval.
+func (h *history) explains(covariate []float64) bool {
+	y := h.bytes
 	few := len(covariate) < testable
 	if few && rising(covariate) < len(covariate)-1 {
 		return false
 	}
-	if !few && (trend.HamedRao(covariate).Z <= 0 || trend.MannKendall(covariate).P > 0.05) {
+	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > 0.05) {
 		return false
 	}
 	share := make([]float64, len(y))
@@ -189,11 +197,25 @@ func explains(covariate, y []float64) bool {
 		}
 		share[i] = y[i] / covariate[i]
 	}
+	n := len(share)
 	if few {
-		return share[len(share)-1] <= (1+alikeRates)*share[0]
+		return share[n-1] <= (1+alikeRates)*share[0]
 	}
-	t := trend.MannKendall(share)
-	return t.Z <= 0 || t.P > 0.05
+	if t := trend.MannKendall(share); t.Z <= 0 || t.P > 0.05 {
+		return true
+	}
+	// What y rose by more than its first share of the covariate's rise.
+	third := n / 3
+	first, last := median(share[:third]), median(share[n-third:])
+	grown := median(covariate[n-third:]) - median(covariate[:third])
+	excess := (last - first) * median(covariate[n-third:])
+	block := y[n-1] / max(1, h.blocks[n-1])
+	return grown > 0 && excess <= alikeRates*first*grown+block
+}
+
+func median(v []float64) float64 {
+	sorted := slices.Sorted(slices.Values(v))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // p is the site's chance of rising so without a trend; 1 where no test is
@@ -225,18 +247,24 @@ func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slice
 // as even as those of a leak, so that these prove nothing of it. What is held at every
 // mark alike, such as a batch, counts for nothing.
 func (h *history) wanders(row *Row) bool {
+	gone := h.gone(row)
+	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*float64(len(row.births.steps))
+}
+
+// gone is how many of the blocks of each mark but the last are gone by now; nil where
+// births do not tell.
+func (h *history) gone(row *Row) []float64 {
 	if h.unit != "step" || len(row.births.steps) == 0 || row.births.unknown > 0 {
-		return false
+		return nil
 	}
 	steps := slices.Sorted(slices.Values(row.births.steps))
 	older := row.After.Blocks - int64(len(steps))
-	least, most := math.Inf(1), 0.0
+	var gone []float64
 	for i, x := range h.all.x[:len(h.all.x)-1] {
 		stayed, _ := slices.BinarySearch(steps, int64(x))
-		gone := h.all.blocks[i] - float64(older) - float64(stayed)
-		least, most = min(least, gone), max(most, gone)
+		gone = append(gone, h.all.blocks[i]-float64(older)-float64(stayed))
 	}
-	return most-least > lent*float64(len(steps))
+	return gone
 }
 
 // even holds where growth is what few marks must show to be called a leak at all:
@@ -298,7 +326,11 @@ func keepsRising(y []float64) (ok bool, why string) {
 // time since its last rise alone says so.
 func (h *history) goesOn() (ok, stopped bool, why string) {
 	idle, stopped := trend.Stopped(h.all.x, h.all.bytes)
-	if ok, why = keepsRising(h.bytes); ok && stopped {
+	if ok, why = keepsRising(h.bytes); !ok && h.bytes[len(h.bytes)-1] > h.bytes[len(h.bytes)/2] {
+		// One block that is larger than all others hides what their number does.
+		ok, _ = keepsRising(h.blocks)
+	}
+	if ok && stopped {
 		units := h.unit
 		if idle != 1 {
 			units += "s"

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"math"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -21,10 +20,12 @@ const (
 	// fewer is how many rises of the first half, as a share, the second half must stay
 	// below without warm-up as well: what only began with many goes on all the same.
 	fewer = 0.75
+	// enough is how many rises tell a rate.
+	enough = 8
 )
 
 // rises are the moments, in steps, at which a site grew for good: those of counters
-// that never fall, or the births of blocks that stayed.
+// that never fall, or the births of its blocks if all of them stayed.
 type rises struct {
 	at       []float64 // ascending, each once
 	from, to float64   // what was looked at, with warm-up
@@ -49,7 +50,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 		}
 		return r
 	}
-	if !births || row.births.unknown > 0 || row.Died.Blocks > 0 {
+	if gone := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
 	for _, step := range distinct(row.births.steps) {
@@ -76,34 +77,52 @@ func (r *rises) overdue() bool {
 	if len(gaps) < 3 {
 		return false
 	}
-	longest := slices.Max(gaps)
-	return longest <= alikeGaps*slices.Min(gaps) && r.idle() > (1+overdue)*longest
+	longest, shortest := slices.Max(gaps), slices.Min(gaps)
+	if longest == shortest {
+		return r.idle() >= longest // to the step
+	}
+	return longest <= alikeGaps*shortest && r.idle() > (1+overdue)*longest
 }
 
 // slows holds for rises that come ever more rarely, as in a cache over a finite set
 // of keys: in the second half of the time since the first of them, far fewer than in
-// the first half.
-func (r *rises) slows() bool {
+// the first half, and fewer bytes. What goes on at a lower rate is not meant.
+func (r *rises) slows(w *points) bool {
 	if len(r.at) < 2 {
 		return false
 	}
-	since := func(from float64) (early, late int) {
-		half := (from + r.to) / 2
-		for _, x := range r.at {
-			if x > half {
-				late++
-			} else if x >= from {
-				early++
-			}
-		}
-		return early, late
-	}
-	early, late := since(r.at[0])
+	first, half := r.at[0], (r.at[0]+r.to)/2
+	early, late := r.between(first, half), r.between(half, r.to)
 	if trend.CoinTail(early+late, late) > slowing {
 		return false
 	}
-	early, late = since(max(r.warm, r.at[0]))
-	return float64(late) < fewer*float64(early)
+	if late >= enough && !r.fewerLate(half) || !r.fewerLate(max(r.warm, first)) {
+		return false
+	}
+	at := func(x float64) float64 {
+		i, _ := slices.BinarySearch(w.x, x)
+		return w.bytes[min(i, len(w.x)-1)]
+	}
+	return at(r.to)-at(half) < fewer*(at(half)-at(r.from))
+}
+
+// between counts the rises from one moment on up to another, which is not counted but
+// at the end.
+func (r *rises) between(from, to float64) int {
+	n := 0
+	for _, x := range r.at {
+		if from <= x && (x < to || x == r.to) {
+			n++
+		}
+	}
+	return n
+}
+
+// fewerLate holds where the second half of the time since a moment has far fewer rises
+// than the first.
+func (r *rises) fewerLate(from float64) bool {
+	half := (from + r.to) / 2
+	return float64(r.between(half, r.to)) < fewer*float64(r.between(from, half))
 }
 
 // mayGoOn holds for rises of which the last is no longer ago than they are apart, and
@@ -119,11 +138,5 @@ func (r *rises) mayGoOn() bool {
 		first := r.at[0] - r.from
 		return max(first, gaps[0]) <= alikeGaps*min(first, gaps[0]) && r.idle() <= gaps[0]
 	}
-	half := 0
-	for _, x := range r.at {
-		if x > (r.from+r.to)/2 {
-			half++
-		}
-	}
-	return r.idle() <= slices.Max(gaps) && half >= int(math.Ceil(float64(n)/2))
+	return r.idle() <= slices.Max(gaps) && 2*r.between((r.from+r.to)/2, r.to) >= n
 }

@@ -99,13 +99,13 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 		j.call(Inconclusive, Weak, "it rose %d times, the last of them no longer ago than they are apart; a longer run decides", len(moments.at))
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
-	case born && !replaced && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks):
+	case born && !replaced && !(trending && h.eachStep()) && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks):
 		j.call(Bounded, Weak, "%s, the last ones, and those before are gone: blocks come and go", births)
 	case h.covariate != "":
 		j.call(Inconclusive, Weak, "it rises, but so does %s, and no faster; hold that constant to decide", h.covariate)
 	case moments != nil && moments.overdue():
 		j.call(Inconclusive, Weak, "it rose %d times at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", len(moments.at))
-	case moments != nil && moments.slows():
+	case moments != nil && moments.slows(&h.whole):
 		j.call(Inconclusive, Weak, "it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides")
 	case steady, trending:
 		j.call(Leak, Strong, "%s", riseInWords(y))

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -170,6 +171,44 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 			}
 			if f := r.Findings[0]; f.Verdict != c.want || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("got %s: %v; want %s, saying %q", f.Verdict, f.Reasons, c.want, c.says)
+			}
+		})
+	}
+}
+
+// TestGrowthWithItsInputIsUndecided draws lengths that rise under noise, and rounds
+// what follows them to whole blocks.
+func TestGrowthWithItsInputIsUndecided(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		count func(t, length int64) int64
+		want  Verdict // of every draw
+	}{
+		{"a block for each eight tokens", func(_, length int64) int64 { return (length + 7) / 8 }, Inconclusive},
+		{"a block for each seven tokens, and twenty besides", func(_, length int64) int64 { return 20 + length/7 }, Inconclusive},
+		{"a block for each thirty tokens", func(_, length int64) int64 { return (length + 15) / 30 }, Inconclusive},
+		{"a block each step", func(t, _ int64) int64 { return t }, Leak},
+		{"a block for each eight tokens, and a leak above", func(t, length int64) int64 { return length/8 + 2*t }, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(50) {
+				rng := rand.New(rand.NewPCG(seed, 5))
+				lengths := make([]int64, 121)
+				for t := range lengths {
+					lengths[t] = 64 + int64(t) + rng.Int64N(16)
+				}
+				count := func(t int64) int64 { return c.count(t, lengths[t]) }
+				run := countedSite(120, count, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(count(t)) })
+				for i := range run.Series.Points {
+					run.Series.Points[i].Mark.SequenceLength = lengths[i]
+				}
+				r, err := Analyze(run, ByTrend)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f := r.Findings[0]; f.Verdict != c.want {
+					t.Fatalf("seed %d: got %s: %v; want %s", seed, f.Verdict, f.Reasons, c.want)
+				}
 			}
 		})
 	}

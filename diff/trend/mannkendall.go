@@ -19,7 +19,8 @@ func MannKendall(y []float64) Test { return test(y, 1) }
 
 // HamedRao is MannKendall with the variance corrected for autocorrelation too
 // (Hamed and Rao 1998): the ranks of the series less its Theil–Sen line, lags
-// whose correlation is significant at 5 %.
+// whose correlation is significant at 5 %. Strong negative correlation can leave no
+// variance by that; then it is not corrected.
 func HamedRao(y []float64) Test {
 	n := len(y)
 	if n < 4 {
@@ -40,12 +41,15 @@ func HamedRao(y []float64) Test {
 			sum += float64(n-lag) * float64(n-lag-1) * float64(n-lag-2) * r
 		}
 	}
-	return test(y, 1+2*sum/(float64(n)*float64(n-1)*float64(n-2)))
+	correction := 1 + 2*sum/(float64(n)*float64(n-1)*float64(n-2))
+	if correction <= 0 {
+		correction = 1
+	}
+	return test(y, correction)
 }
 
-// test is the Mann–Kendall test with its variance multiplied by a correction.
-// A correction of zero or less, which strong negative correlation can give,
-// leaves no variance to judge by: then P is 1.
+// test is the Mann–Kendall test with its variance multiplied by a correction, which
+// is more than zero. P is 1 where no value differs.
 func test(y []float64, correction float64) Test {
 	t := Test{N: len(y), P: 1}
 	for i := range y {
