@@ -245,6 +245,19 @@
     };
   });
 
+  // What is wider than its room is scrolled by keyboard too.
+  function reachable() {
+    Array.prototype.forEach.call(document.querySelectorAll(".scroll"), function (room) {
+      var wide = room.scrollWidth > room.clientWidth + 1;
+      ["tabindex", "role", "aria-label"].forEach(function (name, i) {
+        if (wide) { room.setAttribute(name, ["0", "region", "A table wider than the page"][i]); } else { room.removeAttribute(name); }
+      });
+    });
+  }
+  reachable();
+  window.addEventListener("resize", reachable);
+  document.addEventListener("toggle", reachable, true);
+
   drawAll();
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   var width = window.innerWidth;

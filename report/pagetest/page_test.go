@@ -177,6 +177,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("page", func(t *testing.T) { testPage(t, ctx, dir, run) })
 	t.Run("flamegraph alone", func(t *testing.T) { testFlamegraphAlone(t, ctx, dir, run) })
 	t.Run("hostile names", func(t *testing.T) { testHostileNames(t, ctx, dir, run) })
+	t.Run("access", func(t *testing.T) { testAccess(t, ctx, dir, run) })
 	t.Run("the page rounds as the text does", func(t *testing.T) { testTies(t, ctx, dir, run) })
 	t.Run("the tests see faults", func(t *testing.T) { testFaultsAreSeen(t, ctx) })
 }
