@@ -75,6 +75,9 @@ func (r *Result) markNotes() []string {
 // worthless counts live blocks that take nothing, as no allocator gives.
 func worthless(s *snapshot.Snapshot) int {
 	n := 0
+	if s.Blocks.Count != nil {
+		return 0 // a total may be of nothing, such as JAX's programs on a CPU
+	}
 	for i, state := range s.Blocks.State {
 		if state == snapshot.Live && s.Blocks.Size[i] <= 0 {
 			n++

@@ -8,6 +8,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// births says how many blocks of a finding were born since the first snapshot, and what
+// became of the older ones.
+func births(f *diff.Finding, first string) string {
+	if f.Born().Blocks == 0 && f.Died().Blocks == 0 {
+		return "in as many blocks as at " + first // of a profiler that counts none, such as massif
+	}
+	return fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f))
+}
+
 // fate says what became of a finding's older blocks. A block that is replaced again
 // and again has older ones which neither snapshot holds.
 func fate(f *diff.Finding) string {

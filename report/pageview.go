@@ -175,7 +175,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence),
 		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRate(f.Rate),
 		Growth: signed(g.Bytes), Exact: exact(g.Bytes),
-		Fate:  fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f)),
+		Fate:  births(f, first),
 		Label: brief(f.Rows[0].Label),
 	}
 	if f.Headline >= 0 {

@@ -69,6 +69,10 @@ func markText(s *snapshot.Snapshot) string {
 
 func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 	p.line(p.paint.bold(deviceTitle(*d)))
+	if m := d.Meters; m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
+		p.prose("  ", "    ", glue(m.Reserved.String())+" live; what the allocator has beside it is not in the file")
+		return
+	}
 	var figures []string
 	for _, m := range meterList(d.Meters) {
 		figures = append(figures, glue(m.name+" "+known(m.value)))

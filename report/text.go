@@ -135,7 +135,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
-	note := fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f))
+	note := births(f, first)
 	if e := exact(g.Bytes); e != "" {
 		note = e + "; " + note
 	}

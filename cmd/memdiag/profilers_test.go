@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -32,36 +33,66 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 			if err != nil || len(files) < 2 {
 				t.Fatalf("%d files, %v", len(files), err)
 			}
-			for _, args := range [][]string{files, {files[0], files[len(files)-1]}} {
-				var stdout, stderr bytes.Buffer
-				if code := run(append([]string{"diff", "--format", "json"}, args...), nil, &stdout, &stderr); code != exitFine {
-					t.Fatalf("exit code %d: %s", code, &stderr)
+			var shown struct {
+				Live  struct{ Bytes int64 }
+				Sites []struct {
+					Frames []codeLine
+					Bytes  int64
 				}
+			}
+			decodeOutput(t, &shown, "show", "--format", "json", "--top", "1000", files[len(files)-1])
+			var sum, leaked int64
+			for _, s := range shown.Sites {
+				sum += s.Bytes
+				if atLine(s.Frames, c.line) {
+					leaked = max(leaked, s.Bytes)
+				}
+			}
+			if sum != shown.Live.Bytes || leaked < c.bytes {
+				t.Errorf("sites of %d bytes, want %d; %d of them at %s, want %d", sum, shown.Live.Bytes, leaked, c.line, c.bytes)
+			}
+			for _, args := range [][]string{files, {files[0], files[len(files)-1]}} {
 				var got struct {
 					Findings []struct {
-						Frames []struct {
-							File string
-							Line int
-						}
+						Frames []codeLine
 						Growth struct{ Blocks, Bytes int64 }
 					}
 				}
-				if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
-					t.Fatal(err)
-				}
+				decodeOutput(t, &got, append([]string{"diff", "--format", "json"}, args...)...)
 				if len(got.Findings) == 0 {
 					t.Fatal("nothing found")
 				}
 				first := got.Findings[0]
-				at := c.line == "" // nobody can tell
-				for _, f := range first.Frames {
-					at = at || fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line) == c.line
-				}
-				if !at || first.Growth.Blocks != c.blocks || first.Growth.Bytes != c.bytes {
+				if !atLine(first.Frames, c.line) || first.Growth.Blocks != c.blocks || first.Growth.Bytes != c.bytes {
 					t.Errorf("of %d files, first is %v with %d blocks, %d bytes; want %s, %d, %d",
 						len(args), first.Frames, first.Growth.Blocks, first.Growth.Bytes, c.line, c.blocks, c.bytes)
 				}
 			}
 		})
+	}
+}
+
+type codeLine struct {
+	File string
+	Line int
+}
+
+// atLine reports whether a stack has a line, "leak.go:23"; true for "", where nobody
+// can tell.
+func atLine(frames []codeLine, line string) bool {
+	return line == "" || slices.ContainsFunc(frames, func(f codeLine) bool {
+		return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line) == line
+	})
+}
+
+// decodeOutput runs memdiag and decodes the JSON that it prints.
+func decodeOutput(t *testing.T, into any, args ...string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(args, nil, &stdout, &stderr); code != exitFine {
+		t.Fatalf("%s: exit code %d: %s", args[0], code, &stderr)
+	}
+	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
+		t.Fatal(err)
 	}
 }
