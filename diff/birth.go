@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -12,6 +13,7 @@ import (
 // snapshot lacks.
 type births struct {
 	steps, times []int64
+	weights      []int64 // blocks of each of the steps; nil where each is one
 	unknown      int
 	latest       int64 // the last of all times, also of those with a step; 0 for none
 }
@@ -23,11 +25,33 @@ func (b *births) add(blocks *snapshot.Blocks, row int32) {
 	switch {
 	case blocks.BirthStep != nil && blocks.BirthStep[row] != snapshot.NoStep:
 		b.steps = append(b.steps, blocks.BirthStep[row])
+		if blocks.Count != nil {
+			b.weights = append(b.weights, blocks.Count[row])
+		}
 	case blocks.BirthTime != nil && blocks.BirthTime[row] > 0:
 		b.times = append(b.times, blocks.BirthTime[row])
 	default:
 		b.unknown++
 	}
+}
+
+// byStep are the distinct birth steps, ascending, with how many blocks were born up to
+// and in each.
+func (b *births) byStep() (steps []int64, until []int64) {
+	count := make(map[int64]int64, len(b.steps))
+	for i, step := range b.steps {
+		n := int64(1)
+		if b.weights != nil {
+			n = b.weights[i]
+		}
+		count[step] += n
+	}
+	total := int64(0)
+	for _, step := range slices.Sorted(maps.Keys(count)) {
+		total += count[step]
+		steps, until = append(steps, step), append(until, total)
+	}
+	return steps, until
 }
 
 // spread says how a site's new blocks came into being between two snapshots.

@@ -173,10 +173,10 @@ func (r *Result) rateOf(rows []*Row) Rate {
 	return pairRate(growth, r.First, r.Last)
 }
 
-// add makes s the sum of both; s may be empty.
+// add makes s the sum of both, which are of one device; s may be empty.
 func (s *SiteSeries) add(t *SiteSeries) {
 	if s.Blocks == nil {
-		s.Blocks, s.Bytes = make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
+		s.Device, s.Blocks, s.Bytes = t.Device, make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
 	}
 	for i := range t.Blocks {
 		s.Blocks[i] += t.Blocks[i]

@@ -94,6 +94,21 @@ func (p points) from(i int) points {
 	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.elements[i:], p.length[i:]}
 }
 
+// only are the points that were kept; all of p where all were.
+func (p points) only(kept func(int) bool) points {
+	var out points
+	for i := range p.x {
+		if kept(i) {
+			out.x, out.blocks, out.bytes = append(out.x, p.x[i]), append(out.blocks, p.blocks[i]), append(out.bytes, p.bytes[i])
+			out.elements, out.length = append(out.elements, p.elements[i]), append(out.length, p.length[i])
+		}
+	}
+	if len(out.x) == len(p.x) {
+		return p
+	}
+	return out
+}
+
 // historyOf is nil where fewer than three marks can be compared.
 func historyOf(series *Series, site *SiteSeries) *history {
 	if site == nil || len(series.Marks) < 3 {
@@ -106,6 +121,12 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	p := points{x: a.x, elements: a.elements, length: a.length, blocks: make([]float64, len(a.x)), bytes: make([]float64, len(a.x))}
 	for i, at := range a.marks {
 		p.blocks[i], p.bytes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
+	}
+	if series.seen != nil {
+		p = p.only(func(i int) bool { return series.seen[site.Device][a.marks[i]] })
+	}
+	if len(p.x) < 3 {
+		return nil
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
@@ -247,24 +268,27 @@ func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slice
 // as even as those of a leak, so that these prove nothing of it. What is held at every
 // mark alike, such as a batch, counts for nothing.
 func (h *history) wanders(row *Row) bool {
-	gone := h.gone(row)
-	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*float64(len(row.births.steps))
+	gone, stayed := h.gone(row)
+	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*stayed
 }
 
-// gone is how many of the blocks of each mark but the last are gone by now; nil where
-// births do not tell.
-func (h *history) gone(row *Row) []float64 {
+// gone is how many of the blocks of each mark but the last are gone by now, and stayed
+// how many that were born since the first are not; gone is nil where births do not tell.
+func (h *history) gone(row *Row) (gone []float64, stayed float64) {
 	if h.unit != "step" || len(row.births.steps) == 0 || row.births.unknown > 0 {
-		return nil
+		return nil, 0
 	}
-	steps := slices.Sorted(slices.Values(row.births.steps))
-	older := row.After.Blocks - int64(len(steps))
-	var gone []float64
+	steps, until := row.births.byStep()
+	all := until[len(until)-1]
+	older := row.After.Blocks - all
 	for i, x := range h.all.x[:len(h.all.x)-1] {
-		stayed, _ := slices.BinarySearch(steps, int64(x))
-		gone = append(gone, h.all.blocks[i]-float64(older)-float64(stayed))
+		held := older
+		if k, _ := slices.BinarySearch(steps, int64(x)); k > 0 {
+			held += until[k-1]
+		}
+		gone = append(gone, h.all.blocks[i]-float64(held))
 	}
-	return gone
+	return gone, float64(all)
 }
 
 // even holds where growth is what few marks must show to be called a leak at all:

@@ -89,3 +89,67 @@ func TestAPoolThatFollowsDemandIsNoLeak(t *testing.T) {
 		})
 	}
 }
+
+// TestABlockThatStandsForManyCountsForThem has a leak of which a recorder saw one block
+// in eight, and a block of the step under way in every other snapshot.
+func TestABlockThatStandsForManyCountsForThem(t *testing.T) {
+	run := program{{stack: "keep:8 step:20", every: 8}}.run(200, 20)
+	for i, s := range run.Snapshots {
+		b := &s.Blocks
+		b.Count = make([]int64, b.Len())
+		for k := range b.Count {
+			b.Count[k] = 8
+		}
+		if n := len(b.Count); n > 0 && i%2 == 0 && i < len(run.Snapshots)-1 {
+			b.Count[n-1] = 16
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak {
+		t.Errorf("got %s: %v", f.Verdict, f.Reasons)
+	}
+}
+
+// TestADeviceThatWasNotLookedAtHeldNotNothing has a leak on a heap that is traced late.
+func TestADeviceThatWasNotLookedAtHeldNotNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		from int // the first snapshot in which the heap is traced
+		want Verdict
+	}{
+		{"in the last two of ten", 8, Inconclusive},
+		{"from the third on", 3, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var all []*snapshot.Snapshot
+			for i := range 10 {
+				s := build(int64(10*i), grown("keep", 10*i+1, 512, snapshot.NoStep, 0)...)
+				for k := range s.Blocks.Address {
+					s.Blocks.Address[k] = uint64(k+1) * 4096
+				}
+				s.Devices = []snapshot.Device{{Kind: snapshot.CPU}, {Kind: snapshot.CPU, Index: 1}}
+				s.Segments = append(s.Segments, snapshot.Segment{Device: 1, Address: 1 << 40, Size: 4096, FirstBlock: s.Blocks.Len(), NumBlocks: 1})
+				s.Segments[0].Device = 0
+				if i < c.from {
+					// The heap, device 0 here, is not yet traced: only the other one is there.
+					s.Devices, s.Segments = s.Devices[1:], s.Segments[1:]
+					s.Segments[0].Device, s.Segments[0].FirstBlock, s.Segments[0].NumBlocks = 0, 0, 0
+					s.Blocks = snapshot.Blocks{}
+				} else {
+					s.Segments[1].NumBlocks = 0
+				}
+				all = append(all, s)
+			}
+			r, err := Analyze(runOf(all...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want {
+				t.Errorf("got %s: %v; want %s", f.Verdict, f.Reasons, c.want)
+			}
+		})
+	}
+}

@@ -50,7 +50,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 		}
 		return r
 	}
-	if gone := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
+	if gone, _ := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
 	for _, step := range distinct(row.births.steps) {

@@ -19,6 +19,9 @@ type Series struct {
 
 	index map[siteKey]int
 	axis  axis
+	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
+	// for counters, which tell of all devices at each.
+	seen [][]bool
 }
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
@@ -131,6 +134,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 		devices := make([]int, len(snap.Devices))
 		for i, d := range snap.Devices {
 			devices[i] = s.device(d)
+			s.seen[devices[i]][at] = true
 			s.Meters[devices[i]][at] = d.Meters
 		}
 		if s.countStacks(snap, at, devices, &known) {
@@ -196,6 +200,7 @@ func (s *Series) device(d snapshot.Device) int {
 		i = len(s.Devices)
 		s.Devices = append(s.Devices, d)
 		s.Meters = append(s.Meters, make([]snapshot.Meters, len(s.Marks)))
+		s.seen = append(s.seen, make([]bool, len(s.Marks)))
 	}
 	s.Devices[i] = d
 	return i
