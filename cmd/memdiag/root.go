@@ -34,6 +34,7 @@ func commands(env *environment) []*cobra.Command {
 		newDevicesCommand(env),
 		newBenchCommand(env),
 		newManCommand(env),
+		newPythonPathCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 	}

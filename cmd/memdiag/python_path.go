@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/record"
+)
+
+func newPythonPathCommand(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:     "python-path",
+		Short:   "print the folder of memdiag's Python package, with the plugin for pytest",
+		GroupID: groupMore,
+		Long: `Prints a folder for PYTHONPATH, in which "from memdiag import mark" and "pytest -p
+memdiag.pytest" find memdiag's Python package. It lies in the user's cache, and is
+made where it is missing; each version of the package has a folder of its own.`,
+		Example: `  PYTHONPATH="$(memdiag python-path)" pytest -p memdiag.pytest`,
+		Args:    takes(0, 0, "arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			cache, err := os.UserCacheDir()
+			if err != nil {
+				return withHint(err, "the variable XDG_CACHE_HOME can name one")
+			}
+			dir, err := record.Package(filepath.Join(cache, "memdiag"))
+			if err != nil {
+				return &exitError{exitOwn, err}
+			}
+			fmt.Fprintln(env.stdout, dir)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,106 @@
+"""A plugin for pytest: a test marked so fails if its steps leak.
+
+    @pytest.mark.memdiag(max_growth="0B/step")
+    def test_training_keeps_nothing():
+        train(steps=100)
+
+pytest -p memdiag.pytest loads it; memdiag python-path prints where it is. A marked test runs in a
+process of its own under memdiag gate, so that it sees neither what other tests hold nor what they
+slow down. Steps are those of PyTorch's optimizers, or those that memdiag.mark tells.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import memdiag
+
+# In the process that is recorded, where it tells how its test went.
+CHILD = "MEMDIAG_PYTEST"
+# What a mark may say, with the defaults, which are flags of memdiag gate.
+OPTIONS = {"max_growth": "0B/step", "warmup": 0, "every": 5, "inconclusive": "fail"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "memdiag(%s): fail if the test's steps leak" % ", ".join("%s=%r" % o for o in OPTIONS.items()))
+
+
+def pytest_collection_modifyitems(items):
+    if os.environ.get(CHILD):
+        return
+    for item in items:
+        mark = item.get_closest_marker("memdiag")
+        if mark is not None:
+            item.runtest = lambda item=item, options=options_of(item, mark): judge(item, options)
+
+
+def options_of(item, mark):
+    unknown = [*map(repr, mark.args), *(set(mark.kwargs) - set(OPTIONS))]
+    if unknown:
+        raise pytest.UsageError("%s: the mark memdiag takes %s, not %s" % (item.nodeid, ", ".join(OPTIONS), ", ".join(unknown)))
+    return {**OPTIONS, **mark.kwargs}
+
+
+def judge(item, options):
+    """Runs the test under memdiag gate, and ends as the test or the gate does."""
+    program = os.environ.get("MEMDIAG") or shutil.which("memdiag")
+    if not program:
+        pytest.fail("no memdiag on PATH, which judges this test; the variable MEMDIAG can name it", pytrace=False)
+    config = item.config
+    with tempfile.TemporaryDirectory(prefix="memdiag-pytest-") as folder:
+        went, decision = os.path.join(folder, "went.json"), os.path.join(folder, "gate.json")
+        command = [program, "gate", "--quiet", "--color", "never", "--json", decision, "-o", os.path.join(folder, "run")]
+        for name, value in options.items():
+            command += ["--" + name.replace("_", "-"), str(value)]
+        command += ["--", sys.executable, "-m", "pytest", "-p", "memdiag.pytest", "-p", "no:cacheprovider", "--rootdir", str(config.rootpath)]
+        if config.inipath:
+            command += ["-c", str(config.inipath)]
+        done = subprocess.run(command + [item.nodeid], cwd=config.rootpath, env={**os.environ, CHILD: went},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output = done.stdout.decode("utf-8", "replace")
+        test = read(went)
+        if test is None:
+            pytest.fail("the test did not run under memdiag gate:\n" + output, pytrace=False)
+        if test["outcome"] == "skipped":
+            pytest.skip(test["text"])
+        if test["outcome"] == "failed":
+            pytest.fail(test["text"], pytrace=False)
+        if done.returncode != 0:
+            told = read(decision)
+            pytest.fail("memdiag gate: " + told["sentence"] if told else output, pytrace=False)
+
+
+def read(path):
+    """What JSON a file has; None where there is no such file."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call():
+    """In the process that is recorded: without PyTorch it is Python's heap that steps leak on."""
+    agent = memdiag._running
+    if os.environ.get(CHILD) and agent is not None and "torch" not in sys.modules and not agent.heap.tracing:
+        agent.heap.trace()
+
+
+def pytest_runtest_logreport(report):
+    """In the process that is recorded: tells how the test went, for which a failure in any part counts."""
+    path = os.environ.get(CHILD)
+    if not path or report.when != "call" and report.outcome == "passed":
+        return
+    text = report.longreprtext
+    if report.outcome == "skipped" and isinstance(report.longrepr, tuple):
+        text = report.longrepr[2]
+    before = read(path)
+    if before is None or before["outcome"] == "passed":
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"outcome": report.outcome, "text": text}, f)
