@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"math"
 	"slices"
@@ -23,7 +24,9 @@ func newBenchCommand(env *environment) *cobra.Command {
 		Long: `Runs every built-in workload with several seeds, the leaks repaired as well,
 and compares what memdiag and simpler rules say with the truth. All rules see the
 same: 11 snapshots of all blocks, and the counters of each step. As many runs are
-in memory at a time as there are processors, each of 200 MB at most.`,
+in memory at a time as there are processors, each of 200 MB at most. Seeds are
+gone through one after the other; an interrupt prints what is known by then, unless
+the result goes to a file.`,
 		Example: `  memdiag bench
   memdiag bench --seeds 1 --workload L03,D04
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
@@ -56,16 +59,21 @@ in memory at a time as there are processors, each of 200 MB at most.`,
 			if err != nil {
 				return err
 			}
+			write := benchText
+			if asJSON {
+				write = benchJSON
+			}
 			// The result's place is opened before the runs: minutes are not spent on what
 			// cannot be written.
 			return env.result(output, false, func(w io.Writer) error {
-				if err := env.bench(cmd.Context(), runs); err != nil {
-					return err
+				err := env.bench(cmd.Context(), runs)
+				if err == nil {
+					return write(w, plan, runs)
 				}
-				if asJSON {
-					return benchJSON(w, plan, runs)
+				if cmd.Context().Err() != nil && (output == "" || output == "-") {
+					return env.benchInPart(write, plan, runs, err)
 				}
-				return benchText(w, runs)
+				return err
 			})
 		},
 	}
@@ -77,6 +85,17 @@ in memory at a time as there are processors, each of 200 MB at most.`,
 	flags.Var(&format, "format", "format on standard output: text or json")
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
 	return cmd
+}
+
+// benchInPart writes what is known of the runs that were done before err ended the
+// others, and returns err.
+func (env *environment) benchInPart(write func(io.Writer, benchPlan, []*benchRun) error, plan benchPlan, runs []*benchRun, err error) error {
+	done := slices.DeleteFunc(slices.Clone(runs), func(r *benchRun) bool { return r.verdicts == nil })
+	if len(done) > 0 {
+		plan.stopped = len(runs)
+		err = errors.Join(err, write(env.stdout, plan, done))
+	}
+	return err
 }
 
 // chosenWorkloads are those with these names, each once, or all.

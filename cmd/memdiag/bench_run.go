@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,6 +26,8 @@ type benchPlan struct {
 	first, seeds int64
 	parts        int
 	counters     bool // those of each step, besides
+	// stopped is how many runs were meant, where not all were done; else 0.
+	stopped int
 }
 
 // benchRun is a workload to run, and what every rule says of it.
@@ -34,7 +38,7 @@ type benchRun struct {
 	fixed    bool
 	truth    workload.Truth
 	guilty   []snapshot.Frame // the lines that leak, file and line only
-	verdicts []benchVerdict   // one for each rule
+	verdicts []benchVerdict   // one for each rule; nil until the run is done
 }
 
 // leaks reports whether the run does.
@@ -83,8 +87,8 @@ func benchRuns(workloads []workload.Workload, plan benchPlan) ([]*benchRun, erro
 	return runs, nil
 }
 
-// bench runs and judges all, as many at a time as there are processors: so no
-// more than that many runs are in memory.
+// bench runs and judges all, seed after seed, as many at a time as there are
+// processors: so no more than that many runs are in memory.
 func (env *environment) bench(ctx context.Context, runs []*benchRun) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -101,7 +105,12 @@ func (env *environment) bench(ctx context.Context, runs []*benchRun) error {
 			}
 		})
 	}
-	for _, r := range runs {
+	bySeed := slices.Clone(runs)
+	// Leaks are listed first, and a part is to tell of all.
+	mixed := rand.New(rand.NewPCG(1, 2))
+	mixed.Shuffle(len(bySeed), func(i, j int) { bySeed[i], bySeed[j] = bySeed[j], bySeed[i] })
+	slices.SortStableFunc(bySeed, func(a, b *benchRun) int { return cmp.Compare(a.seed, b.seed) })
+	for _, r := range bySeed {
 		if ctx.Err() != nil {
 			break
 		}
@@ -122,7 +131,7 @@ func (r *benchRun) do(ctx context.Context) error {
 		return err
 	}
 	rules := benchRules()
-	r.verdicts = make([]benchVerdict, len(rules))
+	verdicts := make([]benchVerdict, len(rules))
 	for i, rule := range rules {
 		for part := 1; part <= r.plan.parts; part++ {
 			until := prefix(whole, part)
@@ -133,13 +142,14 @@ func (r *benchRun) do(ctx context.Context) error {
 			v := r.verdict(said)
 			if v.found {
 				v.steps = until.Snapshots[part].Mark.Step
-				if before := r.verdicts[i]; before.found {
+				if before := verdicts[i]; before.found {
 					v.steps = before.steps
 				}
 			}
-			r.verdicts[i] = v
+			verdicts[i] = v
 		}
 	}
+	r.verdicts = verdicts
 	return nil
 }
 

@@ -103,7 +103,10 @@ func (s *benchScore) add(r *benchRun, v benchVerdict) {
 	}
 }
 
-func benchText(w io.Writer, runs []*benchRun) error {
+func benchText(w io.Writer, plan benchPlan, runs []*benchRun) error {
+	if plan.stopped > 0 {
+		fmt.Fprintf(w, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.stopped)
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided")
 	for _, s := range benchScores(runs) {
@@ -166,6 +169,7 @@ type benchListJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
 	FirstSeed     int64               `json:"first_seed"`
 	Seeds         int64               `json:"seeds"`
+	Partial       bool                `json:"partial"` // not all runs of these seeds were done
 	Snapshots     int                 `json:"snapshots"`
 	Counters      bool                `json:"counters"`
 	Rules         []benchScore        `json:"rules"`
@@ -201,7 +205,7 @@ type benchVerdictJSON struct {
 
 func benchJSON(w io.Writer, plan benchPlan, runs []*benchRun) error {
 	list := benchListJSON{
-		SchemaVersion: 1, FirstSeed: plan.first, Seeds: plan.seeds, Snapshots: plan.parts + 1, Counters: plan.counters, Rules: benchScores(runs),
+		SchemaVersion: 1, FirstSeed: plan.first, Seeds: plan.seeds, Partial: plan.stopped > 0, Snapshots: plan.parts + 1, Counters: plan.counters, Rules: benchScores(runs),
 	}
 	for from := 0; from < len(runs); {
 		to := from

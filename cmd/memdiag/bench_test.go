@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"math"
+	"regexp"
+	"runtime"
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
@@ -113,6 +118,44 @@ func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
 		if got := points[len(points)-1].Mark; got != last || until.Snapshots[len(until.Snapshots)-1].Mark != last {
 			t.Errorf("part %d ends with the counters of %+v and the blocks of %+v, want %+v", part, got, until.Snapshots[len(until.Snapshots)-1].Mark, last)
 		}
+	}
+}
+
+// TestAnInterruptedBenchTellsWhatItKnows: the runs that are done, and that they are
+// not all.
+func TestAnInterruptedBenchTellsWhatItKnows(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	w, err := workload.Find("D04")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, processors := w.New, int64(runtime.GOMAXPROCS(0))
+	w.New = func(c workload.Config) (workload.Instance, error) {
+		if c.Seed == processors+1 { // two are done then, since no more than processors are under way
+			interrupt()
+		}
+		return inner(c)
+	}
+	plan := benchPlan{seeds: 2*processors + 2, parts: 3}
+	runs, err := benchRuns([]workload.Workload{w}, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		write func(io.Writer, benchPlan, []*benchRun) error
+		want  *regexp.Regexp
+	}{
+		{"as a table", benchText, regexp.MustCompile(`^partial: [1-9]\d* of \d+ runs were done when it was stopped\nrule +leaks found`)},
+		{"as JSON", benchJSON, regexp.MustCompile(`"partial": true,`)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env, stdout, _ := newTestEnvironment()
+			stopped := env.bench(ctx, runs)
+			if err := env.benchInPart(c.write, plan, runs, stopped); !errors.Is(err, context.Canceled) || !c.want.MatchString(stdout.String()) {
+				t.Errorf("error %v, printed\n%s", err, stdout)
+			}
+		})
 	}
 }
 
