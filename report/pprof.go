@@ -77,7 +77,11 @@ func (b *pprofBuilder) add(s *Sample, v diff.Tally) {
 		sample.Label["verdict"] = []string{string(s.Verdict)}
 	}
 	for _, f := range s.Frames {
-		sample.Location = append(sample.Location, b.location(pprofPlace{function(f), Printable(f.File), max(int64(f.Line), 0)}))
+		name := function(f)
+		if at := atLine(f, Printable(f.File)); f.Function == "" && at != "" {
+			name = at // else all that tracemalloc knows would be one function
+		}
+		sample.Location = append(sample.Location, b.location(pprofPlace{name, Printable(f.File), max(int64(f.Line), 0)}))
 	}
 	if len(s.Frames) == 0 {
 		sample.Location = append(sample.Location, b.location(pprofPlace{function: Printable(s.Label)}))
@@ -92,7 +96,8 @@ func (b *pprofBuilder) location(at pprofPlace) *profile.Location {
 	name := [2]string{at.function, at.file}
 	f := b.functions[name]
 	if f == nil {
-		f = &profile.Function{ID: uint64(len(b.out.Function) + 1), Name: at.function, SystemName: at.function, Filename: at.file}
+		// With an equal SystemName pprof would take <module> for arguments of a template, and drop it.
+		f = &profile.Function{ID: uint64(len(b.out.Function) + 1), Name: at.function, Filename: at.file}
 		b.functions[name] = f
 		b.out.Function = append(b.out.Function, f)
 	}

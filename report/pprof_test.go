@@ -45,6 +45,24 @@ func TestPprof(t *testing.T) {
 	}
 }
 
+// TestPprofShowsNamesWhole: pprof drops what is in angle brackets from a name that is
+// the system's too, and makes one function of those of equal name.
+func TestPprofShowsNamesWhole(t *testing.T) {
+	frames := []snapshot.Frame{{File: "lib.py", Line: 7}, {Function: "<module>", File: "train.py", Line: 3}, {Line: -1}}
+	raw := rendered(t, func(b *bytes.Buffer) error {
+		return Pprof(b, &Profile{Samples: []Sample{{Frames: frames, After: diff.Tally{Blocks: 1, Bytes: 1}}}})
+	})
+	p, err := profile.ParseData(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"lib.py:7", "<module>", "<unknown function>"} {
+		if f := p.Sample[0].Location[i].Line[0].Function; f.Name != want || f.SystemName == f.Name {
+			t.Errorf("frame %d is %q, in the system %q; want %q", i, f.Name, f.SystemName, want)
+		}
+	}
+}
+
 func TestGoToolPprofShowsOurTotals(t *testing.T) {
 	tool, err := exec.LookPath("go")
 	if err != nil {

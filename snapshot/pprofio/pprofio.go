@@ -107,7 +107,7 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 	case slices.Equal(types, []string{"allocations", "space"}):
 		m.producer = "JAX device memory profile"
 	default:
-		m.producer = "pprof, " + types[m.bytes]
+		m.producer = "pprof (" + types[m.bytes] + ")"
 	}
 	return m, nil
 }
@@ -271,7 +271,11 @@ func (s *samples) resolve(in *bounded.Input, id uint64) ([]snapshot.FrameID, err
 		if name == "" {
 			name = s.text(f.systemName)
 		}
-		frame, err := s.out.Frame(snapshot.Frame{Function: name, File: s.text(f.file), Line: lineNumber(line.line)})
+		at := snapshot.Frame{Function: name, File: s.text(f.file), Line: lineNumber(line.line)}
+		if at.Line >= 0 && name == at.File+":"+strconv.Itoa(at.Line) {
+			at.Function = "" // so memdiag names a frame of which no function is known
+		}
+		frame, err := s.out.Frame(at)
 		if err != nil {
 			return nil, err
 		}

@@ -212,8 +212,8 @@ func TestWhatIsLiveIsFoundAmongTheSampleTypes(t *testing.T) {
 		producer string
 	}{
 		{"what was allocated is not what is live", []string{"alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"}, "alloc_space", []int64{9, 99, 2, 20}, 2, 20, "Go heap profile"},
-		{"the default of several", []string{"blocks/count", "requested/bytes", "bytes/bytes"}, "bytes", []int64{3, 28, 32}, 3, 32, "pprof, bytes"},
-		{"without a count a stack is one block", []string{"space/bytes"}, "", []int64{64}, 1, 64, "pprof, space"},
+		{"the default of several", []string{"blocks/count", "requested/bytes", "bytes/bytes"}, "bytes", []int64{3, 28, 32}, 3, 32, "pprof (bytes)"},
+		{"without a count a stack is one block", []string{"space/bytes"}, "", []int64{64}, 1, 64, "pprof (space)"},
 		{"blocks of no bytes count", []string{"allocations/count", "space/bytes"}, "", []int64{4, 0}, 4, 0, "JAX device memory profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -389,7 +389,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		// What pprof takes for a profile of the usual two types reads alike.
 		p, err := profile.ParseUncompressed(data)
-		if err != nil || p.CheckValid() != nil || len(p.SampleType) != 2 || s.Producer != "pprof, space" ||
+		if err != nil || p.CheckValid() != nil || len(p.SampleType) != 2 || s.Producer != "pprof (space)" ||
 			p.SampleType[0].Type != "objects" || p.SampleType[0].Unit != "count" || p.SampleType[1].Unit != "bytes" {
 			return
 		}
