@@ -224,7 +224,7 @@ func (l *logger) step(b *batch, logits *engine.Tensor) error {
 	v := l.ops.Valid()
 	l.queue = append(l.queue, engine.Softmax(v, logits).Keep()) //leak:L26
 	l.addsUnits("L26", b.rows())
-	l.measure(float64(v.Floats(engine.Mean(v, l.queue[len(l.queue)-1]))[0]))
+	l.measure(float64(v.Floats(engine.Mean(v, v.MaxOver(l.queue[len(l.queue)-1], 1)))[0]))
 	if l.config.Fixed {
 		releaseAll(&l.queue)
 	}

@@ -90,14 +90,14 @@ func newWorkspaces(t *trainer) (any, error) {
 // step takes up in use how well each slot fits the element of the sequence that it
 // fits best. The new use, of more than a megabyte, is cut from the segment of scores
 // that are gone.
-func (w *workspaces) step(*batch, *engine.Tensor) error {
+func (w *workspaces) step(b *batch, _ *engine.Tensor) error {
 	if w.steps%w.draws.every != 0 {
 		return nil
 	}
 	v := w.ops.Valid()
 	n := w.steps/w.draws.every - 1
 	size := w.draws.bytes(n)
-	sequence := sinusoids(v, int(size)/(4*slots), slotsOf)
+	sequence := v.Add(sinusoids(v, int(size)/(4*slots), slotsOf), engine.Mean(v, v.Slice(b.x, 1, 0, slotsOf), 0))
 	largest := engine.Tidy(v, func() *engine.Tensor {
 		scores := v.MatMul(sequence, w.memory) //held:D29
 		return v.MaxOver(scores, 0)
