@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -52,6 +53,29 @@ func (b *births) byStep() (steps []int64, until []int64) {
 		steps, until = append(steps, step), append(until, total)
 	}
 	return steps, until
+}
+
+// sampled holds where some of the blocks were seen, each of which stands for several.
+func (b *births) sampled() bool {
+	return slices.ContainsFunc(b.weights, func(n int64) bool { return n > 1 })
+}
+
+// everyStep is what growth follows of which some steps were recorded: each step, if
+// those with a birth stand for about all; else nothing tells.
+func (b *births) everyStep() follows {
+	weight := make(map[int64]int64, len(b.steps))
+	for i, step := range b.steps {
+		weight[step] = max(weight[step], b.weights[i])
+	}
+	stand := int64(0)
+	for _, w := range weight {
+		stand += w
+	}
+	length := 1 + slices.Max(b.steps) - slices.Min(b.steps)
+	if len(weight) < 3 || float64(stand) < 0.8*float64(length) {
+		return follows{}
+	}
+	return follows{driver: cause.Steps, every: 1, times: length}
 }
 
 // spread says how a site's new blocks came into being between two snapshots.

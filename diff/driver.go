@@ -31,50 +31,80 @@ type event struct {
 	mark snapshot.Mark
 	// phase is the one that the point is of, or stands right behind of; "" for
 	// training behind training.
-	phase string
-	epoch bool // the last step of an epoch, or the first of the next
+	phase  string
+	inside bool // the point is of the phase
+	epoch  bool // the last step of an epoch, or the first of the next
+	// turn counts the phases that have begun by then, of which each may have several
+	// points, and epochs those that have ended.
+	turn, epochs int
 }
 
-// driver tells what a site's growth follows, and by how many steps its events are
-// apart (their median; 0 for one or none). It is "" where the run does not tell:
-// that needs counters, or births, of three events.
-func (r *Result) driver(row *Row) (d cause.Driver, every int64) {
+// follows is what a site's growth follows.
+type follows struct {
+	driver cause.Driver // "" where the run does not tell
+	every  int64        // steps from one time to the next, their median
+	times  int64        // that it grew
+}
+
+// driver tells what a site's growth follows. That needs counters, or births, of three
+// events.
+func (r *Result) driver(row *Row) follows {
 	events, all := r.events(row)
 	if events == nil {
+		if row.births.sampled() {
+			return row.births.everyStep()
+		}
 		events = birthEvents(row)
 	}
 	if len(events) < 3 {
-		return "", 0
+		return follows{}
+	}
+	var d cause.Driver
+	var turn func(event) int
+	// Of several that all events coincide with, growth follows the one inside of which
+	// it happens, or else the rarest.
+	rarest := atMost
+	for _, c := range []struct {
+		driver cause.Driver
+		is     func(event) bool
+		turn   func(event) int
+	}{
+		{cause.Checkpoints, func(e event) bool { return saves(e.phase) }, func(e event) int { return e.turn }},
+		{cause.Evaluations, func(e event) bool { return evaluates(e.phase) }, func(e event) int { return e.turn }},
+		{cause.Epochs, func(e event) bool { return e.epoch }, func(e event) int { return e.epochs }},
+	} {
+		chance := share(all, c.is)
+		if chance > atMost || !followed(events, c.is) {
+			continue
+		}
+		if within := share(events, func(e event) bool { return c.is(e) && e.inside }) >= 1-exceptions; within || chance <= rarest {
+			d, turn, rarest = c.driver, c.turn, chance
+			if within {
+				break
+			}
+		}
+	}
+	if d != "" {
+		events = slices.CompactFunc(events, func(a, b event) bool { return turn(a) == turn(b) })
 	}
 	gaps := make([]float64, 0, len(events))
 	for i := 1; i < len(events); i++ {
 		gaps = append(gaps, float64(events[i].mark.Step-events[i-1].mark.Step))
 	}
-	sorted := slices.Clone(gaps)
-	slices.Sort(sorted)
-	every = int64(sorted[len(sorted)/2])
-	// Of several that all events coincide with, growth follows the rarest.
-	rarest := atMost
-	for _, c := range []struct {
-		driver cause.Driver
-		is     func(event) bool
-	}{
-		{cause.Checkpoints, func(e event) bool { return saves(e.phase) }},
-		{cause.Evaluations, func(e event) bool { return evaluates(e.phase) }},
-		{cause.Epochs, func(e event) bool { return e.epoch }},
-	} {
-		if chance := share(all, c.is); chance <= rarest && followed(events, c.is) {
-			d, rarest = c.driver, chance
-		}
+	f := follows{driver: d, every: 1, times: int64(len(events))}
+	if len(gaps) > 0 {
+		sorted := slices.Clone(gaps)
+		slices.Sort(sorted)
+		f.every = int64(sorted[len(sorted)/2])
 	}
 	if d != "" {
-		return d, every
+		return f
 	}
-	mean, deviation := meanAndDeviation(gaps)
-	if len(gaps) >= gapped && mean >= 2 && deviation > irregular*mean {
-		return cause.Irregular, every
+	f.driver = cause.Steps
+	if mean, deviation := meanAndDeviation(gaps); len(gaps) >= gapped && mean >= 2 && deviation > irregular*mean {
+		f.driver = cause.Irregular
 	}
-	return cause.Steps, every
+	return f
 }
 
 func followed(events []event, is func(event) bool) bool {
@@ -117,9 +147,19 @@ func (r *Result) events(row *Row) (events, all []event) {
 	if site < 0 {
 		return nil, nil
 	}
-	held := make([]int64, len(c.Points))
-	for i := range c.Points {
-		at := c.Points[i].Sites
+	points := c.Points
+	if r.Last != nil {
+		// What came behind the last snapshot is in no growth.
+		until := func(p snapshot.Point) bool {
+			return p.Mark.Step == r.Last.Mark.Step && p.Mark.Phase == r.Last.Mark.Phase
+		}
+		if i := slices.IndexFunc(points, until); i >= 0 {
+			points = points[:i+1]
+		}
+	}
+	held := make([]int64, len(points))
+	for i := range points {
+		at := points[i].Sites
 		k := sort.Search(len(at), func(k int) bool { return at[k].Site >= int32(site) })
 		if k < len(at) && at[k].Site == int32(site) {
 			held[i] = at[k].Count
@@ -131,7 +171,7 @@ func (r *Result) events(row *Row) (events, all []event) {
 	for i := len(held) - 2; i >= 0; i-- {
 		held[i] = min(held[i], held[i+1])
 	}
-	for i, e := range places(c.Points) {
+	for i, e := range places(points) {
 		if i == 0 {
 			continue
 		}
@@ -148,11 +188,15 @@ func places(points []snapshot.Point) []event {
 	out := make([]event, len(points))
 	training := points[0].Mark.Phase
 	last := -1 // training step seen
+	turn, epochs := 0, 0
 	for i := range points {
 		m := points[i].Mark
 		out[i].mark = m
 		if m.Phase != training {
-			out[i].phase = m.Phase
+			if points[i-1].Mark.Phase != m.Phase {
+				turn++
+			}
+			out[i].phase, out[i].inside, out[i].turn, out[i].epochs = m.Phase, true, turn, epochs
 			continue
 		}
 		if i > 0 && points[i-1].Mark.Phase != training {
@@ -160,8 +204,11 @@ func places(points []snapshot.Point) []event {
 		}
 		// The mark before the first step belongs to no epoch.
 		if last > 0 && points[last].Mark.Epoch != m.Epoch {
+			epochs++
 			out[last].epoch, out[i].epoch = true, true
+			out[last].epochs = epochs
 		}
+		out[i].turn, out[i].epochs = turn, epochs
 		last = i
 	}
 	return out

@@ -67,7 +67,7 @@ func TestDriverTellsWhatGrowthFollows(t *testing.T) {
 		{"a block each third step", func(m snapshot.Mark, _ string) bool { return m.Phase == "train" && m.Step%3 == 2 }, cause.Steps, 3},
 		{"a block at each epoch's last step", func(m snapshot.Mark, _ string) bool { return m.Phase == "train" && m.Step > 0 && m.Step%10 == 0 }, cause.Epochs, 10},
 		{"a block behind each epoch, seen in the next", func(m snapshot.Mark, _ string) bool { return m.Phase == "train" && m.Step > 1 && m.Step%10 == 1 }, cause.Epochs, 10},
-		{"blocks in evaluations", func(m snapshot.Mark, _ string) bool { return m.Phase == "eval" }, cause.Evaluations, 0},
+		{"blocks in evaluations", func(m snapshot.Mark, _ string) bool { return m.Phase == "eval" }, cause.Evaluations, 5},
 		{"a block behind each evaluation, seen in the next step or checkpoint", func(m snapshot.Mark, behind string) bool { return behind == "eval" && m.Phase != "eval" }, cause.Evaluations, 5},
 		{"a block at each checkpoint", func(m snapshot.Mark, _ string) bool { return m.Phase == "checkpoint" }, cause.Checkpoints, 7},
 		{"blocks at steps without a rule", func(m snapshot.Mark, _ string) bool {
@@ -82,9 +82,8 @@ func TestDriverTellsWhatGrowthFollows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, row := counted(adding(c.when))
-			got, every := r.driver(row)
-			if got != c.want || c.want != cause.Evaluations && every != c.every {
-				t.Errorf("got %q every %d, want %q every %d", got, every, c.want, c.every)
+			if got := r.driver(row); got.driver != c.want || got.every != c.every {
+				t.Errorf("got %+v, want %q every %d", got, c.want, c.every)
 			}
 		})
 	}
@@ -112,8 +111,70 @@ func TestDriverFallsBackToBirths(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.steps), func(t *testing.T) {
 			row := &Row{births: births{steps: c.steps}}
-			if got, _ := (&Result{run: &snapshot.Run{}}).driver(row); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if got := (&Result{run: &snapshot.Run{}}).driver(row); got.driver != c.want {
+				t.Errorf("got %q, want %q", got.driver, c.want)
+			}
+		})
+	}
+}
+
+// TestAnEvaluationOfSeveralStepsIsOne: two blocks in each evaluation are two, in however
+// many of its steps they come.
+func TestAnEvaluationOfSeveralStepsIsOne(t *testing.T) {
+	total := int64(0)
+	r, row := counted(func(_ int, m snapshot.Mark, _ string) int64 {
+		if m.Phase == "eval" {
+			total++
+		}
+		return total
+	})
+	if got := r.driver(row); got != (follows{cause.Evaluations, 5, 12}) {
+		t.Errorf("got %+v, want twelve evaluations, five steps apart", got)
+	}
+}
+
+// TestAnEvaluationAtEachEpochsEndIsTold: what grows inside of it does not follow the epoch.
+func TestAnEvaluationAtEachEpochsEndIsTold(t *testing.T) {
+	c := &snapshot.Series{Stacks: snapshot.NewStacks(), Devices: []snapshot.Device{{Kind: snapshot.CPU}}}
+	stack := c.Stacks.InternFrames([]snapshot.Frame{{Function: "x", File: "x.go"}})
+	c.Sites = []snapshot.SeriesSite{{Stack: stack}}
+	held := int64(0)
+	for step := range int64(61) {
+		phases := []string{"train"}
+		if step > 0 && step%10 == 0 {
+			phases = append(phases, "eval", "eval", "eval")
+		}
+		for i, phase := range phases {
+			if i == 1 {
+				held++
+			}
+			c.Points = append(c.Points, snapshot.Point{
+				Mark: snapshot.Mark{Step: step, Epoch: max(0, step-1) / 10, Phase: phase}, Meters: make([]snapshot.Meters, 1),
+				Sites: []snapshot.SiteCount{{Count: held, Bytes: 512 * snapshot.Bytes(held)}},
+			})
+		}
+	}
+	row := &Row{key: siteKey{snapshot.CPU, 0, c.Stacks.Hash(stack)}, After: Tally{Blocks: held}}
+	if got := (&Result{run: &snapshot.Run{Series: c}}).driver(row); got != (follows{cause.Evaluations, 10, 6}) {
+		t.Errorf("got %+v, want six evaluations, ten steps apart", got)
+	}
+}
+
+func TestARecordingOfSomeStepsTellsEachStepOrNothing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		steps   []int64
+		weights []int64
+		want    follows
+	}{
+		{"those that were recorded stand for all", []int64{3, 4, 9, 10, 18, 21, 30}, []int64{4, 4, 4, 4, 4, 4, 4}, follows{cause.Steps, 1, 28}},
+		{"they stand for some", []int64{3, 40, 90}, []int64{4, 4, 4}, follows{}},
+		{"every step was recorded", []int64{3, 4, 5, 6, 7}, []int64{1, 1, 1, 1, 1}, follows{cause.Steps, 1, 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			row := &Row{births: births{steps: c.steps, weights: c.weights}}
+			if got := (&Result{run: &snapshot.Run{}}).driver(row); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 			s.Common[k] = !r.particular(f, rows)
 		}
 	}
-	e.Driver, _ = r.driver(rows[0])
+	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Parameters = r.likeParameters(rows)
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })

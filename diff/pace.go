@@ -14,26 +14,21 @@ type Pace struct {
 	Event cause.Driver // what it follows
 	// Every is how many steps lie between two events; of steps, 1 is each.
 	Every  int64
-	Events int64   // that were seen
+	Events int64   // that were seen, or of a recording of some steps only, that there were
 	Blocks float64 // that each event adds; 0 where blocks are replaced by larger ones
 	Bytes  snapshot.Bytes
 }
 
 // pace is nil where the run does not tell what growth follows.
 func (r *Result) pace(rows []*Row) *Pace {
-	event, every := r.driver(rows[0])
-	events, _ := r.events(rows[0])
-	if events == nil {
-		events = birthEvents(rows[0])
-	}
-	n := int64(len(events))
-	if event == "" || n == 0 {
+	f := r.driver(rows[0])
+	if f.driver == "" || f.times == 0 {
 		return nil
 	}
 	g := (&Finding{Rows: rows}).Growth()
 	return &Pace{
-		Event: event, Every: max(every, 1), Events: n,
-		Blocks: float64(max(g.Blocks, 0)) / float64(n), Bytes: g.Bytes / snapshot.Bytes(n),
+		Event: f.driver, Every: max(f.every, 1), Events: f.times,
+		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
 	}
 }
 
