@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"image/color"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -237,20 +238,20 @@ type endLabel struct {
 	y      vg.Length // of its middle, once placed
 }
 
-// maxLabel is how many characters of a name stand beside the plot; the title has
-// all of it.
-const maxLabel = 34
+// maxLabel is how many characters of a word stand beside the plot, labelWidth how
+// wide a line of words is there; the title has all of them.
+const maxLabel, labelWidth = 34, 150
 
 func (c *chart) labels() []endLabel {
 	var out []endLabel
 	end := len(c.x) - 1
 	floor := 0.0
 	for _, b := range c.bands {
-		ink := color.Color(restLine)
+		ink := color.Color(darker(restLine))
 		if b.colour != restColour {
 			ink = darker(b.colour)
 		}
-		lines := []string{b.name}
+		lines := foldedTo(style(smallSize, b.strong, ink), b.name, labelWidth)
 		if b.from != "" {
 			lines = append(lines, b.from)
 		}
@@ -269,7 +270,7 @@ func (c *chart) labels() []endLabel {
 		out = append(out, endLabel{lines: []string{"reserved " + size(c.reserved[end])}, colour: reserveLine, at: c.reserved[end]})
 	}
 	if c.driver != nil && c.driver[end] >= 0 {
-		out = append(out, endLabel{lines: []string{"driver " + size(c.driver[end])}, colour: driverLine, at: c.driver[end]})
+		out = append(out, endLabel{lines: []string{"driver " + size(c.driver[end])}, colour: darker(driverLine), at: c.driver[end]})
 	}
 	if c.limit > 0 {
 		out = append(out, endLabel{lines: []string{"limit " + size(c.limit)}, colour: limitLine, at: c.limit})
@@ -277,9 +278,29 @@ func (c *chart) labels() []endLabel {
 	return out
 }
 
-// darker makes a fill's colour readable as text.
+// darker makes a fill's colour readable as text on white: of a contrast of 4.5 to
+// 1 at least, as WCAG reckons it.
 func darker(c color.NRGBA) color.NRGBA {
-	return color.NRGBA{R: uint8(int(c.R) * 3 / 4), G: uint8(int(c.G) * 3 / 4), B: uint8(int(c.B) * 3 / 4), A: 255}
+	dark := c
+	for share := 15; share > 0; share-- { // of 20
+		part := func(v uint8) uint8 { return uint8(int(v) * share / 20) }
+		dark = color.NRGBA{R: part(c.R), G: part(c.G), B: part(c.B), A: 255}
+		if 1.05/(luminance(dark)+0.05) >= 4.5 {
+			break
+		}
+	}
+	return dark
+}
+
+// luminance is that of WCAG, from 0 to 1.
+func luminance(c color.NRGBA) float64 {
+	linear := func(v uint8) float64 {
+		if s := float64(v) / 255; s > 0.03928 {
+			return math.Pow((s+0.055)/1.055, 2.4)
+		}
+		return float64(v) / 255 / 12.92
+	}
+	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
 }
 
 func (l endLabel) style(line int) draw.TextStyle {

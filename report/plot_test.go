@@ -348,3 +348,14 @@ func TestThinnedKeepsThePeak(t *testing.T) {
 	}
 	t.Error("the peak is lost")
 }
+
+func TestNamesBesideAPlotCanBeRead(t *testing.T) {
+	for _, c := range append(append(append([]color.NRGBA{}, leakColours[:]...), siteColours[:]...), moreColour, restLine, driverLine) {
+		if contrast := 1.05 / (luminance(darker(c)) + 0.05); contrast < 4.5 {
+			t.Errorf("%v has a contrast of %.2f on white", c, contrast)
+		}
+	}
+	if l := luminance(rgb(0xffffff)); l < 0.999 || l > 1.001 {
+		t.Errorf("white has a luminance of %v", l)
+	}
+}
