@@ -309,6 +309,9 @@ func (t *treeReader) setItems(items []any) {
 	}
 	d, ok := t.top().(*dict)
 	for i := 0; ok && i < len(items); i += 2 {
+		if key, named := items[i].(string); named {
+			t.lose(d.get(key))
+		}
 		d.set(items[i], items[i+1])
 	}
 	if _, foreign := t.top().(opaque); !ok && !foreign {

@@ -426,16 +426,19 @@ func twinReadBlock(v any) (twinBlock, error) {
 			b.state = snapshot.Live
 		}
 	}
+	history := twinItems(d.get("history"))
+	for _, v := range history {
+		if _, ok := v.(*dict); !ok {
+			return b, errTwin
+		}
+	}
 	if b.state == snapshot.Free {
 		return b, nil
 	}
 	b.requested = twinInt(d.get("requested_size"), b.size)
 	b.frames = twinFrames(d.get("frames"))
-	if history := twinItems(d.get("history")); len(history) > 0 {
-		h, ok := history[0].(*dict)
-		if !ok {
-			return b, errTwin
-		}
+	if len(history) > 0 {
+		h := history[0].(*dict)
 		b.requested = twinInt(h.get("real_size"), b.requested)
 		if len(b.frames) == 0 {
 			b.frames = twinFrames(h.get("frames"))
