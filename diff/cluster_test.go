@@ -194,6 +194,18 @@ func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
 			program{weights, {stack: "[mul:1] Square.forward:8 [Function.apply:1] Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.used[].result"}},
 			[]string{"Square.forward:8 x1"},
 		}, {
+			"a list of the elements of another is filled by the element's method",
+			program{weights, {stack: "[mean:1] Probe.see:8 Probes.step:7 main:3", every: 1, owners: user, holder: "Probes.all[].values"}},
+			[]string{"Probe.see:8 x1"},
+		}, {
+			"a function literal fills what it was given",
+			program{weights, {stack: "[full:1] more.func2.1:8 Each.step:7 main:3", every: 1, owners: user, holder: "Each.list"}},
+			[]string{"more.func2.1:8 x1"},
+		}, {
+			"what another call put into the same cache clears nobody",
+			program{weights, {stack: "[full:1] table:9 encode:8 step:7 main:3", every: 1, owners: user, holder: "Tables.byLength"}, {stack: "[full:1] table:9 encode:8 evaluate:6 main:3", every: 100, owners: user, holder: "Tables.byLength"}},
+			[]string{"table:9 x1"},
+		}, {
 			"a leak without a frame of the user's is named nowhere",
 			program{weights, {stack: "[accumulate:1] [backward:2]", every: 1}},
 			[]string{"nowhere x1"},

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,8 +17,9 @@ import (
 //   - parts: the rows are fields of the objects in one list. The line that leaks is
 //     where the object was made, which is where its maker was called;
 //   - keeper: a list that is a field of a type was filled by a method of the type.
-//     Not so where an operation of the user's own allocated: its caller is the
-//     autodiff engine, so that what is kept of it, it kept itself;
+//     Not so where an operation of the user's own allocated, whose caller is the
+//     autodiff engine, a function literal, or a method of the list's elements: what
+//     is kept of it, it kept itself;
 //   - graph: what only the autodiff graph holds was let go by all who computed it.
 //     It lives for a value that was computed from it, and was kept. Where a
 //     function keeps a value of the last of these steps and replaces it each time,
@@ -46,8 +48,8 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		outward()
 	}
 	switch {
-	case holders != nil && !isOperation(frames, at):
-		if i := methodOf(keeperType(holders[0], rows[0].After.Blocks), frames[:own+1], at); i >= 0 {
+	case holders != nil && !isOperation(frames, at) && !literal.MatchString(frames[at].Function):
+		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 && !byElement(holders[0], frames[at], frames[i]) {
 			at = i
 		}
 	case heldByGraph(rows):
@@ -58,7 +60,11 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		for named(frames[at], "forward", "__call__", "call") && outward() {
 		}
 	}
-	for tree.servesHealthy(frames[:at+1]) && outward() {
+	together := func(row *Row) bool {
+		h := holder(r.Last, row)
+		return h != nil && len(holders) > 0 && container(h) == container(holders[0])
+	}
+	for tree.servesHealthy(frames[:at+1], together) && outward() {
 	}
 	return at
 }
@@ -121,13 +127,8 @@ func partsOfOne(holders []*snapshot.Holder) bool {
 }
 
 // keeperType is the type of which the list is a field; "" where the path is longer,
-// since it names fields then, not types. Nor does it tell the type where each element of
-// the list has a list of its own, as "probes.all[].values" has for more blocks than it
-// has items.
-func keeperType(h *snapshot.Holder, blocks int64) string {
-	if strings.Contains(h.Path, "[].") && strings.Count(h.Path, "[]") == 1 && blocks > int64(h.Items) {
-		return ""
-	}
+// since it names fields then, not types.
+func keeperType(h *snapshot.Holder) string {
 	name, field, ok := strings.Cut(container(h), ".")
 	if !ok || strings.Contains(field, ".") {
 		return ""
@@ -161,6 +162,27 @@ func isOperation(frames []snapshot.Frame, at int) bool {
 	return named(frames[at], "forward") && at+1 < len(frames) && isLibrary(frames[at+1]) && named(frames[at+1], "apply")
 }
 
+// literal is the name of a function without one of its own: "more.func2" or
+// "more.func2.1" of Go, and "<lambda>".
+var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$|<lambda>$`)
+
+// method finds the receiver of a method of Go or Python: "softCap" of
+// "workload.(*softCap).Forward".
+var method = regexp.MustCompile(`(?:^|[./*(])([A-Za-z_]\w*)\)?\.[A-Za-z_]\w*$`)
+
+// byElement holds where a list's elements keep the blocks, in a field of their own, and
+// a method of another type allocated them in the file of the list's type: the elements'
+// type, which is declared beside it.
+func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
+	if !strings.Contains(h.Path, "[].") || allocates.File != keeps.File {
+		return false
+	}
+	// Go writes a method's receiver in brackets, and a function's package without.
+	bracketed := func(f snapshot.Frame) bool { return strings.Contains(f.Function, "(") }
+	m := method.FindStringSubmatch(allocates.Function)
+	return m != nil && m[1] != keeperType(h) && bracketed(allocates) == bracketed(keeps)
+}
+
 // named holds for a function or method with one of these names, in either case.
 func named(f snapshot.Frame, names ...string) bool {
 	return slices.Contains(names, strings.ToLower(f.Function[strings.LastIndexByte(f.Function, '.')+1:]))
@@ -189,15 +211,16 @@ func (t *callTree) keptValue(row *Row, own int) int {
 }
 
 // servesHealthy holds where the calls of the user's among the frames, innermost
-// first, also lead to memory that is healthy.
-func (t *callTree) servesHealthy(frames []snapshot.Frame) bool {
+// first, also lead to memory that is healthy, but for rows that are left out: what is
+// held together with the leak is no witness against another's guilt.
+func (t *callTree) servesHealthy(frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(t.byOrigin[mine[0]], func(row *Row) bool {
 		its := userFrames(row.Frames)
-		return len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
+		return !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
 	})
 }
 
