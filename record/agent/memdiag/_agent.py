@@ -16,6 +16,10 @@ work = time.thread_time  # of the agent itself: on a busy machine the clock runs
 MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.02
+# The same share while Python's heap is traced, which costs more by itself. However expensive they are,
+# there is another one when so many times the steps have passed, unless it took more than this share of
+# the time since the one before.
+TRACED_SHARE, AGAIN, AGAIN_SHARE = 0.06, 1.2, 0.15
 # The same for those by the clock, most of which read tracemalloc, which costs more by itself: a
 # program must give enough of them to be judged, however short it is and busy the machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
@@ -84,7 +88,8 @@ class Agent:
         self.every = self.fixed or 1
         self.settings = settings
         self.began = None  # the times of the first mark: the clock's and the processor's
-        self.spent, self.last = 0.0, 0.0  # by snapshots: all of them, and the last one
+        # Seconds that snapshots took, all of them and the last one, and when that one was.
+        self.spent, self.last, self.since = 0.0, 0.0, 0.0
         self.step = 0
         self.phase = ""
         self.explicit = False  # the program counts the steps
@@ -142,10 +147,11 @@ class Agent:
                 self.note("%s: %s" % (type(e).__name__, e))
 
     def start(self):
-        from . import _heap, _holders, _ticks, _torch
+        from . import _heap, _holders, _jax, _ticks, _torch
 
         self.heap = _heap.Heap(self)
         self.torch = _torch.Torch(self)
+        self.jax = _jax.Jax(self)
         self.sources = [self.torch, self.heap]
         self.holders = _holders.Search(self, self.torch)
         self.ticker = _ticks.Ticker(self)
@@ -198,24 +204,32 @@ class Agent:
         self.step = step
         if self.canary is not None:
             self.canary.plant()  # before a source ends what it records of this step
+        self.jax.boundary(step)
         for s in self.sources:
             s.boundary(step)
         if self.fixed:
             due = step % self.fixed == 0 or not self.written
         else:
-            due = not self.seconds and step % self.every == 0 and self.affordable()
+            due = not self.seconds and step % self.every == 0 and (
+                self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE) or self.overdue())
         if due:
             self.take(step)
 
     def begin_anew(self):
-        """The first step comes after snapshots by the clock, which a long preparation of the program's
-        caused: what they cost, and how far apart they were in the end, says nothing of steps."""
+        """The first step, or JAX, comes after snapshots by the clock, which a long preparation of the
+        program's caused: what they cost, and how far apart they were in the end, says nothing of it."""
         self.began, self.spent, self.every = None, 0.0, self.fixed or 1
+        self.ticker.begin_anew()
         self.torch.begin_anew()
         self.holders.begin_anew()
 
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
         return self.spent <= allowance + share * self.elapsed()
+
+    def overdue(self):
+        """Whether a run would have too few snapshots without one now."""
+        last = self.written[-1][0] if self.written else 0
+        return type(last) is int and self.step >= AGAIN * last and self.last <= AGAIN_SHARE * (self.elapsed() - self.since)
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -229,6 +243,7 @@ class Agent:
         """Time passed without a step, or somebody asked for a snapshot. Called guarded."""
         if not forced and "torch" in sys.modules and self.torch.module is None:
             return  # it is being imported
+        self.jax.tick()
         for s in self.sources:
             s.tick()
         if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE)):
@@ -271,7 +286,7 @@ class Agent:
         self.written = []
         for name in os.listdir(self.dir):
             if name.startswith("snapshot_t") and ("_rank" not in name if self.rank is None else name.endswith(self.suffix() + ".json")):
-                os.unlink(os.path.join(self.dir, name))
+                self.remove(name)
 
     def take(self, step):
         """Writes a snapshot; step is None where none was counted."""
@@ -283,26 +298,29 @@ class Agent:
         if step is not None and any(w[0] == step for w in self.written):
             return
         start = work()
+        number = step if step is not None else "t%d" % self.ticks
+        name = "snapshot_%s%s" % (number, self.suffix())
         cuda = self.torch.cuda
         if cuda is not None and cuda.recording and step is not None:
-            name = "snapshot_%d%s.pickle" % (step, self.suffix())
-            self.write(name, cuda.dump(step, self.rank))
-            self.wrote(step, name, start)
+            self.keep(number, name + ".pickle", cuda.dump(step, self.rank), start)
+            return
+        if self.jax.ready:
+            self.keep(number, name + ".pb.gz", self.jax.dump(), start)
             return
         s = Snapshot()
         for source in self.sources:
             source.fill(s)
         start += self.holders.fill(s)  # which has a budget of its own
-        number = step if step is not None else "t%d" % self.ticks
-        name = "snapshot_%s%s.json" % (number, self.suffix())
-        self.write(name, self.encode(s, step))
-        self.wrote(number, name, start)
+        self.keep(number, name + ".json", self.encode(s, step), start)
 
-    def wrote(self, number, name, start):
+    def keep(self, number, name, text, start):
+        """Writes a snapshot that was begun at a time, and makes room for it."""
+        self.write(name, text)
         self.written.append([number, name])
         self.thin()
         self.last = work() - start
         self.spent += self.last
+        self.since = self.elapsed()
 
     def encode(self, s, step):
         b = s.blocks
@@ -316,7 +334,7 @@ class Agent:
 
     def write(self, name, text):
         """A file comes into being under its name when it is whole."""
-        if len(text) > COMPRESS_FROM:
+        if len(text) > COMPRESS_FROM and name.endswith(".json"):
             c = zlib.compressobj(1, zlib.DEFLATED, 31)
             text = c.compress(text) + c.flush()
         path = os.path.join(self.dir, name)
@@ -349,8 +367,14 @@ class Agent:
             if (number % self.every == 0) if isinstance(number, int) else i % 2 == 0:
                 kept.append([number, name])
             else:
-                os.unlink(os.path.join(self.dir, name))
+                self.remove(name)
         self.written = kept
+
+    def remove(self, name):
+        try:
+            os.unlink(os.path.join(self.dir, name))
+        except FileNotFoundError:
+            pass  # a process that counts steps has taken over, and has removed it
 
     # The end.
 

@@ -17,6 +17,8 @@ DEPTH = 8
 # (their graphs and handles take some).
 BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 0.5, 50, 4
 LOOKS, APART, WARM = 5, 8, 16
+# So many snapshots without a line that holds enough end the tracing.
+IDLE = 12
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
 CREDIT = 0.5
 # What a line must hold to be told: so many bytes for each step since tracing began. Every run
@@ -41,7 +43,8 @@ class Heap:
         self.last, self.rising = None, 0
         self.told = {}  # stacks that were told once stay, with their first bytes
         self.names = _names.Names()
-        self.rows = {}  # stacks of the last snapshot, with their bytes
+        self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
+        self.idle = 0  # snapshots since tracing began in which no line was told
 
     def start(self):
         if self.wanted == "on":
@@ -96,12 +99,12 @@ class Heap:
             self.trace()
 
     def untrace(self):
-        """PyTorch came: what the clock began, its steps will decide."""
+        """PyTorch or JAX came: what the clock began, the growth of the heap will decide."""
         if self.tracing and self.wanted == "auto":
             self.stop()
 
     def tick(self):
-        if not self.tracing and self.wanted == "auto" and "torch" not in sys.modules:
+        if not self.tracing and self.wanted == "auto" and not {"torch", "jax"} & sys.modules.keys():
             self.trace()
 
     def fill(self, snapshot):
@@ -132,8 +135,8 @@ class Heap:
         return m.uordblks, m.fordblks, m.hblkhd
 
     def growing(self):
-        """Stacks that hold more than when they were first told."""
-        return {s: True for s, size in self.rows.items() if size > 1.5 * self.told[s]}
+        """Stacks that hold more than when they were first told, with their blocks."""
+        return {s: count for s, (size, count) in self.rows.items() if size > 1.5 * self.told[s]}
 
     def lines(self, snapshot):
         import tracemalloc
@@ -155,8 +158,14 @@ class Heap:
             rows.append((size, count, stack))
         rows.sort(key=lambda r: r[0], reverse=True)
         del rows[MOST_LINES:]
-        self.rows = {stack: size for size, _, stack in rows}
+        self.rows = {stack: (size, count) for size, count, stack in rows}
         self.names.running()
+        self.idle = 0 if rows else self.idle + 1
+        if self.idle >= IDLE and self.wanted == "auto" and self.agent.step:
+            self.stop()  # what grows is not Python's, and tracing slows the program down
+            self.wanted = "off"
+            self.agent.note("Python's heap was traced from step %d to %d, where no line of it grew" % (self.since, self.agent.step))
+            return
         d = snapshot.device("python", "Python heap", allocated=sum(r[0] for r in rows))
         for size, count, stack in rows:
             self.told.setdefault(stack, size)

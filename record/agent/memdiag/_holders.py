@@ -16,10 +16,15 @@ from ._agent import work
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
+# The same seconds on top where tracemalloc makes them longer.
+TRACED = 0.3
 # Bounds of one walk: objects, and seconds.
 OBJECTS, SECONDS = 200_000, 0.1
 # Items of one container that are looked at.
 ITEMS = 400
+# The share of a site's objects that a walk must have found for their holder to be told. Of a line of
+# Python's heap many are no objects: tables of dictionaries, buffers.
+COVERAGE, LINES_COVERAGE = 0.5, 0.1
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.25
 # What grows: survivors of so many different steps; so many sites are looked for.
@@ -36,12 +41,14 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 
 
 class Node:
-    """A place on a path: its parent, how it is reached from there, and how many items it has."""
+    """A place on a path: its parent, how it is reached from there, how many items it has, and how many
+    places like it this one stands for, where only some items of a container are looked at."""
 
-    __slots__ = ("parent", "label", "kind", "items")
+    __slots__ = ("parent", "label", "kind", "items", "share")
 
     def __init__(self, parent, label, kind="", items=0):
         self.parent, self.label, self.kind, self.items = parent, label, kind, items
+        self.share = 1 if parent is None else parent.share * max(1, parent.items / ITEMS)
 
     def depth(self):
         n, node = 0, self.parent
@@ -79,11 +86,11 @@ class Votes:
         self.total, self.containers, self.single = 0, {}, None
 
     def add(self, node):
-        self.total += 1
+        self.total += node.share
         self.single = self.single or node
         for c in node.containers():
             entry = self.containers.setdefault(id(c), [0, c])
-            entry[0] += 1
+            entry[0] += node.share
 
     def holder(self):
         """The innermost container that holds nearly all: of a list of lists the outer one."""
@@ -113,7 +120,8 @@ class Search:
         took = 0.0
         source, heap, agent = self.source, self.agent.heap, self.agent
         moment = agent.step or agent.ticks
-        if moment >= self.next and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
+        allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
+        if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
             begun = work()
             wanted, lines = self.growing(), heap.growing() if heap.tracing else {}
             if wanted or lines:
@@ -139,6 +147,7 @@ class Search:
         return {address: entry[0] for address, entry in self.source.table.items() if entry[0] in chosen}
 
     def walk(self, wanted, lines):
+        sizes = collections.Counter(wanted.values())
         walk = Walk(self.source.module, wanted, lines)
         try:
             walk.run()
@@ -147,10 +156,13 @@ class Search:
         finally:
             self.cut = walk.cut
             self.found.update(walk.graph_hits)
+            # A walk that was cut short has seen what the step that runs holds, before what holds the rest.
             for stack, votes in walk.hits.items():
-                self.found[stack] = votes.holder()
+                if votes.total >= COVERAGE * sizes[stack]:
+                    self.found[stack] = votes.holder()
             for stack, votes in walk.line_hits.items():
-                self.lines[stack] = votes.holder()
+                if votes.total >= LINES_COVERAGE * lines[stack]:
+                    self.lines[stack] = votes.holder()
 
 
 class Walk:
@@ -170,12 +182,13 @@ class Walk:
 
     def run(self):
         begun, n = work(), 0
+        seconds = SECONDS + (TRACED / 2 if self.lines else 0)
         for roots in self.programs, self.libraries:
             roots()
             while self.queue:
                 obj, node = self.queue.popleft()
                 n += 1
-                if n % 256 == 0 and (n > OBJECTS or work() - begun > SECONDS):
+                if n % 256 == 0 and (n > OBJECTS or work() - begun > seconds):
                     self.cut = True
                     self.queue.clear()
                     return
@@ -200,7 +213,7 @@ class Walk:
             for frame in reversed(frames):  # an object has the name that its outermost function gives it
                 name = frame.f_globals.get("__name__", "")
                 if frame.f_code.co_flags & OPTIMIZED and not name.startswith((here, "torch.", "importlib.", "threading")):
-                    self.frame(frame)
+                    self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
         for name, module in list(sys.modules.items()):
             if is_programs(module) and name != "__main__" and not name.startswith(here):
                 self.module(name, module)
@@ -221,12 +234,11 @@ class Walk:
             if not (type(k) is str and k.startswith("__")):
                 self.push(v, node, "." + str(k), "variable")
 
-    def frame(self, frame):
-        """The locals of a running function. Before 3.13 reading them leaves references to them in the
+    def frame(self, frame, node):
+        """The locals of a function that runs, or that an exception has left. Before 3.13 reading them leaves references to them in the
         frame, which are taken back, unless the program has asked for locals() itself."""
         before = {id(x) for x in gc.get_referents(frame) if type(x) is dict}
         names = frame.f_locals
-        node = Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>")
         for k, v in list(names.items()):
             self.push(v, node, "." + k, "variable")
         if type(names) is dict and id(names) not in before:
@@ -290,6 +302,10 @@ class Walk:
         elif issubclass(t, type):
             if "." not in obj.__module__ or obj.__module__ == "__main__":
                 self.push_all(dict(type.__dict__["__dict__"].__get__(obj)), node)
+        elif t is types.TracebackType:
+            if obj.tb_frame.f_code.co_flags & OPTIMIZED:
+                self.frame(obj.tb_frame, node)
+            self.push(obj.tb_next, node, "")
         elif issubclass(t, (types.ModuleType, types.FrameType)):
             return
         else:
@@ -301,6 +317,8 @@ class Walk:
     def attributes(self, obj, node):
         """Follows an object's dictionary and slots; False where it has neither."""
         any_ = False
+        if issubclass(type(obj), BaseException):
+            self.push(BaseException.__traceback__.__get__(obj), node, ".__traceback__", "attribute")
         try:
             d = object.__getattribute__(obj, "__dict__")
         except AttributeError:

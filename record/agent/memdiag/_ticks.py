@@ -16,6 +16,9 @@ FIRST, INTERVAL, PATIENT = 0.25, 0.1, 10.0
 NAP = 0.05
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
+# Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
+# and while threads are waited for at the end.
+ROOTS = ("<module>", "_run_module_as_main", "_shutdown")
 
 
 class Ticker:
@@ -23,7 +26,7 @@ class Ticker:
         self.agent = agent
         self.asked = False
         self.running = False
-        self.interval = agent.seconds or INTERVAL
+        self.begin_anew()
 
     def start(self):
         if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
@@ -34,13 +37,17 @@ class Ticker:
         self.running = True
         _thread.start_new_thread(self.loop, ())
 
+    def begin_anew(self):
+        self.interval = self.agent.seconds or INTERVAL
+
     def stop(self):
         self.running = False
 
     def handle(self, signum, frame):
         if self.asked:
             self.asked = False
-            self.agent.guarded("tick", self.agent.tick)
+            if runs(frame):
+                self.agent.guarded("tick", self.agent.tick)
         else:
             self.agent.guarded("SIGUSR1", self.agent.tick, True)
 
@@ -68,6 +75,14 @@ class Ticker:
             if ours and self.running:
                 self.asked = True
                 _thread.interrupt_main(signal.SIGUSR1)
+
+
+def runs(frame):
+    """Whether a frame of the main thread is the program's, which has not ended. What has been cleared
+    at its exit has not been released by it."""
+    while frame is not None and frame.f_back is not None:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name in ROOTS
 
 
 def mentions_torch():

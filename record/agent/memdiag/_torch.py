@@ -12,7 +12,7 @@ from ._agent import work
 
 # What the mode may cost: so many seconds, then this share of the time, which is approached by doubling
 # the units between two recorded ones, each time after so many of those.
-ALLOWANCE, SHARE, PERIODS = 0.06, 0.025, 16
+ALLOWANCE, SHARE, PERIODS = 0.06, 0.025, 32
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Frames that are kept of a stack, innermost first.
@@ -35,20 +35,16 @@ class Torch:
         self.thread = None  # in which the mode is on
         self.ops = 0
         self.cost = 0.0  # of an operator under the mode, in seconds
-        self.spent = 0.0
-        self.eval_spent, self.in_eval = 0.0, False
-        self.steps = 0
-        # Of so many units one is recorded, and stands for all of them: the one at pick, at random, so
-        # that nothing periodic is missed for ever. The number doubles after some such periods at most,
-        # so that one unit never weighs much beside all before it.
-        self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
+        self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
+        self.unit = self.train  # of what the unit is that goes on
+        self.evaluated = False  # since the last step
+        self.before, self.now = -1, 0  # the steps at which this unit and the one before began
         self.weight_now = 1
-        self.random = 88172645463325252  # of our own: the program's draws stay as they were
-        self.primary, self.others = None, 0
+        # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
+        # that ever did so between two of its steps.
+        self.primary, self.others, self.beside = None, {}, set()
         self.cuda = None
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
-        self.unit = 0.0  # seconds that the last recorded unit cost more
-        self.reach = 1  # the largest weight
 
     # Start: when the program has imported torch.
 
@@ -97,18 +93,29 @@ class Torch:
         torch.nn.Module.eval = eval
 
     def optimizer_stepped(self, optimizer):
-        """Counts the steps of one optimizer among several: the one that was first, as long as it steps."""
-        if self.primary is not None and self.primary != id(optimizer) and self.others < 16:
-            self.others += 1
-            return
-        self.primary, self.others = id(optimizer), 0
+        """Counts the steps of one optimizer among several: the one that was first, as long as it steps.
+        One that was never seen beside it, and steps twice on its own, takes over at once: a new training
+        has begun. The steps of another one must be more."""
+        which = id(optimizer)
+        if self.primary in (None, which):
+            self.beside.update(self.others)
+            self.others.clear()
+        else:
+            self.others[which] = self.others.get(which, 0) + 1
+            if self.others[which] < (16 if which in self.beside else 2):
+                return
+            self.others.clear()
+            self.beside.clear()
+        self.primary = which
         self.agent.stepped()
 
     def begin_anew(self):
         """What was spent before the first step is forgotten."""
-        self.spent, self.eval_spent, self.unit, self.ops = 0.0, 0.0, 0.0, 0
+        self.ops = 0
+        for sampler in self.train, self.evaluation:
+            sampler.spent = sampler.cost = 0.0
 
-    # Units: what lies between two steps.
+    # Units: what lies between two steps. An evaluation, with all up to the next step, is another kind.
 
     def boundary(self, step):
         if self.cuda is not None and self.cuda.boundary():
@@ -116,47 +123,33 @@ class Torch:
             return
         if self.mode is None:
             return
+        self.evaluated = False
+        self.before, self.now = self.now, step
+        self.begin(self.train)
+
+    def evaluates(self):
+        """The program begins an evaluation; several models may be told one by one."""
+        if self.mode is not None and not self.evaluated:
+            self.evaluated = self.agent.step > 0
+            self.begin(self.evaluation)
+
+    def begin(self, sampler):
+        """Begins a unit: recorded or not, as its sampler says."""
         self.settle()
-        self.steps += 1
-        self.place += 1
-        if self.place >= self.weight:
-            self.adjust()
-            self.place, self.pick = 0, self.draw(self.weight)
-        if self.place == self.pick:
-            self.on(self.weight)
+        self.unit = sampler
+        weight = sampler.next(self.agent.elapsed())
+        if weight:
+            self.on(weight)
         else:
             self.off()
-
-    def adjust(self):
-        """Decides in how many units one is recorded, from what the last one cost."""
-        self.periods += 1
-        if self.spent <= ALLOWANCE:
-            return
-        may = SHARE * self.weight * self.agent.elapsed() / self.steps
-        if self.unit > may and (self.weight == 1 or self.periods >= PERIODS):
-            self.weight, self.periods = min(2 * self.weight, 4096), 0
-        elif self.unit < may / 4 and self.weight > 1:
-            self.weight, self.periods = self.weight // 2, 0
-        self.reach = max(self.reach, self.weight)
 
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
         if self.thread is not None:
             begun = work()
             self.sweep_young()
-            self.unit = self.ops * self.cost + (work() - begun)
-            if self.in_eval:
-                self.eval_spent += self.unit
-            else:
-                self.spent += self.unit
-        self.in_eval = False
+            self.unit.costs(self.ops * self.cost + (work() - begun))
         self.ops = 0
-
-    def evaluates(self):
-        """The program begins an evaluation: a unit of its own, recorded as its own budget allows."""
-        if self.mode is not None and self.eval_spent <= EVAL_ALLOWANCE + EVAL_SHARE * self.agent.elapsed():
-            self.in_eval = True
-            self.on(1)
 
     def tick(self):
         """Without steps the mode is on while its budget lasts."""
@@ -164,16 +157,8 @@ class Torch:
             return
         if self.thread is not None:
             self.settle()
-            if self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
+            if not self.unit.affords(self.agent.elapsed()):
                 self.off()
-
-    def draw(self, below):
-        x = self.random
-        x ^= (x << 13) & 0xFFFFFFFFFFFFFFFF
-        x ^= x >> 7
-        x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
-        self.random = x
-        return x % below
 
     def on(self, weight):
         import threading
@@ -247,10 +232,14 @@ class Torch:
     def finish(self):
         self.off()
 
+    def reach(self):
+        """How many units a recorded one stood for at most."""
+        return max(self.train.reach, self.evaluation.reach)
+
     def about(self):
         if self.module is None:
             return {}
-        return {"torch": self.version, "sampled": self.reach}
+        return {"torch": self.version, "sampled": self.reach()}
 
     # Storages.
 
@@ -307,18 +296,74 @@ class Torch:
                 size = entry[1] = self.bytes_now(address)
                 if size == 0:
                     continue
+            # What is alive of the step that has just ended is alive at every such moment, be it
+            # recorded or not: only what outlives the next one as well stands for more.
+            if birth >= self.before:
+                weight = 1
             n = snapshot.stacks.add(stack, lambda: self.frames(stack))
             snapshot.add(d, address, size * weight, n, birth, weight)
             total += size * weight
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = len(self.table)
-        if self.reach > 1:
+        if self.reach() > 1:
             snapshot.notes.append(
-                "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach)
+                "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach())
 
     def bytes_now(self, address):
         storage = self.weak._new_with_weak_ptr(address)
         return 0 if storage is None else storage.nbytes()
+
+
+class Sampler:
+    """Which units of a kind are recorded: all while an allowance lasts, then one in so many.
+
+    That one stands for all of them. It is taken at random, so that nothing periodic is missed for ever.
+    The number doubles after some such periods at most, so that one unit never weighs much beside all
+    before it."""
+
+    def __init__(self, allowance, share):
+        self.allowance, self.share = allowance, share
+        self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
+        self.units = 0
+        self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
+        self.reach = 1  # the largest weight
+        self.random = 88172645463325252  # of our own: the program's draws stay as they were
+
+    def next(self, elapsed):
+        """The weight of the unit that begins; 0 where it is not recorded."""
+        self.units += 1
+        self.place += 1
+        if self.place >= self.weight:
+            self.adjust(elapsed)
+            self.place, self.pick = 0, self.draw(self.weight)
+        return self.weight if self.place == self.pick else 0
+
+    def costs(self, seconds):
+        self.cost = seconds
+        self.spent += seconds
+
+    def affords(self, elapsed):
+        return self.spent <= self.allowance + self.share * elapsed
+
+    def adjust(self, elapsed):
+        """Decides in how many units one is recorded, from what the last one cost."""
+        self.periods += 1
+        if self.spent <= self.allowance:
+            return
+        may = self.share * self.weight * elapsed / self.units
+        if self.cost > may and (self.weight == 1 or self.periods >= PERIODS):
+            self.weight, self.periods = min(2 * self.weight, 4096), 0
+        elif self.cost < may / 4 and self.weight > 1:
+            self.weight, self.periods = self.weight // 2, 0
+        self.reach = max(self.reach, self.weight)
+
+    def draw(self, below):
+        x = self.random
+        x ^= (x << 13) & 0xFFFFFFFFFFFFFFFF
+        x ^= x >> 7
+        x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
+        self.random = x
+        return x % below
 
 
 def frame_of(code, lasti):
