@@ -30,7 +30,7 @@ func gateOf(verdict diff.Verdict) *Gate {
 	hostile := snapshot.Frame{Function: "grow]]><x>|`\x1b[31m%0A", File: "/repo/a b/evil\n::error::%,é.py", Line: 7}
 	known := snapshot.Frame{Function: "keep", File: "/repo/keep.py", Line: 12}
 	open := snapshot.Frame{Function: "fill", File: "/elsewhere/fill.py", Line: 3}
-	result := &diff.Result{Findings: []diff.Finding{
+	result := &diff.Result{Last: new(snapshot.Snapshot), Findings: []diff.Finding{
 		finding(diff.Leak, 1, hostile), finding(diff.Leak, 2, known), finding(diff.Leak, 3), finding(diff.Inconclusive, 4, open),
 	}}
 	result.Findings[0].Cause = &cause.All()[0]

@@ -88,7 +88,7 @@ func (g *Gate) JUnit(w io.Writer) error {
 		if f := l.Finding; f.Headline >= 0 {
 			c.Name = "no leak in " + shortFunction(f.Rows[0].Frames[f.Headline]) + " " + Printable(l.Fingerprint)
 		}
-		if g.Verdict == diff.Leak && l.State != baseline.Known {
+		if g.Verdict == diff.Leak && !l.Passes() {
 			c.Failure = &junitNote{Message: g.title(l), Type: string(l.State), Text: g.about(l)}
 		} else {
 			c.Skipped = &junitNote{Message: g.title(l), Text: g.about(l)}
@@ -120,7 +120,7 @@ func (g *Gate) GitHub(w io.Writer) error {
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
 		level := "notice"
-		if g.Verdict == diff.Leak && l.State != baseline.Known {
+		if g.Verdict == diff.Leak && !l.Passes() {
 			level = "error"
 		}
 		at := ""
@@ -157,7 +157,7 @@ func (g *Gate) GitLab(w io.Writer) error {
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
 		q := qualityJSON{Description: g.title(l) + ". " + g.about(l), Check: ruleOf(l.Finding), Fingerprint: l.Fingerprint, Severity: "info"}
-		if g.Verdict == diff.Leak && l.State != baseline.Known {
+		if g.Verdict == diff.Leak && !l.Passes() {
 			q.Severity = "major"
 		}
 		q.Location.Path, q.Location.Lines.Begin = g.site(l.Finding)

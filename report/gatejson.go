@@ -25,6 +25,7 @@ type gateLeakJSON struct {
 	Rate        rateJSON       `json:"rate"`
 	Ranks       []int          `json:"ranks,omitempty"`
 	Cause       string         `json:"cause,omitempty"`
+	Library     string         `json:"library,omitempty"`
 	Why         string         `json:"why,omitempty"`
 }
 
@@ -51,6 +52,9 @@ func (g *Gate) JSON(w io.Writer) error {
 		l := &g.Outcome.Leaks[i]
 		j := of(l.Finding, l.Fingerprint)
 		j.State, j.Ranks, j.Why = l.State, l.Ranks, l.Why
+		if l.Library != nil {
+			j.Library = l.Library.ID
+		}
 		out.Leaks = append(out.Leaks, j)
 	}
 	for _, f := range g.Outcome.Undecided {

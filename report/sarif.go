@@ -88,13 +88,13 @@ type (
 // cannot be told yet is open.
 func (g *Gate) SARIF(w io.Writer) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "memdiag", Version: g.Version, InformationURI: "https://github.com/memdiag/memdiag", Rules: []sarifRule{}}}, Results: []sarifResult{}}
-	states := map[baseline.State]string{baseline.New: "new", baseline.Known: "unchanged", baseline.Regressed: "updated"}
+	states := map[baseline.State]string{baseline.New: "new", baseline.Known: "unchanged", baseline.Library: "unchanged", baseline.Regressed: "updated"}
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
 		r := g.sarifResult(&run.Tool.Driver, l.Finding, l.Fingerprint)
 		r.Kind, r.Level, r.Message.Text, r.Baseline = "fail", "error", g.title(l)+". "+g.about(l), states[l.State]
 		switch {
-		case l.State == baseline.Known:
+		case l.Passes():
 			r.Level = "note"
 			r.Suppressions = []sarifSuppression{{"external", "accepted", Printable(l.Why + owned(l.Entry))}}
 		case g.Verdict != diff.Leak:

@@ -38,6 +38,7 @@ var described = map[string]string{
 	"undecided":              "what grew, is in no baseline, and may yet turn out to leak",
 	"entries":                "of the baseline, those that let no leak pass",
 	"state":                  "of a leak new, regressed, known or library; of an entry fixed, undecided, unused or expired",
+	"library":                "the known leak of a framework that it is",
 	"fingerprint":            "the place of a leak over edits of lines, other checkouts, ranks and machines",
 	"notes":                  "what a reader must know before trusting it",
 	"meter":                  "what grew by itself: pending, private, cached or fragmented",

@@ -55,6 +55,7 @@ fails is not judged, and ends the gate with 5.`,
 	flags.Var(&g.maxGrowth, "max-growth", "let leaks pass that together grow by no more than this, such as 4KiB/step")
 	flags.StringVar(&g.baseline, "baseline", "", "a `FILE` of known leaks, which pass within their bounds until they expire")
 	flags.BoolVar(&g.update, "update-baseline", false, "write to the baseline what leaks now, and take out what is fixed")
+	flags.BoolVar(&g.strict, "strict", false, "fail on known leaks of libraries, too, which are else shown and pass")
 	flags.Var(&g.inconclusive, "inconclusive", "what becomes of a run that cannot tell: pass (exit 0) or fail (exit 1), instead of exit 4")
 	completeWords(cmd, "inconclusive", g.inconclusive.of)
 	flags.Int64Var(&g.slice.warmup, "warmup", 0, "leave out what was recorded before this many `STEPS`")
@@ -78,6 +79,7 @@ type gate struct {
 	baseline     string
 	files        gateFiles
 	update       bool
+	strict       bool
 	job          gateJob
 	allRanks     bool
 }
@@ -132,10 +134,12 @@ func (g *gate) judge(args []string) (code int, err error) {
 			code = exitLeak // what let this pass may have let anything pass
 		}
 	}
-	if g.baseline != "" {
-		if err := report.GateStates(g.env.stdout, outcome); err != nil {
-			return exitOwn, err
-		}
+	shown := outcome
+	if g.baseline == "" { // what is new the headline has said
+		shown = &baseline.Outcome{Leaks: slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })}
+	}
+	if err := report.GateStates(g.env.stdout, shown); err != nil {
+		return exitOwn, err
 	}
 	code = g.settle(code)
 	if err := g.files.write(g.env, g.described(code, ranks, outcome)); err != nil {
@@ -271,6 +275,8 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 		return exitLeak, ""
 	case len(failing) > 0:
 		prefix = "within " + g.maxGrowth.String() + ": "
+	case slices.ContainsFunc(o.Leaks, func(l baseline.Leak) bool { return l.State == baseline.Library }):
+		prefix = "known of libraries: "
 	default:
 		prefix = "in the baseline: "
 	}

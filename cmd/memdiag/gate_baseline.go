@@ -62,6 +62,9 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 	}
 	now := g.env.now()
 	outcome := known.Judge(results, now)
+	if g.strict {
+		outcome.Strict()
+	}
 	if !g.update {
 		return outcome, nil
 	}
@@ -81,5 +84,9 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 		leaks = "leak"
 	}
 	g.env.talk.say("%s knows %d %s", g.baseline, len(next.Known), leaks)
-	return next.Judge(results, now), nil
+	outcome = next.Judge(results, now)
+	if g.strict {
+		outcome.Strict()
+	}
+	return outcome, nil
 }

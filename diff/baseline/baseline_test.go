@@ -146,7 +146,7 @@ func TestStates(t *testing.T) {
 		{"it may yet leak", baseline.Entry{Fingerprint: name}, []diff.Finding{open}, "", baseline.Undecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			result := &diff.Result{Findings: c.found}
+			result := &diff.Result{Last: new(snapshot.Snapshot), Findings: c.found}
 			for i := range c.found {
 				result.Rows = append(result.Rows, *c.found[i].Rows[0])
 			}
@@ -174,8 +174,8 @@ func TestStates(t *testing.T) {
 
 func TestALeakOfSeveralRanksIsOne(t *testing.T) {
 	ranks := []baseline.Ranked{
-		{Rank: 0, Result: &diff.Result{Findings: []diff.Finding{leak(1, 1000, stack("/x", 0))}}},
-		{Rank: 3, Result: &diff.Result{Findings: []diff.Finding{leak(1, 3000, stack("/x", 0))}}},
+		{Rank: 0, Result: &diff.Result{Last: new(snapshot.Snapshot), Findings: []diff.Finding{leak(1, 1000, stack("/x", 0))}}},
+		{Rank: 3, Result: &diff.Result{Last: new(snapshot.Snapshot), Findings: []diff.Finding{leak(1, 3000, stack("/x", 0))}}},
 	}
 	o := (&baseline.File{}).Judge(ranks, time.Time{})
 	if len(o.Leaks) != 1 || !cmp.Equal(o.Leaks[0].Ranks, []int{0, 3}) || o.Leaks[0].Finding.Rate.Bytes.Value != 3000 {
@@ -190,7 +190,7 @@ func TestAnUpdateLetsPass(t *testing.T) {
 	fixed := leak(9, 10, []snapshot.Frame{{Function: "gone", File: "/x/gone.py", Line: 1}})
 	fixed.Verdict = diff.Bounded
 	worse := []snapshot.Frame{{Function: "worse", File: "/x/worse.py", Line: 1}}
-	result := &diff.Result{Findings: []diff.Finding{leak(1, 123456, stack("/x", 0)), leak(2, 98765, stack("/x", 1)), leak(3, 5000, worse), fixed}, Rows: []diff.Row{*fixed.Rows[0]}}
+	result := &diff.Result{Last: new(snapshot.Snapshot), Findings: []diff.Finding{leak(1, 123456, stack("/x", 0)), leak(2, 98765, stack("/x", 1)), leak(3, 5000, worse), fixed}, Rows: []diff.Row{*fixed.Rows[0]}}
 	ranks := []baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}
 	file := &baseline.File{Known: []baseline.Entry{
 		{Fingerprint: baseline.Fingerprint(fixed.Rows[0])},

@@ -22,6 +22,7 @@ const (
 	New       State = "new"       // no entry, or one that no longer counts
 	Known     State = "known"     // within its entry's bound
 	Regressed State = "regressed" // grows faster than its entry lets it
+	Library   State = "library"   // a known leak of a framework's own
 
 	Fixed     State = "fixed"     // the entry's stack was there, and leaked not
 	Undecided State = "undecided" // it grew, and more steps must tell
@@ -41,9 +42,13 @@ type Leak struct {
 	Ranks       []int         // ascending; nil in a run without ranks
 	Fingerprint string
 	State       State
-	Entry       *Entry // nil where there is none
-	Why         string // one clause
+	Entry       *Entry       // nil where there is none
+	Library     *LibraryLeak // nil unless it is one
+	Why         string       // one clause
 }
+
+// Passes holds for a leak that a gate lets pass.
+func (l *Leak) Passes() bool { return l.State == Known || l.State == Library }
 
 // Fate is an entry that let nothing pass, with the reason.
 type Fate struct {
@@ -63,7 +68,7 @@ type Outcome struct {
 // Failing are the leaks that are new or regressed.
 func (o *Outcome) Failing() []Leak {
 	n := 0
-	for n < len(o.Leaks) && o.Leaks[n].State != Known {
+	for n < len(o.Leaks) && !o.Leaks[n].Passes() {
 		n++
 	}
 	return o.Leaks[:n]
@@ -150,7 +155,9 @@ func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
 				continue
 			}
 			l := Leak{Finding: found, Fingerprint: Fingerprint(found.Rows[0]), Entry: f.entry(found)}
-			if l.Entry != nil {
+			if l.Entry == nil {
+				l.Library = libraryLeak(found, r.Result.Last.Producer)
+			} else {
 				l.Fingerprint = l.Entry.Fingerprint
 				here[l.Entry] += found.Rate.Bytes.Low
 			}
@@ -175,22 +182,38 @@ func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
 		l := &o.Leaks[i]
 		l.State, l.Why = stateOf(l, grown[l.Entry], now)
 	}
+	o.sort()
+	f.fates(o, ranks, now)
+	return o
+}
+
+func (o *Outcome) sort() {
 	slices.SortStableFunc(o.Leaks, func(a, b Leak) int {
-		if known := a.State == Known; known != (b.State == Known) {
-			if known {
+		if passes := a.Passes(); passes != b.Passes() {
+			if passes {
 				return 1
 			}
 			return -1
 		}
 		return int(min(1, max(-1, b.Finding.Growth().Bytes-a.Finding.Growth().Bytes)))
 	})
-	f.fates(o, ranks, now)
-	return o
+}
+
+// Strict takes leaks of libraries for new ones, which fail.
+func (o *Outcome) Strict() {
+	for i := range o.Leaks {
+		if l := &o.Leaks[i]; l.State == Library {
+			l.State = New
+		}
+	}
+	o.sort()
 }
 
 func stateOf(l *Leak, low float64, now time.Time) (State, string) {
 	e := l.Entry
 	switch {
+	case l.Library != nil:
+		return Library, fmt.Sprintf("%s: %s; %s; %s", l.Library, l.Library.What, l.Library.WayOut, l.Library.References[0])
 	case e == nil:
 		return New, "not in the baseline"
 	case e.expired(now):
@@ -281,7 +304,7 @@ func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
 	}
 	for i := range o.Leaks {
 		l := &o.Leaks[i]
-		if l.Entry == nil && !slices.ContainsFunc(next.Known, func(e Entry) bool { return e.Fingerprint == l.Fingerprint }) {
+		if l.Entry == nil && l.State != Library && !slices.ContainsFunc(next.Known, func(e Entry) bool { return e.Fingerprint == l.Fingerprint }) {
 			next.Known = append(next.Known, Entry{Fingerprint: l.Fingerprint, Where: where(l.Finding), MaxGrowth: sums[l.Fingerprint]})
 		}
 	}

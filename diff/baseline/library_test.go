@@ -1,0 +1,75 @@
+package baseline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestLibraryLeaksPassWhereTheyAreKnown(t *testing.T) {
+	const site = "/venv/lib/python3.12/site-packages/"
+	train := snapshot.Frame{File: "/home/ann/train.py", Line: 20}
+	dispatch := snapshot.Frame{File: site + "torch/distributed/tensor/_dispatch.py", Line: 400}
+	below := snapshot.Frame{Function: "PyObject_Malloc", File: "/usr/lib/libpython3.so", Line: -1}
+	masked := snapshot.Frame{File: site + "torch/masked/maskedtensor/core.py", Line: 30}
+	for _, c := range []struct {
+		name, producer string
+		frames         []snapshot.Frame
+		id             string
+	}{
+		{"in a version that leaks so", "PyTorch 2.10.0+cu128", []snapshot.Frame{dispatch, train}, "torch-dtensor-spec"},
+		{"in a later one of those", "PyTorch 2.11.1", []snapshot.Frame{dispatch, train}, "torch-dtensor-spec"},
+		{"below calls that are not Python's", "PyTorch 2.10.0", []snapshot.Frame{below, dispatch, train}, "torch-dtensor-spec"},
+		{"from any version on", "PyTorch 1.13.1", []snapshot.Frame{masked, train}, "torch-masked-tensor"},
+		{"not before the first that does", "PyTorch 2.9.1", []snapshot.Frame{dispatch, train}, ""},
+		{"not where it is mended", "PyTorch 2.12.0", []snapshot.Frame{dispatch, train}, ""},
+		{"not where it was mended long ago", "PyTorch 2.15.0+cu132", []snapshot.Frame{masked, train}, ""},
+		{"not in a version that is not told", "PyTorch", []snapshot.Frame{dispatch, train}, ""},
+		{"not in one that is no version", "PyTorch nightly", []snapshot.Frame{masked, train}, ""},
+		{"not where the user's own code allocates", "PyTorch 2.10.0", []snapshot.Frame{train, dispatch}, ""},
+		{"not in a file of the user's of that name", "PyTorch 2.10.0", []snapshot.Frame{{File: "/home/ann/torch/distributed/tensor/_dispatch.py", Line: 1}, train}, ""},
+		{"not in another framework", "JAX 2.10.0", []snapshot.Frame{dispatch, train}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			result := &diff.Result{Last: &snapshot.Snapshot{Producer: c.producer}, Findings: []diff.Finding{leak(1, 1000, c.frames)}}
+			ranks := []baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}
+			file := &baseline.File{}
+			o := file.Judge(ranks, time.Time{})
+			l := &o.Leaks[0]
+			if l.Passes() != (c.id != "") || len(o.Failing()) != map[bool]int{true: 0, false: 1}[l.Passes()] {
+				t.Errorf("it is %s", l.State)
+			}
+			if c.id == "" {
+				return
+			}
+			if l.Library.ID != c.id || !strings.Contains(l.Why, c.id) || !strings.Contains(l.Why, "https://") {
+				t.Errorf("it is taken for %s: %s", l.Library, l.Why)
+			}
+			if next := file.Update(o, func(*diff.Finding) string { return "" }); len(next.Known) != 0 {
+				t.Error("an update writes it into the baseline")
+			}
+			if o.Strict(); len(o.Failing()) != 1 {
+				t.Error("it passes where it is to fail")
+			}
+		})
+	}
+}
+
+func TestLibraryLeaksAreToldInFull(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, l := range baseline.LibraryLeaks() {
+		if seen[l.ID] || l.What == "" || l.Below == "" || len(l.Files) == 0 || l.WayOut == "" || len(l.References) == 0 {
+			t.Errorf("%+v", l)
+		}
+		seen[l.ID] = true
+		for _, r := range l.References {
+			if !strings.HasPrefix(r, "https://github.com/") {
+				t.Errorf("%s: %s", l.ID, r)
+			}
+		}
+	}
+}
