@@ -36,6 +36,7 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 			}
 			t.Setenv("MEMDIAG", program)
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // into the repository
 			var path bytes.Buffer
 			if code := run([]string{"python-path"}, nil, &path, &path); code != exitFine {
 				t.Fatalf("exit code %d: %s", code, &path)

@@ -1,0 +1,38 @@
+//go:build !race
+
+// What is recorded is a Python process; the race detector would not see it.
+
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGateOfTrainingWithPyTorch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each script imports PyTorch")
+	}
+	python := torchPython(t)
+	t.Setenv("OMP_NUM_THREADS", "1")
+	for _, c := range []struct {
+		name, script string
+		code         int
+		want         string // a line of it begins so
+	}{
+		{"a leak fails", "leak_metrics.py", exitLeak, "1 leak: "},
+		{"a canary is caught in what is clean", "clean_plain.py", exitFine, "canary: caught: +5"},
+		{"a command that fails is not judged", "clean_exit7.py", exitOwn, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, said bytes.Buffer
+			dir := filepath.Join(t.TempDir(), "run")
+			code := run([]string{"gate", "--canary", "--every", "10", "-o", dir, "--", python, filepath.Join("../../testdata/scripts", c.script)}, nil, &out, &said)
+			if code != c.code || !strings.Contains("\n"+out.String(), "\n"+c.want) {
+				t.Errorf("exit code %d, want %d with %q: %s%s", code, c.code, c.want, &out, &said)
+			}
+		})
+	}
+}
