@@ -139,8 +139,9 @@ const (
 )
 
 // take finds room for a request: in what is free, by waiting for what is pending
-// where that is much, in a new segment, and at last by a Trim. The error is the
-// driver's, nil where it was the limit.
+// where that is much, in a new segment, by a Trim, and at last in a segment that
+// has room for nothing else, where PyTorch gives up with most of a small limit
+// unused. The error is the driver's, nil where it was the limit.
 func (d *Device) take(request int64, at SiteID) (blockID, error) {
 	size := round(request)
 	d.reclaim()
@@ -153,24 +154,28 @@ func (d *Device) take(request int64, at SiteID) (blockID, error) {
 			return id, nil
 		}
 	}
-	ok, refused := d.addSegment(size, at)
+	want := segmentFor(size)
+	ok, refused := d.addSegment(size, want, at)
 	if !ok {
 		d.finish()
 		if id := d.pool.take(request, size); id != noBlock {
 			return id, nil
 		}
-		if d.trim() == 0 {
-			return noBlock, refused
+		if d.trim() > 0 {
+			ok, refused = d.addSegment(size, want, at)
 		}
-		if ok, refused = d.addSegment(size, at); !ok {
+		if least := leastSegmentFor(size); !ok && least < want {
+			ok, refused = d.addSegment(size, least, at)
+		}
+		if !ok {
 			return noBlock, refused
 		}
 	}
 	return d.pool.take(request, size), nil
 }
 
-func (d *Device) addSegment(size int64, at SiteID) (ok bool, refused error) {
-	want := segmentFor(size)
+// addSegment takes a segment of want bytes for a block of size bytes.
+func (d *Device) addSegment(size, want int64, at SiteID) (ok bool, refused error) {
 	if d.options.Limit > 0 && d.pool.reserved+want > int64(d.options.Limit) {
 		return false, nil
 	}

@@ -41,7 +41,7 @@ func TestAnOutOfMemoryErrorSaysWhatHoldsTheMemory(t *testing.T) {
 	if !errors.As(err, &oom) {
 		t.Fatalf("got %v, want an OutOfMemoryError", err)
 	}
-	want := "cpu 3: out of memory: 8.00 MiB were asked for, in a segment of 20.0 MiB, the limit is 24.0 MiB; requested 16.0 MiB, allocated 16.0 MiB, active 16.0 MiB, reserved 18.0 MiB" +
+	want := "cpu 3: out of memory: 8.00 MiB were asked for, the limit is 24.0 MiB; requested 16.0 MiB, allocated 16.0 MiB, active 16.0 MiB, reserved 18.0 MiB" +
 		"; most is held by mem_test.TestAnOutOfMemoryErrorSaysWhatHoldsTheMemory (engine/mem/device_test.go:LINE): 16.0 MiB in 1 live block" +
 		", mem_test.alloc (engine/mem/device_test.go:LINE): 512 B in 1 live block" +
 		", mem_test.alloc (engine/mem/device_test.go:LINE): 512 B in 1 live block"

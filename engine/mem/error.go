@@ -18,7 +18,7 @@ const topSites = 3
 type OutOfMemoryError struct {
 	Device    string
 	Requested snapshot.Bytes
-	Segment   snapshot.Bytes // what would have been taken from the driver for it
+	Segment   snapshot.Bytes // the least that would have been taken from the driver for it
 	Limit     snapshot.Bytes // snapshot.Unknown where the device has none
 	Meters    snapshot.Meters
 	Top       []TopSite // the sites that hold most, largest first
@@ -147,7 +147,7 @@ func (d *Device) outOfMemory(request int64, refused error) *OutOfMemoryError {
 	return &OutOfMemoryError{
 		Device:    d.String(),
 		Requested: snapshot.Bytes(request),
-		Segment:   snapshot.Bytes(segmentFor(round(request))),
+		Segment:   snapshot.Bytes(leastSegmentFor(round(request))),
 		Limit:     d.limit(),
 		Meters:    d.meters(),
 		Top:       d.topSites(),

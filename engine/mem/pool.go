@@ -98,6 +98,11 @@ func segmentFor(size int64) int64 {
 	case size < hugeLimit:
 		return largeSegment
 	}
+	return leastSegmentFor(size)
+}
+
+// leastSegmentFor is the smallest segment that has room for a block.
+func leastSegmentFor(size int64) int64 {
 	return (size + hugeRounding - 1) / hugeRounding * hugeRounding
 }
 

@@ -401,6 +401,32 @@ func TestAllocatingFromManyGoroutinesKeepsTheLaws(t *testing.T) {
 	}
 }
 
+func TestASegmentForOneBlockIsTakenWhereALargerOneHasNoRoom(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		device *Device
+	}{
+		{"under a limit", NewDevice(&fakeDriver{}, Options{Limit: 38 << 20})},
+		{"of a full device", NewDevice(&fakeDriver{capacity: 38 << 20}, Options{})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var err error
+			n := 0
+			for ; err == nil && n < 20; n++ {
+				_, err = c.device.Alloc(5<<20, snapshot.OwnedByUser)
+			}
+			// Four in 20 MiB, and three in 6 MiB each.
+			var oom *OutOfMemoryError
+			if n != 8 || !errors.As(err, &oom) || oom.Segment != 6<<20 || oom.Meters.Reserved != 38<<20 {
+				t.Errorf("block %d: %v", n, err)
+			}
+			if err := check(c.device); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestADriverThatIsFullIsTrimmedForBeforeItRefuses(t *testing.T) {
 	driver := &fakeDriver{capacity: 25 << 20}
 	d := NewDevice(driver, Options{})
