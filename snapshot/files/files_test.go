@@ -283,14 +283,14 @@ func TestStepsOfLooseFilesComeFromTheirContentElseFromTheirNames(t *testing.T) {
 			steps: []int64{100, 110},
 			notes: 1,
 		},
-		"neither": {
-			files: map[string]string{"b.json": torchJSON(0), "a.json": torchJSON(0)},
+		"neither, but a number": {
+			files: map[string]string{"2.json": torchJSON(0), "1.json": torchJSON(0)},
 			steps: []int64{snapshot.NoStep, snapshot.NoStep},
 			notes: 1,
 		},
 		"one of them has none": {
 			files: map[string]string{"a.json": torchJSON(0), "step-3.json": torchJSON(0)},
-			steps: []int64{3, snapshot.NoStep},
+			steps: []int64{3},
 			notes: 1,
 		},
 		"our own are believed": {
@@ -362,6 +362,13 @@ func TestNamesTellStepsAndRanks(t *testing.T) {
 		"dump_snapshot.pickle":                           {-1, -1},
 		"step_99999999999999999999.pickle":               {-1, -1},
 		"Step5/x.pickle":                                 {5, -1},
+		"snapshot_50_rank3.pickle":                       {50, 3},
+		"mem_epoch3_iter1110.pickle":                     {1110, -1},
+		"out/it-12.pickle":                               {12, -1},
+		"commit_7x.pickle":                               {-1, -1},
+		"run_2026-11-20_10-00-00.pickle":                 {-1, -1},
+		"20261120_100000_step_7.pickle":                  {7, -1},
+		"snapshot_20261120.pickle":                       {-1, -1},
 	} {
 		step, rank := p.read(name)
 		if step != want[0] || int64(rank) != want[1] {

@@ -72,6 +72,7 @@ func bombs() []bomb {
 		{"tracemalloc: traces", dump, "K\x00K\x01)\x87a", "", ""},
 		{"torch: blocks", pickle, "}\x8c\x04sizeK\x01s", "", ""},
 		{"torch: strings", pickle, "\x8c\x01a\x940", "", ""},
+		{"torch: segments in JSON", `{"segments": [`, `{"total_size":1},`, "", ""},
 		{"torch: blocks in JSON", `{"segments": [{"total_size":1,"blocks":[`, `{"size":1},`, "", ""},
 	}
 }

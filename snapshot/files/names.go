@@ -15,6 +15,8 @@ import (
 type namePatterns struct {
 	rank  *regexp.Regexp
 	steps []*regexp.Regexp // the first that matches counts
+	last  *regexp.Regexp   // else a last number, unless it is of a date
+	date  *regexp.Regexp
 	// stepFolder is the name of a folder that holds one step's dumps.
 	stepFolder *regexp.Regexp
 }
@@ -23,11 +25,13 @@ func newNamePatterns() *namePatterns {
 	return &namePatterns{
 		rank:       regexp.MustCompile(`(?i)rank[-_]?(\d+)`),
 		stepFolder: regexp.MustCompile(`(?i)^(?:iteration|step)[-_]?\d+`),
+		date:       regexp.MustCompile(`(?:^|\D)20\d\d-?(?:0[1-9]|1[0-2])-?(?:[0-2]\d|3[01])(?:[T _-]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?)?`),
+		last:       regexp.MustCompile(`[-_](\d+)[-_]?(?:\.[a-zA-Z]+\d?){0,3}$`), // snapshot_50.pickle.gz; snapshot_50_rank3.pickle without its rank
 		steps: []*regexp.Regexp{
-			regexp.MustCompile(`(?i)iteration[-_]?(\d+)`),           // torchtitan, torchtune: a folder
-			regexp.MustCompile(`(?i)step[-_]?(\d+)`),                // memory_snapshot_rank0_step6.pkl
-			regexp.MustCompile(`(?i)\.(\d+)\.memory_snapshot`),      // composer: rank0.12.memory_snapshot.pickle
-			regexp.MustCompile(`[-_](\d+)(?:\.[a-zA-Z]+\d?){0,3}$`), // snapshot_50.pickle.gz
+			regexp.MustCompile(`(?i)iteration[-_]?(\d+)`),                     // torchtitan, torchtune: a folder
+			regexp.MustCompile(`(?i)step[-_]?(\d+)`),                          // memory_snapshot_rank0_step6.pkl
+			regexp.MustCompile(`(?i)(?:^|[^a-z])(?:iter|it|batch)[-_]?(\d+)`), // mem_epoch3_iter1110.pickle
+			regexp.MustCompile(`(?i)\.(\d+)\.memory_snapshot`),                // composer: rank0.12.memory_snapshot.pickle
 		},
 	}
 }
@@ -44,13 +48,23 @@ func (p *namePatterns) read(name string) (step int64, rank int) {
 		name = p.rank.ReplaceAllString(name, "")
 	}
 	for _, re := range p.steps {
-		if m := re.FindStringSubmatch(name); m != nil {
-			if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-				return n, rank
-			}
+		if n, ok := number(re, name); ok {
+			return n, rank
 		}
 	}
+	if n, ok := number(p.last, p.date.ReplaceAllString(name, "")); ok {
+		return n, rank
+	}
 	return step, rank
+}
+
+func number(re *regexp.Regexp, name string) (n int64, ok bool) {
+	m := re.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	return n, err == nil
 }
 
 // stem is a name without its endings: "snapshot_50" of snapshot_50.pickle.gz.
@@ -60,6 +74,25 @@ func stem(name string) string {
 		return name[:i+1]
 	}
 	return name
+}
+
+// numbered holds where names differ in their digits alone, so that compareNames
+// gives the order that they were meant to have.
+func numbered(names []string) bool {
+	shape := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if '0' <= r && r <= '9' {
+				return -1
+			}
+			return r
+		}, name)
+	}
+	for _, name := range names {
+		if shape(name) != shape(names[0]) {
+			return false
+		}
+	}
+	return true
 }
 
 // compareNames orders names as a person does: runs of digits by their number,

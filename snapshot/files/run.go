@@ -251,26 +251,15 @@ func (r *runReader) read(files []string) error {
 	if note := setSteps(list); note != "" {
 		r.note("%s", note)
 	}
-	slices.SortStableFunc(list, func(a, b opened) int {
-		x, y := a.snapshot.Mark.Step, b.snapshot.Mark.Step
-		if (x == snapshot.NoStep) != (y == snapshot.NoStep) {
-			return cmp.Compare(y, x) // those without a step come last
-		}
-		return cmp.Or(cmp.Compare(x, y), compareNames(a.name, b.name))
-	})
-	unknown := 0
-	for _, o := range list {
-		if o.snapshot.Mark.Step == snapshot.NoStep {
-			unknown++
-		}
-		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
+	list, note, err := arrange(list)
+	if err != nil {
+		return &InputError{Reason: r.run.Path + ": " + err.Error(), hint: "number the files, or name them in their order: memdiag diff FILE FILE …"}
 	}
-	if unknown > 0 {
-		silent := "tell no step, nor do their names"
-		if unknown == 1 {
-			silent = "tells no step, nor does its name"
-		}
-		r.note("%s %s; the order is that of the names", plural(unknown, "snapshot"), silent)
+	if note != "" {
+		r.note("%s", note)
+	}
+	for _, o := range list {
+		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
 	}
 	return nil
 }
@@ -318,6 +307,9 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	}
 	defer f.close()
 	if f.format == nil {
+		if f.size == 0 { // what a full disk leaves of a snapshot
+			r.run.Notes = append(r.run.Notes, f.unknown().Error()+"; left out")
+		}
 		r.passed = append(r.passed, name)
 		return nil, nil
 	}

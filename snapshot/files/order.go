@@ -1,0 +1,102 @@
+package files
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// arrange puts a run's snapshots into the order in which they were taken: by
+// steps; where some tell none by the clock, if all tell that; else by the numbers
+// in the names. A snapshot that fits nowhere is left out, but for one of an
+// out-of-memory error, which is a run's last. note says what was done without
+// steps. It is an error where nothing tells an order: in any other one a leak may
+// look like its opposite.
+func arrange(list []opened) (ordered []opened, note string, err error) {
+	var stepless []string
+	for _, o := range list {
+		if o.snapshot.Mark.Step == snapshot.NoStep {
+			stepless = append(stepless, o.name)
+		}
+	}
+	silent := "snapshot that tells no step, nor does its name"
+	if len(stepless) != 1 {
+		silent = "snapshots that tell no step, nor do their names"
+	}
+	silent = fmt.Sprintf("%d %s", len(stepless), silent)
+	switch {
+	case len(stepless) == 0:
+		slices.SortStableFunc(list, compareSteps)
+		return list, "", nil
+	case byClock(list):
+		return list, silent + "; the order is that of the clock", nil
+	case len(stepless) == len(list) && numbered(stepless):
+		slices.SortStableFunc(list, func(a, b opened) int { return compareNames(a.name, b.name) })
+		return list, silent + "; the order is that of the names", nil
+	case len(stepless) == len(list):
+		return nil, "", errors.New("nothing tells the order of its snapshots: no step, no time, no number in their names")
+	}
+	var left []string
+	list = slices.DeleteFunc(list, func(o opened) bool {
+		out := o.snapshot.Mark.Step == snapshot.NoStep && !isOutOfMemory(o.name)
+		if out {
+			left = append(left, o.name)
+		}
+		return out
+	})
+	slices.SortStableFunc(list, compareSteps)
+	if len(left) == 0 {
+		return list, silent + "; it comes last, as an out-of-memory error does", nil
+	}
+	return list, fmt.Sprintf("%s; left out, since nothing tells where among the others: %s", silent, some(left)), nil
+}
+
+func compareSteps(a, b opened) int {
+	x, y := a.snapshot.Mark.Step, b.snapshot.Mark.Step
+	if (x == snapshot.NoStep) != (y == snapshot.NoStep) {
+		return cmp.Compare(y, x) // the one without a step comes last
+	}
+	return cmp.Or(cmp.Compare(x, y), compareNames(a.name, b.name))
+}
+
+// isOutOfMemory tells the dump of an out-of-memory error by its name, as the
+// observers of training libraries call it: oom_snapshot.pickle.
+func isOutOfMemory(name string) bool {
+	return strings.Contains(strings.ToLower(name), "oom")
+}
+
+// byClock sorts snapshots by when they were taken, if all tell it and no two the
+// same, and the steps that are known rise with it.
+func byClock(list []opened) bool {
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, func(a, b opened) int { return taken(a.snapshot).Compare(taken(b.snapshot)) })
+	last := snapshot.NoStep
+	for i, o := range sorted {
+		at := taken(o.snapshot)
+		if at.IsZero() || i > 0 && at.Equal(taken(sorted[i-1].snapshot)) {
+			return false
+		}
+		if step := o.snapshot.Mark.Step; step != snapshot.NoStep {
+			if step < last {
+				return false
+			}
+			last = step
+		}
+	}
+	copy(list, sorted)
+	return true
+}
+
+// taken is when a snapshot was taken, or the last event that it recorded; zero
+// where neither is known.
+func taken(s *snapshot.Snapshot) time.Time {
+	if !s.Mark.Time.IsZero() {
+		return s.Mark.Time
+	}
+	return s.History.Last
+}

@@ -1,0 +1,89 @@
+package files
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	type file struct {
+		name string
+		step int64
+		time time.Time
+	}
+	const none = snapshot.NoStep
+	for _, c := range []struct {
+		name  string
+		files []file
+		want  string // of the names; what the error says where there is to be none
+		note  string
+	}{
+		{"by their steps", []file{{"a", 30, at(1)}, {"b", 9, at(2)}}, "b a", ""},
+		{"by the clock where no step is told", []file{{"b", none, at(1)}, {"a", none, at(2)}}, "b a", "the clock"},
+		{"by the clock where one tells no step", []file{{"50_b", none, at(60)}, {"50", 50, at(50)}, {"100", 100, at(99)}}, "50 50_b 100", "the clock"},
+		{"by steps that the clock speaks against", []file{{"x", none, at(60)}, {"50", 50, at(99)}, {"100", 100, at(50)}}, "50 100", "left out"},
+		{"by the last event of the recording", []file{{"b", none, at(-1)}, {"a", none, at(-2)}}, "a b", "the clock"},
+		{"by numbers in names", []file{{"x10", none, time.Time{}}, {"x9", none, time.Time{}}}, "x9 x10", "the names"},
+		{"without the one that fits nowhere", []file{{"50_b", none, time.Time{}}, {"50", 50, time.Time{}}, {"100", 100, time.Time{}}}, "50 100", "left out, since nothing tells where among the others: 50_b"},
+		{"an out-of-memory error last", []file{{"oom_snapshot", none, time.Time{}}, {"step_5", 5, time.Time{}}}, "step_5 oom_snapshot", "comes last"},
+		{"none", []file{{"before", none, time.Time{}}, {"after", none, time.Time{}}}, "nothing tells the order of its snapshots", ""},
+		{"one alone", []file{{"dump", none, time.Time{}}}, "dump", "the names"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var list []opened
+			for _, f := range c.files {
+				s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: f.step, Time: f.time}}
+				if f.time.Unix() < 0 && !f.time.IsZero() {
+					s.Mark.Time, s.History.Last = time.Time{}, f.time
+				}
+				list = append(list, opened{s, f.name, f.step})
+			}
+			list, note, err := arrange(list)
+			if err != nil {
+				if !strings.Contains(err.Error(), c.want) {
+					t.Error(err)
+				}
+				return
+			}
+			var names []string
+			for _, o := range list {
+				names = append(names, o.name)
+			}
+			if d := cmp.Diff(c.want, strings.Join(names, " ")); d != "" || !strings.Contains(note, c.note) || (note == "") != (c.note == "") {
+				t.Errorf("%s; note %q", d, note)
+			}
+		})
+	}
+}
+
+func TestARunWhoseOrderNothingTellsIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.ReplaceAll(torchJSON(0), `"device_traces"`, `"no_traces"`)
+	write(t, dir, "zebra.json", text)
+	write(t, dir, "apple.json", text)
+	_, err := OpenRun(dir)
+	if err == nil || !strings.HasPrefix(err.Error(), dir+": nothing tells the order") {
+		t.Errorf("got %v", err)
+	}
+	write(t, filepath.Join(dir, "one"), "apple.json", text)
+	if _, err := OpenRun(filepath.Join(dir, "one")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEmptyFileIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "step_1.json", torchJSON(0))
+	write(t, dir, "step_2.json", "")
+	run, err := OpenRun(dir)
+	if err != nil || len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "step_2.json") || !strings.Contains(run.Notes[0], "empty") {
+		t.Errorf("%v, %v", run.Notes, err)
+	}
+}
