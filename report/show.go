@@ -69,7 +69,7 @@ func markText(s *snapshot.Snapshot) string {
 
 func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 	p.line(p.paint.bold(deviceTitle(*d)))
-	if m := d.Meters; m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
+	if m := d.Meters; s.Blocks.Count != nil && m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
 		p.prose("  ", "    ", glue(m.Reserved.String())+" live; what the allocator has beside it is not in the file")
 		return
 	}

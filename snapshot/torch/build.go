@@ -22,6 +22,10 @@ const (
 	maxRows  = 1<<31 - 1
 	fewRows  = 1 << 20
 	rowBytes = 56
+	// fewSegments and segmentBytes are the same for segments, which take more memory.
+	// The shortest that say what a segment is take 150 bytes.
+	fewSegments  = 128 << 10
+	segmentBytes = 128
 	// fewTables is what the tables of any file may take in bytes; those of a larger
 	// one may take twice its size more.
 	fewTables = 96 << 20
@@ -34,6 +38,7 @@ type builder struct {
 	segments   []rawSegment
 	blocks     snapshot.Blocks // Stack holds ids of lists in symbols
 	mostRows   int
+	mostSegs   int
 	mostTables int64 // bytes
 	pinned     bool  // the CPU's segments are of pinned memory
 	stepped    bool  // some block has a step
@@ -55,6 +60,7 @@ const maxClasses = 16
 // what a caller trusts it to unpack to.
 func (b *builder) allow(size, unpacked int64) {
 	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
+	b.mostSegs = int(min(maxRows, fewSegments+max(size, unpacked)/segmentBytes))
 	b.mostTables = fewTables + 2*min(max(size, unpacked), 1<<60)
 }
 

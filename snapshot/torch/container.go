@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 
@@ -181,9 +182,28 @@ func (l *limited) Read(p []byte) (int, error) {
 
 var errTooLarge = errors.New("it decompresses to more than a file of its size may")
 
+// mostContents is how long an archive's table of contents may be in bytes. That of a
+// snapshot has five entries; package zip keeps all in memory.
+const mostContents = 4 << 20
+
+// frugal is a file of which no more than so many bytes may be read.
+type frugal struct {
+	r    io.ReaderAt
+	left int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *frugal) ReadAt(p []byte, at int64) (int, error) {
+	if f.left -= int64(len(p)); f.left < 0 {
+		return 0, fmt.Errorf("its table of contents is longer than %s", snapshot.Bytes(mostContents))
+	}
+	return f.r.ReadAt(p, at)
+}
+
 // openArchive finds the pickle in what torch.save wrote.
 func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
-	z, err := zip.NewReader(r, size)
+	contents := &frugal{r: r, left: mostContents}
+	z, err := zip.NewReader(contents, size)
 	if err != nil {
 		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("the zip archive is damaged: %v", err), Err: err}
 	}
@@ -200,6 +220,7 @@ func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error
 	if found == nil {
 		return nil, &snapshot.FormatError{File: name, Reason: "the archive has no data.pkl", Hint: "memdiag reads archives that torch.save wrote"}
 	}
+	contents.left = math.MaxInt64
 	inner, err := found.Open()
 	if err != nil {
 		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%.80q in the archive: %v", found.Name, err), Err: err}

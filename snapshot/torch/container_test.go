@@ -147,3 +147,22 @@ func TestFilesOfTwoSnapshots(t *testing.T) {
 		t.Errorf("an archive of two: %v", err)
 	}
 }
+
+func TestAnArchiveOfManyEntriesIsRefused(t *testing.T) {
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	name := "archive/data.pkl"
+	for range mostContents >> 7 {
+		if _, err := z.CreateHeader(&zip.FileHeader{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		name = strings.Repeat("x", 100)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Decode("file", bytes.NewReader(out.Bytes()), int64(out.Len()), Options{})
+	if err == nil || !strings.Contains(err.Error(), "its table of contents is longer than 4.00 MiB") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -22,6 +22,11 @@ func (b *builder) addHost(o *object) error {
 }
 
 func (b *builder) addSegment(o *object) error {
+	if len(b.segments) >= b.mostSegs {
+		err := b.m.fail("more than %d segments, which take more memory than a file of its size may ask for", b.mostSegs)
+		err.Hint = liftHint
+		return err
+	}
 	if b.record.only && int64(o.values[sgDevice]) >= 0 {
 		return b.m.fail("a segment lies in an unexpected place: the trace has begun")
 	}
