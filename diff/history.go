@@ -230,7 +230,10 @@ func (h *history) explains(covariate []float64) bool {
 	first, last := median(share[:third]), median(share[n-third:])
 	grown := median(covariate[n-third:]) - median(covariate[:third])
 	excess := (last - first) * median(covariate[n-third:])
-	block := y[n-1] / max(1, h.blocks[n-1])
+	block := 0.0
+	if blocks := h.blocks[n-1]; blocks >= fewStairs { // fewer are not counted by the covariate
+		block = y[n-1] / blocks
+	}
 	return grown > 0 && excess <= alikeRates*first*grown+block
 }
 

@@ -180,25 +180,30 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 // what follows them to whole blocks.
 func TestGrowthWithItsInputIsUndecided(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		count func(t, length int64) int64
-		want  Verdict // of every draw
+		name   string
+		count  func(t, length int64) int64 // of 512 bytes
+		want   Verdict                     // of every draw
+		blocks func(t, length int64) int64 // nil: as many
 	}{
-		{"a block for each eight tokens", func(_, length int64) int64 { return (length + 7) / 8 }, Inconclusive},
-		{"a block for each seven tokens, and twenty besides", func(_, length int64) int64 { return 20 + length/7 }, Inconclusive},
-		{"a block for each thirty tokens", func(_, length int64) int64 { return (length + 15) / 30 }, Inconclusive},
-		{"a block each step", func(t, _ int64) int64 { return t }, Leak},
-		{"a block for each eight tokens, and a leak above", func(t, length int64) int64 { return length/8 + 2*t }, Leak},
+		{"a block for each eight tokens", func(_, length int64) int64 { return (length + 7) / 8 }, Inconclusive, nil},
+		{"a block for each seven tokens, and twenty besides", func(_, length int64) int64 { return 20 + length/7 }, Inconclusive, nil},
+		{"a block for each thirty tokens", func(_, length int64) int64 { return (length + 15) / 30 }, Inconclusive, nil},
+		{"a block each step", func(t, _ int64) int64 { return t }, Leak, nil},
+		{"a block for each eight tokens, and a leak above", func(t, length int64) int64 { return length/8 + 2*t }, Leak, nil},
+		{"a block that is replaced by a larger one", func(t, _ int64) int64 { return t / 15 }, Leak, func(t, _ int64) int64 { return min(t/15, 1) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(50) {
+				if c.blocks == nil {
+					c.blocks = c.count
+				}
 				rng := rand.New(rand.NewPCG(seed, 5))
 				lengths := make([]int64, 121)
 				for t := range lengths {
 					lengths[t] = 64 + int64(t) + rng.Int64N(16)
 				}
-				count := func(t int64) int64 { return c.count(t, lengths[t]) }
-				run := countedSite(120, count, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(count(t)) })
+				blocks := func(t int64) int64 { return c.blocks(t, lengths[t]) }
+				run := countedSite(120, blocks, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(c.count(t, lengths[t])) })
 				for i := range run.Series.Points {
 					run.Series.Points[i].Mark.SequenceLength = lengths[i]
 				}
