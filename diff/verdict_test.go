@@ -139,13 +139,11 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 			return n
 		}
 	}
-	var coupons, cold []int64 // a cache over keys that are met ever more rarely
+	var coupons []int64 // a cache over keys that are met ever more rarely
 	for m := 1.0; m < 400; m *= 1.25 {
 		coupons = append(coupons, int64(m)+1)
 	}
-	for _, m := range []int64{2, 3, 4, 6, 7, 9, 10, 13, 14, 17, 20, 21, 25, 29, 34, 38, 44, 49, 57, 63, 75, 90, 111} {
-		cold = append(cold, m)
-	}
+	cold := []int64{2, 3, 4, 6, 7, 9, 10, 13, 14, 17, 20, 21, 25, 29, 34, 38, 44, 49, 57, 63, 75, 90, 111}
 	for _, c := range []struct {
 		name  string
 		steps int64
