@@ -18,13 +18,13 @@ type backend struct {
 	close func() error
 }
 
-// openBackend opens what --backend names. Nothing of a GPU is touched before it is
-// asked for.
-func openBackend(name string) (backend, error) {
+// openBackend opens what --backend names, and of several GPUs the one that which
+// does, as gpu.OpenNamed takes it. Nothing of a GPU is touched before it is asked for.
+func openBackend(name, which string) (backend, error) {
 	if name != "gpu" {
 		return backend{mem.Host(), cpu.New, func() error { return nil }}, nil
 	}
-	d, err := gpu.Open()
+	d, err := gpu.OpenNamed(which)
 	if err != nil {
 		hint := "memdiag devices lists what there is"
 		if own := hintOf(err); own != "" {

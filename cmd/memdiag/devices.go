@@ -21,10 +21,11 @@ func newDevicesCommand(env *environment) *cobra.Command {
 		GroupID: groupMore,
 		Short:   "list the devices that record can train on",
 		Long: `Lists what record --backend can train on: the processor, and what the Vulkan
-drivers of this machine offer, first the one that --backend gpu takes. A device
-that cannot be used says why.`,
+drivers of this machine offer, first the one that --backend gpu takes, unless
+MEMDIAG_GPU in the environment names another by a part of its name, or by its
+place among them, from 0. A device that cannot be used says why.`,
 		Example: `  memdiag devices
-  memdiag devices --format json`,
+  MEMDIAG_GPU=llvmpipe memdiag record --workload L30 --backend gpu`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asJSON, err := textFormat(cmd, output, format)

@@ -199,7 +199,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if err != nil {
 		return "", &exitError{exitUsage, withHint(err, "memdiag workloads lists them")}
 	}
-	on, err := openBackend(job.backend.value)
+	on, err := openBackend(job.backend.value, env.getenv("MEMDIAG_GPU"))
 	if err != nil {
 		return "", err
 	}

@@ -74,7 +74,11 @@ var _ mem.Queued = (*Device)(nil)
 
 // Open opens the machine's best device: a real one before a software driver. The
 // error is an *Unusable if there is none.
-func Open() (*Device, error) {
+func Open() (*Device, error) { return OpenNamed("") }
+
+// OpenNamed is Open for the device that which names: by its place in List's order,
+// from 0, or by a part of its name in any case; "" for the best.
+func OpenNamed(which string) (*Device, error) {
 	i, err := newInstance()
 	if err != nil {
 		return nil, err
@@ -84,7 +88,7 @@ func Open() (*Device, error) {
 		i.close()
 		return nil, err
 	}
-	p, err := choose(devices)
+	p, err := choose(devices, which)
 	if err != nil {
 		i.close()
 		return nil, err

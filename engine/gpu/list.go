@@ -2,7 +2,10 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -126,15 +129,28 @@ func driverOf(p *physicalDevice) string {
 	return name + " " + version
 }
 
-// choose returns the device to open: the first that can be used.
-func choose(devices []*physicalDevice) (*physicalDevice, error) {
+// choose returns the device to open: the first that can be used, or the one that
+// which names, by its place in List's order or by a part of its name.
+func choose(devices []*physicalDevice, which string) (*physicalDevice, error) {
 	preferred(devices)
-	if p := devices[0]; p.unusable != nil {
+	at := 0
+	if n, err := strconv.Atoi(which); err == nil {
+		at = n
+	} else if which != "" {
+		at = slices.IndexFunc(devices, func(p *physicalDevice) bool {
+			return strings.Contains(strings.ToLower(gostring(p.properties.name[:])), strings.ToLower(which))
+		})
+	}
+	if at < 0 || at >= len(devices) {
+		return nil, &Unusable{Reason: fmt.Sprintf("no device is %q; there are %d", which, len(devices)), hint: "a device is named by a part of its name, or by its place from 0"}
+	}
+	p := devices[at]
+	if p.unusable != nil {
 		u, ok := errors.AsType[*Unusable](p.unusable)
 		if !ok {
 			return nil, p.unusable
 		}
 		return nil, &Unusable{Reason: gostring(p.properties.name[:]) + " cannot be used: " + u.Reason, hint: "memdiag devices lists all"}
 	}
-	return devices[0], nil
+	return p, nil
 }
