@@ -1,5 +1,10 @@
-"""A training loop; prints the processor time that it took, and a sum of all parameters to compare."""
+"""A training loop; prints what it took, and a sum of all parameters to compare.
 
+In seconds: the processor in the program, the same with the system (which hands out the pages that the C
+library gives back and takes again), and by the clock.
+"""
+
+import os
 import sys
 import time
 
@@ -17,11 +22,11 @@ else:
     steps, shape = 6000, (64, 64)
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.Adam(net.parameters())
-began = time.process_time()
+began, clock = os.times(), time.perf_counter()
 for _ in range(steps):
     x, y = torch.randn(shape), torch.randint(10, shape[:1])
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-took = time.process_time() - began
-print(took, sum(p.double().sum().item() for p in net.parameters()).hex())
+user, system = (a - b for a, b in zip(os.times()[:2], began[:2]))
+print(user, user + system, time.perf_counter() - clock, sum(p.double().sum().item() for p in net.parameters()).hex())

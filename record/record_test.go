@@ -80,7 +80,12 @@ func (r *recorded) noted(what string) bool {
 
 func runOf(t *testing.T, opts record.Options, args ...string) *recorded {
 	t.Helper()
-	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
+	return runInto(t, filepath.Join(t.TempDir(), "run"), opts, args...)
+}
+
+func runInto(t *testing.T, dir string, opts record.Options, args ...string) *recorded {
+	t.Helper()
+	out, err := rundir.Create(dir, snapshot.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +255,23 @@ func TestSnapshotsOutliveMemdiag(t *testing.T) {
 	await(t, dir, 3)
 	if run, err := files.OpenRun(dir); err != nil || len(run.Snapshots) < 3 {
 		t.Errorf("%v, %v", run, err)
+	}
+}
+
+func TestSnapshotsOutliveTheCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	t.Setenv("KILL_AFTER", filepath.Join(dir, "snapshot_*"))
+	r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond}, python(t), script(t, leaky+`
+import glob, os, signal
+while len(glob.glob(os.environ["KILL_AFTER"])) < 3:
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+`), "1")
+	if r.ExitCode != 128+int(syscall.SIGKILL) || r.Signal != "SIGKILL" || r.Snapshots < 3 {
+		t.Fatalf("%+v", r.Outcome)
+	}
+	if run, err := files.OpenRun(r.dir); err != nil || len(run.Snapshots) != r.Snapshots || len(run.Notes) > 1 {
+		t.Errorf("%+v, %v", run, err)
 	}
 }
 

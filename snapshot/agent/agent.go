@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -102,6 +103,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	var d document
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&d); err != nil {
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
+			return nil, in.Fail("not read: %s holds %s, which no agent writes there", t.Field, t.Value)
+		}
 		return nil, in.Fail("not read: %v", err)
 	}
 	if d.Schema != schema {

@@ -15,7 +15,7 @@ work = time.thread_time  # of the agent itself: on a busy machine the clock runs
 # Snapshots that are kept: when there are more, every second one goes and the interval doubles.
 MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
-ALLOWANCE, SHARE = 0.15, 0.02
+ALLOWANCE, SHARE = 0.12, 0.01
 # The same share while Python's heap is traced, which costs more by itself. However expensive they are,
 # there is another one when so many times the steps have passed, unless it took more than this share of
 # the time since the one before.

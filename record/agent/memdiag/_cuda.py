@@ -13,14 +13,19 @@ EVENTS = 100_000
 class Cuda:
     def __init__(self, agent, torch):
         self.agent, self.torch = agent, torch
-        self.recording = False
+        self.recording = self.refused = False
 
     def boundary(self):
         """Begins to record once the program has used CUDA; True from then on."""
-        if not self.recording and self.torch.cuda.is_initialized():
-            self.torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python", max_entries=EVENTS)
-            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
+        if not self.recording and not self.refused and self.torch.cuda.is_initialized():
+            try:
+                self.torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python", max_entries=EVENTS)
+            except Exception as e:  # of a PyTorch whose function is another
+                self.refused = True
+                self.agent.note("PyTorch %s does not record what CUDA allocates: %s: %s" % (self.torch.__version__, type(e).__name__, str(e)[:200]))
+                return False
             self.recording = True
+            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
         return self.recording
 
     def out_of_memory(self, device, allocation, total, free):

@@ -12,7 +12,7 @@ from ._agent import work
 
 # What the mode may cost: so many seconds, then this share of the time, which is approached by doubling
 # the units between two recorded ones, each time after so many of those.
-ALLOWANCE, SHARE, PERIODS = 0.06, 0.025, 32
+ALLOWANCE, SHARE, PERIODS = 0.06, 0.015, 32
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Frames that are kept of a stack, innermost first.
@@ -59,6 +59,10 @@ class Torch:
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
         self.watch_steps(torch, version)
+        if torch.cuda.is_available():
+            from . import _cuda
+
+            self.cuda = _cuda.Cuda(self.agent, torch)
         if version < (2, 1):
             self.agent.note("PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
         else:
@@ -66,10 +70,6 @@ class Torch:
             self.weak = torch.UntypedStorage
             self.watch_phases(torch)
             self.on(1)
-        from . import _cuda
-
-        if torch.cuda.is_available():
-            self.cuda = _cuda.Cuda(self.agent, torch)
 
     def watch_steps(self, torch, version):
         def after(optimizer, *_):
