@@ -32,8 +32,8 @@ fails is not judged, and ends the gate with 5.`,
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !g.files.right() {
-				return usagef(cmd, "two of the files to write have one name")
+			if !g.files.right(g.baseline) {
+				return usagef(cmd, "two of the files have one name")
 			}
 			if g.update && g.baseline == "" {
 				return usagef(cmd, "--update-baseline needs --baseline, the file to write")

@@ -14,7 +14,7 @@ import (
 
 // maxBaseline is the size up to which a baseline is read; an entry takes some 200
 // bytes.
-const maxBaseline = 4 << 20
+const maxBaseline = 1 << 20
 
 // readBaseline reads the file of known leaks; one that --update-baseline is yet to
 // make knows none, and so does none at all.
@@ -39,7 +39,7 @@ func (g *gate) readBaseline() (*baseline.File, error) {
 	}
 	known, err := baseline.Parse(text)
 	if at, ok := errors.AsType[*baseline.Error](err); ok {
-		for line := range strings.Lines(at.Excerpt() + "\n") {
+		for line := range strings.Lines(at.Excerpt()) {
 			g.env.talk.raw([]byte(report.Printable(strings.TrimSuffix(line, "\n")) + "\n"))
 		}
 		return nil, badInput(fmt.Errorf("%s: %w", g.baseline, err))

@@ -31,9 +31,9 @@ func (f *gateFiles) flags(cmd *cobra.Command) {
 	completeWords(cmd, "annotations", f.annotations.of)
 }
 
-// right holds where no two files have one name.
-func (f *gateFiles) right() bool {
-	seen := make(map[string]bool)
+// right holds where no two files have one name, that of the baseline among them.
+func (f *gateFiles) right(baseline string) bool {
+	seen := map[string]bool{filepath.Clean(baseline): true}
 	for _, name := range []string{f.json, f.junit, f.sarif, f.markdown, f.gitlab} {
 		if name = filepath.Clean(name); name != "." && seen[name] {
 			return false

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -76,11 +78,52 @@ type record struct {
 	Expires     string `yaml:"expires,omitempty"`
 }
 
+// deepest is how far lists and maps may lie in one another, in flow style ("[[["), and
+// the column up to which they may begin in block style ("- - -"). A baseline needs
+// three; the library's memory grows with the square of it.
+const deepest = 64
+
+// misshapen is the fault of text that goes deeper, or on behind the end of a first
+// document, which the library would not read; nil where there is none.
+func misshapen(text []byte) *Error {
+	flow, begun := 0, false
+	for _, t := range lexer.Tokenize(string(text)) {
+		switch t.Type {
+		case token.DocumentHeaderType:
+			if begun {
+				return newError(text, t.Position.Line, t.Position.Column, "a baseline is one document, and ends here")
+			}
+			continue
+		case token.CommentType, token.DirectiveType:
+			continue
+		}
+		begun = true
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		}
+		block := flow == 0 && (t.Type == token.SequenceEntryType || t.Type == token.MappingKeyType)
+		if flow > deepest || block && t.Position.Column > deepest {
+			return newError(text, t.Position.Line, t.Position.Column, "no baseline has lists as deep in one another")
+		}
+	}
+	return nil
+}
+
 // Parse reads a file. What is wrong with it is an *Error that tells the place.
 func Parse(text []byte) (*File, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // of an editor on Windows
+	if fault := misshapen(text); fault != nil {
+		return nil, fault
+	}
 	var d document
 	if err := yaml.UnmarshalWithOptions(text, &d, yaml.Strict()); err != nil {
 		return nil, faultOf(err, text)
+	}
+	if d.Version == 0 {
+		return nil, faultAt(text, "$.version", fmt.Errorf("it tells no version; write version: %d", Version))
 	}
 	if d.Version != Version {
 		return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d, not %d", Version, d.Version))
@@ -159,15 +202,23 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Excerpt is the line with a caret below the place, in two lines without an end;
-// "" where the place is not known.
+// Excerpt is the line, or what of it is near the place, with a caret below that, in two
+// lines without an end; "" where the place is not known.
 func (e *Error) Excerpt() string {
 	if e.Line == 0 {
 		return ""
 	}
 	head := fmt.Sprintf("%5d | ", e.Line)
-	return head + e.Source + "\n" + strings.Repeat(" ", len(head)-2) + "| " + strings.Repeat(" ", max(0, e.Column-1)) + "^"
+	source, at := []rune(e.Source), max(0, e.Column-1)
+	if from := min(at-widest/2, len(source)-widest); from > 0 {
+		source, at = source[from:], at-from
+	}
+	source = source[:min(widest, len(source))]
+	return head + string(source) + "\n" + strings.Repeat(" ", len(head)-2) + "| " + strings.Repeat(" ", at) + "^"
 }
+
+// widest is how much of a line an excerpt shows, in characters.
+const widest = 120
 
 func newError(text []byte, line, column int, message string) *Error {
 	e := &Error{Message: message}

@@ -23,12 +23,18 @@ func TestParseNamesThePlaceOfAFault(t *testing.T) {
 	}{
 		{"a key that nobody knows", "version: 1\nknown:\n  - fingerprnt: x\n", 3, "unknown field"},
 		{"another version", "version: 7\n", 1, "reads version 1"},
-		{"no version", "known: []\n", 0, "not 0"},
+		{"no version", "known: []\n", 0, "write version: 1"},
 		{"a bound that is no growth", "version: 1\nknown:\n  - fingerprint: x\n    max-growth: 4KiB\n", 4, "write 4KiB/step"},
 		{"a bound below nothing", "version: 1\nknown:\n  - fingerprint: x\n    max-growth: -4KiB/step\n", 4, "not negative"},
 		{"a day that is none", "version: 1\nknown:\n  - fingerprint: x\n    expires: soon\n", 4, "is no day"},
 		{"an entry without fingerprint", "version: 1\nknown:\n  - owner: ann\n", 3, "needs its fingerprint"},
 		{"one leak twice", "version: 1\nknown:\n  - fingerprint: x\n  - fingerprint: x\n", 4, "listed twice"},
+		{"a list in a list, over and over", "version: 1\nknown: " + strings.Repeat("[", 300_000), 2, "as deep"},
+		{"a map in a map, over and over", "version: 1\nknown: " + strings.Repeat("{a: ", 200_000), 2, "as deep"},
+		{"lists in block style, over and over", "version: 1\nknown:\n" + strings.Repeat("- ", 300_000), 3, "as deep"},
+		{"a second document", "version: 1\nknown: []\n---\nversion: 1\n", 3, "one document"},
+		{"a fault far into a line", "version: 1\n" + "known: [" + strings.Repeat(" ", 5000) + "{fingerprnt: x}]\n", 2, "unknown field"},
+		{"the mark of an order of bytes does not count as text", "\ufeffversion: 7\r\n", 1, "reads version 1"},
 		{"a list that does not end", "version: 1\nknown: [\n", 2, "not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -36,6 +42,9 @@ func TestParseNamesThePlaceOfAFault(t *testing.T) {
 			fault, ok := errors.AsType[*baseline.Error](err)
 			if !ok || !strings.Contains(err.Error(), c.want) || fault.Line != c.line {
 				t.Fatalf("Parse: %v; want %q on line %d", err, c.want, c.line)
+			}
+			if len(fault.Excerpt()) > 300 {
+				t.Errorf("an excerpt of %d bytes", len(fault.Excerpt()))
 			}
 			if c.line > 0 && !strings.HasSuffix(fault.Excerpt(), "^") {
 				t.Errorf("no caret in\n%s", fault.Excerpt())
