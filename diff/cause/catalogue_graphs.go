@@ -38,6 +38,7 @@ var graphs = []Cause{
 			heads(-3, No, "nothing that the program holds leads to them"),
 			held(-2, "list", "map"),
 			ofBackward(-5),
+			byOptimizer(-5),
 		},
 	},
 	{

@@ -112,6 +112,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"moments that only the optimizer holds", leak(
 			site(1, 8, 4096, "engine.(*Eager).Full engine/eager.go", "main.swapHead main.go").ownedBy(snapshot.OwnedByOptim),
 		).following(Epochs), "optimizer-state-stale"},
+		{"moments of an optimizer of PyTorch, which wraps each step in what it calls a hook", leak(
+			site(3, 480, 4096, "Adam._init_group /x/site-packages/torch/optim/adam.py", "Adam.step /x/site-packages/torch/optim/adam.py",
+				"Optimizer.profile_hook_step.<locals>.wrapper /x/site-packages/torch/optim/optimizer.py", "run_fold folds.py").heldBy("dict", "run_fold.<locals>.opt.state", 6),
+		), "optimizer-state-stale"},
 		{"a map by length", leak(
 			site(1, 90, 4096, torchLinear, "positions model.py").heldBy("map", "Encoder.by_length", 90),
 		), "cache-without-bound"},
@@ -195,6 +199,15 @@ func TestFramesThatMostStacksShareTellNothing(t *testing.T) {
 	e = leak(s)
 	if fit := Matches(&e); len(fit) > 0 {
 		t.Errorf("got %s: %s", fit[0].Cause.ID, fit[0].Why)
+	}
+}
+
+// TestAReasonNamesAPlace: stacks of some recorders have files and no functions.
+func TestAReasonNamesAPlace(t *testing.T) {
+	e := leak(Site{Frames: []snapshot.Frame{{File: "/x/site-packages/torch/optim/adam.py", Line: 9}, {File: "main.py", Line: 3}}, Headline: 1, Live: 9, Blocks: 9, Requested: 999})
+	fit := Matches(&e)
+	if len(fit) == 0 || !strings.Contains(fit[0].Why, "they are allocated in adam.py") {
+		t.Errorf("got %+v; want a reason with the file", fit)
 	}
 }
 

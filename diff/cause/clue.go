@@ -58,11 +58,11 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 				continue // that PyTorch's allocator caches is said of every block
 			}
 			library := s.library(k)
-			if names(functionWords(f.Function), terms) || library && names(fileWords(f, true), terms) {
-				return points, fmt.Sprintf("they are allocated in %s", shortName(f.Function))
+			if names(ownWords(f, library), terms) || library && names(fileWords(f, true), terms) {
+				return points, "they are allocated in " + place(f)
 			}
 			if inFile == "" && !library && names(fileWords(f, false), terms) {
-				inFile = fmt.Sprintf("they are allocated in %s", baseOf(f.File))
+				inFile = "they are allocated in " + baseOf(f.File)
 			}
 		}
 	}
@@ -111,6 +111,22 @@ func within(points int, what string, terms ...string) clue {
 			for k := 1; k < len(s.Frames); k++ {
 				if !s.common(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
 					return what
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// byOptimizer holds where a library's optimizer makes the blocks: state of its own, which
+// no graph records.
+func byOptimizer(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			for k, f := range s.Frames {
+				if s.library(k) && names(append(ownWords(f, true), fileWords(f, true)...), []string{"optim", "optimizer"}) {
+					return "an optimizer makes them, as state of its own"
 				}
 			}
 		}

@@ -107,7 +107,29 @@ func functionWords(function string) []string {
 	return wordsOf(function)
 }
 
-// shortName is a function without its package: "(*Loader).Next".
+// ownWords are those of a frame's function. Of one that a library made within another,
+// only its own name counts: "profile_hook_step.<locals>.wrapper" is PyTorch's way round
+// each step of each optimizer, and no hook.
+func ownWords(f snapshot.Frame, library bool) []string {
+	function := f.Function
+	if i := strings.LastIndex(function, madeIn); library && i >= 0 {
+		function = function[i+len(madeIn):]
+	}
+	return functionWords(function)
+}
+
+// madeIn is what Python writes between a function and the one that it was made in.
+const madeIn = ".<locals>."
+
+// place is where a frame is, in short: the function without its package, as in
+// "(*Loader).Next", or else the file.
+func place(f snapshot.Frame) string {
+	if f.Function == "" {
+		return baseOf(f.File)
+	}
+	return shortName(f.Function)
+}
+
 func shortName(function string) string {
 	if i := strings.IndexByte(function, '.'); i >= 0 && i+1 < len(function) && !strings.Contains(function, "::") {
 		return function[i+1:]
