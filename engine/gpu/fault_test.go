@@ -4,12 +4,14 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
 
+	"github.com/memdiag/memdiag/engine/autodiff"
 	"github.com/memdiag/memdiag/engine/mem"
 )
 
@@ -22,18 +24,58 @@ func refuse(function *uintptr, r result) (undo func()) {
 }
 
 func TestADriverWithoutMemoryIsAnErrorThatNamesTheTopSites(t *testing.T) {
-	d := open(t)
-	o, _ := eager(t, d, mem.Options{})
-	held := o.Full(1, 1<<20)
-	defer held.Release()
-	undo := refuse(&d.allocateMemory, outOfDeviceMemory)
-	err := caught(func() { o.Full(1, 1<<23) })
-	undo()
-	var full *mem.OutOfMemoryError
-	if !errors.As(err, &full) || len(full.Top) != 1 || !errors.Is(err, outOfDeviceMemory) {
-		t.Errorf("got %v", err)
+	for name, r := range map[string]result{
+		"the device has no more":               outOfDeviceMemory,
+		"the host has no more":                 outOfHostMemory,
+		"as many segments as the driver takes": tooManyObjects,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			o, _ := eager(t, d, mem.Options{})
+			held := o.Full(1, 1<<20)
+			defer held.Release()
+			undo := refuse(&d.allocateMemory, r)
+			err := caught(func() { o.Full(1, 1<<23) })
+			undo()
+			var full *mem.OutOfMemoryError
+			if !errors.As(err, &full) || len(full.Top) != 1 || !errors.Is(err, r) {
+				t.Errorf("got %v", err)
+			}
+			o.Full(1, 1<<23).Release()
+		})
 	}
-	o.Full(1, 1<<23).Release()
+}
+
+// TestADeviceLostInMidStepEndsTheStep, at its first, second and third batch of kernels,
+// and leaves nothing live but what was before.
+func TestADeviceLostInMidStepEndsTheStep(t *testing.T) {
+	for batches := range 3 {
+		t.Run(fmt.Sprintf("after %d batches", batches), func(t *testing.T) {
+			d := open(t)
+			training := newTrainer(t, New(d), d, "transformer", 2)
+			training.step(t)
+			autodiff.ZeroGrad(training.parameters...)
+			before := training.device.Meters().Allocated
+			driver, submitted := d.queueSubmit, 0
+			d.queueSubmit = purego.NewCallback(func(queue handle, count uintptr, submits *submitInfo, fence handle) uintptr {
+				if submitted++; submitted > batches {
+					r := deviceLost
+					return uintptr(uint32(r))
+				}
+				return call(driver, queue, count, uintptr(unsafe.Pointer(submits)), fence)
+			})
+			_, err := training.try()
+			d.queueSubmit = driver
+			var lost *mem.DeviceLostError
+			if !errors.As(err, &lost) || len(lost.Top) == 0 {
+				t.Fatalf("got %v", err)
+			}
+			autodiff.ZeroGrad(training.parameters...)
+			if after := training.device.Meters().Allocated; after != before {
+				t.Errorf("%s are allocated after the step, %s before", after, before)
+			}
+		})
+	}
 }
 
 func TestALostDeviceIsAnErrorThatNamesTheTopSites(t *testing.T) {

@@ -20,7 +20,8 @@ const (
 	stagingBytes = 4 << 20
 	stagingStart = batchDispatches * paramBytes
 	hostBytes    = stagingStart + stagingBytes
-	// maxBindings is the most buffers of one kernel, beside its parameters.
+	// maxBindings is the most buffers of one kernel, beside its parameters. Vulkan
+	// promises as many on each device.
 	maxBindings = 4
 )
 
@@ -57,6 +58,7 @@ type queue struct {
 	filling  *batch // nil between batches
 	bound    handle // pipeline that commands of filling run
 	last     uint64 // ticket of the batch begun last
+	handed   uint64 // of the one that the device took last
 	finished uint64
 	err      error
 
@@ -188,10 +190,17 @@ func (q *queue) fault() error {
 
 // The methods below run under the lock.
 
-// fail keeps the first error. Nothing runs any more, so nothing is waited for.
+// fail keeps the first error, after which nothing is begun. What the device took
+// before is waited for, since it may still run, and what it uses is freed next; of a
+// lost device Vulkan promises that such a wait ends.
 func (q *queue) fail(what string, err error) {
 	if q.err == nil {
 		q.err = lost(fmt.Errorf("%s: %w", what, err))
+	}
+	for ticket := q.finished + 1; ticket <= q.handed; ticket++ {
+		if q.await(ticket) != nil {
+			break
+		}
 	}
 	q.filling, q.finished = nil, q.last
 }
@@ -202,13 +211,18 @@ func (q *queue) wait(ticket uint64) {
 		q.submit()
 	}
 	for q.finished < ticket && q.err == nil {
-		b := &q.batches[(q.finished+1)%depth]
-		if err := check(call(q.device.waitForFences, q.device.handle, 1, uintptr(unsafe.Pointer(&b.fence)), 1, waitForever)); err != nil {
+		if err := q.await(q.finished + 1); err != nil {
 			q.fail("vkWaitForFences", err)
 			return
 		}
 		q.finished++
 	}
+}
+
+// await returns once the device is done with a batch that it took.
+func (q *queue) await(ticket uint64) error {
+	b := &q.batches[ticket%depth]
+	return check(call(q.device.waitForFences, q.device.handle, 1, uintptr(unsafe.Pointer(&b.fence)), 1, waitForever))
 }
 
 // begin makes filling a batch that takes commands; it is false once the queue has
@@ -252,7 +266,9 @@ func (q *queue) submit() {
 	info := &submitInfo{chained: chained{structure: typeSubmitInfo}, commandCount: 1, commands: &b.commands}
 	if err := check(call(d.queueSubmit, q.handle, 1, uintptr(unsafe.Pointer(info)), b.fence)); err != nil {
 		q.fail("vkQueueSubmit", err)
+		return
 	}
+	q.handed = b.ticket
 }
 
 // order makes commands of the second stage wait for those of the first before them.

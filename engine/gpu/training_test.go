@@ -17,10 +17,11 @@ import (
 
 // trainer trains one of the example models on a fixed batch.
 type trainer struct {
-	o       *autodiff.Ops
-	device  *mem.Device
-	loss    func() *engine.Tensor
-	descent *optim.SGD
+	o          *autodiff.Ops
+	device     *mem.Device
+	parameters []*engine.Tensor
+	loss       func() *engine.Tensor
+	descent    *optim.SGD
 }
 
 // newTrainer makes a model and its batch. What it holds is released when the test ends.
@@ -37,11 +38,12 @@ func newTrainer(tb testing.TB, k engine.Kernels, d mem.Driver, name string, batc
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t.o.Track(m.Parameters()...)
-	t.descent = optim.NewSGD(t.o, m.Parameters(), 0.01, 0.9)
+	t.parameters = m.Parameters()
+	t.o.Track(t.parameters...)
+	t.descent = optim.NewSGD(t.o, t.parameters, 0.01, 0.9)
 	tb.Cleanup(func() {
 		t.descent.Release()
-		autodiff.ZeroGrad(m.Parameters()...)
+		autodiff.ZeroGrad(t.parameters...)
 		for _, p := range m.State() {
 			p.Tensor.Release()
 		}
@@ -52,9 +54,18 @@ func newTrainer(tb testing.TB, k engine.Kernels, d mem.Driver, name string, batc
 	return t
 }
 
-func (t *trainer) step(tb testing.TB) (loss float64) {
+func (t *trainer) step(tb testing.TB) float64 {
 	tb.Helper()
-	err := engine.Run(t.o, func(*engine.Scope) error {
+	loss, err := t.try()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return loss
+}
+
+// try is a step that may fail.
+func (t *trainer) try() (loss float64, err error) {
+	err = engine.Run(t.o, func(*engine.Scope) error {
 		l := t.loss()
 		if err := t.o.Backward(l); err != nil {
 			return err
@@ -63,10 +74,7 @@ func (t *trainer) step(tb testing.TB) (loss float64) {
 		loss = float64(t.o.Floats(l)[0])
 		return t.o.Sync()
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return loss
+	return loss, err
 }
 
 func build(o engine.Ops, name string, batch int) (nn.Stateful, func() *engine.Tensor) {
