@@ -69,7 +69,7 @@ func (k *kernels) each(shader string, value uint32, views ...engine.View) {
 	loops := axes(views)
 	params := make([]uint32, 8, paramBytes/4)
 	params[0], params[1], params[2] = uint32(count), uint32(len(loops)), value
-	bound := make([]binding, len(views))
+	var bound [maxBindings]binding
 	for i, v := range views {
 		bound[i], params[4+i] = k.bind(v)
 	}
@@ -84,7 +84,7 @@ func (k *kernels) each(shader string, value uint32, views ...engine.View) {
 	} else {
 		shader += "_strided"
 	}
-	k.run(shader, count, params, bound...)
+	k.run(shader, count, params, bound[:len(views)]...)
 }
 
 // Fill sets every element; see engine.Kernels.
@@ -113,18 +113,22 @@ func (k *kernels) Binary(op engine.BinaryOp, dst, a, b engine.View) {
 // Where chooses element by element; see engine.Kernels.
 func (k *kernels) Where(dst, cond, a, b engine.View) { k.each("where", 0, dst, cond, a, b) }
 
-// Rand makes uniform numbers; see engine.Kernels.
+// Rand makes uniform numbers; see engine.Kernels. What is too large to be seen at once
+// is made piece by piece.
 func (k *kernels) Rand(dst engine.View, d engine.Draw) {
+	const block = 4 // numbers that one invocation makes, of one counter
+	limits := k.device.physical.properties.limits
+	most := int(min(int64(limits.maxStorageBufferRange)-int64(limits.minStorageBufferOffset), math.MaxInt32)) / engine.ElementSize / block * block
 	count := dst.Shape.Elements()
-	if count == 0 {
-		return
+	for first := 0; first < count; first += most {
+		piece := dst
+		piece.Shape = engine.ShapeOf(min(most, count-first))
+		piece.Strides = piece.Shape.RowMajor()
+		piece.Offset += first
+		to, offset := k.bind(piece)
+		n := piece.Shape.Elements()
+		k.run("rand", (n+block-1)/block, []uint32{
+			uint32(n), offset, uint32(first / block), 0, uint32(d.Key), uint32(d.Key >> 32), uint32(d.Stream), uint32(d.Stream >> 32),
+		}, to)
 	}
-	if !k.fits(dst) {
-		k.tooLarge("rand", dst)
-		return
-	}
-	to, offset := k.bind(dst)
-	k.run("rand", (count+3)/4, []uint32{
-		uint32(count), offset, 0, 0, uint32(d.Key), uint32(d.Key >> 32), uint32(d.Stream), uint32(d.Stream >> 32),
-	}, to)
 }

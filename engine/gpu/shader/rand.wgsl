@@ -1,6 +1,6 @@
 {{- /* One invocation makes the four numbers of a block of Philox4x32-10; see
 engine.DrawFloat. */ -}}
-struct Params { count: u32, to: u32, pad0: u32, pad1: u32, key: vec2<u32>, stream: vec2<u32> } // count of numbers
+struct Params { count: u32, to: u32, first: u32, pad: u32, key: vec2<u32>, stream: vec2<u32> } // count of numbers; first of blocks
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> dst: array<f32>;
 
@@ -20,7 +20,7 @@ fn high(a: u32, b: u32) -> u32 {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let i = id.y * (groups.x * 64u) + id.x;
   if (i * 4u >= p.count) { return; }
-  var c = vec4<u32>(i, 0u, p.stream.x, p.stream.y);
+  var c = vec4<u32>(p.first + i, 0u, p.stream.x, p.stream.y);
   var k = p.key;
   for (var round = 0u; round < 10u; round = round + 1u) {
     c = vec4<u32>(high(0xCD9E8D57u, c.z) ^ c.y ^ k.x, 0xCD9E8D57u * c.z, high(0xD2511F53u, c.x) ^ c.w ^ k.y, 0xD2511F53u * c.x);
