@@ -130,19 +130,21 @@ func driverOf(p *physicalDevice) string {
 }
 
 // choose returns the device to open: the first that can be used, or the one that
-// which names, by its place in List's order or by a part of its name.
+// which names, by its place in List's order or by a part of its name: "1" is a place,
+// "4090" none.
 func choose(devices []*physicalDevice, which string) (*physicalDevice, error) {
 	preferred(devices)
-	at := 0
-	if n, err := strconv.Atoi(which); err == nil {
-		at = n
-	} else if which != "" {
+	at, err := strconv.Atoi(which)
+	switch {
+	case which == "":
+		at = 0
+	case err != nil || at < 0 || at >= len(devices):
 		at = slices.IndexFunc(devices, func(p *physicalDevice) bool {
 			return strings.Contains(strings.ToLower(gostring(p.properties.name[:])), strings.ToLower(which))
 		})
 	}
-	if at < 0 || at >= len(devices) {
-		return nil, &Unusable{Reason: fmt.Sprintf("no device is %q; there are %d", which, len(devices)), hint: "a device is named by a part of its name, or by its place from 0"}
+	if at < 0 {
+		return nil, &Unusable{Reason: fmt.Sprintf("no device is %q, of %d", which, len(devices)), hint: "a device is named by a part of its name, or by its place from 0"}
 	}
 	p := devices[at]
 	if p.unusable != nil {
