@@ -94,19 +94,27 @@ func (p points) from(i int) points {
 	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.elements[i:], p.length[i:]}
 }
 
-// only are the points that were kept; all of p where all were.
+// only are the points that were kept; all of p where all were, as in most runs.
 func (p points) only(kept func(int) bool) points {
-	var out points
+	n := 0
 	for i := range p.x {
 		if kept(i) {
-			out.x, out.blocks, out.bytes = append(out.x, p.x[i]), append(out.blocks, p.blocks[i]), append(out.bytes, p.bytes[i])
-			out.elements, out.length = append(out.elements, p.elements[i]), append(out.length, p.length[i])
+			n++
 		}
 	}
-	if len(out.x) == len(p.x) {
+	if n == len(p.x) {
 		return p
 	}
-	return out
+	column := func(of []float64) []float64 {
+		out := make([]float64, 0, n)
+		for i, v := range of {
+			if kept(i) {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	return points{column(p.x), column(p.blocks), column(p.bytes), column(p.elements), column(p.length)}
 }
 
 // historyOf is nil where fewer than three marks can be compared.
