@@ -28,6 +28,7 @@ func (r *Result) surroundings() *surroundings {
 		frames: make(map[snapshot.Frame]int), sites: make(map[siteKey]*snapshot.Site), trained: make(map[snapshot.Bytes]bool),
 	}
 	r.around = a
+	a.backward = seenBackward(r.run.Series)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		seen := make(map[snapshot.Frame]bool, len(row.Frames))
@@ -39,9 +40,6 @@ func (r *Result) surroundings() *surroundings {
 		}
 		if len(row.Frames) > 0 {
 			a.stacked++
-		}
-		if a.backward == cause.Unknown && row.Owners != 0 {
-			a.backward = cause.No
 		}
 		if row.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 || goesBackward(row.Frames) {
 			a.backward = cause.Yes
@@ -61,6 +59,31 @@ func (r *Result) surroundings() *surroundings {
 		}
 	}
 	return a
+}
+
+// seenBackward tells from a run's counters whether anything was allocated in a backward
+// pass or by an optimizer. Only counters that name what lives within a step can deny it:
+// gradients are gone at the end of a step as a rule.
+func seenBackward(c *snapshot.Series) cause.Answer {
+	if c == nil {
+		return cause.Unknown
+	}
+	held := make([]bool, len(c.Sites))
+	for i := range c.Points {
+		for _, at := range c.Points[i].Sites {
+			held[at.Site] = true
+		}
+	}
+	answer := cause.Unknown
+	for i, site := range c.Sites {
+		if goesBackward(c.Stacks.Frames(site.Stack)) {
+			return cause.Yes
+		}
+		if !held[i] {
+			answer = cause.No
+		}
+	}
+	return answer
 }
 
 // goesBackward reports whether a stack runs through a backward pass or an

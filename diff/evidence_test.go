@@ -62,7 +62,7 @@ func TestEvidenceTellsWhatSurroundsAFinding(t *testing.T) {
 		parameters bool
 		host       bool
 	}{
-		{"no gradient anywhere", with(held{"load", 32, 0, user, 0}), cause.No, false, false},
+		{"no gradient anywhere, which proves nothing", with(held{"load", 32, 0, user, 0}), cause.Unknown, false, false},
 		{"a gradient", with(held{"load", 32, 0, grad, 0}), cause.Yes, false, false},
 		{"state of the optimizer in one size of the blocks'", with(held{"load", 64, 0, optim, 0}), cause.Yes, false, false},
 		{"blocks in two sizes of the optimizer's state", with(held{"step", 32, 6, tape, 0}, held{"load", 64, 0, optim, 0}, held{"load", 32, 0, optim, 0}), cause.Yes, true, false},
@@ -78,6 +78,36 @@ func TestEvidenceTellsWhatSurroundsAFinding(t *testing.T) {
 	}
 	if e := evidenceOf(t, build(0), build(10, grown("x", 5, 64, 0, 1)...), "x"); e.Backward != cause.Unknown || e.Head != cause.Unknown {
 		t.Errorf("without owners: backward %d, head %d", e.Backward, e.Head)
+	}
+}
+
+// TestOnlyWhatLivesWithinAStepDeniesABackwardPass: gradients are gone at the end of a
+// step as a rule.
+func TestOnlyWhatLivesWithinAStepDeniesABackwardPass(t *testing.T) {
+	counters := func(functions ...string) *snapshot.Series {
+		c := &snapshot.Series{Stacks: snapshot.NewStacks(), Devices: []snapshot.Device{{Kind: snapshot.CPU}}}
+		for _, function := range functions {
+			c.Sites = append(c.Sites, snapshot.SeriesSite{Stack: c.Stacks.InternFrames([]snapshot.Frame{{Function: function, File: "train.py", Line: 1}})})
+		}
+		// The first holds something at each step.
+		c.Points = []snapshot.Point{{Sites: []snapshot.SiteCount{{Site: 0, Count: 1, Bytes: 64}}}}
+		return c
+	}
+	for _, c := range []struct {
+		name string
+		run  *snapshot.Series
+		want cause.Answer
+	}{
+		{"no counters", nil, cause.Unknown},
+		{"counters of what steps leave behind", counters("forward"), cause.Unknown},
+		{"counters of what lives within steps, too", counters("forward", "softmax"), cause.No},
+		{"a gradient that lives within its step", counters("forward", "softmax", "engine.Backward"), cause.Yes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := seenBackward(c.run); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
 	}
 }
 

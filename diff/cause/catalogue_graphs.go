@@ -45,14 +45,14 @@ var graphs = []Cause{
 		ID: "pending-graph", Name: "forward passes that no backward follows",
 		What: "Each forward pass on tracked parameters adds to a graph that backward could still walk, and nobody calls it. " +
 			"It is growth that the program asked for, or forgot: inference with gradients on, a rollout that feeds an output back in.",
-		Sign:       "The stacks of the forward pass grow in step, and the run has no gradient and no optimizer state at all.",
+		Sign:       "The stacks of the forward pass grow in step, and nothing in the run, also within its steps, is allocated in a backward pass or by an optimizer.",
 		Fix:        "call backward, or run what needs none without a graph: torch.no_grad(), model.valid() of Burn, Ops.Valid() of memdiag's engine",
 		Before:     "for _ in range(steps):\n    state = model(state)",
 		After:      "with torch.no_grad():\n    for _ in range(steps):\n        state = model(state)",
 		Workloads:  []string{"L03"},
 		References: []string{"burn#2743", "burn#4339", "burn#4970"},
 		clues: []clue{
-			need(backward(6, No, "nothing in the run is a gradient or an optimizer's state: nobody calls backward")),
+			need(backward(6, No, "the run allocates within its steps, but nothing in a backward pass or in an optimizer: nobody calls backward")),
 			need(partly(4, snapshot.OwnedByTape, "the autodiff graph holds its blocks")),
 			upTo(-4, nodeRecord, "each is a record of %s, not a result"),
 			function(1, "forward", "infer", "inference", "generate", "rollout", "predict", "evaluate", "chain"),

@@ -319,6 +319,13 @@ func (d *Device) Counters(dst []SiteTotal) []SiteTotal {
 	return dst
 }
 
+// seen is the first SiteID that nothing has been allocated at.
+func (d *Device) seen() SiteID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return SiteID(len(d.live))
+}
+
 // String is the device's kind and index: "cpu 0".
 func (d *Device) String() string { return fmt.Sprintf("%s %d", d.driver.Kind(), d.options.Index) }
 

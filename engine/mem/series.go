@@ -3,8 +3,9 @@ package mem
 import "github.com/memdiag/memdiag/snapshot"
 
 // Series reads the counters of its devices at every step, cheaply enough for
-// that: a stack is symbolised once, when its site is first seen to hold
-// something. It is not safe for concurrent use; the devices are.
+// that: a stack is symbolised once, at the first step behind its first allocation.
+// Sites that never hold anything at a step are named all the same: what a program
+// does within its steps, as a backward pass, is told by them alone. It is not safe for concurrent use; the devices are.
 type Series struct {
 	out     snapshot.Series
 	devices []deviceSites
@@ -44,6 +45,9 @@ func (s *Series) Append(mark snapshot.Mark) {
 		m := t.device.Meters()
 		s.out.Devices[i].Meters = m
 		point.Meters = append(point.Meters, m)
+		for id := SiteID(max(len(t.series), 1)); id < t.device.seen(); id++ {
+			s.site(i, id)
+		}
 		s.totals = t.device.Counters(s.totals[:0])
 		for _, total := range s.totals {
 			at := s.site(i, total.Site)

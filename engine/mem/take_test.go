@@ -127,6 +127,18 @@ func checkSnapshot(t testing.TB, s *snapshot.Snapshot) {
 	}
 }
 
+// TestASeriesNamesWhatLivesWithinAStepOnly: a backward pass, whose blocks are all gone
+// at the step's end, is told by that.
+func TestASeriesNamesWhatLivesWithinAStepOnly(t *testing.T) {
+	d := newDevice(t, mem.Options{})
+	series := mem.NewSeries(d)
+	alloc(t, d, 1000).Release(user)
+	series.Append(snapshot.Mark{Step: 1})
+	if out := series.Series(); len(out.Sites) != 1 || len(out.Points[0].Sites) != 0 || len(out.Stacks.Frames(out.Sites[0].Stack)) == 0 {
+		t.Errorf("sites %v, counted %v; want one site with a stack that counts nothing", out.Sites, out.Points[0].Sites)
+	}
+}
+
 func TestASeriesCountsWhatSnapshotsCount(t *testing.T) {
 	d, other := newDevice(t, mem.Options{}), mem.NewDevice(bare{}, mem.Options{Index: 1})
 	series := mem.NewSeries(d, other)
