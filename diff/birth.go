@@ -60,6 +60,29 @@ func (b *births) sampled() bool {
 	return slices.ContainsFunc(b.weights, func(n int64) bool { return n > 1 })
 }
 
+// mayBeUnseen holds for births in a part of the steps, up into the second half of the
+// run, of which the recorder may have missed the later ones by chance: had they gone on
+// at the rate of the first half, it would have seen as few of them too often.
+func (b *births) mayBeUnseen(x []float64) bool {
+	if !b.sampled() || len(x) == 0 {
+		return false
+	}
+	half := int64(x[0]+x[len(x)-1]) / 2
+	weight := make(map[int64]int64, len(b.steps))
+	for i, step := range b.steps {
+		weight[step] = max(weight[step], b.weights[i])
+	}
+	early, late := 0.0, 0
+	for step, w := range weight {
+		if step < half {
+			early += float64(w)
+		} else {
+			late++
+		}
+	}
+	return late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > slowing
+}
+
 // everyStep is what growth follows of which some steps were recorded: each step, if
 // those with a birth stand for about all; else nothing tells.
 func (b *births) everyStep() follows {

@@ -297,7 +297,8 @@ func (h *history) gone(row *Row) (gone []float64, stayed float64) {
 		if k, _ := slices.BinarySearch(steps, int64(x)); k > 0 {
 			held += until[k-1]
 		}
-		gone = append(gone, h.all.blocks[i]-float64(held))
+		// What a recorder saw a part of may stand for more by now than it did then.
+		gone = append(gone, max(0, h.all.blocks[i]-float64(held)))
 	}
 	return gone, float64(all)
 }
@@ -332,12 +333,13 @@ func (h *history) rate() Rate {
 	return Rate{Unit: h.unit, Blocks: trend.TheilSen(h.x, h.blocks), Bytes: trend.TheilSen(h.x, h.bytes)}
 }
 
-// keepsRising says whether floors rise to the end, or why not: one jump that
-// carries most, or a curve that flattens.
-func keepsRising(y []float64) (ok bool, why string) {
+// keepsRising says whether floors at x rise to the end, or why not: one jump that
+// carries most, or a curve that flattens. Marks may lie ever farther apart, so that the
+// middle is that of x.
+func keepsRising(x, y []float64) (ok bool, why string) {
 	n := len(y) - 1
 	total := y[n] - y[0]
-	if total <= 0 || y[n] <= y[n/2] {
+	if total <= 0 || y[n] <= y[middle(x)] {
 		return false, "it rose and stopped: no more at the end than half-way"
 	}
 	if n < 3 {
@@ -350,20 +352,30 @@ func keepsRising(y []float64) (ok bool, why string) {
 	if jump > total/2 {
 		return false, "one jump carries more than half of its growth"
 	}
-	late := n - max(1, n*2/5)
-	if (y[n]-y[late])/float64(n-late) < lateShare*total/float64(n) {
+	late, _ := slices.BinarySearch(x, x[0]+3*(x[n]-x[0])/5)
+	late = min(late, n-1)
+	if (y[n]-y[late])*(x[n]-x[0]) < lateShare*total*(x[n]-x[late]) {
 		return false, "it flattens: its last 40 % grow at less than 0.4 of the rate before"
 	}
 	return true, ""
+}
+
+// middle is the last index up to the middle of the ascending x.
+func middle(x []float64) int {
+	i, exact := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)
+	if !exact {
+		i--
+	}
+	return i
 }
 
 // goesOn says whether the site rises to the end, or why not; stopped tells that the
 // time since its last rise alone says so.
 func (h *history) goesOn() (ok, stopped bool, why string) {
 	idle, stopped := trend.Stopped(h.all.x, h.all.bytes)
-	if ok, why = keepsRising(h.bytes); !ok && h.bytes[len(h.bytes)-1] > h.bytes[len(h.bytes)/2] {
+	if ok, why = keepsRising(h.x, h.bytes); !ok && h.bytes[len(h.bytes)-1] > h.bytes[middle(h.x)] {
 		// One block that is larger than all others hides what their number does.
-		ok, _ = keepsRising(h.blocks)
+		ok, _ = keepsRising(h.x, h.blocks)
 	}
 	if ok && stopped {
 		units := h.unit

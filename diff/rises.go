@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -30,6 +31,7 @@ type rises struct {
 	at       []float64 // ascending, each once
 	from, to float64   // what was looked at, with warm-up
 	warm     float64   // the end of warm-up
+	blur     float64   // by how many steps a rise may be later than seen
 }
 
 // risesOf is nil where neither tells.
@@ -39,7 +41,11 @@ func risesOf(h *history, row *Row, births bool) *rises {
 		return nil
 	}
 	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0]}
+	if row.births.sampled() {
+		r.blur = float64(slices.Max(row.births.weights))
+	}
 	if len(w.x)-1 >= climbing {
+		wait := 1.0 // between two marks, of late
 		for i := 1; i < len(w.x); i++ {
 			switch {
 			case w.bytes[i] < w.bytes[i-1]:
@@ -47,16 +53,44 @@ func risesOf(h *history, row *Row, births bool) *rises {
 			case w.bytes[i] > w.bytes[i-1]:
 				r.at = append(r.at, w.x[i])
 			}
+			if 2*w.x[i] > r.from+r.to {
+				wait = max(wait, w.x[i]-w.x[i-1])
+			}
 		}
+		r.merge(max(wait, r.blur))
 		return r
 	}
 	if gone, _ := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
-	for _, step := range distinct(row.births.steps) {
+	r.born(&row.births)
+	return r
+}
+
+// born takes births for the moments.
+func (r *rises) born(b *births) {
+	for _, step := range distinct(b.steps) {
 		r.at = append(r.at, float64(step)+1) // a block of step 7 is seen behind it
 	}
-	return r
+	r.merge(r.blur)
+}
+
+// merge leaves one of the moments in each stretch of so many steps, the last: where a
+// recorder looks ever more rarely, as one does that saves time or space, it sees ever
+// fewer of what comes evenly. Counted in stretches as long as its longest wait, what
+// comes evenly is even.
+func (r *rises) merge(steps float64) {
+	if steps <= 1 {
+		return
+	}
+	stretch := func(x float64) float64 { return math.Floor((r.to - x) / steps) }
+	last := r.at[:0]
+	for i, x := range r.at {
+		if i+1 == len(r.at) || stretch(r.at[i+1]) != stretch(x) {
+			last = append(last, x)
+		}
+	}
+	r.at = last
 }
 
 // gaps are the distances of the rises.
@@ -68,8 +102,8 @@ func (r *rises) gaps() []float64 {
 	return gaps
 }
 
-// idle is how long the last rise is ago.
-func (r *rises) idle() float64 { return r.to - r.at[len(r.at)-1] }
+// idle is how long the last rise is ago, at least.
+func (r *rises) idle() float64 { return max(0, r.to-r.at[len(r.at)-1]-r.blur) }
 
 // overdue holds for rises at regular distances of which the next should have come.
 func (r *rises) overdue() bool {
@@ -99,11 +133,8 @@ func (r *rises) slows(w *points) bool {
 	if late >= enough && !r.fewerLate(half) || !r.fewerLate(max(r.warm, first)) {
 		return false
 	}
-	at := func(x float64) float64 {
-		i, _ := slices.BinarySearch(w.x, x)
-		return w.bytes[min(i, len(w.x)-1)]
-	}
-	return at(r.to)-at(half) < fewer*(at(half)-at(r.from))
+	middle := trend.At(w.x, w.bytes, half)
+	return w.bytes[len(w.bytes)-1]-middle < fewer*(middle-w.bytes[0])
 }
 
 // between counts the rises from one moment on up to another, which is not counted but

@@ -142,8 +142,12 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 		}
 		for _, site := range snap.Sites() {
 			ss := &s.Sites[s.site(keyOf(snap, site.SiteKey), devices[site.Device])]
-			ss.Blocks[at] = site.Count
-			ss.Bytes[at] = site.Bytes
+			ss.Blocks[at], ss.Bytes[at] = site.Count, site.Bytes
+			for _, row := range site.Rows {
+				blocks, bytes := standsFor(snap, int(row))
+				ss.Blocks[at] += blocks - snap.Blocks.CountOf(int(row))
+				ss.Bytes[at] += bytes - snap.Blocks.Size[row]
+			}
 		}
 	}
 }
@@ -188,10 +192,24 @@ func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, kno
 			*id = int32(s.site(keyOf(snap, snapshot.SiteKey{Device: in, Hash: snap.Stacks.Hash(b.Stack[i])}), devices[in])) + 1
 		}
 		site := &s.Sites[*id-1]
-		site.Blocks[at] += b.CountOf(i)
-		site.Bytes[at] += b.Size[i]
+		blocks, bytes := standsFor(snap, i)
+		site.Blocks[at] += blocks
+		site.Bytes[at] += bytes
 	}
 	return true
+}
+
+// standsFor is for how much a row counts at its mark. Where a recorder looks at some
+// steps only, a block stands for those of the steps that it did not look at. But what
+// the step that has just ended still holds, each step holds for that long, and the
+// mark is behind one of them.
+func standsFor(s *snapshot.Snapshot, row int) (blocks int64, size snapshot.Bytes) {
+	b := &s.Blocks
+	blocks, size = b.CountOf(row), b.Size[row]
+	if blocks > 1 && b.BirthStep != nil && s.Mark.Step != snapshot.NoStep && b.BirthStep[row] >= s.Mark.Step-1 {
+		return 1, size / snapshot.Bytes(blocks)
+	}
+	return blocks, size
 }
 
 func (s *Series) device(d snapshot.Device) int {

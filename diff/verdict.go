@@ -97,6 +97,8 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 		j.call(Leak, Strong, "its blocks are replaced by ones larger by a constant factor, each time after a wait that has grown by that factor: what fills them does not stop")
 	case !goesOn && !stopped && moments != nil && moments.mayGoOn():
 		j.call(Inconclusive, Weak, "it rose %d times, the last of them no longer ago than they are apart; a longer run decides", len(moments.at))
+	case !goesOn && born && !wanders && row.births.mayBeUnseen(h.whole.x):
+		j.call(Inconclusive, Weak, "%s; but of the steps one in %d was recorded of late, and as few births may be chance; a longer run decides", why, slices.Max(row.births.weights))
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
 	case born && !replaced && !(trending && h.eachStep()) && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks):

@@ -171,6 +171,16 @@ func CoinTail(n, k int) float64 {
 	return min(sum, 1)
 }
 
+// PoissonTail is the chance of at most k events where a number is expected.
+func PoissonTail(expected float64, k int) float64 {
+	term, sum := math.Exp(-expected), 0.0
+	for i := 0; i <= k; i++ {
+		sum += term
+		term *= expected / float64(i+1)
+	}
+	return min(sum, 1)
+}
+
 // Stopped says whether y, in full, rose and then stayed as it was for longer than
 // chance leaves at the end of growth that goes on: more than twice the longest
 // stretch without a rise before, and so long that fewer than one case in a thousand

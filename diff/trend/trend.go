@@ -89,6 +89,19 @@ func Floors(x, y []float64, n int) (fx, fy []float64) {
 	return fx, fy
 }
 
+// At is y at a place of the ascending x, on straight lines between the points, and
+// beyond them the nearest.
+func At(x, y []float64, at float64) float64 {
+	i, exact := slices.BinarySearch(x, at)
+	switch {
+	case exact || i == 0:
+		return y[i]
+	case i == len(x):
+		return y[i-1]
+	}
+	return y[i-1] + (y[i]-y[i-1])*(at-x[i-1])/(x[i]-x[i-1])
+}
+
 // LargestGap returns the longest stretch between from and to in which no event
 // falls, as a share of that stretch: 1 for no events, near 0 for events spread
 // evenly and densely. Events outside count as at the nearer end.
