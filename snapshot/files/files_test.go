@@ -122,6 +122,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 	}{
 		"text":           {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
 		"an empty file":  {write(t, dir, "empty", ""), "an empty file", true},
+		"Go's debug=1":   {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
 		"half a file":    {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
 		"a series":       {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
 		"a folder":       {dir, "a folder, not a snapshot", false},
@@ -317,6 +318,29 @@ func TestStepsOfLooseFilesComeFromTheirContentElseFromTheirNames(t *testing.T) {
 			}
 			if len(run.Notes) != c.notes {
 				t.Errorf("notes: %q", run.Notes)
+			}
+		})
+	}
+}
+
+func TestOneFileHasTheStepAndRankOfItsNameUnlessItTellsThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		step       int64
+		rank       int
+	}{
+		"none told":             {"snapshot_9_rank3.json", torchJSON(0), 9, 3},
+		"none told, none named": {"snapshot.json", torchJSON(0), snapshot.NoStep, snapshot.NoRank},
+		"told by the program":   {"snapshot_9.json", toldJSON(20), 20, snapshot.NoRank},
+		"our own":               {"step_1.memdiag", ours(t, 40, 0, ""), 40, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(write(t, t.TempDir(), c.file, c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Mark.Step != c.step || s.Rank != c.rank {
+				t.Errorf("step %d, rank %d; want %d, %d", s.Mark.Step, s.Rank, c.step, c.rank)
 			}
 		})
 	}

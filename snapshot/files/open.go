@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
@@ -101,10 +102,20 @@ func (o Opener) reading(path string, at, of int) {
 	}
 }
 
-// Open reads the snapshot at path; its format is told by its content. Errors of
-// its content are *snapshot.FormatError.
+// Open reads the snapshot at path; its format is told by its content. Step and rank
+// are those of the name where it does not tell them. Errors of its content are
+// *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
-	return o.openInto(path, nil)
+	s, err := o.openInto(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	step, rank := newNamePatterns().read(filepath.ToSlash(path))
+	if s.Rank == snapshot.NoRank {
+		s.Rank = rank
+	}
+	setSteps([]opened{{s, path, step}})
+	return s, nil
 }
 
 // Open is Opener.Open with the usual bounds.
@@ -179,6 +190,9 @@ func (s *source) unknown() error {
 	switch {
 	case s.size == 0:
 		e.Reason, e.Hint = "an empty file", ""
+	case bytes.HasPrefix(bounded.Head(s.head), []byte("heap profile: ")):
+		e.Reason = "a heap profile as text, which memdiag does not read"
+		e.Hint = "take it in pprof's format: /debug/pprof/heap without debug=1, or WriteTo(f, 0)"
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
 		e.Hint = "name the folder that it lies in"
