@@ -5,7 +5,7 @@
     bench/gate.py repeat [N [SCRIPT ...]]  the same jobs over and over, their verdicts counted
     bench/gate.py least                    from how many steps on a block a step is found
 
-MEMDIAG names the program, else it is built; PYTHON runs SCRIPTs.
+MEMDIAG names the program, else it is built; PYTHON is one with PyTorch, for SCRIPTs and the last line of least.
 """
 
 import collections
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = tempfile.mkdtemp(prefix="memdiag-gate-")
@@ -27,6 +28,20 @@ for step in range(1, int(sys.argv[1]) + 1):
     if sys.argv[2] == "leak":
         kept.append(batch)
     mark(step=step)
+"""
+
+
+TORCH_JOB = """import sys
+import torch
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for _ in range(int(sys.argv[1])):
+    loss = model(torch.ones(4, 8)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.detach())
 """
 
 
@@ -70,7 +85,7 @@ def corpus(seeds=3, first=0):
 def repeat(times=50, *scripts):
     python = os.environ.get("PYTHON", "python3")
     os.environ["OMP_NUM_THREADS"] = "1"
-    jobs = {kind: ["--every", "5", "--python-heap", "on", "--", python, job(), "100", kind] for kind in ("leak", "clean")}
+    jobs = {kind: ["--every", "5", "--python-heap", "on", "--", python, job(JOB), "100", kind] for kind in ("leak", "clean")}
     jobs.update({os.path.basename(s): ["--", python, os.path.abspath(s)] for s in scripts})
     for name, arguments in jobs.items():
         print("%-20s %s" % (name, dict(collections.Counter(each([arguments] * times)))), flush=True)
@@ -85,13 +100,17 @@ def least():
     steps = range(5, 125, 5)
     for seed in range(3):
         first("L30, seed %d" % seed, steps, lambda n: ["--workload", "L30", "--seed", str(seed), "--steps", str(n)])
-    first("Python's heap, --every 5", steps, lambda n: ["--every", "5", "--python-heap", "on", "--", "python3", job(), str(n), "leak"])
+    first("Python's heap, --every 5", steps, lambda n: ["--every", "5", "--python-heap", "on", "--", "python3", job(JOB), str(n), "leak"])
+    if "PYTHON" in os.environ:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        first("PyTorch on the CPU, --every 5", range(15, 121, 15), lambda n: ["--every", "5", "--", os.environ["PYTHON"], job(TORCH_JOB), str(n)])
 
 
-def job():
-    path = os.path.join(FOLDER, "job.py")
+def job(text):
+    """The path of a script."""
+    path = os.path.join(FOLDER, "job%08x.py" % zlib.crc32(text.encode()))
     with open(path, "w") as f:
-        f.write(JOB)
+        f.write(text)
     return path
 
 

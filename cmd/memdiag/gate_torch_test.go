@@ -29,7 +29,7 @@ func TestGateOfTrainingWithPyTorch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out, said bytes.Buffer
 			dir := filepath.Join(t.TempDir(), "run")
-			code := run([]string{"gate", "--canary", "--every", "10", "-o", dir, "--", python, filepath.Join("../../testdata/scripts", c.script)}, nil, &out, &said)
+			code := run([]string{"gate", "--canary", "--every", "10", "-o", dir, "--", python, "../../testdata/scripts/" + c.script}, nil, &out, &said)
 			if code != c.code || !strings.Contains("\n"+out.String(), "\n"+c.want) {
 				t.Errorf("exit code %d, want %d with %q: %s%s", code, c.code, c.want, &out, &said)
 			}
