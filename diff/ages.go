@@ -42,6 +42,9 @@ type SiteAges struct {
 	// Rate is what the site gained for each step of the run; zero where births are
 	// times.
 	Rate Rate
+	// Holder is what keeps the blocks alive, where the recorder found it; nil otherwise.
+	// Of several blocks it is no variable, which holds one.
+	Holder *snapshot.Holder
 }
 
 // Pattern is how the births of a site's live blocks lie in the run.
@@ -130,10 +133,20 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	}
 }
 
+// holderOfSite is the holder that the recorder found on the stack.
+func holderOfSite(s *snapshot.Snapshot, site *snapshot.Site) *snapshot.Holder {
+	for i := range s.Holders {
+		if h := &s.Holders[i]; h.Stack == site.Stack && (h.Kind != "variable" || site.Count == 1) {
+			return h
+		}
+	}
+	return nil
+}
+
 // site judges one site.
 func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	frames := s.Stacks.Frames(site.Stack)
-	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Frames: frames, Headline: Headline(frames), Evidence: Weak}
+	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Frames: frames, Headline: Headline(frames), Evidence: Weak, Holder: holderOfSite(s, site)}
 	events := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {

@@ -207,3 +207,26 @@ func TestFirstVerdictGivesRates(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestFirstVerdictTellsWhoHolds(t *testing.T) {
+	for _, c := range []struct {
+		name, kind string
+		blocks     int64
+		want       bool
+	}{
+		{"a list may hold many blocks", "list", 50, true},
+		{"a variable holds one", "variable", 1, true},
+		{"a variable does not hold many", "variable", 50, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := bornAt(100, 2, times(c.blocks, func(i int64) int64 { return 2 * i }))
+			if holder := Inspect(s).Sites[0].Holder; holder != nil {
+				t.Fatalf("nobody looked, and %+v holds them", holder)
+			}
+			s.Holders = []snapshot.Holder{{Stack: s.Sites()[0].Stack, Path: "history", Kind: c.kind}}
+			if got := Inspect(s).Sites[0].Holder; (got != nil) != c.want {
+				t.Errorf("held by %+v", got)
+			}
+		})
+	}
+}

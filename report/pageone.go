@@ -91,8 +91,11 @@ func findingOfOne(site *diff.SiteAges) findingView {
 		Place: placeOf(site.Frames, site.Site.Label, site.Headline), Label: brief(site.Site.Label),
 		Held:  site.Site.Bytes.String() + " in " + count(site.Site.Count, "block"),
 		Stack: stackView(site.Frames, site.Headline),
-		Facts: []fact{{"Why", brief(strings.Join(site.Reasons, "; ")) + "."}, {"Stack hash", hashText(site.Site.Hash) + " on " + deviceName(site.Device)}},
 	}
+	if by := heldBy(site.Holder, site.Site.Owners); by != "" {
+		v.Facts = append(v.Facts, fact{"Held by", by})
+	}
+	v.Facts = append(v.Facts, fact{"Why", brief(strings.Join(site.Reasons, "; ")) + "."}, fact{"Stack hash", hashText(site.Site.Hash) + " on " + deviceName(site.Device)})
 	if site.Headline >= 0 {
 		v.Function = shortFunction(site.Frames[site.Headline])
 	}

@@ -136,7 +136,11 @@ func state(r *diff.Result) (class, badge string) {
 
 func lead(r *diff.Result) string {
 	first, last := names(r)
-	text := fmt.Sprintf("Compares %s with %s, %d between; recorded by %s; judged by the rule %s.", first, last, r.Intermediate, producer(r.Last), r.Rule)
+	between := ""
+	if r.Intermediate > 0 {
+		between = ", " + grouped(int64(r.Intermediate)) + " between"
+	}
+	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s; judged by the rule %s.", first, last, between, producer(r.Last), r.Rule)
 	if a := r.Across; a != nil && len(a.Leaks) > 0 {
 		text += fmt.Sprintf(" Of %d ranks it shows rank %d, which leaks most.", len(a.Ranks), r.Last.Rank)
 	} else if a != nil {

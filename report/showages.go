@@ -58,6 +58,9 @@ func (p *page) suspect(verdict string, site *diff.SiteAges, several bool) {
 	}
 	p.prose("  ", "    ", verdict+": "+at)
 	p.prose("    ", "    ", held)
+	if by := heldBy(site.Holder, site.Site.Owners); by != "" {
+		p.prose("    ", "      ", "held by: "+by)
+	}
 	p.prose("    ", "    ", brief(strings.Join(site.Reasons, "; "))+".")
 }
 
@@ -113,20 +116,21 @@ type firstVerdictJSON struct {
 }
 
 type siteAgesJSON struct {
-	Device         string   `json:"device"`
-	Hash           string   `json:"stack_hash"`
-	Where          string   `json:"where"`
-	Pattern        string   `json:"pattern"`
-	Verdict        string   `json:"verdict"`
-	Evidence       string   `json:"evidence"`
-	Reasons        []string `json:"reasons"`
-	DistinctBirths int      `json:"distinct_births"`
-	FirstBirth     *int64   `json:"first_birth,omitempty"`
-	LongestGap     float64  `json:"longest_gap"` // share of the whole
-	UniformP       float64  `json:"uniform_p"`
-	UnknownBlocks  int64    `json:"unknown_blocks"`
-	BlocksPerStep  *float64 `json:"blocks_per_step,omitempty"`
-	BytesPerStep   *float64 `json:"bytes_per_step,omitempty"`
+	Device         string      `json:"device"`
+	Hash           string      `json:"stack_hash"`
+	Where          string      `json:"where"`
+	Pattern        string      `json:"pattern"`
+	Verdict        string      `json:"verdict"`
+	Evidence       string      `json:"evidence"`
+	Reasons        []string    `json:"reasons"`
+	DistinctBirths int         `json:"distinct_births"`
+	FirstBirth     *int64      `json:"first_birth,omitempty"`
+	LongestGap     float64     `json:"longest_gap"` // share of the whole
+	UniformP       float64     `json:"uniform_p"`
+	UnknownBlocks  int64       `json:"unknown_blocks"`
+	BlocksPerStep  *float64    `json:"blocks_per_step,omitempty"`
+	BytesPerStep   *float64    `json:"bytes_per_step,omitempty"`
+	Holder         *holderJSON `json:"holder,omitempty"`
 }
 
 func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
@@ -143,6 +147,9 @@ func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
 		}
 		if s.Rate.Unit != "" {
 			row.BlocksPerStep, row.BytesPerStep = &s.Rate.Blocks.Value, &s.Rate.Bytes.Value
+		}
+		if h := s.Holder; h != nil {
+			row.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 		}
 		out.Sites = append(out.Sites, row)
 	}

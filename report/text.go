@@ -176,15 +176,17 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 
 // held says what keeps the blocks alive: the holder that a recorder found, and
 // the classes of reference on the blocks.
-func held(f *diff.Finding) string {
+func held(f *diff.Finding) string { return heldBy(f.Holder, f.Owners()) }
+
+func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	text := ""
-	if h := f.Holder; h != nil {
+	if h != nil {
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
 			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
 		}
 	}
-	if owners := f.Owners().Names(); len(owners) > 0 {
+	if owners := classes.Names(); len(owners) > 0 {
 		text = join("; ", text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
