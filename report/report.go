@@ -43,8 +43,12 @@ func sentence(r *diff.Result) string {
 	live := "live memory " + signed(r.Growth().Bytes)
 	if leaks == 0 {
 		s := "no leak found among " + count(int64(len(r.Rows)), "site")
-		if n := len(withVerdict(r, diff.Inconclusive)); n > 0 {
-			s += fmt.Sprintf(", %d inconclusive", n)
+		sites := 0 // a finding may be of several
+		for _, f := range withVerdict(r, diff.Inconclusive) {
+			sites += len(f.Rows)
+		}
+		if sites > 0 {
+			s += ", " + grouped(int64(sites)) + " inconclusive"
 		}
 		return s + "; " + live
 	}

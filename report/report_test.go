@@ -28,6 +28,10 @@ func TestHeadline(t *testing.T) {
 		{"no leak tells the sites and the growth", func(r *diff.Result) { r.Findings = nil }, "no leak found among 5 sites; live memory +40.0 MiB"},
 		{"what is inconclusive is counted", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
 			"no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
+		{"of what is inconclusive its sites are counted", func(r *diff.Result) {
+			f := &r.Findings[0]
+			f.Verdict, f.Rows = diff.Inconclusive, append(f.Rows, f.Rows[0])
+		}, "no leak found among 5 sites, 2 inconclusive; live memory +40.0 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := pyramidResult(t)

@@ -187,6 +187,8 @@
         spanGaps: true, points: { show: false }, value: function (u, v, s, at) { return bytes(line.y[at === null ? line.y.length - 1 : at]); }
       });
     });
+    var whole = []; // steps are: no line of the grid is between two
+    for (var power = 1; power < 1e15; power *= 10) { whole.push(power, 2 * power, 5 * power); }
     var axis = { stroke: colour("quiet"), grid: { stroke: faded(colour("quiet"), 0.2), width: 1 }, ticks: { stroke: colour("rule") } };
     box.textContent = "";
     var plot = new uPlot({
@@ -196,7 +198,7 @@
         y: { range: function () { return [0, high]; } }
       },
       axes: [
-        Object.assign({ label: data.axis, labelSize: 20, values: function (u, v) { return v.map(function (x) { return x % 1 ? "" : grouped(x); }); } }, axis),
+        Object.assign({ label: data.axis, labelSize: 20, incrs: whole, values: function (u, v) { return v.map(grouped); } }, axis),
         Object.assign({ size: 72, splits: ticks, values: function (u, v) { return v.map(function (y) { return tick(y, high); }); } }, axis)
       ],
       series: series, bands: fills, cursor: { drag: { x: true, y: false } },
