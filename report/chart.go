@@ -142,6 +142,16 @@ func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
 	return y
 }
 
+// DeviceError is a device to draw that the run does not have.
+type DeviceError struct {
+	Name  string
+	Known []string // the devices that it has
+}
+
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("--device: the run has no device %q; it has %s", e.Name, strings.Join(e.Known, ", "))
+}
+
 // chosenDevice is an index into the series' devices: the one named, else that of
 // the first finding, else the first.
 func chosenDevice(r *diff.Result, name string) (int, error) {
@@ -157,7 +167,7 @@ func chosenDevice(r *diff.Result, name string) (int, error) {
 		known = append(known, deviceName(d))
 	}
 	if name != "" {
-		return 0, fmt.Errorf("the run has no device %q; it has %s", name, strings.Join(known, ", "))
+		return 0, &DeviceError{name, known}
 	}
 	return 0, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -93,6 +94,9 @@ func exitCode(err error) int {
 		return exitBadInput
 	}
 	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*report.DeviceError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*rundir.WriteError](err); ok {

@@ -72,6 +72,7 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 // rankFlag lets a command take one rank of several.
 func (env *environment) rankFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the one rank to look at, of a run of several")
+	cmd.Flags().Lookup("rank").DefValue = "" // help has nothing to say of NoRank
 }
 
 // openSnapshot opens one snapshot, and tells its file.

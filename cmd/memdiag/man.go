@@ -77,6 +77,11 @@ func manPage(w io.Writer, c *cobra.Command) error {
 			if name != "" {
 				text += " " + name
 			}
+			switch f.DefValue {
+			case "", "0", "0s", "false", "[]": // as --help, nothing of what is zero
+			default:
+				usage += " (default " + f.DefValue + ")"
+			}
 			line(".TP\n.B %s\n%s", roff(text), roff(usage))
 		})
 	}
