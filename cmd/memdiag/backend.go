@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/gpu"
@@ -19,7 +21,8 @@ type backend struct {
 }
 
 // openBackend opens what --backend names, and of several GPUs the one that which
-// does, as gpu.OpenNamed takes it. Nothing of a GPU is touched before it is asked for.
+// does, the value of MEMDIAG_GPU, as gpu.OpenNamed takes it. Nothing of a GPU is
+// touched before it is asked for.
 func openBackend(name, which string) (backend, error) {
 	if name != "gpu" {
 		return backend{mem.Host(), cpu.New, func() error { return nil }}, nil
@@ -29,6 +32,9 @@ func openBackend(name, which string) (backend, error) {
 		hint := "memdiag devices lists what there is"
 		if own := hintOf(err); own != "" {
 			hint = own + "; " + hint
+		}
+		if which != "" {
+			err = fmt.Errorf("MEMDIAG_GPU=%q: %w", which, err)
 		}
 		return backend{}, &exitError{exitOwn, withHint(err, "%s", hint)}
 	}

@@ -66,7 +66,7 @@ func newInstance() (*instance, error) {
 func find(getProcAddr, of handle, name string) (uintptr, error) {
 	f := call(getProcAddr, of, uintptr(unsafe.Pointer(cstring(name))))
 	if f == 0 {
-		return 0, &Unusable{Reason: "its Vulkan lacks " + name + ", which version 1.1 has"}
+		return 0, &Unusable{Reason: "the Vulkan here lacks " + name + ", which version 1.1 has"}
 	}
 	return f, nil
 }
