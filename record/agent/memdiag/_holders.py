@@ -13,6 +13,7 @@ import sys
 import types
 
 from ._agent import work
+from ._length import OPTIMIZED, length, locals_of
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -37,7 +38,6 @@ ATOMS = (str, bytes, int, float, complex, bool, type(None), types.CodeType, type
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
 DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
-OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 
 
 class Node:
@@ -93,21 +93,22 @@ class Votes:
             entry[0] += node.share
 
     def holder(self):
-        """The innermost container that holds nearly all: of a list of lists the outer one."""
+        """The innermost container that holds nearly all: of a list of lists the outer one. Its path,
+        kind and items, and its node, which is None where no container is found."""
         best = None
         for n, c in self.containers.values():
             if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth() > best.depth()):
                 best = c
         if best is None:
-            return self.single.single()
-        return best.path(), best.kind, best.items
+            return *self.single.single(), None
+        return best.path(), best.kind, best.items, best
 
 
 class Search:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
         self.spent, self.next = 0.0, 0
-        self.found = {}  # by stack of tensors: (path, kind, items)
+        self.found = {}  # by stack of tensors: what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.cut = False
 
@@ -117,23 +118,34 @@ class Search:
 
     def fill(self, snapshot):
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
-        took = 0.0
+        begun = work()
         source, heap, agent = self.source, self.agent.heap, self.agent
         moment = agent.step or agent.ticks
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
-            begun = work()
             wanted, lines = self.growing(), heap.growing() if heap.tracing else {}
             if wanted or lines:
                 self.walk(wanted, lines)
                 self.next = int(moment * AGAIN) + 1
-            took = work() - begun
-            self.spent += took
-        for stack, (path, kind, items) in [*self.found.items(), *self.lines.items()]:
+        lengths = {}
+        for stack, (path, kind, items, node) in [*self.found.items(), *self.lines.items()]:
             n = snapshot.stacks.known(stack)
             if n:
-                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": items})
+                if node not in lengths:
+                    lengths[node] = self.length(node, items)
+                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths[node]})
+        took = work() - begun
+        self.spent += took
         return took
+
+    def length(self, node, items):
+        """How many items a container has now, which had so many when a walk found it."""
+        if node is None:
+            return items
+        try:
+            return length(node, LISTS, DICTS, key_text)
+        except Exception:
+            return items  # it cannot be reached without a walk
 
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
@@ -235,14 +247,8 @@ class Walk:
                 self.push(v, node, "." + str(k), "variable")
 
     def frame(self, frame, node):
-        """The locals of a function that runs, or that an exception has left. Before 3.13 reading them leaves references to them in the
-        frame, which are taken back, unless the program has asked for locals() itself."""
-        before = {id(x) for x in gc.get_referents(frame) if type(x) is dict}
-        names = frame.f_locals
-        for k, v in list(names.items()):
+        for k, v in locals_of(frame).items():
             self.push(v, node, "." + k, "variable")
-        if type(names) is dict and id(names) not in before:
-            names.clear()
 
     def push(self, obj, parent, label, kind=""):
         t = type(obj)
@@ -384,8 +390,8 @@ class Walk:
                     if site in left:
                         votes = Votes()
                         votes.add(node)
-                        path, _, items = votes.holder()
-                        self.graph_hits[site] = path, "graph", items
+                        path, _, items, place = votes.holder()
+                        self.graph_hits[site] = path, "graph", items, place
                         left.discard(site)
                 stack.extend(g for g, _ in f.next_functions)
             total += n

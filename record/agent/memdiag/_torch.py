@@ -6,6 +6,7 @@ microseconds an operator, so it is on for some steps only: for all while its bud
 one in so many, and what is born in such a step stands for that many.
 """
 
+import collections
 import sys
 
 from ._agent import work
@@ -308,6 +309,13 @@ class Torch:
         if self.reach() > 1:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach())
+
+    def lines(self):
+        """How many tensors live by the file and line that made them."""
+        out = collections.Counter()
+        for stack, _, _, weight in self.table.values():
+            out[self.frames(stack)[0][1:]] += weight
+        return out
 
     def bytes_now(self, address):
         storage = self.weak._new_with_weak_ptr(address)

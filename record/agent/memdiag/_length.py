@@ -1,0 +1,88 @@
+"""How many items a container has now that a walk has found before.
+
+Only its place was kept, since a reference would keep the container itself. It is reached again by
+the labels of the path, as the walk made them: through dictionaries and slots, by none of the
+program's code. What cannot be reached so raises LookupError.
+"""
+
+import gc
+import sys
+import types
+
+OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
+# Keys of a dictionary that are compared with a label at most.
+KEYS = 400
+
+
+def length(node, lists, dicts, key_text):
+    """The items of the container at a node."""
+    labels = []
+    while node is not None:
+        labels.append(node.label)
+        node = node.parent
+    obj = scope(labels.pop(), labels[-1][1:])
+    for label in reversed(labels[:-1]):
+        obj = follow(obj, label, key_text)
+    t = type(obj)
+    if t.__name__ == "_lru_cache_wrapper":
+        return obj.cache_info().currsize
+    for base in (*lists, *dicts):
+        if issubclass(t, base):
+            return base.__len__(obj)
+    raise LookupError("no container any more")
+
+
+def scope(root, name):
+    """What a module, or a function that runs, has under a name."""
+    if not root.endswith(".<locals>"):
+        return sys.modules[root].__dict__[name]
+    function = root[: -len(".<locals>")]
+    for frame in list(sys._current_frames().values()):
+        while frame is not None:
+            if frame.f_code.co_flags & OPTIMIZED and getattr(frame.f_code, "co_qualname", frame.f_code.co_name) == function:
+                return locals_of(frame)[name]
+            frame = frame.f_back
+    raise LookupError(function)
+
+
+def locals_of(frame):
+    """The locals of a function that runs, or that an exception has left. Before 3.13 reading them leaves
+    references to them in the frame, which are taken back, unless the program has asked for locals() itself."""
+    before = {id(x) for x in gc.get_referents(frame) if type(x) is dict}
+    names = frame.f_locals
+    copy = dict(names)
+    if type(names) is dict and id(names) not in before:
+        names.clear()
+    return copy
+
+
+def follow(obj, label, key_text):
+    t = type(obj)
+    if label.startswith("["):
+        if not issubclass(t, dict) or label == "[…]" or len(obj) > KEYS:
+            raise LookupError(label)
+        for k in dict.keys(obj):
+            if "[%s]" % key_text(k) == label:
+                return dict.__getitem__(obj, k)
+    elif label.startswith(" closure ") and t is types.FunctionType:
+        return obj.__closure__[obj.__code__.co_freevars.index(label[len(" closure "):])].cell_contents
+    elif label.startswith("."):
+        return attribute(obj, t, label[1:])
+    raise LookupError(label)
+
+
+def attribute(obj, t, name):
+    if issubclass(t, type):
+        return type.__dict__["__dict__"].__get__(obj)[name]
+    try:
+        d = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        d = {}
+    for part in (d, d.get("_parameters"), d.get("_buffers"), d.get("_modules")):
+        if type(part) is dict and name in part:
+            return part[name]
+    for c in t.__mro__:
+        member = c.__dict__.get(name)
+        if type(member) is types.MemberDescriptorType:
+            return member.__get__(obj)
+    raise LookupError(name)

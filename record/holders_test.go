@@ -1,0 +1,125 @@
+//go:build unix
+
+package record_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/memdiag/memdiag/record"
+)
+
+// walked lets the agent's walk find containers, which then grow.
+const walked = `
+import functools, sys
+from memdiag import _holders
+from memdiag._length import length
+
+class Box:
+    __slots__ = ("kept",)
+class Log:
+    pass
+class Thing:
+    pass
+log, box = Log(), Box()
+log.by_name, box.kept = {"a": [Thing(), Thing()]}, {Thing(), Thing()}
+@functools.lru_cache(maxsize=None)
+def cached(i):
+    return Thing()
+cached(0), cached(1)
+deep = [[Thing(), Thing()]]
+def inner():
+    caught = [Thing(), Thing()]
+    def f():
+        return caught
+    return f, caught
+closure, caught = inner()
+del globals()["caught"]
+
+class Finds(_holders.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _holders.vote(self.hits, "all", node)
+            nodes.update((id(c), c) for c in node.containers())
+
+def outer():
+    own = [Thing(), Thing()]
+    walk = Finds(None, {1: "all"}, {})
+    walk.run()
+    places = {c.path(): c for c in nodes.values()}
+    log.by_name["a"] += 5 * [None]
+    box.kept.add(1)
+    own.append(1)
+    closure().append(1)
+    [cached(i) for i in range(9)]
+    for path in sorted(places):
+        try:
+            print(path, places[path].items, length(places[path], _holders.LISTS, _holders.DICTS, _holders.key_text))
+        except LookupError:
+            print(path, "is not reached")
+nodes = {}
+outer()
+`
+
+func TestALengthIsReadAgainWithoutAWalk(t *testing.T) {
+	t.Parallel()
+	want := `__main__.box.kept 2 3
+__main__.cached 2 9
+__main__.closure closure caught 2 3
+__main__.deep 1 1
+__main__.deep[…] is not reached
+__main__.log.by_name 1 1
+__main__.log.by_name['a'] 2 7
+outer.<locals>.own 2 3
+`
+	agentProgram(t, walked, want)
+}
+
+// handles lets the agent tell lines of Python's heap beside tensors of the same lines.
+const handles = `
+import types
+from memdiag import _agent, _heap
+
+def small():
+    return [object.__new__(Small) for i in range(600)]
+class Small:
+    __slots__ = ("a", "b", "c", "d")
+def told(**tensors):
+    lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
+    torch = types.SimpleNamespace(module=None, recalibrate=lambda: None, bytes=0, count=0,
+        lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
+    agent = types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0)
+    heap = _heap.Heap(agent)
+    heap.trace()
+    kept = small()
+    snapshot = _agent.Snapshot()
+    heap.lines(snapshot)
+    heap.stop()
+    return any(c >= 600 for c in snapshot.blocks["count"])
+print("no tensors there:", told())
+print("as many tensors there:", told(there=600))
+print("a few tensors there:", told(there=3))
+`
+
+func TestHandlesOfTensorsAreNotToldBesideThem(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, handles, "no tensors there: True\nas many tensors there: False\na few tensors there: True\n")
+}
+
+// agentProgram runs a Python program that uses the agent's parts.
+func agentProgram(t *testing.T, program, want string) {
+	t.Helper()
+	folder, err := record.Package(filepath.Join(t.TempDir(), "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python(t), script(t, program))
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder)
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != want {
+		t.Errorf("%v:\n%swant:\n%s", err, out, want)
+	}
+}
