@@ -33,7 +33,7 @@ func (k *kernels) MatMul(dst, a, b engine.View) {
 	}
 	by := k.product
 	groups := [3]int{(n + by.columns - 1) / by.columns, (m + by.rows - 1) / by.rows, batches}
-	if !k.fits(dst, a, b) || groups[1] > maxGroups || groups[2] > maxGroups {
+	if !k.fits(dst, a, b) || max(groups[0], groups[1], groups[2]) > maxGroups {
 		k.cutProduct(dst, a, b)
 		return
 	}
@@ -49,7 +49,8 @@ func (k *kernels) MatMul(dst, a, b engine.View) {
 }
 
 // cutProduct does a product in two: of half of the batch each, or of half of the rows,
-// so that results stay contiguous.
+// so that results stay contiguous. One row can be cut across its columns, which is for
+// more groups than a device runs: of the right operand a half still spans nearly all.
 func (k *kernels) cutProduct(dst, a, b engine.View) {
 	switch {
 	case dst.Shape.Dims[0] > 1:
@@ -61,6 +62,10 @@ func (k *kernels) cutProduct(dst, a, b engine.View) {
 		first, second := halves(1, []engine.View{dst, a})
 		k.MatMul(first[0], first[1], b)
 		k.MatMul(second[0], second[1], b)
+	case dst.Shape.Dims[2] > 1 && k.fits(dst, a, b):
+		first, second := halves(2, []engine.View{dst, b})
+		k.MatMul(first[0], a, first[1])
+		k.MatMul(second[0], a, second[1])
 	default:
 		k.tooLarge("matmul", dst, a, b)
 	}

@@ -44,3 +44,38 @@ func TestTiledProductsAreThoseOfTheOtherShader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAProductOfMoreGroupsThanADeviceRunsIsCut, along each axis.
+func TestAProductOfMoreGroupsThanADeviceRunsIsCut(t *testing.T) {
+	d := open(t)
+	k := New(d).(*kernels)
+	for _, c := range []struct {
+		name     string
+		batch, m int
+		n        int
+	}{
+		{"rows", 1, maxGroups*k.product.rows + 1, 1},
+		{"columns", 1, 2, maxGroups*k.product.columns + 1},
+		{"a batch", maxGroups + 1, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b, got := tensor(t, d, c.batch, c.m, 1), tensor(t, d, c.batch, 1, c.n), tensor(t, d, c.batch, c.m, c.n)
+			for i, v := range []engine.View{a, b} {
+				v.Shape = engine.ShapeOf(v.Shape.Elements())
+				v.Strides = v.Shape.RowMajor()
+				k.Rand(v, engine.Draw{Key: uint64(i)})
+			}
+			k.MatMul(got, a, b)
+			if err := k.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			left, right := floats(k, a), floats(k, b)
+			for i, g := range floats(k, got) {
+				batch, row, column := i/(c.m*c.n), i/c.n%c.m, i%c.n
+				if w := left[batch*c.m+row] * right[batch*c.n+column]; g != w {
+					t.Fatalf("[%d %d %d] is %g, want %g", batch, row, column, g, w)
+				}
+			}
+		})
+	}
+}
