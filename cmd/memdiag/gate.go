@@ -161,7 +161,7 @@ func (j *judged) besides() (said []string) {
 
 // judgeAll judges every rank that is asked for.
 func (g *gate) judgeAll(args []string) ([]judged, error) {
-	run, err := g.env.openRun(args)
+	run, err := g.env.openWhole(args)
 	if err != nil {
 		return nil, err
 	}

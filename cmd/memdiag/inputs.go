@@ -11,14 +11,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // openRun opens what a command's arguments name: nothing for the run in this
 // folder or the newest below it, one name for a run if there is one, else
-// snapshots. What was chosen for the user is said.
+// snapshots. What was chosen for the user is said. A canary that memdiag gate planted
+// is not the program's, and is left out.
 func (env *environment) openRun(args []string) (*snapshot.Run, error) {
+	run, err := env.openWhole(args)
+	if err != nil {
+		return nil, err
+	}
+	return canary.Without(run), nil
+}
+
+// openWhole is openRun with the canary.
+func (env *environment) openWhole(args []string) (*snapshot.Run, error) {
 	if env.getenv != nil && env.getenv("GOGC") == "" {
 		// A run is kept whole and little of what is read is garbage, so that the usual
 		// 100 would let the heap grow to twice the run: 520 MB in place of 440 for 200
