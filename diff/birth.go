@@ -60,7 +60,7 @@ func (b *births) sampled() bool {
 	return slices.ContainsFunc(b.weights, func(n int64) bool { return n > 1 })
 }
 
-// mayBeUnseen holds for births in a part of the steps, up into the second half of the
+// mayBeUnseen holds for births in four or more of the recorded steps, in both halves of the
 // run, of which the recorder may have missed the later ones by chance: had they gone on
 // at the rate of the first half, it would have seen as few of them too often.
 func (b *births) mayBeUnseen(x []float64) bool {
@@ -80,7 +80,7 @@ func (b *births) mayBeUnseen(x []float64) bool {
 			late++
 		}
 	}
-	return late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > slowing
+	return len(weight) >= 4 && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > slowing
 }
 
 // everyStep is what growth follows of which some steps were recorded: each step, if

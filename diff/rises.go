@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Bounds of what the moments of growth tell.
@@ -65,6 +66,39 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	}
 	r.born(&row.births)
 	return r
+}
+
+// bornBetween are the births between two snapshots, with the number of blocks that
+// they came to; nil for none.
+func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {
+	from, to := float64(first.Mark.Step), float64(last.Mark.Step)
+	r := &rises{from: from, to: to, warm: from}
+	if row.births.sampled() {
+		r.blur = float64(slices.Max(row.births.weights))
+	}
+	steps, until := row.births.byStep()
+	grown := points{x: []float64{from}, bytes: []float64{0}}
+	for i, step := range steps {
+		if x := float64(step) + 1; x > from && x <= to {
+			grown.x, grown.bytes = append(grown.x, x), append(grown.bytes, float64(until[i]))
+		}
+	}
+	r.at = slices.Clone(grown.x[1:])
+	if len(r.at) == 0 {
+		return nil, points{}
+	}
+	r.merge(r.blur)
+	if last := len(grown.x) - 1; grown.x[last] < to {
+		grown.x, grown.bytes = append(grown.x, to), append(grown.bytes, grown.bytes[last])
+	}
+	return r, grown
+}
+
+// ended holds where the next of the rises is overdue, or chance hardly leaves so long a
+// time without one.
+func (r *rises) ended(grown *points) bool {
+	_, stopped := trend.Stopped(grown.x, grown.bytes)
+	return r.overdue() || stopped && r.idle() > 0
 }
 
 // born takes births for the moments.
@@ -154,6 +188,15 @@ func (r *rises) between(from, to float64) int {
 func (r *rises) fewerLate(from float64) bool {
 	half := (from + r.to) / 2
 	return float64(r.between(half, r.to)) < fewer*float64(r.between(from, half))
+}
+
+// steadyLate holds for many rises in the second half at regular distances up to the
+// end: they go on, however many more, or larger ones, there were before.
+func (r *rises) steadyLate() bool {
+	half := (r.from + r.to) / 2
+	i, _ := slices.BinarySearch(r.at, half)
+	late := r.at[i:]
+	return len(late) >= enough && trend.LargestGap(late, half, r.to)*float64(len(late)) <= alikeGaps
 }
 
 // mayGoOn holds for rises of which the last is no longer ago than they are apart, and

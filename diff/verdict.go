@@ -91,6 +91,9 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 	// has been growing.
 	replaced := h.replaced()
 	moments := risesOf(h, row, born)
+	if !goesOn && !stopped && moments != nil && moments.steadyLate() {
+		goesOn = true
+	}
 	switch {
 	case replaced && trend.Doubles(h.whole.x, h.whole.bytes):
 		j.shape = Doubling
@@ -160,17 +163,26 @@ func riseInWords(y []float64) string {
 // the files tell them, else not at all.
 func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapshot) judgement {
 	j := judgement{rate: pairRate(row.Growth(), first, last)}
+	var r *rises
+	var grown points
+	if born && births.inSteps {
+		r, grown = bornBetween(row, first, last)
+	}
 	switch {
 	case !born:
-		j.call(Inconclusive, Weak, "growth between two snapshots only, and the files do not say when its blocks were born; a third snapshot decides")
+		j.call(Inconclusive, Weak, "growth between two snapshots only, and the files do not say when its blocks were born; more snapshots decide")
+	case births.steady() && r != nil && r.ended(&grown):
+		j.call(Inconclusive, Weak, "%s, but there were none in the last %.0f steps: it may have stopped; more snapshots decide", births, r.idle())
+	case births.steady() && r != nil && r.slows(&grown):
+		j.call(Inconclusive, Weak, "%s, but they come ever more rarely, as what is made once for each of many kinds does; more snapshots decide", births)
 	case births.steady():
 		j.call(Leak, Strong, "%s", births)
 	case births.atOnce():
 		j.call(Bounded, Weak, "%s", births)
-		j.because("state that is made once, or a window of recent steps, looks like this; a third snapshot decides")
+		j.because("state that is made once, or a window of recent steps, looks like this; more snapshots decide")
 	default:
 		j.call(Inconclusive, Weak, "%s", births)
-		j.because("too few births, or too long gaps between them, to tell; a third snapshot decides")
+		j.because("too few births, or too long gaps between them, to tell; more snapshots decide")
 	}
 	return j
 }

@@ -160,6 +160,7 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 		{"two rises soon after the start", 60, at(3, 9), Bounded, ""},
 		{"bursts of which the last is at the very end", 40, func(t int64) int64 { return 30 * (t / 20) }, Inconclusive, "no longer ago"},
 		{"many bursts of which the last is at the very end", 200, func(t int64) int64 { return 30 * (t / 20) }, Leak, ""},
+		{"one a step, and one in each fourth from half-way on", 120, func(t int64) int64 { return min(t, 60) + max(0, t-60)/4 }, Leak, ""},
 		{"what was made in many steps, and then one in each twenty", 240, func(t int64) int64 { return min(t, 10) + t/20 }, Leak, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,6 +173,54 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds has nothing but births to judge by.
+func TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds(t *testing.T) {
+	var rarer, each, stopped, stairs []block
+	for m := 25.0; m < 119; m = m*1.06 + 0.5 {
+		rarer = append(rarer, block{"keep", 512, int64(m)})
+	}
+	for step := int64(24); step < 120; step++ {
+		each = append(each, block{"keep", 512, step})
+		if step < 90 {
+			stopped = append(stopped, block{"keep", 512, step})
+		}
+		if step%16 == 8 && step < 100 {
+			stairs = append(stairs, block{"keep", 512, step})
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		blocks []block
+		want   Verdict
+		says   string
+	}{
+		{"one in each step", each, Leak, ""},
+		{"one in each step, and none of late", stopped, Inconclusive, "none in the last 30 steps"},
+		{"ever more rarely", cold(24, 120), Inconclusive, "ever more rarely"},
+		{"regularly, and the next is overdue", stairs, Inconclusive, "none in the last"},
+		{"a little more rarely", rarer, Leak, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(runOf(build(24), build(120, c.blocks...)), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want || !strings.Contains(f.Reasons[0], c.says) {
+				t.Errorf("got %s: %v; want %s, saying %q", f.Verdict, f.Reasons, c.want, c.says)
+			}
+		})
+	}
+}
+
+// cold is a cache over keys that are met ever more rarely, the first thrice a step.
+func cold(from, to int64) []block {
+	var out []block
+	for m := 1.0; m < float64(to-from-20); m *= 1.12 {
+		out = append(out, block{"keep", 512, from + int64(m)})
+	}
+	return out
 }
 
 // TestGrowthWithItsInputIsUndecided draws lengths that rise under noise, and rounds
