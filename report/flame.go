@@ -92,8 +92,12 @@ func flameSubtitle(p *Profile, left int, unstacked bool) string {
 	}
 	var text string
 	switch {
+	case grew == 0 && shrank == 0 && p.PerUnit != "":
+		text = "no stack grows or shrinks after warm-up"
+	case grew == 0 && shrank == 0 && p.Growth:
+		text = "no stack grew or shrank"
 	case grew == 0 && shrank == 0:
-		text = "nothing to show"
+		text = "nothing is live"
 	case p.PerUnit != "":
 		per := func(b snapshot.Bytes) string {
 			return plusSign(float64(b)) + snapshot.FormatBytes(float64(b)/rateScale) + "/" + p.PerUnit

@@ -43,6 +43,21 @@ func TestFlame(t *testing.T) {
 	}
 }
 
+func TestFlameSaysWhyItIsEmpty(t *testing.T) {
+	for _, c := range []struct {
+		profile Profile
+		want    string
+	}{
+		{Profile{}, "nothing is live"},
+		{Profile{Growth: true}, "no stack grew or shrank"},
+		{Profile{Growth: true, PerUnit: "step"}, "no stack grows or shrinks after warm-up"},
+	} {
+		if got := flameSubtitle(&c.profile, 0, false); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // elements parses a document and returns the attributes of all elements of a name.
 func elements(t *testing.T, document []byte, name string) []map[string]string {
 	t.Helper()
