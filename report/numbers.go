@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -13,21 +12,7 @@ import (
 )
 
 // grouped writes 26214400 as 26,214,400.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	var b strings.Builder
-	for i, digit := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return sign + b.String()
-}
+func grouped(n int64) string { return snapshot.Grouped(n) }
 
 // duration is "29.7 s": three digits in the largest unit that it reaches.
 func duration(d time.Duration) string {
@@ -89,6 +74,9 @@ func blocksRate(r diff.Rate) string {
 	v := r.Blocks.Value
 	if math.Abs(v) > 1.004 {
 		noun = "blocks"
+	}
+	if v == 0 && doubt(r.Blocks) == "" {
+		return "0 blocks/" + r.Unit
 	}
 	if v > 0 && v < 0.1 {
 		return fmt.Sprintf("%s+1 block every %s %ss", doubt(r.Blocks), threeDigits(1/v), r.Unit)

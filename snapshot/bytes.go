@@ -42,6 +42,23 @@ func FormatBytes(b float64) string {
 	return threeDigits(b) + " B"
 }
 
+// Grouped writes 26214400 as 26,214,400.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	var b strings.Builder
+	for i, digit := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return sign + b.String()
+}
+
 func threeDigits(v float64) string {
 	switch abs := math.Abs(v); {
 	case abs >= 99.95:

@@ -1,6 +1,9 @@
 package snapshot
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestBytesPrintThreeDigitsInTheUnitTheyReach(t *testing.T) {
 	for _, c := range []struct {
@@ -33,6 +36,17 @@ func TestParseBytes(t *testing.T) {
 		got, err := ParseBytes(c.in)
 		if got != c.want || (err == nil) != c.ok {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d, ok %v", c.in, got, err, c.want, c.ok)
+		}
+	}
+}
+
+func TestGroupedHasACommaBeforeEachThreeDigits(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -999: "-999", 26214400: "26,214,400",
+		math.MinInt64: "-9,223,372,036,854,775,808",
+	} {
+		if got := Grouped(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
 }

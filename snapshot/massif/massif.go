@@ -264,8 +264,8 @@ func (d *decoder) snapshot() *snapshot.Snapshot {
 	}
 	notes := []string{
 		"massif counts no blocks: each stack counts as one",
-		fmt.Sprintf("%s, taken at %d %s of %d; at the end %s were live, at most %s",
-			which, d.taken.time, unit, d.last.time, snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
+		fmt.Sprintf("%s, taken at %s %s of %s; at the end %s were live, at most %s",
+			which, snapshot.Grouped(d.taken.time), unit, snapshot.Grouped(d.last.time), snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
 	}
 	s := d.out.Snapshot("massif", notes...)
 	m := &s.Devices[0].Meters

@@ -162,6 +162,10 @@ func TestTreesAreReadToTheirLeaves(t *testing.T) {
 	if len(s.Notes) != 2 || s.Notes[1] != note {
 		t.Errorf("notes %q", s.Notes)
 	}
+	long, err := decode([]byte(strings.Replace(usual, "time=900", "time=1945468", 1)))
+	if err != nil || !strings.Contains(long.Notes[1], "500 instructions of 1,945,468;") {
+		t.Errorf("%v, notes %q", err, long.Notes)
+	}
 	if d := cmp.Diff(slow(usual), held(s)); d != "" {
 		t.Errorf("-slow +fast\n%s", d)
 	}

@@ -33,8 +33,8 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 			bytes += s.Blocks.Size[i]
 		}
 	}
-	say(bare, "%d of %s (%s) %s no stack: older than the recording, or it was without stacks",
-		bare, number(live, "live block"), bytes, either(bare, "has", "have"))
+	say(bare, "%s of %s (%s) %s no stack: older than the recording, or it was without stacks",
+		grouped(bare), number(live, "live block"), bytes, either(bare, "has", "have"))
 	r := &b.record
 	if r.events == 0 {
 		out = append(out, "the file has no record of allocations: when blocks were allocated is unknown")
@@ -48,13 +48,13 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	}
 	k := &b.broken
 	n := number(len(b.segments), "segment")
-	say(k.total, "in %d of %s the blocks do not add up to the segment's size", k.total, n)
-	say(k.allocated, "in %d of %s the live blocks do not add up to allocated_size", k.allocated, n)
-	say(k.active, "in %d of %s the active blocks do not add up to active_size", k.active, n)
-	say(k.requested, "in %d of %s the requests do not add up to requested_size", k.requested, n)
-	say(k.gaps, "in %d of %s the blocks are not contiguous", k.gaps, n)
-	say(k.overlaps, "in %d of %s blocks overlap: bytes are counted more than once", k.overlaps, n)
-	say(k.shared, "%d of %s %s addresses with another: bytes are counted more than once", k.shared, n, either(k.shared, "shares", "share"))
+	say(k.total, "in %s of %s the blocks do not add up to the segment's size", grouped(k.total), n)
+	say(k.allocated, "in %s of %s the live blocks do not add up to allocated_size", grouped(k.allocated), n)
+	say(k.active, "in %s of %s the active blocks do not add up to active_size", grouped(k.active), n)
+	say(k.requested, "in %s of %s the requests do not add up to requested_size", grouped(k.requested), n)
+	say(k.gaps, "in %s of %s the blocks are not contiguous", grouped(k.gaps), n)
+	say(k.overlaps, "in %s of %s blocks overlap: bytes are counted more than once", grouped(k.overlaps), n)
+	say(k.shared, "%s of %s %s addresses with another: bytes are counted more than once", grouped(k.shared), n, either(k.shared, "shares", "share"))
 	say(k.sizes, "%s another size than the record says", counts(k.sizes, "block", "has", "have"))
 	missing := r.left() - k.replayed
 	say(missing, "%s not among the segments, but live by the record", counts(missing, "block", "is", "are"))
@@ -67,8 +67,10 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	return out
 }
 
-// number is "1 block", "2 blocks".
-func number(n int, noun string) string { return fmt.Sprintf("%d %s", n, noun+either(n, "", "s")) }
+// number is "1 block", "2,000 blocks".
+func number(n int, noun string) string { return grouped(n) + " " + noun + either(n, "", "s") }
+
+func grouped(n int) string { return snapshot.Grouped(int64(n)) }
 
 // counts is "1 block has", "2 blocks have".
 func counts(n int, noun, one, many string) string {
