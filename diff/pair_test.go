@@ -2,6 +2,7 @@ package diff
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -106,4 +107,24 @@ func TestRowsSumToTheTotalGrowth(t *testing.T) {
 			t.Fatalf("rows sum to %v; the meters say %v", sum, want)
 		}
 	})
+}
+
+// TestFewSnapshotsPromiseNoMoreThanMoreOfThem: without births a third snapshot
+// need not decide.
+func TestFewSnapshotsPromiseNoMoreThanMoreOfThem(t *testing.T) {
+	var run []*snapshot.Snapshot
+	for i, want := range []Verdict{"", Inconclusive, Inconclusive, Inconclusive, Leak} {
+		run = append(run, build(int64(10*i), grown("keep", 10*i+1, 512, snapshot.NoStep, 0)...))
+		if i == 0 {
+			continue
+		}
+		r, err := Analyze(runOf(run...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Findings[0]
+		if f.Verdict != want || strings.Contains(strings.Join(f.Reasons, ";"), "third snapshot decides") {
+			t.Errorf("%d snapshots: %s, %q; want %s", i+1, f.Verdict, f.Reasons, want)
+		}
+	}
 }
