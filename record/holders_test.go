@@ -47,12 +47,14 @@ class Finds(_holders.Walk):
 
 def outer():
     own = [Thing(), Thing()]
+    replaced = [Thing(), Thing()]
     walk = Finds(None, {1: "all"}, {})
     walk.run()
     places = {c.path(): c for c in nodes.values()}
     log.by_name["a"] += 5 * [None]
     box.kept.add(1)
     own.append(1)
+    replaced = replaced + [1]
     closure().append(1)
     [cached(i) for i in range(9)]
     for path in sorted(places):
@@ -74,6 +76,7 @@ __main__.deep[…] is not reached
 __main__.log.by_name 1 1
 __main__.log.by_name['a'] 2 7
 outer.<locals>.own 2 3
+outer.<locals>.replaced is not reached
 `
 	agentProgram(t, walked, want)
 }

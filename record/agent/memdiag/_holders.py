@@ -42,12 +42,13 @@ DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Cou
 
 class Node:
     """A place on a path: its parent, how it is reached from there, how many items it has, and how many
-    places like it this one stands for, where only some items of a container are looked at."""
+    places like it this one stands for, where only some items of a container are looked at. Of a
+    container also its id()."""
 
-    __slots__ = ("parent", "label", "kind", "items", "share")
+    __slots__ = ("parent", "label", "kind", "items", "share", "id")
 
     def __init__(self, parent, label, kind="", items=0):
-        self.parent, self.label, self.kind, self.items = parent, label, kind, items
+        self.parent, self.label, self.kind, self.items, self.id = parent, label, kind, items, 0
         self.share = 1 if parent is None else parent.share * max(1, parent.items / ITEMS)
 
     def depth(self):
@@ -274,11 +275,11 @@ class Walk:
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
         elif t in LISTS or issubclass(t, tuple(LISTS)):
-            node.kind, node.items = LISTS.get(t, "list"), len(obj)
+            node.kind, node.items, node.id = LISTS.get(t, "list"), len(obj), id(obj)
             for v in some(obj):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
         elif t in DICTS or issubclass(t, dict):
-            node.kind, node.items = "dict", len(obj)
+            node.kind, node.items, node.id = "dict", len(obj), id(obj)
             for k in some_keys(obj):
                 self.push(k, node, "{…}")
                 self.push(dict.__getitem__(obj, k), node, "[%s]" % key_text(k))
@@ -299,7 +300,7 @@ class Walk:
             self.push(obj.__self__, node, ".__self__", "attribute")
             self.push(obj.__func__, node, "")
         elif t.__name__ == "_lru_cache_wrapper":
-            node.kind, node.items = "cache", obj.cache_info().currsize
+            node.kind, node.items, node.id = "cache", obj.cache_info().currsize, id(obj)
             for v in gc.get_referents(obj):
                 if type(v) in (dict, tuple, list):
                     self.push(v, node, "")

@@ -15,21 +15,24 @@ KEYS = 400
 
 
 def length(node, lists, dicts, key_text):
-    """The items of the container at a node."""
-    labels = []
+    """The items of the container at a node. Another one there is not taken for it: a name may be that
+    of a loop, which goes through several."""
+    labels, id_ = [], node.id
     while node is not None:
         labels.append(node.label)
         node = node.parent
     obj = scope(labels.pop(), labels[-1][1:])
     for label in reversed(labels[:-1]):
         obj = follow(obj, label, key_text)
+    if id(obj) != id_:
+        raise LookupError("another object is there")
     t = type(obj)
     if t.__name__ == "_lru_cache_wrapper":
         return obj.cache_info().currsize
     for base in (*lists, *dicts):
         if issubclass(t, base):
             return base.__len__(obj)
-    raise LookupError("no container any more")
+    raise LookupError("no container")
 
 
 def scope(root, name):
