@@ -136,7 +136,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 // holderOfSite is the holder that the recorder found on the stack.
 func holderOfSite(s *snapshot.Snapshot, site *snapshot.Site) *snapshot.Holder {
 	for i := range s.Holders {
-		if h := &s.Holders[i]; h.Stack == site.Stack && (h.Kind != "variable" || site.Count == 1) {
+		if h := &s.Holders[i]; h.Stack == site.Stack && (h.Kind != "variable" && !holdsOne(h) || site.Count == 1) {
 			return h
 		}
 	}

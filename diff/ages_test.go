@@ -217,6 +217,7 @@ func TestFirstVerdictTellsWhoHolds(t *testing.T) {
 		{"a list may hold many blocks", "list", 50, true},
 		{"a variable holds one", "variable", 1, true},
 		{"a variable does not hold many", "variable", 50, false},
+		{"nor does an attribute", "attribute", 50, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := bornAt(100, 2, times(c.blocks, func(i int64) int64 { return 2 * i }))

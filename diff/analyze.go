@@ -232,7 +232,7 @@ func (r *Result) holderOf(c cluster) *snapshot.Holder {
 		rows = c.rows
 	}
 	for _, row := range rows {
-		if h := r.keeper(row); h != nil {
+		if h := r.keeper(row); h != nil && (!holdsOne(h) || r.singly(row)) {
 			return h
 		}
 	}

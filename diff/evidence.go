@@ -108,7 +108,7 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
-			if h.Stack == row.stack && row.stack != snapshot.NoStack {
+			if h.Stack == row.stack && row.stack != snapshot.NoStack && (!holdsOne(&h) || r.singly(row)) {
 				s.Holders = append(s.Holders, h)
 				if h.Kind == "graph" {
 					s.Owners |= snapshot.OwnedByTape
@@ -121,6 +121,23 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 		r.surround(e, rows)
 	}
 	return e
+}
+
+// holdsOne holds for an attribute by itself, which refers to one block.
+func holdsOne(h *snapshot.Holder) bool {
+	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
+}
+
+// singly holds where as many attributes were found as make up half of the row's blocks.
+// Fewer hold those that they hold, and say nothing of the others.
+func (r *Result) singly(row *Row) bool {
+	n := int64(0)
+	for i := range r.Last.Holders {
+		if h := &r.Last.Holders[i]; h.Stack == row.stack && holdsOne(h) {
+			n++
+		}
+	}
+	return 2*n >= row.After.Blocks
 }
 
 // surround adds what the rest of the run tells of the rows.

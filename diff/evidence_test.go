@@ -81,6 +81,34 @@ func TestEvidenceTellsWhatSurroundsAFinding(t *testing.T) {
 	}
 }
 
+// TestAnAttributeHoldsOneBlock: of 57 that grew it says nothing; as many attributes as
+// blocks do hold them.
+func TestAnAttributeHoldsOneBlock(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		paths []string
+		want  int
+	}{
+		{"one attribute beside five blocks", []string{"swapper.back"}, 0},
+		{"attributes of as many objects", []string{"a.out", "b.out", "c.out", "d.out", "e.out"}, 5},
+		{"an attribute of each element of a list", []string{"ops[].out"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			last := owning(10, []held{{"step", 64, 1, 0, 0}, {"step", 64, 3, 0, 0}, {"step", 64, 5, 0, 0}, {"step", 64, 7, 0, 0}, {"step", 64, 9, 0, 0}}...)
+			for _, path := range c.paths {
+				last.Holders = append(last.Holders, snapshot.Holder{Stack: last.Blocks.Stack[0], Path: path, Kind: "attribute"})
+			}
+			if got := evidenceOf(t, owning(0), last, "step").Sites[0].Holders; len(got) != c.want {
+				t.Errorf("held by %v, want %d holders", got, c.want)
+			}
+			r, err := Analyze(runOf(owning(0), last), ByTrend)
+			if err != nil || len(r.Findings) != 1 || (r.Findings[0].Holder != nil) != (c.want > 0) {
+				t.Errorf("findings %+v, error %v", r.Findings, err)
+			}
+		})
+	}
+}
+
 // TestOnlyWhatLivesWithinAStepDeniesABackwardPass: gradients are gone at the end of a
 // step as a rule.
 func TestOnlyWhatLivesWithinAStepDeniesABackwardPass(t *testing.T) {

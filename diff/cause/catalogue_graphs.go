@@ -33,6 +33,7 @@ var graphs = []Cause{
 			inGraph(4),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
 			together(2, 3),
+			upTo(-4, nodeRecord, "each is a record of %s, not a result"),
 			backward(-7, No, "nobody calls backward"),
 			heads(3, Yes, "a value that the program carries from event to event is made in the same function"),
 			heads(-3, No, "nothing that the program holds leads to them"),

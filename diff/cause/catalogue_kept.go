@@ -13,6 +13,10 @@ var (
 // moduleWords are functions that make a module's parameters.
 var moduleWords = []string{"new linear", "new conv", "new embedding", "new module", "new model", "init", "reset parameter", "kaiming", "xavier", "uniform", "normal", "build model"}
 
+// fewNumbers is the most that what a log shows of a step takes: a row of numbers. A
+// larger tensor is an output or an activation.
+const fewNumbers = 1024
+
 // kept are causes by which a program keeps results of each step.
 var kept = []Cause{
 	{
@@ -111,6 +115,7 @@ var kept = []Cause{
 		Workloads:  []string{"L26", "L37"},
 		References: []string{"wandb#354", "lightning#4556"},
 		clues: []clue{
+			need(upTo(0, fewNumbers, "each is %s")),
 			upTo(1, 128, "each is a few numbers, %s"),
 			upTo(3, 8, "each is a single number of %s"),
 			named(4, logWords...),

@@ -19,7 +19,7 @@ var lifetimes = []Cause{
 			unheld(2),
 			partly(-4, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			partly(-2, snapshot.OwnedByCache, "a cache holds them"),
-			held(-2, "map"),
+			gathered(-5),
 			shaped(-4, "they are replaced by larger ones", BytesOnly, Doubling),
 		},
 	},
@@ -33,6 +33,7 @@ var lifetimes = []Cause{
 		References: []string{"pytorch#84413", "pytorch#85410", "pytorch#25605", "torchforge#209"},
 		when:       settled,
 		clues: []clue{
+			notGo(),
 			named(4, "gc", "garbage", "collect", "collector", "cycle", "weakref"),
 		},
 	},

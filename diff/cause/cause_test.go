@@ -116,6 +116,15 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(3, 480, 4096, "Adam._init_group /x/site-packages/torch/optim/adam.py", "Adam.step /x/site-packages/torch/optim/adam.py",
 				"Optimizer.profile_hook_step.<locals>.wrapper /x/site-packages/torch/optim/optimizer.py", "run_fold folds.py").heldBy("dict", "run_fold.<locals>.opt.state", 6),
 		), "optimizer-state-stale"},
+		{"blocks at irregular steps that are all on one list", leak(
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Keeper.suspects", 9),
+		).following(Irregular), "activations-kept"},
+		{"blocks at irregular steps of which a list has few", leak(
+			site(1, 57, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Keeper.suspects", 2),
+		).following(Irregular), "release-forgotten"},
+		{"large blocks on a list that is called a log", leak(
+			site(1, 9, 8192, torchLinear, "work runner.py").heldBy("list", "Monitor.log_cache", 9),
+		).following(Steps), "cache-without-bound"},
 		{"a map by length", leak(
 			site(1, 90, 4096, torchLinear, "positions model.py").heldBy("map", "Encoder.by_length", 90),
 		), "cache-without-bound"},
@@ -150,6 +159,8 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a meter of fragments", Evidence{Meter: Fragmentation}, "fragmentation"},
 		{"a stack with no sign of anything", leak(site(1, 9, 4096, "empty ??", "work main.py")), ""},
 		{"state that settled and is no optimizer's", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, torchLinear, "warm train.py")}}, ""},
+		{"a collector at work in Python", Evidence{Settled: true, Sites: []Site{site(1, 1, 112, "collect gc.py", "main train.py")}}, "reference-cycle"},
+		{"a collector at work in Go, which minds no cycles", Evidence{Settled: true, Sites: []Site{site(1, 1, 112, "runtime.gcStart runtime/mgc.go", "main.work main.go")}}, ""},
 		{"nothing", Evidence{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

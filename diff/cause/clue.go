@@ -279,6 +279,33 @@ func upTo(points int, most snapshot.Bytes, what string) clue {
 	})
 }
 
+// notGo rules out what cannot be in Go, whose collector minds no cycles.
+func notGo() clue {
+	return need(fixed(0, func(e *Evidence) string {
+		for i := range e.Sites {
+			if slices.ContainsFunc(e.Sites[i].Frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".go") }) {
+				return ""
+			}
+		}
+		return "it is no program in Go"
+	}))
+}
+
+// gathered holds where a container is known to have taken in at least half of the
+// blocks, or one of several containers to hold some: they are where the program put them, and no release was missed.
+func gathered(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if h.Items > 0 && (2*int64(h.Items) >= e.Sites[i].Live || strings.Contains(h.Path, "[]")) {
+					return holds(h)
+				}
+			}
+		}
+		return ""
+	})
+}
+
 // parameters holds where each event adds blocks of the sizes of the parameters.
 func parameters(points int) clue {
 	return fixed(points, func(e *Evidence) string {
