@@ -2,20 +2,24 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Reserve is a device whose allocator went on taking memory, or on waiting for it,
-// while its live memory did not grow: no leak, but memory that others cannot have.
+// while its live memory did not grow: no leak, but memory that others cannot have. Or
+// it is the process itself, whose memory grew steadily and which no stack explains:
+// that may be a leak of what nobody recorded.
 type Reserve struct {
 	Device snapshot.Device
-	Meter  cause.Meter // PendingFree, PrivatePool, CacheGrowth or Fragmentation
+	Meter  cause.Meter // PendingFree, PrivatePool, CacheGrowth, Fragmentation or Host
 	// Growth is that of reserved memory after warm-up, or with PendingFree of what was
 	// freed and is still in use by a stream.
 	Growth   snapshot.Bytes
-	Live     snapshot.Bytes // growth of live memory meanwhile
+	Live     snapshot.Bytes // growth of live memory meanwhile; with Host, of what was recorded
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
 	Trim     snapshot.Bytes // in segments without a block in use: what an emptied cache gives back
@@ -27,6 +31,9 @@ type Reserve struct {
 // for reserved memory.
 func (r *Result) reserves() []Reserve {
 	var out []Reserve
+	if e := r.unexplained(); e != nil {
+		out = append(out, *e)
+	}
 	for d, meters := range r.Series.Meters {
 		if len(meters) != len(r.Series.Marks) || len(meters) < 4 {
 			continue
@@ -44,6 +51,61 @@ func (r *Result) reserves() []Reserve {
 		}
 	}
 	return out
+}
+
+// ofProcess is the kind of device whose meters are those of the process: of its C
+// library's heap, of which no stacks are known.
+const ofProcess snapshot.DeviceKind = "host"
+
+// unexplainedShare is how much of what the process held after warm-up must be added
+// for growth without a stack to be told: allocators gather fragments, and libraries
+// fill caches.
+const unexplainedShare = 0.1
+
+// unexplained is the steady growth of the process's own memory without that of what
+// was recorded in the same memory; nil where there is none to tell of.
+func (r *Result) unexplained() *Reserve {
+	s := r.Series
+	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == ofProcess })
+	from := s.WarmUp()
+	if at < 0 || len(s.Marks)-from < testable || len(s.Meters[at]) != len(s.Marks) {
+		return nil
+	}
+	// What is not seen of the process at some marks says nothing of it.
+	if s.seen != nil && slices.Contains(s.seen[at][from:], false) {
+		return nil
+	}
+	x, _ := s.X()
+	var rest []float64
+	for i, m := range s.Meters[at] {
+		known := snapshot.Bytes(0)
+		for d := range s.Devices {
+			if kind := s.Devices[d].Kind; kind == snapshot.CPU || kind == "python" {
+				known += s.Meters[d][i].Allocated
+			}
+		}
+		rest = append(rest, float64(m.Allocated-known))
+	}
+	x, rest = trend.Floors(x[from:], rest[from:], windows)
+	last := len(rest) - 1
+	grown := rest[last] - rest[0]
+	if t := trend.HamedRao(rest); t.Z <= 0 || max(t.P, 2*trend.Drift(rest)) > significant {
+		return nil
+	}
+	if on, _ := keepsRising(x, rest); !on || grown < unexplainedShare*rest[0] {
+		return nil
+	}
+	all := s.Meters[at]
+	total := all[len(all)-1].Allocated - all[from].Allocated
+	e := &Reserve{Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: total - snapshot.Bytes(grown)}
+	e.explain()
+	return e
+}
+
+// Unexplained holds where the process's own memory grew steadily and no stack tells
+// what for: a run without a leak is not known to be without one then.
+func (r *Result) Unexplained() bool {
+	return slices.ContainsFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
 }
 
 // growsAlone is the growth of a meter over marks after warm-up; nil unless it rose
@@ -76,10 +138,14 @@ func (r *Result) reserve(e Reserve, device snapshot.Device) Reserve {
 	default:
 		e.Meter = cause.CacheGrowth
 	}
+	e.explain()
+	return e
+}
+
+func (e *Reserve) explain() {
 	if fit := cause.Matches(&cause.Evidence{Meter: e.Meter}); len(fit) > 0 {
 		e.Cause, e.CauseWhy = fit[0].Cause, fit[0].Why
 	}
-	return e
 }
 
 // privateGrowth is by how much a device's private pools grew after warm-up.
@@ -129,6 +195,9 @@ func (e *Reserve) String() string {
 	name := "cache growth"
 	if e.Cause != nil {
 		name = e.Cause.Name
+	}
+	if e.Meter == cause.Host {
+		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, of which no recorded stack tells: it may leak what nobody recorded, such as nodes of a graph or memory of an extension", e.Growth)
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",

@@ -110,3 +110,40 @@ func TestMemoryThatWaitsToBeFreedAndPrivatePoolsAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// TestAProcessThatGrowsWithoutAStackIsInDoubt has meters of the C library's heap.
+func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
+	const mib = snapshot.MiB
+	line := func(each float64) func(int) snapshot.Bytes {
+		return func(i int) snapshot.Bytes { return 150*mib + snapshot.Bytes(each*float64(i)*float64(mib)) }
+	}
+	for _, c := range []struct {
+		name     string
+		process  func(i int) snapshot.Bytes
+		recorded func(i int) snapshot.Bytes
+		want     bool
+	}{
+		{"a straight line is told", line(2), func(int) snapshot.Bytes { return mib }, true},
+		{"one that recorded tensors explain is not", line(2), func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false},
+		{"a twentieth is not", line(0.4), func(int) snapshot.Bytes { return mib }, false},
+		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false},
+		{"what has stopped is not", func(i int) snapshot.Bytes { return line(4)(min(i, 8)) }, func(int) snapshot.Bytes { return mib }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i := range 20 {
+				s := build(int64(10*i), block{"weights", mib, -1})
+				s.Devices[0].Meters.Allocated = c.recorded(i)
+				s.Devices = append(s.Devices, snapshot.Device{Kind: ofProcess, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.process(i), Active: c.process(i), Reserved: c.process(i)}})
+				run = append(run, s)
+			}
+			r, err := Analyze(runOf(run...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Unexplained() != c.want {
+				t.Errorf("got %v: %+v", r.Unexplained(), r.Reserves)
+			}
+		})
+	}
+}

@@ -171,6 +171,8 @@ func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapsho
 	switch {
 	case !born:
 		j.call(Inconclusive, Weak, "growth between two snapshots only, and the files do not say when its blocks were born; more snapshots decide")
+	case births.steady() && r != nil && row.cameAndWent(last):
+		j.call(Inconclusive, Weak, "%s, but many of those before are gone: blocks come and go; more snapshots decide", births)
 	case births.steady() && r != nil && r.ended(&grown):
 		j.call(Inconclusive, Weak, "%s, but there were none in the last %.0f steps: it may have stopped; more snapshots decide", births, r.idle())
 	case births.steady() && r != nil && r.slows(&grown):
@@ -185,6 +187,21 @@ func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapsho
 		j.because("too few births, or too long gaps between them, to tell; more snapshots decide")
 	}
 	return j
+}
+
+// cameAndWent holds where more of a site's earlier blocks are gone than the last step
+// holds anew, as a share of those that stayed: a window of recent steps that is not yet
+// full looks so.
+func (r *Row) cameAndWent(last *snapshot.Snapshot) bool {
+	fresh := int64(0)
+	steps, until := r.births.byStep()
+	if n := len(steps); n > 0 && steps[n-1] >= last.Mark.Step-1 {
+		fresh = until[n-1]
+		if n > 1 {
+			fresh -= until[n-2]
+		}
+	}
+	return float64(r.Died.Blocks-fresh) > lent*float64(r.Born.Blocks)
 }
 
 func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {

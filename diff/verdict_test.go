@@ -195,15 +195,18 @@ func TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds(t *testing.T) {
 		blocks []block
 		want   Verdict
 		says   string
+		before []block
 	}{
-		{"one in each step", each, Leak, ""},
-		{"one in each step, and none of late", stopped, Inconclusive, "none in the last 30 steps"},
-		{"ever more rarely", cold(24, 120), Inconclusive, "ever more rarely"},
-		{"regularly, and the next is overdue", stairs, Inconclusive, "none in the last"},
-		{"a little more rarely", rarer, Leak, ""},
+		{"one in each step", each, Leak, "", nil},
+		{"one in each step, and none of late", stopped, Inconclusive, "none in the last 30 steps", nil},
+		{"ever more rarely", cold(24, 120), Inconclusive, "ever more rarely", nil},
+		{"regularly, and the next is overdue", stairs, Inconclusive, "none in the last", nil},
+		{"one in each step, and those before are gone", each, Inconclusive, "come and go", grown("keep", 20, 512, 3, 1)},
+		{"one in each step, beside that of the step under way", each, Leak, "", []block{{"keep", 512, 23}}},
+		{"a little more rarely", rarer, Leak, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Analyze(runOf(build(24), build(120, c.blocks...)), ByTrend)
+			r, err := Analyze(runOf(build(24, c.before...), build(120, c.blocks...)), ByTrend)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -234,6 +234,8 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = "the snapshots are not of one process; "
 	case len(j.result.Rows) == 0:
 		j.doubt = "no snapshot holds a live block; "
+	case j.result.Unexplained():
+		j.doubt = "the process itself grows, and no stack explains it; "
 	}
 	return j, nil
 }
