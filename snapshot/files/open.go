@@ -45,7 +45,18 @@ func (e *InputError) Unwrap() error { return e.err }
 // format is one that memdiag reads.
 type format struct {
 	detect func(head []byte) bool
-	decode func(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error)
+	decode func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error)
+}
+
+// shared is what the snapshots of one run are read with.
+type shared struct {
+	totals.Options
+	native *native.Reader // into the same table
+}
+
+func newShared(maxUnpacked snapshot.Bytes) shared {
+	stacks := snapshot.NewStacks()
+	return shared{totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, native.NewReader(stacks)}
 }
 
 // headSize is how much of a file tells its format.
@@ -56,15 +67,15 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 func formats() []format {
 	return []format{
 		{detect: native.Detect, decode: decodeNative},
-		{detect: unpacked(agent.Detect), decode: agent.Decode},
-		{detect: unpacked(tracemalloc.Detect), decode: tracemalloc.Decode},
-		{detect: unpacked(kineto.Detect), decode: kineto.Decode},
+		{detect: unpacked(agent.Detect), decode: profile(agent.Decode)},
+		{detect: unpacked(tracemalloc.Detect), decode: profile(tracemalloc.Decode)},
+		{detect: unpacked(kineto.Detect), decode: profile(kineto.Decode)},
 		{detect: torch.Detect, decode: decodeTorch},
-		{detect: unpacked(memray.Detect), decode: memray.Decode},
-		{detect: unpacked(heaptrack.Detect), decode: heaptrack.Decode},
-		{detect: unpacked(massif.Detect), decode: massif.Decode},
-		{detect: unpacked(jemalloc.Detect), decode: jemalloc.Decode},
-		{detect: unpacked(pprofio.Detect), decode: pprofio.Decode},
+		{detect: unpacked(memray.Detect), decode: profile(memray.Decode)},
+		{detect: unpacked(heaptrack.Detect), decode: profile(heaptrack.Decode)},
+		{detect: unpacked(massif.Detect), decode: profile(massif.Decode)},
+		{detect: unpacked(jemalloc.Detect), decode: profile(jemalloc.Decode)},
+		{detect: unpacked(pprofio.Detect), decode: profile(pprofio.Decode)},
 	}
 }
 
@@ -73,13 +84,20 @@ func unpacked(detect func(head []byte) bool) func(head []byte) bool {
 	return func(head []byte) bool { return detect(bounded.Head(head)) }
 }
 
-// decodeNative has bounds of its own: sections say what they unpack to.
-func decodeNative(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
-	return native.Decode(name, r, size, opts.Stacks)
+// profile is a decoder of one of the formats that share their options.
+func profile(decode func(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, shared) (*snapshot.Snapshot, error) {
+	return func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
+		return decode(name, r, size, into.Options)
+	}
 }
 
-func decodeTorch(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
-	return torch.Decode(name, r, size, torch.Options{Stacks: opts.Stacks, MaxUnpacked: opts.MaxUnpacked})
+// decodeNative has bounds of its own: sections say what they unpack to.
+func decodeNative(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
+	return into.native.Decode(name, r, size)
+}
+
+func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
+	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked})
 }
 
 // Opener opens snapshots and runs; the zero value has the usual bounds, which the
@@ -106,7 +124,7 @@ func (o Opener) reading(path string, at, of int) {
 // are those of the name where it does not tell them. Errors of its content are
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
-	s, err := o.openInto(path, nil)
+	s, err := o.openInto(path, newShared(o.MaxUnpacked))
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +140,12 @@ func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 func Open(path string) (*snapshot.Snapshot, error) { return Opener{}.Open(path) }
 
 // decode reads a file of a known format.
-func (o Opener) decode(path string, f *source, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot, error) {
 	var file io.ReaderAt = f.file
 	if o.Progress != nil {
 		file = &watched{ReaderAt: f.file, progress: func(done int64) { o.Progress(path, done, f.size) }}
 	}
-	return f.format.decode(path, file, f.size, totals.Options{Stacks: into, MaxUnpacked: int64(o.MaxUnpacked)})
+	return f.format.decode(path, file, f.size, into)
 }
 
 // watched is a file of which each read is told.

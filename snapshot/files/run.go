@@ -56,7 +56,7 @@ func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runReader{run: run, opener: o, stacks: snapshot.NewStacks(), names: newNamePatterns()}
+	r := &runReader{run: run, opener: o, into: newShared(o.MaxUnpacked), names: newNamePatterns()}
 	if err := r.choose(rank, list.files); err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func skip(entry fs.DirEntry) error {
 type runReader struct {
 	run    *snapshot.Run
 	opener Opener
-	stacks *snapshot.Stacks
+	into   shared
 	names  *namePatterns
 	rank   int      // that is read
 	ranks  int      // that the names of snapshots tell
@@ -314,7 +314,7 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 		return nil, nil
 	}
 	r.run.Files = append(r.run.Files, path)
-	s, err := r.opener.decode(path, f, r.stacks)
+	s, err := r.opener.decode(path, f, r.into)
 	if err != nil {
 		r.broken = append(r.broken, err)
 		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")

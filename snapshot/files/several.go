@@ -14,11 +14,11 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.Ope
 // OpenSnapshots is the function of that name with the opener's bounds.
 func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	run := &snapshot.Run{Files: paths}
-	stacks, names := snapshot.NewStacks(), newNamePatterns()
+	into, names := newShared(o.MaxUnpacked), newNamePatterns()
 	var list []opened
 	for i, path := range paths {
 		o.reading(path, i+1, len(paths))
-		s, err := o.openInto(path, stacks)
+		s, err := o.openInto(path, into)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-func (o Opener) openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (o Opener) openInto(path string, into shared) (*snapshot.Snapshot, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
@@ -44,5 +44,5 @@ func (o Opener) openInto(path string, stacks *snapshot.Stacks) (*snapshot.Snapsh
 	if f.format == nil {
 		return nil, f.unknown()
 	}
-	return o.decode(path, f, stacks)
+	return o.decode(path, f, into)
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -22,16 +23,34 @@ import (
 // 48 bytes of model for each byte unpacked. Errors of the format are
 // *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
-	minor, err := readFileHeader(name, r, size, snapshotMagic, "snapshot")
-	if err != nil {
-		return nil, err
-	}
 	if into == nil {
 		into = snapshot.NewStacks()
 	}
-	d := &decoder{name: name, r: r, size: size, offset: fileHeaderSize}
+	return NewReader(into).Decode(name, r, size)
+}
+
+// Reader reads the snapshots of a run one after the other into one table of stacks. It
+// keeps the last file's list of stacks, packed: where a run holds memory from the same
+// stacks at each mark, its files list them in the same bytes, which are then neither
+// unpacked nor looked up again.
+type Reader struct {
+	stacks *snapshot.Stacks
+	last   stackList
+}
+
+// NewReader returns a reader that interns into the given table, which others may
+// intern into as well.
+func NewReader(into *snapshot.Stacks) *Reader { return &Reader{stacks: into} }
+
+// Decode is the function of that name.
+func (r *Reader) Decode(name string, file io.ReaderAt, size int64) (*snapshot.Snapshot, error) {
+	minor, err := readFileHeader(name, file, size, snapshotMagic, "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{name: name, r: file, size: size, offset: fileHeaderSize, last: &r.last}
 	defer d.close()
-	s := &snapshot.Snapshot{Stacks: into}
+	s := &snapshot.Snapshot{Stacks: r.stacks}
 	var unknown []kind
 	for {
 		k, c, err := d.section()
@@ -67,6 +86,20 @@ type decoder struct {
 	next     int // place in known after the last known section
 	unpacker *zstd.Decoder
 	stacks   []snapshot.StackID // by number in the file
+	last     *stackList
+}
+
+// stackList is a section that lists stacks, all of it, as it is stored, and what was
+// read from it without a fault. The zero value equals no section.
+type stackList struct {
+	head   [sectionHeaderSize]byte
+	stored []byte
+	ids    []snapshot.StackID
+}
+
+// is compares every byte: that headers or checksums agree, a hostile file arranges.
+func (l *stackList) is(head [sectionHeaderSize]byte, stored []byte) bool {
+	return l.ids != nil && l.head == head && bytes.Equal(l.stored, stored)
 }
 
 func (d *decoder) fault(offset int64, format string, args ...any) error {
@@ -116,6 +149,13 @@ func (d *decoder) section() (kind, *cursor, error) {
 	isKnown, err := d.place(k, start)
 	if err != nil || !isKnown {
 		return k, c, err
+	}
+	if k == kindStacks {
+		if d.last.is(head, content) {
+			d.stacks = d.last.ids
+			return k, c, nil // with nothing left to read
+		}
+		*d.last = stackList{head: head, stored: content} // its ids come when they are read
 	}
 	c.data, err = d.unpack(k, how, content, raw, start)
 	return k, c, err
@@ -202,7 +242,12 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 	case kindDevices:
 		s.Devices = readDevices(c)
 	case kindStacks:
-		d.stacks = readStacks(c, s.Stacks)
+		if d.stacks == nil { // not known from the file before
+			d.stacks = readStacks(c, s.Stacks)
+			if c.end() == nil {
+				d.last.ids = d.stacks
+			}
+		}
 	case kindSegments:
 		s.Segments = d.readSegments(c, len(s.Devices))
 	case kindBlocks:

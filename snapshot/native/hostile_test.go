@@ -38,7 +38,7 @@ func (r *raw) plain(name string, content []byte) *raw {
 
 // contents are the unpacked sections of a file.
 func contents(data []byte) (names []string, content map[string][]byte) {
-	d := &decoder{name: "test.memdiag", r: bytes.NewReader(data), size: int64(len(data)), offset: fileHeaderSize}
+	d := &decoder{name: "test.memdiag", r: bytes.NewReader(data), size: int64(len(data)), offset: fileHeaderSize, last: &stackList{}}
 	defer d.close()
 	content = make(map[string][]byte)
 	for d.offset < d.size {
@@ -250,6 +250,17 @@ func compareDecoders(t *testing.T, data []byte) {
 	got.Notes, want.Notes = got.Notes[:min(len(got.Notes), 1)], want.Notes[:min(len(want.Notes), 1)]
 	if d := difference(got, want); d != "" {
 		t.Fatal(d)
+	}
+	reader := NewReader(snapshot.NewStacks())
+	for range 2 { // the second time its stacks are known
+		again, err := reader.Decode("test.memdiag", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Notes = again.Notes[:min(len(again.Notes), 1)]
+		if d := difference(want, again); d != "" {
+			t.Fatal(d)
+		}
 	}
 	again, err := decode(encode(t, got))
 	if err != nil {

@@ -148,6 +148,35 @@ func TestSnapshotsInAnyOrderShareOneTable(t *testing.T) {
 	})
 }
 
+// Where the list of stacks is the last file's, byte by byte, it is not read again; where
+// only its header, its length and all bytes but one are, it is, and so is what is broken.
+func TestAListOfStacksIsTakenForTheLastOneOnlyIfAllItsBytesAre(t *testing.T) {
+	names, content := contents(encode(t, sample(40)))
+	file := func(stacks []byte) []byte { return assemble(names, content, "STKS", stacks) }
+	same := content["STKS"]
+	other := bytes.Replace(same, []byte(".go"), []byte(".gp"), 1)
+	broken := slices.Clone(same)
+	broken[len(broken)-1] = 0x7f // a frame that there is not
+	if bytes.Equal(same, other) {
+		t.Fatal("the sample has no file that ends in .go")
+	}
+	reader := NewReader(snapshot.NewStacks())
+	for i, stacks := range [][]byte{same, same, other, same, broken, broken, same} {
+		data := file(stacks)
+		got, err := reader.Decode("test.memdiag", bytes.NewReader(data), int64(len(data)))
+		want, alone := decode(data)
+		if (err == nil) != (alone == nil) || (err == nil) == bytes.Equal(stacks, broken) {
+			t.Fatalf("file %d: %v; read alone: %v", i, err, alone)
+		}
+		if err != nil {
+			continue
+		}
+		if d := difference(want, got); d != "" {
+			t.Errorf("file %d: %s", i, d)
+		}
+	}
+}
+
 func TestStacksThatNothingUsesAreNotWritten(t *testing.T) {
 	s := sample(40)
 	before := len(encode(t, s))
