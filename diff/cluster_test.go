@@ -178,6 +178,10 @@ func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
 			program{weights, {stack: "[linear:1] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].weight", size: 4096}, {stack: "[linear:2] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].bias"}},
 			[]string{"epoch:7 x2"},
 		}, {
+			"what one function makes by several of its lines leaks in that function",
+			program{weights, {stack: "[linear:1] Net.__init__:8 sweep:7 main:3", every: 10, owners: user, holder: "Trial.nets[].weight", size: 4096}, {stack: "[full:2] fit:9 sweep:6 main:3", every: 10, owners: user, holder: "Trial.nets[].moment"}},
+			[]string{"sweep:7 x2"},
+		}, {
 			"a list is filled by a method of its type",
 			program{weights, {stack: "[relu:1] Net.features:8 Probe.look:7 main:3", every: 1, owners: user, holder: "Probe.seen"}},
 			[]string{"Probe.look:7 x1"},

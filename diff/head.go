@@ -15,7 +15,8 @@ import (
 // that the blocks only came from there, and were kept by a caller:
 //
 //   - parts: the rows are fields of the objects in one list. The line that leaks is
-//     where the object was made, which is where its maker was called;
+//     where the object was made, which is where its maker was called. A function that
+//     they share by several of its lines is the maker itself, and made the parts;
 //   - keeper: a list that is a field of a type was filled by a method of the type.
 //     Not so where an operation of the user's own allocated, whose caller is the
 //     autodiff engine, a function literal, or a method of the list's elements: what
@@ -44,7 +45,7 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		return false
 	}
 	holders := r.containers(rows)
-	if partsOfOne(holders) {
+	if partsOfOne(holders) && sameCall(rows, at) {
 		outward()
 	}
 	switch {
@@ -88,6 +89,13 @@ func commonFrame(rows []*Row) int {
 		return from + i
 	}
 	return -1
+}
+
+// sameCall reports whether all rows come through the first one's frame at this index, at
+// the very line.
+func sameCall(rows []*Row, at int) bool {
+	outer := rows[0].Frames[at:]
+	return !slices.ContainsFunc(rows, func(row *Row) bool { return commonSuffix(row.Frames, outer) < len(outer) })
 }
 
 // commonSuffix counts the outermost frames that two stacks share.

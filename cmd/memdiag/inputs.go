@@ -127,8 +127,8 @@ func isSnapshot(name string) bool {
 func noRuns(names []string) error {
 	for _, name := range names {
 		if run, err := files.ResolveRun(name, "."); err == nil && !isSnapshot(name) {
-			return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run; two runs cannot be compared yet", name),
-				"name one run, or a snapshot of each, such as %s", filepath.Join(run, "snapshot_50"))}
+			return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run, among several names", name),
+				"name one run, and a known-good one behind --against; or snapshots only, such as %s", filepath.Join(run, "snapshot_50"))}
 		}
 	}
 	return nil
