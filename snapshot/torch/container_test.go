@@ -4,11 +4,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func compressed(t *testing.T, b []byte, open func(io.Writer) io.WriteCloser) []byte {
@@ -53,6 +56,17 @@ func TestCompressedFilesSayWhatIsInThem(t *testing.T) {
 			if got := describe(s); got != want {
 				t.Errorf("%s in %s: %s", name, wrapping, firstDifference(got, want))
 			}
+		}
+	}
+}
+
+func TestCompressedFilesThatAreCutSaySo(t *testing.T) {
+	whole := seed(t, "big_lists.pickle")
+	for wrapping, b := range map[string][]byte{"gzip": gzipped(t, whole)} {
+		b = b[:len(b)/2]
+		_, err := Decode("cut", bytes.NewReader(b), int64(len(b)), Options{})
+		if f, ok := errors.AsType[*snapshot.FormatError](err); !ok || !strings.Contains(f.Reason, "ends in the middle of the snapshot") || f.Hint == "" {
+			t.Errorf("%s: %v", wrapping, err)
 		}
 	}
 }

@@ -130,7 +130,7 @@ const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
 func (in *input) cut() error {
 	err := in.fail("the file ends in the middle of the snapshot")
 	err.Offset = in.base + int64(len(in.buf))
-	if in.err != nil && !errors.Is(in.err, io.EOF) {
+	if in.err != nil && !errors.Is(in.err, io.EOF) && !errors.Is(in.err, io.ErrUnexpectedEOF) {
 		err.Reason, err.Err = in.err.Error(), in.err
 		if errors.Is(in.err, errTooLarge) {
 			err.Hint = liftHint
