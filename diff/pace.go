@@ -49,16 +49,17 @@ type Least struct {
 	Births bool  // told by the births of blocks; else by counts alone
 }
 
-// Least is zero for a comparison by another rule, and where steps are not known.
+// Least is zero for a comparison by another rule, where steps are not known, and for a
+// run too short to show any.
 func (r *Result) Least() Least {
-	length := r.Last.Mark.Step - r.First.Mark.Step
-	if r.Rule != ByTrend || r.First.Mark.Step == snapshot.NoStep || length <= 0 {
-		return Least{}
-	}
 	// Four births, or rises, with no gap longer than longestGap.
 	const needed = 4
+	length := r.Last.Mark.Step - r.First.Mark.Step
+	if r.Rule != ByTrend || r.First.Mark.Step == snapshot.NoStep || length < needed {
+		return Least{}
+	}
 	if known := slices.ContainsFunc(r.Last.Blocks.BirthStep, func(step int64) bool { return step != snapshot.NoStep }); known {
-		return Least{Every: max(1, length/needed), Births: true}
+		return Least{Every: length / needed, Births: true}
 	}
 	marks := len(r.Series.Marks)
 	if warm := warmUp(marks); marks-warm >= climbing {
