@@ -89,15 +89,16 @@ from memdiag import _agent, _heap
 def small():
     return [object.__new__(Small) for i in range(600)]
 class Small:
-    __slots__ = ("a", "b", "c", "d")
-def told(**tensors):
+    __slots__ = ("a", "b", "c", "d", "e", "f", "g")
+def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
-    torch = types.SimpleNamespace(module=None, recalibrate=lambda: None, bytes=0, count=0,
+    torch = types.SimpleNamespace(module=module, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
     agent = types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0)
     heap = _heap.Heap(agent)
     heap.trace()
     kept = small()
+    agent.step = steps
     snapshot = _agent.Snapshot()
     heap.lines(snapshot)
     heap.stop()
@@ -105,11 +106,16 @@ def told(**tensors):
 print("no tensors there:", told())
 print("as many tensors there:", told(there=600))
 print("a few tensors there:", told(there=3))
+torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
+print("one a step, tensors are recorded:", told(600, torch, object()))
+print("one a step, tensors are not recorded:", told(600, torch))
+print("one in ten steps, tensors are not recorded:", told(6000, torch))
 `
 
 func TestHandlesOfTensorsAreNotToldBesideThem(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, handles, "no tensors there: True\nas many tensors there: False\na few tensors there: True\n")
+	agentProgram(t, handles, "no tensors there: True\nas many tensors there: False\na few tensors there: True\n"+
+		"one a step, tensors are recorded: False\none a step, tensors are not recorded: True\none in ten steps, tensors are not recorded: False\n")
 }
 
 // agentProgram runs a Python program that uses the agent's parts.

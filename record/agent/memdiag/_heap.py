@@ -27,6 +27,9 @@ A_STEP, AT_LEAST, MOST_LINES = 200, 4 << 10, 400
 # Beside PyTorch, objects so small, and not more of them a step, are handles of tensors, which are
 # recorded themselves; the agent makes more of them.
 HANDLE, HANDLES = 100, 8
+# Where PyTorch is too old for its tensors to be recorded, a handle of at least so many bytes each second
+# step is all that tells of them; a number takes less.
+UNSEEN = 72
 # So are objects of a line at which recorded tensors live, up to so many bytes each and so many a tensor:
 # nodes of the graph, tuples, and their places in a list. The tensors tell that line already.
 BESIDE, BESIDES = 200, 4
@@ -152,11 +155,13 @@ class Heap:
         floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
         rows, tensors = [], self.agent.torch.lines()
         torch = self.agent.torch.module and os.path.dirname(self.agent.torch.module.__file__)
+        unseen = torch and self.agent.torch.mode is None
         for stack, each in sizes.items():
             size, count = sum(each), len(each)
-            if size < floor and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
+            handles = unseen and steps and UNSEEN * count <= size <= HANDLE * count and 2 * count >= steps
+            if size < floor and not handles and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
                 continue
-            if torch and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(torch)):
+            if torch and not unseen and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(torch)):
                 continue
             if stack not in self.told and size <= BESIDE * count and count <= BESIDES * tensors[stack[0]]:
                 continue
