@@ -20,6 +20,8 @@ var lifetimes = []Cause{
 			partly(-4, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			partly(-2, snapshot.OwnedByCache, "a cache holds them"),
 			gathered(-5),
+			// What lists the blocks that are lent is no place to keep them.
+			named(3, "borrow", "borrowed", "acquire", "lend", "lent", "lease", "rent", "outstanding", "in use"),
 			shaped(-4, "they are replaced by larger ones", BytesOnly, Doubling),
 		},
 	},

@@ -122,6 +122,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"blocks at irregular steps of which a list has few", leak(
 			site(1, 57, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Keeper.suspects", 2),
 		).following(Irregular), "release-forgotten"},
+		{"blocks at irregular steps on a list of what is lent", leak(
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Pool.outstanding", 9),
+		).following(Irregular), "release-forgotten"},
 		{"large blocks on a list that is called a log", leak(
 			site(1, 9, 8192, torchLinear, "work runner.py").heldBy("list", "Monitor.log_cache", 9),
 		).following(Steps), "cache-without-bound"},
