@@ -69,7 +69,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 				return report.Text(w, result, text)
 			})
 			if err == nil {
-				env.talk.next(append([]string{"flame"}, args...)...)
+				env.talk.next("flame", args...)
 			}
 			return err
 		},

@@ -47,7 +47,7 @@ fails is not judged, and ends the gate with 5.`,
 			if err != nil || code == exitFine {
 				return err
 			}
-			env.talk.next(append([]string{"diff"}, args...)...)
+			env.talk.next("diff", args...)
 			return &exitError{code: code}
 		},
 	}

@@ -97,16 +97,16 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 func commandsFor(run *snapshot.Run) []string {
 	var args string
 	if run.Path != "" {
-		args = shellQuote(filepath.Clean(run.Path))
+		args = shellPath(filepath.Clean(run.Path))
 	} else {
 		words := make([]string, len(run.Files))
 		for i, f := range run.Files {
-			words[i] = shellQuote(f)
+			words[i] = shellPath(f)
 		}
 		args = strings.Join(words, " ")
 	}
 	if len(run.Snapshots) == 1 {
-		return []string{"memdiag show " + shellQuote(run.Files[len(run.Files)-1]), "memdiag flame " + args, "memdiag report " + args}
+		return []string{"memdiag show " + shellPath(run.Files[len(run.Files)-1]), "memdiag flame " + args, "memdiag report " + args}
 	}
 	return []string{"memdiag diff " + args, "memdiag flame " + args, "memdiag plot " + args, "memdiag report " + args}
 }

@@ -39,11 +39,11 @@ func (t *talker) say(format string, args ...any) {
 }
 
 // next prints the memdiag command that a user would run after this one, as this
-// one was run. Words that a shell would split or expand are quoted.
-func (t *talker) next(words ...string) {
-	line := "next: " + t.program
-	for _, w := range words {
-		line += " " + shellQuote(w)
+// one was run. Paths that a shell would split or expand are quoted.
+func (t *talker) next(command string, paths ...string) {
+	line := "next: " + t.program + " " + command
+	for _, path := range paths {
+		line += " " + shellPath(path)
 	}
 	t.line(line)
 }
@@ -149,6 +149,14 @@ func oneLine(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// shellPath is a path as a word of a shell's command, and no flag of it.
+func shellPath(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return shellQuote(path)
 }
 
 func shellQuote(word string) string {

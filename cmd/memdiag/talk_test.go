@@ -65,13 +65,14 @@ func TestNextCommandCanBePasted(t *testing.T) {
 		{"plain words stay plain", []string{"diff", "run-1/snapshot_0"}, "next: memdiag diff run-1/snapshot_0\n"},
 		{"a space is quoted", []string{"show", "my run"}, "next: memdiag show 'my run'\n"},
 		{"a quote is quoted", []string{"show", "it's"}, `next: memdiag show 'it'\''s'` + "\n"},
-		{"an empty word stays a word", []string{""}, "next: memdiag ''\n"},
-		{"what a shell expands is quoted", []string{"$HOME;*"}, "next: memdiag '$HOME;*'\n"},
+		{"an empty word stays a word", []string{"diff", ""}, "next: memdiag diff ''\n"},
+		{"a path that looks like a flag is none", []string{"diff", "-q"}, "next: memdiag diff ./-q\n"},
+		{"what a shell expands is quoted", []string{"diff", "$HOME;*"}, "next: memdiag diff '$HOME;*'\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			talk := &talker{w: &out, now: time.Now, program: "memdiag"}
-			talk.next(c.words...)
+			talk.next(c.words[0], c.words[1:]...)
 			if out.String() != c.want {
 				t.Errorf("%q, want %q", out.String(), c.want)
 			}
