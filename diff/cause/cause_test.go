@@ -123,7 +123,7 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(1, 57, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Keeper.suspects", 2),
 		).following(Irregular), "release-forgotten"},
 		{"blocks at irregular steps on a list of what is lent", leak(
-			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Pool.outstanding", 9),
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Lender.outstanding", 9),
 		).following(Irregular), "release-forgotten"},
 		{"large blocks on a list that is called a log", leak(
 			site(1, 9, 8192, torchLinear, "work runner.py").heldBy("list", "Monitor.log_cache", 9),
