@@ -48,6 +48,11 @@ func notes(r *Result) []string {
 // markNotes say what is wrong with the marks of a run's snapshots in their order.
 func (r *Result) markNotes() []string {
 	var out []string
+	once := func(note string) {
+		if !slices.Contains(out, note) {
+			out = append(out, note)
+		}
+	}
 	all := r.run.Snapshots
 	unknown := 0
 	for i, s := range all {
@@ -61,7 +66,7 @@ func (r *Result) markNotes() []string {
 		switch {
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
-			out = append(out, fmt.Sprintf("two snapshots are of step %d: the run is judged by their order, not by steps", s.Mark.Step))
+			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by their order, not by steps", s.Mark.Step))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
 			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are not to be trusted", before.Step, s.Mark.Step))
 		}
@@ -69,7 +74,37 @@ func (r *Result) markNotes() []string {
 	if unknown > 0 && unknown < len(all) {
 		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by their order", unknown, len(all)))
 	}
-	return out
+	return append(out, missing(all)...)
+}
+
+// missing says where snapshots fail in a series that has one each so many steps: most
+// of its distances are equal, and one is twice that or more.
+func missing(all []*snapshot.Snapshot) []string {
+	var apart []int64
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1].Mark.Step, all[i].Mark.Step
+		if a == snapshot.NoStep || b <= a {
+			return nil
+		}
+		apart = append(apart, b-a)
+	}
+	if len(apart) < 3 {
+		return nil
+	}
+	usual := slices.Sorted(slices.Values(apart))[len(apart)/2]
+	equal, widest := 0, 0
+	for i, d := range apart {
+		if d == usual {
+			equal++
+		}
+		if d > apart[widest] {
+			widest = i
+		}
+	}
+	if 2*equal <= len(apart) || apart[widest]/2 < usual {
+		return nil
+	}
+	return []string{fmt.Sprintf("there is no snapshot between steps %d and %d, while most are %d apart: some may be missing", all[widest].Mark.Step, all[widest+1].Mark.Step, usual)}
 }
 
 // worthless counts live blocks that take nothing, as no allocator gives.

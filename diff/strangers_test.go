@@ -69,6 +69,9 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 	}{
 		{"steps in their order", steps(0, 10, 20), ""},
 		{"a step that is missing", steps(0, 10, 40), ""},
+		{"steps missing from a regular series", steps(0, 10, 20, 70, 80), "there is no snapshot between steps 20 and 70, while most are 10 apart"},
+		{"steps further and further apart", steps(0, 10, 100, 1000, 10000), ""},
+		{"many of one step", steps(10, 20, 20, 20, 20, 30), "two snapshots are of step 20"},
 		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},
 		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate can be told"},
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},

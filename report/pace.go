@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -91,6 +92,9 @@ func leastText(r *diff.Result) string {
 	}
 	switch every := r.Least().Every; every {
 	case 0:
+		if slices.ContainsFunc(r.Findings, func(f diff.Finding) bool { return f.Verdict == diff.Leak }) {
+			return "this run is too short, or has too few snapshots, to show a leak slower than those above"
+		}
 		return "this run is too short, or has too few snapshots, to show a leak for certain"
 	case 1:
 		return "the smallest leak that this run could show: 1 block each step"

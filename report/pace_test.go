@@ -1,11 +1,13 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func TestPaceInWords(t *testing.T) {
@@ -39,5 +41,21 @@ func TestSpansOfDaysAreDays(t *testing.T) {
 		if got := span(d); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAShortRunThatShowsALeakIsNotSaidToShowNone(t *testing.T) {
+	at := func(step int64) *snapshot.Snapshot { return &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}} }
+	run := &snapshot.Run{Snapshots: []*snapshot.Snapshot{at(0), at(10)}}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := leastText(r), "to show a leak for certain"; !strings.HasSuffix(got, want) {
+		t.Errorf("without a leak: %q; want it to end in %q", got, want)
+	}
+	r.Findings = []diff.Finding{{Verdict: diff.Leak}}
+	if got, want := leastText(r), "to show a leak slower than those above"; !strings.HasSuffix(got, want) {
+		t.Errorf("with a leak: %q; want it to end in %q", got, want)
 	}
 }
