@@ -118,6 +118,29 @@ func TestHandlesOfTensorsAreNotToldBesideThem(t *testing.T) {
 		"one a step, tensors are recorded: False\none a step, tensors are not recorded: True\none in ten steps, tensors are not recorded: False\n")
 }
 
+// lets is what a function held, after a walk from within it, with the collector held back: a cycle
+// that the walk left would keep it, and be told as a leak of the program's.
+const lets = `
+import gc, weakref
+from memdiag import _holders
+
+class Thing:
+    pass
+
+def step():
+    own = Thing()
+    _holders.Walk(None, {1: "all"}, {}).run()
+    return weakref.ref(own)
+
+gc.disable()
+print("freed" if step()() is None else "kept")
+`
+
+func TestAWalkKeepsNothingOfTheFunctionsThatRun(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, lets, "freed\n")
+}
+
 // agentProgram runs a Python program that uses the agent's parts.
 func agentProgram(t *testing.T, program, want string) {
 	t.Helper()

@@ -227,6 +227,10 @@ class Walk:
                 name = frame.f_globals.get("__name__", "")
                 if frame.f_code.co_flags & OPTIMIZED and not name.startswith((here, "torch.", "importlib.", "threading")):
                     self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
+            # This function's own frame is among them: a cycle, which would keep all that the program's functions
+            # hold until the collector comes by.
+            frames.clear()
+            frame = None
         for name, module in list(sys.modules.items()):
             if is_programs(module) and name != "__main__" and not name.startswith(here):
                 self.module(name, module)
