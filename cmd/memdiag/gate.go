@@ -38,12 +38,16 @@ fails is not judged, and ends the gate with 5.`,
 			if g.update && g.baseline == "" {
 				return usagef(cmd, "--update-baseline needs --baseline, the file to write")
 			}
-			args, err := g.recorded(cmd, args)
+			known, err := g.readBaseline() // before a run of hours is recorded that it cannot judge
+			if err != nil {
+				return err
+			}
+			args, err = g.recorded(cmd, args)
 			if err != nil {
 				return err
 			}
 			g.allRanks = !cmd.Flags().Changed("rank")
-			code, err := g.judge(args)
+			code, err := g.judge(known, args)
 			if err != nil || code == exitFine {
 				return err
 			}
@@ -97,11 +101,7 @@ type judged struct {
 
 // judge says one sentence for each rank, and returns the exit code that the run
 // earns: that of a leak before that of doubt.
-func (g *gate) judge(args []string) (code int, err error) {
-	known, err := g.readBaseline()
-	if err != nil {
-		return exitOwn, err
-	}
+func (g *gate) judge(known *baseline.File, args []string) (code int, err error) {
 	ranks, err := g.judgeAll(args)
 	if err != nil {
 		return exitOwn, err
