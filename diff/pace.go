@@ -72,7 +72,7 @@ func (r *Result) Least() Least {
 // decided; 0 where nothing tells.
 func (r *Result) moreSteps(c *cluster) int64 {
 	length := r.Last.Mark.Step - r.First.Mark.Step
-	if c.j.verdict != Inconclusive || r.First.Mark.Step == snapshot.NoStep || length <= 0 {
+	if c.j.verdict != Inconclusive || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || length <= 0 {
 		return 0
 	}
 	if c.toBound > 0 && c.j.rate.Unit == "step" && c.j.rate.Blocks.Value > 0 {

@@ -17,8 +17,8 @@ func strangers(run *snapshot.Run) string {
 			return fmt.Sprintf("they have different producers (%s and %s)", a.Producer, b.Producer)
 		case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
 			return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
-		case len(a.Devices) > 0 && len(b.Devices) > 0 && !shareDevice(a, b):
-			return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(a.Devices[0].Kind, a.Devices[0].Index), deviceName(b.Devices[0].Kind, b.Devices[0].Index))
+		case len(inUse(a)) > 0 && len(inUse(b)) > 0 && !shareDevice(inUse(a), inUse(b)):
+			return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
 		case otherDevice(a, b) != "":
 			return otherDevice(a, b)
 		case placed(a) && placed(b) && !sameProcess(a, b):
@@ -28,9 +28,24 @@ func strangers(run *snapshot.Run) string {
 	return ""
 }
 
-func shareDevice(a, b *snapshot.Snapshot) bool {
-	return slices.ContainsFunc(a.Devices, func(d snapshot.Device) bool {
-		return slices.ContainsFunc(b.Devices, func(e snapshot.Device) bool { return d.Kind == e.Kind && d.Index == e.Index })
+// inUse are a snapshot's devices without those that nothing is reserved on, as a file
+// lists all of a machine; all of them where none has any.
+func inUse(s *snapshot.Snapshot) []snapshot.Device {
+	var out []snapshot.Device
+	for _, d := range s.Devices {
+		if d.Meters.Reserved != 0 {
+			out = append(out, d)
+		}
+	}
+	if out == nil {
+		return s.Devices
+	}
+	return out
+}
+
+func shareDevice(a, b []snapshot.Device) bool {
+	return slices.ContainsFunc(a, func(d snapshot.Device) bool {
+		return slices.ContainsFunc(b, func(e snapshot.Device) bool { return d.Kind == e.Kind && d.Index == e.Index })
 	})
 }
 

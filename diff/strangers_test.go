@@ -20,6 +20,12 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 		{"another rank", func(s *snapshot.Snapshot) { s.Rank = 3 }, "different ranks (1 and 3)"},
 		{"a file that tells no rank", func(s *snapshot.Snapshot) { s.Rank = snapshot.NoRank }, ""},
 		{"another device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.CUDA }, "no device in common (cpu:0 and cuda:0)"},
+		{"another device of a machine whose devices are all listed", func(s *snapshot.Snapshot) {
+			idle := s.Devices[0]
+			idle.Meters = snapshot.Meters{}
+			s.Devices[0].Index = 1
+			s.Devices = append(s.Devices, idle)
+		}, "no device in common (cpu:0 and cpu:1)"},
 		{"another machine's device", func(s *snapshot.Snapshot) { s.Devices[0].Name = "H200" }, "cpu:0 is A100 in one and H200 in the other"},
 		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "no segment of memory is common"},
 		{"no addresses at all", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0 }, ""},
@@ -40,6 +46,9 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 					t.Fatalf("got %s: %v; want a leak", f.Verdict, f.Reasons)
 				}
 				return
+			}
+			if f.MoreSteps > 0 {
+				t.Errorf("%d more steps are said to decide what is of another process", f.MoreSteps)
 			}
 			if r.Leaks() > 0 || r.Comparable || !strings.Contains(strings.Join(r.Notes, "; "), c.says) || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("got %s, comparable %t: %v; notes %q; want both to say %q", f.Verdict, r.Comparable, f.Reasons, r.Notes, c.says)
