@@ -10,7 +10,9 @@ import (
 // Forecast is the step at which a device's limit is reached if the finding goes
 // on growing at its rate and all else stays, with an interval. Memory runs out
 // when reserved memory meets the limit: what is reserved above the live blocks is
-// what steps need for a while and give back. High counts all of that as free.
+// what steps need for a while and give back. High counts all of that as free. Low
+// counts whole segments alone, and leaves room for one more of the largest blocks:
+// what is free last lies in pieces.
 type Forecast struct {
 	Step, Low, High int64
 	Limit           snapshot.Bytes
@@ -22,19 +24,21 @@ type Forecast struct {
 // forecast is nil where the device has no known limit, steps are not known, or
 // the rate's interval does not exclude zero.
 func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) *Forecast {
-	for _, d := range last.Devices {
+	for device, d := range last.Devices {
 		if d.Kind != row.Device.Kind || d.Index != row.Device.Index || d.Limit <= 0 {
 			continue
 		}
 		if rate.Unit != "step" || rate.Bytes.Low <= 0 || d.Limit < d.Meters.Allocated {
 			return nil
 		}
-		at := func(held snapshot.Bytes, slope float64) int64 {
-			return last.Mark.Step + int64(math.Floor(float64(max(d.Limit-held, 0))/slope))
+		at := func(room snapshot.Bytes, slope float64) int64 {
+			return last.Mark.Step + int64(math.Floor(float64(max(room, 0))/slope))
 		}
+		room := d.Limit - d.Meters.Reserved
 		f := &Forecast{
-			Step: at(d.Meters.Reserved, rate.Bytes.Value),
-			Low:  at(d.Meters.Reserved, rate.Bytes.High), High: at(d.Meters.Allocated, rate.Bytes.Low), Limit: d.Limit,
+			Step: at(room, rate.Bytes.Value),
+			Low:  at(room-room%smallestSegment(last, device)-largestBlock(last, device), rate.Bytes.High),
+			High: at(d.Limit-d.Meters.Allocated, rate.Bytes.Low), Limit: d.Limit,
 		}
 		after := func(at int64) time.Duration {
 			if step > 0 && at-last.Mark.Step > int64(math.MaxInt64/step) {
@@ -46,4 +50,30 @@ func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) 
 		return f
 	}
 	return nil
+}
+
+// smallestSegment is the size of a device's smallest segment that cannot grow; 1
+// where there is none.
+func smallestSegment(s *snapshot.Snapshot, device int) snapshot.Bytes {
+	size := snapshot.Bytes(math.MaxInt64)
+	for _, segment := range s.Segments {
+		if segment.Device == device && !segment.Expandable && segment.Size > 0 {
+			size = min(size, segment.Size)
+		}
+	}
+	if size == math.MaxInt64 {
+		return 1
+	}
+	return size
+}
+
+// largestBlock is the size of a device's largest live block.
+func largestBlock(s *snapshot.Snapshot, device int) snapshot.Bytes {
+	var size snapshot.Bytes
+	for i, state := range s.Blocks.State {
+		if state == snapshot.Live && s.Blocks.CountOf(i) == 1 && s.Segments[s.Blocks.Segment[i]].Device == device {
+			size = max(size, s.Blocks.Size[i])
+		}
+	}
+	return size
 }
