@@ -178,7 +178,7 @@ func TestRunPassesOtherPanicsOnOnceTemporariesAreGone(t *testing.T) {
 }
 
 func TestAFullDeviceIsAnErrorOfTheOperation(t *testing.T) {
-	d := mem.NewDevice(mem.Host(), mem.Options{Limit: 4 * snapshot.MiB})
+	d := mem.NewDevice(mem.Host(), mem.Options{Limit: 3 * snapshot.MiB})
 	o := engine.NewEager(cpu.New(1), d)
 	err := engine.Run(o, func(*engine.Scope) error {
 		o.Full(0, 1<<19)
