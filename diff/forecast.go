@@ -37,9 +37,10 @@ func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) 
 		room := d.Limit - d.Meters.Reserved
 		f := &Forecast{
 			Step: at(room, rate.Bytes.Value),
-			Low:  at(room-room%smallestSegment(last, device)-largestBlock(last, device), rate.Bytes.High),
 			High: at(d.Limit-d.Meters.Allocated, rate.Bytes.Low), Limit: d.Limit,
 		}
+		low := at(room-room%smallestSegment(last, device)-largestBlock(last, device), rate.Bytes.High)
+		f.Low = max(low-1, last.Mark.Step) // the step that finds no memory has begun and does not end
 		after := func(at int64) time.Duration {
 			if step > 0 && at-last.Mark.Step > int64(math.MaxInt64/step) {
 				return math.MaxInt64
