@@ -236,6 +236,8 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = "no snapshot holds a live block; "
 	case j.result.Unexplained():
 		j.doubt = "the process itself grows, and no stack explains it; "
+	case !run.Info.Started.IsZero() && run.Info.Finished == nil:
+		j.doubt = "the run has not finished, or was killed, and what it leaked from then on nobody saw; "
 	}
 	return j, nil
 }
