@@ -292,7 +292,8 @@ func notGo() clue {
 }
 
 // gathered holds where a container is known to have taken in at least half of the
-// blocks, or one of several containers to hold some: they are where the program put them, and no release was missed.
+// blocks, or one of several containers to hold some: they are where the program put
+// them, and no release was missed.
 func gathered(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
