@@ -19,7 +19,7 @@ if sys.argv[1] == "conv":
         nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 64, 10),
     )
 else:
-    steps, shape = 6000, (64, 64)
+    steps, shape = 30_000 if sys.argv[1] == "mlp-long" else 6000, (64, 64)
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.Adam(net.parameters())
 began, clock = os.times(), time.perf_counter()

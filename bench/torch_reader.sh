@@ -5,8 +5,9 @@
 #
 # Without FILEs it takes those in ../shared/data/torch and, where ../shared/tools has the generator, files of about 50 MB
 # with frames shared and not shared; with --large also of 500 MB and 2 GB, for which CPython takes 10 GB of memory. A line
-# a file: the reader's speed, how many times that of CPython with its collector on and off (plain, then with a restricted
-# Unpickler), both by processor time and the best of several readings, and peak memory.
+# a file: the reader's speed; how many times that of CPython with its collector on and off, in a process that reads the
+# file again and again; the same of whole processes, memdiag show and python3 -c pickle.load; and peak memory. memdiag and
+# CPython take turns, by processor time, and the medians of $ROUNDS (5) rounds count.
 set -eu
 cd "$(dirname "$0")/.."
 shared=${MEMDIAG_SHARED:-../shared}
@@ -43,22 +44,5 @@ if [ $# -eq 0 ]; then
 	fi
 fi
 
-printf '%-46s %8s %7s | %s | %s | %s\n' file MB MB/s "times CPython: gc on, off" "restricted: gc on, off" "peak MiB, CPython's, ratio"
-for f in "$@"; do
-	bytes=$(wc -c <"$f")
-	n=5
-	if [ "$bytes" -gt 1000000000 ]; then n=1; elif [ "$bytes" -gt 200000000 ]; then n=3; elif [ "$bytes" -lt 5000000 ]; then n=20; fi
-	go=$("$tmp/torch_reader" -n "$n" "$f")
-	peak=$("$tmp/torch_reader" -n 1 "$f")
-	[ "$n" -gt 5 ] && m=5 || m=$(((n + 1) / 2))
-	py=
-	for how in plain restricted; do
-		for gc in on off; do
-			py="$py $(python3 bench/torch_reader.py "$f" $how $gc "$m")"
-		done
-	done
-	once=$(python3 bench/torch_reader.py "$f" plain on 1)
-	echo "$bytes $go $peak $once $py $(basename "$f")" | awk '{
-		printf "%-46s %8.1f %7.0f | %7.1f %7.1f          | %7.1f %7.1f       | %7.1f %7.1f %7.2f\n", $21, $1 / 1e6, $1 / 1e6 / $2,
-			$9 / $2, $12 / $2, $15 / $2, $18 / $2, $5 / 1024, $7 / 1024, $5 / $7 }'
-done
+go build -o "$tmp/memdiag" ./cmd/memdiag
+python3 bench/torch_reader_turns.py "$tmp/torch_reader" "$tmp/memdiag" "${ROUNDS:-5}" "$@"

@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
@@ -18,6 +19,9 @@ type Ages struct {
 	// the recording reaches back.
 	From, To int64
 	Sites    []SiteAges // leaks first, then inconclusive, then bounded; more bytes first
+	// Findings join the sites that leak, and then those that may, as Analyze does; more
+	// bytes first. Growth is all that they hold.
+	Findings []Finding
 	// Why says why no site can be judged; "" where some can.
 	Why string
 }
@@ -38,6 +42,7 @@ type SiteAges struct {
 	Distinct int
 	Gap, P   float64
 	First    int64 // birth
+	Sampled  bool  // only some steps were recorded: counts and sizes are estimates
 	Unknown  int64 // blocks whose birth nobody saw
 	// Rate is what the site gained for each step of the run; zero where births are
 	// times.
@@ -98,6 +103,7 @@ func Inspect(s *snapshot.Snapshot) *Ages {
 	slices.SortStableFunc(a.Sites, func(x, y SiteAges) int {
 		return cmp.Or(cmp.Compare(order(x.Verdict), order(y.Verdict)), cmp.Compare(y.Site.Bytes, x.Site.Bytes))
 	})
+	a.find(s)
 	return a
 }
 
@@ -113,11 +119,11 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		return false
 	}
 	switch {
-	case b.Count != nil:
-		a.Why = "the file has totals by stack, not blocks with their births"
 	case b.BirthStep != nil && live(func(i int) bool { return b.BirthStep[i] != snapshot.NoStep }):
 		a.Unit, a.To = "step", s.Mark.Step
-		if s.Mark.Step < shortest {
+		if s.Mark.Step == snapshot.NoStep {
+			a.Why = "the snapshot does not tell its step, though its blocks were born in some"
+		} else if s.Mark.Step < shortest {
 			a.Why = fmt.Sprintf("the snapshot is of step %d, and a verdict from one takes %d steps", s.Mark.Step, shortest)
 		}
 	case b.BirthTime != nil && live(func(i int) bool { return b.BirthTime[i] > 0 }):
@@ -128,6 +134,8 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		if a.From == 0 || a.To <= a.From {
 			a.Why = "blocks have a time of birth, but the file does not say when the recording began"
 		}
+	case b.Count != nil:
+		a.Why = "the file has totals by stack, not blocks with their births"
 	default:
 		a.Why = "the file does not say when its live blocks were allocated"
 	}
@@ -147,7 +155,7 @@ func holderOfSite(s *snapshot.Snapshot, site *snapshot.Site) *snapshot.Holder {
 func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	frames := s.Stacks.Frames(site.Stack)
 	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Frames: frames, Headline: Headline(frames), Evidence: Weak, Holder: holderOfSite(s, site)}
-	events := a.births(s, site, &out)
+	events, all := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {
 		out.call(Unborn, Inconclusive, "of %d of its %d blocks the birth is not known: they are older than the recording", out.Unknown, site.Count)
@@ -158,13 +166,21 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	out.Gap = trend.LargestGap(events, low, high)
 	var distance float64
 	distance, out.P = trend.Uniform(events, low, high)
+	if out.Sampled = all != nil; out.Sampled {
+		d, _ := trend.Uniform(all, low, high)
+		distance = min(distance, d)
+	}
 	if a.Unit == "step" {
 		out.Rate = Rate{Unit: "step", Blocks: exactly(float64(known) / (high - low)), Bytes: exactly(float64(site.Bytes) / (high - low))}
 	}
-	a.judge(&out, events, distance)
+	a.judge(&out, events, all, distance)
+	if out.Sampled && out.Verdict != Bounded {
+		out.because("only some steps were recorded, each of which stands for several: counts and sizes are estimates")
+	}
 	if out.Verdict == Leak {
 		a.doubt(s, &out)
 	}
+	out.prove(s)
 	return out
 }
 
@@ -177,30 +193,52 @@ func (o *SiteAges) negligible() bool {
 	return o.Rate.Bytes.Value > 0 && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)
 }
 
-// births are the distinct births of a site's blocks, ascending.
-func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) []float64 {
+// births are the distinct births of a site's blocks, ascending. Where only some steps were
+// recorded, each of which stands for those up to the next, all has these as well; it is
+// nil otherwise.
+func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) (events, all []float64) {
 	column, unknown := s.Blocks.BirthStep, snapshot.NoStep
 	if a.Unit == "time" {
 		column, unknown = s.Blocks.BirthTime, 0
 	}
-	var events []float64
+	stands := make(map[float64]int64)
+	sampled := false
 	for _, row := range site.Rows {
+		n := s.Blocks.CountOf(int(row))
 		if column[row] == unknown {
-			out.Unknown++
+			out.Unknown += n
 			continue
 		}
-		events = append(events, float64(column[row]))
+		at := float64(column[row])
+		stands[at] = max(stands[at], n)
+		sampled = sampled || n > 1
 	}
-	slices.Sort(events)
-	return slices.Compact(events)
+	events = slices.Sorted(maps.Keys(stands))
+	if !sampled || a.Unit != "step" {
+		return events, nil
+	}
+	for i, at := range events {
+		until := float64(a.To)
+		if i+1 < len(events) {
+			until = events[i+1]
+		}
+		for step := at; step < min(until, at+float64(stands[at])); step++ {
+			all = append(all, step)
+		}
+	}
+	return events, all
 }
 
 // judge tells the pattern of births, and the verdict that goes with it.
-func (a *Ages) judge(out *SiteAges, events []float64, distance float64) {
+func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	low, length := float64(a.From), float64(a.To-a.From)
 	first, last := events[0], events[len(events)-1]
 	even := func(from float64) bool {
 		d, p := trend.Uniform(events, from, float64(a.To))
+		if all != nil {
+			estimated, _ := trend.Uniform(all, from, float64(a.To))
+			d = min(d, estimated)
+		}
 		return p >= uneven || d <= nearlyEven
 	}
 	switch {

@@ -141,8 +141,10 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	counted.Mark.StepCounted = true
 	roomy := bornAt(100, 2, each)
 	roomy.Devices[0].Limit = 1 << 50
-	whole := bornAt(100, 2, each)
+	whole := bornAt(100, 2, times(100, func(int64) int64 { return snapshot.NoStep }))
 	whole.Blocks.Count = times(100, func(int64) int64 { return 5 })
+	byTime := bornAt(100, 2, each)
+	byTime.Mark.Step = snapshot.NoStep
 	for _, c := range []struct {
 		name     string
 		s        *snapshot.Snapshot
@@ -190,12 +192,56 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	}{
 		{"a short run", bornAt(19, 2, []int64{1, 2}), "of step 19"},
 		{"totals", whole, "totals by stack"},
+		{"a snapshot by the clock", byTime, "does not tell its step"},
 		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not say when its live blocks"},
 		{"nothing live", bornAt(100, 2, nil), "does not say when its live blocks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if a := Inspect(c.s); len(a.Sites) > 0 || !strings.Contains(a.Why, c.says) {
 				t.Errorf("%d sites, %q", len(a.Sites), a.Why)
+			}
+		})
+	}
+}
+
+// TestFirstVerdictOfARecordingOfSomeSteps: a recorder that looks each fourth step, and
+// later each eighth, writes what it saw with how many steps that stands for.
+func TestFirstVerdictOfARecordingOfSomeSteps(t *testing.T) {
+	const looks = 300
+	for _, p := range agesPatterns {
+		t.Run(p.name, func(t *testing.T) {
+			alarms, seen := 0, 0
+			for look := range uint64(looks) {
+				r := rand.New(rand.NewPCG(8, look))
+				n := 400 + r.Int64N(600)
+				var births, count []int64
+				for _, b := range p.births(r, n) {
+					every := int64(4)
+					if b > n/2 {
+						every = 8
+					}
+					if b%every == 0 {
+						births, count = append(births, b), append(count, every)
+					}
+				}
+				if births == nil {
+					continue
+				}
+				s := bornAt(n, 3, births)
+				s.Blocks.Count = count
+				seen++
+				if site := Inspect(s).Sites[0]; site.Verdict == Leak {
+					alarms++
+					if !site.Sampled || !strings.Contains(strings.Join(site.Reasons, "; "), "estimates") {
+						t.Fatalf("a verdict from estimates does not say so: %q", site.Reasons)
+					}
+				}
+			}
+			share := float64(alarms) / float64(seen)
+			t.Logf("called a leak in %.1f %% of %d looks", 100*share, seen)
+			// Of what is born each few steps so few looks see a fraction, at no even distances.
+			if p.leaks && share < 0.3 || !p.leaks && share > p.alarms+0.02 {
+				t.Errorf("called a leak in %.1f %% of %d looks", 100*share, seen)
 			}
 		})
 	}

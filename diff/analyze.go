@@ -38,10 +38,13 @@ type Result struct {
 	// is called a leak where they cannot.
 	Comparable bool
 	Across     *Across // nil unless JoinRanks found it among the ranks of a run
+	// Idle are the declared bounds of which nothing that the snapshots hold is.
+	Idle []snapshot.Bound
 
 	run      *snapshot.Run
 	stranger string // why the snapshots are not comparable
 	options  Options
+	tides    []tide
 	around   *surroundings // nil before it is first asked for
 }
 
@@ -55,7 +58,10 @@ type Finding struct {
 	Shape    Shape
 	Headline int              // index into Rows[0].Frames; -1 where no frame is the user's
 	Holder   *snapshot.Holder // nil where nobody looked, or found one
-	Cause    *cause.Cause     // nil where none fits
+	// Partly holds a few of the blocks and cannot hold the others; nil where there is a
+	// Holder, or none was found.
+	Partly   *snapshot.Holder
+	Cause    *cause.Cause // nil where none fits; of an inconclusive one, its cause if it leaks
 	CauseWhy string
 	Others   []cause.Match // causes that fit less well, the best first
 	Against  *Comparison   // nil unless held against a good run
@@ -63,7 +69,12 @@ type Finding struct {
 	// MoreSteps is after how many more steps an inconclusive finding may be decided; 0
 	// where nothing tells.
 	MoreSteps int64
-	RunsOut   *Forecast // nil unless a leak on a device whose limit is known
+	// Bound is what an inconclusive finding is declared to gather up to and has not
+	// reached; nil where nothing is declared of it.
+	Bound   *snapshot.Bound
+	RunsOut *Forecast // nil unless a leak on a device whose limit is known
+
+	graph bool // the rows are of one autodiff graph
 }
 
 // Growth is what all rows hold more than before.
@@ -113,13 +124,16 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
-	stranger := strangers(run)
+	stranger, at := strangers(run)
 	r := &Result{
 		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
 		Series: Collect(run), Intermediate: n - 2, Comparable: stranger == "",
 		run: run, stranger: stranger, options: o,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
+	if note := restart(run, at); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	if o.Rule == ByHandbook {
 		r.judgeByHandbook()
 	} else {
@@ -129,6 +143,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Growth().Bytes, a.Growth().Bytes))
 	})
+	r.explain(r.Findings)
 	return r, nil
 }
 
@@ -152,6 +167,11 @@ func (r *Result) judgeByTrend() {
 		histories[i] = historyOf(r.Series, r.Series.Site(&r.Rows[i]))
 		p[i] = histories[i].p()
 		marks.add(histories[i])
+		if h := histories[i]; h != nil {
+			if t := h.tide(); t.bytes > 0 {
+				r.tides = append(r.tides, t)
+			}
+		}
 		if !r.Rows[i].grew() {
 			histories[i] = nil // those of a large run together are larger than its series
 		}
@@ -167,7 +187,8 @@ func (r *Result) judgeByTrend() {
 			healthy = append(healthy, row)
 			continue
 		}
-		j := judge(row, histories[i], q[i], few && histories[i].even(), r.First, r.Last)
+		j := judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
+		r.doubt(&j)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
 			suspects = append(suspects, row)
@@ -181,8 +202,11 @@ func (r *Result) judgeByTrend() {
 	for i := range grown {
 		r.weigh(&grown[i])
 	}
+	r.prove(grown)
 	r.holdToBounds(grown)
-	r.doubt(grown)
+	for i := range grown {
+		r.doubt(&grown[i].j)
+	}
 	if r.options.Against != nil {
 		r.holdAgainst(r.options.Against, grown)
 	}
@@ -191,15 +215,18 @@ func (r *Result) judgeByTrend() {
 			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
 			continue
 		}
-		head := -1
-		if c.graph {
-			head = graphHead(c.rows)
-		}
-		if head < 0 {
-			head = r.head(c.rows, tree)
-		}
-		r.Findings = append(r.Findings, r.finding(c, head))
+		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
+}
+
+// headOf is the frame of a cluster's first row to look at; -1 where it has none.
+func (r *Result) headOf(c *cluster, tree *callTree) int {
+	if c.graph {
+		if head := graphHead(c.rows); head >= 0 {
+			return head
+		}
+	}
+	return r.head(c.rows, tree)
 }
 
 func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }
@@ -208,13 +235,9 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: r.holderOf(c), Against: c.against, MoreSteps: r.moreSteps(&c),
+		Headline: head, Holder: r.holderOf(c), Against: c.against, MoreSteps: r.moreSteps(&c), Bound: c.bound, graph: c.graph,
 	}
-	seen := r.evidence(c.rows, j)
-	seen.Graph = c.graph
-	if fit := cause.Matches(seen); len(fit) > 0 {
-		f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
-	}
+	f.Partly = r.partlyOf(&f)
 	if j.verdict == Leak {
 		f.Pace = r.pace(c.rows)
 	}
@@ -232,7 +255,7 @@ func (r *Result) holderOf(c cluster) *snapshot.Holder {
 		rows = c.rows
 	}
 	for _, row := range rows {
-		if h := r.keeper(row); h != nil && (!holdsOne(h) || r.singly(row)) {
+		if h := r.keeper(row); h != nil && r.mayHold(h, row) {
 			return h
 		}
 	}
@@ -240,6 +263,16 @@ func (r *Result) holderOf(c cluster) *snapshot.Holder {
 		return nil
 	}
 	return holder(r.Last, c.rows[0])
+}
+
+// partlyOf is a list or map that holds some of the first row's blocks, where it is known
+// not to hold the others.
+func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
+	h := r.keeper(f.Rows[0])
+	if f.Holder != nil || h == nil || holdsOne(h) || r.mayHold(h, f.Rows[0]) {
+		return nil
+	}
+	return h
 }
 
 func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {

@@ -112,10 +112,17 @@ type spread struct {
 	recent   bool // the first birth lies in the second half
 }
 
-// spread is of the births after a step, or after the earlier snapshot where that
-// is NoStep. It is not known where most blocks have no birth or the stretch has no
+// moment is a step, or NoStep, and the time at which it was seen, in Unix microseconds,
+// or 0.
+type moment struct{ step, time int64 }
+
+// nowhen is the moment that tells nothing.
+var nowhen = moment{step: snapshot.NoStep}
+
+// spread is of the births after a moment, or after the earlier snapshot where that
+// tells nothing. It is not known where most blocks have no birth or the stretch has no
 // length.
-func (b *births) spread(from, to *snapshot.Snapshot, since int64) (spread, bool) {
+func (b *births) spread(from, to *snapshot.Snapshot, since moment) (spread, bool) {
 	values, inSteps := b.steps, true
 	low, high := from.Mark.Step, to.Mark.Step
 	switch {
@@ -125,11 +132,15 @@ func (b *births) spread(from, to *snapshot.Snapshot, since int64) (spread, bool)
 		if low == 0 && !to.History.First.IsZero() {
 			low = to.History.First.UnixMicro()
 		}
+		if since.time > 0 {
+			low = since.time
+			values = after(values, low)
+		}
 	case low == snapshot.NoStep || high == snapshot.NoStep:
 		return spread{}, false
-	case since != snapshot.NoStep:
-		low = since
-		values = slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < since })
+	case since.step != snapshot.NoStep:
+		low = since.step
+		values = after(values, low)
 	}
 	if len(values) == 0 || len(values) < b.unknown || high <= low {
 		return spread{}, false
@@ -146,6 +157,11 @@ func (b *births) spread(from, to *snapshot.Snapshot, since int64) (spread, bool)
 	s.width = (events[len(events)-1] - events[0]) / s.length
 	s.recent = events[0] > (float64(low)+float64(high))/2
 	return s, true
+}
+
+// after are the values from a least one on.
+func after(values []int64, least int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < least })
 }
 
 // lastInstant is when the snapshot was taken, in Unix microseconds, as far as

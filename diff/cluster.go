@@ -14,8 +14,9 @@ type cluster struct {
 	rows    []*Row
 	j       judgement
 	against *Comparison
-	toBound float64 // blocks that a declared bound leaves; 0 for none
-	graph   bool    // rows are of one autodiff graph, and the first is its end
+	toBound float64         // blocks that a declared bound leaves; 0 for none
+	bound   *snapshot.Bound // declared, and not reached; nil for none
+	graph   bool            // rows are of one autodiff graph, and the first is its end
 }
 
 // group is a cluster in the making, of what leaks below one call; call is zero where
@@ -65,7 +66,7 @@ next:
 		}
 		groups = append(groups, group{key, m, cluster{rows: []*Row{m.row}, j: m.j}})
 	}
-	groups = r.joinGraphs(groups)
+	groups = r.joinTapes(r.joinGraphs(groups))
 	out := make([]cluster, len(groups))
 	for i, g := range groups {
 		out[i] = g.cluster

@@ -22,6 +22,9 @@ const (
 	// mean, that no rule makes; a coin thrown in each step has sqrt(1-p), which is
 	// more for all that comes less often than every other step.
 	irregular = 0.5
+	// pauses is by how much the mean of the gaps is above their median where growth stops
+	// at times.
+	pauses = 1.25
 	// gapped is how many gaps a spread is told from.
 	gapped = 5
 )
@@ -44,6 +47,7 @@ type follows struct {
 	driver cause.Driver // "" where the run does not tell
 	every  int64        // steps from one time to the next, their median
 	times  int64        // that it grew
+	pauses bool         // it stops at times, and goes on at this pace
 }
 
 // driver tells what a site's growth follows. That needs counters, or births, of three
@@ -101,8 +105,15 @@ func (r *Result) driver(row *Row) follows {
 		return f
 	}
 	f.driver = cause.Steps
-	if mean, deviation := meanAndDeviation(gaps); len(gaps) >= gapped && mean >= 2 && deviation > irregular*mean {
+	mean, deviation := meanAndDeviation(gaps)
+	switch late := gaps[len(gaps)/2:]; {
+	case len(gaps) < gapped:
+	case len(late) >= gapped && slices.Min(late) == slices.Max(late):
+		f.every = int64(late[0]) // it has found its pace, behind a start of another
+	case mean >= 2 && deviation > irregular*mean:
 		f.driver = cause.Irregular
+	case mean > pauses*float64(f.every):
+		f.pauses = true
 	}
 	return f
 }
@@ -189,6 +200,7 @@ func places(points []snapshot.Point) []event {
 	training := points[0].Mark.Phase
 	last := -1 // training step seen
 	turn, epochs := 0, 0
+	steps, full := 0, 0 // of this epoch, and of the one before
 	for i := range points {
 		m := points[i].Mark
 		out[i].mark = m
@@ -207,9 +219,15 @@ func places(points []snapshot.Point) []event {
 			epochs++
 			out[last].epoch, out[i].epoch = true, true
 			out[last].epochs = epochs
+			steps, full = 0, steps
 		}
+		steps++
 		out[i].turn, out[i].epochs = turn, epochs
 		last = i
+	}
+	// The run ends where this epoch does, if that has as many steps as the one before.
+	if last > 0 && steps == full {
+		out[last].epoch, out[last].epochs = true, epochs+1
 	}
 	return out
 }

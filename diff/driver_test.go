@@ -128,7 +128,7 @@ func TestAnEvaluationOfSeveralStepsIsOne(t *testing.T) {
 		}
 		return total
 	})
-	if got := r.driver(row); got != (follows{cause.Evaluations, 5, 12}) {
+	if got := r.driver(row); got != (follows{driver: cause.Evaluations, every: 5, times: 12}) {
 		t.Errorf("got %+v, want twelve evaluations, five steps apart", got)
 	}
 }
@@ -155,8 +155,52 @@ func TestAnEvaluationAtEachEpochsEndIsTold(t *testing.T) {
 		}
 	}
 	row := &Row{key: siteKey{snapshot.CPU, 0, c.Stacks.Hash(stack)}, After: Tally{Blocks: held}}
-	if got := (&Result{run: &snapshot.Run{Series: c}}).driver(row); got != (follows{cause.Evaluations, 10, 6}) {
+	if got := (&Result{run: &snapshot.Run{Series: c}}).driver(row); got != (follows{driver: cause.Evaluations, every: 10, times: 6}) {
 		t.Errorf("got %+v, want six evaluations, ten steps apart", got)
+	}
+}
+
+func TestAPaceThatStopsOrSettles(t *testing.T) {
+	odd := times(60, func(i int64) int64 { return i/10*20 + i%10 })
+	filled := append(times(8, func(i int64) int64 { return i }), times(12, func(i int64) int64 { return 15 + 8*i })...)
+	for _, c := range []struct {
+		name  string
+		steps []int64
+		want  follows
+	}{
+		{"each step of every other epoch", odd, follows{driver: cause.Steps, every: 1, times: 60, pauses: true}},
+		{"each eighth step, behind a start of eight", filled, follows{driver: cause.Steps, every: 8, times: 20}},
+		{"a step at which nothing comes, now and then", append(times(40, func(i int64) int64 { return i }), 42, 43, 44, 45), follows{driver: cause.Steps, every: 1, times: 44}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			row := &Row{births: births{steps: c.steps}}
+			if got := (&Result{run: &snapshot.Run{}}).driver(row); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARunThatEndsWithAnEpochHasThatOnesEnd(t *testing.T) {
+	points := func(steps int64) []snapshot.Point {
+		return append([]snapshot.Point{{}}, func() (all []snapshot.Point) {
+			for step := int64(1); step <= steps; step++ {
+				all = append(all, snapshot.Point{Mark: snapshot.Mark{Step: step, Epoch: (step - 1) / 10}})
+			}
+			return all
+		}()...)
+	}
+	for steps, want := range map[int64]int{40: 4, 35: 3} {
+		all := places(points(steps))
+		ends := make(map[int]bool)
+		for _, e := range all {
+			if e.epoch {
+				ends[e.epochs] = true
+			}
+		}
+		if len(ends) != want {
+			t.Errorf("%d steps of epochs of ten: %d ends, want %d", steps, len(ends), want)
+		}
 	}
 }
 
@@ -167,9 +211,9 @@ func TestARecordingOfSomeStepsTellsEachStepOrNothing(t *testing.T) {
 		weights []int64
 		want    follows
 	}{
-		{"those that were recorded stand for all", []int64{3, 4, 9, 10, 18, 21, 30}, []int64{4, 4, 4, 4, 4, 4, 4}, follows{cause.Steps, 1, 28}},
+		{"those that were recorded stand for all", []int64{3, 4, 9, 10, 18, 21, 30}, []int64{4, 4, 4, 4, 4, 4, 4}, follows{driver: cause.Steps, every: 1, times: 28}},
 		{"they stand for some", []int64{3, 40, 90}, []int64{4, 4, 4}, follows{}},
-		{"every step was recorded", []int64{3, 4, 5, 6, 7}, []int64{1, 1, 1, 1, 1}, follows{cause.Steps, 1, 5}},
+		{"every step was recorded", []int64{3, 4, 5, 6, 7}, []int64{1, 1, 1, 1, 1}, follows{driver: cause.Steps, every: 1, times: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			row := &Row{births: births{steps: c.steps, weights: c.weights}}

@@ -97,18 +97,40 @@ func goesBackward(frames []snapshot.Frame) bool {
 	return false
 }
 
-// evidence is what sites that grow together show of their cause. Only of a leak is it
-// held against the rest of the run: a run has thousands of sites that are none.
-func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
-	e := &cause.Evidence{Leaking: j.verdict == Leak, Settled: j.verdict == Bounded, Shape: cause.Shape(j.shape)}
-	for _, row := range rows {
+// undecided is of how many inconclusive findings a cause is told, the first: a pair of
+// snapshots has thousands, and a cause is sought in all of the run.
+const undecided = 20
+
+// explain adds the causes of findings, which come in the order of their verdicts. What
+// is inconclusive has the cause that it has if it is a leak.
+func (r *Result) explain(findings []Finding) {
+	maybe := 0
+	for i := range findings {
+		f := &findings[i]
+		if f.Verdict == Inconclusive {
+			if maybe++; maybe > undecided {
+				continue
+			}
+		}
+		if fit := cause.Matches(r.evidence(f)); len(fit) > 0 {
+			f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
+		}
+	}
+}
+
+// evidence is what sites that grow together show of their cause. Of what has settled
+// nothing is held against the rest of the run: a run has thousands of such sites.
+func (r *Result) evidence(f *Finding) *cause.Evidence {
+	open := f.Verdict == Leak || f.Verdict == Inconclusive
+	e := &cause.Evidence{Leaking: open, Settled: f.Verdict == Bounded, Shape: cause.Shape(f.Shape), Graph: f.graph && f.Owners() == 0}
+	for _, row := range f.Rows {
 		g := row.Growth()
 		s := cause.Site{
-			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners,
+			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners &^ snapshot.Lost, Lost: f.Evidence == Proof,
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
-			if h.Stack == row.stack && row.stack != snapshot.NoStack && (!holdsOne(&h) || r.singly(row)) {
+			if h.Stack == row.stack && row.stack != snapshot.NoStack && r.mayHold(&h, row) {
 				s.Holders = append(s.Holders, h)
 				if h.Kind == "graph" {
 					s.Owners |= snapshot.OwnedByTape
@@ -117,8 +139,8 @@ func (r *Result) evidence(rows []*Row, j judgement) *cause.Evidence {
 		}
 		e.Sites = append(e.Sites, s)
 	}
-	if e.Leaking {
-		r.surround(e, rows)
+	if open {
+		r.surround(e, f.Rows)
 	}
 	return e
 }
@@ -128,13 +150,19 @@ func holdsOne(h *snapshot.Holder) bool {
 	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
 }
 
-// singly holds where as many attributes were found as make up half of the row's blocks.
-// Fewer hold those that they hold, and say nothing of the others.
-func (r *Result) singly(row *Row) bool {
+// mayHold is false for what is known to hold few of a row's blocks, and says nothing of
+// the others: attributes, unless as many were found as make up half of the blocks, and
+// likewise lists and maps where nothing but the program's references holds the blocks. A
+// graph holds more than its end, and where no owners are known a list may be of lists.
+func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
+	one := holdsOne(h)
+	if !one && row.Owners&^snapshot.Lost != snapshot.OwnedByUser {
+		return true
+	}
 	n := int64(0)
 	for i := range r.Last.Holders {
-		if h := &r.Last.Holders[i]; h.Stack == row.stack && holdsOne(h) {
-			n++
+		if g := &r.Last.Holders[i]; g.Stack == row.stack && (holdsOne(g) || !one) {
+			n += int64(max(1, g.Items))
 		}
 	}
 	return 2*n >= row.After.Blocks
@@ -152,6 +180,8 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Parameters = r.likeParameters(rows)
+	e.Objects = onLanguageHeap(rows)
+	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }
 
@@ -171,6 +201,18 @@ func (r *Result) particular(f snapshot.Frame, rows []*Row) bool {
 
 // hostHeap is what readers and recorders name the process's own memory.
 const hostHeap = "host heap"
+
+// pythonHeap is the kind of device whose blocks are Python's objects.
+const pythonHeap snapshot.DeviceKind = "python"
+
+// collectorOff begins the note that the recorder writes of a program which has turned
+// Python's collector of cycles off.
+const collectorOff = "Python's collector of cycles is off"
+
+// onLanguageHeap holds for rows of objects, which are no tensors.
+func onLanguageHeap(rows []*Row) bool {
+	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != pythonHeap })
+}
 
 func onHost(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Name != hostHeap })

@@ -42,7 +42,7 @@ func evidenceOf(t *testing.T, first, last *snapshot.Snapshot, function string) *
 	}
 	for i := range r.Rows {
 		if f := r.Rows[i].Frames; len(f) > 1 && f[1].Function == function {
-			return r.evidence([]*Row{&r.Rows[i]}, judgement{verdict: Leak})
+			return r.evidence(&Finding{Rows: []*Row{&r.Rows[i]}, Verdict: Leak})
 		}
 	}
 	t.Fatalf("no row of %s", function)

@@ -158,13 +158,18 @@ func (r *Result) inVariables(rows []*Row) bool {
 }
 
 // endFirst puts the end of a graph to the front: the value that is kept, and keeps the
-// rest. It was computed last of all. Where nothing tells when, it is taken for the
-// smallest, as a loss is a single number.
+// rest. The program refers to it, where owners are known, and it was computed last of
+// all. Where nothing tells when, it is taken for the smallest, as a loss is a single
+// number.
 func endFirst(rows []*Row) {
 	slices.SortStableFunc(rows, func(a, b *Row) int { return int(min(1, max(-1, b.Growth().Bytes-a.Growth().Bytes))) })
 	end := 0
 	for i, row := range rows {
 		switch last := rows[end].births.latest; {
+		case ofUser(row) != ofUser(rows[end]):
+			if ofUser(row) {
+				end = i
+			}
 		case row.births.latest > last:
 			end = i
 		case row.births.latest == last && meanSize(row) < meanSize(rows[end]):
@@ -181,11 +186,19 @@ func meanSize(row *Row) float64 { return float64(row.After.Bytes) / float64(max(
 
 // graphHead is the frame of a graph's end in the innermost function of the user's that
 // allocated another part of the graph as well: it had the value computed, and did not
-// merely compute it. It is an index into rows[0].Frames; -1 where there is none.
+// merely compute it. A forward pass returns what it computes by its nature, so that of a
+// graph with owners its caller is meant. It is an index into rows[0].Frames; -1 where
+// there is none.
 func graphHead(rows []*Row) int {
 	at := -1
 	for _, row := range rows[1:] {
 		if i := commonFrame([]*Row{rows[0], row}); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	frames := rows[0].Frames
+	for i := at + 1; at >= 0 && rows[0].Owners != 0 && isForward(frames[at]) && i < len(frames); i++ {
+		if !isLibrary(frames[i]) {
 			at = i
 		}
 	}

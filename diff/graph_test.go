@@ -135,6 +135,35 @@ func TestAVariableIsNotSaidToHoldWhatGathers(t *testing.T) {
 	}
 }
 
+func TestAListThatIsTooShortHoldsAFew(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		owners snapshot.Owners
+		short  bool
+	}{
+		{"where the program's references alone hold the blocks", snapshot.OwnedByUser, true},
+		{"but it may be of lists where nothing tells", 0, false},
+		{"and a graph holds more than its end", snapshot.OwnedByUser | snapshot.OwnedByTape, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := program{{stack: "init:1 main:2"}, {stack: "[relu:1] main:20", every: 1, holder: "Ring.slots", owners: c.owners}}
+			run := p.run(100, 10)
+			run.Snapshots[10].Holders[0].Items = 8
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &r.Findings[0]
+			if (f.Partly != nil) != c.short || (f.Holder == nil) != c.short {
+				t.Errorf("held by %v, partly by %v", f.Holder, f.Partly)
+			}
+			if id := f.Cause; c.short && (id == nil || id.ID != "release-forgotten") {
+				t.Errorf("cause %v, want release-forgotten", id)
+			}
+		})
+	}
+}
+
 func TestAGraphIsHeldByItsValue(t *testing.T) {
 	p := program{
 		{stack: "init:1 main:2"},

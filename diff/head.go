@@ -58,7 +58,7 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 			at = i
 			break
 		}
-		for named(frames[at], "forward", "__call__", "call") && outward() {
+		for isForward(frames[at]) && outward() {
 		}
 	}
 	together := func(row *Row) bool {
@@ -159,7 +159,10 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 }
 
 // heldByGraph holds where nothing but the autodiff graph keeps most of what grew.
-func heldByGraph(rows []*Row) bool { return rows[0].Owners == snapshot.OwnedByTape }
+func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
+
+// isForward holds for a call of a model, or of a part of one.
+func isForward(f snapshot.Frame) bool { return named(f, "forward", "__call__", "call") }
 
 // isOperation holds for the forward or backward of an operation of the user's own,
 // which the autodiff engine calls: "apply" in PyTorch and here.

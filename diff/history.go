@@ -19,6 +19,9 @@ const (
 	// lateShare is how much of the whole run's slope its last 40 % must keep: what
 	// saturates keeps less.
 	lateShare = 0.4
+	// steepJump is by how much an interval's rate must exceed that of the whole run for
+	// its growth to be a jump: a long interval carries much of what is even.
+	steepJump = 1.5
 	// testable is how many floors a test for trend needs: strictly rising, six
 	// have p = 0.009.
 	testable = 6
@@ -65,6 +68,7 @@ type history struct {
 type axis struct {
 	marks               []int // indices into Series.Marks
 	x, elements, length []float64
+	instants            []int64
 	unit                string
 }
 
@@ -81,6 +85,7 @@ func (s *Series) newAxis() axis {
 	for i, m := range s.Marks {
 		if m.Phase == phase || i == 0 {
 			a.marks, a.x = append(a.marks, i), append(a.x, all[i])
+			a.instants = append(a.instants, s.instants[i])
 			a.elements, a.length = append(a.elements, float64(m.BatchElements)), append(a.length, float64(m.SequenceLength))
 		}
 	}
@@ -88,10 +93,16 @@ func (s *Series) newAxis() axis {
 }
 
 // points are a site's marks in order, column by column.
-type points struct{ x, blocks, bytes, elements, length []float64 }
+//
+// Bytes are those that the program asked for, where snapshots tell them: by how much an
+// allocator rounds up changes with the size. Sizes are what they take with that.
+type points struct {
+	x, blocks, bytes, sizes, elements, length []float64
+	instants                                  []int64 // as of a moment; all 0 for counters
+}
 
 func (p points) from(i int) points {
-	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.elements[i:], p.length[i:]}
+	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.sizes[i:], p.elements[i:], p.length[i:], p.instants[i:]}
 }
 
 // only are the points that were kept; all of p where all were, as in most runs.
@@ -105,16 +116,22 @@ func (p points) only(kept func(int) bool) points {
 	if n == len(p.x) {
 		return p
 	}
-	column := func(of []float64) []float64 {
-		out := make([]float64, 0, n)
-		for i, v := range of {
-			if kept(i) {
-				out = append(out, v)
-			}
-		}
-		return out
+	column := func(of []float64) []float64 { return chosen(of, kept, n) }
+	return points{
+		column(p.x), column(p.blocks), column(p.bytes), column(p.sizes), column(p.elements), column(p.length),
+		chosen(p.instants, kept, n),
 	}
-	return points{column(p.x), column(p.blocks), column(p.bytes), column(p.elements), column(p.length)}
+}
+
+// chosen are the n values that are kept.
+func chosen[T any](values []T, kept func(int) bool, n int) []T {
+	out := make([]T, 0, n)
+	for i, v := range values {
+		if kept(i) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // historyOf is nil where fewer than three marks can be compared.
@@ -126,9 +143,16 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if len(a.x) < 3 {
 		return nil
 	}
-	p := points{x: a.x, elements: a.elements, length: a.length, blocks: make([]float64, len(a.x)), bytes: make([]float64, len(a.x))}
+	p := points{x: a.x, elements: a.elements, length: a.length, instants: a.instants, blocks: make([]float64, len(a.x)), sizes: make([]float64, len(a.x))}
 	for i, at := range a.marks {
-		p.blocks[i], p.bytes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
+		p.blocks[i], p.sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
+	}
+	p.bytes = p.sizes
+	if site.rounding != nil {
+		p.bytes = make([]float64, len(a.x))
+		for i, at := range a.marks {
+			p.bytes[i] = p.sizes[i] - float64(site.rounding[at])
+		}
 	}
 	if series.seen != nil {
 		p = p.only(func(i int) bool { return series.seen[site.Device][a.marks[i]] })
@@ -189,6 +213,14 @@ func (h *history) onset() int {
 
 // since is the step from which on the points are, where the site began late.
 func (h *history) since() float64 { return h.all.x[0] }
+
+// began is the moment since, where the site began late.
+func (h *history) began() moment {
+	if !h.late || h.unit != "step" {
+		return nowhen
+	}
+	return moment{int64(h.since()), h.all.instants[0]}
+}
 
 // eachStep holds where there are marks of nearly all steps, so that no ramp that starts
 // anew in each epoch is seen once in each and taken for growth.
@@ -262,12 +294,52 @@ func (h *history) p() float64 {
 	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
 		return 1
 	}
-	p := trend.MannKendall(h.bytes).P
-	if len(h.all.x) < climbing || !trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
-		_, coarse := trend.Floors(h.all.x, h.all.bytes, windows/2) // of noise that is wider than a window
-		p = max(p, h.test.P, 2*min(trend.Drift(h.bytes), trend.Drift(coarse)))
+	ranks := trend.MannKendall(h.bytes).P
+	_, coarse := trend.Floors(h.all.x, h.all.bytes, windows/2) // of noise that is wider than a window
+	p := max(ranks, h.test.P, 2*min(trend.Drift(h.bytes), trend.Drift(coarse)))
+	if len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
+		if !h.eachStep() {
+			ranks = max(ranks, math.Ldexp(1, -rising(h.all.bytes)))
+		}
+		p = min(p, ranks)
 	}
 	return min(1, p*h.tries)
+}
+
+// tide is how far a site came and went as slowly as the marks can show: it turned
+// seldom, and no interval made up most of the way. Zero where it did not so, or where
+// there is a mark of each step.
+type tide struct{ blocks, bytes float64 }
+
+func (h *history) tide() tide {
+	y := h.all.bytes
+	if h.eachStep() || !h.varies() {
+		return tide{}
+	}
+	turns, fell, peak, widest := 0, 0.0, y[0], 0.0
+	up := true
+	for i := 1; i < len(y); i++ {
+		widest = max(widest, math.Abs(y[i]-y[i-1]))
+		if y[i] != y[i-1] && (y[i] > y[i-1]) != up {
+			turns, up = turns+1, !up
+		}
+		peak = max(peak, y[i])
+		fell = max(fell, peak-y[i])
+	}
+	width := func(v []float64) float64 { return slices.Max(v) - slices.Min(v) }
+	if turns > max(1, len(y)/4) || 2*widest > width(y) || 2*fell < width(y) {
+		return tide{}
+	}
+	return tide{width(h.all.blocks), width(y)}
+}
+
+// rides holds for a site that rose no further than any of the tides is wide: seen at a
+// few moments, it may be another of them.
+func (h *history) rides(tides []tide) bool {
+	n := len(h.bytes) - 1
+	return slices.ContainsFunc(tides, func(t tide) bool {
+		return h.blocks[n]-h.blocks[0] <= t.blocks && h.bytes[n]-h.bytes[0] <= t.bytes
+	})
 }
 
 // varies holds for a site that does not stay as it is.
@@ -281,6 +353,12 @@ func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slice
 func (h *history) wanders(row *Row) bool {
 	gone, stayed := h.gone(row)
 	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*stayed
+}
+
+// moves holds where the number of blocks has changed since the middle.
+func (h *history) moves() bool {
+	late := h.whole.blocks[middle(h.whole.x):]
+	return slices.Min(late) < slices.Max(late)
 }
 
 // gone is how many of the blocks of each mark but the last are gone by now, and stayed
@@ -328,9 +406,10 @@ func evenChance(n int) float64 {
 	return p / math.Pow(3, float64(max(0, n-2)))
 }
 
-// rate is the slope of the floors.
+// rate is the slope of the floors, of what the device gives.
 func (h *history) rate() Rate {
-	return Rate{Unit: h.unit, Blocks: trend.TheilSen(h.x, h.blocks), Bytes: trend.TheilSen(h.x, h.bytes)}
+	_, sizes := trend.Floors(h.all.x, h.all.sizes, windows)
+	return Rate{Unit: h.unit, Blocks: trend.TheilSen(h.x, h.blocks), Bytes: trend.TheilSen(h.x, sizes)}
 }
 
 // keepsRising says whether floors at x rise to the end, or why not: one jump that
@@ -345,12 +424,11 @@ func keepsRising(x, y []float64) (ok bool, why string) {
 	if n < 3 {
 		return true, ""
 	}
-	jump := 0.0
 	for i := 1; i <= n; i++ {
-		jump = max(jump, y[i]-y[i-1])
-	}
-	if jump > total/2 {
-		return false, "one jump carries more than half of its growth"
+		jump, share := y[i]-y[i-1], (x[i]-x[i-1])/(x[n]-x[0])
+		if jump > total/2 && jump > steepJump*share*total {
+			return false, "one jump carries more than half of its growth"
+		}
 	}
 	late, _ := slices.BinarySearch(x, x[0]+3*(x[n]-x[0])/5)
 	late = min(late, n-1)

@@ -1,6 +1,63 @@
 package diff
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// leakEach is a run of so many steps with a snapshot in each so many, and a leak of a
+// block in each so many steps from one on.
+func leakEach(length, snapshots, every, from int64, births bool) *snapshot.Run {
+	run := runOf()
+	for step := int64(0); step <= length; step++ {
+		if step%snapshots != 0 && step != length {
+			continue
+		}
+		var blocks []block
+		for born := from; born < step; born += every {
+			blocks = append(blocks, block{"keep", 512, born})
+		}
+		s := build(step, blocks...)
+		if !births {
+			s.Blocks.BirthStep = nil
+		}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return run
+}
+
+// TestTheLeastLeakOfARunIsFound makes the leak that a run is said to show at least,
+// whenever it begins.
+func TestTheLeastLeakOfARunIsFound(t *testing.T) {
+	last := int64(200)
+	if testing.Short() {
+		last = 40
+	}
+	for length := int64(5); length <= last; length += 1 + length/25 {
+		for _, snapshots := range []int64{1, 2, 10, 20, length} {
+			for _, births := range []bool{true, false} {
+				r, err := Analyze(leakEach(length, min(snapshots, length), 1, 0, births), ByTrend)
+				if err != nil {
+					t.Fatal(err)
+				}
+				least := r.Least()
+				if least.Births && least.Every == 0 && length >= 9 {
+					t.Errorf("%d steps, a snapshot each %d: %+v shows none", length, snapshots, least)
+				}
+				for from := range least.Every {
+					r, err := Analyze(leakEach(length, min(snapshots, length), least.Every, from, births), ByTrend)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Leaks() == 0 {
+						t.Errorf("%d steps, a snapshot each %d, births known: %v: %+v; from step %d it is %v", length, snapshots, births, least, from, r.Findings)
+					}
+				}
+			}
+		}
+	}
+}
 
 // TestTheLeastLeakOfAShortRunIsFound holds what a run of a few steps is said to show
 // against a leak of a block in each step.

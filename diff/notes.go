@@ -29,6 +29,9 @@ func notes(r *Result) []string {
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
 		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
 	}
+	if info := &r.run.Info; info.Workload == "" && b.Mark.Step != snapshot.NoStep && 3*b.Mark.Step < 2*info.Steps {
+		out = append(out, fmt.Sprintf("the last snapshot is of step %d of %d: what comes later was not seen", b.Mark.Step, info.Steps))
+	}
 	if !r.Comparable {
 		out = append(out, fmt.Sprintf("the snapshots do not seem to be of one process: %s; births and deaths are net figures", r.stranger))
 	}
@@ -73,6 +76,9 @@ func (r *Result) markNotes() []string {
 	}
 	if unknown > 0 && unknown < len(all) {
 		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by their order", unknown, len(all)))
+	}
+	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
+		return out // the recorder chose the steps, by what they cost
 	}
 	return append(out, missing(all)...)
 }

@@ -65,8 +65,9 @@ func (r *Result) limit(row *Row) snapshot.Bytes {
 }
 
 // holdToBounds judges by what was declared: up to its bound, growth that goes on
-// decides nothing; above it, it leaks.
+// decides nothing; above it, it leaks, whatever another bound says.
 func (r *Result) holdToBounds(grown []cluster) {
+	over := make(map[*cluster]bool)
 	for _, b := range append(r.options.Bounds[:len(r.options.Bounds):len(r.options.Bounds)], r.run.Info.Bounds...) {
 		var held Tally
 		matched := false
@@ -77,6 +78,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 			}
 		}
 		if !matched {
+			r.Idle = append(r.Idle, b)
 			r.Notes = append(r.Notes, fmt.Sprintf("nothing is allocated in or held by %s, which a bound is declared for", b.Where))
 		}
 		said := fmt.Sprintf("%s is declared to stay within %s", b.Where, boundText(b))
@@ -91,8 +93,9 @@ func (r *Result) holdToBounds(grown []cluster) {
 			}
 			switch {
 			case b.Blocks > 0 && held.Blocks > b.Blocks, b.Bytes > 0 && cmp.Or(held.Requested, held.Bytes) > b.Bytes:
+				over[c], c.bound = true, nil
 				c.j.call(Leak, Strong, "%s; %s, which is more", said, holds)
-			case c.j.verdict == Leak || c.j.verdict == Inconclusive:
+			case !over[c] && (c.j.verdict == Leak || c.j.verdict == Inconclusive):
 				c.j.reasons = nil
 				if held.Blocks > 0 {
 					c.toBound = float64(max(b.Blocks-held.Blocks, 0))
@@ -100,6 +103,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 						c.toBound = float64(b.Bytes-held.Requested) / float64(held.Requested) * float64(held.Blocks)
 					}
 				}
+				c.bound = &b
 				c.j.call(Inconclusive, Weak, "%s and has not reached it: %s", said, holds)
 			}
 		}

@@ -51,11 +51,28 @@ func TestADeclaredBoundDecides(t *testing.T) {
 				if got := r.Findings[0].Verdict; got != c.verdict {
 					t.Errorf("by %s: got %s: %v; want %s", declared, got, r.Findings[0].Reasons, c.verdict)
 				}
-				if note := strings.Contains(strings.Join(r.Notes, "\n"), "which a bound is declared for"); note != c.note {
-					t.Errorf("by %s: notes %q", declared, r.Notes)
+				if note := strings.Contains(strings.Join(r.Notes, "\n"), "which a bound is declared for"); note != c.note || note != (len(r.Idle) == 1) {
+					t.Errorf("by %s: notes %q, %d idle bounds", declared, r.Notes, len(r.Idle))
+				}
+				if b := r.Findings[0].Bound; (b != nil) != (c.verdict == Inconclusive) || b != nil && *b != c.bound {
+					t.Errorf("by %s: it gathers up to %v", declared, b)
 				}
 			}
 		})
+	}
+}
+
+func TestOneBoundThatIsBrokenIsEnough(t *testing.T) {
+	for _, blocks := range [][2]int64{{99, 200}, {200, 99}} {
+		o := DefaultOptions()
+		o.Bounds = []snapshot.Bound{{Where: "push", Blocks: blocks[0]}, {Where: "Agent.replay", Blocks: blocks[1]}}
+		r, err := o.Analyze(filling())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != Leak || f.Bound != nil {
+			t.Errorf("bounds of %v: got %s: %v", blocks, f.Verdict, f.Reasons)
+		}
 	}
 }
 

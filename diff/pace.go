@@ -17,6 +17,7 @@ type Pace struct {
 	Events int64   // that were seen, or of a recording of some steps only, that there were
 	Blocks float64 // that each event adds; 0 where blocks are replaced by larger ones
 	Bytes  snapshot.Bytes
+	Each   snapshot.Bytes // size of a new block, on the average; 0 where blocks are replaced
 }
 
 // pace is nil where the run does not tell what growth follows.
@@ -25,11 +26,29 @@ func (r *Result) pace(rows []*Row) *Pace {
 	if f.driver == "" || f.times == 0 {
 		return nil
 	}
-	g := (&Finding{Rows: rows}).Growth()
+	grown := &Finding{Rows: rows}
+	g := grown.Growth()
+	if rows[0].births.sampled() && g.Blocks > 0 && grown.Died().Blocks > 0 {
+		return nil // what was born is not what stays: older ones go
+	}
+	each := snapshot.Bytes(0)
+	if g.Blocks > 0 {
+		each = g.Bytes / snapshot.Bytes(g.Blocks)
+	}
+	if f.pauses {
+		f.driver = cause.Irregular
+	}
 	return &Pace{
+		Each:  each,
 		Event: f.driver, Every: max(f.every, 1), Events: f.times,
 		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
 	}
+}
+
+// Estimated holds where only some steps were recorded, each of which stands for several:
+// counts and sizes are estimates.
+func (f *Finding) Estimated() bool {
+	return slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.births.sampled() })
 }
 
 // stepTime is how long a step takes, from the marks of the two snapshots; 0 where
@@ -40,32 +59,6 @@ func (r *Result) stepTime() time.Duration {
 		return 0
 	}
 	return b.Time.Sub(a.Time) / time.Duration(b.Step-a.Step)
-}
-
-// Least is the smallest leak that a run could have shown: a block in so many
-// steps. Less may be there unseen.
-type Least struct {
-	Every  int64 // steps from one block to the next; 0: no leak would have been sure
-	Births bool  // told by the births of blocks; else by counts alone
-}
-
-// Least is zero for a comparison by another rule, where steps are not known, and for a
-// run too short to show any.
-func (r *Result) Least() Least {
-	// Four births, or rises, with no gap longer than longestGap.
-	const needed = 4
-	length := r.Last.Mark.Step - r.First.Mark.Step
-	if r.Rule != ByTrend || r.First.Mark.Step == snapshot.NoStep || length < needed {
-		return Least{}
-	}
-	if known := slices.ContainsFunc(r.Last.Blocks.BirthStep, func(step int64) bool { return step != snapshot.NoStep }); known {
-		return Least{Every: length / needed, Births: true}
-	}
-	marks := len(r.Series.Marks)
-	if warm := warmUp(marks); marks-warm >= climbing {
-		return Least{Every: max(1, length*int64(marks-warm)/int64(marks)/(needed+1))}
-	}
-	return Least{}
 }
 
 // moreSteps estimates after how many more steps an inconclusive site would be

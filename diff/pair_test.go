@@ -128,3 +128,37 @@ func TestFewSnapshotsPromiseNoMoreThanMoreOfThem(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatWasSeenInPartSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		steps int64
+		says  string
+	}{{0, ""}, {140, ""}, {369, "the last snapshot is of step 100 of 369: what comes later was not seen"}} {
+		run := runOf(build(0, block{"x", 64, 0}), build(100, block{"x", 64, 0}))
+		run.Info.Steps = c.steps
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(r.Notes, "; "); notes != c.says {
+			t.Errorf("of %d steps: notes %q, want %q", c.steps, notes, c.says)
+		}
+	}
+}
+
+func TestARecorderThatChoosesItsStepsMissesNone(t *testing.T) {
+	run := runOf(build(0), build(10), build(20), build(70), build(80))
+	for _, c := range []struct {
+		every int64
+		notes int
+	}{{0, 0}, {10, 1}} {
+		run.Info.Command, run.Info.Every = []string{"python", "train.py"}, c.every
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Notes) != c.notes {
+			t.Errorf("a snapshot each %d steps: notes %q", c.every, r.Notes)
+		}
+	}
+}

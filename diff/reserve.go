@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
@@ -15,11 +16,12 @@ import (
 // that may be a leak of what nobody recorded.
 type Reserve struct {
 	Device snapshot.Device
-	Meter  cause.Meter // PendingFree, PrivatePool, CacheGrowth, Fragmentation or Host
-	// Growth is that of reserved memory after warm-up, or with PendingFree of what was
-	// freed and is still in use by a stream.
+	Meter  cause.Meter // any but none
+	// Growth is that of reserved memory after warm-up; with PendingFree of what was freed
+	// and is still in use by a stream, and with UnsplitWaste of what blocks take beyond
+	// what was requested.
 	Growth   snapshot.Bytes
-	Live     snapshot.Bytes // growth of live memory meanwhile; with Host, of what was recorded
+	Live     snapshot.Bytes // growth of live memory meanwhile; with UnsplitWaste of requested, with Host of recorded memory
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
 	Trim     snapshot.Bytes // in segments without a block in use: what an emptied cache gives back
@@ -27,15 +29,16 @@ type Reserve struct {
 	CauseWhy string
 }
 
-// reserves looks at every device, first for memory that waits to be freed and then
-// for reserved memory.
+// reserves looks at every device but the process itself, which has no cache that a
+// program could empty: for memory that waits to be freed, for what blocks take beyond
+// what was requested, and for reserved memory.
 func (r *Result) reserves() []Reserve {
 	var out []Reserve
 	if e := r.unexplained(); e != nil {
 		out = append(out, *e)
 	}
 	for d, meters := range r.Series.Meters {
-		if len(meters) != len(r.Series.Marks) || len(meters) < 4 {
+		if len(meters) != len(r.Series.Marks) || len(meters) < 4 || r.Series.Devices[d].Kind == ofProcess {
 			continue
 		}
 		tail := meters[warmUp(len(meters)):]
@@ -45,6 +48,14 @@ func (r *Result) reserves() []Reserve {
 			pending.Meter = cause.PendingFree
 			out = append(out, r.reserve(*pending, device))
 		}
+		// Most producers tell what was requested; a zero is none of the others.
+		if first := tail[0].Requested; first > 0 {
+			waste := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Allocated - m.Requested }, func(m snapshot.Meters) snapshot.Bytes { return m.Requested })
+			if waste != nil && float64(waste.Growth) >= wasteShare*float64(first) {
+				waste.Meter = cause.UnsplitWaste
+				out = append(out, r.reserve(*waste, device))
+			}
+		}
 		reserved := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }, func(m snapshot.Meters) snapshot.Bytes { return m.Active })
 		if reserved != nil {
 			out = append(out, r.reserve(*reserved, device))
@@ -52,6 +63,10 @@ func (r *Result) reserves() []Reserve {
 	}
 	return out
 }
+
+// wasteShare is how much of what was requested must be lost to rests of blocks to be
+// told of: rounding goes up and down with the sizes.
+const wasteShare = 0.05
 
 // ofProcess is the kind of device whose meters are those of the process: of its C
 // library's heap, of which no stacks are known.
@@ -61,6 +76,19 @@ const ofProcess snapshot.DeviceKind = "host"
 // for growth without a stack to be told: allocators gather fragments, and libraries
 // fill caches.
 const unexplainedShare = 0.1
+
+// ruledShare is that of growth as along a ruler, which fragments and caches do not show.
+const ruledShare = 0.01
+
+// ruled holds for many points of which each interval adds about the same for its length.
+func ruled(x, y []float64) bool {
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := 1; i < len(y); i++ {
+		rate := (y[i] - y[i-1]) / (x[i] - x[i-1])
+		least, most = min(least, rate), max(most, rate)
+	}
+	return len(y) > climbing && least > 0 && most <= 2*least
+}
 
 // unexplained is the steady growth of the process's own memory without that of what
 // was recorded in the same memory; nil where there is none to tell of.
@@ -92,7 +120,7 @@ func (r *Result) unexplained() *Reserve {
 	if t := trend.HamedRao(rest); t.Z <= 0 || max(t.P, 2*trend.Drift(rest)) > significant {
 		return nil
 	}
-	if on, _ := keepsRising(x, rest); !on || grown < unexplainedShare*rest[0] {
+	if on, _ := keepsRising(x, rest); !on || grown < unexplainedShare*rest[0] && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
 		return nil
 	}
 	all := s.Meters[at]
@@ -201,6 +229,10 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",
+			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
+	}
+	if e.Meter == cause.UnsplitWaste {
+		return fmt.Sprintf("memory of %s that blocks take beyond what was requested grew by %s after warm-up while what was requested changed by %s. The program holds none of it: %s",
 			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and an emptied cache would give back %s",

@@ -111,6 +111,66 @@ func TestMemoryThatWaitsToBeFreedAndPrivatePoolsAreNamed(t *testing.T) {
 	}
 }
 
+func TestWhatBlocksTakeBeyondWhatWasRequestedIsToldOf(t *testing.T) {
+	const mib = snapshot.MiB
+	for _, c := range []struct {
+		name                 string
+		requested, allocated func(i snapshot.Bytes) snapshot.Bytes
+		want                 bool
+	}{
+		{"requests shrink within blocks that stay", func(i snapshot.Bytes) snapshot.Bytes { return (100 - 2*i) * mib }, func(snapshot.Bytes) snapshot.Bytes { return 110 * mib }, true},
+		{"more of each block is left over", func(snapshot.Bytes) snapshot.Bytes { return 100 * mib }, func(i snapshot.Bytes) snapshot.Bytes { return (110 + 3*i) * mib }, true},
+		{"what is requested grows as well", func(i snapshot.Bytes) snapshot.Bytes { return (100 + 10*i) * mib }, func(i snapshot.Bytes) snapshot.Bytes { return (110 + 13*i) * mib }, false},
+		{"a fiftieth is rounding", func(snapshot.Bytes) snapshot.Bytes { return 100 * mib }, func(i snapshot.Bytes) snapshot.Bytes { return 110*mib + i*mib/5 }, false},
+		{"nobody told what was requested", func(snapshot.Bytes) snapshot.Bytes { return 0 }, func(i snapshot.Bytes) snapshot.Bytes { return (110 + 3*i) * mib }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i := range snapshot.Bytes(10) {
+				s := build(10*int64(i), block{"weights", 50 * mib, -1})
+				s.Devices[0].Meters = snapshot.Meters{Requested: c.requested(i), Allocated: c.allocated(i), Active: c.allocated(i), Reserved: 200 * mib}
+				run = append(run, s)
+			}
+			r, err := Analyze(runOf(run...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(r.Reserves) == 1 && r.Reserves[0].Cause != nil && r.Reserves[0].Cause.ID == "unsplit-waste"; got != c.want || !c.want && len(r.Reserves) > 0 {
+				t.Errorf("got %+v", r.Reserves)
+			}
+		})
+	}
+}
+
+// TestBlocksThatNobodySawAllocatedAreNamedSo: a recording that misses what allocates
+// behind its back.
+func TestBlocksThatNobodySawAllocatedAreNamedSo(t *testing.T) {
+	var run []*snapshot.Snapshot
+	for i := range 12 {
+		s := build(int64(10*i), unseenBlocks(i+1)...)
+		for at := range s.Blocks.Stack {
+			s.Blocks.Stack[at] = snapshot.NoStack
+		}
+		run = append(run, s)
+	}
+	r, err := Analyze(runOf(run...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Cause == nil || r.Findings[0].Cause.ID != "before-recording" {
+		t.Errorf("got %+v", r.Findings)
+	}
+}
+
+// unseenBlocks are as many blocks of one stack.
+func unseenBlocks(n int) []block {
+	var all []block
+	for range n {
+		all = append(all, block{"unseen", 4096, -1})
+	}
+	return all
+}
+
 // TestAProcessThatGrowsWithoutAStackIsInDoubt has meters of the C library's heap.
 func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 	const mib = snapshot.MiB
@@ -125,7 +185,9 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 	}{
 		{"a straight line is told", line(2), func(int) snapshot.Bytes { return mib }, true},
 		{"one that recorded tensors explain is not", line(2), func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false},
-		{"a twentieth is not", line(0.4), func(int) snapshot.Bytes { return mib }, false},
+		{"a twentieth as along a ruler is", line(0.4), func(int) snapshot.Bytes { return mib }, true},
+		{"a twentieth in uneven steps is not", func(i int) snapshot.Bytes { return line(0.4)(i-i%2) + snapshot.Bytes(i) }, func(int) snapshot.Bytes { return mib }, false},
+		{"a two-hundredth is not", line(0.04), func(int) snapshot.Bytes { return mib }, false},
 		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false},
 		{"what has stopped is not", func(i int) snapshot.Bytes { return line(4)(min(i, 8)) }, func(int) snapshot.Bytes { return mib }, false},
 	} {
@@ -143,6 +205,9 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 			}
 			if r.Unexplained() != c.want {
 				t.Errorf("got %v: %+v", r.Unexplained(), r.Reserves)
+			}
+			if c.want && (r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != "host-only") {
+				t.Errorf("got the cause %+v", r.Reserves[0].Cause)
 			}
 		})
 	}

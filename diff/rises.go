@@ -167,8 +167,32 @@ func (r *rises) slows(w *points) bool {
 	if late >= enough && !r.fewerLate(half) || !r.fewerLate(max(r.warm, first)) {
 		return false
 	}
+	return addsLess(w, half)
+}
+
+// addsLess holds where behind a moment far fewer bytes came a step than before it, since
+// the first that came.
+func addsLess(w *points, half float64) bool {
+	n := len(w.x) - 1
+	first := slices.IndexFunc(w.bytes, func(y float64) bool { return y > w.bytes[0] })
+	if first < 0 || half <= w.x[first-1] || half >= w.x[n] {
+		return false
+	}
 	middle := trend.At(w.x, w.bytes, half)
-	return w.bytes[len(w.bytes)-1]-middle < fewer*(middle-w.bytes[0])
+	early, late := (middle-w.bytes[0])/(half-w.x[first-1]), (w.bytes[n]-middle)/(w.x[n]-half)
+	return late < fewer*early
+}
+
+// fewAndFewer holds for a few rises at distances that differ, of which more came before
+// the middle of the time since the first, and more bytes: so few look alike for what goes
+// on and for what is made once for each of a few kinds.
+func (r *rises) fewAndFewer(w *points) bool {
+	gaps := r.gaps()
+	if n := len(r.at); n >= enough || n < 2 || slices.Max(gaps) <= alikeGaps*slices.Min(gaps) {
+		return false
+	}
+	half := (r.at[0] + r.to) / 2
+	return r.between(half, r.to) < r.between(r.at[0], half) && addsLess(w, half)
 }
 
 // between counts the rises from one moment on up to another, which is not counted but
@@ -212,5 +236,21 @@ func (r *rises) mayGoOn() bool {
 		first := r.at[0] - r.from
 		return max(first, gaps[0]) <= alikeGaps*min(first, gaps[0]) && r.idle() <= gaps[0]
 	}
-	return r.idle() <= slices.Max(gaps) && 2*r.between((r.from+r.to)/2, r.to) >= n
+	return r.idle() <= slices.Max(gaps) && 2*r.between((r.from+r.to)/2, r.to) >= n || r.regularLate()
+}
+
+// regularLate holds where the last rises came at regular distances for half of the time
+// or longer, and the next is not overdue: what filled up before was another matter.
+func (r *rises) regularLate() bool {
+	gaps := r.gaps()
+	longest, shortest := 0.0, math.Inf(1)
+	from := len(gaps)
+	for from > 0 {
+		longest, shortest = max(longest, gaps[from-1]), min(shortest, gaps[from-1])
+		if longest > alikeGaps*shortest {
+			break
+		}
+		from--
+	}
+	return len(gaps)-from >= 3 && 2*(r.to-r.at[from]) >= r.to-r.from && r.idle() <= r.at[len(r.at)-1]-r.at[len(r.at)-2]
 }

@@ -22,6 +22,8 @@ type Series struct {
 	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
 	// for counters, which tell of all devices at each.
 	seen [][]bool
+	// instants are the times of the marks, as births have them; 0 where nothing tells.
+	instants []int64
 }
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
@@ -32,6 +34,9 @@ type SiteSeries struct {
 	Bytes  []snapshot.Bytes
 
 	key siteKey
+	// rounding is how much of Bytes nobody asked for; nil where that is nothing, or not
+	// known.
+	rounding []snapshot.Bytes
 }
 
 // X is the series' axis: completed steps where every mark has its own, else the
@@ -102,7 +107,7 @@ func firstPhase(c *snapshot.Series) []snapshot.Point {
 }
 
 func (s *Series) fromCounters(c *snapshot.Series, points []snapshot.Point) {
-	s.Marks = make([]snapshot.Mark, len(points))
+	s.Marks, s.instants = make([]snapshot.Mark, len(points)), make([]int64, len(points))
 	s.Devices = slices.Clone(c.Devices)
 	s.Meters = make([][]snapshot.Meters, len(c.Devices))
 	for d := range s.Meters {
@@ -127,10 +132,10 @@ func (s *Series) fromCounters(c *snapshot.Series, points []snapshot.Point) {
 }
 
 func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
-	s.Marks = make([]snapshot.Mark, len(snapshots))
+	s.Marks, s.instants = make([]snapshot.Mark, len(snapshots)), make([]int64, len(snapshots))
 	var known stackSites
 	for at, snap := range snapshots {
-		s.Marks[at] = snap.Mark
+		s.Marks[at], s.instants[at] = snap.Mark, lastInstant(snap)
 		devices := make([]int, len(snap.Devices))
 		for i, d := range snap.Devices {
 			devices[i] = s.device(d)
@@ -147,6 +152,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 				blocks, bytes := standsFor(snap, int(row))
 				ss.Blocks[at] += blocks - snap.Blocks.CountOf(int(row))
 				ss.Bytes[at] += bytes - snap.Blocks.Size[row]
+				ss.round(at, &snap.Blocks, int(row))
 			}
 		}
 	}
@@ -195,8 +201,21 @@ func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, kno
 		blocks, bytes := standsFor(snap, i)
 		site.Blocks[at] += blocks
 		site.Bytes[at] += bytes
+		site.round(at, b, i)
 	}
 	return true
+}
+
+// round adds what a block has more than was asked for. Totals have no such rest.
+func (s *SiteSeries) round(at int, b *snapshot.Blocks, row int) {
+	rest := b.Size[row] - b.Requested[row]
+	if b.Count != nil || rest <= 0 || b.Requested[row] <= 0 {
+		return
+	}
+	if s.rounding == nil {
+		s.rounding = make([]snapshot.Bytes, len(s.Bytes))
+	}
+	s.rounding[at] += rest
 }
 
 // standsFor is for how much a row counts at its mark. Where a recorder looks at some

@@ -8,24 +8,47 @@ import (
 )
 
 // strangers says why what a later snapshot of the run holds more cannot be growth: two
-// that follow each other are not of one process. It is "" for snapshots that can be.
-func strangers(run *snapshot.Run) string {
+// that follow each other are not of one process, of which at is the later. It is "" for
+// snapshots that can be.
+func strangers(run *snapshot.Run) (why string, at int) {
 	for i := 1; i < len(run.Snapshots); i++ {
-		a, b := run.Snapshots[i-1], run.Snapshots[i]
-		switch {
-		case a.Producer != b.Producer:
-			return fmt.Sprintf("they have different producers (%s and %s)", a.Producer, b.Producer)
-		case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
-			return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
-		case len(inUse(a)) > 0 && len(inUse(b)) > 0 && !shareDevice(inUse(a), inUse(b)):
-			return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
-		case otherDevice(a, b) != "":
-			return otherDevice(a, b)
-		case placed(a) && placed(b) && !sameProcess(a, b):
-			return "no segment of memory is common to both, as it is in one process"
+		if why := apart(run.Snapshots[i-1], run.Snapshots[i]); why != "" {
+			return why, i
 		}
 	}
+	return "", 0
+}
+
+// apart says why two snapshots are not of one process; "" where they can be.
+func apart(a, b *snapshot.Snapshot) string {
+	switch {
+	case a.Producer != b.Producer:
+		return fmt.Sprintf("they have different producers (%s and %s)", a.Producer, b.Producer)
+	case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
+		return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
+	case len(inUse(a)) > 0 && len(inUse(b)) > 0 && !shareDevice(inUse(a), inUse(b)):
+		return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
+	case otherDevice(a, b) != "":
+		return otherDevice(a, b)
+	case placed(a) && placed(b) && !sameProcess(a, b):
+		return "no segment of memory is common to both, as it is in one process"
+	}
 	return ""
+}
+
+// restart is a note on a run whose snapshots are of one process up to one and of another
+// from the next on, as of a training that was resumed; "" where either part is too short
+// to be judged by itself.
+func restart(run *snapshot.Run, at int) string {
+	all := run.Snapshots
+	if at < 2 || at > len(all)-2 {
+		return ""
+	}
+	before, after := all[at-1].Mark.Step, all[at].Mark.Step
+	if before == snapshot.NoStep || after == snapshot.NoStep {
+		return fmt.Sprintf("the process changes behind snapshot %d of %d: compare those before by themselves, or those after", at, len(all))
+	}
+	return fmt.Sprintf("the process changes between steps %d and %d, as where a training is resumed: compare the snapshots before by themselves, or those after", before, after)
 }
 
 // inUse are a snapshot's devices without those that nothing is reserved on, as a file
@@ -61,12 +84,11 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 	return ""
 }
 
-// doubt takes back what is said of growth between snapshots of different processes.
-func (r *Result) doubt(grown []cluster) {
-	for i := range grown {
-		if j := &grown[i].j; !r.Comparable && j.verdict == Leak {
-			j.reasons = nil
-			j.call(Inconclusive, Weak, "the snapshots do not seem to be of one process: %s; what one holds more has not grown then", r.stranger)
-		}
+// doubt takes back what is said of growth between snapshots of different processes:
+// neither that it goes on nor that it stopped is known of any.
+func (r *Result) doubt(j *judgement) {
+	if !r.Comparable {
+		j.reasons = nil
+		j.call(Inconclusive, Weak, "the snapshots do not seem to be of one process: %s; what one holds more has not grown then", r.stranger)
 	}
 }

@@ -99,3 +99,34 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		})
 	}
 }
+
+// A training that is resumed begins with a heap of its own: what filled up and fell there
+// has neither stopped nor gone on.
+func TestNothingIsBoundedAcrossARestart(t *testing.T) {
+	var run snapshot.Run
+	for step := int64(0); step <= 100; step += 10 {
+		since, base := int64(0), uint64(0)
+		if step > 50 {
+			since, base = 50, 0x7e12_0000_0000
+		}
+		s := build(step, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("keep", int(step-since), 512, since, 1)...)...)
+		for i := range s.Blocks.Address {
+			s.Blocks.Address[i] += base
+		}
+		s.Segments[0].Address += base
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := Analyze(&run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Comparable || r.Count(Inconclusive) != len(r.Findings) || len(r.Findings) == 0 {
+		t.Errorf("got %+v, comparable %t; want nothing but inconclusive findings", r.Findings, r.Comparable)
+	}
+	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60") {
+		t.Errorf("the notes do not tell where to part the run: %s", notes)
+	}
+	if l := r.Least(); l.Every != 0 {
+		t.Errorf("one block every %d steps is said to be shown by two processes", l.Every)
+	}
+}

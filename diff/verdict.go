@@ -69,18 +69,14 @@ func (j *judgement) because(format string, args ...any) {
 // judge decides about one site that grew between the first and the last
 // snapshot. q is the false discovery rate at which its trend would count, among
 // all sites of the run; few says that the run has few marks, and that they are
-// enough all the same.
-func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snapshot) judgement {
+// enough all the same; tides are what other sites show that come and go slowly.
+func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last *snapshot.Snapshot) judgement {
 	if h == nil {
-		births, born := row.births.spread(first, last, snapshot.NoStep)
+		births, born := row.births.spread(first, last, nowhen)
 		return judgePair(row, births, born, first, last)
 	}
 	j := judgement{rate: h.rate()}
-	since := snapshot.NoStep
-	if h.late && h.unit == "step" {
-		since = int64(h.since())
-	}
-	births, born := row.births.spread(first, last, since)
+	births, born := row.births.spread(first, last, h.began())
 	y := h.bytes
 	rises := rising(y)
 	goesOn, stopped, why := h.goesOn()
@@ -102,6 +98,8 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 		j.call(Inconclusive, Weak, "it rose %d times, the last of them no longer ago than they are apart; a longer run decides", len(moments.at))
 	case !goesOn && born && !wanders && row.births.mayBeUnseen(h.whole.x):
 		j.call(Inconclusive, Weak, "%s; but of the steps one in %d was recorded of late, and as few births may be chance; a longer run decides", why, slices.Max(row.births.weights))
+	case !goesOn && !stopped && born && !replaced && births.steady() && births.distinct > 4 && h.moves():
+		j.call(Inconclusive, Weak, "%s; but %s, and they are still alive; a longer run decides", why, births)
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
 	case born && !replaced && !(trending && h.eachStep()) && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks):
@@ -112,6 +110,10 @@ func judge(row *Row, h *history, q float64, few bool, first, last *snapshot.Snap
 		j.call(Inconclusive, Weak, "it rose %d times at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", len(moments.at))
 	case moments != nil && moments.slows(&h.whole):
 		j.call(Inconclusive, Weak, "it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides")
+	case moments != nil && moments.fewAndFewer(&h.whole):
+		j.call(Inconclusive, Weak, "it rose %d times, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", len(moments.at))
+	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
+		j.call(Inconclusive, Weak, "%s, but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide", riseInWords(y))
 	case steady, trending:
 		j.call(Leak, Strong, "%s", riseInWords(y))
 		if replaced {

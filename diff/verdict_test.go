@@ -3,6 +3,7 @@ package diff
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,11 +157,14 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 		{"a leak in eighty steps each, of which the next is not yet due", 400, at(60, 140, 220, 300, 380), Leak, ""},
 		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "ever more rarely"},
 		{"the same in a shorter run", 120, at(cold...), Bounded, "flattens"},
+		{"six kinds that were met ever more rarely", 120, at(2, 14, 35, 52, 71, 95), Inconclusive, "each of a few kinds"},
+		{"a leak in about twenty steps each", 120, at(19, 41, 58, 82, 97, 118), Leak, ""},
 		{"two rises of which the third is not yet due", 60, at(25, 50), Inconclusive, ""},
 		{"two rises soon after the start", 60, at(3, 9), Bounded, ""},
 		{"bursts of which the last is at the very end", 40, func(t int64) int64 { return 30 * (t / 20) }, Inconclusive, "no longer ago"},
 		{"many bursts of which the last is at the very end", 200, func(t int64) int64 { return 30 * (t / 20) }, Leak, ""},
 		{"one a step, and one in each fourth from half-way on", 120, func(t int64) int64 { return min(t, 60) + max(0, t-60)/4 }, Leak, ""},
+		{"a ring of eight that was filled, and then one in each eighth step", 40, func(t int64) int64 { return min(t, 8) + max(0, t-8)/8 }, Inconclusive, ""},
 		{"what was made in many steps, and then one in each twenty", 240, func(t int64) int64 { return min(t, 10) + t/20 }, Leak, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -266,5 +270,36 @@ func TestGrowthWithItsInputIsUndecided(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestALongIntervalIsNoJump(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		x, y []float64
+		want bool
+	}{
+		{"half of the steps lie between two marks, and half of the growth", []float64{0, 10, 20, 30, 40, 90, 100}, []float64{0, 10, 20, 30, 40, 92, 100}, true},
+		{"one of many intervals carries most", []float64{0, 10, 20, 30, 40, 50, 60}, []float64{0, 4, 8, 12, 52, 56, 60}, false},
+		{"a long interval carries nearly all", []float64{0, 10, 20, 30, 40, 90, 100}, []float64{0, 1, 2, 3, 4, 98, 100}, false},
+	} {
+		if ok, why := keepsRising(c.x, c.y); ok != c.want {
+			t.Errorf("%s: %v, %s", c.name, ok, why)
+		}
+	}
+}
+
+// TestALineThatIsSeenEverMoreRarelyIsALeak: the marks of a recorder that looked at each step, then waited long, and
+// looked again, as it does on a busy machine.
+func TestALineThatIsSeenEverMoreRarelyIsALeak(t *testing.T) {
+	run := countedSite(200, func(t int64) int64 { return t }, func(t int64) snapshot.Bytes { return 4 * snapshot.Bytes(t) })
+	seen := []int64{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 53, 107, 109, 113, 116, 121, 124, 129, 133, 161, 200}
+	run.Series.Points = slices.DeleteFunc(run.Series.Points, func(p snapshot.Point) bool { return !slices.Contains(seen, p.Mark.Step) })
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak {
+		t.Errorf("%s: %v", f.Verdict, f.Reasons)
 	}
 }

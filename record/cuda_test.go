@@ -4,12 +4,15 @@ package record_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // fakeTorch is what the agent uses of a PyTorch with CUDA, by its documentation: the
@@ -19,31 +22,37 @@ const fakeTorch = `
 import sys
 __version__ = "2.9.0+cu130"
 class Tensor: pass
+class version:
+    cuda, hip = "13.0", None
 class UntypedStorage:
     _expired = _free_weak_ref = None  # there is none on the CPU
 class nn:
     class Module:
         def eval(self): return self
 from torch import _C
+def since21(enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None):
+    print("history", enabled, context, stacks, max_entries)
+    if broken: raise RuntimeError("no driver")
+def of20(enabled, record_context=True, trace_alloc_max_entries=1, trace_alloc_record_context=False, device=None, record_context_cpp=False):
+    print("history", enabled, record_context, trace_alloc_max_entries, trace_alloc_record_context)
 class memory:
-    live = 0
-    @staticmethod
-    def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None):
-        print("history", enabled, context, stacks, max_entries)
-        if broken: raise RuntimeError("no driver")
+    live = device = 0
+    _record_memory_history = staticmethod(since21)
     @staticmethod
     def _snapshot(device=None):
         frames = [{"name": "forward", "filename": "model.py", "line": 7}]
         blocks = [{"address": 4096 + 512 * i, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": frames} for i in range(memory.live)]
         total = 512 * memory.live
-        segment = {"device": 0, "address": 4096, "total_size": total, "allocated_size": total, "active_size": total,
+        segment = {"device": memory.device, "address": 4096, "total_size": total, "allocated_size": total, "active_size": total,
             "requested_size": 500 * memory.live, "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0),
             "is_expandable": False, "frames": [], "blocks": blocks}
-        return {"segments": [segment] if blocks else [], "device_traces": [[]], "allocator_settings": {}}
+        return {"segments": [segment] if blocks else [], "device_traces": [[], []], "allocator_settings": {}}
 class cuda:
     used = False
     memory = memory
-    is_available = staticmethod(lambda: True)
+    @staticmethod
+    def is_available():
+        print("the driver was started")
     is_initialized = staticmethod(lambda: cuda.used)
 broken = False
 `
@@ -51,8 +60,12 @@ broken = False
 // fakeC says that a mode of the program's is on, below which the agent's stays off.
 const fakeC = `
 observers = []
+_cuda_isHistoryEnabled = lambda: False
 _cuda_attach_out_of_memory_observer = observers.append
 def _len_torch_dispatch_stack(): return 1
+def _get_dispatch_stack_at(i): return None
+_dispatch_tls_is_dispatch_key_included = None
+class DispatchKey: Python = None
 `
 
 // fakeOptimizer is the part of torch.optim that counts steps.
@@ -103,6 +116,16 @@ o.step()
 torch.memory.live = 5
 for _ in range(2): torch._C.observers[0](0, 1 << 30, 2 << 30, 0)`, "history all alloc python 100000\n",
 			[]string{"snapshot_1.pickle", "snapshot_2.pickle"}},
+		{"of PyTorch 2.0, whose function has other arguments, too", `
+torch.memory._record_memory_history = torch.of20
+torch.cuda.used = True
+o.step()`, "history True True 100000 True\n",
+			[]string{"snapshot_1.pickle"}},
+		{"what the program records by itself stays as it wants it", `
+torch._C._cuda_isHistoryEnabled = lambda: True
+torch.cuda.used = True
+o.step()`, "",
+			[]string{"snapshot_1.pickle"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := runOf(t, record.Options{}, python(t), script(t, "import torch\nfrom torch.optim.optimizer import Optimizer\no = Optimizer()\n"+c.program))
@@ -136,3 +159,142 @@ print("trained")`))
 		t.Errorf("%+v", r.Outcome)
 	}
 }
+
+func TestAPyTorchWithoutAnObserverIsRecordedWithoutOne(t *testing.T) {
+	withFakeTorch(t)
+	r := runOf(t, record.Options{}, python(t), script(t, `
+import torch
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+del torch._C._cuda_attach_out_of_memory_observer, torch._C._cuda_isHistoryEnabled
+torch.cuda.used = True
+torch.memory.live = 1
+for _ in range(3): o.step()`))
+	if r.ExitCode != 0 || r.stderr != "" || r.Snapshots != 3 || r.Steps != 3 {
+		t.Errorf("%+v, %q", r.Outcome, r.stderr)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "no snapshot when memory runs out") {
+		t.Errorf("%q", r.Notes)
+	}
+}
+
+func TestARecordingThatStopsEndsTheHistoryButNotAForkedChilds(t *testing.T) {
+	withFakeTorch(t)
+	r := runOf(t, record.Options{Every: 1}, python(t), script(t, `
+import os
+import torch
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+torch.cuda.used = True
+o.step()
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+del torch.memory._snapshot
+for _ in range(4): o.step()`))
+	want := "history all alloc python 100000\nhistory None all all "
+	if r.ExitCode != 0 || !strings.HasPrefix(r.stdout, want) || strings.Count(r.stdout, "history") != 2 || r.stderr != "" {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
+	if !r.noted("recording stopped after 3 errors") {
+		t.Errorf("%q", r.Notes)
+	}
+}
+
+// fakeNVML and fakeDriver are what the agent asks of NVML and of CUDA's driver, which
+// has the GPUs of NVML in the other order.
+const (
+	fakeNVML = `
+#include <string.h>
+#include <unistd.h>
+typedef struct { unsigned long long total, free, used; } memory;
+typedef struct { unsigned pid; unsigned long long used; unsigned instance, compute; } process;
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+	for (long i = 0; i < 2; i++) {
+		const char *names[] = {"GPU-01010101-0101-0101-0101-010101010101", "MIG-00000000-0000-0000-0000-000000000000"};
+		if (!strcmp(uuid, names[i])) { *handle = (void *)(i + 1); return 0; }
+	}
+	return 6;
+}
+int nvmlDeviceGetMemoryInfo(void *handle, memory *m) {
+	m->total = 8ull << 30; m->used = (handle == (void *)1 ? 3ull : 5ull) << 30; m->free = m->total - m->used;
+	return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, process *p) {
+	if (handle == (void *)2) return 3;
+	p[0] = (process){1, 7, 0, 0};
+	p[1] = (process){getpid(), 2ull << 30, 0, 0};
+	*count = 2;
+	return 0;
+}
+`
+	fakeDriver = `
+#include <string.h>
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal + 10; return ordinal > 1; }
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device) { memset(uuid, device - 10, 16); return 0; }
+`
+)
+
+// withFakeNVML puts both where a program finds its libraries.
+func withFakeNVML(t *testing.T) {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("no gcc here")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"libnvidia-ml.so.1": fakeNVML, "libcuda.so.1": fakeDriver} {
+		build := exec.Command(gcc, "-shared", "-fPIC", "-x", "c", "-o", filepath.Join(dir, name), "-")
+		build.Stdin = strings.NewReader(text)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	t.Setenv("LD_LIBRARY_PATH", dir)
+}
+
+func TestTheDriversFiguresOfTheGPUAreRecorded(t *testing.T) {
+	withFakeTorch(t)
+	withFakeNVML(t)
+	r := runOf(t, record.Options{}, python(t), script(t, `
+import torch
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+torch.cuda.used = True
+torch.memory.live = 2
+o.step()
+torch.memory.device = 1
+o.step()`))
+	if r.ExitCode != 0 || r.stderr != "" || len(r.Notes) > 0 {
+		t.Fatalf("%+v, %q", r.Outcome, r.stderr)
+	}
+	run, err := files.OpenRun(r.dir)
+	if err != nil || len(run.Snapshots) != 2 {
+		t.Fatalf("%v, %v", run, err)
+	}
+	const reserved = 1024
+	// What only the whole GPU's figure is known of is an instance of a GPU.
+	first, second := run.Snapshots[0].Devices[0], run.Snapshots[1].Devices[1]
+	if first.Meters.Driver != 5<<30 || first.Limit != 3<<30+reserved {
+		t.Errorf("of the first GPU: driver %v, limit %v", first.Meters.Driver, first.Limit)
+	}
+	own, whole := snapshot.Bytes(2<<30), slices.ContainsFunc(run.Snapshots[1].Notes, isWhole)
+	if second.Meters.Driver == 3<<30 && whole {
+		own = 3 << 30 // in a container NVML's process ids are not ours
+	}
+	if second.Meters.Driver != own || second.Limit != 5<<30+reserved {
+		t.Errorf("of the second GPU: driver %v, limit %v", second.Meters.Driver, second.Limit)
+	}
+	if !slices.ContainsFunc(run.Snapshots[0].Notes, isWhole) || whole == (own == 2<<30) {
+		t.Errorf("notes: %q, %q", run.Snapshots[0].Notes, run.Snapshots[1].Notes)
+	}
+	if d := run.Snapshots[1].Devices[0]; d.Meters.Driver != snapshot.Unknown || d.Limit != snapshot.Unknown {
+		t.Errorf("a GPU without use has %+v", d)
+	}
+}
+
+func isWhole(note string) bool { return strings.Contains(note, "of the whole GPU") }

@@ -62,13 +62,18 @@ def outer():
             print(path, places[path].items, length(places[path], _holders.LISTS, _holders.DICTS, _holders.key_text))
         except LookupError:
             print(path, "is not reached")
+class Runner:
+    def go(self):
+        self.rows = [Thing(), Thing()]
+        outer()
 nodes = {}
-outer()
+Runner().go()
 `
 
 func TestALengthIsReadAgainWithoutAWalk(t *testing.T) {
 	t.Parallel()
-	want := `__main__.box.kept 2 3
+	want := `Runner.rows 2 2
+__main__.box.kept 2 3
 __main__.cached 2 9
 __main__.closure closure caught 2 3
 __main__.deep 1 1

@@ -82,7 +82,10 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if err != nil {
 		return nil, err
 	}
-	agent, err := unpackAgent()
+	agent, err := unpackAgent("")
+	if err != nil {
+		agent, err = unpackAgent(dir) // there are no temporary files, or no room for them
+	}
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the agent: %w", err)
 	}
@@ -145,12 +148,15 @@ const (
 )
 
 // environ is the child's environment: the agent's folder comes first where
-// Python looks for modules.
+// Python looks for modules. An empty variable is none to Python, while an empty
+// item of it is the current folder.
 func environ(env []string, agent, settings string) []string {
 	path := agent
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		if old, ok := strings.CutPrefix(v, pathVariable+"="); ok {
-			path = agent + string(os.PathListSeparator) + old
+			if old != "" {
+				path = agent + string(os.PathListSeparator) + old
+			}
 			return true
 		}
 		return strings.HasPrefix(v, settingsVariable+"=")
@@ -158,9 +164,10 @@ func environ(env []string, agent, settings string) []string {
 	return append(env, pathVariable+"="+path, settingsVariable+"="+settings)
 }
 
-// unpackAgent writes the agent into a new folder of temporary files.
-func unpackAgent() (dir string, err error) {
-	dir, err = os.MkdirTemp("", "memdiag-agent-")
+// unpackAgent writes the agent into a new folder in one, or with "" among temporary
+// files.
+func unpackAgent(in string) (dir string, err error) {
+	dir, err = os.MkdirTemp(in, "memdiag-agent-")
 	if err != nil {
 		return "", err
 	}

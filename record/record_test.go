@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,56 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	}
 }
 
+// While a script imports, snapshots show what the import makes.
+func TestSnapshotsOfAnImportGoWhenTheWorkBegins(t *testing.T) {
+	const twoMore = `
+import glob, os, time
+began = time.time()
+def newer(path):
+    try:
+        return os.path.getmtime(path) > began
+    except FileNotFoundError:
+        return False
+while sum(map(newer, glob.glob(os.environ["AWAIT"]))) < 2:
+    time.sleep(0.01)
+`
+	modules := t.TempDir()
+	if err := os.WriteFile(filepath.Join(modules, "slow.py"), []byte(twoMore+"print(int(time.time() * 1e6))"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", modules)
+	const work = `
+kept = [[float(j) for j in range(1000)] for i in range(100)]
+` + twoMore
+	for _, c := range []struct {
+		name, program string
+		kept          bool
+	}{
+		{"they do where it begins behind the import", "import slow" + work, false},
+		{"they stay where all work is in an import", "import slow, work", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(modules, "work.py"), []byte(work), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			t.Setenv("AWAIT", filepath.Join(dir, "snapshot_*.json"))
+			r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond}, python(t), script(t, c.program))
+			began, err := strconv.ParseInt(strings.TrimSpace(r.stdout), 10, 64)
+			if err != nil || r.ExitCode != 0 {
+				t.Fatalf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+			}
+			run, err := files.OpenRun(r.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before := run.Snapshots[0].Mark.Time.UnixMicro() < began; before != c.kept {
+				t.Errorf("the first of %d snapshots is from before the work: %v", len(run.Snapshots), before)
+			}
+		})
+	}
+}
+
 func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
 	mine := t.TempDir()
 	if err := os.WriteFile(filepath.Join(mine, "sitecustomize.py"), []byte("import builtins; builtins.mine = 'loaded'"), 0o666); err != nil {
@@ -157,6 +208,7 @@ func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
 		{"a handler of SIGUSR1 of its own", "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('mine'))\nos.kill(os.getpid(), signal.SIGUSR1)\nimport time; time.sleep(0.5)"},
 		{"tracemalloc of its own", "import time, tracemalloc\ntracemalloc.start()\ntime.sleep(0.6)\nprint(tracemalloc.is_tracing(), tracemalloc.get_traceback_limit())"},
 		{"processes that are spawned", "import multiprocessing as m\ndef f(x):\n    return x + 1\nif __name__ == '__main__':\n    with m.get_context('spawn').Pool(2) as p:\n        print(p.map(f, [1, 2]))"},
+		{"a PyTorch that cannot be imported", "import sys; sys.path.insert(0, sys.argv[0] + '.d')\nimport os; os.mkdir(sys.path[0])\nopen(sys.path[0] + '/torch.py', 'w').write('raise ValueError(1)')\ntry:\n    import torch\nfinally:\n    import shutil; shutil.rmtree(sys.path[0])"},
 		{"marks do nothing but mark", "try:\n    import memdiag\n    memdiag.mark(step=1, phase='train')\nexcept ImportError:\n    pass\nprint('on')"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -174,6 +226,25 @@ func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
 				t.Errorf("code %d, want %d; stdout %q, want %q; stderr %q, want %q", r.ExitCode, code, r.stdout, &stdout, r.stderr, &stderr)
 			}
 		})
+	}
+}
+
+func TestAnEmptyPythonpathAddsNoFolder(t *testing.T) {
+	t.Setenv("PYTHONPATH", "")
+	r := runOf(t, record.Options{}, python(t), script(t, "import os, sys; print(os.getcwd() in sys.path)"))
+	if r.stdout != "False\n" {
+		t.Errorf("the current folder is on sys.path: %s%s", r.stdout, r.stderr)
+	}
+}
+
+func TestWithoutTemporaryFilesTheAgentIsInTheRun(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	r := runOf(t, record.Options{}, python(t), script(t, "print(1)"))
+	if r.stdout != "1\n" || len(r.Notes) > 0 {
+		t.Errorf("%q, %q", r.stdout, r.Notes)
+	}
+	if left, _ := filepath.Glob(filepath.Join(r.dir, "memdiag-agent-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
 
@@ -203,6 +274,27 @@ print("trained", len(kept))
 	}
 	if _, err := files.OpenRun(r.dir); r.Snapshots > 0 && err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWhereTheDiskHasNoRoomForAReportASnapshotMakesIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	t.Setenv("RUN", dir)
+	r := runInto(t, dir, record.Options{}, python(t), script(t, `
+import errno, glob, memdiag, os
+agent = memdiag._running
+write = agent.write
+def full(name, text):
+    if len(glob.glob(os.environ["RUN"] + "/snapshot_*")) >= 3:
+        raise OSError(errno.ENOSPC, "full")
+    write(name, text)
+agent.write = full
+for step in range(1, 9):
+    memdiag.mark(step=step)
+print("trained")
+`))
+	if r.ExitCode != 0 || r.stdout != "trained\n" || r.stderr != "" || r.Snapshots != 2 || !r.noted("recording stopped after an error at step 4") {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 )
 
 // passing hands signals on to a child. It listens from before the child is
-// started, so that none is lost.
+// started, so that none is lost. To one that is ignored it does not listen: the
+// child would be started with the signal's default, and die of the hang-up that
+// nohup has it ignore.
 type passing struct {
 	signals chan os.Signal
 	done    sync.WaitGroup
@@ -20,7 +22,11 @@ type passing struct {
 
 func passSignals() *passing {
 	p := &passing{signals: make(chan os.Signal, 16)}
-	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) {
+			signal.Notify(p.signals, s)
+		}
+	}
 	return p
 }
 

@@ -14,19 +14,36 @@ func births(f *diff.Finding, first string) string {
 	if f.Born().Blocks == 0 && f.Died().Blocks == 0 {
 		return "in as many blocks as at " + first // of a profiler that counts none, such as massif
 	}
-	return fmt.Sprintf("%s born after %s, %s", count(f.Born().Blocks, "block"), first, fate(f))
+	return fmt.Sprintf("%s born after %s %s", estimate(f, count(f.Born().Blocks, "block")), first, fate(f))
 }
 
-// fate says what became of a finding's older blocks. A block that is replaced again
+// estimate says "about" of a number that is one.
+func estimate(f *diff.Finding, text string) string {
+	if f.Estimated() {
+		return "about " + text
+	}
+	return text
+}
+
+// exactly is exact, of what is no estimate.
+func exactly(f *diff.Finding, b snapshot.Bytes) string {
+	if f.Estimated() {
+		return ""
+	}
+	return exact(b)
+}
+
+// fate says what became of a finding's new blocks, and of older ones. Others may have been
+// born meanwhile and freed, of which the snapshots know nothing. A block that is replaced again
 // and again has older ones which neither snapshot holds.
 func fate(f *diff.Finding) string {
 	if d := f.Died().Blocks; d > 0 {
-		return grouped(d) + " older freed"
+		return "and still alive, " + grouped(d) + " older freed"
 	}
 	if f.Shape == diff.BytesOnly || f.Shape == diff.Doubling {
-		return "smaller ones before it freed"
+		return "and still alive, smaller ones before it freed"
 	}
-	return "none freed"
+	return "and still alive"
 }
 
 // causeFacts are a finding's cause with its reason, what else it may be, and the fix.
@@ -47,7 +64,21 @@ func causeFacts(f *diff.Finding) []fact {
 		}
 		text += "."
 	}
+	if f.Verdict == diff.Inconclusive { // too early for a fix
+		return []fact{{"If it leaks", text + " More: memdiag explain " + c.ID}}
+	}
 	return []fact{{"Cause", text}, {"Fix", c.Fix + "."}, {"More", "memdiag explain " + c.ID}}
+}
+
+// causeName is a finding's cause in few words; "" where none is known.
+func causeName(f *diff.Finding) string {
+	switch {
+	case f.Cause == nil:
+		return ""
+	case f.Verdict == diff.Inconclusive:
+		return "if it leaks, " + f.Cause.Name
+	}
+	return f.Cause.Name
 }
 
 // findingFacts are what is known of a finding beyond its verdict, stack and size,
@@ -82,11 +113,31 @@ func reserveTexts(r *diff.Result) []string {
 		e := &r.Reserves[i]
 		text := brief(e.String()) + "."
 		if e.Cause != nil {
-			text += " Fix: " + e.Cause.Fix + "."
+			text += " Fix: " + e.Cause.Fix + ". More: memdiag explain " + e.Cause.ID
 		}
 		out = append(out, text)
 	}
 	return out
+}
+
+// between says what lies between the snapshots that are compared: " (1 between; counters
+// of 101 steps)"; "" where nothing does.
+func between(r *diff.Result) string {
+	var parts []string
+	if r.Intermediate > 0 {
+		parts = append(parts, grouped(int64(r.Intermediate))+" between")
+	}
+	steps := make(map[int64]bool, len(r.Series.Marks))
+	for _, m := range r.Series.Marks {
+		steps[m.Step] = true
+	}
+	if len(r.Series.Marks) > r.Intermediate+2 {
+		parts = append(parts, "counters of "+count(int64(len(steps)), "step"))
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
 }
 
 // liveText is what a finding's sites hold now and held at first; "" where they held
@@ -97,7 +148,7 @@ func liveText(r *diff.Result, f *diff.Finding) string {
 		return ""
 	}
 	first, _ := names(r)
-	return fmt.Sprintf("%s in %s; %s in %s at %s", glue(after.Bytes.String()), glue(count(after.Blocks, "block")),
+	return fmt.Sprintf("%s in %s; %s in %s at %s", glue(estimate(f, after.Bytes.String())), glue(count(after.Blocks, "block")),
 		glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first)
 }
 

@@ -87,28 +87,6 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	return brief(label)
 }
 
-// placeAndFunction is place with " in FUNCTION" behind a file, and with the
-// library's operation where the user's line may call several: file and line are
-// glued.
-func placeAndFunction(frames []snapshot.Frame, label string) string {
-	i := diff.Headline(frames)
-	if len(frames) == 0 {
-		return placeOf(frames, label, i)
-	}
-	op := operation(frames)
-	if i < 0 {
-		i = op
-	}
-	text := glue(spot(frames[i]))
-	if location(frames[i]) != "" {
-		text += inFunction(frames[i])
-	}
-	if op < i {
-		text += " → " + shortLabel(frames[op])
-	}
-	return text
-}
-
 // isLibrary asks diff, so that a report never disagrees with the headline.
 func isLibrary(f snapshot.Frame) bool { return diff.Headline([]snapshot.Frame{f}) < 0 }
 

@@ -25,6 +25,16 @@ type Gate struct {
 // Place is the line of a finding, or what names it best where it has none.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 
+// Failing says how many leaks of several fail, and which of them grows most.
+func Failing(o *baseline.Outcome) string {
+	failing := o.Failing()
+	verb := "fails: "
+	if len(failing) > 1 {
+		verb = "fail; the largest: "
+	}
+	return fmt.Sprintf("%d of %s %s%s", len(failing), count(int64(len(o.Leaks)), "leak"), verb, leakText(&failing[0]))
+}
+
 // Canary says what became of a canary that was planted in a run: of the result with it,
 // or nil where the run was too short for one.
 func Canary(r *diff.Result) string {
@@ -43,6 +53,11 @@ func Canary(r *diff.Result) string {
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
+// IdleBound says that a declared bound is of nothing, and how one is written that is.
+func IdleBound(b snapshot.Bound) string {
+	return "bound: nothing is allocated in or held by " + brief(b.Where) + "; write a function, FILE:FUNCTION, FILE:LINE, or what holds it, such as Agent.items"
+}
+
 // Doubled says what a run holds more than another of half its steps.
 func Doubled(d *baseline.Doubled) string {
 	if len(d.More) == 0 {
@@ -58,13 +73,16 @@ func Doubled(d *baseline.Doubled) string {
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
-// GateStates writes a line for each leak and each entry of a baseline, with its
-// state.
+// GateStates writes a line for each leak, for each finding that keeps to a declared
+// bound and for each entry of a baseline, with its state.
 func GateStates(w io.Writer, o *baseline.Outcome) error {
 	var b strings.Builder
 	for i := range o.Leaks {
 		l := &o.Leaks[i]
 		fmt.Fprintf(&b, "%s: %s: %s\n", l.State, leakText(l), brief(l.Why)+owned(l.Entry))
+	}
+	for _, f := range o.Declared {
+		fmt.Fprintf(&b, "declared: %s: %s\n", growthText(f), declaredText(f))
 	}
 	for _, f := range o.Fates {
 		fmt.Fprintf(&b, "%s: %s: %s\n", f.State, entryText(f.Entry), fateText(f)+owned(f.Entry))
@@ -75,12 +93,20 @@ func GateStates(w io.Writer, o *baseline.Outcome) error {
 
 // leakText is "+512 KiB/step at feature_pyramid.go:80", with its ranks.
 func leakText(l *baseline.Leak) string {
-	text := bytesRate(l.Finding.Rate) + " " + atPlace(l.Finding)
+	text := growthText(l.Finding)
 	if len(l.Ranks) > 0 {
 		text += fmt.Sprintf(" on rank %s", strings.Trim(fmt.Sprint(l.Ranks), "[]"))
 	}
-	return strings.ReplaceAll(text, noBreak, " ")
+	return text
 }
+
+// growthText is "+512 KiB/step at feature_pyramid.go:80".
+func growthText(f *diff.Finding) string {
+	return strings.ReplaceAll(bytesRate(f.Rate)+" "+atPlace(f), noBreak, " ")
+}
+
+// declaredText says how far a finding is from its declared bound.
+func declaredText(f *diff.Finding) string { return brief(strings.Join(f.Reasons, "; ")) }
 
 func entryText(e *baseline.Entry) string {
 	if e.Where == "" {

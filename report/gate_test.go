@@ -18,7 +18,8 @@ import (
 )
 
 // gateOf is a decision over a leak that is new, one that is known, one without a
-// stack and one finding that is undecided, in files of hostile names.
+// stack, one finding that is undecided and one that keeps to its bound, in files of
+// hostile names.
 func gateOf(verdict diff.Verdict) *Gate {
 	finding := func(v diff.Verdict, hash snapshot.Hash, frames ...snapshot.Frame) diff.Finding {
 		return diff.Finding{
@@ -32,7 +33,9 @@ func gateOf(verdict diff.Verdict) *Gate {
 	open := snapshot.Frame{Function: "fill", File: "/elsewhere/fill.py", Line: 3}
 	result := &diff.Result{Last: new(snapshot.Snapshot), Findings: []diff.Finding{
 		finding(diff.Leak, 1, hostile), finding(diff.Leak, 2, known), finding(diff.Leak, 3), finding(diff.Inconclusive, 4, open),
+		finding(diff.Inconclusive, 5, snapshot.Frame{Function: "push", File: "/repo/replay.py", Line: 84}),
 	}}
+	result.Findings[4].Bound, result.Findings[4].Reasons = &snapshot.Bound{Where: "push|", Blocks: 100}, []string{"push| is declared to stay within 100 blocks\nand has not reached it"}
 	result.Findings[0].Cause = &cause.All()[0]
 	file := &baseline.File{Known: []baseline.Entry{
 		{Fingerprint: baseline.Fingerprint(result.Findings[1].Rows[0]), Owner: "ann", Issue: "#12"}, {Fingerprint: "s1-unused", Where: "old.py:1"},
@@ -41,8 +44,21 @@ func gateOf(verdict diff.Verdict) *Gate {
 	return &Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Version: "v1.2.3", Root: "/repo"}
 }
 
-func TestGateJSON(t *testing.T) {
-	golden(t, "gate.json.golden", gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak))
+func TestGateFiles(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		write      func(*Gate, *bytes.Buffer) error
+	}{
+		{"JSON for scripts", "gate.json.golden", func(g *Gate, b *bytes.Buffer) error { return g.JSON(b) }},
+		{"JUnit for reports of tests", "gate.xml.golden", func(g *Gate, b *bytes.Buffer) error { return g.JUnit(b) }},
+		{"SARIF for code scanning", "gate.sarif.golden", func(g *Gate, b *bytes.Buffer) error { return g.SARIF(b) }},
+		{"Markdown for a summary", "gate.md.golden", func(g *Gate, b *bytes.Buffer) error { return g.Markdown(b) }},
+		{"annotations of GitHub's log", "gate.github.golden", func(g *Gate, b *bytes.Buffer) error { return g.GitHub(b) }},
+		{"a report of GitLab", "gate.gitlab.golden", func(g *Gate, b *bytes.Buffer) error { return g.GitLab(b) }},
+		{"text", "gate.txt.golden", func(g *Gate, b *bytes.Buffer) error { return GateStates(b, g.Outcome) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { golden(t, c.file, gateFile(t, c.write, diff.Leak)) })
+	}
 }
 
 func gateFile(t *testing.T, write func(*Gate, *bytes.Buffer) error, verdict diff.Verdict) []byte {
@@ -159,14 +175,14 @@ func TestGateJSONAndGitLabHoldEachLeak(t *testing.T) {
 		t.Errorf("code quality: %+v", quality)
 	}
 	var decision struct {
-		Verdict          string
-		Leaks, Undecided []struct{ State, Fingerprint, File string }
-		Entries          []struct{ Fingerprint, State string }
+		Verdict                    string
+		Leaks, Undecided, Declared []struct{ State, Fingerprint, File string }
+		Entries                    []struct{ Fingerprint, State string }
 	}
 	if err := json.Unmarshal(gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JSON(b) }, diff.Leak), &decision); err != nil {
 		t.Fatal(err)
 	}
-	if decision.Verdict != "leak" || len(decision.Leaks) != 3 || len(decision.Undecided) != 1 || len(decision.Entries) != 1 || decision.Entries[0].State != "unused" {
+	if decision.Verdict != "leak" || len(decision.Leaks) != 3 || len(decision.Undecided) != 1 || len(decision.Declared) != 1 || decision.Declared[0].File != "replay.py" || len(decision.Entries) != 1 || decision.Entries[0].State != "unused" {
 		t.Errorf("decision: %+v", decision)
 	}
 }
@@ -180,6 +196,9 @@ func TestGateMarkdownKeepsItsTable(t *testing.T) {
 		if n := strings.Count(line, "|") - strings.Count(line, `\|`); n != 6 {
 			t.Errorf("%d bars in %s", n, line)
 		}
+	}
+	if !strings.Contains(text, "\n| declared | ") {
+		t.Error("what is declared to gather is not told of")
 	}
 	if !strings.HasPrefix(text, "## The leak gate fails\n") {
 		t.Error(text)

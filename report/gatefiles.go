@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"html"
@@ -24,11 +25,16 @@ func (g *Gate) site(f *diff.Finding) (file string, line int) {
 	if location(frame) == "" {
 		return "", 0
 	}
-	file = strings.ReplaceAll(frame.File, `\`, "/")
-	if root := strings.ReplaceAll(g.Root, `\`, "/"); root != "" {
-		file = strings.TrimPrefix(file, strings.TrimSuffix(root, "/")+"/")
+	return g.relative(frame.File), max(0, frame.Line)
+}
+
+// relative is a path told from the gate's root where it lies below it.
+func (g *Gate) relative(file string) string {
+	file = strings.ReplaceAll(file, `\`, "/")
+	if g.Root == "" {
+		return file
 	}
-	return file, max(0, frame.Line)
+	return strings.TrimPrefix(file, strings.TrimSuffix(strings.ReplaceAll(g.Root, `\`, "/"), "/")+"/")
 }
 
 // title is what a leak is called, with what to do about it in about.
@@ -84,7 +90,7 @@ func (g *Gate) JUnit(w io.Writer) error {
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
 		file, _ := g.site(l.Finding)
-		c := junitCase{Name: "no leak " + l.Fingerprint, Class: Printable(file)}
+		c := junitCase{Name: "no leak " + Printable(l.Fingerprint), Class: cmp.Or(Printable(file), whole.Class)}
 		if f := l.Finding; f.Headline >= 0 {
 			c.Name = "no leak in " + shortFunction(f.Rows[0].Frames[f.Headline]) + " " + Printable(l.Fingerprint)
 		}
@@ -177,7 +183,7 @@ func (g *Gate) Markdown(w io.Writer) error {
 	m.line("## The leak gate %s", word)
 	m.line("")
 	m.line("%s.", plainMarkdown(upperFirst(g.Sentence)))
-	if len(g.Outcome.Leaks)+len(g.Outcome.Fates) > 0 {
+	if len(g.Outcome.Leaks)+len(g.Outcome.Declared)+len(g.Outcome.Fates) > 0 {
 		m.line("")
 		m.line("| state | rate | where | why | cause |")
 		m.line("|---|---:|---|---|---|")
@@ -186,18 +192,21 @@ func (g *Gate) Markdown(w io.Writer) error {
 		l := &g.Outcome.Leaks[i]
 		about := ""
 		if c := l.Finding.Cause; c != nil {
-			about = plainMarkdown(c.Name) + "<br>Fix: " + html.EscapeString(c.Fix)
+			about = plainMarkdown(c.Name) + "<br>Fix: " + cell(html.EscapeString(c.Fix))
 		}
-		m.line("| %s | %s | %s | %s | %s |", l.State, plainMarkdown(bytesRate(l.Finding.Rate)), cell(codeSpan(Place(l.Finding))), cell(plainMarkdown(brief(l.Why)+owned(l.Entry))), cell(about))
+		m.line("| %s | %s | %s | %s | %s |", l.State, plainMarkdown(bytesRate(l.Finding.Rate)), cell(codeSpan(Place(l.Finding))), plainMarkdown(brief(l.Why)+owned(l.Entry)), about)
+	}
+	for _, f := range g.Outcome.Declared {
+		m.line("| declared | %s | %s | %s | |", plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(Place(f))), plainMarkdown(declaredText(f)))
 	}
 	for _, f := range g.Outcome.Fates {
-		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), cell(plainMarkdown(fateText(f)+owned(f.Entry))))
+		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f)+owned(f.Entry)))
 	}
 	_, err := w.Write(m.buf.Bytes())
 	return err
 }
 
-// cell is text that ends no cell of a table.
+// cell is text, not by plainMarkdown, that ends no cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // uri is a path as SARIF wants it.

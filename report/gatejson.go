@@ -13,7 +13,8 @@ type gateJSON struct {
 	Sentence      string          `json:"sentence"`
 	Leaks         []gateLeakJSON  `json:"leaks"`
 	Undecided     []gateLeakJSON  `json:"undecided"`
-	Entries       []gateEntryJSON `json:"entries"` // of the baseline that let nothing pass
+	Declared      []gateLeakJSON  `json:"declared"` // they gather up to a bound that is declared
+	Entries       []gateEntryJSON `json:"entries"`  // of the baseline that let nothing pass
 }
 
 type gateLeakJSON struct {
@@ -39,7 +40,7 @@ type gateEntryJSON struct {
 
 // JSON writes the decision as one indented object. Lists are never null.
 func (g *Gate) JSON(w io.Writer) error {
-	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
 		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)}}
 		j.File, j.Line = g.site(f)
@@ -59,6 +60,11 @@ func (g *Gate) JSON(w io.Writer) error {
 	}
 	for _, f := range g.Outcome.Undecided {
 		out.Undecided = append(out.Undecided, of(f, baseline.Fingerprint(f.Rows[0])))
+	}
+	for _, f := range g.Outcome.Declared {
+		j := of(f, baseline.Fingerprint(f.Rows[0]))
+		j.Why = declaredText(f)
+		out.Declared = append(out.Declared, j)
 	}
 	for _, f := range g.Outcome.Fates {
 		out.Entries = append(out.Entries, gateEntryJSON{f.Entry.Fingerprint, f.State, f.Entry.Where, f.Entry.Owner, f.Entry.Issue})

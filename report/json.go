@@ -116,6 +116,7 @@ type findingJSON struct {
 	Growth   tallyJSON     `json:"growth"`
 	Born     tallyJSON     `json:"born"`
 	Died     tallyJSON     `json:"died"`
+	Estimate bool          `json:"estimated,omitempty"` // some steps were recorded, which stand for the others
 	Rate     rateJSON      `json:"rate"`
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
@@ -278,7 +279,7 @@ func findingOf(f *diff.Finding) findingJSON {
 		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
 		Live: tallyOf(f.After()), Growth: tallyOf(f.Growth()), Born: tallyOf(f.Born()), Died: tallyOf(f.Died()),
 		Rate:   rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)},
-		Owners: append([]string{}, f.Owners().Names()...),
+		Owners: append([]string{}, f.Owners().Names()...), Estimate: f.Estimated(),
 	}
 	if f.Headline >= 0 {
 		out.Headline = &out.Frames[f.Headline]
@@ -286,12 +287,7 @@ func findingOf(f *diff.Finding) findingJSON {
 	if h := f.Holder; h != nil {
 		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 	}
-	if c := f.Cause; c != nil {
-		out.Cause = &causeJSON{c.ID, c.Name, c.Fix, f.CauseWhy, []string{}}
-		for _, o := range f.Others {
-			out.Cause.Others = append(out.Cause.Others, o.Cause.ID)
-		}
-	}
+	out.Cause = causeOf(f)
 	out.Shape, out.More = string(f.Shape), f.MoreSteps
 	if p := f.Pace; p != nil {
 		out.Pace = &paceJSON{string(p.Event), p.Every, p.Events, p.Blocks, int64(p.Bytes)}
@@ -309,6 +305,20 @@ func findingOf(f *diff.Finding) findingJSON {
 		for _, row := range f.Rows {
 			out.Stacks = append(out.Stacks, memberJSON{hashText(row.Hash), framesOf(row.Frames), tallyOf(row.Growth())})
 		}
+	}
+	return out
+}
+
+// causeOf is nil where no cause is known. Of an inconclusive finding it is the cause if
+// it leaks.
+func causeOf(f *diff.Finding) *causeJSON {
+	c := f.Cause
+	if c == nil {
+		return nil
+	}
+	out := &causeJSON{c.ID, c.Name, c.Fix, f.CauseWhy, []string{}}
+	for _, o := range f.Others {
+		out.Others = append(out.Others, o.Cause.ID)
 	}
 	return out
 }

@@ -19,7 +19,7 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m.line("**%s**", plainMarkdown(Headline(r)))
 	first, last := names(r)
 	m.line("")
-	m.line("%s compared with %s (%d between), recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), r.Intermediate, codeSpan(producer(r.Last)), r.Rule)
+	m.line("%s compared with %s%s, recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), r.Rule)
 	full, listed := split(r, o)
 	m.findings(full)
 	for _, f := range full {
@@ -72,17 +72,13 @@ func (m *markdown) findings(list []*diff.Finding) {
 	m.line("|---|---:|---:|---:|---|---|")
 	wheres := make([]where, len(list))
 	for i, f := range list {
-		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
+		wheres[i] = whereFound(f)
 	}
 	for i, place := range placesApart(wheres) {
 		f := list[i]
-		why := ""
-		if f.Cause != nil {
-			why = plainMarkdown(f.Cause.Name)
-		}
 		g := f.Growth()
 		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(g.Bytes), signedCount(g.Blocks),
-			strings.ReplaceAll(codeSpan(place), "|", `\|`), why)
+			strings.ReplaceAll(codeSpan(place), "|", `\|`), plainMarkdown(causeName(f)))
 	}
 }
 
@@ -116,7 +112,7 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("%s", fence)
 	m.line("")
 	g := f.Growth()
-	m.line("- Grew: %s in all, %s born, %s", signed(g.Bytes), count(f.Born().Blocks, "block"), fate(f))
+	m.line("- Grew: %s in all, %s born %s", estimate(f, signed(g.Bytes)), count(f.Born().Blocks, "block"), fate(f))
 	if text := liveText(r, f); text != "" {
 		m.line("- Live there now: %s", plainMarkdown(text))
 	}

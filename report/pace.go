@@ -41,7 +41,7 @@ func paceText(f *diff.Finding) string {
 	case f.Shape == diff.Quadratic:
 		return "more " + when + ", " + size + " on average"
 	case whole == 1 && math.Abs(p.Blocks-whole) < 0.05:
-		return "+1 block of " + p.Bytes.String() + " " + when
+		return "+1 block of " + p.Each.String() + " " + when
 	case math.Abs(p.Blocks-whole) < 0.05*whole:
 		return fmt.Sprintf("+%s blocks, %s, %s", grouped(int64(whole)), size, when)
 	}
@@ -87,7 +87,7 @@ func moreText(f *diff.Finding) string {
 
 // leastText is the smallest leak that the run could have shown.
 func leastText(r *diff.Result) string {
-	if r.Rule != diff.ByTrend || r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step {
+	if r.Rule != diff.ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step {
 		return ""
 	}
 	switch every := r.Least().Every; every {

@@ -16,13 +16,14 @@ func TestPaceInWords(t *testing.T) {
 		pace  diff.Pace
 		shape diff.Shape
 	}{
-		{"+1 block of 4.00 KiB each step", diff.Pace{Event: cause.Steps, Every: 1, Events: 10, Blocks: 1, Bytes: 4096}, ""},
+		{"+1 block of 4.00 KiB each step", diff.Pace{Event: cause.Steps, Every: 1, Events: 10, Blocks: 1, Bytes: 4096, Each: 4096}, ""},
 		{"+2 blocks, +8.00 KiB, every 1,200 steps", diff.Pace{Event: cause.Steps, Every: 1200, Events: 10, Blocks: 2, Bytes: 8192}, ""},
-		{"+1 block of 8.00 MiB each epoch", diff.Pace{Event: cause.Epochs, Every: 50, Events: 4, Blocks: 1, Bytes: 8 << 20}, ""},
+		{"+1 block of 8.00 MiB each epoch", diff.Pace{Event: cause.Epochs, Every: 50, Events: 4, Blocks: 1, Bytes: 8 << 20, Each: 8 << 20}, ""},
 		{"+1.50 blocks, +512 B, in each evaluation only on average", diff.Pace{Event: cause.Evaluations, Every: 50, Events: 4, Blocks: 1.5, Bytes: 512}, ""},
-		{"+1 block of 512 B at each checkpoint only", diff.Pace{Event: cause.Checkpoints, Every: 50, Events: 4, Blocks: 1, Bytes: 512}, ""},
-		{"+1 block of 512 B now and then, 7 times until now", diff.Pace{Event: cause.Irregular, Every: 5, Events: 7, Blocks: 1, Bytes: 512}, ""},
+		{"+1 block of 512 B at each checkpoint only", diff.Pace{Event: cause.Checkpoints, Every: 50, Events: 4, Blocks: 1, Bytes: 512, Each: 512}, ""},
+		{"+1 block of 512 B now and then, 7 times until now", diff.Pace{Event: cause.Irregular, Every: 5, Events: 7, Blocks: 1, Bytes: 512, Each: 512}, ""},
 		{"+512 B each step, in blocks that replace smaller ones", diff.Pace{Event: cause.Steps, Every: 1, Events: 7, Bytes: 512}, diff.BytesOnly},
+		{"+1 block of 512 B each step", diff.Pace{Event: cause.Steps, Every: 1, Events: 100, Blocks: 0.98, Bytes: 502, Each: 512}, ""},
 		{"more each step, +512 B on average", diff.Pace{Event: cause.Steps, Every: 1, Events: 7, Blocks: 8, Bytes: 512}, diff.Quadratic},
 	} {
 		t.Run(c.want, func(t *testing.T) {

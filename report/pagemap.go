@@ -180,7 +180,7 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 		for _, pin := range f.pins[:min(len(f.pins), 5)] {
 			where := "blocks without a stack"
 			if pin.stack != snapshot.NoStack {
-				where = placeAndFunction(s.Stacks.Frames(pin.stack), "")
+				where = whereOf(s.Stacks.Frames(pin.stack), "").text()
 			}
 			v.Pins = append(v.Pins, strings.ReplaceAll(count(int64(pin.segments), "segment")+" of "+pin.bytes.String()+" pinned by "+where, noBreak, " "))
 		}

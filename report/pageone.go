@@ -39,68 +39,61 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 }
 
 // judgeOne sets the title and the findings from the births of live blocks, and
-// returns the sites that leak. The title of what cannot be judged is what it holds.
+// returns the sites that do. The title of what cannot be judged is what it holds.
 func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 	leaks := make(leakSites)
-	var first *diff.SiteAges
-	windows := 0
-	for i := range a.Sites {
-		site := &a.Sites[i]
-		leak := site.Verdict == diff.Leak
-		window := site.Verdict == diff.Inconclusive && (site.Pattern == diff.InWindow || site.Pattern == diff.Throughout)
-		switch {
-		case leak:
-			leaks[deviceName(site.Device)+" "+hashText(site.Site.Hash)] = struct{}{}
-		case window:
+	number, windows := 0, 0
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		leak := f.Verdict == diff.Leak
+		if leak {
+			number++
+			for _, row := range f.Rows {
+				leaks[deviceName(row.Device)+" "+hashText(row.Hash)] = struct{}{}
+			}
+		} else {
 			windows++
-		default:
-			continue
 		}
-		if first == nil {
-			first = site
-		}
-		if leak && len(leaks) <= shownFirst || window && windows <= shownWindows {
-			v.Findings = append(v.Findings, findingOfOne(site))
+		if leak && number <= shownFirst || !leak && windows <= shownWindows {
+			v.Findings = append(v.Findings, findingOfOne(f))
 		}
 	}
 	v.State, v.Title = "clean", "nothing looks like a leak"
 	switch {
 	case a.Why != "":
 		v.State, v.Title, v.OneAbout = "inconclusive", held, "None: "+brief(a.Why)+"."
-	case len(leaks) > 0:
-		v.State, v.Title = "leak", lookLike(len(leaks), "looks like a leak", "look like leaks")+placeOf(first.Frames, first.Site.Label, first.Headline)
+	case number > 0:
+		v.State, v.Title = "leak", lookLike(number, "looks like a leak", "look like leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	case windows > 0:
-		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+placeOf(first.Frames, first.Site.Label, first.Headline)
+		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
 		v.OneAbout = "By when live blocks were born, nothing looks like a leak."
 	}
 	return leaks
 }
 
-// lookLike is "1 site looks like a leak: ", "3 sites look like leaks; the largest: ".
+// lookLike is "1 place looks like a leak: ", "3 places look like leaks; the largest: ".
 func lookLike(n int, one, several string) string {
 	if n == 1 {
-		return "1 site " + one + ": "
+		return "1 place " + one + ": "
 	}
-	return count(int64(n), "site") + " " + several + "; the largest: "
+	return count(int64(n), "place") + " " + several + "; the largest: "
 }
 
-func findingOfOne(site *diff.SiteAges) findingView {
+func findingOfOne(f *diff.Finding) findingView {
+	row := f.Rows[0]
 	v := findingView{
-		Verdict: string(site.Verdict), Evidence: string(site.Evidence), Mark: "allocated here",
-		Place: placeOf(site.Frames, site.Site.Label, site.Headline), Label: brief(site.Site.Label),
-		Held:  site.Site.Bytes.String() + " in " + count(site.Site.Count, "block"),
-		Stack: stackView(site.Frames, site.Headline),
+		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Mark: guiltyMark(f),
+		Place: place(row, f.Headline), Label: brief(row.Label), Held: strings.ReplaceAll(heldText(f), noBreak, " "),
+		Stack: stackView(row.Frames, f.Headline),
+		Facts: append(plainFacts(firstFacts(f)), fact{"Stack hash", hashText(row.Hash) + " on " + deviceName(row.Device)}),
 	}
-	if by := heldBy(site.Holder, site.Site.Owners); by != "" {
-		v.Facts = append(v.Facts, fact{"Held by", by})
+	v.Together, v.TogetherMore = togetherViews(f)
+	if f.Headline >= 0 {
+		v.Function = shortFunction(row.Frames[f.Headline])
 	}
-	v.Facts = append(v.Facts, fact{"Why", brief(strings.Join(site.Reasons, "; ")) + "."}, fact{"Stack hash", hashText(site.Site.Hash) + " on " + deviceName(site.Device)})
-	if site.Headline >= 0 {
-		v.Function = shortFunction(site.Frames[site.Headline])
-	}
-	if site.Rate.Unit != "" {
-		v.Rate, v.BlocksRate = bytesRate(site.Rate), blocksRate(site.Rate)
+	if f.Rate.Unit != "" {
+		v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRate(f.Rate)
 	}
 	return v
 }
@@ -111,7 +104,7 @@ func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapsho
 	shown := min(len(sites), listed)
 	wheres := make([]where, shown)
 	for i := range wheres {
-		wheres[i] = where{frames: s.Stacks.Frames(sites[i].Stack), label: sites[i].Label}
+		wheres[i] = whereOf(s.Stacks.Frames(sites[i].Stack), sites[i].Label)
 		if len(s.Devices) > 1 {
 			wheres[i].device = deviceName(s.Devices[sites[i].Device])
 		}

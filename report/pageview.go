@@ -136,11 +136,7 @@ func state(r *diff.Result) (class, badge string) {
 
 func lead(r *diff.Result) string {
 	first, last := names(r)
-	between := ""
-	if r.Intermediate > 0 {
-		between = ", " + grouped(int64(r.Intermediate)) + " between"
-	}
-	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s; judged by the rule %s.", first, last, between, producer(r.Last), r.Rule)
+	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s; judged by the rule %s.", first, last, between(r), producer(r.Last), r.Rule)
 	if a := r.Across; a != nil && len(a.Leaks) > 0 {
 		text += fmt.Sprintf(" Of %d ranks it shows rank %d, which leaks most.", len(a.Ranks), r.Last.Rank)
 	} else if a != nil {
@@ -178,7 +174,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	v := findingView{
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence),
 		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRate(f.Rate),
-		Growth: signed(g.Bytes), Exact: exact(g.Bytes),
+		Growth: estimate(f, signed(g.Bytes)), Exact: exactly(f, g.Bytes),
 		Fate:  births(f, first),
 		Label: brief(f.Rows[0].Label),
 	}
@@ -219,7 +215,7 @@ func elseViews(findings []*diff.Finding) (rows []elseView, more string) {
 	shown := min(len(findings), pageRows)
 	wheres := make([]where, shown)
 	for i, f := range findings[:shown] {
-		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
+		wheres[i] = whereFound(f)
 	}
 	for i, text := range placesApart(wheres) {
 		f := findings[i]
@@ -240,7 +236,7 @@ func togetherViews(f *diff.Finding) (rows []elseView, more string) {
 	shown := min(len(f.Rows), pageRows)
 	wheres := make([]where, shown)
 	for i, row := range f.Rows[:shown] {
-		wheres[i] = where{frames: row.Frames, label: row.Label}
+		wheres[i] = whereOf(row.Frames, row.Label)
 	}
 	for i, text := range placesApart(wheres) {
 		g := f.Rows[i].Growth()

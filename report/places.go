@@ -11,19 +11,47 @@ import (
 
 // where is the place of one row of a table.
 type where struct {
-	frames []snapshot.Frame // innermost first; nil for a site without stack
-	label  string           // of such a site
-	device string           // "" where all rows are of one
+	frames   []snapshot.Frame // innermost first; nil for a site without stack
+	headline int              // index into frames; -1 where none is the user's
+	label    string           // of a site without stack
+	device   string           // "" where all rows are of one
 }
 
-// placesApart are the rows' places as placeAndFunction has them. Rows that would
+// whereOf is the place of a site by itself.
+func whereOf(frames []snapshot.Frame, label string) where {
+	return where{frames: frames, headline: diff.Headline(frames), label: label}
+}
+
+// text is the place with " in FUNCTION" behind a file, and with the library's operation
+// where the user's line may call several: file and line are glued.
+func (w where) text() string {
+	if len(w.frames) == 0 {
+		return brief(w.label)
+	}
+	op, i := operation(w.frames), w.origin()
+	text := glue(spot(w.frames[i]))
+	if location(w.frames[i]) != "" {
+		text += inFunction(w.frames[i])
+	}
+	if op < i {
+		text += " → " + shortLabel(w.frames[op])
+	}
+	return text
+}
+
+// whereFound is the place that a finding is named by.
+func whereFound(f *diff.Finding) where {
+	return where{frames: f.Rows[0].Frames, headline: f.Headline, label: f.Rows[0].Label}
+}
+
+// placesApart are the rows' texts. Rows that would
 // have the same text are told apart by the nearest outer call of the user's that
 // differs, else by the operation below, else by any other call.
 func placesApart(rows []where) []string {
 	texts := make([]string, len(rows))
 	groups := make(map[string][]int)
 	for i, w := range rows {
-		texts[i] = placeAndFunction(w.frames, w.label)
+		texts[i] = w.text()
 		if w.device != "" {
 			texts[i] = w.device + " " + texts[i]
 		}
@@ -62,7 +90,7 @@ func callsApart(names []string, rows []*diff.Row) []string {
 	wheres := make([]where, len(rows))
 	groups := make(map[string][]int)
 	for i, row := range rows {
-		wheres[i].frames = withoutFolders(row.Frames)
+		wheres[i] = whereOf(withoutFolders(row.Frames), row.Label)
 		groups[names[i]] = append(groups[names[i]], i)
 	}
 	texts := make([]string, len(rows))
@@ -80,7 +108,7 @@ func callsApart(names []string, rows []*diff.Row) []string {
 // way is a walk from a stack's place, and how its calls are written.
 type way struct {
 	arrow string
-	calls func(frames []snapshot.Frame) []string // nearest first
+	calls func(where) []string // nearest first
 }
 
 // tellApart adds to the texts of a group the calls that differ in it, by the
@@ -92,7 +120,7 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 	w := ways[0]
 	calls := make(map[int][]string, len(group))
 	for _, row := range group {
-		calls[row] = w.calls(rows[row].frames)
+		calls[row] = w.calls(rows[row])
 	}
 	var split func(group []int, depth int)
 	split = func(group []int, depth int) {
@@ -124,17 +152,17 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 }
 
 // origin is the frame that names a stack's place.
-func origin(frames []snapshot.Frame) int {
-	if i := diff.Headline(frames); i >= 0 || len(frames) == 0 {
-		return i
+func (w where) origin() int {
+	if w.headline >= 0 || len(w.frames) == 0 {
+		return w.headline
 	}
-	return operation(frames)
+	return operation(w.frames)
 }
 
 // userCallers are the user's calls outside of the place.
-func userCallers(frames []snapshot.Frame) []string {
+func userCallers(w where) []string {
 	var calls []string
-	for _, f := range frames[origin(frames)+1:] {
+	for _, f := range w.frames[w.origin()+1:] {
 		if !isLibrary(f) {
 			calls = append(calls, spot(f))
 		}
@@ -143,19 +171,19 @@ func userCallers(frames []snapshot.Frame) []string {
 }
 
 // callers are all calls outside of the place.
-func callers(frames []snapshot.Frame) []string {
+func callers(w where) []string {
 	var calls []string
-	for _, f := range frames[origin(frames)+1:] {
+	for _, f := range w.frames[w.origin()+1:] {
 		calls = append(calls, shortLabel(f))
 	}
 	return calls
 }
 
 // callees are the calls below the place.
-func callees(frames []snapshot.Frame) []string {
+func callees(w where) []string {
 	var calls []string
-	for i := origin(frames) - 1; i >= 0; i-- {
-		calls = append(calls, shortLabel(frames[i]))
+	for i := w.origin() - 1; i >= 0; i-- {
+		calls = append(calls, shortLabel(w.frames[i]))
 	}
 	return calls
 }

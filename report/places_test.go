@@ -66,7 +66,7 @@ func TestRowsOfOneTextAreToldApart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rows := make([]where, len(c.rows))
 			for i, frames := range c.rows {
-				rows[i].frames = frames
+				rows[i] = whereOf(frames, "")
 			}
 			got := placesApart(rows)
 			for i := range got {

@@ -34,13 +34,16 @@ func (o TextOptions) top(n int) int {
 }
 
 // Headline is the report's first sentence: how many leaks and where the largest
-// allocates, or that there is none. Its names are escaped; it has no full stop.
+// allocates, or that there is none, or no verdict. Its names are escaped; it has no full stop.
 func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), noBreak, " ") }
 
 // sentence is Headline with its place glued.
 func sentence(r *diff.Result) string {
 	leaks := r.Leaks()
 	live := "live memory " + signed(r.Growth().Bytes)
+	if leaks == 0 && !r.Comparable {
+		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of different processes; " + live
+	}
 	if leaks == 0 {
 		s := "no leak found among " + count(int64(len(r.Rows)), "site")
 		sites := 0 // a finding may be of several

@@ -1,10 +1,15 @@
 package report
 
 import (
+	"bytes"
+	"html"
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func TestHeadline(t *testing.T) {
@@ -64,6 +69,34 @@ func TestRates(t *testing.T) {
 			}
 			if got := bytesRate(c.rate); got != c.bytes {
 				t.Errorf("bytes: %s, want %s", got, c.bytes)
+			}
+		})
+	}
+}
+
+// TestWhatNoStackExplainsIsInEveryReport has what an allocator, or the process, took by
+// itself: each kind with its cause and where to read more.
+func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
+	for _, m := range []cause.Meter{cause.PendingFree, cause.PrivatePool, cause.CacheGrowth, cause.Fragmentation, cause.UnsplitWaste, cause.Host} {
+		t.Run(string(m), func(t *testing.T) {
+			r := noLeak(t)
+			c := cause.Matches(&cause.Evidence{Meter: m})[0].Cause
+			r.Reserves = []diff.Reserve{{Device: r.Series.Devices[0], Meter: m, Growth: 100 * snapshot.MiB, Cause: c}}
+			for name, write := range map[string]func(*bytes.Buffer) error{
+				"text":     func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) },
+				"Markdown": func(b *bytes.Buffer) error { return Markdown(b, r, TextOptions{}) },
+				"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
+			} {
+				got := html.UnescapeString(string(rendered(t, write)))
+				for _, want := range []string{"100 MiB", c.Fix, "memdiag explain " + c.ID} {
+					if !strings.Contains(strings.ReplaceAll(got, `\`, ""), want) && !strings.Contains(got, want) {
+						t.Errorf("%s lacks %q", name, want)
+					}
+				}
+			}
+			got := string(rendered(t, func(b *bytes.Buffer) error { return JSON(b, r) }))
+			if !strings.Contains(got, `"cause": "`+c.ID+`"`) {
+				t.Errorf("JSON lacks the cause %q", c.ID)
 			}
 		})
 	}

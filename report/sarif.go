@@ -130,7 +130,7 @@ func (g *Gate) sarifResult(d *sarifDriver, f *diff.Finding, fingerprint string) 
 		for _, frame := range frames {
 			file := ""
 			if location(frame) != "" {
-				file = frame.File
+				file = g.relative(frame.File)
 			}
 			stack.Frames = append(stack.Frames, sarifFrame{sarifAt(file, frame.Line, frame)})
 		}

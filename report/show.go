@@ -108,7 +108,7 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 	for _, pin := range f.pins[:min(shown, len(f.pins))] {
 		where := "blocks without a stack"
 		if pin.stack != snapshot.NoStack {
-			where = placeAndFunction(s.Stacks.Frames(pin.stack), "")
+			where = whereOf(s.Stacks.Frames(pin.stack), "").text()
 		}
 		p.prose("    ", "      ", glue(count(int64(pin.segments), "segment"))+": "+where)
 	}
@@ -169,7 +169,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 	var rest, bare diff.Tally
 	wheres := make([]where, shown)
 	for i := range wheres {
-		wheres[i] = where{frames: s.Stacks.Frames(sites[i].Stack), label: sites[i].Label}
+		wheres[i] = whereOf(s.Stacks.Frames(sites[i].Stack), sites[i].Label)
 		if several {
 			wheres[i].device = deviceName(s.Devices[sites[i].Device])
 		}

@@ -24,44 +24,62 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 	}
 	several := len(s.Devices) > 1
 	leaks, windows := 0, 0
-	for i := range a.Sites {
-		site := &a.Sites[i]
-		switch {
-		case site.Verdict == diff.Leak:
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		if f.Verdict == diff.Leak {
 			if leaks++; leaks <= shownFirst {
-				p.suspect(p.paint.red(fmt.Sprintf("leak, %s", site.Evidence)), site, several)
+				p.suspect(p.paint.red(fmt.Sprintf("leak, %s", f.Evidence)), f, several)
 			}
-		case site.Verdict == diff.Inconclusive && (site.Pattern == diff.InWindow || site.Pattern == diff.Throughout):
-			if windows++; windows <= shownWindows {
-				p.suspect(p.paint.yellow("may be a leak"), site, several)
-			}
+			continue
+		}
+		if windows++; windows <= shownWindows {
+			p.suspect(p.paint.yellow("may be a leak"), f, several)
 		}
 	}
 	if leaks+windows == 0 {
 		p.line("  nothing looks like a leak")
 	}
 	if more := max(0, leaks-shownFirst) + max(0, windows-shownWindows); more > 0 {
-		p.line("  … " + count(int64(more), "more site") + "; --format json has all")
+		p.line("  … " + count(int64(more), "more") + "; --format json has all")
 	}
 	p.otherPatterns(s, a)
 }
 
-// suspect is one site with its place, what it holds and why it stands out.
-func (p *page) suspect(verdict string, site *diff.SiteAges, several bool) {
-	at := placeAndFunction(site.Frames, site.Site.Label)
+// suspect is what leaks, or may, with its place, what it holds and why it stands out.
+func (p *page) suspect(verdict string, f *diff.Finding, several bool) {
+	at := whereFound(f).text()
 	if several {
-		at = deviceName(site.Device) + " " + at
-	}
-	held := fmt.Sprintf("%s in %s", glue(site.Site.Bytes.String()), glue(count(site.Site.Count, "block")))
-	if site.Rate.Unit != "" {
-		held += fmt.Sprintf("; %s, %s", glue(blocksRate(site.Rate)), glue(bytesRate(site.Rate)))
+		at = deviceName(f.Rows[0].Device) + " " + at
 	}
 	p.prose("  ", "    ", verdict+": "+at)
-	p.prose("    ", "    ", held)
-	if by := heldBy(site.Holder, site.Site.Owners); by != "" {
-		p.prose("    ", "      ", "held by: "+by)
+	held := heldText(f)
+	if f.Rate.Unit != "" {
+		held += fmt.Sprintf("; %s, %s", glue(blocksRate(f.Rate)), glue(bytesRate(f.Rate)))
 	}
-	p.prose("    ", "    ", brief(strings.Join(site.Reasons, "; "))+".")
+	p.prose("    ", "    ", held)
+	for _, fact := range firstFacts(f) {
+		p.prose("    ", "      ", strings.ToLower(fact.Label)+": "+fact.Text)
+	}
+}
+
+// heldText is "12.0 MiB in 100 blocks of 3 stacks".
+func heldText(f *diff.Finding) string {
+	t := f.After()
+	text := glue(t.Bytes.String()) + " in " + glue(count(t.Blocks, "block"))
+	if n := int64(len(f.Rows)); n > 1 {
+		text += " of " + glue(count(n, "stack"))
+	}
+	return text
+}
+
+// firstFacts are what one snapshot tells of a finding, beyond its place and size.
+func firstFacts(f *diff.Finding) []fact {
+	var out []fact
+	if by := held(f); by != "" {
+		out = append(out, fact{"Held by", by})
+	}
+	out = append(out, causeFacts(f)...)
+	return append(out, fact{"Why", reasons(f)})
 }
 
 // otherPatterns sums up the sites that are no suspects.
@@ -108,11 +126,23 @@ func withoutStack(s *snapshot.Snapshot) diff.Tally {
 }
 
 type firstVerdictJSON struct {
-	Unit  string         `json:"unit,omitempty"` // "step", or "time" in Unix microseconds
-	From  int64          `json:"from"`
-	To    int64          `json:"to"`
-	Why   string         `json:"none_because,omitempty"`
-	Sites []siteAgesJSON `json:"sites"`
+	Unit string `json:"unit,omitempty"` // "step", or "time" in Unix microseconds
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
+	Why  string `json:"none_because,omitempty"`
+	// Findings join the sites that leak, or may, where they belong together.
+	Findings []firstFindingJSON `json:"findings"`
+	Sites    []siteAgesJSON     `json:"sites"`
+}
+
+type firstFindingJSON struct {
+	Verdict  string     `json:"verdict"`
+	Evidence string     `json:"evidence"`
+	Device   string     `json:"device"`
+	Where    string     `json:"where"`
+	Hashes   []string   `json:"stack_hashes"`
+	Live     tallyJSON  `json:"live"`
+	Cause    *causeJSON `json:"cause,omitempty"`
 }
 
 type siteAgesJSON struct {
@@ -134,7 +164,18 @@ type siteAgesJSON struct {
 }
 
 func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
-	out := firstVerdictJSON{Unit: a.Unit, From: a.From, To: a.To, Why: a.Why, Sites: []siteAgesJSON{}}
+	out := firstVerdictJSON{Unit: a.Unit, From: a.From, To: a.To, Why: a.Why, Findings: []firstFindingJSON{}, Sites: []siteAgesJSON{}}
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		found := firstFindingJSON{
+			Verdict: string(f.Verdict), Evidence: string(f.Evidence), Device: deviceName(f.Rows[0].Device),
+			Where: place(f.Rows[0], f.Headline), Live: tallyOf(f.After()), Cause: causeOf(f),
+		}
+		for _, row := range f.Rows {
+			found.Hashes = append(found.Hashes, hashText(row.Hash))
+		}
+		out.Findings = append(out.Findings, found)
+	}
 	for i := range a.Sites {
 		s := &a.Sites[i]
 		row := siteAgesJSON{

@@ -30,8 +30,8 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	}
 	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
 	first, last := names(r)
-	p.prose("", "  ", fmt.Sprintf("compared: %s with %s (%d between), by %s; rule: %s",
-		first, last, r.Intermediate, glue(producer(r.Last)), r.Rule))
+	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, by %s; rule: %s",
+		first, last, between(r), glue(producer(r.Last)), r.Rule))
 	full, listed := split(r, o)
 	for _, f := range full {
 		p.line("")
@@ -136,12 +136,9 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
 	note := births(f, first)
-	if e := exact(g.Bytes); e != "" {
-		note = e + "; " + note
-	}
-	p.aside("Allocation size: "+g.Bytes.String(), "("+note+")")
+	p.aside("Allocation size: "+estimate(f, g.Bytes.String()), "("+join(exactly(f, g.Bytes), note)+")")
 	if g.Requested != g.Bytes && g.Requested != 0 {
-		p.aside("Requested size: "+g.Requested.String(), "("+join("; ", exact(g.Requested), "the rest is the allocator's rounding")+")")
+		p.aside("Requested size: "+estimate(f, g.Requested.String()), "("+join(exactly(f, g.Requested), "the rest is the allocator's rounding")+")")
 	}
 	if text := liveText(r, f); text != "" {
 		p.labelled("Live there now", text)
@@ -160,7 +157,7 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 	}
 	wheres := make([]where, shown)
 	for i, row := range f.Rows[:shown] {
-		wheres[i] = where{frames: row.Frames, label: row.Label}
+		wheres[i] = whereOf(row.Frames, row.Label)
 	}
 	var rows [][]string
 	for i, text := range placesApart(wheres) {
@@ -176,7 +173,14 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 
 // held says what keeps the blocks alive: the holder that a recorder found, and
 // the classes of reference on the blocks.
-func held(f *diff.Finding) string { return heldBy(f.Holder, f.Owners()) }
+func held(f *diff.Finding) string {
+	text := heldBy(f.Holder, f.Owners())
+	if h := f.Partly; h != nil {
+		text = join(text, fmt.Sprintf("%s %s holds %s of them at most, and nothing that was found holds the others",
+			brief(h.Kind), glue("`"+brief(h.Path)+"`"), grouped(int64(max(1, h.Items)))))
+	}
+	return text
+}
 
 func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	text := ""
@@ -186,21 +190,24 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
 		}
 	}
+	if classes&snapshot.Lost != 0 {
+		return join(text, "handles that were collected with their references")
+	}
 	if owners := classes.Names(); len(owners) > 0 {
-		text = join("; ", text, "references: "+strings.Join(owners, ", "))
+		text = join(text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
 }
 
-// join leaves out what is empty.
-func join(separator string, parts ...string) string {
+// join puts parts one behind the other, but for what is empty.
+func join(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p != "" {
 			kept = append(kept, p)
 		}
 	}
-	return strings.Join(kept, separator)
+	return strings.Join(kept, "; ")
 }
 
 // elseGrew lists the findings that were not shown in full.
@@ -215,7 +222,7 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	wheres := make([]where, shown)
 	for i, f := range findings[:shown] {
 		several = several || deviceName(f.Rows[0].Device) != deviceName(findings[0].Rows[0].Device)
-		wheres[i] = where{frames: f.Rows[0].Frames, label: f.Rows[0].Label}
+		wheres[i] = whereFound(f)
 	}
 	for i, f := range findings[:shown] {
 		if several {
@@ -225,8 +232,8 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	texts := placesApart(wheres)
 	for i, f := range findings[:shown] {
 		g := f.Growth()
-		if f.Cause != nil {
-			texts[i] += ": " + f.Cause.Name
+		if name := causeName(f); name != "" {
+			texts[i] += ": " + name
 		}
 		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), texts[i]})
 	}
@@ -241,7 +248,7 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 	}
 	p.line(p.paint.bold("Why they are called so"))
 	for i, f := range findings[:shown] {
-		p.prose("  ", "    ", texts[i]+": "+join("; ", string(f.Verdict), reasons(f)))
+		p.prose("  ", "    ", texts[i]+": "+join(string(f.Verdict), reasons(f)))
 	}
 	p.line("")
 }
@@ -336,6 +343,7 @@ func (p *page) meters(r *diff.Result) {
 		p.prose("", "  ", e.String()+".")
 		if e.Cause != nil {
 			p.labelled("Fix", e.Cause.Fix+".")
+			p.labelled("More", "memdiag explain "+e.Cause.ID)
 		}
 	}
 }

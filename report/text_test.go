@@ -270,9 +270,9 @@ func TestAnEnlargedBlockIsNotSaidToHaveFreedNone(t *testing.T) {
 		shape diff.Shape
 		want  string
 	}{
-		{diff.Steady, "none freed"},
-		{diff.BytesOnly, "smaller ones before it freed"},
-		{diff.Doubling, "smaller ones before it freed"},
+		{diff.Steady, "and still alive"},
+		{diff.BytesOnly, "and still alive, smaller ones before it freed"},
+		{diff.Doubling, "and still alive, smaller ones before it freed"},
 	} {
 		if got := fate(&diff.Finding{Shape: c.shape}); got != c.want {
 			t.Errorf("%q: %q; want %q", c.shape, got, c.want)

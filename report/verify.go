@@ -37,12 +37,12 @@ func Verify(w io.Writer, checks []baseline.Check) error {
 	return err
 }
 
-// rateInterval is "512 KiB (500 KiB to 520 KiB)", or the rate alone where nothing is
-// in doubt.
+// rateInterval is "512 KiB (500 KiB to 520 KiB)", or the rate alone where its interval
+// reads the same.
 func rateInterval(s trend.Slope) string {
-	text := snapshot.FormatBytes(s.Value)
-	if s.Low == s.High {
+	text, low, high := snapshot.FormatBytes(s.Value), snapshot.FormatBytes(s.Low), snapshot.FormatBytes(s.High)
+	if low == text && high == text {
 		return text
 	}
-	return text + " (" + snapshot.FormatBytes(s.Low) + " to " + snapshot.FormatBytes(s.High) + ")"
+	return text + " (" + low + " to " + high + ")"
 }

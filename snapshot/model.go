@@ -161,11 +161,14 @@ const (
 	OwnedByOptim                    // optimizer state
 	OwnedByCache                    // a cache of the engine
 	OwnedByComm                     // a collective's buffer
+	// Lost is no class but what became of one: a handle was collected while it held its
+	// reference, so that nothing in the program can ever release the block.
+	Lost
 )
 
-var ownerNames = [...]string{"user", "tape", "grad", "optim", "cache", "comm"}
+var ownerNames = [...]string{"user", "tape", "grad", "optim", "cache", "comm", "lost"}
 
-// Names lists the classes in the set.
+// Names lists the classes in the set, and "lost".
 func (o Owners) Names() []string {
 	var names []string
 	for i, n := range ownerNames {
@@ -181,7 +184,7 @@ type Holder struct {
 	Stack StackID
 	Path  string // "FeaturePyramid.features", "__main__.history"
 	Kind  string // "list", "map", "attribute", "closure"
-	Items int    // length of the list or map; 0 where that has no meaning
+	Items int    // length of the list or map, of all that the path names together; 0 where that has no meaning
 }
 
 // History says how far back the producer's record of allocations reaches.

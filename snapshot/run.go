@@ -10,7 +10,7 @@ type Info struct {
 	Backend       string            `json:"backend,omitempty"`
 	Seed          int64             `json:"seed"`
 	Parameters    map[string]string `json:"parameters,omitempty"`
-	Steps         int64             `json:"steps"` // asked for
+	Steps         int64             `json:"steps"` // asked for, or that a command was seen to take
 	Every         int64             `json:"every"` // steps between snapshots
 	Started       time.Time         `json:"started"`
 	Finished      *time.Time        `json:"finished,omitempty"` // nil: still running, or died

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,12 +53,27 @@ func measure(path string, readings int) error {
 		}
 		best = min(best, end-start)
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+	peak, err := peakMemory()
+	if err != nil {
 		return err
 	}
-	fmt.Printf("%.6f %d\n", best.Seconds(), usage.Maxrss)
+	fmt.Printf("%.6f %s\n", best.Seconds(), peak)
 	return nil
+}
+
+// peakMemory is what this process had in memory at most, in KiB. Getrusage would count
+// what its parent had when it forked.
+func peakMemory() (string, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
+			return fields[1], nil
+		}
+	}
+	return "", errors.New("/proc/self/status has no VmHWM")
 }
 
 // processorTime is what all threads of this process have used, so that a busy

@@ -52,13 +52,16 @@ func TestCIExamplesRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command("bash", "-e", "-c", c.script)
 			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "RUNNER_TEMP="+cmd.Dir, "CI_PROJECT_DIR="+cmd.Dir, "GITHUB_STEP_SUMMARY="+filepath.Join(cmd.Dir, "summary.md"), "COMMAND=python3 train.py", "FLAGS=--every 10 --python-heap on")
+			cmd.Env = append(os.Environ(), "RUNNER_TEMP="+cmd.Dir, "CI_PROJECT_DIR="+cmd.Dir, "GITHUB_STEP_SUMMARY="+filepath.Join(cmd.Dir, "summary.md"), "COMMAND=python3 train.py", "FLAGS=--every 10 --python-heap on --bound 'no one.py:step=10 blocks'")
 			if err := os.WriteFile(filepath.Join(cmd.Dir, "train.py"), []byte(leaking), 0o666); err != nil {
 				t.Fatal(err)
 			}
 			said, err := cmd.CombinedOutput()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitLeak {
 				t.Errorf("want code %d, got %v: %s", exitLeak, err, said)
+			}
+			if !strings.Contains(string(said), "held by no one.py:step;") {
+				t.Errorf("a quoted flag came apart: %s", said)
 			}
 			for _, name := range c.files {
 				if _, err := os.Stat(filepath.Join(cmd.Dir, name)); err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -32,26 +34,43 @@ fails is not judged, and ends the gate with 5.`,
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			g.files.complete()
 			if !g.files.right(g.baseline) {
 				return usagef(cmd, "two of the files have one name")
 			}
 			if g.update && g.baseline == "" {
 				return usagef(cmd, "--update-baseline needs --baseline, the file to write")
 			}
-			known, err := g.readBaseline() // before a run of hours is recorded that it cannot judge
-			if err != nil {
-				return err
-			}
-			args, err = g.recorded(cmd, args)
-			if err != nil {
-				return err
-			}
 			g.allRanks = !cmd.Flags().Changed("rank")
+			record, err := g.toRecord(cmd, args)
+			if err != nil {
+				return err
+			}
+			// What cannot be read or written is told before a run of hours is recorded.
+			known, err := g.readBaseline()
+			if err != nil {
+				return err
+			}
+			if err := g.canWrite(); err != nil {
+				return err
+			}
+			if record != nil {
+				if _, err := g.options(); err != nil {
+					return err
+				}
+				dir, err := record()
+				if err != nil {
+					return err
+				}
+				args, g.job.made = []string{dir}, true
+			}
 			code, err := g.judge(known, args)
 			if err != nil || code == exitFine {
 				return err
 			}
-			env.talk.next("diff", args...)
+			if !g.job.made || g.job.workload != "" { // else the recording has said so
+				env.talk.next("diff", args...)
+			}
 			return &exitError{code: code}
 		},
 	}
@@ -88,15 +107,25 @@ type gate struct {
 	allRanks     bool
 }
 
+// bird is what became of a canary.
+type bird int
+
+const (
+	noBird    bird = iota // none was asked for, or it was caught
+	missed                // it was planted, and not caught
+	unplanted             // the command has nothing that one can be planted in
+)
+
 // judged is one rank of the run.
 type judged struct {
 	rank   int
-	result *diff.Result      // nil where the run is too short for one
-	doubt  string            // why it cannot tell; "" where it can
-	said   string            // the headline
-	canary string            // what became of it; "" where none was planted
-	caught bool              // the canary
+	result *diff.Result // nil where the run is too short for one
+	doubt  string       // why it cannot tell; "" where it can
+	said   string       // the headline
+	canary string       // what became of it; "" where none was planted
+	bird   bird
 	double *baseline.Doubled // nil unless the run is held against one of half its steps
+	unread []string          // what of the run was not read, a sentence each
 }
 
 // judge says one sentence for each rank, and returns the exit code that the run
@@ -106,11 +135,11 @@ func (g *gate) judge(known *baseline.File, args []string) (code int, err error) 
 	if err != nil {
 		return exitOwn, err
 	}
-	outcome, err := g.hold(known, ranks)
-	if err != nil {
-		return exitOwn, err
-	}
+	outcome, unsaved := g.hold(known, ranks)
 	code, prefix := g.decide(ranks, outcome)
+	if n := len(outcome.Failing()); len(ranks) == 1 && code == exitLeak && 0 < n && n < len(outcome.Leaks) {
+		ranks[0].said = report.Failing(outcome) // the headline may be of one that passes
+	}
 	for _, j := range ranks {
 		if len(ranks) > 1 && j.rank != snapshot.NoRank {
 			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
@@ -130,22 +159,26 @@ func (g *gate) judge(known *baseline.File, args []string) (code int, err error) 
 			}
 			fmt.Fprintln(g.env.stdout, said)
 		}
-		if j.canary != "" && !j.caught {
+		if j.bird == missed {
 			code = exitLeak // what let this pass may have let anything pass
 		}
 	}
-	shown := outcome
+	shown := *outcome
 	if g.baseline == "" { // what is new the headline has said
-		shown = &baseline.Outcome{Leaks: slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })}
+		shown.Leaks = slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })
 	}
-	if err := report.GateStates(g.env.stdout, shown); err != nil {
-		return exitOwn, err
+	if err := report.GateStates(g.env.stdout, &shown); err != nil && g.env.stdout.err == nil {
+		return exitOwn, err // else nobody reads on, which changes neither the files nor the code
 	}
-	code = g.settle(code)
-	if err := g.files.write(g.env, g.described(code, ranks, outcome)); err != nil {
-		return exitOwn, err
+	code = g.settle(code, ranks)
+	err = g.files.write(g.env, g.described(code, ranks, outcome))
+	if err == nil {
+		return code, unsaved
 	}
-	return code, nil
+	if unsaved != nil {
+		g.env.talk.fail(unsaved)
+	}
+	return code, err
 }
 
 // besides is what is said of a rank after its headline.
@@ -156,16 +189,27 @@ func (j *judged) besides() (said []string) {
 	if j.canary != "" {
 		said = append(said, j.canary)
 	}
+	if j.result != nil {
+		for _, b := range j.result.Idle {
+			said = append(said, report.IdleBound(b))
+		}
+	}
+	for _, note := range j.unread {
+		said = append(said, "note: "+report.Printable(note))
+	}
 	return said
 }
 
 // judgeAll judges every rank that is asked for.
 func (g *gate) judgeAll(args []string) ([]judged, error) {
 	run, err := g.env.openWhole(args)
+	if g.job.made && errors.Is(err, fs.ErrNotExist) { // the command ended before there was a snapshot
+		run, err = &snapshot.Run{Path: args[0]}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	options, err := g.judging.complete(g.env)
+	options, err := g.options()
 	if err != nil {
 		return nil, err
 	}
@@ -196,27 +240,41 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	if err != nil {
 		return judged{}, err
 	}
-	j := judged{rank: snapshot.NoRank}
+	j := judged{rank: snapshot.NoRank, unread: run.Notes}
+	if len(run.Ranks) > 1 && g.allRanks {
+		j.unread = slices.DeleteFunc(slices.Clone(j.unread), files.OfOneRank) // the others are judged, too
+	}
 	if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
 		j.rank = run.Snapshots[0].Rank
 	}
+	planted := canary.In(run) || g.job.canary
+	if planted && !canary.Possible(run) {
+		planted, j.bird = false, unplanted
+		j.canary = "canary: not planted: no Python process loaded memdiag, and in no other command can one be planted"
+		j.doubt = "no canary tells whether this gate would catch a leak; "
+	}
 	if n := len(run.Snapshots); n < 3 {
-		g.env.talk.say("record more of them with a smaller --every, or more --steps")
-		if canary.In(run) {
-			j.canary = report.Canary(nil)
+		g.env.talk.say("record more of them: with a smaller --every, or for longer")
+		if planted {
+			j.canary, j.bird = report.Canary(nil), missed
 		}
 		j.doubt, j.said = "a gate needs three snapshots or more, the first interval being warm-up; ", fmt.Sprintf("the run has %d", n)
+		if g.slice.warmup > 0 {
+			j.said += fmt.Sprintf(" from step %d on", g.slice.warmup)
+		}
 		return j, nil
 	}
-	if canary.In(run) {
-		whole, err := options.Analyze(run)
+	if planted {
+		whole, err := g.env.analyze(run, options)
 		if err != nil {
 			return j, err
 		}
-		_, j.caught = canary.Found(whole)
+		if _, caught := canary.Found(whole); !caught {
+			j.bird = missed
+		}
 		j.canary = report.Canary(whole)
 	}
-	if j.result, err = options.Analyze(canary.Without(run)); err != nil {
+	if j.result, err = g.env.analyze(canary.Without(run), options); err != nil {
 		return j, err
 	}
 	if err := g.slice.keepDevice(j.result); err != nil {
@@ -229,7 +287,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	}
 	j.said = report.Headline(j.result)
 	switch {
-	case j.result.Leaks() > 0:
+	case j.result.Leaks() > 0 || j.doubt != "":
 	case !j.result.Comparable:
 		j.doubt = "the snapshots are not of one process; "
 	case len(j.result.Rows) == 0:
@@ -314,15 +372,19 @@ func (g *gate) within(leaks []baseline.Leak) bool {
 	return g.maxGrowth.set && sum <= float64(g.maxGrowth.bytes)
 }
 
-// settle is the exit code once it is said what doubt is worth.
-func (g *gate) settle(code int) int {
-	if code == exitInconclusive {
-		switch g.inconclusive.value {
-		case "pass":
+// settle is the exit code once it is said what doubt is worth. Doubt about the gate
+// itself passes for nothing else.
+func (g *gate) settle(code int, ranks []judged) int {
+	if code != exitInconclusive {
+		return code
+	}
+	switch g.inconclusive.value {
+	case "pass":
+		if !slices.ContainsFunc(ranks, func(j judged) bool { return j.bird == unplanted }) {
 			return exitFine
-		case "fail":
-			return exitLeak
 		}
+	case "fail":
+		return exitLeak
 	}
 	return code
 }

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/report"
 )
@@ -71,7 +73,10 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 	if !whole {
 		return outcome, badInput(errors.New("a run that is too short to judge updates no baseline"))
 	}
-	next := known.Update(outcome, report.Place)
+	here, _ := os.Getwd() // without it paths stay as they are
+	next := known.Update(outcome, func(f *diff.Finding) string {
+		return strings.TrimPrefix(report.Place(f), here+string(filepath.Separator))
+	})
 	text, err := next.Bytes()
 	if err != nil {
 		return outcome, err
@@ -89,4 +94,14 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 		outcome.Strict()
 	}
 	return outcome, nil
+}
+
+// options say how the run is judged. A run to hold it against must have growth to
+// compare with.
+func (g *gate) options() (diff.Options, error) {
+	options, err := g.judging.complete(g.env)
+	if err == nil && options.Against != nil && len(options.Against.Snapshots) < 2 {
+		err = badInput(fmt.Errorf("--against %s: a run of fewer than two snapshots has no growth to compare with", g.judging.against))
+	}
+	return options, err
 }

@@ -19,7 +19,7 @@ type canaryBird struct {
 // canarySize is the smallest block that a device has, in bytes.
 const canarySize = 512
 
-// newCanary plants in a tenth of the steps, so that a few are left when the warm-up is.
+// newCanary plants in ten steps or a few more, evenly spread, so that a few are left when the warm-up is.
 func newCanary(steps int64, devices []*mem.Device) *canaryBird {
 	return &canaryBird{devices: devices, every: max(1, steps/10)}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,26 +23,85 @@ type gateFiles struct {
 
 func (f *gateFiles) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.annotations = choice{"", []string{"github"}}
+	f.annotations = choice{"", []string{"github", "gitlab"}}
 	flags.StringVar(&f.json, "json", "", "write the decision to `FILE` as JSON")
 	flags.StringVar(&f.junit, "junit", "", "write it to `FILE` as JUnit's XML, a test for each leak")
 	flags.StringVar(&f.sarif, "sarif", "", "write it to `FILE` as SARIF 2.1.0, for code scanning")
 	flags.StringVar(&f.markdown, "markdown", "", "append it to `FILE` as Markdown, such as $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&f.gitlab, "codequality", "", "write it to `FILE` as GitLab's code quality report")
-	flags.Var(&f.annotations, "annotations", "print annotations of the leaking lines for the log of: github")
+	flags.Var(&f.annotations, "annotations", "annotate the leaking lines: in GitHub's log, or by gl-code-quality-report.json, which GitLab takes as the artifact codequality")
 	completeWords(cmd, "annotations", f.annotations.of)
+}
+
+// gitlabReport is what GitLab's documents call the file, of which its log shows nothing.
+const gitlabReport = "gl-code-quality-report.json"
+
+// complete gives what is asked for by a word its file.
+func (f *gateFiles) complete() {
+	if f.annotations.value == "gitlab" && f.gitlab == "" {
+		f.gitlab = gitlabReport
+	}
+}
+
+// named are the files that are asked for.
+func (f *gateFiles) named() []string {
+	return slices.DeleteFunc([]string{f.json, f.junit, f.sarif, f.markdown, f.gitlab}, func(name string) bool { return name == "" })
 }
 
 // right holds where no two files have one name, that of the baseline among them.
 func (f *gateFiles) right(baseline string) bool {
-	seen := map[string]bool{filepath.Clean(baseline): true}
-	for _, name := range []string{f.json, f.junit, f.sarif, f.markdown, f.gitlab} {
-		if name = filepath.Clean(name); name != "." && seen[name] {
+	seen := map[string]bool{filepath.Clean(baseline): baseline != ""}
+	for _, name := range f.named() {
+		if name = filepath.Clean(name); seen[name] {
 			return false
 		}
 		seen[name] = true
 	}
 	return true
+}
+
+// canWrite tells of a file that could not be written, before hours are spent on what
+// would be in it.
+func (g *gate) canWrite() error {
+	names := g.files.named()
+	if g.update {
+		names = append(names, g.baseline)
+	}
+	for _, name := range names {
+		within := g.job.out != "" && strings.HasPrefix(filepath.Clean(name), filepath.Clean(g.job.out)+string(filepath.Separator))
+		if standard(name) || within { // a folder that is yet to be made
+			continue
+		}
+		var err error
+		if _, there := os.Stat(name); name == g.files.markdown && there == nil {
+			err = appendTo(name, func(io.Writer) error { return nil })
+		} else {
+			err = replaceable(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceable tells whether writeFile could write a file.
+func replaceable(name string) error {
+	target := behind(name)
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		return cannotWrite(name, errors.New("it is a folder"))
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil // to open a pipe waits for its reader
+	}
+	beside, err := os.CreateTemp(filepath.Dir(target), ".memdiag.")
+	if err != nil {
+		return cannotWrite(name, err)
+	}
+	_ = beside.Close()
+	_ = os.Remove(beside.Name())
+	return nil
 }
 
 // described is the decision for the files.
@@ -62,28 +123,37 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 	return d
 }
 
-// write writes all that is asked for.
-func (f *gateFiles) write(env *environment, d *report.Gate) error {
+// write writes all that is asked for and can be, and says what cannot; the error is of
+// the first. A standard output that nobody reads on is none.
+func (f *gateFiles) write(env *environment, d *report.Gate) (first error) {
+	also := func(err error) {
+		if env.stdout.err != nil && errors.Is(err, env.stdout.err) {
+			return
+		}
+		if first == nil {
+			first = err
+		} else if err != nil {
+			env.talk.fail(err)
+		}
+	}
 	for _, out := range []struct {
 		path string
 		as   func(io.Writer) error
 	}{{f.json, d.JSON}, {f.junit, d.JUnit}, {f.sarif, d.SARIF}, {f.gitlab, d.GitLab}} {
-		if out.path == "" {
-			continue
-		}
-		if err := env.result(out.path, false, out.as); err != nil {
-			return err
+		if out.path != "" {
+			also(env.result(out.path, false, out.as))
 		}
 	}
-	if f.markdown != "" {
-		if err := appendTo(f.markdown, d.Markdown); err != nil {
-			return err
-		}
+	switch {
+	case standard(f.markdown):
+		also(env.result(f.markdown, false, d.Markdown))
+	case f.markdown != "":
+		also(appendTo(f.markdown, d.Markdown))
 	}
 	if f.annotations.value == "github" {
-		return d.GitHub(env.stdout)
+		also(d.GitHub(env.stdout))
 	}
-	return nil
+	return first
 }
 
 // appendTo writes behind what a file has: a job's summary is of all its steps.

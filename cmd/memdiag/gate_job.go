@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // gateJob is the run that a gate records before it judges.
@@ -19,6 +21,7 @@ type gateJob struct {
 	interval interval
 	heap     choice
 	double   bool
+	made     bool   // it has been recorded
 	half     string // folder of the run of half the steps; "" for none
 }
 
@@ -31,6 +34,7 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload, and what {steps} in a command is with --double")
 	flags.BoolVar(&g.job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&g.job.seed, "seed", 0, "seed of all random draws of the workload")
+	flags.Var(&g.job.backend, "backend", "where to train the workload")
 	flags.BoolVar(&g.job.double, "double", false, "run twice the steps as well, and hold what is live at the end against it; a command has {steps} for their number")
 	flags.BoolVar(&g.job.canary, "canary", false, "plant a small known leak in what is recorded, and fail unless it is caught")
 	flags.Var(&g.job.interval, "every", "`STEPS` between snapshots of what is recorded; by default chosen for a command, and a fifth of a workload's steps")
@@ -42,9 +46,9 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	})
 }
 
-// recorded returns the arguments that name what is to be judged: those that were
-// given, or the run that they ask to record.
-func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
+// toRecord checks what was asked for. It returns what records the run that is to be
+// judged, and returns its folder; nil where args name a run that is there.
+func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, err error), error) {
 	if g.slice.warmup < 0 {
 		return nil, usagef(cmd, "--warmup is at least 0")
 	}
@@ -58,7 +62,7 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 		return nil, usagef(cmd, "--workload and a run or a command exclude each other")
 	}
 	if g.job.workload == "" {
-		for _, name := range []string{"steps", "fixed", "seed"} {
+		for _, name := range []string{"steps", "fixed", "seed", "backend"} {
 			if cmd.Flags().Changed(name) && !(name == "steps" && g.job.double) {
 				return nil, usagef(cmd, "--%s is for --workload", name)
 			}
@@ -72,28 +76,26 @@ func (g *gate) recorded(cmd *cobra.Command, args []string) ([]string, error) {
 		if g.job.interval.time > 0 || cmd.Flags().Changed("python-heap") {
 			return nil, usagef(cmd, "a time between snapshots and --python-heap are for a command")
 		}
-		dir, err := g.once(strings.ToLower(g.job.workload), func(dir string, steps int64) (string, error) {
+		return g.once(strings.ToLower(g.job.workload), func(dir string, steps int64) (string, error) {
 			job := g.job.recording
 			job.out, job.steps = dir, steps
 			job.every = cmp.Or(g.job.interval.steps, max(1, steps/5))
 			return g.env.record(cmd.Context(), job)
-		})
-		return []string{dir}, err
+		}), nil
 	case dash == 0:
 		if g.job.double && !strings.Contains(strings.Join(args, " "), placeholder) {
 			return nil, usageOf(cmd, withHint(errors.New("--double does not know how to tell the command its steps"), "write %s where their number stands, as in: python train.py --steps %s", placeholder, placeholder))
 		}
-		dir, err := g.once(commandName(args), func(dir string, steps int64) (string, error) {
+		return g.once(commandName(args), func(dir string, steps int64) (string, error) {
 			return dir, g.recordCommand(cmd.Context(), dir, withSteps(args, steps))
-		})
-		return []string{dir}, err
+		}), nil
 	}
 	for _, name := range []string{"every", "out", "canary", "double", "python-heap"} {
 		if cmd.Flags().Changed(name) {
 			return nil, usagef(cmd, "--%s is for what the gate records", name)
 		}
 	}
-	return args, nil
+	return nil, nil
 }
 
 // placeholder stands for the number of steps in a command that runs twice.
@@ -107,19 +109,26 @@ func withSteps(args []string, steps int64) []string {
 	return out
 }
 
-// once records one run and returns its folder; with --double two of them in folders
-// below, and returns that of the longer.
-func (g *gate) once(name string, record func(dir string, steps int64) (string, error)) (dir string, err error) {
-	dir = cmp.Or(g.job.out, fmt.Sprintf("%s-%s", name, g.env.now().Format("20060102-150405")))
-	steps := g.job.steps
-	if !g.job.double {
-		return record(dir, steps)
+// once returns what records one run and returns its folder; with --double two of them
+// in folders below, of which it returns that of the longer.
+func (g *gate) once(name string, record func(dir string, steps int64) (string, error)) func() (dir string, err error) {
+	return func() (dir string, err error) {
+		if dir = g.job.out; dir == "" {
+			dir = g.env.freshFolder(name)
+		}
+		steps := g.job.steps
+		if !g.job.double {
+			return record(dir, steps)
+		}
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			return dir, &rundir.NotEmptyError{Dir: dir} // else the second run might find its folder full, after the first
+		}
+		of := func(steps int64) string { return filepath.Join(dir, fmt.Sprintf("steps-%d", steps)) }
+		if g.job.half, err = record(of(steps), steps); err != nil {
+			return g.job.half, err
+		}
+		return record(of(2*steps), 2*steps)
 	}
-	of := func(steps int64) string { return filepath.Join(dir, fmt.Sprintf("steps-%d", steps)) }
-	if g.job.half, err = record(of(steps), steps); err != nil {
-		return g.job.half, err
-	}
-	return record(of(2*steps), 2*steps)
 }
 
 // recordCommand records a command. One that fails has shown nothing about leaks:

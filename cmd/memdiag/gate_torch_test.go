@@ -6,10 +6,42 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// sixty keeps a number a step for 60 steps, which docs/gate.md says are enough.
+const sixty = `
+import torch
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for _ in range(60):
+    loss = model(torch.ones(4, 8)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.detach())
+`
+
+func TestSixtyStepsOfPyTorchShowABlockAStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the script imports PyTorch")
+	}
+	python := torchPython(t)
+	t.Setenv("OMP_NUM_THREADS", "1")
+	script := filepath.Join(t.TempDir(), "sixty.py")
+	if err := os.WriteFile(script, []byte(sixty), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var out, said bytes.Buffer
+	code := run([]string{"gate", "--every", "5", "-o", filepath.Join(t.TempDir(), "run"), "--", python, script}, nil, &out, &said)
+	if code != exitLeak || !strings.Contains(out.String(), "sixty.py:7") {
+		t.Errorf("exit code %d: %s%s", code, &out, &said)
+	}
+}
 
 func TestGateOfTrainingWithPyTorch(t *testing.T) {
 	if testing.Short() {

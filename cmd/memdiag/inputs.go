@@ -80,10 +80,23 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 	return env.telling().OpenSnapshots(paths...)
 }
 
+// freshFolder is a name for the folder of a run, by what is run and the time, which no
+// other run of the same second has taken.
+func (env *environment) freshFolder(what string) string {
+	name := fmt.Sprintf("%s-%s", what, env.now().Format("20060102-150405"))
+	dir := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(dir); err != nil {
+			return dir
+		}
+		dir = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
 // rankFlag lets a command take one rank of several.
 func (env *environment) rankFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the one rank to look at, of a run of several")
-	cmd.Flags().Lookup("rank").DefValue = "" // help has nothing to say of NoRank
+	cmd.Flags().Lookup("rank").DefValue = "0" // which help takes for none: it has nothing to say of NoRank
 }
 
 // openSnapshot opens one snapshot, and tells its file.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,5 +38,21 @@ func TestReadingARunIsProgressOnATerminalAlone(t *testing.T) {
 		if said != tty || tty && !strings.HasSuffix(out.String(), "\r\x1b[K") {
 			t.Errorf("terminal %v: said %q", tty, out.String())
 		}
+	}
+}
+
+func TestRunsOfOneSecondHaveFoldersOfTheirOwn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env, _, _ := newTestEnvironment()
+	var names []string
+	for range 3 {
+		name := env.freshFolder("job")
+		if slices.Contains(names, name) {
+			t.Fatalf("%s again, of %v", name, names)
+		}
+		if err := os.Mkdir(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
 	}
 }

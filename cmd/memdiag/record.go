@@ -205,7 +205,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
 	if job.out == "" {
-		job.out = fmt.Sprintf("%s-%s", strings.ToLower(chosen.ID), env.now().Format("20060102-150405"))
+		job.out = env.freshFolder(strings.ToLower(chosen.ID))
 	}
 	host, _ := os.Hostname() // only a remark in run.json
 	parameters := map[string]string{"fixed": fmt.Sprint(job.fixed)}

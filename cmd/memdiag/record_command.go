@@ -23,7 +23,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", args[0]), "what follows -- is run as it stands, without a shell")}
 	}
 	if dir == "" {
-		dir = fmt.Sprintf("%s-%s", commandName(args), env.now().Format("20060102-150405"))
+		dir = env.freshFolder(commandName(args))
 	}
 	host, _ := os.Hostname() // only a remark in run.json
 	var parameters map[string]string
@@ -59,7 +59,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 // ends or memdiag is interrupted, which is how one stops it.
 func (env *environment) recordProfiles(ctx context.Context, dir string, opts record.Options) error {
 	if dir == "" {
-		dir = "pprof-" + env.now().Format("20060102-150405")
+		dir = env.freshFolder("pprof")
 	}
 	host, _ := os.Hostname() // only a remark in run.json
 	out, err := rundir.Create(dir, snapshot.Info{
@@ -85,6 +85,7 @@ func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	for _, n := range outcome.Notes {
 		env.talk.say("%s", n)
 	}
+	out.Took(outcome.Steps)
 	// What the command has told with its code is not lost over a full disk.
 	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
 		env.talk.say("the run's end is not recorded: %v", err)

@@ -47,6 +47,7 @@ type finding struct {
 		Kind, Path string
 		Items      int
 	}
+	Growth struct{ Blocks int64 }
 }
 
 // recordScript records a Python script and returns its output, its exit code and
@@ -121,6 +122,21 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 				t.Errorf("it is held by %+v, want %s", first.Holder, holder)
 			}
 		})
+	}
+}
+
+// TestATrainingWithoutAnOptimizerIsWatchedToItsEnd, by the clock: watching once ended with its first budget, after
+// some five hundred of these steps.
+func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
+	path := scripts(t, "byhand_sgd.py")[0]
+	line, _ := marked(t, path, "leak")
+	_, code, findings := recordScript(t, torchPython(t), path)
+	if code != exitFine || len(findings) == 0 {
+		t.Fatalf("exit code %d, %d findings", code, len(findings))
+	}
+	f := findings[0]
+	if f.Frames[0].Line != line || f.Verdict == "bounded" || f.Growth.Blocks < 5000 {
+		t.Errorf("%s of %d blocks at %v, want more than 5,000 at line %d", f.Verdict, f.Growth.Blocks, f.Frames, line)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // "" or "-". A file appears whole, under its name, or not at all. Binary data is
 // not written to a terminal.
 func (env *environment) result(path string, binary bool, write func(io.Writer) error) error {
-	if path != "" && path != "-" {
+	if path != "" && !standard(path) {
 		return writeFile(path, func(w io.Writer) error { return write(interruptible{w, env.interrupted}) })
 	}
 	if binary && env.out.tty {
@@ -28,18 +28,22 @@ func (env *environment) result(path string, binary bool, write func(io.Writer) e
 	return buffered.Flush()
 }
 
+// standard holds for a path that is standard output. /dev/stdout may be a file that
+// has lines already, in which another file must not take its place.
+func standard(path string) bool { return path == "-" || path == "/dev/stdout" }
+
 // writeFile writes beside path and renames, unless path is a device or a pipe,
 // which must stay what it is. A link stays a link. What goes wrong with the file
 // is memdiag's own error, not bad input; what write itself returns passes as it
 // is.
 func writeFile(path string, write func(io.Writer) error) error {
 	target := behind(path)
-	info, err := os.Stat(target)
+	info, err := os.Stat(path) // not of target: a pipe behind /dev/fd/63 has no name of its own
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cannotWrite(path, err)
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		file, err := os.OpenFile(target, os.O_WRONLY, 0)
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return cannotWrite(path, err)
 		}

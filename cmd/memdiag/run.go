@@ -50,9 +50,15 @@ type streams struct {
 
 // run is the whole command: it returns the exit code and leaves the process
 // alone apart from signals, which it takes while it runs. The first interrupt
-// cancels the command's context; a second one ends the process at once.
+// cancels the command's context; a second one ends the process at once. An
+// interrupt that is ignored, as of a shell's background job, stays so, here and in
+// a command that is recorded.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(os.Interrupt) {
+		ends = append(ends, os.Interrupt)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 

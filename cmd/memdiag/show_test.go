@@ -46,6 +46,33 @@ func TestOneRealSnapshotRaisesNoAlarm(t *testing.T) {
 	}
 }
 
+// sameLines fails where one snapshot names another line than the comparison of all does
+// for the same stack.
+func sameLines(t *testing.T, r *benchRun, whole *snapshot.Run, last *snapshot.Snapshot) {
+	result, err := diff.Analyze(whole, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[snapshot.Hash]snapshot.Frame)
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		for _, row := range f.Rows {
+			if f.Verdict == diff.Leak && f.Headline >= 0 {
+				named[row.Hash] = f.Rows[0].Frames[f.Headline]
+			}
+		}
+	}
+	ages := diff.Inspect(last)
+	for i := range ages.Findings {
+		f := &ages.Findings[i]
+		for _, row := range f.Rows {
+			if want, ok := named[row.Hash]; ok && (f.Headline < 0 || f.Rows[0].Frames[f.Headline] != want) {
+				t.Errorf("%s, seed %d: one snapshot names frame %d of %v, the comparison %v", r.workload.ID, r.seed, f.Headline, f.Rows[0].Frames, want)
+			}
+		}
+	}
+}
+
 // TestOneSnapshotOfEachWorkload says what one snapshot, the last, cannot see: one
 // block that is replaced by larger ones, a leak that began late, a backlog whose
 // oldest are used up, and a store that has not reached its bound.
@@ -63,7 +90,9 @@ func TestOneSnapshotOfEachWorkload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leaks := firstLeaks(whole.Snapshots[len(whole.Snapshots)-1])
+		last := whole.Snapshots[len(whole.Snapshots)-1]
+		leaks := firstLeaks(last)
+		sameLines(t, r, whole, last)
 		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(a.Frames, r.isGuilty) })
 		id := r.workload.ID
 		switch {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -183,7 +184,8 @@ func (f *File) Bytes() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# Leaks that memdiag gate knows and lets pass. memdiag gate --update-baseline writes it,\n# and keeps owner, issue, reason and expires as people have set them.\n")
 	text, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
-	b.Write(text)
+	b.Write(bytes.TrimSuffix(text, []byte("\n")))
+	b.WriteByte('\n') // which the library leaves out behind an empty list
 	return b.Bytes(), err
 }
 
@@ -234,7 +236,14 @@ func faultOf(err error, text []byte) *Error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
 		p := at.GetToken().Position
-		return newError(text, p.Line, p.Column, at.GetMessage())
+		message := at.GetMessage()
+		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok { // whose message is of types of Go
+			message = "here is to be text; quote it"
+			if wrong.DstType.Kind() == reflect.Int {
+				message = "here is to be a whole number"
+			}
+		}
+		return newError(text, p.Line, p.Column, message)
 	}
 	message, _, _ := strings.Cut(err.Error(), "\n")
 	return newError(text, 0, 0, message)

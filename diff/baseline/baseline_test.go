@@ -26,6 +26,8 @@ func TestParseNamesThePlaceOfAFault(t *testing.T) {
 		{"no version", "known: []\n", 0, "write version: 1"},
 		{"a bound that is no growth", "version: 1\nknown:\n  - fingerprint: x\n    max-growth: 4KiB\n", 4, "write 4KiB/step"},
 		{"a bound below nothing", "version: 1\nknown:\n  - fingerprint: x\n    max-growth: -4KiB/step\n", 4, "not negative"},
+		{"a list in place of text", "version: 1\nknown:\n  - fingerprint: x\n    owner: [ann, bob]\n", 4, "is to be text"},
+		{"a word in place of a number", "version: one\n", 1, "is to be a whole number"},
 		{"a day that is none", "version: 1\nknown:\n  - fingerprint: x\n    expires: soon\n", 4, "is no day"},
 		{"an entry without fingerprint", "version: 1\nknown:\n  - owner: ann\n", 3, "needs its fingerprint"},
 		{"one leak twice", "version: 1\nknown:\n  - fingerprint: x\n  - fingerprint: x\n", 4, "listed twice"},
@@ -71,6 +73,9 @@ func TestParseIsTheInverseOfBytes(t *testing.T) {
 		text, err := file.Bytes()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !strings.HasSuffix(string(text), "\n") || strings.HasSuffix(string(text), "\n\n") {
+			t.Fatalf("it ends with %q", text[len(text)-2:])
 		}
 		back, err := baseline.Parse(text)
 		if err != nil {
@@ -176,6 +181,32 @@ func TestStates(t *testing.T) {
 			}
 			if len(o.Undecided) > 0 {
 				t.Error("what an entry speaks of casts doubt")
+			}
+		})
+	}
+}
+
+func TestWhatKeepsToADeclaredBoundIsNotInDoubt(t *testing.T) {
+	open, declared := leak(1, 1000, stack("/x", 0)), leak(2, 1000, stack("/x", 0))
+	open.Verdict, declared.Verdict = diff.Inconclusive, diff.Inconclusive
+	declared.Bound = &snapshot.Bound{Where: "forward", Blocks: 100}
+	of := func(found ...diff.Finding) *diff.Result {
+		return &diff.Result{Last: new(snapshot.Snapshot), Findings: found}
+	}
+	for _, c := range []struct {
+		name     string
+		result   *diff.Result
+		doubt    bool
+		declared int
+	}{
+		{"growth of which nothing is declared is", of(open), true, 0},
+		{"growth below its bound is not", of(declared), false, 1},
+		{"each is judged by itself", of(declared, open), true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := (&baseline.File{}).Judge([]baseline.Ranked{{Rank: snapshot.NoRank, Result: c.result}}, time.Time{})
+			if o.InDoubt(c.result) != c.doubt || len(o.Declared) != c.declared {
+				t.Errorf("doubt %v, %d declared", o.InDoubt(c.result), len(o.Declared))
 			}
 		})
 	}

@@ -63,6 +63,9 @@ type Outcome struct {
 	// Undecided are the findings, of all ranks, that may yet turn out to be leaks and
 	// that no entry speaks of.
 	Undecided []*diff.Finding
+	// Declared are those of them, left out there, that gather towards a bound that was
+	// declared.
+	Declared []*diff.Finding
 }
 
 // Failing are the leaks that are new or regressed.
@@ -219,7 +222,7 @@ func stateOf(l *Leak, low float64, now time.Time) (State, string) {
 	case e.expired(now):
 		return New, "its entry in the baseline expired on " + e.Expires.Format(day)
 	case e.MaxGrowth == nil:
-		return Known, "in the baseline at any rate"
+		return Known, "in the baseline, whatever its rate"
 	case e.MaxGrowth.Unit != l.Finding.Rate.Unit:
 		return New, fmt.Sprintf("the baseline has its growth by %s, this run by %s", e.MaxGrowth.Unit, l.Finding.Rate.Unit)
 	case low > float64(e.MaxGrowth.Bytes):
@@ -244,9 +247,13 @@ func (f *File) fates(o *Outcome, ranks []Ranked, now time.Time) {
 			if found.Verdict != diff.Inconclusive {
 				continue
 			}
-			if e := f.entry(found); e != nil && !e.expired(now) {
+			e := f.entry(found)
+			switch {
+			case e != nil && !e.expired(now):
 				undecided[e] = true
-			} else {
+			case found.Bound != nil:
+				o.Declared = append(o.Declared, found)
+			default:
 				o.Undecided = append(o.Undecided, found)
 			}
 		}

@@ -33,12 +33,14 @@ const enough = 10
 // Verify holds the run after a fix against the one before it: a check for each leak
 // before, larger growth first, and for each that is new. Places are matched by
 // their fingerprints. A leak that is seen no more is fixed only where the run after
-// would have shown it.
+// would have shown it, as one does that is as long and has as many marks as the run
+// before.
 func Verify(before, after *diff.Result) []Check {
 	var checks []Check
 	mended := make(map[string]bool)
 	least := after.Least()
 	steps := float64(after.Last.Mark.Step - after.First.Mark.Step)
+	shows := steps >= float64(before.Last.Mark.Step-before.First.Mark.Step) && len(after.Series.Marks) >= len(before.Series.Marks)
 	for i := range before.Findings {
 		f := &before.Findings[i]
 		if f.Verdict != diff.Leak {
@@ -57,9 +59,11 @@ func Verify(before, after *diff.Result) []Check {
 			}
 		case now == diff.Inconclusive:
 			c.Answer, c.Why = CannotTell, "it grew, and more steps must tell whether it leaks"
-		case !after.Comparable || least.Every == 0:
-			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak"
-		case f.Rate.Unit == "step" && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || steps*f.Rate.Blocks.Value < enough):
+		case !after.Comparable:
+			c.Answer, c.Why = CannotTell, "the snapshots of the run after are not of one process"
+		case !shows && least.Every == 0:
+			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
+		case !shows && f.Rate.Unit == "step" && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || steps*f.Rate.Blocks.Value < enough):
 			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f steps of the run after are too few to show a leak of this rate", steps)
 		default:
 			c.Answer, c.Why = Gone, "it leaks no more"

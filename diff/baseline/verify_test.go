@@ -59,6 +59,7 @@ func TestVerify(t *testing.T) {
 		{"one grows at half its pace", program{"keep": 1, "weights": 0}, program{"keep": 2, "weights": 0}, 100, "keep not fixed", baseline.Remains},
 		{"the fix leaks elsewhere", program{"keep": 1, "weights": 0}, program{"push": 1, "weights": 0}, 100, "keep fixed, push not fixed", baseline.Remains},
 		{"the run after is too short for the slower one", program{"keep": 1, "log": 10, "weights": 0}, program{"weights": 0}, 40, "keep fixed, log cannot tell", baseline.CannotTell},
+		{"a run as long as the one that showed it is long enough", program{"log": 12, "weights": 0}, program{"weights": 0}, 100, "log fixed", baseline.Gone},
 		{"nothing leaked before", program{"weights": 0}, program{"weights": 0}, 100, "", baseline.CannotTell},
 	} {
 		t.Run(c.name, func(t *testing.T) {

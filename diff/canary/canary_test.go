@@ -62,6 +62,19 @@ func TestACanaryIsCaughtAndTheProgramsOwnLeakStays(t *testing.T) {
 	}
 }
 
+func TestNoCanaryIsPossibleWhereMemdiagDidNotLook(t *testing.T) {
+	run := recorded(canary.Key)
+	if !canary.Possible(run) {
+		t.Error("none was possible in a Python process")
+	}
+	for _, s := range run.Snapshots {
+		s.Producer = "memdiag record"
+	}
+	if canary.Possible(run) || canary.Possible(&snapshot.Run{}) {
+		t.Error("one was possible in a process that was looked at from outside")
+	}
+}
+
 func TestARunWithoutACanaryIsReturnedAsItIs(t *testing.T) {
 	if run := recorded("other"); canary.Without(run) != run {
 		t.Error("it was copied")

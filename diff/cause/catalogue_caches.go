@@ -17,6 +17,7 @@ var caches = []Cause{
 		After:      "@functools.lru_cache(maxsize=16)\ndef positions(length, device): ...",
 		Workloads:  []string{"L18", "L19", "L20", "L38"},
 		References: []string{"jax#2072", "torchtune#904", "mistral-inference#20"},
+		objects:    true,
 		clues: []clue{
 			held(3, "map"),
 			named(3, "cache", "cached", "memo", "memoize", "lru", "lru cache", "plan", "replay", "experience", "lookup", "compile", "compiled", "intern", "pool", "table"),
@@ -37,6 +38,7 @@ var caches = []Cause{
 		After:      "cache = torch.cat([cache, new])[-limit:]",
 		Workloads:  []string{"L31", "L32"},
 		References: []string{"MemOS#2301", "transformers#25313"},
+		objects:    true,
 		clues: []clue{
 			need(shaped(6, "the number of blocks stays, and their size grows", BytesOnly, Doubling)),
 			named(2, "cache", "buffer", "key value", "kv", "concat", "cat", "grow", "grown", "resize", "reserve"),
@@ -52,8 +54,10 @@ var caches = []Cause{
 		After:      "queue = queue.Queue(maxsize=4)",
 		Workloads:  []string{"L25"},
 		References: []string{"cosmos-rl#716", "pytorch#97432"},
+		objects:    true,
 		clues: []clue{
 			named(4, "queue", "prefetch", "prefetcher", "backlog", "producer", "enqueue", "dequeue", "deque", "loader", "dataloader", "data loader", "inbox", "ahead", "channel"),
+			held(4, "deque"),
 			operation(3, "they come from the host", "from floats", "from ints", "upload", "to device", "from numpy", "as tensor", "pin memory", "to", "collate"),
 			held(1, "list"),
 			owned(1, snapshot.OwnedByCache, "they wait, for the framework's count, in a cache"),

@@ -28,7 +28,7 @@ var graphs = []Cause{
 		},
 		clues: []clue{
 			onTape(),
-			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds its blocks"),
+			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them"),
 			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			inGraph(4),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
@@ -54,7 +54,7 @@ var graphs = []Cause{
 		References: []string{"burn#2743", "burn#4339", "burn#4970"},
 		clues: []clue{
 			need(backward(6, No, "the run allocates within its steps, but nothing in a backward pass or in an optimizer: nobody calls backward")),
-			need(partly(4, snapshot.OwnedByTape, "the autodiff graph holds its blocks")),
+			need(partly(4, snapshot.OwnedByTape, "the autodiff graph holds them")),
 			upTo(-4, nodeRecord, "each is a record of %s, not a result"),
 			function(1, "forward", "infer", "inference", "generate", "rollout", "predict", "evaluate", "chain"),
 		},
@@ -70,7 +70,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L06"},
 		References: []string{"burn#4970"},
 		clues: []clue{
-			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds its blocks")),
+			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them")),
 			need(heads(2, No, "nothing that the program holds leads to them")),
 			together(3, 3),
 			upTo(-2, nodeRecord, "each is a record of %s, not a result"),
@@ -91,7 +91,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L04", "L05"},
 		References: []string{"burn#2333", "burn#2347", "burn#2487", "burn#2488"},
 		clues: []clue{
-			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds its blocks")),
+			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them")),
 			upTo(2, nodeRecord, "they have the size of a node's record (%s), not of a result"),
 			together(-3, 3),
 			onHost(-6),
@@ -110,7 +110,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L07"},
 		References: []string{"burn#3976"},
 		clues: []clue{
-			need(partly(5, snapshot.OwnedByTape, "the autodiff graph holds its blocks")),
+			need(partly(5, snapshot.OwnedByTape, "the autodiff graph holds them")),
 			need(operation(2, "they are made where a tensor is tracked", "track", "require grad", "requires grad")),
 			upTo(2, nodeRecord, "they have the size of a node's record (%s), not of a result"),
 			function(4, forwardWords...),
@@ -148,7 +148,8 @@ var graphs = []Cause{
 		References: []string{"pytorch#77284", "pytorch#80151", "pytorch#161186", "pytorch#139214"},
 		clues: []clue{
 			inBackward(3),
-			function(5, "recompute", "rematerialize", "remat", "checkpoint", "unpack", "saved tensor hook", "early stop"),
+			function(5, "recompute", "rematerialize", "remat", "unpack", "saved tensor hook", "early stop"),
+			ofLibrary(5, "checkpoint"), // a program's own function of this name saves the model
 			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			function(2, "recompute", "unpack", "early stop", "remat"),
 			follows(-6, "it grows where a checkpoint is saved", Checkpoints),

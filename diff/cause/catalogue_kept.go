@@ -49,6 +49,7 @@ var kept = []Cause{
 		After:      "handle = layer.register_forward_hook(keep_last)\n...\nhandle.remove()",
 		Workloads:  []string{"L09", "L10"},
 		References: []string{"opacus#176", "pytorch#82528", "pytorch#46386", "pytorch#63211"},
+		objects:    true,
 		clues: []clue{
 			named(5, "hook", "on forward", "on backward"),
 			named(2, "callback", "listener", "observer", "handler"),
@@ -81,6 +82,7 @@ var kept = []Cause{
 		After:      "metric.update(scores, labels)\nvalue = metric.compute()\nmetric.reset()",
 		Workloads:  []string{"L12"},
 		References: []string{"torchmetrics#3294", "torchmetrics#1949", "torchmetrics#2481"},
+		objects:    true,
 		clues: []clue{
 			need(named(5, metricWords...)),
 			within(3, "they are added by its update", "update", "append", "add", "extend", "observe", "accumulate", "collect", "push"),
@@ -134,11 +136,25 @@ var kept = []Cause{
 		After:      "except RuntimeError as e:\n    failures.append(str(e))\n    failed = True\nif failed:\n    retry(batch)",
 		Workloads:  []string{"L21"},
 		References: []string{"pytorch#18853", "pytorch#27600", "pytorch#82218"},
+		objects:    true,
 		clues: []clue{
 			need(named(6, "error", "err", "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery")),
 			follows(1, "they come at irregular steps", Irregular),
 			held(1, "list", "map", "attribute"),
 			perObject(1),
 		},
+	},
+	{
+		ID: "container-grows", Name: "a container that only grows",
+		What: "The program puts something into a list, a map or a set again and again, and never takes anything out. " +
+			"What it is for, its name does not tell; nothing is wrong with what is in it, but that it stays.",
+		Sign:       "The holder has about as many items as blocks are live, and more at each snapshot.",
+		Fix:        "take out what is not read any more, give it a bound (collections.deque(maxlen=…)), or clear it where an epoch or a request ends",
+		Before:     "self.seen.append(result)",
+		After:      "self.seen.append(result)\n...\nself.seen.clear()   # behind what reads it",
+		References: []string{"pytorch#46386"},
+		objects:    true,
+		last:       true,
+		clues:      []clue{keepsAll(Least)},
 	},
 }

@@ -13,10 +13,14 @@ var lifetimes = []Cause{
 		After:      "probs := ops.Softmax(x).Keep()\ndefer probs.Release()\nif sure(probs) {\n\treturn\n}",
 		Workloads:  []string{"L29"},
 		References: []string{"pytorch#10348"},
+		objects:    true,
 		clues: []clue{
-			need(follows(4, "they stay behind at steps that follow no rule", Irregular)),
+			need(anyOf(
+				lost(9),
+				follows(4, "they stay behind at steps that follow no rule", Irregular),
+				unheld(2),
+			)),
 			partly(1, snapshot.OwnedByUser, "a reference of the program's own holds them"),
-			unheld(2),
 			partly(-4, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			partly(-2, snapshot.OwnedByCache, "a cache holds them"),
 			gathered(-5),
@@ -33,10 +37,12 @@ var lifetimes = []Cause{
 		Before:     "self.module.register_forward_hook(self.hook)   # self holds module, module holds self",
 		After:      "ref = weakref.ref(self)\nself.module.register_forward_hook(lambda *a: ref().hook(*a))",
 		References: []string{"pytorch#84413", "pytorch#85410", "pytorch#25605", "torchforge#209"},
-		when:       settled,
+		when:       either,
+		objects:    true,
 		clues: []clue{
 			notGo(),
-			named(4, "gc", "garbage", "collect", "collector", "cycle", "weakref"),
+			uncollected(Sure),
+			bySettled(named(4, "gc", "garbage", "collect", "collector", "cycle", "weakref")),
 		},
 	},
 }
@@ -142,6 +148,7 @@ var allocator = []Cause{
 		Before:     "model = build().cuda()\ntorch.cuda.memory._record_memory_history()",
 		After:      "torch.cuda.memory._record_memory_history(stacks=\"all\")\nmodel = build().cuda()",
 		References: []string{"pytorch#175707"},
+		objects:    true,
 		clues:      []clue{need(bare(3))},
 	},
 	{
@@ -163,6 +170,7 @@ var allocator = []Cause{
 		After:      "delete(nodes, id)\ndelete(children, id)",
 		Workloads:  []string{"L08"},
 		References: []string{"burn#4345", "transformers#6999"},
+		objects:    true,
 		clues: []clue{
 			need(onHost(7)),
 			partly(2, snapshot.OwnedByTape, "the autodiff graph holds them"),

@@ -23,6 +23,11 @@ type Cause struct {
 
 	when  when
 	clues []clue
+	// objects: it is also a cause of growth on a language's heap. All others are of
+	// tensors.
+	objects bool
+	// last: it is offered only where no other cause fits.
+	last bool
 }
 
 // Match is a cause that fits what a finding shows.
@@ -54,6 +59,9 @@ func Matches(e *Evidence) []Match {
 			fit = append(fit, m)
 		}
 	}
+	if slices.ContainsFunc(fit, func(m Match) bool { return !m.Cause.last }) {
+		fit = slices.DeleteFunc(fit, func(m Match) bool { return m.Cause.last })
+	}
 	slices.SortStableFunc(fit, func(a, b Match) int { return cmp.Compare(b.Points, a.Points) })
 	if len(fit) > 0 {
 		fit = slices.DeleteFunc(fit, func(m Match) bool { return 2*m.Points <= fit[0].Points })
@@ -71,7 +79,7 @@ func Matches(e *Evidence) []Match {
 // finding.
 func (c *Cause) match(e *Evidence) Match {
 	m := Match{Cause: c}
-	if !c.when.holds(e) {
+	if !c.when.holds(e) || e.Objects && !c.objects {
 		return m
 	}
 	type reason struct {
@@ -95,7 +103,8 @@ func (c *Cause) match(e *Evidence) Match {
 	slices.SortStableFunc(reasons, func(a, b reason) int { return cmp.Compare(b.points, a.points) })
 	var texts []string
 	for _, r := range reasons {
-		if len(texts) < 3 && !slices.Contains(texts, r.text) {
+		// "Only the graph holds them" says that the graph does.
+		if len(texts) < 3 && !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, r.text) }) {
 			texts = append(texts, r.text)
 		}
 	}

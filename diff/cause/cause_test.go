@@ -37,6 +37,11 @@ func (s Site) ownedBy(o snapshot.Owners) Site {
 	return s
 }
 
+func (s Site) with(change func(*Site)) Site {
+	change(&s)
+	return s
+}
+
 func leak(sites ...Site) Evidence { return Evidence{Sites: sites, Leaking: true} }
 
 func (e Evidence) following(d Driver) Evidence {
@@ -103,6 +108,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"what a failed batch computed", leak(
 			site(1, 9, 4096, torchLinear, "try_batch train.py").heldBy("list", "Runner.exceptions[].args", 9),
 		).following(Irregular), "error-holds-tensors"},
+		{"a function of the program's own that is called checkpoint", leak(
+			site(2, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "checkpoint find_rate.py").heldBy("list", "Finder.history[]", 40),
+		), "model-copies-kept"},
 		{"copies of all parameters at each epoch", leak(
 			site(1, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "remember_best train.py").heldBy("list", "Trainer.history[]", 4),
 		).following(Epochs).with(func(e *Evidence) { e.Parameters = true }), "model-copies-kept"},
@@ -125,6 +133,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"blocks at irregular steps on a list of what is lent", leak(
 			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user).heldBy("list", "Lender.outstanding", 9),
 		).following(Irregular), "release-forgotten"},
+		{"blocks of each step whose handles are gone, in a function named after a cache", leak(
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "cached train.py").ownedBy(user).with(func(s *Site) { s.Lost = true }),
+		).following(Steps), "release-forgotten"},
 		{"large blocks on a list that is called a log", leak(
 			site(1, 9, 8192, torchLinear, "work runner.py").heldBy("list", "Monitor.log_cache", 9),
 		).following(Steps), "cache-without-bound"},
@@ -160,6 +171,34 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"optimizer state that settled", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, "_init_group /x/site-packages/torch/optim/adam.py", "main train.py")}}, "optimizer-state"},
 		{"a meter of pending blocks", Evidence{Meter: PendingFree}, "pending-free"},
 		{"a meter of fragments", Evidence{Meter: Fragmentation}, "fragmentation"},
+		{"a dict of Python's", leak(
+			site(1, 90, 4096, torchLinear, "rotate turn.py").heldBy("dict", "__main__._grids", 91),
+		), "cache-without-bound"},
+		{"a list that only grows, and has no telling name", leak(
+			site(1, 60, 4096, torchLinear, "see work.py").heldBy("list", "main.<locals>.worker.hard", 64),
+		), "container-grows"},
+		{"arrays of Python's heap on a list with no telling name", leak(
+			site(0, 60, 4096, "see work.py").heldBy("list", "Worker.hard", 64),
+		).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
+		{"strings of Python's heap on a list that logs, which are no tensors", leak(
+			site(0, 60, 90, "add work.py").heldBy("list", "Worker.log_lines", 64),
+		).following(Steps).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
+		{"a list that has few of the blocks", leak(
+			site(0, 60, 4096, "see work.py").heldBy("list", "Worker.hard", 4),
+		).with(func(e *Evidence) { e.Objects = true }), ""},
+		{"a queue's deque in an object that is called a writer", leak(
+			site(0, 300, 2048, "main log.py").heldBy("deque", "Writer.pending.queue", 371),
+		).following(Steps), "queue-without-bound"},
+		{"a list of a class that is called a metric, by another name", leak(
+			site(1, 60, 4096, torchLinear, "see work.py").heldBy("list", "MetricRunner.state.kept.rows", 64),
+		), "container-grows"},
+		{"what nothing holds while the collector of cycles is off", leak(
+			site(2, 60, 4096, torchLinear, "forward /x/site-packages/torch/nn/modules/linear.py", "expand plan.py"),
+		).with(func(e *Evidence) { e.CollectorOff = true }), "reference-cycle"},
+		{"what a list holds while the collector of cycles is off", leak(
+			site(1, 60, 4096, torchLinear, "expand plan.py").heldBy("list", "Planner.features", 64),
+		).with(func(e *Evidence) { e.CollectorOff = true }), "activations-kept"},
+		{"a function called collect_all that keeps blocks", leak(site(1, 60, 4096, torchLinear, "collect_all plan.py")), ""},
 		{"a stack with no sign of anything", leak(site(1, 9, 4096, "empty ??", "work main.py")), ""},
 		{"state that settled and is no optimizer's", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, torchLinear, "warm train.py")}}, ""},
 		{"a collector at work in Python", Evidence{Settled: true, Sites: []Site{site(1, 1, 112, "collect gc.py", "main train.py")}}, "reference-cycle"},
@@ -198,6 +237,18 @@ func TestMatchesAreRankedAndReasoned(t *testing.T) {
 		if m.Likely != strings.HasPrefix(m.Why, "likely: ") {
 			t.Errorf("%s: likely is %t, and the reason begins %q", m.Cause.ID, m.Likely, m.Why)
 		}
+	}
+}
+
+func TestAReasonIsNotGivenTwice(t *testing.T) {
+	e := leak(site(1, 40, 4096, torchLinear, "forward fpn.py").ownedBy(snapshot.OwnedByTape))
+	for _, m := range Matches(&e) {
+		if n := strings.Count(m.Why, "the autodiff graph holds them"); n > 1 {
+			t.Errorf("%s: %q", m.Cause.ID, m.Why)
+		}
+	}
+	if fit := Matches(&e); len(fit) == 0 || !strings.Contains(fit[0].Why, "only the autodiff graph holds them") {
+		t.Errorf("got %+v", fit)
 	}
 }
 

@@ -35,7 +35,7 @@ func named(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		for i := range e.Sites {
 			for _, h := range e.Sites[i].Holders {
-				if names(wordsOf(h.Path), terms) {
+				if names(holderWords(h.Path), terms) {
 					return points + 2*sign(points), holds(h)
 				}
 			}
@@ -47,6 +47,21 @@ func named(points int, terms ...string) clue {
 // function is named, of functions and files alone.
 func function(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return called(e, points, terms) }}
+}
+
+// ofLibrary is function, of a library's functions and files alone.
+func ofLibrary(points int, terms ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			for k, f := range s.Frames {
+				if s.library(k) && names(append(ownWords(f, true), fileWords(f, true)...), terms) {
+					return "they are allocated in " + place(f)
+				}
+			}
+		}
+		return ""
+	})
 }
 
 func called(e *Evidence, points int, terms []string) (int, string) {
@@ -184,16 +199,31 @@ func partly(points int, by snapshot.Owners, what string) clue {
 }
 
 // held holds where a site's first holder, which is its longest container, is of one
-// of these kinds.
+// of these kinds. A list is also what Python names otherwise, and a map is.
 func held(points int, kinds ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
-			if h := e.Sites[i].Holders; len(h) > 0 && slices.Contains(kinds, h[0].Kind) {
+			h := e.Sites[i].Holders
+			if len(h) == 0 {
+				continue
+			}
+			if slices.Contains(kinds, h[0].Kind) || slices.Contains(kinds, general(h[0].Kind)) {
 				return holds(h[0])
 			}
 		}
 		return ""
 	})
+}
+
+// general is the kind that a kind of Python's is one of.
+func general(kind string) string {
+	switch kind {
+	case "dict", "cache":
+		return "map"
+	case "tuple", "set", "deque":
+		return "list"
+	}
+	return kind
 }
 
 func holds(h snapshot.Holder) string {
@@ -234,13 +264,39 @@ func unheld(points int) clue {
 	})
 }
 
-// perObject holds where each block hangs on an object of its own, in a list or map of
+// lost holds where nothing in the program can release the blocks any more.
+func lost(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
+			return "the program let go of what refers to them and did not release them"
+		}
+		return ""
+	})
+}
+
+// anyOf is worth as much as those of its clues together that hold.
+func anyOf(clues ...clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		sum, best, text := 0, 0, ""
+		for _, c := range clues {
+			if points, why := c.weigh(e); why != "" {
+				sum += points
+				if points > best {
+					best, text = points, why
+				}
+			}
+		}
+		return sum, text
+	}}
+}
+
+// perObject holds where each block hangs on an object of its own, in one list or map of
 // such objects: "ops[].result".
 func perObject(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			for _, h := range e.Sites[i].Holders {
-				if strings.Contains(h.Path, "[].") && int64(h.Items) >= e.Sites[i].Live {
+				if strings.Contains(h.Path, "[].") && strings.Count(h.Path, "[]") == 1 && int64(h.Items) >= e.Sites[i].Live {
 					return fmt.Sprintf("each hangs on an object of its own, %s", h.Path)
 				}
 			}
@@ -305,6 +361,45 @@ func gathered(points int) clue {
 		}
 		return ""
 	})
+}
+
+// keepsAll holds where the blocks that grew most hang on a container that has as many
+// items as half of them, or more: it gathers them. On a language's heap an item is of a
+// few blocks.
+func keepsAll(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		s, each := &e.Sites[0], int64(2)
+		if e.Objects {
+			each = 8
+		}
+		for _, h := range s.Holders {
+			if (general(h.Kind) == "list" || general(h.Kind) == "map") && each*int64(h.Items) >= s.Live {
+				return holds(h)
+			}
+		}
+		return ""
+	})
+}
+
+// uncollected holds where nobody was found to hold the blocks of a Python program whose
+// collector of cycles is off.
+func uncollected(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if !e.CollectorOff || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
+			return ""
+		}
+		return "the collector of cycles is off, and no name of the program leads to them"
+	})
+}
+
+// bySettled is a clue that counts for what has settled only.
+func bySettled(c clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if !e.Settled {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
 }
 
 // parameters holds where each event adds blocks of the sizes of the parameters.

@@ -5,7 +5,7 @@ import "github.com/memdiag/memdiag/snapshot"
 // Evidence is what a finding shows of its cause. What is not known is left zero.
 type Evidence struct {
 	Sites   []Site // that grow together, the one that grew most first
-	Leaking bool   // the verdict is leak
+	Leaking bool   // the verdict is leak, or inconclusive, and may be one
 	Settled bool   // the verdict is bounded
 
 	Driver Driver
@@ -18,6 +18,10 @@ type Evidence struct {
 	Head Answer
 	// Host: the sites are on the host's heap, in a run that has another device.
 	Host bool
+	// Objects: the sites are on the heap of a language, which has objects and no tensors.
+	Objects bool
+	// CollectorOff: the program is Python's, and its collector of cycles does not run.
+	CollectorOff bool
 	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
 	// state for, of two sizes at least.
 	Parameters bool
@@ -33,8 +37,9 @@ type Site struct {
 	// Common has an element for each frame: most other stacks of the run run through
 	// it, so that it tells nothing of this one. Nil for none.
 	Common   []bool
-	Headline int // index into Frames; -1 where no frame is the user's
-	Owners   snapshot.Owners
+	Headline int             // index into Frames; -1 where no frame is the user's
+	Owners   snapshot.Owners // classes alone
+	Lost     bool            // most of its blocks are lost: nothing in the program can release them any more
 	Holders  []snapshot.Holder
 	Live     int64 // blocks, in the later snapshot
 	// Blocks and Requested are the growth.
@@ -96,6 +101,7 @@ const (
 	leaking when = iota
 	settled
 	metered
+	either // leaking or settled
 )
 
 func (w when) holds(e *Evidence) bool {
@@ -104,6 +110,8 @@ func (w when) holds(e *Evidence) bool {
 		return e.Settled && len(e.Sites) > 0
 	case metered:
 		return e.Meter != ""
+	case either:
+		return (e.Settled || e.Leaking) && len(e.Sites) > 0
 	}
 	return e.Leaking && len(e.Sites) > 0
 }

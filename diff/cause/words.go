@@ -40,6 +40,15 @@ func wordsOf(name string) []string {
 	return words
 }
 
+// holderWords are those of a holder's path that say what it is for: the container's own
+// name, whose field it is, and what is behind it in its elements. What stands further in
+// front is the way to it: of "Report.metrics.items" Report says nothing of the items.
+func holderWords(path string) []string {
+	container, element, _ := strings.Cut(path, "[")
+	parts := strings.Split(container, ".")
+	return append(wordsOf(strings.Join(parts[max(0, len(parts)-2):], ".")), wordsOf(element)...)
+}
+
 // names reports whether words hold one of the terms, each of one or more words in
 // a row, in any common form, or written as one.
 func names(words, terms []string) bool {

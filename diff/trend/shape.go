@@ -173,10 +173,13 @@ func CoinTail(n, k int) float64 {
 
 // PoissonTail is the chance of at most k events where a number is expected.
 func PoissonTail(expected float64, k int) float64 {
-	term, sum := math.Exp(-expected), 0.0
+	if expected <= 0 {
+		return 1
+	}
+	sum := 0.0
 	for i := 0; i <= k; i++ {
-		sum += term
-		term *= expected / float64(i+1)
+		factorial, _ := math.Lgamma(float64(i + 1)) // exp(-expected) alone is 0 from 746 on
+		sum += math.Exp(float64(i)*math.Log(expected) - expected - factorial)
 	}
 	return min(sum, 1)
 }

@@ -131,13 +131,30 @@ func TestStoppedTellsGrowthThatReachedItsEnd(t *testing.T) {
 	}
 }
 
+// The last two are those of scipy.stats.binom.cdf(k, n, 0.5), SciPy 1.17.1.
 func TestCoinTailIsTheBinomialDistribution(t *testing.T) {
 	for _, c := range []struct {
 		n, k int
 		want float64
-	}{{10, 2, 56.0 / 1024}, {3, 3, 1}, {5, 0, 1.0 / 32}, {0, 0, 1}} {
+	}{{10, 2, 56.0 / 1024}, {3, 3, 1}, {5, 0, 1.0 / 32}, {0, 0, 1}, {40, 14, 0.0403452338759962}, {400, 180, 0.02552011156457407}} {
 		if got := CoinTail(c.n, c.k); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%d of %d: %v, want %v", c.k, c.n, got, c.want)
+		}
+	}
+}
+
+// The expected values are those of scipy.stats.poisson.cdf(k, expected), SciPy 1.17.1.
+func TestPoissonTailAgreesWithSciPy(t *testing.T) {
+	for _, c := range []struct {
+		expected float64
+		k        int
+		want     float64
+	}{
+		{3.5, 2, 0.32084719886213414}, {10, 4, 0.029252688076961124}, {0.1, 0, 0.9048374180359595}, {25, 12, 0.0031441216080975755},
+		{3000, 3000, 0.5048555639889202}, {0, 0, 1},
+	} {
+		if got := PoissonTail(c.expected, c.k); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d where %g are expected: %v, want %v", c.k, c.expected, got, c.want)
 		}
 	}
 }

@@ -81,3 +81,13 @@ func TestLargestGapIsAShareOfTheStretch(t *testing.T) {
 		})
 	}
 }
+
+// The expected values are those of numpy.interp, NumPy 2.4.
+func TestAtAgreesWithNumPy(t *testing.T) {
+	x, y := []float64{0, 10, 30, 60}, []float64{5, 1, 9, 9}
+	for at, want := range map[float64]float64{-5: 5, 0: 5, 4: 3.4, 20: 5, 30: 9, 31: 9, 99: 9} {
+		if got := At(x, y, at); math.Abs(got-want) > 1e-12 {
+			t.Errorf("at %g: %v, want %v", at, got, want)
+		}
+	}
+}

@@ -73,7 +73,11 @@ func (d *Device) copyBlocks(s *snapshot.Snapshot, device int) (sitesOf, snapshot
 			b.Requested = append(b.Requested, snapshot.Bytes(r.requested))
 			b.State = append(b.State, state)
 			b.BirthStep = append(b.BirthStep, birth)
-			b.Owners = append(b.Owners, r.owners())
+			owners := r.owners()
+			if r.lost {
+				owners |= snapshot.Lost
+			}
+			b.Owners = append(b.Owners, owners)
 			sites.blocks = append(sites.blocks, r.site)
 			id = r.next
 		}

@@ -3,7 +3,9 @@ package mem
 import (
 	"cmp"
 	"runtime"
+	"runtime/metrics"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -42,6 +44,18 @@ func (s *Storage) lose() {
 	d.lost[s.site].add(b.size)
 }
 
+// Collect runs the collector and waits until the witnesses have spoken, for a second at
+// most, so that what is lost by now is known to be.
+func Collect() {
+	runtime.GC()
+	counts := []metrics.Sample{{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"}}
+	metrics.Read(counts)
+	queued := counts[0].Value.Uint64()
+	for deadline := time.Now().Add(time.Second); counts[1].Value.Uint64() < queued && time.Now().Before(deadline); metrics.Read(counts) {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
 // Lost is what one site has lost: blocks whose handle was collected while it
 // held its reference, so that nothing in the program can release them any more.
 type Lost struct {
@@ -52,8 +66,7 @@ type Lost struct {
 }
 
 // Lost returns what is known to be lost, largest first, ties by site. The
-// collector decides when that is; runtime.GC before it makes it up to date, but
-// for cleanups that still run.
+// collector decides when that is; Collect before it makes it up to date.
 func (d *Device) Lost() []Lost {
 	d.mu.Lock()
 	var lost []Lost

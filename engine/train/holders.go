@@ -21,14 +21,14 @@ const (
 // where it holds tensors whose blocks are in the snapshot: "Pyramid.features", a
 // list of 50. It follows pointers, interfaces, structs, lists and maps, exported
 // or not, but neither functions nor the engine's own types. There is one holder
-// for each stack and place; of one stack's, containers come first, the longest
-// first. Only blocks of the given devices count. The model must stand still.
+// for each stack and place, whose items are those of all lists that the place names
+// together; of one stack's, containers come first, the longest first. Only blocks of the given devices count. The model must stand still.
 func Holders(model any, s *snapshot.Snapshot, devices ...*mem.Device) []snapshot.Holder {
 	w := &walk{
 		snapshot: s, devices: devices,
 		stacks: make(map[site]snapshot.StackID),
 		seen:   make(map[visit]bool),
-		found:  make(map[snapshot.Holder]bool),
+		found:  make(map[snapshot.Holder]map[visit]int),
 		holds:  make(map[reflect.Type]bool),
 	}
 	v := reflect.ValueOf(model)
@@ -38,7 +38,10 @@ func Holders(model any, s *snapshot.Snapshot, devices ...*mem.Device) []snapshot
 	}
 	w.value(v, place{path: root.Type().Name()}, 0)
 	holders := make([]snapshot.Holder, 0, len(w.found))
-	for h := range w.found {
+	for h, lengths := range w.found {
+		for _, n := range lengths {
+			h.Items += n
+		}
 		holders = append(holders, h)
 	}
 	slices.SortFunc(holders, func(a, b snapshot.Holder) int {
@@ -67,16 +70,17 @@ type place struct {
 	path    string
 	element bool   // the path names a container, and the walk is at an element of it
 	kind    string // of the innermost container; "" outside any
+	in      visit  // that container
 	items   int
 }
 
 // inside is the place of a container's elements.
-func (p place) inside(kind string, items int) place {
-	return place{path: p.open(), element: true, kind: kind, items: items}
+func (p place) inside(kind string, in visit, items int) place {
+	return place{path: p.open(), element: true, kind: kind, in: in, items: items}
 }
 
 func (p place) field(name string) place {
-	return place{path: p.open() + "." + name, kind: p.kind, items: p.items}
+	return place{path: p.open() + "." + name, kind: p.kind, in: p.in, items: p.items}
 }
 
 // open is the path for something further inside: "stages[]" for an element.
@@ -92,9 +96,10 @@ type walk struct {
 	devices  []*mem.Device
 	stacks   map[site]snapshot.StackID
 	seen     map[visit]bool
-	found    map[snapshot.Holder]bool
-	holds    map[reflect.Type]bool
-	values   int
+	// found has the lengths of the containers that make up each holder.
+	found  map[snapshot.Holder]map[visit]int
+	holds  map[reflect.Type]bool
+	values int
 }
 
 var (
@@ -132,16 +137,21 @@ func (w *walk) value(v reflect.Value, at place, depth int) {
 		if v.Kind() == reflect.Slice && (v.IsNil() || !w.first(v)) {
 			return
 		}
+		var in visit // an array has no data of its own, and is part of what holds it
+		if v.Kind() == reflect.Slice {
+			in = visit{v.Pointer(), v.Type()}
+		}
 		for i := range v.Len() {
-			w.value(v.Index(i), at.inside("list", v.Len()), depth+1)
+			w.value(v.Index(i), at.inside("list", in, v.Len()), depth+1)
 		}
 	case reflect.Map:
 		if v.IsNil() || !w.first(v) {
 			return
 		}
+		in := visit{v.Pointer(), v.Type()}
 		for it := v.MapRange(); it.Next(); {
-			w.value(it.Key(), at.inside("map", v.Len()), depth+1)
-			w.value(it.Value(), at.inside("map", v.Len()), depth+1)
+			w.value(it.Key(), at.inside("map", in, v.Len()), depth+1)
+			w.value(it.Value(), at.inside("map", in, v.Len()), depth+1)
 		}
 	}
 }
@@ -205,7 +215,11 @@ func (w *walk) tensor(t *engine.Tensor, at place) {
 	if at.kind == "" {
 		at.kind = "attribute"
 	}
-	w.found[snapshot.Holder{Stack: stack, Path: at.path, Kind: at.kind, Items: at.items}] = true
+	h := snapshot.Holder{Stack: stack, Path: at.path, Kind: at.kind}
+	if w.found[h] == nil {
+		w.found[h] = make(map[visit]int)
+	}
+	w.found[h][at.in] = at.items
 }
 
 // stack finds the snapshot's id of the stack that allocated a block; ok is false

@@ -62,7 +62,11 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 	if mark.Phase != Training {
 		return nil
 	}
-	if mark.Step == r.final || r.due(mark.Step) {
+	if mark.Step == r.final {
+		mem.Collect()
+		return r.snapshot(mark)
+	}
+	if r.due(mark.Step) {
 		return r.snapshot(mark)
 	}
 	r.last = &mark
@@ -86,6 +90,7 @@ func (r *Recorder) Final() error {
 	if r.last == nil {
 		return nil
 	}
+	mem.Collect()
 	return r.snapshot(*r.last)
 }
 

@@ -1,17 +1,23 @@
 package train_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/memdiag/memdiag/engine"
+	"github.com/memdiag/memdiag/engine/cpu"
 	"github.com/memdiag/memdiag/engine/enginetest"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/train"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -64,5 +70,53 @@ func TestBlocksAreRecordedWhenTheIntervalSays(t *testing.T) {
 				t.Errorf("blocks of steps %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTheLastSnapshotKnowsWhatIsLost, though no collector ran while it trained.
+func TestTheLastSnapshotKnowsWhatIsLost(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	d := mem.NewDevice(mem.Host(), mem.Options{}) // never closed, with what is lost
+	o := engine.NewEager(cpu.New(1), d)
+	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := train.NewRecorder(out, 2, 4, nil, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []*engine.Tensor
+	loop := train.Loop{Devices: []*mem.Device{d}}
+	loop.OnBarrier(r.Barrier)
+	err = loop.Run(t.Context(), 4, func() (train.Metrics, error) {
+		return train.Metrics{}, engine.Run(o, func(*engine.Scope) error {
+			kept = append(kept, o.Full(1, 64).Keep())
+			o.Full(1, 64).Keep() // nobody can release it
+			return nil
+		})
+	})
+	if err := errors.Join(err, r.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(filepath.Join(out.Dir(), "snapshot_4.memdiag"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := native.Decode("snapshot_4.memdiag", bytes.NewReader(file), int64(len(file)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, o := range s.Blocks.Owners {
+		if o&snapshot.Lost != 0 {
+			lost++
+		}
+	}
+	if lost != 4 {
+		t.Errorf("%d blocks are lost, want 4: %v", lost, s.Blocks.Owners)
+	}
+	for _, k := range kept {
+		k.Release()
 	}
 }

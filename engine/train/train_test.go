@@ -121,7 +121,7 @@ func TestHoldersFindWhereTensorsHang(t *testing.T) {
 		m.Layers = append(m.Layers, &layer{o.Full(2, 4)})
 	}
 	m.byName = map[string]*engine.Tensor{"a": o.Full(1, 4), "b": m.features[0]}
-	m.grid = [][]*engine.Tensor{nil, {o.Full(1, 4), o.Full(1, 4)}}
+	m.grid = [][]*engine.Tensor{nil, {o.Full(1, 4)}, {o.Full(1, 4), o.Full(1, 4)}}
 	m.Any = layer{o.Full(1, 4)}
 	elsewhere := &layer{other.Full(1, 4)}
 	s := mem.Take(snapshot.Mark{}, d)
@@ -137,7 +137,7 @@ func TestHoldersFindWhereTensorsHang(t *testing.T) {
 		{"model.features", "list", 3}:        true,
 		{"model.Layers[].Weight", "list", 3}: true,
 		{"model.byName", "map", 2}:           true,
-		{"model.grid[]", "list", 2}:          true,
+		{"model.grid[]", "list", 3}:          true,
 		{"model.Any.Weight", "attribute", 0}: true,
 	}
 	got := map[held]bool{}
@@ -165,7 +165,7 @@ func TestHoldersFindWhereTensorsHang(t *testing.T) {
 		t.Errorf("no model holds %+v", found)
 	}
 	scope.End()
-	for _, t := range slices.Concat(m.features, m.grid[1], []*engine.Tensor{m.plain, m.byName["a"], m.Any.(layer).Weight, elsewhere.Weight}) {
+	for _, t := range slices.Concat(m.features, m.grid[1], m.grid[2], []*engine.Tensor{m.plain, m.byName["a"], m.Any.(layer).Weight, elsewhere.Weight}) {
 		t.Release()
 	}
 	for _, l := range m.Layers {

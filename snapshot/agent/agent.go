@@ -92,8 +92,8 @@ const (
 )
 
 // Decode reads one snapshot of size bytes. The name appears in errors only; they
-// are *snapshot.FormatError. Memory is bounded by some 40 bytes a byte of
-// unpacked text, in which a number of a row takes two at least.
+// are *snapshot.FormatError. What the text may make is charged to the file's bound
+// while it is read, before any of it is made.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -101,10 +101,16 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}
 	defer in.Close()
 	var d document
-	decoder := json.NewDecoder(in)
+	decoder := json.NewDecoder(charged{in})
 	if err := decoder.Decode(&d); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
 			return nil, in.Fail("not read: %s holds %s, which no agent writes there", t.Field, t.Value)
+		}
+		if f, ok := errors.AsType[*snapshot.FormatError](err); ok {
+			return nil, f
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return nil, in.Cut()
 		}
 		return nil, in.Fail("not read: %v", err)
 	}
@@ -118,6 +124,26 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, in.Fail("%v", err)
 	}
 	return s, nil
+}
+
+// charged is the text of a document, charged for what encoding/json makes of it: the text,
+// numbers and notes by their commas, frames and stacks by their brackets, devices and
+// holders by their braces, each with what growing lists leave behind.
+type charged struct{ in *bounded.Input }
+
+// Read implements io.Reader.
+func (c charged) Read(p []byte) (int, error) {
+	const comma, bracket, brace = 30, 70, 280
+	n, err := c.in.Read(p)
+	cost := n
+	for b, each := range map[string]int{",": comma, "[": bracket, "{": brace} {
+		cost += each * bytes.Count(p[:n], []byte(b))
+	}
+	c.in.Mark()
+	if full := c.in.Charge(cost); full != nil {
+		return 0, full
+	}
+	return n, err
 }
 
 func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
@@ -168,6 +194,7 @@ func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 	}
 	ids := make([]snapshot.StackID, len(d.Stacks))
 	var list []snapshot.FrameID
+	text := 0
 	for i, stack := range d.Stacks {
 		list = list[:0]
 		for _, f := range stack {
@@ -175,6 +202,10 @@ func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 				return nil, fmt.Errorf("stack %d names frame %d of %d", i, f, len(frames))
 			}
 			list = append(list, frames[f])
+		}
+		const mostText = 4 << 30 // bytes, which are hashed in half a second
+		if text += stacks.TextLen(list); text > mostText {
+			return nil, fmt.Errorf("the stacks have more than %s of text", snapshot.Bytes(mostText))
 		}
 		ids[i] = stacks.Intern(list)
 	}

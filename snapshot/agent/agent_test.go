@@ -51,7 +51,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a layout of another version", `agent":1`, `agent":2`, "version 2"},
-		{"a text that ends early", `"notes":["a note"]}`, ``, "not read"},
+		{"a text that ends early", `"notes":["a note"]}`, ``, "the file ends in the middle"},
 		{"a column that is too short", `"size":[400,70,200,300]`, `"size":[400,70,200]`, "differ in length"},
 		{"counts that are too few", `"count":[1,5,2,1]`, `"count":[1]`, "differ in length"},
 		{"a block of negative size", `[400,70`, `[-1,70`, "-1 bytes"},

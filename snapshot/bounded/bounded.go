@@ -97,6 +97,9 @@ const bufferLen = 64 << 10
 
 func bufferSize(size int64) int { return int(min(max(size, HeadLen), bufferLen)) }
 
+// IsCompressed reports whether a file that begins with head is one that Open unpacks.
+func IsCompressed(head []byte) bool { return isGzip(head) || isZstd(head) }
+
 func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
 func isZstd(head []byte) bool { return bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) }
 
@@ -283,11 +286,11 @@ func (in *Input) Charge(bytes int) error {
 }
 
 // Work counts steps that a reader does for the file, of some 10 ns. A real file
-// asks for a few a byte; only one that was made for it asks for more than 32 Mi, and
-// 16 a byte of at most four times the file's size.
+// asks for less than one in three bytes; only one that was made for it asks for more than
+// 32 Mi, and 4 a byte of at most four times the file's size.
 func (in *Input) Work(steps int) error {
 	in.work += int64(steps)
-	if in.work > 32<<20+16*min(in.offset, 4*in.size) {
+	if in.work > 32<<20+4*min(in.offset, 4*in.size) {
 		return in.Fail("it asks for %d steps in %d bytes: no profiler writes such a file", in.work, in.offset)
 	}
 	return nil

@@ -120,11 +120,12 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		path, want string
 		format     bool
 	}{
-		"text":           {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
-		"an empty file":  {write(t, dir, "empty", ""), "an empty file", true},
-		"Go's debug=1":   {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
-		"half a file":    {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
-		"a series":       {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
+		"text":          {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
+		"an empty file": {write(t, dir, "empty", ""), "an empty file", true},
+		"Go's debug=1":  {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
+		"half a file":   {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
+		"a series":      {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
+		"a compressed file of which the head is left": {write(t, dir, "head.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), "ends before anything of it can be unpacked", true},
 		"a folder":       {dir, "a folder, not a snapshot", false},
 		"nothing at all": {filepath.Join(dir, "nothing"), "no such file", false},
 	} {
@@ -343,6 +344,25 @@ func TestOneFileHasTheStepAndRankOfItsNameUnlessItTellsThem(t *testing.T) {
 				t.Errorf("step %d, rank %d; want %d, %d", s.Mark.Step, s.Rank, c.step, c.rank)
 			}
 		})
+	}
+}
+
+func TestASnapshotThatIsThereTwiceCountsOnce(t *testing.T) {
+	dir := t.TempDir()
+	dump := func(address, time int) string {
+		return fmt.Sprintf(`{"segments": [{"device": 0, "address": %[1]d, "total_size": 512, "blocks": [{"address": %[1]d, "size": 512, "state": "active_allocated"}]}],
+			"device_traces": [[{"action": "alloc", "addr": %[1]d, "size": 512, "time_us": %[2]d}]]}`, address, time)
+	}
+	write(t, dir, "snapshot_1.json", dump(512, 1000))
+	write(t, dir, "snapshot_1.pickle", dump(512, 1000))
+	write(t, dir, "snapshot_2.json", dump(512, 2000)) // another one, though it holds the same
+	write(t, dir, "snapshot_2.pickle", dump(1024, 2000))
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Snapshots) != 3 || len(run.Notes) != 1 || !strings.HasSuffix(run.Notes[0], "1 file left out, as another holds the same snapshot: snapshot_1.pickle") {
+		t.Errorf("%d snapshots, notes %q", len(run.Snapshots), run.Notes)
 	}
 }
 

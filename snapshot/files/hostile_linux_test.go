@@ -5,7 +5,6 @@
 package files
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +35,7 @@ func bombs() []bomb {
 		trace   = `{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [`
 		event   = `{"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Addr":1,"Bytes":64}},`
 		table   = "allocator,num_allocations,size,tid,thread_name,stack_trace\n"
+		page    = "<title>memray - flamegraph report\npacked_data = {\"nodes\":{"
 		massif  = "desc: x\ncmd: y\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\nmem_heap_extra_B=0\nmem_stacks_B=0\n"
 		heap    = "heap_v2/1\n  t*: 1: 1 [0: 0]\n"
 		dump    = "\x80\x04\x8c\x0btracemalloc\x94\x8c\x08Snapshot\x94\x93\x94]"
@@ -59,6 +59,9 @@ func bombs() []bomb {
 		{"memray: rows", table, "1,1,1,1,a,f;x.py;1\n", "", ""},
 		{"memray: quoted names", table, "1,1,1,1,\"a\",\"f;x.py;1\"\n", "", ""},
 		{"memray: empty lines", table, "\n", "", ""},
+		{"memray: nodes of a page", page + `"value":[`, "0,", "", ""},
+		{"memray: nodes without children", page + `"children":[`, "[],", "", ""},
+		{"memray: rows of a page", "<title>memray - table report\npacked_data = [", "{},", "", ""},
 		{"heaptrack: allocations", "v 10400 3\n", "a 1 0\n", "", ""},
 		{"heaptrack: allocations in a file of 10 MB", "v 10400 3\n", "a 1 0\n", "# ", "\n"},
 		{"heaptrack: addresses in a file of 10 MB", "v 10400 3\n", "i 1 1\n", "# ", "\n"},
@@ -108,15 +111,38 @@ func (b bomb) write(t *testing.T, path string) {
 	}
 }
 
-// TestBombsEndSoon opens small files that ask for much, in processes of their own,
-// whose time and peak memory are then known. It takes a second on a machine of our
-// own; the bound leaves room for slower ones.
+// openInChild opens a file in a process of its own, whose time and peak memory are then
+// known, and returns what came of it, behind the file's name.
+func openInChild(t *testing.T, path string) (said string, took time.Duration, peak snapshot.Bytes) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$")
+	cmd.Env = append(os.Environ(), childsFile+"="+path)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said = strings.TrimPrefix(string(out), path)
+	took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	peak = snapshot.Bytes(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10)
+	t.Logf("%.2f s, %s: %s", took.Seconds(), peak, said)
+	return said, took, peak
+}
+
+const (
+	childsFile = "MEMDIAG_BOMB" // names the file in the child's environment
+	isRead     = "it is read"
+	// What a file may take beyond its own size.
+	mostMemory = 200 << 20
+)
+
+// TestBombsEndSoon opens small files that ask for much. Each takes a second on a machine
+// of our own; the bound leaves room for slower ones.
 func TestBombsEndSoon(t *testing.T) {
-	const variable, mostTime, mostMemory = "MEMDIAG_BOMB", 3 * time.Second, 200 << 20
-	if path := os.Getenv(variable); path != "" {
+	const mostTime = 3 * time.Second
+	if path := os.Getenv(childsFile); path != "" {
 		_, err := Open(path)
 		if err == nil {
-			err = errors.New("it is read")
+			err = errors.New(isRead)
 		}
 		_, _ = os.Stdout.WriteString(err.Error())
 		os.Exit(0)
@@ -128,16 +154,7 @@ func TestBombsEndSoon(t *testing.T) {
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
 			b.write(t, path)
-			cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$")
-			cmd.Env = append(os.Environ(), variable+"="+path)
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			usage := cmd.ProcessState
-			took := usage.UserTime() + usage.SystemTime()
-			peak := snapshot.Bytes(usage.SysUsage().(*syscall.Rusage).Maxrss << 10)
-			t.Logf("%.2f s, %s: %s", took.Seconds(), peak, bytes.TrimPrefix(out, []byte(path)))
+			said, took, peak := openInChild(t, path)
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -145,8 +162,8 @@ func TestBombsEndSoon(t *testing.T) {
 			if took > mostTime || peak > mostMemory+snapshot.Bytes(info.Size()) {
 				t.Errorf("it took %.2f s and %s", took.Seconds(), peak)
 			}
-			if !bytes.Contains(out, []byte(": byte ")) {
-				t.Errorf("no error of the file: %s", out)
+			if !strings.Contains(said, ": byte ") {
+				t.Errorf("no error of the file: %s", said)
 			}
 		})
 	}

@@ -72,6 +72,7 @@ func formats() []format {
 		{detect: unpacked(kineto.Detect), decode: profile(kineto.Decode)},
 		{detect: torch.Detect, decode: decodeTorch},
 		{detect: unpacked(memray.Detect), decode: profile(memray.Decode)},
+		{detect: unpacked(memray.DetectPage), decode: profile(memray.DecodePage)},
 		{detect: unpacked(heaptrack.Detect), decode: profile(heaptrack.Decode)},
 		{detect: unpacked(massif.Detect), decode: profile(massif.Decode)},
 		{detect: unpacked(jemalloc.Detect), decode: profile(jemalloc.Decode)},
@@ -208,6 +209,9 @@ func (s *source) unknown() error {
 	switch {
 	case s.size == 0:
 		e.Reason, e.Hint = "an empty file", ""
+	case bounded.IsCompressed(s.head) && len(bounded.Head(s.head)) == 0:
+		e.Reason = "a compressed file that ends before anything of it can be unpacked"
+		e.Hint = "the writer was stopped, or the copy is not complete"
 	case bytes.HasPrefix(bounded.Head(s.head), []byte("heap profile: ")):
 		e.Reason = "a heap profile as text, which memdiag does not read"
 		e.Hint = "take it in pprof's format: /debug/pprof/heap without debug=1, or WriteTo(f, 0)"
@@ -219,10 +223,15 @@ func (s *source) unknown() error {
 		e.Hint = "memdiag convert to .memdiag gives a file that it reads"
 	case bytes.Contains(s.head[:min(len(s.head), 64)], []byte("memray")):
 		e.Reason = "a recording of memray, which only memray reads"
-		e.Hint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
+		e.Hint = memrayHint
+	case bytes.HasPrefix(s.head, []byte(`{"version": 0, "costs": [`)):
+		e.Reason = "memray's graph for gprof2dot, which has neither lines nor counts"
+		e.Hint = memrayHint
 	}
 	return e
 }
+
+const memrayHint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
 
 func notThere(reason, hint string) error {
 	return &InputError{Reason: reason, hint: hint, err: fs.ErrNotExist}

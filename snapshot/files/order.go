@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 		slices.SortStableFunc(list, compareSteps)
 		return list, "", nil
 	case byClock(list):
-		return list, silent + "; the order is that of the clock", nil
+		return list, silent + "; the order is that of the clock" + stepsByClock(list), nil
 	case len(stepless) == len(list) && numbered(stepless):
 		slices.SortStableFunc(list, func(a, b opened) int { return compareNames(a.name, b.name) })
 		return list, silent + "; the order is that of the names", nil
@@ -90,6 +91,49 @@ func byClock(list []opened) bool {
 	}
 	copy(list, sorted)
 	return true
+}
+
+// stepsByClock gives steps to the few that have none, between their neighbours' or, behind
+// the last, at the pace of the last two: rates want one unit, and the dump of an
+// out-of-memory error would take all others' steps away. The list is in the order of the
+// clock. It returns what a note says of it, "" where it did nothing.
+func stepsByClock(list []opened) string {
+	var known []int
+	for i, o := range list {
+		if o.snapshot.Mark.Step != snapshot.NoStep {
+			known = append(known, i)
+		}
+	}
+	if len(known) < 3 || len(list)-len(known) > len(known)/2 {
+		return ""
+	}
+	said := ""
+	for i, o := range list {
+		if o.snapshot.Mark.Step != snapshot.NoStep {
+			continue
+		}
+		next, _ := slices.BinarySearch(known, i)
+		if next == 0 {
+			continue // from before the first: a rate is not asked of it
+		}
+		from, to := known[next-1], known[min(next, len(known)-1)]
+		if next == len(known) {
+			from = known[next-2]
+		}
+		a, b := list[from].snapshot, list[to].snapshot
+		pace := float64(b.Mark.Step-a.Mark.Step) / float64(taken(b).Sub(taken(a)))
+		step := a.Mark.Step + int64(math.Round(pace*float64(taken(o.snapshot).Sub(taken(a)))))
+		if before := list[i-1].snapshot.Mark.Step; step <= before {
+			step = before + 1
+		}
+		if next < len(known) && step >= b.Mark.Step || step <= 0 {
+			continue // there is no step between
+		}
+		moveTo(o.snapshot, step)
+		o.snapshot.Mark.StepCounted = true
+		said += fmt.Sprintf("; %s is taken for step %d", o.name, step)
+	}
+	return said
 }
 
 // taken is when a snapshot was taken, or the last event that it recorded; zero

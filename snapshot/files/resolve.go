@@ -33,6 +33,9 @@ func Resolve(name, dir string) (path string, err error) {
 	if path, err := in.find(base); path != "" || err != nil {
 		return path, err
 	}
+	if isDir(full) {
+		return "", aFolder(name, snapshotsIn(full))
+	}
 	if base == name { // no folder was named
 		if run, ok := newestRun(dir); ok {
 			below := snapshotsIn(run)
@@ -42,11 +45,16 @@ func Resolve(name, dir string) (path string, err error) {
 			return "", notThere(fmt.Sprintf("%s: no such snapshot here or in the newest run, %s", name, run), below.list())
 		}
 	}
-	if isDir(full) {
-		_, err := openFile(full)
-		return "", err
-	}
 	return "", notThere(name+": no such snapshot", in.list())
+}
+
+// aFolder is the error for a folder where a snapshot should be.
+func aFolder(name string, f folder) error {
+	e := &InputError{Reason: name + ": a folder, not a snapshot", hint: "name a file in it, or a run's snapshot such as snapshot_50"}
+	if len(f.names) > 0 {
+		e.hint = fmt.Sprintf("memdiag diff %s compares what lies in it; one of them is %s", name, filepath.Join(name, f.names[len(f.names)-1]))
+	}
+	return e
 }
 
 // folder is the snapshot files that lie directly in one.

@@ -245,9 +245,9 @@ func (r *runReader) read(files []string) error {
 		list = append(list, opened{s, name, step})
 	}
 	if r.ranks > 1 {
-		r.note("files of %d ranks; only those that name rank %d were read", r.ranks, r.rank)
+		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)
 	}
-	list = r.oneRank(list)
+	list = r.once(r.oneRank(list))
 	if note := setSteps(list); note != "" {
 		r.note("%s", note)
 	}
@@ -263,6 +263,13 @@ func (r *runReader) read(files []string) error {
 	}
 	return nil
 }
+
+// oneRankOnly is in the note of a run of which another rank was not read.
+const oneRankOnly = "; only those that name rank"
+
+// OfOneRank holds for a run's note that only one of the ranks that its files name was
+// read, which is no news to who reads them one by one.
+func OfOneRank(note string) bool { return strings.Contains(note, oneRankOnly) }
 
 func (r *runReader) note(format string, args ...any) {
 	r.run.Notes = append(r.run.Notes, r.run.Path+": "+fmt.Sprintf(format, args...))
@@ -335,6 +342,30 @@ func (r *runReader) oneRank(list []opened) []opened {
 	lowest := slices.MinFunc(list, func(a, b opened) int { return cmp.Compare(a.snapshot.Rank, b.snapshot.Rank) }).snapshot.Rank
 	r.note("snapshots of %d ranks; rank %d was read", len(ranks), lowest)
 	return slices.DeleteFunc(list, func(o opened) bool { return o.snapshot.Rank != lowest })
+}
+
+// once leaves one of the files that hold the same snapshot, such as a pickle and what was
+// made of it: counted twice it would halve every rate and double the evidence.
+func (r *runReader) once(list []opened) []opened {
+	same := func(a, b *snapshot.Snapshot) bool {
+		return a.Mark.Step == b.Mark.Step && taken(a).Equal(taken(b)) && a.History == b.History && a.Rank == b.Rank &&
+			slices.Equal(a.Blocks.Address, b.Blocks.Address) && slices.Equal(a.Blocks.Size, b.Blocks.Size) &&
+			slices.Equal(a.Blocks.State, b.Blocks.State) && slices.Equal(a.Blocks.Stack, b.Blocks.Stack) && slices.Equal(a.Blocks.BirthTime, b.Blocks.BirthTime)
+	}
+	var kept []opened
+	var again []string
+	for _, o := range list {
+		twin := slices.IndexFunc(kept, func(k opened) bool { return k.step == o.step && same(k.snapshot, o.snapshot) })
+		if twin >= 0 && o.best() != snapshot.NoStep && !taken(o.snapshot).IsZero() && o.snapshot.Blocks.Len() > 0 {
+			again = append(again, o.name)
+			continue
+		}
+		kept = append(kept, o)
+	}
+	if len(again) > 0 {
+		r.note("%s left out, as another holds the same snapshot: %s", plural(len(again), "file"), some(again))
+	}
+	return kept
 }
 
 // setSteps takes steps from the names, where the snapshots do not tell them, or

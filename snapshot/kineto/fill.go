@@ -20,16 +20,20 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 		first, last = min(first, m.time), max(last, m.time)
 	}
 	s.Mark.Time = time.UnixMicro(t.micros(last))
+	events := int64(len(t.memory))
 	live, lost := t.live()
-	s.History = snapshot.History{Events: int64(len(t.memory)), First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost}
+	s.History = snapshot.History{Events: events, First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost}
 	stacks, err := t.stacksOf(live, out)
 	if err != nil {
 		return err
 	}
 	b := &s.Blocks
+	n := len(live)
+	b.Segment, b.Address, b.State, b.Stack = make([]int32, 0, n), make([]uint64, 0, n), make([]snapshot.State, 0, n), stacks
+	b.Size, b.BirthTime = make([]snapshot.Bytes, 0, n), make([]int64, 0, n)
 	var sum snapshot.Bytes
 	for i, m := range live {
-		if i == 0 || m.kind != live[i-1].kind || m.index != live[i-1].index {
+		if i == 0 || m.device != live[i-1].device {
 			s.Devices = append(s.Devices, snapshot.Device{
 				Kind: deviceKind(m.kind), Index: int(max(m.index, 0)), Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown},
 			})
@@ -45,11 +49,10 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 		b.Segment = append(b.Segment, int32(segment))
 		b.Address = append(b.Address, m.address)
 		b.Size = append(b.Size, size)
-		b.Requested = append(b.Requested, size)
 		b.State = append(b.State, snapshot.Live)
-		b.Stack = append(b.Stack, stacks[i])
 		b.BirthTime = append(b.BirthTime, t.micros(m.time))
 	}
+	b.Requested = slices.Clone(b.Size)
 	for i := range s.Segments {
 		size := s.Segments[i].Size
 		s.Devices[i].Meters = snapshot.Meters{Requested: size, Allocated: size, Active: size, Reserved: size, Driver: snapshot.Unknown}
@@ -104,6 +107,7 @@ func (t *trace) stacksOf(live []memory, out *totals.Builder) ([]snapshot.StackID
 	stacks := make([]snapshot.StackID, len(live))
 	next := 0
 	var running []*call // outermost first
+	frames := framesOf{t: t, out: out, known: make(map[[2]int32]knownFrame)}
 	for _, i := range order {
 		m := &live[i]
 		for ; next < len(t.calls); next++ {
@@ -120,40 +124,76 @@ func (t *trace) stacksOf(live []memory, out *totals.Builder) ([]snapshot.StackID
 			return nil, err
 		}
 		var err error
-		if stacks[i], err = t.stackAt(m, running, out); err != nil {
+		if stacks[i], err = frames.stackAt(m, running); err != nil {
 			return nil, err
 		}
 	}
 	return stacks, nil
 }
 
+// framesOf makes frames of calls. Many blocks are allocated below the same calls: each
+// call is looked up by numbers.
+type framesOf struct {
+	t     *trace
+	out   *totals.Builder
+	known map[[2]int32]knownFrame // by a call's name and the place that it was at, or -1
+	ids   []snapshot.FrameID
+}
+
+type knownFrame struct {
+	id     snapshot.FrameID
+	placed bool // a function of Python's, which has a place where it calls
+}
+
 // stackAt is the stack of those of the running calls that have not ended by then,
 // as frames, innermost first.
-func (t *trace) stackAt(m *memory, running []*call, out *totals.Builder) (snapshot.StackID, error) {
-	var ids []snapshot.FrameID
-	from := "" // where the function further in was called
+func (f *framesOf) stackAt(m *memory, running []*call) (snapshot.StackID, error) {
+	f.ids = f.ids[:0]
+	from := int32(-1) // where the function further in was called
 	for i := len(running) - 1; i >= 0; i-- {
 		c := running[i]
 		if c.thread != m.thread || c.end < m.time {
 			continue
 		}
-		frame := frameOf(t.texts[c.name])
-		if frame.Line > 0 {
-			if file, line, ok := placeOf(from); ok && file == frame.File {
-				frame.Line = line
+		frame, ok := f.known[[2]int32{c.name, from}]
+		if !ok {
+			var err error
+			if frame, err = f.frame(c.name, from); err != nil {
+				return 0, err
 			}
-			from = ""
+		}
+		if frame.placed {
+			from = -1
 		}
 		if c.from >= 0 {
-			from = t.texts[c.from]
+			from = c.from
 		}
-		id, err := out.Frame(frame)
-		if err != nil {
-			return 0, err
-		}
-		ids = append(ids, id)
+		f.ids = append(f.ids, frame.id)
 	}
-	return out.Stack(ids)
+	const lookup = 2 // steps
+	if err := f.t.in.Work(lookup * len(f.ids)); err != nil {
+		return 0, err
+	}
+	return f.out.Stack(f.ids)
+}
+
+// frame is what a name means where the call further in came from that place.
+func (f *framesOf) frame(name, from int32) (knownFrame, error) {
+	frame := frameOf(f.t.texts[name])
+	placed := frame.Line > 0
+	if placed && from >= 0 {
+		if file, line, ok := placeOf(f.t.texts[from]); ok && file == frame.File {
+			frame.Line = line
+		}
+	}
+	id, err := f.out.Frame(frame)
+	if err != nil {
+		return knownFrame{}, err
+	}
+	k := knownFrame{id, placed}
+	f.known[[2]int32{name, from}] = k
+	const entry = 40
+	return k, f.t.in.Charge(entry)
 }
 
 // frameOf reads "train.py(12): step", a Python function with the line where it

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/jsoncut"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
@@ -31,7 +32,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, err
 	}
 	defer in.Close()
-	t := trace{in: in, names: make(map[string]int32), threads: make(map[string]int32)}
+	t := trace{in: in, names: make(map[string]int32), threads: make(map[string]int32), devices: make(map[device]bool)}
 	if err := t.read(); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,7 @@ type trace struct {
 	names   map[string]int32
 	texts   []string
 	threads map[string]int32
+	devices map[device]bool
 	calls   []call
 	memory  []memory
 	odd     int // events with values of other types
@@ -76,13 +78,15 @@ type call struct {
 
 // memory is a block that was allocated, or with negative bytes freed.
 type memory struct {
-	thread  int32
-	kind    int32
-	index   int32
+	thread int32
+	place  int32 // in the trace
+	device
 	time    float64
 	address uint64
 	bytes   int64
 }
+
+type device struct{ kind, index int32 }
 
 type event struct {
 	phase, category, name string
@@ -99,24 +103,24 @@ type event struct {
 // read takes the members of an object; false where one has another type.
 func (e *event) read(object []byte) bool {
 	*e = event{}
-	return members(object, func(key, v []byte) bool {
+	return jsoncut.Members(object, func(key, v []byte) bool {
 		switch string(key) {
 		case "ph":
-			return readText(v, &e.phase)
+			return jsoncut.ReadText(v, &e.phase)
 		case "cat":
-			return readText(v, &e.category)
+			return jsoncut.ReadText(v, &e.category)
 		case "name":
-			return readText(v, &e.name)
+			return jsoncut.ReadText(v, &e.name)
 		case "pid":
 			e.process = v
 		case "tid":
 			e.thread = v
 		case "ts":
-			return readFloat(v, &e.time)
+			return jsoncut.ReadFloat(v, &e.time)
 		case "dur":
-			return readFloat(v, &e.duration)
+			return jsoncut.ReadFloat(v, &e.duration)
 		case "args":
-			return isNull(v) || e.readArgs(v)
+			return jsoncut.IsNull(v) || e.readArgs(v)
 		}
 		return true
 	})
@@ -124,18 +128,18 @@ func (e *event) read(object []byte) bool {
 
 func (e *event) readArgs(object []byte) bool {
 	a := &e.args
-	return members(object, func(key, v []byte) bool {
+	return jsoncut.Members(object, func(key, v []byte) bool {
 		switch string(key) {
 		case "Bytes":
-			return readInt(v, &a.bytes, 64)
+			return jsoncut.ReadInt(v, &a.bytes, 64)
 		case "Addr":
-			return readUint(v, &a.address)
+			return jsoncut.ReadUint(v, &a.address)
 		case "Device Type":
-			return readInt(v, &a.deviceType, 32)
+			return jsoncut.ReadInt(v, &a.deviceType, 32)
 		case "Device Id":
-			return readInt(v, &a.deviceID, 32)
+			return jsoncut.ReadInt(v, &a.deviceID, 32)
 		case "CallFrom":
-			return readText(v, &a.callFrom)
+			return jsoncut.ReadText(v, &a.callFrom)
 		}
 		return true
 	})
@@ -145,35 +149,38 @@ func (e *event) readArgs(object []byte) bool {
 // KiB.
 const maxEvent = 4 << 20
 
+// maxDevices bounds the devices of a trace: a machine has some ten.
+const maxDevices = 1024
+
 // marks are found in every event that is looked at.
 var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(`"[memory]"`)}
 
 func (t *trace) read() error {
-	s := scanner{in: t.in}
-	if err := s.take('{'); err != nil {
+	s := jsoncut.Scanner{In: t.in, Max: maxEvent, What: "trace of torch.profiler"}
+	if err := s.Take('{'); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		if more, err := s.more(first, '}'); err != nil || !more {
+		if more, err := s.More(first, '}'); err != nil || !more {
 			return err
 		}
-		raw, err := s.value(true)
+		raw, err := s.Value(true)
 		if err != nil {
 			return err
 		}
 		key := string(raw)
-		if err := s.take(':'); err != nil {
+		if err := s.Take(':'); err != nil {
 			return err
 		}
 		switch key {
 		case `"traceEvents"`:
 			err = t.events(&s)
 		case `"baseTimeNanoseconds"`:
-			if raw, err = s.value(true); err == nil && !readInt(raw, &t.base, 64) {
+			if raw, err = s.Value(true); err == nil && !jsoncut.ReadInt(raw, &t.base, 64) {
 				t.odd++
 			}
 		default:
-			_, err = s.value(false)
+			_, err = s.Value(false)
 		}
 		if err != nil {
 			return err
@@ -181,16 +188,16 @@ func (t *trace) read() error {
 	}
 }
 
-func (t *trace) events(s *scanner) error {
-	if err := s.take('['); err != nil {
+func (t *trace) events(s *jsoncut.Scanner) error {
+	if err := s.Take('['); err != nil {
 		return err
 	}
 	var e event
 	for first := true; ; first = false {
-		if more, err := s.more(first, ']'); err != nil || !more {
+		if more, err := s.More(first, ']'); err != nil || !more {
 			return err
 		}
-		raw, err := s.value(true)
+		raw, err := s.Value(true)
 		if err != nil {
 			return err
 		}
@@ -229,7 +236,11 @@ func (t *trace) add(e *event) error {
 		return err
 	}
 	if !isCall {
-		t.memory = append(t.memory, memory{thread, e.args.deviceType, e.args.deviceID, e.time, e.args.address, e.args.bytes})
+		d := device{e.args.deviceType, e.args.deviceID}
+		if t.devices[d] = true; len(t.devices) > maxDevices {
+			return t.in.Fail("more than %d devices", maxDevices)
+		}
+		t.memory = append(t.memory, memory{thread, int32(len(t.memory)), d, e.time, e.args.address, e.args.bytes})
 		return nil
 	}
 	c := call{thread: thread, from: -1, begin: e.time, end: e.time + e.duration}
@@ -266,33 +277,30 @@ func (t *trace) thread(key string) (int32, error) {
 	return id, t.in.Charge(96 + len(key))
 }
 
-// tenant is where a block lies.
-type tenant struct {
-	kind, index int32
-	address     uint64
-}
-
 // live replays the memory events and returns those whose blocks stay, in order of
-// their devices and addresses.
+// their devices and addresses. It takes no more memory than the events, which are not
+// in order any more.
 func (t *trace) live() (list []memory, lost int64) {
-	slices.SortStableFunc(t.memory, func(a, b memory) int { return cmp.Compare(a.time, b.time) })
-	open := make(map[tenant]memory)
+	at := func(a, b memory) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.index, b.index), cmp.Compare(a.address, b.address))
+	}
+	slices.SortFunc(t.memory, func(a, b memory) int {
+		return cmp.Or(at(a, b), cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place))
+	})
+	list = t.memory[:0]
+	open := false // whether the last of the list lies where the event before this one was
 	for _, m := range t.memory {
-		key := tenant{m.kind, m.index, m.address}
-		switch _, ok := open[key]; {
+		open = open && at(m, list[len(list)-1]) == 0
+		switch {
+		case m.bytes > 0 && open:
+			list[len(list)-1] = m
 		case m.bytes > 0:
-			open[key] = m
-		case ok:
-			delete(open, key)
+			list, open = append(list, m), true
+		case open:
+			list, open = list[:len(list)-1], false
 		case m.bytes < 0:
 			lost++
 		}
 	}
-	for _, m := range open {
-		list = append(list, m)
-	}
-	slices.SortFunc(list, func(a, b memory) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.index, b.index), cmp.Compare(a.address, b.address))
-	})
 	return list, lost
 }

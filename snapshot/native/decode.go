@@ -19,7 +19,7 @@ import (
 //
 // What it returns keeps to the model: indices are in range, columns are of equal
 // length, and stack hashes are computed, not read. It takes at most
-// 8 MiB + 1024 times the stored size of each section to unpack, and no more than
+// 4 MiB + 16 times the stored size of each section to unpack, and no more than
 // 48 bytes of model for each byte unpacked. Errors of the format are
 // *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
@@ -334,6 +334,7 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 		next++
 	}
 	n := c.count("stacks", 2)
+	text := textLimit(len(c.data))
 	stacks := make([]snapshot.StackID, 1, n+1)
 	var ids []snapshot.FrameID
 	following := snapshot.StackID(1)
@@ -350,6 +351,10 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 			return nil
 		}
 		if int(following) >= table.Len() || !slices.Equal(table.FrameIDs(following), ids) {
+			if text -= int64(table.TextLen(ids)); text < 0 {
+				c.fail("the stacks have more text than those of %d bytes may", len(c.data))
+				return nil
+			}
 			following = table.Intern(ids)
 		}
 		stacks = append(stacks, following)

@@ -40,9 +40,13 @@ const (
 // What a section may unpack to: a hostile file must not cost more memory than
 // this bound says. Writers that would break it store the section unpacked.
 const (
-	maxRatio = 1024
-	maxFree  = 8 << 20
+	maxRatio = 16
+	maxFree  = 4 << 20
 )
+
+// textLimit is how many bytes the stacks may have that so many bytes of a file list. They
+// are hashed, some 8 GB in a second; one long name may be in all of them.
+func textLimit(content int) int64 { return 4<<30 + 64*int64(content) }
 
 func unpackLimit(stored uint64) uint64 {
 	if stored > 1<<40 {

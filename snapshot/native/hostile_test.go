@@ -176,7 +176,7 @@ func TestReadingCostsNoMoreMemoryThanStated(t *testing.T) {
 		"blocks of five bytes each":   bomb("BLKS", 5),
 		"strings of no length":        bomb("STKS", 1),
 		"notes of no length":          bomb("NOTE", 1),
-		"a section that lies largely": newRaw().section("META", 1, 8<<20, []byte("12345678")).Bytes(),
+		"a section that lies largely": newRaw().section("META", 1, maxFree, []byte("12345678")).Bytes(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -190,10 +190,10 @@ func TestReadingCostsNoMoreMemoryThanStated(t *testing.T) {
 	}
 }
 
-// bomb packs a section of 8 MiB of zeros that says it holds as many elements as
+// bomb packs a section of 4 MiB of zeros that says it holds as many elements as
 // it can, each of so many bytes.
 func bomb(name string, each int) []byte {
-	const size = 8 << 20
+	const size = maxFree
 	count := uint64(size-4) / uint64(each)
 	content := make([]byte, size)
 	binary.PutUvarint(content, count)

@@ -138,7 +138,7 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 		order = order[1:]
 		must(how <= 1, "codec")
 		if how == 1 {
-			must(raw <= 8<<20+1024*stored, "unpack limit")
+			must(raw <= 4<<20+16*stored, "unpack limit")
 			z, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(64<<20))
 			must(err == nil, "zstd")
 			content, err = z.DecodeAll(content, nil)

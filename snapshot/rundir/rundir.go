@@ -221,6 +221,13 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 	return log, nil
 }
 
+// Took notes how many steps a command was seen to take.
+func (w *Writer) Took(steps int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.info.Steps = steps
+}
+
 // Finish brings the series logs to the disk and writes into run.json how the run
 // ended, with notes added to those that it was created with. It is called once,
 // when nobody writes any more.

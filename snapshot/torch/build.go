@@ -23,12 +23,18 @@ const (
 	fewRows  = 1 << 20
 	rowBytes = 56
 	// fewSegments and segmentBytes are the same for segments, which take more memory.
-	// The shortest that say what a segment is take 150 bytes.
+	// The shortest that say what a segment is take 80 bytes with their block, but a
+	// segment has 2 MiB of a GPU's memory.
 	fewSegments  = 128 << 10
-	segmentBytes = 128
+	segmentBytes = 256
 	// fewTables is what the tables of any file may take in bytes; those of a larger
-	// one may take twice its size more.
-	fewTables = 96 << 20
+	// one may take its size more.
+	fewTables = 64 << 20
+	// fewHashed is how many bytes the stacks of any file may have, which are hashed at
+	// some 8 GB/s; those of a larger one may have hashedBytes for each of its bytes. A
+	// frame of 100 bytes is referred to by two.
+	fewHashed   = 4 << 30
+	hashedBytes = 64
 )
 
 // builder turns the objects of a file into a snapshot.
@@ -40,14 +46,20 @@ type builder struct {
 	mostRows   int
 	mostSegs   int
 	mostTables int64 // bytes
+	mostHashed int64 // bytes
 	pinned     bool  // the CPU's segments are of pinned memory
 	stepped    bool  // some block has a step
 	total      int64 // of the sizes of blocks and segments
 	record     record
 	step       int64 // of the header
 	rank       int
+	driver     []snapshot.Bytes // by GPU
+	limit      []snapshot.Bytes
+	whole      bool // the driver's figures are those of all processes
 
 	// What is odd, for the notes.
+	after   int64          // where the file goes on behind the snapshot; 0 where it does not
+	another bool           // … with one more
 	odd     int            // values of an unexpected type
 	states  int            // blocks in an unknown state
 	classes map[string]int // calls of foreign classes, at most maxClasses names
@@ -61,7 +73,8 @@ const maxClasses = 16
 func (b *builder) allow(size, unpacked int64) {
 	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
 	b.mostSegs = int(min(maxRows, fewSegments+max(size, unpacked)/segmentBytes))
-	b.mostTables = fewTables + 2*min(max(size, unpacked), 1<<60)
+	b.mostTables = fewTables + min(max(size, unpacked), 1<<50)
+	b.mostHashed = fewHashed + hashedBytes*min(max(size, unpacked), 1<<50)
 }
 
 func (b *builder) init(m *machine) {
@@ -110,7 +123,37 @@ func (b *builder) value(d, o *object) {
 		if rank := int64(o.values[hdRank]); o.has(hdRank) && rank >= 0 && rank < 1<<31 {
 			b.rank = int(rank)
 		}
+		if o.has(hdDriver) {
+			b.driver = figures(b.m.symbols.strings[o.values[hdDriver]])
+		}
+		if o.has(hdLimit) {
+			b.limit = figures(b.m.symbols.strings[o.values[hdLimit]])
+		}
+		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}
+}
+
+// figures reads a list of bytes, one a GPU, of which what is no number of bytes is
+// unknown.
+func figures(text string) []snapshot.Bytes {
+	parts := strings.SplitN(text, ",", maxDevice+2)
+	list := make([]snapshot.Bytes, min(len(parts), maxDevice+1))
+	for i := range list {
+		n, err := strconv.ParseInt(parts[i], 10, 64)
+		if err != nil || n < 0 || n > maxBytes {
+			n = int64(snapshot.Unknown)
+		}
+		list[i] = snapshot.Bytes(n)
+	}
+	return list
+}
+
+// figure is that of a GPU.
+func figure(list []snapshot.Bytes, gpu int) snapshot.Bytes {
+	if gpu < len(list) {
+		return list[gpu]
+	}
+	return snapshot.Unknown
 }
 
 // tenant takes o as the current tenant of block d.
@@ -267,7 +310,7 @@ func (b *builder) stateOf(o *object) snapshot.State {
 
 // snapshot completes the model. The stacks of blocks and segments go into the
 // given table; those of the trace do not.
-func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
+func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{
 		Mark:     snapshot.Mark{Step: b.step, Epoch: snapshot.NoStep},
 		Rank:     b.rank,
@@ -276,7 +319,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 		Blocks:   b.blocks,
 	}
 	b.sort(s)
-	table := newStackTable(&b.m.symbols, stacks)
+	table := newStackTable(&b.m.symbols, stacks, b.mostHashed)
 	for i, list := range s.Blocks.Stack {
 		s.Blocks.Stack[i] = table.stack(uint32(list))
 	}
@@ -304,10 +347,15 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 			}
 		}
 	}
+	if table.hashed < 0 {
+		err := b.m.fail("its stacks have more text than those of a file of its size may")
+		err.Hint = liftHint
+		return nil, err
+	}
 	b.checkPlaces(s)
 	b.history(s)
 	s.Notes = b.notes(s)
-	return s
+	return s, nil
 }
 
 // sort puts segments by device and address (the CPU, -1, last) and the blocks of each
@@ -366,16 +414,16 @@ func (b *builder) devices() []snapshot.Device {
 		cpu = cpu || seg.Device < 0
 	}
 	devices := make([]snapshot.Device, 0, gpus+1)
-	add := func(kind snapshot.DeviceKind, index int) {
+	add := func(kind snapshot.DeviceKind, index int, driver, limit snapshot.Bytes) {
 		devices = append(devices, snapshot.Device{
-			Kind: kind, Index: index, Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown},
+			Kind: kind, Index: index, Limit: limit, Meters: snapshot.Meters{Driver: driver},
 		})
 	}
 	for i := range gpus {
-		add(snapshot.CUDA, i)
+		add(snapshot.CUDA, i, figure(b.driver, i), figure(b.limit, i))
 	}
 	if cpu {
-		add(snapshot.CPU, 0)
+		add(snapshot.CPU, 0, snapshot.Unknown, snapshot.Unknown)
 		if b.pinned {
 			devices[len(devices)-1].Name = "pinned host memory"
 		}

@@ -134,13 +134,16 @@ func notASnapshot(name string) error {
 func unwrap(name string, r io.Reader, closer func()) (*text, error) {
 	b := bufio.NewReaderSize(r, DetectLen)
 	head, err := b.Peek(DetectLen)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		closer()
 		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
 	}
 	f := sniff(head, false)
 	if f == unknown {
 		closer()
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, &snapshot.FormatError{File: name, Offset: int64(len(head)), Reason: cutReason, Hint: cutHint}
+		}
 		return nil, notASnapshot(name)
 	}
 	return &text{in: newInput(name, b, -1), json: f == jsonFormat, close: closer}, nil

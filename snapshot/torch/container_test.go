@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -159,6 +160,45 @@ func TestFilesOfTwoSnapshots(t *testing.T) {
 	}
 	if _, err := Decode("zip", bytes.NewReader(two.Bytes()), int64(two.Len()), Options{}); err == nil || !strings.Contains(err.Error(), `two snapshots, "a/data.pkl" and "b/data.pkl"`) {
 		t.Errorf("an archive of two: %v", err)
+	}
+}
+
+func TestWhatFollowsASnapshotIsSaid(t *testing.T) {
+	plain := seed(t, "full_protocol2.pickle")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write(plain)
+	if err = errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(packed.Bytes())
+	damaged[len(damaged)-6] ^= 1
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string // in the last note, or in the error; "" for no note more
+	}{
+		{"nothing", plain, ""},
+		{"nothing, compressed", packed.Bytes(), ""},
+		{"something else", append(bytes.Clone(plain), "x"...), fmt.Sprintf("the file does not end where the snapshot does, at byte %s; what follows was not read", grouped(len(plain)))},
+		{"another snapshot", append(bytes.Clone(plain), plain...), "another snapshot follows at byte"},
+		{"a checksum that is cut", packed.Bytes()[:packed.Len()-3], "the file ends in the middle of the snapshot"},
+		{"a checksum that is wrong", damaged, "invalid checksum"},
+		{"the end of the first half", packed.Bytes()[:packed.Len()/2], "the file ends in the middle of the snapshot"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Decode("file", bytes.NewReader(c.data), int64(len(c.data)), Options{})
+			if err != nil {
+				if c.want == "" || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "file: byte ") {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				return
+			}
+			notes := strings.Join(s.Notes, "\n")
+			if c.want == "" && (strings.Contains(notes, "the file does not end") || strings.Contains(notes, "follows")) || !strings.Contains(notes, c.want) {
+				t.Errorf("notes %q, want %q", s.Notes, c.want)
+			}
+		})
 	}
 }
 

@@ -75,7 +75,10 @@ func compareWithMachine(t interface{ Fatalf(string, ...any) }, b []byte) {
 	if err != nil {
 		return
 	}
-	plain := m.build.snapshot(snapshot.NewStacks())
+	plain, err := m.build.snapshot(snapshot.NewStacks())
+	if err != nil {
+		t.Fatalf("without the short cut: %v", err)
+	}
 	if got, want := describe(s), describe(plain); got != want || !slices.Equal(s.Notes, plain.Notes) {
 		t.Fatalf("the short cut differs\n%s\n%q\n%q", firstDifference(got, want), s.Notes, plain.Notes)
 	}

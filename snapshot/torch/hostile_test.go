@@ -199,3 +199,16 @@ func TestEveryReaderErrorNamesTheFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAPickleCutAtAnyByteIsSaidToBeCut(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "full_protocol4.pickle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 16; n < len(data); n += 97 { // below, it is no snapshot
+		_, err := Decode("f", bytes.NewReader(data[:n]), int64(n), Options{})
+		if f, ok := errors.AsType[*snapshot.FormatError](err); !ok || f.Hint != cutHint {
+			t.Fatalf("of %d bytes: %v", n, err)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (in *input) text(n uint64) (b []byte, long bool, err error) {
 // skip passes over n bytes.
 func (in *input) skip(n uint64) error {
 	if in.size >= 0 && n > uint64(in.size-in.offset()) {
-		return in.fail("a length of %d bytes, but %d are left", n, in.size-in.offset())
+		return in.lacks("a length", n)
 	}
 	for {
 		ahead := uint64(len(in.buf) - in.pos)
@@ -124,11 +124,17 @@ func (in *input) line() ([]byte, error) {
 	return b, nil
 }
 
+// What is said of a file that ends too soon.
+const (
+	cutReason = "the file ends in the middle of the snapshot"
+	cutHint   = "the writer was stopped, or the copy is not complete"
+)
+
 const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
 
 // cut is the error of a stream that ends too soon.
 func (in *input) cut() error {
-	err := in.fail("the file ends in the middle of the snapshot")
+	err := in.fail(cutReason)
 	err.Offset = in.base + int64(len(in.buf))
 	if in.err != nil && !errors.Is(in.err, io.EOF) && !errors.Is(in.err, io.ErrUnexpectedEOF) {
 		err.Reason, err.Err = in.err.Error(), in.err
@@ -137,7 +143,14 @@ func (in *input) cut() error {
 		}
 		return err
 	}
-	err.Hint = "the writer was stopped, or the copy is not complete"
+	err.Hint = cutHint
+	return err
+}
+
+// lacks is the error of a file that ends before what it says that follows.
+func (in *input) lacks(what string, bytes uint64) error {
+	err := in.fail("%s of %d bytes, but %d are left", what, bytes, in.size-in.offset())
+	err.Hint = cutHint
 	return err
 }
 

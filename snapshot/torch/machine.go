@@ -1,7 +1,9 @@
 package torch
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -452,6 +454,20 @@ func (m *machine) loadOpen(v value) value {
 	pos := o.pos
 	m.stack[pos] = m.finish(v)
 	return m.stack[pos]
+}
+
+// behind looks at what follows the snapshot. Of compressed files it sees too whether their
+// checksum is right, which stands at their end.
+func (m *machine) behind() error {
+	in := m.in
+	switch {
+	case in.have(1):
+		m.build.after = in.offset()
+		m.build.another = in.buf[in.pos] == byte(opProto)
+	case !errors.Is(in.err, io.EOF):
+		return in.cut()
+	}
+	return nil
 }
 
 // root closes the last value on the stack.

@@ -46,6 +46,15 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 		say(int(o.count), "device %d ran out of memory %s, last when %s was asked for and %s was free",
 			device, number(int(o.count), "time"), snapshot.Bytes(o.requested), snapshot.Bytes(o.free))
 	}
+	if b.whole {
+		out = append(out, "the driver's figure is of the whole GPU: of all processes that use it")
+	}
+	switch {
+	case b.another:
+		out = append(out, fmt.Sprintf("another snapshot follows at byte %s of the file; this is the first", grouped(int(b.after))))
+	case b.after > 0:
+		out = append(out, fmt.Sprintf("the file does not end where the snapshot does, at byte %s; what follows was not read", grouped(int(b.after))))
+	}
 	k := &b.broken
 	n := number(len(b.segments), "segment")
 	say(k.total, "in %s of %s the blocks do not add up to the segment's size", grouped(k.total), n)

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// decodePickle runs the pickle that m's input begins with, up to its STOP; what
-// follows, such as the padding of the viewer's page, is not read.
+// decodePickle runs the pickle that m's input begins with, up to its STOP.
 func decodePickle(m *machine) error {
 	in := m.in
 	for {
@@ -115,7 +114,7 @@ func (m *machine) step(op opcode) error {
 			return err
 		}
 		if n := binary.LittleEndian.Uint64(b); m.in.size >= 0 && n > uint64(m.in.size-m.in.offset()) {
-			return m.fail("a frame of %d bytes, but %d are left", n, m.in.size-m.in.offset())
+			return m.in.lacks("a frame", n)
 		}
 		return nil
 	}

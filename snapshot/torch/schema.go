@@ -37,6 +37,9 @@ const (
 	kwStage
 	kwStep
 	kwRank
+	kwDriver
+	kwDriverWhole
+	kwLimit
 
 	kwAlloc
 	kwFreeCompleted
@@ -59,7 +62,7 @@ var keywords = [numKeywords]string{
 	"device", "address", "total_size", "allocated_size", "active_size", "requested_size",
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
-	"action", "time_us", "device_free", "stage", "step", "rank",
+	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit",
 	"alloc", "free_completed", "oom",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
@@ -236,6 +239,9 @@ const (
 const (
 	hdStep = iota
 	hdRank
+	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048", of which -1 is unknown
+	hdDriverWhole // 1 where they are those of all processes
+	hdLimit       // what may be reserved, likewise
 )
 
 // maxFields is one more than the greatest place.
@@ -266,7 +272,10 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 		kwTime: {enTime, wantInt}, kwDeviceFree: {enFree, wantInt},
 	},
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
-	header:     {kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}},
+	header: {
+		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
+		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString},
+	},
 })
 
 func fieldTable(byRole map[role]map[keyword]field) (t [numRoles][numKeywords]field) {

@@ -32,10 +32,9 @@ type Options struct {
 // What does not add up but can be read is said in Notes. Memory is bounded by
 // 4 bytes an object that the pickler memoised, 100 bytes a block, the distinct
 // strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. Strings, stacks
-// and open tenancies may take 96 MiB and twice the size of the file, which is 50
-// times what those of real files take. A tensor that
-// the trace leaves live takes 100 bytes more where the trace stands before the
-// segments, which no PyTorch writes; else a bit.
+// and open tenancies may take 64 MiB and the size of the file, which is 30 times what
+// those of real files take. A tensor that the trace leaves live takes 100 bytes more
+// where the trace stands before the segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
 	m, more, err := run(name, r, size, opts, false)
 	if m != nil && m.shared {
@@ -48,7 +47,10 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
-	s := m.build.snapshot(stacks)
+	s, err := m.build.snapshot(stacks)
+	if err != nil {
+		return nil, err
+	}
 	if more {
 		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
 	}
@@ -69,6 +71,9 @@ func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *ma
 		err = decodeJSON(m)
 	} else {
 		err = decodePickle(m)
+	}
+	if err == nil && text.more == nil { // behind a page's snapshot is padding
+		err = m.behind()
 	}
 	return m, err == nil && text.more != nil && text.more(), err
 }

@@ -46,7 +46,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}
 	var notes []string
 	if m.cut > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d blocks have stacks that were cut at %d frames; python -X tracemalloc=25 keeps more", m.cut, m.traced, m.limit))
+		notes = append(notes, fmt.Sprintf("%s of %s blocks have stacks that were cut at %d frames; python -X tracemalloc=25 keeps more", snapshot.Grouped(m.cut), snapshot.Grouped(m.traced), m.limit))
 	}
 	return m.out.Snapshot("tracemalloc", notes...), nil
 }

@@ -247,7 +247,7 @@ func TestDrawnDumpsReadAsTheyWereWritten(t *testing.T) {
 		if d := cmp.Diff(want, held(s)); d != "" {
 			t.Fatalf("-want +got\n%s", d)
 		}
-		if note := fmt.Sprintf("%d of %d blocks have stacks that were cut at 5 frames", cut, len(blocks)); cut > 0 && (len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], note)) {
+		if note := fmt.Sprintf("%s of %s blocks have stacks that were cut at 5 frames", snapshot.Grouped(int64(cut)), snapshot.Grouped(int64(len(blocks)))); cut > 0 && (len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], note)) {
 			t.Fatalf("notes %q, want %q", s.Notes, note)
 		}
 	})

@@ -45,6 +45,11 @@ def test_passes_short():
 
 
 @pytest.mark.memdiag
+def test_fails_without_steps():
+    pass
+
+
+@pytest.mark.memdiag
 def test_fails_itself():
     train(keep=False)
     assert len(kept) == 1

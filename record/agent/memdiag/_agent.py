@@ -17,12 +17,14 @@ MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.12, 0.01
 # The same share while Python's heap is traced, which costs more by itself. However expensive they are,
-# there is another one when so many times the steps have passed, unless it took more than this share of
-# the time since the one before.
-TRACED_SHARE, AGAIN, AGAIN_SHARE = 0.06, 1.2, 0.15
+# there is another one when so many times the steps have passed, unless all took more than so many seconds and it
+# would more than this share of the time since the one before.
+TRACED_SHARE, AGAIN, AGAIN_ALLOWANCE, AGAIN_SHARE = 0.06, 1.25, 0.4, 0.15
 # The same for those by the clock, most of which read tracemalloc, which costs more by itself: a
 # program must give enough of them to be judged, however short it is and busy the machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
+# How many steps a snapshot waits for one that is watched to its end, or for an evaluation; or an eighth of all.
+WAIT = 8
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -95,9 +97,12 @@ class Agent:
         self.explicit = False  # the program counts the steps
         self.written = []  # of [step or tick, path]
         self.ticks = 0
+        self.waited = 0  # steps, for one to be watched
         self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
         self.rank = None
         self.stopped = False
+        self.asleep = False  # in a forked child, until it trains
+        self.child = False  # forked, and trains
         self.busy = False
         self.sources = []
         self.canary = None
@@ -176,12 +181,28 @@ class Agent:
         self.written, self.notes, self.errors = [], {}, 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
-        self.stopped = True
+        self.stopped = self.asleep = True
         for s in self.sources:
             try:
                 s.stop()
             except Exception:
                 pass  # there is nobody to tell
+
+    def wake(self):
+        """A forked child steps an optimizer: it trains."""
+        from . import _heap, _holders, _jax
+
+        self.asleep = False
+        try:
+            self.step, self.ticks, self.waited, self.explicit = 0, 0, 0, False
+            self.began, self.spent, self.last, self.since, self.every = None, 0.0, 0.0, 0.0, self.fixed or 1
+            self.heap, self.jax, self.holders = _heap.Heap(self), _jax.Jax(self), _holders.Search(self, self.torch)
+            self.torch.wake()
+            self.sources = [self.torch, self.heap]
+            self.heap.start()
+            self.child, self.stopped = True, False
+        except Exception as e:
+            self.failed("fork", e)
 
     def told(self, step, phase):
         self.guarded("mark", self._told, step, phase)
@@ -209,11 +230,35 @@ class Agent:
             s.boundary(step)
         if self.fixed:
             due = step % self.fixed == 0 or not self.written
+            if (step + 1) % self.fixed == 0:
+                self.torch.watch()
         else:
-            due = not self.seconds and step % self.every == 0 and (
-                self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE) or self.overdue())
+            due = not self.seconds and self.due(step)
         if due:
             self.take(step)
+
+    def due(self, step):
+        """Whether a snapshot is wanted now: each so many steps, or in one of the next, behind a step that was
+        watched."""
+        if step // self.every == self.last_step() // self.every:
+            return False
+        if not self.overdue() and (self.torch.counts() or not self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE)):
+            return False
+        return self.seen()
+
+    def seen(self):
+        """Whether what just ended was watched, for a snapshot; or what follows will be, which one may wait for."""
+        if self.torch.settled() or self.waited >= max(WAIT, self.step // WAIT):
+            self.waited = 0
+            return True
+        self.waited += 1
+        self.torch.watch()
+        return False
+
+    def last_step(self):
+        """That of the last snapshot; 0 before the first."""
+        last = self.written[-1][0] if self.written else 0
+        return last if type(last) is int else 0
 
     def begin_anew(self):
         """The first step, or JAX, comes after snapshots by the clock, which a long preparation of the
@@ -223,13 +268,19 @@ class Agent:
         self.torch.begin_anew()
         self.holders.begin_anew()
 
+    def prepared(self):
+        """What the main thread imports has been imported."""
+        if self.owner.get("tick") and not self.step:
+            self.begin_anew()
+            self.drop_ticks()
+
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
         return self.spent <= allowance + share * self.elapsed()
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""
-        last = self.written[-1][0] if self.written else 0
-        return type(last) is int and self.step >= AGAIN * last and self.last <= AGAIN_SHARE * (self.elapsed() - self.since)
+        return self.step >= AGAIN * self.last_step() and (
+            self.spent <= AGAIN_ALLOWANCE or self.last <= AGAIN_SHARE * (self.elapsed() - self.since))
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -247,6 +298,8 @@ class Agent:
         for s in self.sources:
             s.tick()
         if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE)):
+            if not forced and not self.step and not self.seen():
+                return
             self.ticks += 1
             if self.canary is not None and not self.step:
                 self.canary.plant()
@@ -318,6 +371,8 @@ class Agent:
         self.write(name, text)
         self.written.append([number, name])
         self.thin()
+        if self.child:
+            self.report("started")  # multiprocessing ends its processes without their atexit
         self.last = work() - start
         self.spent += self.last
         self.since = self.elapsed()
@@ -362,10 +417,12 @@ class Agent:
             self.every *= 2
         else:
             self.ticker.interval *= 2
-        kept = []
+        kept, last = [], None
         for i, (number, name) in enumerate(self.written):
-            if (number % self.every == 0) if isinstance(number, int) else i % 2 == 0:
+            stretch = number // self.every if isinstance(number, int) else i // 2
+            if stretch != last:
                 kept.append([number, name])
+                last = stretch
             else:
                 self.remove(name)
         self.written = kept
@@ -399,7 +456,14 @@ class Agent:
             }
             for s in self.sources:
                 about.update(s.about())
-            self.write(".agent_%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape"))
+            name, text = ".agent_%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape")
+            try:
+                self.write(name, text)
+            except OSError:
+                if not self.written:
+                    raise
+                self.remove(self.written.pop()[1])  # makes room on a full disk to say that it is full
+                self.write(name, text)
         except Exception:
             pass  # the disk is full, or the folder is gone: there is nowhere to say it
 

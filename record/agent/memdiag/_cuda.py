@@ -1,9 +1,12 @@
 """PyTorch on CUDA: the allocator's own history and snapshots, in PyTorch's own format.
 
-Recording begins at the first step after the program itself has used CUDA, never before: it would
-make a context in loader workers and before forks.
+Recording begins at the first step after the program itself has used CUDA, never before, and nothing
+here asks CUDA for anything: it would make a context in loader workers and before forks, and settle which
+GPUs are visible before the program says.
 """
 
+import collections
+import os
 import pickle
 
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
@@ -14,19 +17,53 @@ class Cuda:
     def __init__(self, agent, torch):
         self.agent, self.torch = agent, torch
         self.recording = self.refused = False
+        self.end = None  # what ends the recording, where it is ours
+        self.driver = None
 
     def boundary(self):
         """Begins to record once the program has used CUDA; True from then on."""
         if not self.recording and not self.refused and self.torch.cuda.is_initialized():
             try:
-                self.torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python", max_entries=EVENTS)
+                self.record()
             except Exception as e:  # of a PyTorch whose function is another
                 self.refused = True
                 self.agent.note("PyTorch %s does not record what CUDA allocates: %s: %s" % (self.torch.__version__, type(e).__name__, str(e)[:200]))
                 return False
             self.recording = True
-            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
+            self.observe()
         return self.recording
+
+    def record(self):
+        enabled = getattr(self.torch._C, "_cuda_isHistoryEnabled", None)
+        if enabled is not None and enabled():
+            return  # the program records by itself, with what it wants of it
+        history, off = self.torch.cuda.memory._record_memory_history, None
+        try:
+            history("all", context="alloc", stacks="python", max_entries=EVENTS)
+        except TypeError:  # before 2.1
+            history(True, trace_alloc_max_entries=EVENTS, trace_alloc_record_context=True)
+            off = False
+        pid = os.getpid()
+        # A forked child must not touch the allocator, whose lock another thread may have had.
+        self.end = lambda: history(off) if os.getpid() == pid else None
+
+    def observe(self):
+        """What may be missing without harm: a snapshot before memory is out, and the driver's figures."""
+        try:
+            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
+        except Exception as e:
+            self.agent.note("there will be no snapshot when memory runs out: %s: %s" % (type(e).__name__, str(e)[:200]))
+        try:
+            from . import _driver
+
+            self.driver = _driver.Driver()
+        except Exception:
+            pass  # there is no NVML
+
+    def stop(self):
+        if self.end is not None:
+            end, self.end = self.end, None
+            end()
 
     def out_of_memory(self, device, allocation, total, free):
         """Called before the exception is raised."""
@@ -38,4 +75,18 @@ class Cuda:
         header = {"step": step}
         if rank is not None:
             header["rank"] = rank
+        header.update(self.driver_says(snapshot["segments"]))
         return pickle.dumps({"memdiag": header, **snapshot}, protocol=4)
+
+    def driver_says(self, segments):
+        if self.driver is None:
+            return {}
+        try:
+            reserved = collections.Counter()
+            for s in segments:
+                reserved[s["device"]] += s["total_size"]
+            return self.driver.figures(reserved)
+        except Exception as e:
+            self.driver = None
+            self.agent.note("the driver's figures of the GPU are not recorded from step %d on: %s: %s" % (self.agent.step, type(e).__name__, str(e)[:200]))
+            return {}

@@ -5,13 +5,15 @@ Python's blocks has kept growing for a while; any other Python program is from i
 """
 
 import collections
+import gc
 import os
 import sys
 
 from . import _names
 
-# Frames of a stack that tracemalloc keeps. Each costs, at every allocation.
-DEPTH = 8
+# Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
+# output and the line that called it PyTorch has some nine.
+DEPTH, TORCH_DEPTH = 8, 16
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, and this share of what tensors grow
 # (their graphs and handles take some).
@@ -75,7 +77,7 @@ class Heap:
             self.wanted = "off"
             self.agent.note("the program uses tracemalloc itself; its Python heap is not recorded")
             return
-        tracemalloc.start(DEPTH)
+        tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.tracing, self.since = True, self.agent.step
         # From now on all that the agent does costs more.
         self.agent.torch.recalibrate()
@@ -128,6 +130,8 @@ class Heap:
             self.look(in_use + mapped)
         if meters:
             snapshot.device("host", "process", **meters)
+        if not gc.isenabled():
+            snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.tracing:
             self.lines(snapshot)
 

@@ -9,6 +9,7 @@ path the container with most items is named, for that is what grows.
 import collections
 import gc
 import itertools
+import re
 import sys
 import types
 
@@ -37,6 +38,8 @@ ATOMS = (str, bytes, int, float, complex, bool, type(None), types.CodeType, type
          types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
+# What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
+SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
 DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
@@ -62,7 +65,7 @@ class Node:
         while node is not None:
             parts.append(node.label)
             node = node.parent
-        return "".join(reversed(parts))
+        return SELF.sub(r"\1", "".join(reversed(parts)))
 
     def containers(self):
         """The containers on the path, innermost first."""
@@ -151,8 +154,8 @@ class Search:
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
         births, sizes = {}, {}
-        for stack, size, birth, weight in self.source.table.values():
-            births.setdefault(stack, set()).add(birth)
+        for stack, size, _, weight, turn in self.source.table.values():
+            births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
         sites = [s for s, b in births.items() if len(b) >= BIRTHS]
         sites.sort(key=lambda s: sizes[s], reverse=True)

@@ -12,7 +12,7 @@ import time
 
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
 # snapshots are thinned), and how long PyTorch may go without a step.
-FIRST, INTERVAL, PATIENT = 0.25, 0.1, 10.0
+FIRST, INTERVAL, PATIENT = 0.25, 0.1, 2.0
 NAP = 0.05
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
@@ -26,6 +26,7 @@ class Ticker:
         self.agent = agent
         self.asked = False
         self.running = False
+        self.prepared = False
         self.begin_anew()
 
     def start(self):
@@ -47,9 +48,17 @@ class Ticker:
         if self.asked:
             self.asked = False
             if runs(frame):
-                self.agent.guarded("tick", self.agent.tick)
+                self.agent.guarded("tick", self.tick, frame)
         else:
             self.agent.guarded("SIGUSR1", self.agent.tick, True)
+
+    def tick(self, frame):
+        """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
+        work is in an import."""
+        if not self.prepared and not imports(frame):
+            self.prepared = True
+            self.agent.prepared()
+        self.agent.tick()
 
     def loop(self):
         agent = self.agent
@@ -83,6 +92,15 @@ def runs(frame):
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name in ROOTS
+
+
+def imports(frame):
+    """Whether a frame is below an import."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def mentions_torch():

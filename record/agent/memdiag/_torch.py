@@ -3,21 +3,29 @@
 A dispatch mode sees every operator. For each storage that one returns anew it keeps a weak pointer,
 which says later whether the storage still lives and does not keep its memory. A mode costs some
 microseconds an operator, so it is on for some steps only: for all while its budget lasts, then for
-one in so many, and what is born in such a step stands for that many.
+one in so many. What the others made is counted by a census, or, where no tensor of the program's has it,
+stood for by what is born in a recorded step.
 """
 
+import _thread
 import collections
 import sys
 
+from . import _census
 from ._agent import work
 
 # What the mode may cost: so many seconds, then this share of the time, which is approached by doubling
 # the units between two recorded ones, each time after so many of those.
-ALLOWANCE, SHARE, PERIODS = 0.06, 0.015, 32
+ALLOWANCE, SHARE, PERIODS = 0.06, 0.015, 8
+# All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
+# rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
+ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 4, 0.03
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Frames that are kept of a stack, innermost first.
 DEPTH = 48
+# The file and the function of Python's own whose frames are left out of the tracebacks of imports.
+IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
 # Storages that are followed at once.
 MOST = 1_000_000
 
@@ -26,26 +34,42 @@ class Torch:
     def __init__(self, agent):
         self.agent = agent
         self.module = None
-        self.table = {}  # StorageImpl address: [stack, bytes, birth step, weight]; each holds a weak reference
-        self.young = []  # those of this unit
         self.stacks = {}  # key of a stack: its number
         self.keys = []  # by number
         self.known = {}  # frames by code object and place
         self.codes = {}  # id of a code object: the object, which keeps the id its own
         self.mode = None
-        self.thread = None  # in which the mode is on
-        self.ops = 0
         self.cost = 0.0  # of an operator under the mode, in seconds
+        self.cuda = None
+        self.fresh()
+
+    def fresh(self):
+        """Nothing is known of this process yet."""
+        # StorageImpl address: [stack, bytes, birth step, weight, turn]; each holds a weak reference.
+        self.table = {}
+        self.young = []  # those of this unit
+        self.thread = None  # in which the mode is on, of those whose steps count the latest
+        self.ops = 0
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
         self.unit = self.train  # of what the unit is that goes on
         self.evaluated = False  # since the last step
-        self.before, self.now = -1, 0  # the steps at which this unit and the one before began
+        self.turn = 0  # counts the steps, or where there are none the looks by the clock
         self.weight_now = 1
+        self.whole = True  # the unit that has just ended was recorded
+        self.since = None  # the turn from which on not all were, to spare time
+        self.blind = False  # the last evaluation was not
         # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
         # that ever did so between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
-        self.cuda = None
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
+
+    def wake(self):
+        """In a forked child that trains."""
+        self.fresh()
+        if self.mode is not None:
+            self.mode.stopped = False
+        if self.cuda is not None:
+            self.cuda = type(self.cuda)(self.agent, self.module)
 
     # Start: when the program has imported torch.
 
@@ -60,7 +84,9 @@ class Torch:
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
         self.watch_steps(torch, version)
-        if torch.cuda.is_available():
+        # That it was built for CUDA is all that may be asked: to count GPUs starts the driver, after which
+        # no forked child can use it, and ends the program's time to choose among them.
+        if torch.version.cuda or getattr(torch.version, "hip", None):
             from . import _cuda
 
             self.cuda = _cuda.Cuda(self.agent, torch)
@@ -69,11 +95,16 @@ class Torch:
         else:
             self.mode = make_mode(torch, self)
             self.weak = torch.UntypedStorage
+            self.modes, self.mode_at = torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at
+            included, python = torch._C._dispatch_tls_is_dispatch_key_included, torch._C.DispatchKey.Python
+            self.reached = lambda: included(python)
             self.watch_phases(torch)
             self.on(1)
 
     def watch_steps(self, torch, version):
         def after(optimizer, *_):
+            if self.agent.asleep:
+                self.agent.wake()
             self.agent.guarded("step", self.optimizer_stepped, optimizer)
 
         if version >= (2, 0):
@@ -125,14 +156,38 @@ class Torch:
         if self.mode is None:
             return
         self.evaluated = False
-        self.before, self.now = self.now, step
+        self.take_turn()
+
+    def take_turn(self):
+        self.whole = self.watches()
+        self.turn += 1
         self.begin(self.train)
+
+    def settled(self):
+        """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
+        and was not put in the place of what was."""
+        return not self.counts() or self.whole and not self.blind
+
+    def counts(self):
+        """Whether a snapshot takes a census, which is the dearest part of it."""
+        return self.mode is not None and self.since is not None
+
+    def watch(self):
+        """Records the unit that has begun, for a snapshot behind it."""
+        if self.counts() and not self.watches() and not self.dispatches():
+            self.on(1)
+
+    def watches(self):
+        return self.thread is not None and not self.mode.paused
 
     def evaluates(self):
         """The program begins an evaluation; several models may be told one by one."""
         if self.mode is not None and not self.evaluated:
             self.evaluated = self.agent.step > 0
             self.begin(self.evaluation)
+            if self.agent.waited:
+                self.watch()
+            self.blind = not self.watches()
 
     def begin(self, sampler):
         """Begins a unit: recorded or not, as its sampler says."""
@@ -141,8 +196,10 @@ class Torch:
         weight = sampler.next(self.agent.elapsed())
         if weight:
             self.on(weight)
-        else:
-            self.off()
+            return
+        if self.since is None:
+            self.since = self.turn
+        self.off()
 
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
@@ -153,41 +210,48 @@ class Torch:
         self.ops = 0
 
     def tick(self):
-        """Without steps the mode is on while its budget lasts."""
-        if self.mode is None:
+        """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
+        if self.mode is None or self.dispatches():
             return
-        if self.thread is not None:
+        if not self.agent.step:
+            self.take_turn()
+        elif self.thread is not None:
             self.settle()
             if not self.unit.affords(self.agent.elapsed()):
                 self.off()
 
+    def dispatches(self):
+        """Whether an operator is under way in this thread: for as long, PyTorch has put the mode aside."""
+        return self.thread == _thread.get_ident() and self.modes() == 0
+
     def on(self, weight):
-        import threading
-
-        from torch._C import _len_torch_dispatch_stack
-
-        self.weight_now = weight
-        if self.thread is not None:
-            return
+        self.weight_now, self.mode.paused = weight, False
+        n = self.modes()
         # Below a mode of the program's: it would leave ours when it means to leave its own.
-        if _len_torch_dispatch_stack() > 0:
+        if n > 0 and self.mode_at(n - 1) is not self.mode:
             return
-        if not self.cost:
-            self.calibrate()
-        self.mode.__enter__()
-        self.thread = threading.get_ident()
-        self.ops = 0
+        if n > 0 and not self.reached():
+            self.mode.__exit__(None, None, None)  # it was entered in inference_mode, whose end has cut it off
+            n = 0
+        if n == 0:
+            if not self.cost:
+                self.calibrate()
+            self.mode.__enter__()
+            self.ops = 0
+        self.thread = _thread.get_ident()
 
     def off(self):
-        if self.thread is None:
+        """Only in its own thread the mode can be left: where steps come from another one than torch was
+        imported in, it stays on in that. And not in inference_mode, whose end brings back that operators
+        look for a mode: without one, each of them would fail."""
+        n = self.modes() if self.mode is not None else 0
+        if n == 0 or self.mode_at(n - 1) is not self.mode:
             return
-        import threading
-
-        from torch._C import _get_dispatch_stack_at, _len_torch_dispatch_stack
-
-        n = _len_torch_dispatch_stack()
-        if self.thread == threading.get_ident() and n > 0 and _get_dispatch_stack_at(n - 1) is self.mode:
-            self.mode.__exit__(None, None, None)
+        if self.module.is_inference_mode_enabled():
+            self.mode.paused = True
+            return
+        self.mode.__exit__(None, None, None)
+        if self.thread == _thread.get_ident():
             self.thread = None
 
     def recalibrate(self):
@@ -219,9 +283,11 @@ class Torch:
 
     def stop(self):
         if self.mode is not None:
-            self.off()
             self.mode.stopped = True
+            self.off()
         self.release()
+        if self.cuda is not None:
+            self.cuda.stop()
 
     def release(self):
         free = getattr(getattr(self, "weak", None), "_free_weak_ref", None)
@@ -291,29 +357,53 @@ class Torch:
         self.sweep()
         total = 0
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
+        counts, rest = self.census()
         for address, entry in self.table.items():
-            stack, size, birth, weight = entry
+            stack, size, birth, weight, turn = entry
             if size == 0:
                 size = entry[1] = self.bytes_now(address)
                 if size == 0:
                     continue
             # What is alive of the step that has just ended is alive at every such moment, be it
             # recorded or not: only what outlives the next one as well stands for more.
-            if birth >= self.before:
+            if turn >= self.turn - 1:
                 weight = 1
+            weight = counts.get(address, weight)
             n = snapshot.stacks.add(stack, lambda: self.frames(stack))
             snapshot.add(d, address, size * weight, n, birth, weight)
             total += size * weight
+        for size, (count, address) in rest.items():
+            snapshot.add(d, address, size * count, 0, -1, count)
+            total += size * count
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = len(self.table)
         if self.reach() > 1:
             snapshot.notes.append(
-                "tensors on the CPU are recorded at some steps only, to spare time: counts and sizes are estimates, a recorded step stands for up to %d" % self.reach())
+                "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): which stack made those of the others is told by their size" % self.reach())
+
+    def census(self):
+        """How many each storage stands for, as far as Python has handles of what nobody watched; and what
+        is left, of which no stack is known."""
+        if self.since is None or not self.whole:
+            return {}, {}
+        storages = _census.handled(self.module)
+        if storages is None:
+            return {}, {}
+        before, births = {}, collections.defaultdict(set)
+        for address, entry in self.table.items():
+            if entry[4] < self.turn - 1:
+                before[address] = entry
+                births[entry[0]].add(entry[4])
+            else:
+                storages.pop(address, None)
+        sampled = {a for a, e in before.items() if e[4] >= self.since}
+        growing = {stack for stack, b in births.items() if len(b) > 1}
+        return _census.share_out(storages, before, sampled, growing)
 
     def lines(self):
         """How many tensors live by the file and line that made them."""
         out = collections.Counter()
-        for stack, _, _, weight in self.table.values():
+        for stack, _, _, weight, _ in self.table.values():
             out[self.frames(stack)[0][1:]] += weight
         return out
 
@@ -358,10 +448,11 @@ class Sampler:
         self.periods += 1
         if self.spent <= self.allowance:
             return
-        may = self.share * self.weight * elapsed / self.units
-        if self.cost > may and (self.weight == 1 or self.periods >= PERIODS):
+        unit = self.weight * elapsed / self.units
+        share = ALL_SHARE if self.weight == 1 else self.share if self.weight < NEAR else NEAR_SHARE
+        if self.cost > share * unit and (self.weight == 1 or self.periods >= PERIODS):
             self.weight, self.periods = min(2 * self.weight, 4096), 0
-        elif self.cost < may / 4 and self.weight > 1:
+        elif self.cost < self.share * unit / 4 and self.weight > 1:
             self.weight, self.periods = self.weight // 2, 0
         self.reach = max(self.reach, self.weight)
 
@@ -390,7 +481,7 @@ def make_mode(torch, source):
     tensor, getframe, fresh = torch.Tensor, sys._getframe, {}
 
     class MemdiagMode(TorchDispatchMode):
-        stopped = False
+        stopped = paused = False
         supports_higher_order_operators = True
 
         # torch.compile goes on compiling below this mode, and leaves it alone.
@@ -412,7 +503,7 @@ def make_mode(torch, source):
             new = fresh.get(func)
             if new is None:
                 new = fresh[func] = makes_storages(func)
-            if not new or self.stopped:
+            if not new or self.stopped or self.paused:
                 return out
             try:
                 t = type(out)
@@ -434,8 +525,8 @@ def make_mode(torch, source):
         storage = t.untyped_storage()
         address = storage._cdata
         table = source.table
-        if address in table or len(table) >= MOST:
-            return  # the weak pointer keeps the address from being another's
+        if address in table or len(table) >= MOST or not storage.resizable():
+            return  # the weak pointer keeps the address from being another's; or the memory is not PyTorch's
         key, f, depth = [], frame, DEPTH
         while f is not None and depth:
             key.append(id(f.f_code))
@@ -444,7 +535,7 @@ def make_mode(torch, source):
             depth -= 1
         stack = source.number(tuple(key), frame)
         storage._weak_ref()
-        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now]
+        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now, source.turn]
         source.young.append(address)
 
     try:
@@ -458,9 +549,10 @@ def make_mode(torch, source):
 
 
 def makes_storages(func):
-    """Whether an operator returns a tensor that is neither a view nor an argument."""
+    """Whether an operator returns a tensor that is neither a view nor an argument, or one that was just made of
+    Python's numbers."""
     schema = getattr(func, "_schema", None)
-    return schema is not None and any(r.alias_info is None for r in schema.returns)
+    return schema is not None and (schema.name == "aten::lift_fresh" or any(r.alias_info is None for r in schema.returns))
 
 
 class Finder:
@@ -488,5 +580,7 @@ class Finder:
             original(module)
             source.agent.guarded("import torch", source.imported, module)
 
+        # As Python leaves the frames of its own importing out of tracebacks, so it does with this one.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename=IMPORTLIB[0], co_name=IMPORTLIB[1])
         loader.exec_module = exec_module
         return spec

@@ -1,4 +1,7 @@
-package kineto
+// Package jsoncut cuts JSON of any size into values without decoding them: of large
+// files few values are looked at, and decoding each with encoding/json took thirty
+// times as long.
+package jsoncut
 
 import (
 	"bytes"
@@ -11,10 +14,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
-
-// Of a trace's events few are looked at, and a trace may have gigabytes: values
-// are cut out by counting brackets, and read only where they matter. Decoding
-// each with encoding/json took thirty times as long.
 
 // span finds where a JSON value ends.
 type span struct {
@@ -65,91 +64,94 @@ func begins(c byte) bool {
 
 const spaces = " \t\r\n"
 
-// scanner cuts a trace into values.
-type scanner struct {
-	in  *bounded.Input
+// Scanner cuts what an input has ahead into values.
+type Scanner struct {
+	In   *bounded.Input
+	Max  int    // bytes of a value that is kept
+	What string // the file should be, for errors: "trace of torch.profiler"
+
 	raw []byte
 }
 
-// next is the first byte that is no space; it stays.
-func (s *scanner) next() (byte, error) {
+// Next is the first byte that is no space; it stays.
+func (s *Scanner) Next() (byte, error) {
 	for {
-		b, err := s.in.Ahead()
+		b, err := s.In.Ahead()
 		if err != nil {
 			return 0, s.end(err)
 		}
 		rest := bytes.TrimLeft(b, spaces)
-		if err := s.in.Skip(uint64(len(b) - len(rest))); err != nil {
+		if err := s.In.Skip(uint64(len(b) - len(rest))); err != nil {
 			return 0, err
 		}
 		if len(rest) > 0 {
-			s.in.Mark()
+			s.In.Mark()
 			return rest[0], nil
 		}
 	}
 }
 
 // end makes the end of the file one of a value.
-func (s *scanner) end(err error) error {
+func (s *Scanner) end(err error) error {
 	if errors.Is(err, io.EOF) {
-		return s.in.Cut()
+		return s.In.Cut()
 	}
 	return err
 }
 
-// take passes over the next byte, which must be the one wanted.
-func (s *scanner) take(wanted byte) error {
-	c, err := s.next()
+// Take passes over the next byte, which must be the one wanted.
+func (s *Scanner) Take(wanted byte) error {
+	c, err := s.Next()
 	if err != nil {
 		return err
 	}
 	if c != wanted {
-		return s.in.Fail("%q where %q should be: no trace of torch.profiler", c, wanted)
+		return s.In.Fail("%q where %q should be: no %s", c, wanted, s.What)
 	}
-	return s.in.Skip(1)
+	return s.In.Skip(1)
 }
 
-// more passes over the comma before the next item, or the bracket behind the
+// More passes over the comma before the next item, or the bracket behind the
 // last, and reports which it was.
-func (s *scanner) more(first bool, bracket byte) (bool, error) {
-	c, err := s.next()
+func (s *Scanner) More(first bool, bracket byte) (bool, error) {
+	c, err := s.Next()
 	if err != nil {
 		return false, err
 	}
 	if c == bracket {
-		return false, s.in.Skip(1)
+		return false, s.In.Skip(1)
 	}
 	if !first {
-		err = s.take(',')
+		err = s.Take(',')
 	}
 	return err == nil, err
 }
 
-// value returns the next value, valid until the next call; nil and no error for
+// Value returns the next value, valid until the next call; nil and no error for
 // one that is passed over.
-func (s *scanner) value(keep bool) ([]byte, error) {
-	c, err := s.next()
+func (s *Scanner) Value(keep bool) ([]byte, error) {
+	c, err := s.Next()
 	if err != nil {
 		return nil, err
 	}
 	if !begins(c) {
-		return nil, s.in.Fail("%q where a value should be", c)
+		return nil, s.In.Fail("%q where a value should be", c)
 	}
 	s.raw = s.raw[:0]
 	var v span
 	for {
-		b, err := s.in.Ahead()
+		b, err := s.In.Ahead()
 		if err != nil {
 			return nil, s.end(err)
 		}
 		n, done := v.through(b)
 		if keep {
-			if len(s.raw)+n > maxEvent {
-				return nil, s.in.Fail("a value of more than %s", snapshot.Bytes(maxEvent))
+			if len(s.raw)+n > s.Max {
+				return nil, s.In.Fail("a value of more than %s", snapshot.Bytes(s.Max))
 			}
 			s.raw = append(s.raw, b[:n]...)
 		}
-		if err := s.in.Skip(uint64(n)); err != nil {
+		if err := s.In.Skip(uint64(n)); err != nil {
 			return nil, err
 		}
 		if done {
@@ -158,9 +160,9 @@ func (s *scanner) value(keep bool) ([]byte, error) {
 	}
 }
 
-// members calls each for the members of an object, with values as they are
+// Members calls each for the members of an object, with values as they are
 // written, until it returns false; it reports whether all went well.
-func members(object []byte, each func(key, value []byte) bool) bool {
+func Members(object []byte, each func(key, value []byte) bool) bool {
 	b := bytes.TrimSpace(object)
 	if len(b) == 0 || b[0] != '{' {
 		return false
@@ -195,13 +197,14 @@ func members(object []byte, each func(key, value []byte) bool) bool {
 	}
 }
 
-// The readers of values: null leaves what is there, as encoding/json does.
+// IsNull reports whether a value is null, which leaves what is there, as
+// encoding/json does.
+func IsNull(v []byte) bool { return string(v) == "null" }
 
-func isNull(v []byte) bool { return string(v) == "null" }
-
-func readText(v []byte, into *string) bool {
+// ReadText reads a text; false where the value is something else.
+func ReadText(v []byte, into *string) bool {
 	switch {
-	case isNull(v):
+	case IsNull(v):
 		return true
 	case v[0] != '"':
 		return false
@@ -212,8 +215,9 @@ func readText(v []byte, into *string) bool {
 	return json.Unmarshal(v, into) == nil
 }
 
-func readFloat(v []byte, into *float64) bool {
-	if isNull(v) {
+// ReadFloat reads a finite number; false where the value is something else.
+func ReadFloat(v []byte, into *float64) bool {
+	if IsNull(v) {
 		return true
 	}
 	f, err := strconv.ParseFloat(string(v), 64)
@@ -221,8 +225,9 @@ func readFloat(v []byte, into *float64) bool {
 	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-func readInt[T int32 | int64](v []byte, into *T, bits int) bool {
-	if isNull(v) {
+// ReadInt reads an integer of so many bits; false where the value is something else.
+func ReadInt[T int32 | int64](v []byte, into *T, bits int) bool {
+	if IsNull(v) {
 		return true
 	}
 	n, err := strconv.ParseInt(string(v), 10, bits)
@@ -230,8 +235,9 @@ func readInt[T int32 | int64](v []byte, into *T, bits int) bool {
 	return err == nil
 }
 
-func readUint(v []byte, into *uint64) bool {
-	if isNull(v) {
+// ReadUint reads an integer of 64 bits; false where the value is something else.
+func ReadUint(v []byte, into *uint64) bool {
+	if IsNull(v) {
 		return true
 	}
 	n, err := strconv.ParseUint(string(v), 10, 64)

@@ -1,0 +1,71 @@
+package diff
+
+import "github.com/memdiag/memdiag/snapshot"
+
+// Least is the smallest leak that this run could have shown: a block in so many
+// steps. Less may be there unseen.
+type Least struct {
+	Every  int64 // steps from one block to the next; 0: no leak would have been sure
+	Births bool  // told by the births of blocks; else by counts alone
+}
+
+// Least is zero for a comparison by another rule or of several processes, where steps
+// are not known, and for a run too short to show any. It is found by trial: such a leak, whenever its first block
+// comes, is judged over the marks of this run, and among as many sites.
+func (r *Result) Least() Least {
+	const needed = 4 // births, or rises
+	length := r.Last.Mark.Step - r.First.Mark.Step
+	if r.Rule != ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Series.axis.unit != "step" {
+		return Least{}
+	}
+	stands := int64(0) // the most steps that one with a birth stands for; 0 for no births
+	for i, step := range r.Last.Blocks.BirthStep {
+		if step != snapshot.NoStep {
+			stands = max(stands, r.Last.Blocks.CountOf(i))
+		}
+	}
+	for every := length / needed; every > 0; every -= (every + 9) / 10 {
+		if r.shows(every, stands > 0) {
+			return Least{Every: max(1, every/max(1, stands)), Births: stands > 0}
+		}
+	}
+	return Least{}
+}
+
+// shows holds where a leak of one block in so many steps would be called one.
+func (r *Result) shows(every int64, births bool) bool {
+	const phases = 40
+	for i := range min(every, phases) {
+		if !r.wouldCall(r.First.Mark.Step+i*every/min(every, phases), every, births) {
+			return false
+		}
+	}
+	return true
+}
+
+// wouldCall judges a site that gets a block in a step and in each so many steps behind it.
+func (r *Result) wouldCall(from, every int64, births bool) bool {
+	const size = 512
+	n := len(r.Series.Marks)
+	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
+	for i, m := range r.Series.Marks {
+		if m.Step > from {
+			site.Blocks[i] = (m.Step-from-1)/every + 1
+		}
+		site.Bytes[i] = size * snapshot.Bytes(site.Blocks[i])
+	}
+	held := site.Blocks[n-1]
+	all := Tally{Blocks: held, Bytes: size * snapshot.Bytes(held)}
+	row := Row{Born: all, After: all}
+	for k := range held {
+		if births {
+			row.births.steps = append(row.births.steps, from+k*every)
+		}
+	}
+	if !births {
+		row.births.unknown = int(held)
+	}
+	h := historyOf(r.Series, &site)
+	q := h.p() * float64(max(1, len(r.Rows)))
+	return judge(&row, h, q, false, r.tides, r.First, r.Last).verdict == Leak
+}

@@ -1,0 +1,67 @@
+package diff
+
+import "github.com/memdiag/memdiag/snapshot"
+
+const whyLost = "%d of its blocks are lost: their handles were collected while they held a reference, so that nothing can release them any more"
+
+// prove makes a leak certain, or a leak of what is inconclusive, where half of its new
+// blocks, of two at least, are lost: the collector took their handles with the
+// references that these held. That some are lost is said of anything that grew.
+func (r *Result) prove(grown []cluster) {
+	before, after := lostBlocks(r.First), lostBlocks(r.Last)
+	if len(after) == 0 {
+		return
+	}
+	for i := range grown {
+		c := &grown[i]
+		lost, held := int64(0), int64(0)
+		for _, row := range c.rows {
+			lost += after[row.key] - before[row.key]
+			held += row.Growth().Blocks
+		}
+		if lost <= 0 {
+			continue
+		}
+		switch {
+		case 2*lost < held || lost < 2 || c.j.verdict != Leak && c.j.verdict != Inconclusive:
+			c.j.because(whyLost, lost)
+		case c.j.verdict == Leak:
+			c.j.evidence = Proof
+			c.j.because(whyLost, lost)
+		default:
+			c.j.reasons = nil
+			c.j.call(Leak, Proof, whyLost, lost)
+		}
+	}
+}
+
+// prove does the same for a site of one snapshot.
+func (o *SiteAges) prove(s *snapshot.Snapshot) {
+	lost := int64(0)
+	for _, row := range o.Site.Rows {
+		if s.Blocks.Owners != nil && s.Blocks.Owners[row]&snapshot.Lost != 0 {
+			lost++
+		}
+	}
+	if lost >= 2 && 2*lost >= o.Site.Count {
+		o.Verdict, o.Evidence, o.Reasons = Leak, Proof, nil
+		o.because(whyLost, lost)
+	}
+}
+
+// lostBlocks counts the blocks of each site of which a snapshot knows that they are
+// lost; nil for none.
+func lostBlocks(s *snapshot.Snapshot) map[siteKey]int64 {
+	var lost map[siteKey]int64
+	for i, o := range s.Blocks.Owners {
+		if o&snapshot.Lost == 0 || s.Blocks.State[i] != snapshot.Live || s.Blocks.Stack[i] == snapshot.NoStack {
+			continue
+		}
+		if lost == nil {
+			lost = make(map[siteKey]int64)
+		}
+		site := snapshot.SiteKey{Device: s.Segments[s.Blocks.Segment[i]].Device, Hash: s.Stacks.Hash(s.Blocks.Stack[i])}
+		lost[keyOf(s, site)] += s.Blocks.CountOf(i)
+	}
+	return lost
+}

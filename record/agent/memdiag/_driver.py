@@ -1,0 +1,87 @@
+"""What the driver says of a GPU's memory, by NVML: of what the allocator does not know, as the context,
+NCCL's buffers, and what other libraries take.
+
+NVML is asked and not CUDA: it makes no context, waits for no kernel, and cannot spoil the capture of
+a graph. Where it, or a GPU in it, is not to be had, nothing is said.
+"""
+
+import ctypes
+import os
+
+# The number of the system's own namespace of processes. In another one, a container's, NVML's process
+# ids are not those that the process knows.
+SYSTEM_NAMESPACE = 0xEFFFFFFC
+UNKNOWN = -1
+# NVML's own for a figure that it does not have.
+NOT_AVAILABLE = (1 << 64) - 1
+# Processes on one GPU that are looked through.
+PROCESSES = 256
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_ulonglong) for n in ("total", "free", "used")]
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute", ctypes.c_uint)]
+
+
+class Driver:
+    """Raises OSError or AttributeError where there is no NVML."""
+
+    def __init__(self):
+        self.nvml, self.cuda = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.CDLL("libcuda.so.1")
+        if self.nvml.nvmlInit_v2():
+            raise OSError("NVML does not start")
+        self.handles = {}  # by the index that CUDA has: NVML's, or None
+        try:
+            self.knows_pids = os.stat("/proc/self/ns/pid").st_ino == SYSTEM_NAMESPACE
+        except OSError:
+            self.knows_pids = False
+
+    def handle(self, index):
+        """NVML's handle of a GPU by its UUID: CUDA_VISIBLE_DEVICES numbers them anew."""
+        if index not in self.handles:
+            device, uuid, handle = ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.c_void_p()
+            found = False
+            if not self.cuda.cuDeviceGet(ctypes.byref(device), index) and not self.cuda.cuDeviceGetUuid_v2(uuid, device):
+                h = bytes(uuid).hex()
+                name = "-".join((h[:8], h[8:12], h[12:16], h[16:20], h[20:]))
+                found = any(not self.nvml.nvmlDeviceGetHandleByUUID((kind + name).encode(), ctypes.byref(handle)) for kind in ("GPU-", "MIG-"))
+            self.handles[index] = handle if found else None
+        return self.handles[index]
+
+    def memory(self, index):
+        """Bytes of a GPU: what this process has, or None; what all have; and what there is. None where
+        the GPU is not known."""
+        handle, memory = self.handle(index), Memory()
+        if handle is None or self.nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)):
+            return None
+        return self.own(handle), memory.used, memory.total
+
+    def own(self, handle):
+        ask = getattr(self.nvml, "nvmlDeviceGetComputeRunningProcesses_v3", None)
+        if not self.knows_pids or ask is None:
+            return None
+        count, processes = ctypes.c_uint(PROCESSES), (Process * PROCESSES)()
+        if ask(handle, ctypes.byref(count), processes):
+            return None
+        return next((p.used for p in processes[: count.value] if p.pid == os.getpid() and p.used != NOT_AVAILABLE), None)
+
+    def figures(self, reserved):
+        """Entries of a snapshot's header: reserved are the bytes that the allocator has, by GPU."""
+        used, limits, whole = [], [], 0
+        for index in range(max(reserved, default=-1) + 1):
+            memory = self.memory(index) if index in reserved else None
+            if memory is None:
+                used.append(UNKNOWN)
+                limits.append(UNKNOWN)
+                continue
+            own, all_, total = memory
+            whole |= own is None
+            used.append(all_ if own is None else own)
+            # Of the rest of the GPU, others and the context have their part.
+            limits.append(max(total - max(all_ - reserved[index], 0), 0))
+        if all(n == UNKNOWN for n in used):
+            return {}
+        return {"driver": ",".join(map(str, used)), "driver_whole": int(whole), "limit": ",".join(map(str, limits))}

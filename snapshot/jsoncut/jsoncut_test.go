@@ -1,0 +1,61 @@
+package jsoncut
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot/bounded"
+)
+
+func scan(t *testing.T, text string, most int) *Scanner {
+	t.Helper()
+	in, err := bounded.Open("f", strings.NewReader(text), int64(len(text)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	return &Scanner{In: in, Max: most, What: "test"}
+}
+
+func TestValuesAreCutAsTheyAreWritten(t *testing.T) {
+	values := []string{`1`, `-2.5e3`, `null`, `"a\"]},"`, `{"a": [1, "}"]}`, `[[], {}]`, `""`}
+	s := scan(t, " [ "+strings.Join(values, " ,\n")+" ]", 100)
+	if err := s.Take('['); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		more, err := s.More(i == 0, ']')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			if i != len(values) {
+				t.Errorf("%d values, want %d", i, len(values))
+			}
+			return
+		}
+		raw, err := s.Value(true)
+		if err != nil || string(raw) != values[i] || !json.Valid(raw) {
+			t.Fatalf("%q, %v, want %q", raw, err, values[i])
+		}
+	}
+}
+
+func TestWhatIsNoValueIsRefused(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"no value", `]`, `']' where a value should be`},
+		{"a text without end", `"abc`, "the file ends in the middle"},
+		{"a list without end", `[1,[2]`, "the file ends in the middle"},
+		{"more than the most", `"` + strings.Repeat("a", 20) + `"`, "a value of more than 10 B"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if raw, err := scan(t, c.text, 10).Value(true); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q, %v, want %q", raw, err, c.want)
+			}
+		})
+	}
+	if err := scan(t, "[", 10).Take('{'); err == nil || !strings.Contains(err.Error(), `'[' where '{' should be: no test`) {
+		t.Error(err)
+	}
+}

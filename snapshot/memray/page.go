@@ -1,0 +1,416 @@
+package memray
+
+import (
+	"bytes"
+	"errors"
+	"html"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/jsoncut"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// title begins that of each page of memray's; which report it is follows.
+const title = "<title>memray - "
+
+// maxValue bounds a text of a page in bytes: C++ names reach tens of thousands.
+const maxValue = 1 << 20
+
+const csvHint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
+
+// DetectPage reports whether a file that unpacks to something that begins with
+// head is a page of memray's.
+func DetectPage(head []byte) bool { return bytes.Contains(head, []byte(title)) }
+
+// DecodePage reads a page of size bytes that "memray flamegraph" or "memray table"
+// wrote, as totals by stack; of a table's stacks the page has the innermost frame
+// only. The name appears in errors only; they are *snapshot.FormatError.
+func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	p := page{Scanner: jsoncut.Scanner{In: in, Max: maxValue, What: "page of memray's"}, out: totals.New(in, opts)}
+	if p.device, err = p.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
+		return nil, err
+	}
+	if err := p.through(title); err != nil {
+		return nil, p.end(err)
+	}
+	report, err := in.Line()
+	if err != nil {
+		return nil, p.end(err)
+	}
+	note := "the page is of what was live at the peak"
+	if bytes.Contains(report, []byte("memory leaks")) {
+		note = "the page is of what was never freed"
+	}
+	p.callersBelow = bytes.Contains(report, []byte("inverted"))
+	read := p.flamegraph
+	switch {
+	case bytes.Contains(report, []byte("temporal")):
+		return nil, p.refuse("a flamegraph over time, which memdiag does not read")
+	case bytes.Contains(report, []byte("table report")):
+		read = p.table
+		note += ", and of each stack it has the line that allocated only"
+	case !bytes.Contains(report, []byte("flamegraph report")):
+		return nil, p.refuse("a page of memray's that is neither a flamegraph nor a table")
+	}
+	if err := p.through("packed_data = "); err != nil {
+		return nil, p.end(err)
+	}
+	if err := read(); err != nil {
+		return nil, err
+	}
+	return p.out.Snapshot("memray", note), nil
+}
+
+// page is what reading keeps of one.
+type page struct {
+	jsoncut.Scanner
+	out    *totals.Builder
+	device int
+
+	callersBelow bool // the nodes below a node are its callers, as --inverted has it
+
+	nodes map[string]*bounded.List[int64] // a value for each node of a flamegraph
+	above bounded.List[int64]             // the nodes that nodes are called from
+	texts bounded.List[string]            // that nodes name by their places
+}
+
+func (p *page) refuse(reason string) error {
+	err := p.In.Fail("%s", reason)
+	err.Hint = csvHint
+	return err
+}
+
+func (p *page) end(err error) error {
+	if errors.Is(err, io.EOF) {
+		return p.In.Cut()
+	}
+	return err
+}
+
+// through passes over all up to the end of a mark, whose first character is in it
+// once; io.EOF where there is none.
+func (p *page) through(mark string) error {
+	seen := 0
+	for {
+		b, err := p.In.Ahead()
+		if err != nil {
+			return err
+		}
+		n := len(b)
+		for i, c := range b {
+			if c == mark[seen] {
+				seen++
+			} else if seen = 0; c == mark[0] {
+				seen = 1
+			}
+			if seen == len(mark) {
+				n = i + 1
+				break
+			}
+		}
+		if err := p.In.Skip(uint64(n)); err != nil || seen == len(mark) {
+			return err
+		}
+	}
+}
+
+// list calls each at the items of a list.
+func (p *page) list(each func() error) error {
+	if err := p.Take('['); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if more, err := p.More(first, ']'); err != nil || !more {
+			return err
+		}
+		const steps = 6
+		if err := p.In.Work(steps); err != nil {
+			return err
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+}
+
+// object calls each at the values of an object.
+func (p *page) object(each func(key string) error) error {
+	if err := p.Take('{'); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if more, err := p.More(first, '}'); err != nil || !more {
+			return err
+		}
+		key, err := p.text()
+		if err != nil {
+			return err
+		}
+		if err := p.Take(':'); err != nil {
+			return err
+		}
+		if err := each(key); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *page) pass() error {
+	_, err := p.Value(false)
+	return err
+}
+
+// text is one with what HTML writes otherwise undone: pages have it escaped twice.
+func (p *page) text() (string, error) {
+	raw, err := p.Value(true)
+	text := ""
+	if err == nil && !jsoncut.ReadText(raw, &text) {
+		err = p.In.Fail("%.40q where a text should be", raw)
+	}
+	return html.UnescapeString(text), err
+}
+
+func (p *page) number() (int64, error) {
+	raw, err := p.Value(true)
+	var n int64
+	if err == nil && !jsoncut.ReadInt(raw, &n, 64) {
+		err = p.In.Fail("%.40q where a whole number should be", raw)
+	}
+	return n, err
+}
+
+// table reads rows, of which each has a frame written "train at leak.py:18".
+func (p *page) table() error {
+	return p.list(func() error {
+		var count, size int64
+		text := ""
+		err := p.object(func(key string) (err error) {
+			switch key {
+			case "n_allocations":
+				count, err = p.number()
+			case "size":
+				size, err = p.number()
+			case "stack_trace":
+				text, err = p.text()
+			default:
+				err = p.pass()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		frame, err := p.out.Frame(rowFrame(text))
+		if err != nil {
+			return err
+		}
+		id, err := p.out.Stack([]snapshot.FrameID{frame})
+		if err != nil {
+			return err
+		}
+		return p.out.Add(p.device, id, count, size)
+	})
+}
+
+// rowFrame reads "train at leak.py:18".
+func rowFrame(text string) snapshot.Frame {
+	function, place, _ := strings.Cut(text, " at ")
+	f := snapshot.Frame{Function: function, File: place, Line: -1}
+	if at := strings.LastIndexByte(place, ':'); at >= 0 {
+		if line, err := strconv.ParseUint(place[at+1:], 10, 31); err == nil {
+			f.File = place[:at]
+			if line > 0 {
+				f.Line = int(line)
+			}
+		}
+	}
+	return f
+}
+
+// The columns of a flamegraph's nodes that are read; figures of a node have those
+// of the nodes below it in them.
+const (
+	nodeFunction = "function"
+	nodeFile     = "filename"
+	nodeLine     = "lineno"
+	nodeBytes    = "value"
+	nodeCount    = "n_allocations"
+)
+
+func (p *page) flamegraph() error {
+	p.nodes = make(map[string]*bounded.List[int64])
+	for _, column := range []string{nodeFunction, nodeFile, nodeLine, nodeBytes, nodeCount} {
+		p.nodes[column] = new(bounded.List[int64])
+	}
+	err := p.object(func(key string) error {
+		switch key {
+		case "nodes":
+			return p.object(p.column)
+		case "strings":
+			return p.list(p.addText)
+		}
+		return p.pass()
+	})
+	if err != nil {
+		return err
+	}
+	for column, values := range p.nodes {
+		if values.Len() != p.above.Len() {
+			return p.In.Fail("%d nodes, and %d values of %s", p.above.Len(), values.Len(), column)
+		}
+	}
+	return p.addNodes()
+}
+
+func (p *page) addText() error {
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	const entry = 16
+	if err := p.In.Charge(entry + len(text)); err != nil {
+		return err
+	}
+	p.texts.Append(text)
+	return nil
+}
+
+// cell is what a value of a column takes.
+const cell = 8
+
+func (p *page) column(key string) error {
+	if key == "children" {
+		return p.children()
+	}
+	values, ok := p.nodes[key]
+	if !ok {
+		return p.pass()
+	}
+	return p.list(func() error {
+		n, err := p.number()
+		if err != nil {
+			return err
+		}
+		values.Append(n)
+		return p.In.Charge(cell)
+	})
+}
+
+// children reads the list that each node has of those below it, which come later:
+// so there is no circle.
+func (p *page) children() error {
+	const none = -1
+	node := int64(-1)
+	return p.list(func() error {
+		if node++; node == int64(p.above.Len()) {
+			if node > 0 {
+				return p.In.Fail("node %d is below none", node)
+			}
+			p.above.Append(none)
+		}
+		return p.list(func() error {
+			child, err := p.number()
+			if err != nil {
+				return err
+			}
+			if child <= node {
+				return p.In.Fail("node %d below node %d", child, node)
+			}
+			for int64(p.above.Len()) <= child {
+				if err := p.In.Charge(cell); err != nil {
+					return err
+				}
+				p.above.Append(none)
+			}
+			if *p.above.At(int(child)) != none {
+				return p.In.Fail("node %d is below two others", child)
+			}
+			*p.above.At(int(child)) = node
+			return nil
+		})
+	})
+}
+
+// addNodes adds what each node has beyond those below it.
+func (p *page) addNodes() error {
+	size, count := p.nodes[nodeBytes], p.nodes[nodeCount]
+	frames := make([]snapshot.FrameID, p.above.Len())
+	if err := p.In.Charge(cell * len(frames)); err != nil {
+		return err
+	}
+	for i := range frames {
+		if i == 0 {
+			continue // the root, which is no frame
+		}
+		above := int(*p.above.At(i))
+		if above < 0 {
+			return p.In.Fail("node %d is below none", i)
+		}
+		*size.At(above) -= *size.At(i)
+		*count.At(above) -= *count.At(i)
+		f, err := p.frame(i)
+		if err != nil {
+			return err
+		}
+		if frames[i], err = p.out.Frame(f); err != nil {
+			return err
+		}
+	}
+	var stack []snapshot.FrameID
+	for i := range frames {
+		if *size.At(i) == 0 && *count.At(i) == 0 {
+			continue
+		}
+		stack = stack[:0]
+		for at := i; at > 0 && len(stack) <= totals.MaxDepth; at = int(*p.above.At(at)) {
+			stack = append(stack, frames[at])
+		}
+		if err := p.In.Work(len(stack)); err != nil {
+			return err
+		}
+		if p.callersBelow {
+			slices.Reverse(stack)
+		}
+		id, err := p.out.Stack(stack)
+		if err != nil {
+			return err
+		}
+		if err := p.out.Add(p.device, id, *count.At(i), *size.At(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *page) frame(node int) (f snapshot.Frame, err error) {
+	if f.Function, err = p.named(nodeFunction, node); err != nil {
+		return f, err
+	}
+	if f.File, err = p.named(nodeFile, node); err != nil {
+		return f, err
+	}
+	f.Line = -1
+	if line := *p.nodes[nodeLine].At(node); line > 0 && line < 1<<31 {
+		f.Line = int(line)
+	}
+	return f, nil
+}
+
+// named is the text that a node has in a column.
+func (p *page) named(column string, node int) (string, error) {
+	place := *p.nodes[column].At(node)
+	if place < 0 || place >= int64(p.texts.Len()) {
+		return "", p.In.Fail("node %d has text %d of %d as its %s", node, place, p.texts.Len(), column)
+	}
+	return *p.texts.At(int(place)), nil
+}

@@ -1,0 +1,227 @@
+package memray
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+func decodePage(data []byte) (*snapshot.Snapshot, error) {
+	return DecodePage("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+}
+
+// page of testdata, unpacked.
+func realPage(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = io.ReadAll(r); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// recorded is the table of the recording that the pages are of.
+func recorded(t testing.TB) map[string][2]int64 {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "recording.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slow(t, data)
+}
+
+func TestAFlamegraphHoldsWhatTheTableOfItsRecordingDoes(t *testing.T) {
+	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz"} {
+		t.Run(name, func(t *testing.T) {
+			data := realPage(t, name)
+			if !DetectPage(data[:1024]) {
+				t.Error("not detected")
+			}
+			s, err := decodePage(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(recorded(t), held(s)); d != "" {
+				t.Errorf("-table +page\n%s", d)
+			}
+			if want := "the page is of what was never freed"; !slices.Contains(s.Notes, want) {
+				t.Errorf("notes %q, want %q", s.Notes, want)
+			}
+		})
+	}
+}
+
+func TestAPageOfATableHoldsTheInnermostFrames(t *testing.T) {
+	s, err := decodePage(realPage(t, "table.html.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string][2]int64)
+	for stack, n := range recorded(t) {
+		frame, _, _ := strings.Cut(stack, "|")
+		want[frame] = [2]int64{want[frame][0] + n[0], want[frame][1] + n[1]}
+	}
+	if d := cmp.Diff(want, held(s)); d != "" {
+		t.Errorf("-table +page\n%s", d)
+	}
+}
+
+// flame is a small page: nodes 1 and 2 below the root, with 10 and 5 bytes.
+const flame = "<title>memray - flamegraph report</title>\nconst packed_data = " +
+	`{"nodes":{"children":[[1],[2],[]],"function":[0,0,1],"filename":[2,2,2],"lineno":[0,7,8],"value":[15,15,5],"n_allocations":[3,3,1]},"strings":["f","g","a.py"]}` + ";\n"
+
+func TestBrokenPages(t *testing.T) {
+	if s, err := decodePage([]byte(flame)); err != nil || cmp.Diff(map[string][2]int64{"f;a.py;7": {2, 10}, "g;a.py;8|f;a.py;7": {1, 5}}, held(s)) != "" {
+		t.Fatalf("the page that is broken below is not read: %v", err)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"a page of another report", "flamegraph report", "tree report", "neither a flamegraph nor a table"},
+		{"a flamegraph over time", "flamegraph report", "temporal flamegraph report", "a flamegraph over time"},
+		{"a page without data", "packed_data", "data", "ends in the middle"},
+		{"a list without end", "[15,15,5]", "[15", "where a whole number should be"},
+		{"a list of an object's end", "[15,15,5]", "[15}", "'}' where ',' should be: no page of memray's"},
+		{"a circle", "[[1],[2],[]]", "[[1],[2],[1]]", "node 1 below node 2"},
+		{"a node below itself", "[[1],[2],[]]", "[[1],[1],[]]", "node 1 below node 1"},
+		{"a node below two", "[[1],[2],[]]", "[[1,2],[2],[]]", "node 2 is below two others"},
+		{"a node below none", "[[1],[2],[]]", "[[1],[],[]]", "node 2 is below none"},
+		{"a node that is passed over", "[[1],[2],[]]", "[[2],[],[]]", "node 1 is below none"},
+		{"a node at the end of numbers", "[[1],[2],[]]", "[[1],[9223372036854775807],[]]", "its tables take more memory"},
+		{"values that lack", "[15,15,5]", "[15,15]", "3 nodes, and 2 values of value"},
+		{"a text that is not there", `["f","g","a.py"]`, `["f","g"]`, "node 1 has text 2 of 2 as its filename"},
+		{"a text below none", "[0,0,1]", "[0,-1,1]", "node 1 has text -1 of 3 as its function"},
+		{"less than what is below", "[15,15,5]", "[15,4,5]", "this is a difference of profiles"},
+		{"a value that is a text", "[15,15,5]", `[15,"15",5]`, "where a whole number should be"},
+		{"a text that is a number", `"f",`, "1,", "where a text should be"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(flame, c.old, c.new, 1)
+			_, err := decodePage([]byte(text))
+			var format *snapshot.FormatError
+			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestFramesOfATablesRows(t *testing.T) {
+	for text, want := range map[string]snapshot.Frame{
+		"f at a.py:3":           {Function: "f", File: "a.py", Line: 3},
+		"f at /my at/a.py:3":    {Function: "f", File: "/my at/a.py", Line: 3},
+		"f at <frozen abc>:106": {Function: "f", File: "<frozen abc>", Line: 106},
+		"f at a.py":             {Function: "f", File: "a.py", Line: -1},
+		"f":                     {Function: "f", Line: -1},
+	} {
+		if got := rowFrame(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// slowFlame adds up a flamegraph with encoding/json, as a whole.
+func slowFlame(data []byte) (map[string][2]int64, bool) {
+	_, text, ok := bytes.Cut(data, []byte("packed_data = "))
+	var page struct {
+		Nodes struct {
+			Children                          [][]int
+			Function, Filename, Lineno, Value []int64
+			Count                             []int64 `json:"n_allocations"`
+		}
+		Strings []string
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if !ok || decoder.Decode(&page) != nil {
+		return nil, false
+	}
+	_, report, _ := bytes.Cut(data, []byte(title))
+	report, _, _ = bytes.Cut(report, []byte("\n"))
+	inverted := bytes.Contains(report, []byte("inverted"))
+	out := make(map[string][2]int64)
+	n := page.Nodes
+	var walk func(node int, stack []string)
+	walk = func(node int, stack []string) {
+		own := [2]int64{n.Count[node], n.Value[node]}
+		for _, child := range n.Children[node] {
+			own[0] -= n.Count[child]
+			own[1] -= n.Value[child]
+			line := n.Lineno[child]
+			if line <= 0 || line >= 1<<31 {
+				line = -1
+			}
+			name := func(place int64) string { return html.UnescapeString(page.Strings[place]) }
+			frame := fmt.Sprintf("%s;%s;%d", name(n.Function[child]), name(n.Filename[child]), line)
+			below := append([]string{frame}, stack...)
+			if inverted {
+				below = append(slices.Clone(stack), frame)
+			}
+			walk(child, below)
+		}
+		if own != [2]int64{} {
+			key := strings.Join(stack, "|")
+			out[key] = [2]int64{out[key][0] + own[0], out[key][1] + own[1]}
+		}
+	}
+	if len(n.Children) > 0 {
+		walk(0, nil)
+	}
+	return out, true
+}
+
+func FuzzDecodePage(f *testing.F) {
+	f.Add([]byte(flame))
+	f.Add([]byte(strings.Replace(flame, "flamegraph", "inverted flamegraph", 1)))
+	f.Add([]byte("<title>memray - table report</title>\npacked_data = " + `[{"n_allocations":1,"size":2,"stack_trace":"f at a.py:3","tid":"0x1"}]`))
+	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz", "table.html.gz"} {
+		f.Add(realPage(f, name))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodePage(data)
+		if err != nil {
+			var format *snapshot.FormatError
+			if !errors.As(err, &format) {
+				t.Fatalf("an error of no file: %v", err)
+			}
+			return
+		}
+		_, report, _ := bytes.Cut(data, []byte(title))
+		report, _, _ = bytes.Cut(report, []byte("\n"))
+		if bytes.Contains(report, []byte("table report")) {
+			return
+		}
+		want, ok := slowFlame(data)
+		if !ok || bytes.Count(data, []byte(`"nodes"`)) != 1 {
+			return // JSON that encoding/json has stricter views of, or keys that are there twice
+		}
+		var wantBytes, gotBytes int64
+		for _, n := range want {
+			wantBytes += n[1]
+		}
+		for _, n := range held(s) {
+			gotBytes += n[1]
+		}
+		if wantBytes != gotBytes {
+			t.Fatalf("%d bytes, want %d", gotBytes, wantBytes)
+		}
+	})
+}

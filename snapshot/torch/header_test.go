@@ -1,0 +1,45 @@
+package torch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/torch"
+)
+
+func TestTheRecordersHeaderTellsWhatTheDriverSays(t *testing.T) {
+	type device struct{ driver, limit snapshot.Bytes }
+	const unknown = snapshot.Unknown
+	for _, c := range []struct {
+		name, header string
+		want         []device
+		whole        bool
+	}{
+		{"of each GPU", `"driver":"5000,6000","driver_whole":0,"limit":"7000,8000"`, []device{{5000, 7000}, {6000, 8000}}, false},
+		{"-1 is unknown, and so is what is not listed", `"driver":"-1","limit":"7000"`, []device{{unknown, 7000}, {unknown, unknown}}, false},
+		{"the figure of all processes is said to be that", `"driver":"5000,6000","driver_whole":1`, []device{{5000, unknown}, {6000, unknown}}, true},
+		{"what is no number of bytes is unknown", `"driver":"x,99999999999999999999","limit":",,,"`, []device{{unknown, unknown}, {unknown, unknown}}, false},
+		{"more than there are GPUs are left out", `"driver":"` + strings.Repeat("1,", 5000) + `1"`, []device{{1, unknown}, {1, unknown}}, false},
+		{"values of another type are passed over", `"driver":5000,"driver_whole":"1","limit":[7000]`, []device{{unknown, unknown}, {unknown, unknown}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := fmt.Sprintf(`{"segments":[{"device":1,"address":65536,"total_size":512,"stream":0,"segment_type":"small",
+				"blocks":[{"address":65536,"size":512,"requested_size":500,"state":"active_allocated","frames":[]}]}],"device_traces":[],"memdiag":{"step":1,%s}}`, c.header)
+			s, err := torch.Decode("test", strings.NewReader(text), int64(len(text)), torch.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []device
+			for _, d := range s.Devices {
+				got = append(got, device{d.Meters.Driver, d.Limit})
+			}
+			whole := slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "of the whole GPU") })
+			if !slices.Equal(got, c.want) || whole != c.whole {
+				t.Errorf("%v, want %v; notes %q", got, c.want, s.Notes)
+			}
+		})
+	}
+}
