@@ -72,4 +72,27 @@ func TestTheGuiltyLineOfAJAXProgramIsFirst(t *testing.T) {
 	leakOf(t, dir, jaxScript)
 }
 
+// starting holds JAX's lock for long enough to be looked at by the clock, as JAX does while it makes its devices.
+const starting = `
+import time, jax
+from jax._src import xla_bridge
+for _ in range(2):
+    with xla_bridge._backend_lock:
+        begun = time.monotonic()
+        while time.monotonic() < begun + 1:
+            pass
+    jax.numpy.ones(4)
+`
+
+func TestAJAXProgramIsLeftAloneWhileItMakesItsDevices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the script imports JAX")
+	}
+	python := jaxPython(t)
+	var out, said bytes.Buffer
+	if code := run([]string{"record", "-o", filepath.Join(t.TempDir(), "run"), "--", "timeout", "-s", "KILL", "60", python, "-c", starting}, nil, &out, &said); code != exitFine {
+		t.Errorf("exit code %d: %s%s", code, &out, &said)
+	}
+}
+
 func TestARecordedRunOfJAXIsJudged(t *testing.T) { leakOf(t, "../../testdata/jax-run", jaxScript) }

@@ -294,6 +294,8 @@ class Agent:
         """Time passed without a step, or somebody asked for a snapshot. Called guarded."""
         if not forced and "torch" in sys.modules and self.torch.module is None:
             return  # it is being imported
+        if self.jax.locked():
+            return
         self.jax.tick()
         for s in self.sources:
             s.tick()

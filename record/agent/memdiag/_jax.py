@@ -12,6 +12,13 @@ class Jax:
         self.agent = agent
         self.ready = False
 
+    def locked(self):
+        """Whether JAX is at work on its devices: it takes locks that no thread may take twice, and a look by the
+        clock comes in the program's own thread, between any two of its instructions."""
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        locks = (getattr(bridge, name, None) for name in ("_backend_lock", "_plugin_lock"))
+        return any(lock is not None and lock.locked() for lock in locks)
+
     def tick(self):
         """Profiles begin once the program itself has used a device: before, they would start one."""
         if self.ready or self.agent.torch.module is not None or not initialized():
@@ -33,7 +40,4 @@ class Jax:
 def initialized():
     """Whether the program has JAX, and JAX a device."""
     bridge = sys.modules.get("jax._src.xla_bridge")
-    if bridge is None or not hasattr(sys.modules.get("jax"), "profiler"):
-        return False  # or is being imported
-    told = getattr(bridge, "backends_are_initialized", None)
-    return bool(told() if told else getattr(bridge, "_backends", None))
+    return bool(getattr(bridge, "_backends", None)) and hasattr(sys.modules.get("jax"), "profiler")  # else it is being imported
