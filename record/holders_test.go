@@ -13,7 +13,7 @@ import (
 
 // walked lets the agent's walk find containers, which then grow.
 const walked = `
-import functools, sys
+import functools, sys, threading
 from memdiag import _holders
 from memdiag._length import length
 
@@ -37,12 +37,39 @@ def inner():
     return f, caught
 closure, caught = inner()
 del globals()["caught"]
+@functools.lru_cache(maxsize=9)
+def recent(i):
+    return Thing()
+recent(0), recent(1)
+def remember(seen=[Thing(), Thing()], *, known=[Thing(), Thing()]):
+    return seen, known
+def waits():
+    window = [Thing(), Thing()]
+    while True:
+        yield window
+local = threading.local()
+local.rows = [Thing(), Thing()]
+waiting = waits()
+next(waiting)
+class Link:
+    def __init__(self, previous):
+        self.value, self.previous = Thing(), previous
+newest = Link(Link(Link(Link(None))))
+failed = None
+def fails():
+    global failed
+    batch = Thing()
+    try:
+        raise ValueError from failed
+    except ValueError as e:
+        failed = e
+[fails() for _ in range(4)]
 
 class Finds(_holders.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, "all", node)
+            _holders.vote(self.hits, node.label, node)
             nodes.update((id(c), c) for c in node.containers())
 
 def outer():
@@ -56,12 +83,18 @@ def outer():
     own.append(1)
     replaced = replaced + [1]
     closure().append(1)
+    [(seen.append(1), known.append(1)) for seen, known in [remember()]]
+    next(waiting).append(1)
+    local.rows.append(1)
+    [recent(i) for i in range(12)]
     [cached(i) for i in range(9)]
     for path in sorted(places):
         try:
             print(path, places[path].items, length(places[path], _holders.LISTS, _holders.DICTS, _holders.key_text))
         except LookupError:
             print(path, "is not reached")
+    for label in ".value", ".batch":
+        print(*walk.hits[label].holder()[:3])
 class Runner:
     def go(self):
         self.rows = [Thing(), Thing()]
@@ -78,10 +111,17 @@ __main__.cached 2 9
 __main__.closure closure caught 2 3
 __main__.deep 1 1
 __main__.deep[…] is not reached
+__main__.local.rows 2 3
 __main__.log.by_name 1 1
 __main__.log.by_name['a'] 2 7
+__main__.recent 2 9
+__main__.remember default known 2 3
+__main__.remember default seen 2 3
+__main__.waiting.window 2 3
 outer.<locals>.own 2 3
 outer.<locals>.replaced is not reached
+__main__.newest.previous… chain 4
+__main__.failed.__cause__… chain 4
 `
 	agentProgram(t, walked, want)
 }

@@ -183,7 +183,7 @@ func (o Owners) Names() []string {
 type Holder struct {
 	Stack StackID
 	Path  string // "FeaturePyramid.features", "__main__.history"
-	Kind  string // "list", "map", "attribute", "closure"
+	Kind  string // "list", "map", "attribute", "closure", "chain" of objects that refer to one another
 	Items int    // length of the list or map, of all that the path names together; 0 where that has no meaning
 }
 

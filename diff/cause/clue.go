@@ -220,7 +220,7 @@ func general(kind string) string {
 	switch kind {
 	case "dict", "cache":
 		return "map"
-	case "tuple", "set", "deque":
+	case "tuple", "set", "deque", "chain":
 		return "list"
 	}
 	return kind

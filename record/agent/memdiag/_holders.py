@@ -12,9 +12,10 @@ import itertools
 import re
 import sys
 import types
+from _thread import _local as threading_local
 
 from ._agent import work
-from ._length import OPTIMIZED, length, locals_of
+from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -31,6 +32,8 @@ COVERAGE, LINES_COVERAGE = 0.5, 0.1
 AGAIN = 1.25
 # What grows: survivors of so many different steps; so many sites are looked for.
 BIRTHS, SITES = 4, 12
+# A path with so many times the same attribute is a chain.
+LINKS = 3
 # Nodes of autograd's graph that are looked at, behind one tensor and in all.
 NODES, ALL_NODES = 400, 4000
 
@@ -48,17 +51,12 @@ class Node:
     places like it this one stands for, where only some items of a container are looked at. Of a
     container also its id()."""
 
-    __slots__ = ("parent", "label", "kind", "items", "share", "id")
+    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth")
 
     def __init__(self, parent, label, kind="", items=0):
         self.parent, self.label, self.kind, self.items, self.id = parent, label, kind, items, 0
         self.share = 1 if parent is None else parent.share * max(1, parent.items / ITEMS)
-
-    def depth(self):
-        n, node = 0, self.parent
-        while node is not None:
-            n, node = n + 1, node.parent
-        return n
+        self.depth = 0 if parent is None else parent.depth + 1
 
     def path(self):
         parts, node = [], self
@@ -75,6 +73,18 @@ class Node:
                 yield node
             node = node.parent
 
+    def chain(self):
+        """The attribute by which objects on the path refer to one another, and how often; the path ends behind the
+        first one: "__main__.newest.previous…"."""
+        nodes, node = [], self
+        while node is not None:
+            if node.label.startswith("."):
+                nodes.append(node)
+            node = node.parent
+        label, times = collections.Counter(n.label for n in nodes).most_common(1)[0] if nodes else ("", 0)
+        first = next((n for n in reversed(nodes) if n.label == label), self)
+        return first.path() + "…", times
+
     def single(self):
         """Path, kind and items of a place that is no container's."""
         node = self
@@ -87,23 +97,29 @@ class Votes:
     """Where the objects of one site were found."""
 
     def __init__(self):
-        self.total, self.containers, self.single = 0, {}, None
+        self.total, self.containers, self.single, self.deepest = 0, {}, None, None
 
     def add(self, node):
         self.total += node.share
         self.single = self.single or node
+        if self.deepest is None or node.depth > self.deepest.depth:
+            self.deepest = node
         for c in node.containers():
             entry = self.containers.setdefault(id(c), [0, c])
             entry[0] += node.share
 
     def holder(self):
-        """The innermost container that holds nearly all: of a list of lists the outer one. Its path,
-        kind and items, and its node, which is None where no container is found."""
+        """The innermost container that holds nearly all: of a list of lists the outer one. Or the chain of objects
+        that does, as a linked list or exceptions with their causes. Its path, kind and items, and its node, which is
+        None where no container is found."""
         best = None
         for n, c in self.containers.values():
-            if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth() > best.depth()):
+            if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth > best.depth):
                 best = c
         if best is None:
+            path, links = self.deepest.chain()
+            if links >= max(LINKS, self.total / 2):
+                return path, "chain", round(self.total), None
             return *self.single.single(), None
         return best.path(), best.kind, best.items, best
 
@@ -165,17 +181,18 @@ class Search:
     def walk(self, wanted, lines):
         sizes = collections.Counter(wanted.values())
         walk = Walk(self.source.module, wanted, lines)
+        walk.run()
+        # A variable has the last of what a graph holds; and a walk that was cut short has seen what the step that
+        # runs holds, before what holds the rest.
+        covered = {stack for stack, votes in walk.hits.items() if votes.total >= COVERAGE * sizes[stack]}
         try:
-            walk.run()
             if wanted:
-                walk.graphs(set(wanted.values()) - set(walk.hits))
+                walk.graphs(set(sizes) - covered)
         finally:
             self.cut = walk.cut
             self.found.update(walk.graph_hits)
-            # A walk that was cut short has seen what the step that runs holds, before what holds the rest.
-            for stack, votes in walk.hits.items():
-                if votes.total >= COVERAGE * sizes[stack]:
-                    self.found[stack] = votes.holder()
+            for stack in covered:
+                self.found[stack] = walk.hits[stack].holder()
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
                     self.lines[stack] = votes.holder()
@@ -298,9 +315,8 @@ class Walk:
                     self.push(cell.cell_contents, node, " closure " + name, "closure")
                 except ValueError:
                     pass  # an empty cell
-            for d in (obj.__defaults__, obj.__kwdefaults__):
-                if d:
-                    self.push(d, node, ".__defaults__", "attribute")
+            for name, v in defaults(obj).items():
+                self.push(v, node, " default " + name, "variable")
             if obj.__dict__:
                 self.push_all(obj.__dict__, node)
         elif t is types.MethodType:
@@ -308,9 +324,22 @@ class Walk:
             self.push(obj.__func__, node, "")
         elif t.__name__ == "_lru_cache_wrapper":
             node.kind, node.items, node.id = "cache", obj.cache_info().currsize, id(obj)
-            for v in gc.get_referents(obj):
-                if type(v) in (dict, tuple, list):
-                    self.push(v, node, "")
+            for v in some(gc.get_referents(obj)):
+                if type(v) is dict:  # of a cache without a bound; of others the results come themselves
+                    self.seen.add(id(v))
+                    for k in some_keys(v):
+                        self.push(dict.__getitem__(v, k), node, "[…]")
+                elif v is not obj.__wrapped__:
+                    self.push(v, node, "[…]")
+        elif t in SUSPENDED:
+            frame = getattr(obj, SUSPENDED[t])
+            if frame is not None:  # it has not ended
+                self.frame(frame, node)
+        elif t is threading_local:
+            for threads in gc.get_referents(obj):
+                for d in list(threads.values()) if type(threads) is dict else ():
+                    if type(d) is dict:  # what one thread has
+                        self.push_all(d, node)
         elif t.__name__ == "ndarray":
             self.push(obj.base, node, ".base", "attribute")
         elif issubclass(t, type):
@@ -332,7 +361,8 @@ class Walk:
         """Follows an object's dictionary and slots; False where it has neither."""
         any_ = False
         if issubclass(type(obj), BaseException):
-            self.push(BaseException.__traceback__.__get__(obj), node, ".__traceback__", "attribute")
+            for name in "__traceback__", "__cause__", "__context__":
+                self.push(getattr(BaseException, name).__get__(obj), node, "." + name, "attribute")
         try:
             d = object.__getattribute__(obj, "__dict__")
         except AttributeError:

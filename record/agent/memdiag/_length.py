@@ -8,8 +8,11 @@ program's code. What cannot be reached so raises LookupError.
 import gc
 import sys
 import types
+from _thread import _local as threading_local
 
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
+# Functions that have begun and wait, and where they have their frames.
+SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 # Keys of a dictionary that are compared with a label at most.
 KEYS = 400
 
@@ -59,6 +62,13 @@ def locals_of(frame):
     return copy
 
 
+def defaults(function):
+    """The values of a function's arguments that have one, by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
+
+
 def follow(obj, label, key_text):
     t = type(obj)
     if label.startswith("["):
@@ -69,6 +79,10 @@ def follow(obj, label, key_text):
                 return dict.__getitem__(obj, k)
     elif label.startswith(" closure ") and t is types.FunctionType:
         return obj.__closure__[obj.__code__.co_freevars.index(label[len(" closure "):])].cell_contents
+    elif label.startswith(" default ") and t is types.FunctionType:
+        return defaults(obj)[label[len(" default "):]]
+    elif t in SUSPENDED and getattr(obj, SUSPENDED[t]) is not None:
+        return locals_of(getattr(obj, SUSPENDED[t]))[label[1:]]
     elif label.startswith("."):
         return attribute(obj, t, label[1:])
     raise LookupError(label)
@@ -78,7 +92,7 @@ def attribute(obj, t, name):
     if issubclass(t, type):
         return type.__dict__["__dict__"].__get__(obj)[name]
     try:
-        d = object.__getattribute__(obj, "__dict__")
+        d = (threading_local if t is threading_local else object).__getattribute__(obj, "__dict__")
     except AttributeError:
         d = {}
     for part in (d, d.get("_parameters"), d.get("_buffers"), d.get("_modules")):
