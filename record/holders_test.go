@@ -3,12 +3,11 @@
 package record_test
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // walked lets the agent's walk find containers, which then grow.
@@ -193,8 +192,8 @@ func agentProgram(t *testing.T, program, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(python(t), script(t, program))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder)
+	cmd := recordtest.Command(t, python(t), script(t, program))
+	cmd.Env = append(cmd.Env, "PYTHONPATH="+folder)
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != want {
 		t.Errorf("%v:\n%swant:\n%s", err, out, want)

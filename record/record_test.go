@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/record/recordtest"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(outcome.ExitCode)
 	}
+	_ = os.Setenv("PYTHONFAULTHANDLER", "1") // of what hangs, and is aborted, Python tells the threads
 	os.Exit(m.Run())
 }
 
@@ -90,6 +92,7 @@ func runInto(t *testing.T, dir string, opts record.Options, args ...string) *rec
 	if err != nil {
 		t.Fatal(err)
 	}
+	recordtest.Bound(t, dir) // which is in the agent's settings
 	var stdout, stderr bytes.Buffer
 	outcome, err := record.Run(t.Context(), out, record.Command{Args: args, Stdout: &stdout, Stderr: &stderr}, opts)
 	if err != nil {
@@ -214,7 +217,7 @@ func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := script(t, c.program)
 			var stdout, stderr bytes.Buffer
-			plain := exec.Command(python(t), path)
+			plain := recordtest.Command(t, python(t), path)
 			plain.Stdout, plain.Stderr = &stdout, &stderr
 			_ = plain.Run() // its code is compared
 			code := plain.ProcessState.ExitCode()
@@ -305,6 +308,7 @@ func start(t *testing.T, dir string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	recordtest.Bound(t, dir)
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), "RECORD_TEST_DIR="+dir)
 	if err := c.Start(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestCIExamplesRun runs the lines with the gate of the examples for GitHub and
@@ -50,9 +52,10 @@ func TestCIExamplesRun(t *testing.T) {
 		{"GitLab", strings.Join(template[".memdiag-gate"].Script, "\n"), []string{"memdiag.xml", "memdiag.json", "memdiag-run/run.json"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmd := exec.Command("bash", "-e", "-c", c.script)
+			t.Parallel()
+			cmd := recordtest.Command(t, "bash", "-e", "-c", c.script)
 			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "RUNNER_TEMP="+cmd.Dir, "CI_PROJECT_DIR="+cmd.Dir, "GITHUB_STEP_SUMMARY="+filepath.Join(cmd.Dir, "summary.md"), "COMMAND=python3 train.py", "FLAGS=--every 10 --python-heap on --bound 'no one.py:step=10 blocks'")
+			cmd.Env = append(cmd.Env, "RUNNER_TEMP="+cmd.Dir, "CI_PROJECT_DIR="+cmd.Dir, "GITHUB_STEP_SUMMARY="+filepath.Join(cmd.Dir, "summary.md"), "COMMAND=python3 train.py", "FLAGS=--every 10 --python-heap on --bound 'no one.py:step=10 blocks'")
 			if err := os.WriteFile(filepath.Join(cmd.Dir, "train.py"), []byte(leaking), 0o666); err != nil {
 				t.Fatal(err)
 			}

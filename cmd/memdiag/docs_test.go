@@ -1,18 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestDocsRun runs what README.md and docs/*.md show: every block fenced as
@@ -37,6 +36,7 @@ func TestDocsRun(t *testing.T) {
 	}
 	for _, page := range pages {
 		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)
@@ -159,14 +159,12 @@ func (s *session) run(t *testing.T, line string) (string, int) {
 	if strings.HasPrefix(line, "go test") {
 		t.Fatalf("$ %s: this test would run itself; fence it as sh, which is not run", line)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf("(exit %d)\n%s", s.code, line))
+	cmd := recordtest.Command(t, "sh", "-c", fmt.Sprintf("(exit %d)\n%s", s.code, line))
 	cmd.Dir = s.dir
 	if strings.HasPrefix(line, "go ") {
 		cmd.Dir = s.repository
 	}
-	cmd.Env = append(os.Environ(), "PWD="+cmd.Dir, "GOBIN="+s.bin, "TERM=dumb")
+	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir, "GOBIN="+s.bin, "TERM=dumb")
 	output, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatalf("$ %s: %v", line, err)

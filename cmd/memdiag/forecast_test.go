@@ -20,6 +20,7 @@ func TestTheForecastCoversWhereMemoryRanOut(t *testing.T) {
 	}
 	for _, id := range []string{"L01", "L05", "L11", "L18"} {
 		t.Run(id, func(t *testing.T) {
+			t.Parallel()
 			record := func(steps, every int64) (dir, said string, code int) {
 				dir = filepath.Join(t.TempDir(), "run")
 				var stdout, stderr bytes.Buffer

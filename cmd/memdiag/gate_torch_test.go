@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,28 +26,18 @@ for _ in range(60):
 `
 
 func TestSixtyStepsOfPyTorchShowABlockAStep(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the script imports PyTorch")
-	}
-	python := torchPython(t)
-	t.Setenv("OMP_NUM_THREADS", "1")
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "sixty.py")
 	if err := os.WriteFile(script, []byte(sixty), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	var out, said bytes.Buffer
-	code := run([]string{"gate", "--every", "5", "-o", filepath.Join(t.TempDir(), "run"), "--", python, script}, nil, &out, &said)
-	if code != exitLeak || !strings.Contains(out.String(), "sixty.py:7") {
-		t.Errorf("exit code %d: %s%s", code, &out, &said)
+	r := recordProgram(t, []string{"gate", "--every", "5"}, torchPython(t), script)
+	if r.code != exitLeak || !strings.Contains(r.stdout, "sixty.py:7") {
+		t.Errorf("exit code %d: %s", r.code, r.stdout)
 	}
 }
 
 func TestGateOfTrainingWithPyTorch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("each script imports PyTorch")
-	}
-	python := torchPython(t)
-	t.Setenv("OMP_NUM_THREADS", "1")
 	for _, c := range []struct {
 		name, script string
 		code         int
@@ -59,11 +48,10 @@ func TestGateOfTrainingWithPyTorch(t *testing.T) {
 		{"a command that fails is not judged", "clean_exit7.py", exitOwn, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var out, said bytes.Buffer
-			dir := filepath.Join(t.TempDir(), "run")
-			code := run([]string{"gate", "--canary", "--every", "10", "-o", dir, "--", python, "../../testdata/scripts/" + c.script}, nil, &out, &said)
-			if code != c.code || !strings.Contains("\n"+out.String(), "\n"+c.want) {
-				t.Errorf("exit code %d, want %d with %q: %s%s", code, c.code, c.want, &out, &said)
+			t.Parallel()
+			r := recordProgram(t, []string{"gate", "--canary", "--every", "10"}, torchPython(t), "../../testdata/scripts/"+c.script)
+			if r.code != c.code || !strings.Contains("\n"+r.stdout, "\n"+c.want) {
+				t.Errorf("exit code %d, want %d with %q: %s", r.code, c.code, c.want, r.stdout)
 			}
 		})
 	}

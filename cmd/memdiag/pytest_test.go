@@ -5,14 +5,14 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/joshdk/go-junit"
+
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestMarkedTestsEndAsTheirNamesSay runs testdata/pytest under the plugin: what a test
@@ -27,26 +27,28 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 		{"steps of PyTorch's optimizers", "import pytest, torch", "test_torch.py", []string{"test_torch.py:12"}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() {
-				t.Skip("each test is a process")
-			}
-			python := pythonWith(t, c.needs)
+			t.Parallel()
+			python := pythonOf(t, "torch", c.needs)
 			program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("MEMDIAG", program)
-			t.Setenv("XDG_CACHE_HOME", t.TempDir())
-			t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // into the repository
-			var path bytes.Buffer
-			if code := run([]string{"python-path"}, nil, &path, &path); code != exitFine {
-				t.Fatalf("exit code %d: %s", code, &path)
+			environment := []string{
+				"MEMDIAG=" + program,
+				"XDG_CACHE_HOME=" + t.TempDir(),
+				"PYTHONDONTWRITEBYTECODE=1", // into the repository
+				"PYTEST_ADDOPTS=--ff",       // which the process of a marked test has, too
 			}
-			t.Setenv("PYTHONPATH", strings.TrimSpace(path.String()))
-			t.Setenv("PYTEST_ADDOPTS", "--ff") // which the process of a marked test has, too
+			path := recordtest.Command(t, program, "python-path")
+			path.Env = append(path.Env, environment...)
+			agent, err := path.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
 			results := filepath.Join(t.TempDir(), "results.xml")
-			cmd := exec.Command(python, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir="+t.TempDir(), "--junitxml", results, c.file)
+			cmd := recordtest.Command(t, python, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir="+t.TempDir(), "--junitxml", results, c.file)
 			cmd.Dir = "../../testdata/pytest"
+			cmd.Env = append(append(cmd.Env, environment...), "PYTHONPATH="+strings.TrimSpace(string(agent)))
 			said, err := cmd.CombinedOutput()
 			if err == nil {
 				t.Error("pytest found no failure")
@@ -71,23 +73,4 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// pythonWith is a Python in which a line of imports works.
-func pythonWith(t *testing.T, imports string) string {
-	t.Helper()
-	candidates := []string{os.Getenv("MEMDIAG_TORCH_PYTHON"), "python3"}
-	if cache, err := os.UserCacheDir(); err == nil {
-		candidates = append(candidates, filepath.Join(cache, "memdiag", "torch", "bin", "python"))
-	}
-	for _, python := range candidates {
-		if python != "" && exec.Command(python, "-c", imports).Run() == nil {
-			return python
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("no Python here that can %s; .ci/run installs it", imports)
-	}
-	t.Skipf("no Python here that can %s; make torch installs it beside the repository", imports)
-	return ""
 }

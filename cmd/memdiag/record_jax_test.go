@@ -7,30 +7,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
-
-// jaxPython is a Python that has JAX.
-func jaxPython(t *testing.T) string {
-	t.Helper()
-	candidates := []string{os.Getenv("MEMDIAG_JAX_PYTHON")}
-	if cache, err := os.UserCacheDir(); err == nil {
-		candidates = append(candidates, filepath.Join(cache, "memdiag", "jax", "bin", "python"))
-	}
-	for _, python := range append(candidates, "python3") {
-		if python != "" && exec.Command(python, "-c", "import jax").Run() == nil {
-			return python
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no JAX here; .ci/run installs it")
-	}
-	t.Skip("no JAX here; MEMDIAG_JAX_PYTHON names a Python that has it")
-	return ""
-}
 
 // leakOf asks diff about a run, whose first finding must be a leak of a script's
 // marked line.
@@ -57,19 +36,15 @@ func leakOf(t *testing.T, dir, path string) {
 const jaxScript = "../../testdata/scripts/jax_leak.py"
 
 func TestTheGuiltyLineOfAJAXProgramIsFirst(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the script imports JAX")
+	t.Parallel()
+	r := recordProgram(t, []string{"record"}, pythonOf(t, "jax", "import jax"), jaxScript)
+	if r.code != exitFine {
+		t.Fatalf("exit code %d", r.code)
 	}
-	python := jaxPython(t)
-	dir := filepath.Join(t.TempDir(), "run")
-	var out, said bytes.Buffer
-	if code := run([]string{"record", "-o", dir, "--", python, jaxScript}, nil, &out, &said); code != exitFine {
-		t.Fatalf("exit code %d: %s", code, &said)
+	if r.stdout != "0.132, 400 gradients\n" {
+		t.Errorf("it printed %q", r.stdout)
 	}
-	if out.String() != "0.132, 400 gradients\n" {
-		t.Errorf("it printed %q", &out)
-	}
-	leakOf(t, dir, jaxScript)
+	leakOf(t, r.dir, jaxScript)
 }
 
 // starting holds JAX's lock for long enough to be looked at by the clock, as JAX does while it makes its devices.
@@ -85,13 +60,9 @@ for _ in range(2):
 `
 
 func TestAJAXProgramIsLeftAloneWhileItMakesItsDevices(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the script imports JAX")
-	}
-	python := jaxPython(t)
-	var out, said bytes.Buffer
-	if code := run([]string{"record", "-o", filepath.Join(t.TempDir(), "run"), "--", "timeout", "-s", "KILL", "60", python, "-c", starting}, nil, &out, &said); code != exitFine {
-		t.Errorf("exit code %d: %s%s", code, &out, &said)
+	t.Parallel()
+	if r := recordProgram(t, []string{"record"}, pythonOf(t, "jax", "import jax"), "-c", starting); r.code != exitFine {
+		t.Errorf("exit code %d: %s", r.code, r.stdout)
 	}
 }
 

@@ -10,31 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-)
 
-// torchPython is a Python that has PyTorch 2.1 or later.
-func torchPython(t *testing.T) string {
-	t.Helper()
-	candidates := []string{os.Getenv("MEMDIAG_TORCH_PYTHON"), "python3"}
-	if cache, err := os.UserCacheDir(); err == nil {
-		candidates = append([]string{filepath.Join(cache, "memdiag", "torch", "bin", "python")}, candidates...)
-	}
-	for _, python := range candidates {
-		if python != "" && exec.Command(python, "-c", "import torch, numpy; torch.UntypedStorage._weak_ref").Run() == nil {
-			return python
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no PyTorch here; .ci/run installs it")
-	}
-	t.Skip("no PyTorch here; make torch installs it beside the repository")
-	return ""
-}
+	"github.com/memdiag/memdiag/record/recordtest"
+)
 
 // finding is what is looked at of one in diff's JSON.
 type finding struct {
@@ -50,23 +32,19 @@ type finding struct {
 	Growth struct{ Blocks int64 }
 }
 
-// recordScript records a Python script and returns its output, its exit code and
-// what diff finds.
-func recordScript(t *testing.T, python string, args ...string) (stdout string, code int, findings []finding) {
+// recordScript records a Python script and returns what diff finds in it.
+func recordScript(t *testing.T, python, path string) (recordedProgram, []finding) {
 	t.Helper()
-	t.Setenv("OMP_NUM_THREADS", "1")
-	dir := filepath.Join(t.TempDir(), "run")
-	var out, said bytes.Buffer
-	code = run(append([]string{"record", "-o", dir, "--", python}, args...), nil, &out, &said)
+	r := recordProgram(t, []string{"record"}, python, path)
 	var text, errs bytes.Buffer
-	if c := run([]string{"diff", "--format", "json", dir}, nil, &text, &errs); c != exitFine {
-		t.Fatalf("diff ended with %d: %s; record said %s", c, &errs, &said)
+	if c := run([]string{"diff", "--format", "json", r.dir}, nil, &text, &errs); c != exitFine {
+		t.Fatalf("diff ended with %d: %s", c, &errs)
 	}
 	var result struct{ Findings []finding }
 	if err := json.Unmarshal(text.Bytes(), &result); err != nil {
 		t.Fatal(err)
 	}
-	return out.String(), code, result.Findings
+	return r, result.Findings
 }
 
 // marked returns the number of the line of a script that ends in a mark, and the
@@ -88,9 +66,6 @@ func marked(t *testing.T, path, mark string) (line int, word string) {
 
 func scripts(t *testing.T, pattern string) []string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("each script imports PyTorch")
-	}
 	paths, err := filepath.Glob("../../testdata/scripts/" + pattern)
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
@@ -99,15 +74,14 @@ func scripts(t *testing.T, pattern string) []string {
 }
 
 func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
-	paths := scripts(t, "leak_*.py")
-	python := torchPython(t) // which takes an import of PyTorch to find
-	for _, path := range paths {
+	for _, path := range scripts(t, "leak_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
 			line, _ := marked(t, path, "leak")
 			_, holder := marked(t, path, "holder")
-			_, code, findings := recordScript(t, python, path)
-			if code != exitFine || len(findings) == 0 {
-				t.Fatalf("exit code %d, %d findings", code, len(findings))
+			r, findings := recordScript(t, torchPython(t), path)
+			if r.code != exitFine || len(findings) == 0 {
+				t.Fatalf("exit code %d, %d findings", r.code, len(findings))
 			}
 			first := findings[0]
 			at := false
@@ -128,11 +102,12 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 // TestATrainingWithoutAnOptimizerIsWatchedToItsEnd, by the clock: watching once ended with its first budget, after
 // some five hundred of these steps.
 func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
+	t.Parallel()
 	path := scripts(t, "byhand_sgd.py")[0]
 	line, _ := marked(t, path, "leak")
-	_, code, findings := recordScript(t, torchPython(t), path)
-	if code != exitFine || len(findings) == 0 {
-		t.Fatalf("exit code %d, %d findings", code, len(findings))
+	r, findings := recordScript(t, torchPython(t), path)
+	if r.code != exitFine || len(findings) == 0 {
+		t.Fatalf("exit code %d, %d findings", r.code, len(findings))
 	}
 	f := findings[0]
 	if f.Frames[0].Line != line || f.Verdict == "bounded" || f.Growth.Blocks < 5000 {
@@ -141,11 +116,10 @@ func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
 }
 
 func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
-	paths := scripts(t, "clean_*.py")
-	python := torchPython(t)
-	for _, path := range paths {
+	for _, path := range scripts(t, "clean_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			stdout, code, findings := recordScript(t, python, path)
+			t.Parallel()
+			r, findings := recordScript(t, torchPython(t), path)
 			for _, f := range findings {
 				if f.Verdict == "leak" {
 					t.Errorf("a leak at %v", f.Frames)
@@ -154,11 +128,11 @@ func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
 			want := exitFine
 			if filepath.Base(path) == "clean_exit7.py" {
 				want = 7
-			} else if stdout == "" {
+			} else if r.stdout == "" {
 				t.Error("it printed nothing")
 			}
-			if code != want {
-				t.Errorf("exit code %d, want %d", code, want)
+			if r.code != want {
+				t.Errorf("exit code %d, want %d", r.code, want)
 			}
 		})
 	}
@@ -166,53 +140,44 @@ func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
 
 // What programs do that a dispatch mode could break; each prints what it computed.
 func TestProgramsComputeTheSameUnderTheAgent(t *testing.T) {
-	paths := scripts(t, "same_*.py")
-	python := torchPython(t)
-	for _, path := range paths {
+	for _, path := range scripts(t, "same_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			plain := exec.Command(python, path)
-			plain.Env = append(os.Environ(), "OMP_NUM_THREADS=1")
-			want, err := plain.Output()
+			t.Parallel()
+			python := torchPython(t)
+			want, err := recordtest.Command(t, python, path).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("OMP_NUM_THREADS", "1")
-			var out, said bytes.Buffer
-			dir := filepath.Join(t.TempDir(), "run")
-			if code := run([]string{"record", "-o", dir, "--", python, path}, nil, &out, &said); code != exitFine {
-				t.Fatalf("exit code %d: %s", code, &said)
+			r := recordProgram(t, []string{"record"}, python, path)
+			if r.code != exitFine {
+				t.Fatalf("exit code %d", r.code)
 			}
-			if out.String() != string(want) {
-				t.Errorf("it printed\n%s\nalone\n%s", &out, want)
+			if r.stdout != string(want) {
+				t.Errorf("it printed\n%s\nalone\n%s", r.stdout, want)
 			}
-			if strings.Contains(said.String(), "Error") { // a note of the agent's
-				t.Errorf("memdiag said %s", &said)
+			if strings.Contains(r.said, "Error") { // a note of the agent's
+				t.Error("the agent had an error")
 			}
-			if names, err := filepath.Glob(filepath.Join(dir, "snapshot_*")); err != nil || len(names) == 0 {
-				t.Errorf("no snapshots: %s", &said)
+			if names, err := filepath.Glob(filepath.Join(r.dir, "snapshot_*")); err != nil || len(names) == 0 {
+				t.Error("no snapshots")
 			}
 		})
 	}
 }
 
 func TestRanksOfOneCommandHaveFilesOfTheirOwn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two processes import PyTorch")
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	var out, said bytes.Buffer
-	code := run([]string{"record", "-o", dir, "--", torchPython(t), "-m", "torch.distributed.run", "--nproc-per-node", "2",
-		"../../testdata/scripts/ranks.py"}, nil, &out, &said)
-	if code != exitFine {
-		t.Fatalf("exit code %d: %s", code, &said)
+	t.Parallel()
+	r := recordProgram(t, []string{"record"}, torchPython(t), "-m", "torch.distributed.run", "--nproc-per-node", "2", "../../testdata/scripts/ranks.py")
+	if r.code != exitFine {
+		t.Fatalf("exit code %d", r.code)
 	}
 	for rank := range 2 {
-		names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("snapshot_*_rank%d.json", rank)))
+		names, err := filepath.Glob(filepath.Join(r.dir, fmt.Sprintf("snapshot_*_rank%d.json", rank)))
 		if err != nil || len(names) < 3 {
-			t.Errorf("rank %d has %q: %s", rank, names, &said)
+			t.Errorf("rank %d has %q", rank, names)
 		}
 	}
-	if loose, _ := filepath.Glob(filepath.Join(dir, "snapshot_[0-9t]*[0-9].json")); len(loose) > 0 {
+	if loose, _ := filepath.Glob(filepath.Join(r.dir, "snapshot_[0-9t]*[0-9].json")); len(loose) > 0 {
 		for _, l := range loose {
 			if !strings.Contains(l, "_rank") {
 				t.Errorf("%s is of no rank", l)

@@ -10,15 +10,22 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestMain makes the test binary answer to the name memdiag, in scripts and in
 // the commands of the docs.
 func TestMain(m *testing.M) {
+	// Of what hangs, and is aborted, Python tells the threads.
+	_ = os.Setenv("PYTHONFAULTHANDLER", "1")
+	// Tests run side by side, and PyTorch would take all processors for each.
+	_ = os.Setenv("OMP_NUM_THREADS", "1")
 	testscript.Main(m, map[string]func(){"memdiag": main})
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -27,6 +34,8 @@ func TestScripts(t *testing.T) {
 			repository, err := os.Getwd()
 			env.Setenv("TESTDATA", repository+"/../../testdata")
 			env.Setenv("EXAMPLES", repository+"/../../examples/ci")
+			env.Setenv("PYTHONFAULTHANDLER", "1")
+			recordtest.Bound(t, "WORK="+env.WorkDir)
 			return err
 		},
 		Condition: lacks,
@@ -82,6 +91,7 @@ func brokenPipe(ts *testscript.TestScript, neg bool, args []string) {
 	defer func() { _ = w.Close() }()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(os.Environ(), "WORK="+cmd.Dir)
 	cmd.Stdout = w
 	said, err := os.CreateTemp(ts.Getenv("WORK"), "stderr")
 	ts.Check(err)

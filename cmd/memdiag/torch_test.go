@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestGuiltyLineOfGeneratedSeriesIsFirst holds diff against the truth that the
@@ -15,7 +16,7 @@ import (
 func TestGuiltyLineOfGeneratedSeriesIsFirst(t *testing.T) {
 	generator := shared(t, "tools/gen_torch_snapshots.py")
 	dir := t.TempDir()
-	if out, err := exec.Command("python3", generator, "--out", dir, "--leak", "features", "--steps", "60", "--every", "30", "--vary").CombinedOutput(); err != nil {
+	if out, err := recordtest.Command(t, "python3", generator, "--out", dir, "--leak", "features", "--steps", "60", "--every", "30", "--vary").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "truth.json"))

@@ -19,7 +19,7 @@ const fresh = "MEMDIAG_TEST_FRESH"
 
 // child is this test binary, told to run some of its tests.
 func child(tests string, env ...string) *exec.Cmd {
-	c := exec.Command(os.Args[0], "-test.v", "-test.run="+tests)
+	c := exec.Command(os.Args[0], "-test.v", "-test.timeout=4m", "-test.run="+tests)
 	c.Env = append(os.Environ(), env...)
 	return c
 }

@@ -2,10 +2,12 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -29,7 +31,9 @@ func TestASeriesOfPyTorchFilesIsARun(t *testing.T) {
 		t.Skip("the generator needs python3")
 	}
 	dir := t.TempDir()
-	out, err := exec.Command(python, generator, "--out", dir, "--steps", "20", "--every", "5", "--leak", "features").CombinedOutput()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	out, err := exec.CommandContext(ctx, python, generator, "--out", dir, "--steps", "20", "--every", "5", "--leak", "features").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -115,7 +115,7 @@ func (b bomb) write(t *testing.T, path string) {
 // known, and returns what came of it, behind the file's name.
 func openInChild(t *testing.T, path string) (said string, took time.Duration, peak snapshot.Bytes) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), childsFile+"="+path)
 	out, err := cmd.Output()
 	if err != nil {

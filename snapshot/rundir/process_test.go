@@ -5,6 +5,7 @@ package rundir
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/native"
@@ -73,7 +75,9 @@ func play(t *testing.T, part, dir string) (*exec.Cmd, *bufio.Scanner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(self)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(stop)
+	c := exec.CommandContext(ctx, self)
 	c.Env = append(os.Environ(), "RUNDIR_TEST_PART="+part, "RUNDIR_TEST_DIR="+dir)
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -21,7 +23,9 @@ func generate(t testing.TB, args ...string) string {
 		t.Skip("no python3")
 	}
 	dir := t.TempDir()
-	out, err := exec.Command(python, append([]string{tool, "--out", dir}, args...)...).CombinedOutput()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	out, err := exec.CommandContext(ctx, python, append([]string{tool, "--out", dir}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -62,7 +62,7 @@ func (c counted) ReadAt(p []byte, at int64) (int, error) {
 // own at least, which a child begins with.
 func child(t *testing.T, test, variable string, n int) (string, snapshot.Bytes) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(n))
 	out, err := cmd.Output()
 	if err != nil {

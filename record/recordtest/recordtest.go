@@ -1,0 +1,86 @@
+// Package recordtest ends the processes of a test that hang.
+package recordtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits, on a machine that does much else; go test ends all
+// after 10 minutes.
+const patience = 4 * time.Minute
+
+// Bound fails the test and ends its processes, should they not have ended after some
+// minutes. Its processes are those that began with text in their environment, such as the
+// folder of a run that is recorded. They are aborted, upon which a Go program tells its
+// goroutines and Python, where PYTHONFAULTHANDLER is set, its threads; then killed.
+// Where there is no /proc, nothing is ended.
+func Bound(t testing.TB, text string) {
+	t.Helper()
+	bound(t, text, patience)
+}
+
+func bound(t testing.TB, text string, patience time.Duration) {
+	stop := make(chan struct{})
+	var waits sync.WaitGroup
+	t.Cleanup(func() { close(stop); waits.Wait() })
+	waits.Go(func() {
+		for _, s := range []syscall.Signal{syscall.SIGABRT, syscall.SIGKILL} {
+			select {
+			case <-stop:
+				return
+			case <-time.After(patience):
+			}
+			for _, p := range processes(text) {
+				t.Errorf("%v is too long for %s; it gets the signal %q", patience, p.command, s)
+				_ = p.Signal(s) // it may have ended by now
+			}
+			patience = 10 * time.Second // to tell
+		}
+	})
+}
+
+// Command is a command whose processes are bound.
+func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(name, args...)
+	mark := "MEMDIAG_TEST=" + t.TempDir() // which is no other's
+	c.Env = append(os.Environ(), mark)
+	Bound(t, mark)
+	return c
+}
+
+// process is one that runs.
+type process struct {
+	*os.Process
+	command string
+}
+
+// processes are those with text in their environment, without this one.
+func processes(text string) (found []process) {
+	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, folder := range folders {
+		pid, _ := strconv.Atoi(filepath.Base(folder)) // digits
+		environment, err := os.ReadFile(filepath.Join(folder, "environ"))
+		if err != nil || pid == os.Getpid() || !bytes.Contains(environment, []byte(text)) {
+			continue // somebody else's, or it has ended
+		}
+		p, err := os.FindProcess(pid)
+		if err != nil {
+			continue
+		}
+		command, _ := os.ReadFile(filepath.Join(folder, "cmdline")) // only told
+		words := strings.ReplaceAll(strings.TrimRight(string(command), "\x00"), "\x00", " ")
+		found = append(found, process{p, fmt.Sprintf("process %d, %s", pid, words)})
+	}
+	return found
+}
