@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ const day = "2006-01-02"
 
 // document and record are the file as YAML has it.
 type document struct {
-	Version int      `yaml:"version"`
+	Version any      `yaml:"version"` // whole, else an error: as an int the library would cut 1.5 to 1
 	Known   []record `yaml:"known"`
 }
 
@@ -123,11 +122,15 @@ func Parse(text []byte) (*File, error) {
 	if err := yaml.UnmarshalWithOptions(text, &d, yaml.Strict()); err != nil {
 		return nil, faultOf(err, text)
 	}
-	if d.Version == 0 {
+	switch v := d.Version.(type) {
+	case nil:
 		return nil, faultAt(text, "$.version", fmt.Errorf("it tells no version; write version: %d", Version))
-	}
-	if d.Version != Version {
-		return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d, not %d", Version, d.Version))
+	case uint64:
+		if v != Version {
+			return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d, not %d", Version, v))
+		}
+	default:
+		return nil, faultAt(text, "$.version", fmt.Errorf("here is to be a whole number; this memdiag reads version %d", Version))
 	}
 	f := &File{}
 	seen := make(map[string]bool)
@@ -237,11 +240,8 @@ func faultOf(err error, text []byte) *Error {
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
 		p := at.GetToken().Position
 		message := at.GetMessage()
-		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok { // whose message is of types of Go
+		if _, ok := errors.AsType[*yaml.TypeError](err); ok { // whose message is of types of Go
 			message = "here is to be text; quote it"
-			if wrong.DstType.Kind() == reflect.Int {
-				message = "here is to be a whole number"
-			}
 		}
 		return newError(text, p.Line, p.Column, message)
 	}
