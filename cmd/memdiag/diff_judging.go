@@ -37,12 +37,15 @@ func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
 	flags.Int64Var(&o.Horizon, "horizon", o.Horizon, "the `STEP` until which growth matters: what takes under a thousandth of its device by then is no leak")
-	flags.Var((*sizeFlag)(&o.MinRate), "min-rate", "instead, the least growth a step that is a leak, such as 1KiB")
+	flags.Var((*sizeFlag)(&o.MinRate), "min-rate", "in place of --horizon, the least growth a step that is a leak, such as 1KiB")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
 	flags.StringVar(&o.against, "against", "", "a `RUN` that is known to be good: what grows there as fast is no leak, though lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Horizon < 1 {
 			return usagef(cmd, "--horizon is at least 1")
+		}
+		if flags.Changed("horizon") && flags.Changed("min-rate") {
+			return usagef(cmd, "--horizon and --min-rate exclude each other: both say what is too slow for a leak")
 		}
 		return nil
 	}
