@@ -46,6 +46,9 @@ type Run struct {
 	Ranks []int
 	// Notes say what of the folder could not be read, one sentence each.
 	Notes []string
+	// Partial is true where they speak of what is lost, such as a file that is cut
+	// short, so that the run was more than is here.
+	Partial bool
 }
 
 // Series holds counters per step: the meters of every device and the live count

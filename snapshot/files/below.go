@@ -106,12 +106,18 @@ func foldersOfSnapshots(dir string, files []string) []string {
 
 // isKnown holds for a file of a format that is read.
 func isKnown(path string) bool {
+	known, _ := lookAt(path)
+	return known
+}
+
+// lookAt tells whether a file is of a format that is read, or a snapshot that is lost.
+func lookAt(path string) (known, lost bool) {
 	f, err := openFile(path)
 	if err != nil {
-		return false
+		return false, true
 	}
 	defer f.close()
-	return f.format != nil
+	return f.format != nil, f.format == nil && f.isRuined()
 }
 
 func modified(path string) time.Time {

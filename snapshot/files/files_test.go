@@ -183,8 +183,11 @@ func TestWhatARunLacksIsNoted(t *testing.T) {
 		want  string
 		left  int
 	}{
-		"a snapshot is cut short": {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", cut[:50]) }, "cut short", 2},
-		"a pickle is cut short":   {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.pickle", "\x80\x04}(") }, "snapshot_7.pickle: byte", 2},
+		"a snapshot is cut short":              {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", cut[:50]) }, "cut short", 2},
+		"a snapshot is zeros":                  {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", strings.Repeat("\x00", 900)) }, "zeros in place of a snapshot", 2},
+		"a snapshot is of no format":           {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", "hello") }, "not a snapshot", 2},
+		"the only snapshot of a rank is empty": {func(t *testing.T, dir string) { write(t, dir, "snapshot_7_rank3.memdiag", "") }, "no snapshot of rank 3 can be read", 2},
+		"a pickle is cut short":                {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.pickle", "\x80\x04}(") }, "snapshot_7.pickle: byte", 2},
 		"the series is torn": {func(t *testing.T, dir string) {
 			path := filepath.Join(dir, rundir.SeriesName)
 			if err := os.Truncate(path, 60); err != nil {
@@ -210,6 +213,9 @@ func TestWhatARunLacksIsNoted(t *testing.T) {
 			}
 			if len(run.Snapshots) != c.left {
 				t.Errorf("%d snapshots, not %d", len(run.Snapshots), c.left)
+			}
+			if whole := name == "the run was stopped" || name == "run.json is from the future"; run.Partial == whole {
+				t.Errorf("partial: %v", run.Partial)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
@@ -199,6 +200,20 @@ func (s *source) isConverted() bool {
 	return bytes.HasPrefix(s.head, []byte("{\n\"schema\": \"memdiag snapshot\""))
 }
 
+// isRuined is true for what is left of a snapshot that was not written to its end.
+func (s *source) isRuined() bool {
+	return s.isZeros() || s.isCutOff() || strings.HasSuffix(s.file.Name(), native.Ending) && !native.DetectSeries(s.head)
+}
+
+// isZeros is true for a file without a word: a full disk leaves an empty one, and a
+// machine that fails one of zeros.
+func (s *source) isZeros() bool { return len(bytes.Trim(s.head, "\x00")) == 0 }
+
+// isCutOff is true for a compressed file of which nothing can be unpacked.
+func (s *source) isCutOff() bool {
+	return bounded.IsCompressed(s.head) && len(bounded.Head(s.head)) == 0
+}
+
 // unknown is the error for a file of no format that is read.
 func (s *source) unknown() error {
 	e := &snapshot.FormatError{
@@ -209,7 +224,9 @@ func (s *source) unknown() error {
 	switch {
 	case s.size == 0:
 		e.Reason, e.Hint = "an empty file", ""
-	case bounded.IsCompressed(s.head) && len(bounded.Head(s.head)) == 0:
+	case s.isZeros():
+		e.Reason, e.Hint = "zeros in place of a snapshot", "the machine failed while it was written; take it again"
+	case s.isCutOff():
 		e.Reason = "a compressed file that ends before anything of it can be unpacked"
 		e.Hint = "the writer was stopped, or the copy is not complete"
 	case bytes.HasPrefix(bounded.Head(s.head), []byte("heap profile: ")):

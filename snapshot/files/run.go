@@ -87,6 +87,7 @@ func readInfo(run *snapshot.Run) (own bool, err error) {
 	}
 	if _, ok := errors.AsType[*InputError](err); ok {
 		note("not a regular file; not read")
+		run.Partial = true
 		return true, nil
 	}
 	if err != nil {
@@ -100,10 +101,10 @@ func readInfo(run *snapshot.Run) (own bool, err error) {
 	run.Files = append(run.Files, path)
 	switch err := json.Unmarshal(text, &run.Info); {
 	case len(text) > maxInfo:
-		run.Info = snapshot.Info{}
+		run.Info, run.Partial = snapshot.Info{}, true
 		note("more than %d bytes; not read", maxInfo)
 	case err != nil:
-		run.Info = snapshot.Info{}
+		run.Info, run.Partial = snapshot.Info{}, true
 		note("not read: %v", err)
 	case run.Info.SchemaVersion > rundir.SchemaVersion:
 		note("schema version %d; this memdiag knows %d and may miss what is new", run.Info.SchemaVersion, rundir.SchemaVersion)
@@ -125,10 +126,12 @@ func readSeries(run *snapshot.Run, rank int) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		run.Notes = append(run.Notes, err.Error()+"; the run is read without its series")
+		run.Partial = true
 	default:
 		run.Series = series
 		run.Files = append(run.Files, path)
 		run.Notes = append(run.Notes, notes...)
+		run.Partial = run.Partial || len(notes) > 0
 	}
 }
 
@@ -278,14 +281,26 @@ func (r *runReader) note(format string, args ...any) {
 // choose says which rank is read: the one that is wanted, or with NoRank the
 // lowest that a snapshot's name tells. Where no name tells one, they all count.
 func (r *runReader) choose(want int, files []string) error {
-	var ranks []int
+	var ranks, ruined []int
 	for _, name := range files {
 		_, rank := r.names.read(filepath.ToSlash(name))
-		if rank != snapshot.NoRank && !slices.Contains(ranks, rank) && isKnown(filepath.Join(r.run.Path, name)) {
+		if rank == snapshot.NoRank || slices.Contains(ranks, rank) {
+			continue
+		}
+		switch known, lost := lookAt(filepath.Join(r.run.Path, name)); {
+		case known:
 			ranks = append(ranks, rank)
+		case lost && !slices.Contains(ruined, rank):
+			ruined = append(ruined, rank)
 		}
 	}
 	slices.Sort(ranks)
+	for _, rank := range ruined {
+		if !slices.Contains(ranks, rank) {
+			r.note("no snapshot of rank %d can be read", rank)
+			r.run.Partial = true
+		}
+	}
 	r.run.Ranks = ranks
 	r.rank, r.ranks = snapshot.NoRank, max(1, len(ranks))
 	switch {
@@ -308,26 +323,32 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	path := filepath.Join(r.run.Path, name)
 	f, err := openFile(path)
 	if err != nil {
-		r.broken = append(r.broken, err)
-		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+		r.leaveOut(err)
 		return nil, nil
 	}
 	defer f.close()
+	if f.format == nil && f.isRuined() {
+		r.leaveOut(f.unknown())
+		return nil, nil
+	}
 	if f.format == nil {
-		if f.size == 0 { // what a full disk leaves of a snapshot
-			r.run.Notes = append(r.run.Notes, f.unknown().Error()+"; left out")
-		}
 		r.passed = append(r.passed, name)
 		return nil, nil
 	}
 	r.run.Files = append(r.run.Files, path)
 	s, err := r.opener.decode(path, f, r.into)
 	if err != nil {
-		r.broken = append(r.broken, err)
-		r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+		r.leaveOut(err)
 		return nil, nil
 	}
 	return s, nil
+}
+
+// leaveOut is for a snapshot that cannot be read.
+func (r *runReader) leaveOut(err error) {
+	r.broken = append(r.broken, err)
+	r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+	r.run.Partial = true
 }
 
 // oneRank leaves the lowest rank, where the snapshots themselves tell several.
@@ -341,6 +362,7 @@ func (r *runReader) oneRank(list []opened) []opened {
 	}
 	lowest := slices.MinFunc(list, func(a, b opened) int { return cmp.Compare(a.snapshot.Rank, b.snapshot.Rank) }).snapshot.Rank
 	r.note("snapshots of %d ranks; rank %d was read", len(ranks), lowest)
+	r.run.Partial = true
 	return slices.DeleteFunc(list, func(o opened) bool { return o.snapshot.Rank != lowest })
 }
 
