@@ -294,8 +294,12 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = "no snapshot holds a live block; "
 	case j.result.Unexplained():
 		j.doubt = "the process itself grows, and no stack explains it; "
+	case run.Partial:
+		j.doubt = "what could not be read of the run may hold a leak; "
 	case !run.Info.Started.IsZero() && run.Info.Finished == nil:
 		j.doubt = "the run has not finished, or was killed, and what it leaked from then on nobody saw; "
+	case run.Info.ExitCode != nil && *run.Info.ExitCode != 0:
+		j.doubt = fmt.Sprintf("the run ended with code %d, and what it would have leaked from then on nobody saw; ", *run.Info.ExitCode)
 	}
 	return j, nil
 }
