@@ -7,12 +7,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ended says how a run ended that did not end well.
-func ended(run *snapshot.Run) []string {
+// ended says how a run ended that did not end well, with all that it said, else what
+// memory of it was not recorded.
+func ended(run *snapshot.Run) (out []string) {
 	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
-		return nil
+		for _, u := range run.Info.Unseen {
+			out = append(out, u.What)
+		}
+		return out
 	}
-	out := []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
+	out = []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
 	for _, n := range run.Info.Notes {
 		out = append(out, "the run said: "+n)
 	}

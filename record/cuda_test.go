@@ -158,6 +158,9 @@ print("trained")`))
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "no driver") || r.Steps != 5 {
 		t.Errorf("%+v", r.Outcome)
 	}
+	if len(r.Unseen) != 1 || r.Unseen[0].Device != "cuda" || r.Unseen[0].What != r.Notes[0] {
+		t.Errorf("unseen: %+v", r.Unseen)
+	}
 }
 
 func TestAPyTorchWithoutAnObserverIsRecordedWithoutOne(t *testing.T) {
@@ -196,8 +199,8 @@ for _ in range(4): o.step()`))
 	if r.ExitCode != 0 || !strings.HasPrefix(r.stdout, want) || strings.Count(r.stdout, "history") != 2 || r.stderr != "" {
 		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
 	}
-	if !r.noted("recording stopped after 3 errors") {
-		t.Errorf("%q", r.Notes)
+	if !r.noted("recording stopped after 3 errors") || len(r.Unseen) != 1 || r.Unseen[0].Device != "" {
+		t.Errorf("%q, unseen %+v", r.Notes, r.Unseen)
 	}
 }
 

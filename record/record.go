@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -65,6 +66,8 @@ type Outcome struct {
 	Steps int64
 	// Notes say what was not recorded and why, one sentence each.
 	Notes []string
+	// Unseen is the memory that was not recorded.
+	Unseen []snapshot.Unseen
 
 	agents bool // there were some
 }
@@ -184,14 +187,15 @@ func unpackAgent(in string) (dir string, err error) {
 
 // about is what an agent reports of its process.
 type about struct {
-	PID      int      `json:"pid"`
-	State    string   `json:"state"` // "started", "stopped", "finished", "failed"
-	Recorded bool     `json:"recorded"`
-	Steps    int64    `json:"steps"`
-	Rank     *int     `json:"rank"`
-	Argv     []string `json:"argv"`
-	Notes    []string `json:"notes"`
-	Torch    string   `json:"torch"`
+	PID      int               `json:"pid"`
+	State    string            `json:"state"` // "started", "stopped", "finished", "failed"
+	Recorded bool              `json:"recorded"`
+	Steps    int64             `json:"steps"`
+	Rank     *int              `json:"rank"`
+	Argv     []string          `json:"argv"`
+	Notes    []string          `json:"notes"`
+	Unseen   []snapshot.Unseen `json:"unseen"`
+	Torch    string            `json:"torch"`
 }
 
 const (
@@ -233,6 +237,11 @@ func (o *Outcome) collect(dir string) {
 		for _, n := range a.Notes {
 			if note := a.says(n, len(agents) > 1); !slices.Contains(o.Notes, note) {
 				o.Notes = append(o.Notes, note)
+			}
+		}
+		for _, u := range a.Unseen {
+			if !slices.Contains(o.Unseen, u) {
+				o.Unseen = append(o.Unseen, u)
 			}
 		}
 	}

@@ -18,8 +18,16 @@ type Info struct {
 	Host          string            `json:"host,omitempty"`
 	Version       string            `json:"version"` // of memdiag
 	Notes         []string          `json:"notes,omitempty"`
+	// Unseen is the memory that was not recorded, of which no verdict speaks.
+	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.
 	Bounds []Bound `json:"bounds,omitempty"`
+}
+
+// Unseen is memory of a run that was not recorded.
+type Unseen struct {
+	Device DeviceKind `json:"device,omitempty"` // "" for any
+	What   string     `json:"what"`             // one sentence
 }
 
 // Bound declares that what is allocated somewhere, or held somewhere, stays within

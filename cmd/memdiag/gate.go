@@ -288,6 +288,8 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	j.said = report.Headline(j.result)
 	switch {
 	case j.result.Leaks() > 0 || j.doubt != "":
+	case len(g.slice.unseen(run)) > 0:
+		j.doubt = report.Printable(g.slice.unseen(run)[0].What) + "; "
 	case !j.result.Comparable:
 		j.doubt = "the snapshots are not of one process; "
 	case len(j.result.Rows) == 0:

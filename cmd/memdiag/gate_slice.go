@@ -58,6 +58,14 @@ func (s slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 	return &part, nil
 }
 
+// unseen is the memory within the slice that was not recorded.
+func (s slice) unseen(run *snapshot.Run) []snapshot.Unseen {
+	kind, _, _ := strings.Cut(s.device, ":")
+	return slices.DeleteFunc(slices.Clone(run.Info.Unseen), func(u snapshot.Unseen) bool {
+		return kind != "" && u.Device != "" && string(u.Device) != kind
+	})
+}
+
 // keepDevice takes from a result what was found on other devices.
 func (s slice) keepDevice(r *diff.Result) error {
 	if s.device == "" {

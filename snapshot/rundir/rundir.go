@@ -221,11 +221,12 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 	return log, nil
 }
 
-// Took notes how many steps a command was seen to take.
-func (w *Writer) Took(steps int64) {
+// Took notes how many steps a command was seen to take, and what memory of it was
+// not.
+func (w *Writer) Took(steps int64, unseen []snapshot.Unseen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.info.Steps = steps
+	w.info.Steps, w.info.Unseen = steps, unseen
 }
 
 // Finish brings the series logs to the disk and writes into run.json how the run

@@ -107,6 +107,7 @@ class Agent:
         self.sources = []
         self.canary = None
         self.notes = {}  # text: times
+        self.unseen = []  # what of the program's memory is not recorded
         self.errors = 0
         self.pid = os.getpid()
 
@@ -139,11 +140,16 @@ class Agent:
     def note(self, text):
         self.notes[text] = self.notes.get(text, 0) + 1
 
+    def blind(self, device, what):
+        """Memory of a device, or with "" of any, is not recorded: a verdict on the rest is no verdict on it."""
+        self.note(what)
+        self.unseen.append({"device": device, "what": what})
+
     def stop(self, why):
         """Ends the recording; why is a note, or None."""
         self.stopped = True
         if why:
-            self.note(why)
+            self.blind("", why)
         self.report("stopped")
         for s in self.sources:
             try:
@@ -178,7 +184,7 @@ class Agent:
         """In the child of a fork: it is another process, which records only if it trains."""
         self.pid = os.getpid()
         self.busy = False
-        self.written, self.notes, self.errors = [], {}, 0
+        self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
         self.stopped = self.asleep = True
@@ -453,7 +459,7 @@ class Agent:
         try:
             about = {
                 "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
-                "snapshots": len(self.written), "notes": list(self.notes), "argv": sys.orig_argv[:8],
+                "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen, "argv": sys.orig_argv[:8],
                 "python": sys.version.split()[0],
             }
             for s in self.sources:

@@ -27,7 +27,7 @@ class Cuda:
                 self.record()
             except Exception as e:  # of a PyTorch whose function is another
                 self.refused = True
-                self.agent.note("PyTorch %s does not record what CUDA allocates: %s: %s" % (self.torch.__version__, type(e).__name__, str(e)[:200]))
+                self.agent.blind("cuda", "PyTorch %s does not record what CUDA allocates: %s: %s" % (self.torch.__version__, type(e).__name__, str(e)[:200]))
                 return False
             self.recording = True
             self.observe()

@@ -75,7 +75,7 @@ class Heap:
 
         if tracemalloc.is_tracing():
             self.wanted = "off"
-            self.agent.note("the program uses tracemalloc itself; its Python heap is not recorded")
+            self.agent.blind("python", "the program uses tracemalloc itself; its Python heap is not recorded")
             return
         tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.tracing, self.since = True, self.agent.step

@@ -91,7 +91,7 @@ class Torch:
 
             self.cuda = _cuda.Cuda(self.agent, torch)
         if version < (2, 1):
-            self.agent.note("PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
+            self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
         else:
             self.mode = make_mode(torch, self)
             self.weak = torch.UntypedStorage
