@@ -3,12 +3,14 @@ package memdiag_test
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +138,81 @@ func TestImportRuleCatchesViolations(t *testing.T) {
 				t.Errorf("importFault(%q, %q) = %q", c.from, c.path, fault)
 			}
 		})
+	}
+}
+
+// startsGoroutines says where a file does, or a test in it runs beside others, or returns "".
+func startsGoroutines(fset *token.FileSet, file *ast.File) (where string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		started := false
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			started = true
+		case *ast.SelectorExpr:
+			started = slices.Contains([]string{"Go", "Parallel", "RunParallel", "AfterFunc"}, n.Sel.Name)
+		}
+		if started && where == "" {
+			where = fset.Position(n.Pos()).String()
+		}
+		return where == ""
+	})
+	return where
+}
+
+// TestWhatIsNotTestedForRacesStartsNoGoroutine, of its own or by what it imports, which
+// TestImportsPointOneWay keeps among the same rooms.
+func TestWhatIsNotTestedForRacesStartsNoGoroutine(t *testing.T) {
+	script, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^sequential='(.+)'$`).FindSubmatch(script)
+	if line == nil {
+		t.Fatal(".ci/run leaves no rooms out")
+	}
+	rooms := strings.Split(string(line[1]), "|")
+	seen := make(map[string]bool)
+	for folder, list := range goFiles(t) {
+		room := slices.IndexFunc(rooms, func(r string) bool { return within(folder, r) })
+		if room < 0 {
+			continue
+		}
+		seen[rooms[room]] = true
+		for _, file := range list {
+			fset := token.NewFileSet()
+			parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if where := startsGoroutines(fset, parsed); where != "" {
+				t.Errorf("%s starts a goroutine: take %s off the line sequential= of .ci/run", where, rooms[room])
+			}
+		}
+	}
+	for _, r := range rooms {
+		for _, below := range mayImport[r] {
+			if !slices.Contains(rooms, below) {
+				t.Errorf("%s may import %s, which is tested for races: test %s, too", r, below, r)
+			}
+		}
+		if !seen[r] {
+			t.Errorf(".ci/run leaves out %s, where there is nothing", r)
+		}
+	}
+}
+
+func TestStartsOfGoroutinesAreSeen(t *testing.T) {
+	for body, starts := range map[string]bool{
+		"go f()": true, "group.Go(f)": true, "t.Parallel()": true, "time.AfterFunc(d, f)": true, "defer func() { go f() }()": true, "f()": false, "f(Go, Parallel)": false,
+	} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "a.go", "package a; func a() { "+body+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if where := startsGoroutines(fset, file); (where != "") != starts {
+			t.Errorf("%s: found at %q", body, where)
+		}
 	}
 }
 

@@ -1,3 +1,7 @@
+//go:build !race
+
+// Reading is of one goroutine, and what is squeezed takes minutes under the race detector.
+
 package main
 
 import (
