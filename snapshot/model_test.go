@@ -1,9 +1,14 @@
 package snapshot
 
 import (
+	"encoding/binary"
 	"math"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 )
 
@@ -38,6 +43,39 @@ func TestStacksThatDifferHaveOtherHashes(t *testing.T) {
 			t.Errorf("%s and %s are one stack", name, other)
 		}
 		seen[id] = name
+	}
+}
+
+func TestTheStackBeforeDoesNotChangeAHash(t *testing.T) {
+	long := strings.Repeat("x", 1<<19) // two of them are hashed by frames
+	rapid.Check(t, func(t *rapid.T) {
+		frame := rapid.Custom(func(t *rapid.T) Frame {
+			return Frame{rapid.SampledFrom([]string{"", "f", "gg", long}).Draw(t, "function"), "a.py", rapid.IntRange(0, 2).Draw(t, "line")}
+		})
+		one := NewStacks()
+		for _, frames := range rapid.SliceOfN(rapid.SliceOfN(frame, 1, 8), 1, 8).Draw(t, "stacks") {
+			var text []byte
+			for _, f := range frames {
+				text = append(text, f.Function+"\x00"+f.File+"\x00"...)
+				text = binary.LittleEndian.AppendUint32(text, uint32(f.Line))
+			}
+			if got, want := one.Hash(one.InternFrames(frames)), Hash(xxhash.Sum64(text)); got != want {
+				t.Fatalf("the hash of %d frames is %x, of their text %x", len(frames), got, want)
+			}
+		}
+	})
+}
+
+func TestALongNameInAllFramesTakesNoMemory(t *testing.T) {
+	s := NewStacks()
+	frame := s.Frame(Frame{Function: strings.Repeat("n", 64<<10)})
+	frames := slices.Repeat([]FrameID{frame}, 1<<13) // 512 MiB of text
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.Intern(frames)
+	runtime.ReadMemStats(&after)
+	if took := Bytes(after.TotalAlloc - before.TotalAlloc); took > 10<<20 {
+		t.Errorf("it took %s", took)
 	}
 }
 

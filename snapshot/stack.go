@@ -40,8 +40,23 @@ type Stacks struct {
 	hashes    []Hash
 	// byHash finds a stack again; stacks of equal hash are taken as equal: with
 	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
-	byHash map[Hash]StackID
-	text   []byte // what the last hash was taken of; kept for its room
+	byHash      map[Hash]StackID
+	last, spare spelled // what the last hash was taken of; the other is kept for its room
+}
+
+// spelled is a stack written out.
+type spelled struct {
+	frames []FrameID
+	text   []byte
+	ends   []int // of the frames, in text
+}
+
+// end is where the first n frames end.
+func (t *spelled) end(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return t.ends[n-1]
 }
 
 type frame struct {
@@ -128,20 +143,71 @@ func (s *Stacks) InternFrames(frames []Frame) StackID {
 // hash is xxHash64 over function, file (each ended by a zero byte) and line
 // (32 bits, little endian) of every frame.
 func (s *Stacks) hash(frames []FrameID) Hash {
-	text := s.text[:0]
+	var h Hash
+	if s.spell(frames) {
+		h = Hash(xxhash.Sum64(s.last.text))
+	} else {
+		h = s.hashByFrames(frames)
+	}
+	return max(h, 1) // 0 is NoStack
+}
+
+// mostSpelled is how long a stack's text in memory may be. A name may be long, and in every
+// frame.
+const mostSpelled = 1 << 20
+
+// hashByFrames is hash for stacks whose text is longer.
+func (s *Stacks) hashByFrames(frames []FrameID) Hash {
+	d := xxhash.New()
+	var text []byte
 	for _, id := range frames {
-		f := s.frames[id]
-		text = append(text, s.strings[f.function]...)
-		text = append(text, 0)
-		text = append(text, s.strings[f.file]...)
-		text = append(text, 0)
-		text = binary.LittleEndian.AppendUint32(text, uint32(f.line))
+		text = s.appendText(text[:0], id)
+		_, _ = d.Write(text) // it never fails
 	}
-	s.text = text
-	if h := Hash(xxhash.Sum64(text)); h != 0 {
-		return h
+	return Hash(d.Sum64())
+}
+
+func (s *Stacks) appendText(text []byte, id FrameID) []byte {
+	f := s.frames[id]
+	text = append(text, s.strings[f.function]...)
+	text = append(text, 0)
+	text = append(text, s.strings[f.file]...)
+	text = append(text, 0)
+	return binary.LittleEndian.AppendUint32(text, uint32(f.line))
+}
+
+// spell writes out what is hashed. The frames that a stack begins and ends with like the
+// one before, 97 % of those of a large snapshot, are copied in one piece. It reports
+// whether the text is not too long.
+func (s *Stacks) spell(frames []FrameID) bool {
+	last, n := &s.last, len(s.last.frames)
+	most, head, tail := min(len(frames), n), 0, 0
+	for head < most && frames[head] == last.frames[head] {
+		head++
 	}
-	return 1 // 0 is NoStack
+	for tail < most-head && frames[len(frames)-1-tail] == last.frames[n-1-tail] {
+		tail++
+	}
+	next := spelled{
+		frames: append(s.spare.frames[:0], frames...),
+		text:   append(s.spare.text[:0], last.text[:last.end(head)]...),
+		ends:   append(s.spare.ends[:0], last.ends[:head]...),
+	}
+	for _, id := range frames[head : len(frames)-tail] {
+		next.text = s.appendText(next.text, id)
+		if len(next.text) > mostSpelled {
+			return false
+		}
+		next.ends = append(next.ends, len(next.text))
+	}
+	start := last.end(n - tail)
+	moved := len(next.text) - start
+	next.text = append(next.text, last.text[start:]...)
+	for _, end := range last.ends[n-tail:] {
+		next.ends = append(next.ends, end+moved)
+	}
+	s.last, s.spare = next, s.last
+	return true
 }
 
 // TextLen is how many bytes Intern hashes for these frames, about ten a nanosecond:
