@@ -75,7 +75,10 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 	}
 	t.kept, t.all = t.kept[:0], t.all[:0]
 	for _, raw := range t.from.lists[list] {
-		f := t.frame(raw)
+		f := t.frames[raw]
+		if !f.known {
+			f = t.frame(raw)
+		}
 		t.all = append(t.all, f.id)
 		if !f.noise {
 			t.kept = append(t.kept, f.id)
@@ -93,9 +96,6 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 }
 
 func (t *stackTable) frame(raw uint32) tableFrame {
-	if f := t.frames[raw]; f.known {
-		return f
-	}
 	r := t.from.frames[raw]
 	f := snapshot.Frame{Function: t.from.strings[r.name], File: t.from.strings[r.file], Line: int(r.line)}
 	if f.Line == 0 {

@@ -12,9 +12,16 @@ func decodePickle(m *machine) error {
 	in := m.in
 	for {
 		m.pushScalars()
-		if in.have(1) && opcode(in.buf[in.pos]) == opEmptyDict {
-			if err := m.quickItems(); err != nil {
-				return err
+		if in.have(1) {
+			switch opcode(in.buf[in.pos]) {
+			case opEmptyDict:
+				if err := m.quickItems(); err != nil {
+					return err
+				}
+			case opEmptyList:
+				if err := m.quickFrames(); err != nil {
+					return err
+				}
 			}
 		}
 		if !in.have(1) {

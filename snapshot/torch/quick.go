@@ -100,17 +100,56 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 		return false, nil
 	}
 	m.at = m.in.offset()
-	if err := m.bounded(); err != nil {
+	if err := m.storePuts(); err != nil {
 		return false, err
-	}
-	for _, p := range q.puts {
-		if !m.memo.put(p.at, p.s) {
-			return false, m.fail("memo entry %d is stored out of turn", p.at)
-		}
 	}
 	m.in.pos = end
 	l.items++
 	return true, m.build.item(l, &q.item)
+}
+
+// quickFrames takes a list of frames from the input, as the value of a key. Only a key
+// may follow it, or the dict's end: before anything else items may be added to it.
+func (m *machine) quickFrames() error {
+	q := &m.quick
+	n := len(m.stack)
+	if q.off || n == m.floor() || m.stack[n-1] != (value{vString, uint64(kwFrames)}) || !m.in.ready(quickAhead) {
+		return nil
+	}
+	q.puts, q.placed = q.puts[:0], false
+	b, p := m.in.buf, m.in.pos+1
+	if p+reach > len(b) {
+		return nil
+	}
+	v, end := m.quickList(b, p)
+	if end < 0 || end+reach > len(b) {
+		return nil
+	}
+	if opcode(b[end]) != opSetItems {
+		key, at := m.quickGet(b, end)
+		if key>>payloadBits != tagString || opcode(b[at]) == opAppend {
+			return nil
+		}
+	}
+	m.at = m.in.offset()
+	if err := m.storePuts(); err != nil {
+		return err
+	}
+	m.in.pos = end
+	return m.push(v)
+}
+
+// storePuts stores what was read in the memo.
+func (m *machine) storePuts() error {
+	if err := m.bounded(); err != nil {
+		return err
+	}
+	for _, p := range m.quick.puts {
+		if !m.memo.put(p.at, p.s) {
+			return m.fail("memo entry %d is stored out of turn", p.at)
+		}
+	}
+	return nil
 }
 
 // endsItem reports whether what follows a dict of a list's makes it complete: the next

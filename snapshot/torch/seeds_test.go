@@ -164,3 +164,33 @@ func TestPinnedMemoryIsADeviceOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestASegmentsFramesMayBeWrittenInParts(t *testing.T) {
+	const (
+		begin = "\x80\x04\x8c\x04name\x940\x8c\x01f\x940\x8c\x06frames\x940\x8c\x01g\x940}(\x8c\x08segments](}(h\x02" +
+			"](}\x94(h\x00h\x01u}(h\x00h\x03ue"
+		end = "\x8c\x0atotal_sizeK\x08\x8c\x0eallocated_sizeK\x08\x8c\x0bactive_sizeK\x08ueu."
+	)
+	for more, frames := range map[string]int{
+		"":                      2,
+		"}(h\x00h\x03ua":        3,
+		"h\x04a":                3, // the first frame
+		"(h\x04h\x04e":          4,
+		"\x94":                  2, // the list goes into the memo
+		"h\x03a":                0, // a string
+		"h\x03N":                2, // a key
+		"h\x03h\x01h\x03h\x04":  2,
+		"\x94(h\x04eh\x02h\x05": 3, // a reference to the list
+	} {
+		b := []byte(begin + more + end)
+		compareWithMachine(t, b)
+		s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{})
+		if err != nil {
+			t.Errorf("%q: %v", more, err)
+			continue
+		}
+		if got := len(s.Stacks.FrameIDs(s.Blocks.Stack[0])); got != frames {
+			t.Errorf("%q: %d frames, want %d", more, got, frames)
+		}
+	}
+}
