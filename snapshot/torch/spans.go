@@ -11,7 +11,7 @@ import (
 // or, where nothing is shared, the same frames spelled out again. Slots of the
 // memo never change, so equal bytes mean equal frames, stored in the memo in
 // the same order. The text of each distinct list is kept, and is found again
-// by comparing it with the one that followed the last two before, or by its
+// by comparing it with those that followed before, or by its
 // hash; comparing runs at memory speed, and reading is skipped.
 
 const (
@@ -19,7 +19,7 @@ const (
 	maxSpans     = 1 << 16
 	maxSpanBytes = 8 << 20
 	maxSpanSlots = 1 << 20
-	// followers is the size of the table of what follows two spans.
+	// followers is the size of the tables of what follows.
 	followers = 1 << 12
 	// onces is the size of the table of texts that came once. A text is kept when
 	// it comes again: many never do, and keeping them took a third of the time.
@@ -42,9 +42,9 @@ type spanTable struct {
 	texts   []byte
 	slots   []slot
 	byHash  map[uint64]uint32
-	last    [2]uint32 // newest first
-	follows [followers]uint32
-	once    [onces]uint32 // upper halves of hashes, by their lower bits
+	last    [2]uint32            // newest first
+	follows [2][followers]uint32 // what came after a span, and after two
+	once    [onces]uint32        // upper halves of hashes, by their lower bits
 }
 
 func (t *spanTable) forget() {
@@ -66,19 +66,22 @@ func (t *spanTable) again(h uint64) bool {
 
 func (t *spanTable) text(id uint32) []byte { return t.texts[t.spans[id].text:t.spans[id].textEnd] }
 
-// follower is the place of what follows the last two spans.
-func (t *spanTable) follower() *uint32 {
-	return &t.follows[(t.last[0]*0x9e3779b1^t.last[1])%followers]
+// followed are the places of what follows the last span, and the last two.
+func (t *spanTable) followed() (one, two *uint32) {
+	return &t.follows[0][t.last[0]%followers], &t.follows[1][(t.last[0]*0x9e3779b1^t.last[1])%followers]
 }
 
 func (t *spanTable) met(id uint32) {
+	one, two := t.followed()
+	*one, *two = id, id
 	t.last[1], t.last[0] = t.last[0], id
 }
 
 // guess returns the span that b begins with, 0 if it is not one of those that
 // are likely.
 func (t *spanTable) guess(b []byte) uint32 {
-	for _, id := range [...]uint32{*t.follower(), t.last[0]} {
+	one, two := t.followed()
+	for _, id := range [...]uint32{*two, *one, t.last[0]} {
 		if text := t.text(id); len(text) > 0 && bytes.HasPrefix(b, text) {
 			return id
 		}
@@ -162,7 +165,6 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	if end := referencesEnd(b, p); opcode(b[end]) == opAppends {
 		text := b[p : end+1]
 		if id := t.find(text, xxhash.Sum64(text)); id != 0 {
-			*t.follower() = id
 			t.met(id)
 			return t.spans[id].stack, end + 1
 		}
@@ -226,9 +228,6 @@ read:
 		id := q.spans.find(text, h)
 		if id == 0 && q.spans.again(h) {
 			id = q.spans.keep(text, h, stack, q.puts[own:])
-		}
-		if id != 0 {
-			*q.spans.follower() = id
 		}
 		q.spans.met(id)
 	}
