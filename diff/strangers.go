@@ -52,18 +52,23 @@ func restart(run *snapshot.Run, at int) string {
 }
 
 // inUse are a snapshot's devices without those that nothing is reserved on, as a file
-// lists all of a machine; all of them where none has any.
+// lists all of a machine; all of them where none has any. Compiled programs are no device:
+// JAX makes them before it uses one.
 func inUse(s *snapshot.Snapshot) []snapshot.Device {
-	var out []snapshot.Device
+	var all, used []snapshot.Device
 	for _, d := range s.Devices {
+		if d.Kind == snapshot.Executable {
+			continue
+		}
+		all = append(all, d)
 		if d.Meters.Reserved != 0 {
-			out = append(out, d)
+			used = append(used, d)
 		}
 	}
-	if out == nil {
-		return s.Devices
+	if used == nil {
+		return all
 	}
-	return out
+	return used
 }
 
 func shareDevice(a, b []snapshot.Device) bool {

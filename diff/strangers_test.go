@@ -26,6 +26,7 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 			s.Devices[0].Index = 1
 			s.Devices = append(s.Devices, idle)
 		}, "no device in common (cpu:0 and cpu:1)"},
+		{"compiled programs alone, as JAX has them before it uses a device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.Executable }, ""},
 		{"another machine's device", func(s *snapshot.Snapshot) { s.Devices[0].Name = "H200" }, "cpu:0 is A100 in one and H200 in the other"},
 		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "no segment of memory is common"},
 		{"no addresses at all", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0 }, ""},

@@ -55,6 +55,8 @@ const (
 	CPU    DeviceKind = "cpu"
 	CUDA   DeviceKind = "cuda"
 	Vulkan DeviceKind = "vulkan"
+	// Executable stands for programs that JAX compiled; it does not tell where they are.
+	Executable DeviceKind = "executable"
 )
 
 // Device is one allocator's device and its meters.

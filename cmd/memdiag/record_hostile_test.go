@@ -1,6 +1,6 @@
 //go:build !race
 
-// Reading is of one goroutine, and what is squeezed takes minutes under the race detector.
+// Reading is of one goroutine, and what is squeezed takes long under the race detector.
 
 package main
 

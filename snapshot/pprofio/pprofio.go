@@ -218,7 +218,7 @@ func (s *samples) device(label, kind string) (int, error) {
 	case label != "":
 		return s.out.Device(snapshot.DeviceKind(label[:min(len(label), maxName)]), 0, "")
 	case kind == "executable":
-		return s.out.Device("executable", 0, "compiled programs")
+		return s.out.Device(snapshot.Executable, 0, "compiled programs")
 	}
 	return s.out.Device(snapshot.CPU, 0, "host heap")
 }
