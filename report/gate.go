@@ -25,6 +25,23 @@ type Gate struct {
 // Place is the line of a finding, or what names it best where it has none.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 
+// GateHeadline is Headline with the interval of the rate that it tells.
+func GateHeadline(r *diff.Result) string {
+	if r.Leaks() == 0 {
+		return Headline(r)
+	}
+	return Headline(r) + rateWithin(r.Findings[0].Rate)
+}
+
+// rateWithin says within what a rate lies; "" where that reads as the rate.
+func rateWithin(r diff.Rate) string {
+	low, high := snapshot.FormatBytes(r.Bytes.Low), snapshot.FormatBytes(r.Bytes.High)
+	if low == high {
+		return ""
+	}
+	return fmt.Sprintf("; %s%s to %s%s a %s (95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, r.Unit, r.Bytes.N)
+}
+
 // Failing says how many leaks of several fail, and which of them grows most.
 func Failing(o *baseline.Outcome) string {
 	failing := o.Failing()
@@ -32,7 +49,7 @@ func Failing(o *baseline.Outcome) string {
 	if len(failing) > 1 {
 		verb = "fail; the largest: "
 	}
-	return fmt.Sprintf("%d of %s %s%s", len(failing), count(int64(len(o.Leaks)), "leak"), verb, leakText(&failing[0]))
+	return fmt.Sprintf("%d of %s %s%s", len(failing), count(int64(len(o.Leaks)), "leak"), verb, leakText(&failing[0])) + rateWithin(failing[0].Finding.Rate)
 }
 
 // Canary says what became of a canary that was planted in a run: of the result with it,

@@ -204,3 +204,20 @@ func TestGateMarkdownKeepsItsTable(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestAGatesSentenceTellsTheIntervalOfItsRate(t *testing.T) {
+	outcome := gateOf(diff.Leak).Outcome
+	const within = "; +3.91 KiB to +4.10 KiB a step (95 % interval, n = 20)"
+	if got := Failing(outcome); !strings.HasPrefix(got, "2 of 3 leaks fail; the largest: +4.00 KiB/step at ") || !strings.HasSuffix(got, within) {
+		t.Error(got)
+	}
+	leak := *outcome.Leaks[0].Finding
+	result := &diff.Result{First: new(snapshot.Snapshot), Last: new(snapshot.Snapshot), Findings: []diff.Finding{leak}}
+	if got := GateHeadline(result); !strings.HasPrefix(got, "1 leak: ") || !strings.HasSuffix(got, within) {
+		t.Error(got)
+	}
+	result.Findings[0].Rate.Bytes = trend.Slope{Value: 4096, Low: 4096, High: 4096, N: 20}
+	if got := GateHeadline(result); got != Headline(result) {
+		t.Errorf("an interval that is a point: %s", got)
+	}
+}

@@ -285,7 +285,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 			return j, err
 		}
 	}
-	j.said = report.Headline(j.result)
+	j.said = report.GateHeadline(j.result)
 	switch {
 	case j.result.Leaks() > 0 || j.doubt != "":
 	case len(g.slice.unseen(run)) > 0:
