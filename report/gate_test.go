@@ -3,6 +3,11 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +89,12 @@ func TestSARIFIsValidBySchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// That reader passes over keys that it does not know, before the schema sees them.
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(new(sarif.Report)); err != nil {
+		t.Error(err)
+	}
 	if err := validSARIF(log); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -141,6 +152,93 @@ func TestJUnitIsReadByAnotherReader(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// A junitElement is what JUnit's readers, such as Jenkins, know of an element.
+type junitElement struct {
+	required, optional string // attributes
+	children           string // in any order; "" for text
+}
+
+var junitDialect = map[string]junitElement{
+	"testsuites": {"", "name tests failures errors skipped time disabled", "testsuite"},
+	"testsuite":  {"name tests", "failures errors skipped time timestamp hostname id package", "properties testcase system-out system-err"},
+	"testcase":   {"name classname", "time assertions status file line", "skipped error failure system-out system-err"},
+	"failure":    {"", "message type", ""},
+	"error":      {"", "message type", ""},
+	"skipped":    {"", "message type", ""},
+}
+
+// junitFaults lists where a document is not of that dialect, or its counts are wrong.
+func junitFaults(t *testing.T, text []byte) (out []string) {
+	t.Helper()
+	var open []string
+	counts, told := map[string]int{}, map[string]string{}
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name, in := token.Name.Local, "testsuites"
+			if len(open) > 0 {
+				in = junitDialect[open[len(open)-1]].children
+			}
+			if !slices.Contains(strings.Fields(in), name) {
+				out = append(out, fmt.Sprintf("%s in %v", name, open))
+			}
+			known := junitDialect[name]
+			missing := strings.Fields(known.required)
+			for _, a := range token.Attr {
+				missing = slices.DeleteFunc(missing, func(m string) bool { return m == a.Name.Local })
+				if !slices.Contains(strings.Fields(known.required+" "+known.optional), a.Name.Local) {
+					out = append(out, name+" has "+a.Name.Local)
+				}
+				if name == "testsuite" {
+					told[a.Name.Local] = a.Value
+				}
+			}
+			if len(missing) > 0 {
+				out = append(out, fmt.Sprintf("%s without %v", name, missing))
+			}
+			open = append(open, name)
+			counts[name]++
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			if words := strings.TrimSpace(string(token)); words != "" && junitDialect[open[len(open)-1]].children != "" {
+				out = append(out, fmt.Sprintf("text in %v: %s", open, words))
+			}
+		}
+	}
+	for attribute, element := range map[string]string{"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"} {
+		if got := told[attribute]; got != strconv.Itoa(counts[element]) {
+			out = append(out, fmt.Sprintf("%s=%q of %d", attribute, got, counts[element]))
+		}
+	}
+	return out
+}
+
+func TestJUnitIsOfTheDialectThatJenkinsReads(t *testing.T) {
+	for _, verdict := range []diff.Verdict{diff.Leak, diff.Clean, diff.Inconclusive} {
+		text := gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JUnit(b) }, verdict)
+		for _, fault := range junitFaults(t, text) {
+			t.Errorf("%s: %s", verdict, fault)
+		}
+	}
+	for text, want := range map[string]string{
+		`<testsuites><testcase name="a" classname="b"/></testsuites>`:                                                                 "testcase in [testsuites]",
+		`<testsuites><testsuite name="a" tests="1" failures="0" errors="0" skipped="0"><testcase name="a"/></testsuite></testsuites>`: "testcase without [classname]",
+		`<testsuites><testsuite name="a" tests="2" failures="0" errors="0" skipped="0" x="1"/></testsuites>`:                          `tests="2" of 0`,
+	} {
+		if faults := junitFaults(t, []byte(text)); !slices.Contains(faults, want) {
+			t.Errorf("%s: %q, want %q", text, faults, want)
+		}
 	}
 }
 
