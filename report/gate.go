@@ -102,7 +102,7 @@ func GateStates(w io.Writer, o *baseline.Outcome) error {
 		fmt.Fprintf(&b, "declared: %s: %s\n", growthText(f), declaredText(f))
 	}
 	for _, f := range o.Fates {
-		fmt.Fprintf(&b, "%s: %s: %s\n", f.State, entryText(f.Entry), fateText(f)+owned(f.Entry))
+		fmt.Fprintf(&b, "%s: %s: %s\n", f.State, entryText(f.Entry), fateText(f, o.Partial)+owned(f.Entry))
 	}
 	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
 	return err
@@ -132,13 +132,15 @@ func entryText(e *baseline.Entry) string {
 	return brief(e.Where) + " (" + brief(e.Fingerprint) + ")"
 }
 
-func fateText(f baseline.Fate) string {
-	switch f.State {
-	case baseline.Fixed:
+func fateText(f baseline.Fate, partial bool) string {
+	switch {
+	case f.State == baseline.Fixed && partial:
+		return "it does not leak in what was judged"
+	case f.State == baseline.Fixed:
 		return "it leaks no more; --update-baseline takes its entry out"
-	case baseline.Undecided:
+	case f.State == baseline.Undecided:
 		return "it grew, and more steps must tell whether it leaks"
-	case baseline.Expired:
+	case f.State == baseline.Expired:
 		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
 	}
 	return "nothing is held there: it is fixed, or the run never came there"

@@ -200,7 +200,7 @@ func (g *Gate) Markdown(w io.Writer) error {
 		m.line("| declared | %s | %s | %s | |", plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(Place(f))), plainMarkdown(declaredText(f)))
 	}
 	for _, f := range g.Outcome.Fates {
-		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f)+owned(f.Entry)))
+		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f, g.Outcome.Partial)+owned(f.Entry)))
 	}
 	_, err := w.Write(m.buf.Bytes())
 	return err

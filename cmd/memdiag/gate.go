@@ -316,7 +316,10 @@ func (g *gate) doubled(j judged) (*baseline.Doubled, error) {
 	if half, err = g.slice.of(canary.Without(half)); err != nil || len(half.Snapshots) == 0 {
 		return nil, err
 	}
-	return baseline.Double(half.Snapshots[len(half.Snapshots)-1], j.result), nil
+	d := baseline.Double(half.Snapshots[len(half.Snapshots)-1], j.result)
+	elsewhere := func(row diff.Row) bool { return !g.slice.has(row.Device) }
+	d.More, d.Unexplained = slices.DeleteFunc(d.More, elsewhere), slices.DeleteFunc(d.Unexplained, elsewhere)
+	return d, nil
 }
 
 // confirmed holds for a leak that a rank's run of half the steps does not speak

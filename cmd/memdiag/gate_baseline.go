@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -62,11 +63,16 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 		}
 		results = append(results, baseline.Ranked{Rank: j.rank, Result: j.result})
 	}
-	now := g.env.now()
-	outcome := known.Judge(results, now)
-	if g.strict {
-		outcome.Strict()
+	judge := func(known *baseline.File) *baseline.Outcome {
+		outcome := known.Judge(results, g.env.now())
+		outcome.Partial = !g.allRanks || g.slice != slice{} || g.judging.against != "" ||
+			slices.ContainsFunc(ranks, func(j judged) bool { return j.doubt != "" })
+		if g.strict {
+			outcome.Strict()
+		}
+		return outcome
 	}
+	outcome := judge(known)
 	if !g.update {
 		return outcome, nil
 	}
@@ -89,11 +95,7 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 		leaks = "leak"
 	}
 	g.env.talk.say("%s knows %d %s", g.baseline, len(next.Known), leaks)
-	outcome = next.Judge(results, now)
-	if g.strict {
-		outcome.Strict()
-	}
-	return outcome, nil
+	return judge(next), nil
 }
 
 // options say how the run is judged. A run to hold it against must have growth to

@@ -68,21 +68,22 @@ func (s slice) unseen(run *snapshot.Run) []snapshot.Unseen {
 
 // keepDevice takes from a result what was found on other devices.
 func (s slice) keepDevice(r *diff.Result) error {
-	if s.device == "" {
-		return nil
-	}
-	is := func(d snapshot.Device) bool {
-		return s.device == string(d.Kind) || s.device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
-	}
-	if !slices.ContainsFunc(r.Last.Devices, is) {
+	if !slices.ContainsFunc(r.Last.Devices, s.has) {
 		var names []string
 		for _, d := range r.Last.Devices {
 			names = append(names, fmt.Sprintf("%s:%d", d.Kind, d.Index))
 		}
 		return &exitError{exitUsage, withHint(fmt.Errorf("--device: the run has no device %q", s.device), "there are %s", strings.Join(names, ", "))}
 	}
-	r.Findings = slices.DeleteFunc(r.Findings, func(f diff.Finding) bool { return !is(f.Rows[0].Device) })
+	r.Findings = slices.DeleteFunc(r.Findings, func(f diff.Finding) bool { return !s.has(f.Rows[0].Device) })
+	// A clone, since findings point into the rows as they are.
+	r.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row diff.Row) bool { return !s.has(row.Device) })
 	return nil
+}
+
+// has holds for a device that is judged.
+func (s slice) has(d snapshot.Device) bool {
+	return s.device == "" || s.device == string(d.Kind) || s.device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
 }
 
 // rateFlag is a flag that takes growth by step, such as 4KiB/step.

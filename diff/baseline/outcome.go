@@ -66,6 +66,9 @@ type Outcome struct {
 	// Declared are those of them, left out there, that gather towards a bound that was
 	// declared.
 	Declared []*diff.Finding
+	// Partial holds where only a part of the run was judged, or with doubt, so that an
+	// entry that seems to be fixed need not be. It is the caller's to tell.
+	Partial bool
 }
 
 // Failing are the leaks that are new or regressed.
@@ -279,7 +282,7 @@ func (f *File) fates(o *Outcome, ranks []Ranked, now time.Time) {
 const room = 1.1
 
 // Update returns the file that lets this outcome pass: new leaks are added, bounds
-// that were passed are raised, and what is fixed goes. Entries that are unused,
+// that were passed are raised, and what is fixed goes, unless the outcome is of a part. Entries that are unused,
 // undecided or expired stay as they are, for a person to decide. To update twice
 // changes nothing more. where names a leak's place.
 func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
@@ -296,7 +299,7 @@ func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
 	}
 	dropped := make(map[string]bool)
 	for _, fate := range o.Fates {
-		dropped[fate.Entry.Fingerprint] = fate.State == Fixed
+		dropped[fate.Entry.Fingerprint] = fate.State == Fixed && !o.Partial
 	}
 	for _, e := range f.Known {
 		if dropped[e.Fingerprint] {
