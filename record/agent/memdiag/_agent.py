@@ -276,6 +276,7 @@ class Agent:
 
     def prepared(self):
         """What the main thread imports has been imported."""
+        self.heap.prepared()
         if self.owner.get("tick") and not self.step:
             self.begin_anew()
             self.drop_ticks()

@@ -83,6 +83,12 @@ class Heap:
         self.agent.torch.recalibrate()
         self.agent.spent -= CREDIT
 
+    def prepared(self):
+        """What imports have made stays, and only costs: to read it takes longer than what the program makes."""
+        if self.tracing:
+            sys.modules["tracemalloc"].clear_traces()
+            self.told, self.rows = {}, {}
+
     def boundary(self, step):
         pass
 
@@ -107,12 +113,13 @@ class Heap:
             self.trace()
 
     def untrace(self):
-        """PyTorch or JAX came: what the clock began, the growth of the heap will decide."""
-        if self.tracing and self.wanted == "auto":
+        """PyTorch or JAX comes: what the clock began, the growth of the heap will decide. To trace what PyTorch imports
+        takes long, and to read it again at each snapshot longer."""
+        if self.tracing:
             self.stop()
 
     def tick(self):
-        if not self.tracing and self.wanted == "auto" and not {"torch", "jax"} & sys.modules.keys():
+        if not self.tracing and self.wanted != "off" and not {"torch", "jax"} & sys.modules.keys():
             self.trace()
 
     def fill(self, snapshot):
@@ -173,7 +180,6 @@ class Heap:
         rows.sort(key=lambda r: r[0], reverse=True)
         del rows[MOST_LINES:]
         self.rows = {stack: (size, count) for size, count, stack in rows}
-        self.names.running()
         self.idle = 0 if rows else self.idle + 1
         if self.idle >= IDLE and self.wanted == "auto" and self.agent.step:
             self.stop()  # what grows is not Python's, and tracing slows the program down
@@ -186,6 +192,7 @@ class Heap:
             n = snapshot.stacks.add(stack, lambda: [(self.names.of(f, line), f, line) for f, line in stack])
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)
+        self.names.forget()
         snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
 
 

@@ -1,58 +1,51 @@
 """Names of the functions that lines belong to: tracemalloc tells a line's file and number only.
 
-They come from code objects that are there already: those that run, with all that is nested in
-them, which is the whole script, and the compiled files of imported modules. Nothing is compiled,
-since that may print warnings.
+They come from code that is there already: of the modules that run, with all that is nested in them, which is the
+whole script, and of all functions that exist. Nothing is compiled, since that may print warnings, and no file is
+read: to take in those of NumPy took a second.
 """
 
-import importlib.util
-import marshal
+import gc
 import sys
-
-# The largest compiled file that is looked into.
-LARGEST = 1 << 20
+import types
 
 
 class Names:
     def __init__(self):
-        self.lines = {}  # (file, line): name
-        self.files = set()  # that were looked into
-
-    def running(self):
-        """Takes in the code of all frames that run."""
-        for frame in list(sys._current_frames().values()):
-            while frame is not None:
-                code = frame.f_code
-                if code.co_name == "<module>" and code.co_filename not in self.files:
-                    self.add(code, code.co_filename)
-                frame = frame.f_back
+        self.names = {}  # (file, line): name
+        self.codes = {}  # by file, while a snapshot is taken
 
     def of(self, file, line):
-        """The function of a line; "" where that is not known."""
-        if file not in self.files:
-            self.add(compiled(file), file)
-        return self.lines.get((file, line), "")
+        """The function of a line; "" where that is not known. It stays what it was said to be once."""
+        name = self.names.get((file, line))
+        if name is None:
+            if not self.codes:
+                self.look()
+            codes = self.codes.get(file, ())
+            # A line of no function is the module's, whose code is gone when it has been imported.
+            name = self.names[file, line] = function(codes, line) or ("<module>" if codes else "")
+        return name
 
-    def add(self, code, file):
-        """Takes in a file's code. Of a line that several functions share the outermost is named."""
-        self.files.add(file)
-        level = [code] if code is not None else []
-        while level:
-            for c in level:
-                name = getattr(c, "co_qualname", c.co_name)
-                for _, _, line in c.co_lines():
-                    if line is not None:
-                        self.lines.setdefault((file, line), name)
-            level = [n for c in level for n in c.co_consts if type(n) is type(code)]
+    def look(self):
+        for o in gc.get_objects():
+            if type(o) is types.FunctionType:
+                self.codes.setdefault(o.__code__.co_filename, set()).add(o.__code__)
+        for frame in list(sys._current_frames().values()):
+            while frame is not None:
+                if frame.f_code.co_name == "<module>":
+                    self.codes[frame.f_code.co_filename] = {frame.f_code}
+                frame = frame.f_back
+
+    def forget(self):
+        """Lets go of the code, which the program may do as well."""
+        self.codes.clear()
 
 
-def compiled(file):
-    """The code of a module from the file that Python keeps of it; None where there is none."""
-    try:
-        with open(importlib.util.cache_from_source(file), "rb") as f:
-            content = f.read(LARGEST)
-        if content[:4] != importlib.util.MAGIC_NUMBER or len(content) == LARGEST:
-            return None
-        return marshal.loads(content[16:])
-    except Exception:
-        return None
+def function(codes, line):
+    """The outermost of some functions and what is nested in them that has a line; None where none has."""
+    codes = [c for c in codes if c.co_firstlineno <= line]
+    for c in codes:
+        if any(line == n for _, _, n in c.co_lines()):
+            return getattr(c, "co_qualname", c.co_name)
+    inner = [i for c in codes for i in c.co_consts if type(i) is types.CodeType]
+    return function(inner, line) if inner else None

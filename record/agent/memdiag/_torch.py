@@ -80,7 +80,7 @@ class Torch:
 
     def imported(self, torch):
         self.module = torch
-        self.agent.heap.untrace()
+        self.agent.heap.start()
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
         self.watch_steps(torch, version)
@@ -577,6 +577,7 @@ class Finder:
         original = loader.exec_module
 
         def exec_module(module):
+            source.agent.guarded("import torch", source.agent.heap.untrace)
             original(module)
             source.agent.guarded("import torch", source.imported, module)
 
