@@ -26,6 +26,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// patience is how long a browser lives, and a command that writes for it takes, at most.
+const patience = 8 * time.Minute
+
 // browser returns a context in which tabs can be opened. Without Chromium it skips
 // the test, in CI it fails.
 func browser(t *testing.T) context.Context {
@@ -44,7 +47,9 @@ func browser(t *testing.T) context.Context {
 		t.Skip("no Chromium on this machine")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
@@ -59,14 +64,16 @@ func memdiag(t *testing.T) (dir string, run func(args ...string)) {
 	t.Helper()
 	dir = t.TempDir()
 	binary := filepath.Join(dir, "memdiag")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/memdiag")
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(stop)
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/memdiag")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return dir, func(args ...string) {
 		t.Helper()
-		cmd := exec.Command(binary, args...)
+		cmd := exec.CommandContext(ctx, binary, args...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("memdiag %s: %v\n%s", strings.Join(args, " "), err, out)
