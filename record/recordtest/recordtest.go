@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// patience is how long a test waits, on a machine that does much else; go test ends all
-// after 10 minutes.
-const patience = 4 * time.Minute
-
-// Bound fails the test and ends its processes, should they not have ended after some
-// minutes. Its processes are those that began with text in their environment, such as the
-// folder of a run that is recorded. They are aborted, upon which a Go program tells its
-// goroutines and Python, where PYTHONFAULTHANDLER is set, its threads; then killed.
-// Where there is no /proc, nothing is ended.
-func Bound(t testing.TB, text string) {
+// Bound fails the test and ends its processes, should they not have ended after half of
+// the time that go test still gives. Its processes are those that began with text in their
+// environment, such as the folder of a run that is recorded. They are aborted, upon which
+// a Go program tells its goroutines and Python, where PYTHONFAULTHANDLER is set, its
+// threads; then killed. Where there is no /proc, nothing is ended.
+func Bound(t *testing.T, text string) {
 	t.Helper()
+	patience := 5 * time.Minute
+	if deadline, ok := t.Deadline(); ok {
+		patience = (time.Until(deadline) / 2).Round(time.Second)
+	}
 	bound(t, text, patience)
 }
 
@@ -50,7 +50,7 @@ func bound(t testing.TB, text string, patience time.Duration) {
 }
 
 // Command is a command whose processes are bound.
-func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+func Command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(name, args...)
 	mark := "MEMDIAG_TEST=" + t.TempDir() // which is no other's
