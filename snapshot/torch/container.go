@@ -67,6 +67,18 @@ func sniff(head []byte, outer bool) format {
 	return unknown
 }
 
+// oldSave is how a file of torch.save without a zip begins: pickles of a number and of a
+// version, and a third of what the machine was, which has no STOP in its texts.
+const oldSave = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02}"
+
+// oldSaveLen is what of such a file comes before the pickle; 0 for other files.
+func oldSaveLen(head []byte) int64 {
+	if !bytes.HasPrefix(head, []byte(oldSave)) {
+		return 0
+	}
+	return int64(len(oldSave) + bytes.IndexByte(head[len(oldSave):], byte(opStop)) + 1)
+}
+
 // insideOf reports whether a compressed file's first bytes are a snapshot's:
 // other formats are compressed too. A zstd block of up to 128 KiB gives nothing
 // until it is whole; then what is inside is not known, and may be a snapshot.
@@ -100,6 +112,11 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	whole := io.NewSectionReader(r, 0, size)
 	switch f := sniff(head, true); f {
 	case pickleFormat, jsonFormat:
+		if begin := oldSaveLen(head); begin > 0 {
+			in := newInput(name, io.NewSectionReader(r, begin, size-begin), size-begin)
+			more := func() bool { return false } // tensors follow, of which a snapshot has none
+			return &text{in: in, close: func() {}, more: more}, nil
+		}
 		return &text{in: newInput(name, whole, size), json: f == jsonFormat, close: func() {}}, nil
 	case gzipFormat, zstdFormat:
 		inner, closer, err := decompressor(f, whole)

@@ -118,7 +118,7 @@ func FuzzJSON(f *testing.F) {
 
 // FuzzContainer looks for panics and for errors that are not of the one type.
 func FuzzContainer(f *testing.F) {
-	for _, pattern := range []string{"*.zip", "*.gz", "*.html"} {
+	for _, pattern := range []string{"*.zip", "*.gz", "*.html", "*.old"} {
 		for _, name := range seedNames(f, pattern) {
 			f.Add(seed(f, name))
 		}

@@ -1,6 +1,6 @@
 // Package torch reads the memory snapshots that PyTorch writes:
 // torch.cuda.memory._snapshot() and memory_snapshot(), pickled by Python
-// (protocols 0 to 5) or by libtorch's own pickler, inside torch.save's zip, as
+// (protocols 0 to 5) or by libtorch's own pickler, inside what torch.save writes, as
 // JSON, inside the viewer's HTML page, plain or compressed by gzip or zstd.
 //
 // Nothing in a file is ever run. The reader streams: trace entries are reduced

@@ -306,6 +306,12 @@ def page(data):
             '</script>\n</body>\n' % base64.b64encode(padded).decode()).encode()
 
 
+def old_save(tree):
+    """What torch.save(tree, f, _use_new_zipfile_serialization=False) writes."""
+    machine = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    return b"".join(pickle.dumps(part, protocol=2) for part in (0x1950A86A20F9469CFC6C, 1001, machine, tree, []))
+
+
 def main():
     files = {}
     for p in range(6):
@@ -314,6 +320,7 @@ def main():
     files["full.json"] = json.dumps(full()).encode()
     files["full_indented.json"] = json.dumps(full(), indent=2).encode()
     files["full.zip"] = archive(pickle.dumps(full(), protocol=2))
+    files["full.old"] = old_save(full())
     files["full.pickle.gz"] = gzip.compress(pickle.dumps(full(), protocol=4), mtime=0)
     files["full.html"] = page(pickle.dumps(full(), protocol=4))
     for make in (era_1_12, era_1_13, era_2_0, era_2_1, era_2_2, era_2026, host, host_by_device, traces_first, kineto, agent, unordered, big_lists):
