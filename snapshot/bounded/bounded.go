@@ -209,6 +209,9 @@ func (in *Input) Read(p []byte) (int, error) {
 // Ahead returns what lies ahead, at least a byte, valid until the next call; Skip
 // passes over it. At the end of the file it is io.EOF.
 func (in *Input) Ahead() ([]byte, error) {
+	if n := in.r.Buffered(); n > 0 {
+		return in.r.Peek(n)
+	}
 	if _, err := in.r.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF

@@ -62,7 +62,14 @@ func begins(c byte) bool {
 	return c >= '0' && c <= '9' || bytes.IndexByte([]byte(`{["-tfnNI`), c) >= 0 // Python writes NaN and Infinity too
 }
 
-const spaces = " \t\r\n"
+// trim is b without the spaces that it begins with. bytes.TrimLeft would make a set of the
+// characters each time.
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t' || b[0] == '\r' || b[0] == '\n') {
+		b = b[1:]
+	}
+	return b
+}
 
 // Scanner cuts what an input has ahead into values.
 type Scanner struct {
@@ -80,7 +87,7 @@ func (s *Scanner) Next() (byte, error) {
 		if err != nil {
 			return 0, s.end(err)
 		}
-		rest := bytes.TrimLeft(b, spaces)
+		rest := trim(b)
 		if err := s.In.Skip(uint64(len(b) - len(rest))); err != nil {
 			return 0, err
 		}
@@ -169,7 +176,7 @@ func Members(object []byte, each func(key, value []byte) bool) bool {
 	}
 	b = b[1:]
 	for first := true; ; first = false {
-		b = bytes.TrimLeft(b, spaces)
+		b = trim(b)
 		if bytes.HasPrefix(b, []byte("}")) {
 			return true
 		}
@@ -178,7 +185,7 @@ func Members(object []byte, each func(key, value []byte) bool) bool {
 			if !ok {
 				return false
 			}
-			b = bytes.TrimLeft(rest, spaces)
+			b = trim(rest)
 		}
 		var key, value span
 		n, ok := key.through(b)
@@ -186,10 +193,10 @@ func Members(object []byte, each func(key, value []byte) bool) bool {
 			return false
 		}
 		name := b[1 : n-1]
-		if b, ok = bytes.CutPrefix(bytes.TrimLeft(b[n:], spaces), []byte(":")); !ok {
+		if b, ok = bytes.CutPrefix(trim(b[n:]), []byte(":")); !ok {
 			return false
 		}
-		b = bytes.TrimLeft(b, spaces)
+		b = trim(b)
 		if n, ok = value.through(b); !ok || n == 0 || !each(name, b[:n]) {
 			return false
 		}

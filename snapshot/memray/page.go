@@ -193,7 +193,7 @@ func (p *page) number() (int64, error) {
 func (p *page) table() error {
 	return p.list(func() error {
 		var count, size int64
-		text := ""
+		text, named := "", false
 		err := p.object(func(key string) (err error) {
 			switch key {
 			case "n_allocations":
@@ -201,12 +201,16 @@ func (p *page) table() error {
 			case "size":
 				size, err = p.number()
 			case "stack_trace":
+				named = true
 				text, err = p.text()
 			default:
 				err = p.pass()
 			}
 			return err
 		})
+		if err == nil && !named {
+			err = p.In.Fail("a row without a stack_trace")
+		}
 		if err != nil {
 			return err
 		}

@@ -125,6 +125,20 @@ func TestBrokenPages(t *testing.T) {
 	}
 }
 
+func TestARowWithoutItsStackIsRefused(t *testing.T) {
+	const begin = "<title>memray - table report</title>\nconst packed_data = "
+	for row, want := range map[string]string{
+		`{}`:                           "a row without a stack_trace",
+		`{"n_allocations":1,"size":2}`: "a row without a stack_trace",
+		`{"n_allocations":1,"size":2,"stack_trace":""}`: "",
+	} {
+		_, err := decodePage([]byte(begin + "[" + row + "];\n"))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", row, err, want)
+		}
+	}
+}
+
 func TestFramesOfATablesRows(t *testing.T) {
 	for text, want := range map[string]snapshot.Frame{
 		"f at a.py:3":           {Function: "f", File: "a.py", Line: 3},
