@@ -16,7 +16,7 @@ import (
 )
 
 // Bound fails the test and ends its processes, should they not have ended after half of
-// the time that go test still gives. Its processes are those that began with text in their
+// the time that go test still gives, or a minute. Its processes are those that began with text in their
 // environment, such as the folder of a run that is recorded. They are aborted, upon which
 // a Go program tells its goroutines and Python, where PYTHONFAULTHANDLER is set, its
 // threads; then killed. Where there is no /proc, nothing is ended.
@@ -24,7 +24,7 @@ func Bound(t *testing.T, text string) {
 	t.Helper()
 	patience := 5 * time.Minute
 	if deadline, ok := t.Deadline(); ok {
-		patience = (time.Until(deadline) / 2).Round(time.Second)
+		patience = max(time.Minute, (time.Until(deadline) / 2).Round(time.Second))
 	}
 	bound(t, text, patience)
 }
