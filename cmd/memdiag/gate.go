@@ -64,7 +64,7 @@ fails is not judged, and ends the gate with 5.`,
 				}
 				args, g.job.made = []string{dir}, true
 			}
-			code, err := g.judge(known, args)
+			code, err := g.judge(cmd, known, args)
 			if err != nil || code == exitFine {
 				return err
 			}
@@ -130,8 +130,8 @@ type judged struct {
 
 // judge says one sentence for each rank, and returns the exit code that the run
 // earns: that of a leak before that of doubt.
-func (g *gate) judge(known *baseline.File, args []string) (code int, err error) {
-	ranks, err := g.judgeAll(args)
+func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (code int, err error) {
+	ranks, err := g.judgeAll(cmd, args)
 	if err != nil {
 		return exitOwn, err
 	}
@@ -201,13 +201,18 @@ func (j *judged) besides() (said []string) {
 }
 
 // judgeAll judges every rank that is asked for.
-func (g *gate) judgeAll(args []string) ([]judged, error) {
+func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 	run, err := g.env.openWhole(args)
 	if g.job.made && errors.Is(err, fs.ErrNotExist) { // the command ended before there was a snapshot
 		run, err = &snapshot.Run{Path: args[0]}, nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range g.files.named() {
+		if err := spare(cmd, name, run.Files...); err != nil {
+			return nil, err
+		}
 	}
 	options, err := g.options()
 	if err != nil {

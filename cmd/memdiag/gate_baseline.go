@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,16 +26,20 @@ func (g *gate) readBaseline() (*baseline.File, error) {
 	if g.baseline == "" {
 		return &baseline.File{}, nil
 	}
-	file, err := os.Open(g.baseline)
-	if errors.Is(err, fs.ErrNotExist) && g.update {
+	text, err := awaited(g.env, noNews, func() ([]byte, error) { // of a pipe, perhaps, that nobody writes to
+		file, err := os.Open(g.baseline)
+		if err != nil {
+			return nil, withHint(err, "--update-baseline makes one")
+		}
+		defer file.Close() //nolint:errcheck // it was only read
+		return io.ReadAll(io.LimitReader(file, maxBaseline+1))
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && g.update:
 		return &baseline.File{}, nil
-	}
-	if err != nil {
-		return nil, badInput(withHint(err, "--update-baseline makes one"))
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxBaseline+1))
-	if err != nil {
+	case errors.Is(err, context.Canceled):
+		return nil, err
+	case err != nil:
 		return nil, badInput(err)
 	}
 	if len(text) > maxBaseline {

@@ -155,7 +155,7 @@ func spare(cmd *cobra.Command, output string, inputs ...string) error {
 	}
 	for _, path := range inputs {
 		if in, err := os.Stat(path); err == nil && os.SameFile(in, out) {
-			return usageOf(cmd, withHint(fmt.Errorf("%s: it is read by this command, and would be overwritten", output), "name another file with -o"))
+			return usageOf(cmd, withHint(fmt.Errorf("%s: it is read by this command, and would be overwritten", output), "name another file"))
 		}
 	}
 	return nil
