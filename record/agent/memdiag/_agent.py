@@ -25,6 +25,8 @@ TRACED_SHARE, AGAIN, AGAIN_ALLOWANCE, AGAIN_SHARE = 0.06, 1.25, 0.4, 0.15
 TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; or an eighth of all.
 WAIT = 8
+# One that is due and too dear may come late by this part of the steps.
+LATE = 64
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -242,6 +244,16 @@ class Agent:
             due = not self.seconds and self.due(step)
         if due:
             self.take(step)
+        self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step))
+
+    def undue(self, step):
+        """At the end of how many of the next steps no snapshot is due, nor the step begins that it needs to be watched."""
+        if self.seconds:
+            return sys.maxsize
+        if self.fixed:
+            return min(-step % self.fixed or self.fixed, -(step + 1) % self.fixed or self.fixed) - 1
+        next = (self.last_step() // self.every + 1) * self.every
+        return next - step - 1 if step < next else 0 if self.waited else step // LATE
 
     def due(self, step):
         """Whether a snapshot is wanted now: each so many steps, or in one of the next, behind a step that was

@@ -50,6 +50,8 @@ class Torch:
         self.young = []  # those of this unit
         self.thread = None  # in which the mode is on, of those whose steps count the latest
         self.ops = 0
+        self.skip = 0  # steps at whose end nothing is to be done
+        self.aside = False  # the mode, for as long as an optimizer steps
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
         self.unit = self.train  # of what the unit is that goes on
         self.evaluated = False  # since the last step
@@ -102,15 +104,31 @@ class Torch:
             self.on(1)
 
     def watch_steps(self, torch, version):
+        agent = self.agent
+
+        def before(optimizer, args, kwargs):
+            if self.thread is not None and len(args) == 1 and not kwargs:  # a closure makes tensors
+                agent.guarded("step", self.put_aside, optimizer)
+
         def after(optimizer, *_):
-            if self.agent.asleep:
-                self.agent.wake()
-            self.agent.guarded("step", self.optimizer_stepped, optimizer)
+            if self.skip > 0 and id(optimizer) == self.primary and not self.others:
+                self.skip -= 1
+                self.turn += 1
+                self.train.pass_by()
+                agent.step += 1
+                return
+            if agent.asleep:
+                agent.wake()
+            if self.aside:
+                self.take_back()
+            agent.guarded("step", self.optimizer_stepped, optimizer)
 
         if version >= (2, 0):
-            from torch.optim.optimizer import register_optimizer_step_post_hook
+            from torch.optim import optimizer
 
-            register_optimizer_step_post_hook(after)
+            self.step_hooks = optimizer._global_optimizer_pre_hooks
+            optimizer.register_optimizer_step_pre_hook(before)
+            optimizer.register_optimizer_step_post_hook(after)
         else:  # the empty method that 1.12 and 1.13 call after every step
             torch.optim.Optimizer._optimizer_step_code = after
 
@@ -141,6 +159,21 @@ class Torch:
         self.primary = which
         self.agent.stepped()
 
+    def put_aside(self, optimizer):
+        """Most operators of a step are the optimizer's. One of PyTorch's own makes no tensor that stays, once it
+        has a state for each parameter; but what the program hangs into it may."""
+        if (type(optimizer).__module__.startswith("torch.optim.") and len(self.step_hooks) == 1
+                and not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
+                and len(optimizer.state) == sum(len(g["params"]) for g in optimizer.param_groups)
+                and self.thread == _thread.get_ident() and self.modes() == 1 and self.mode_at(0) is self.mode):
+            self.mode.__exit__(None, None, None)
+            self.aside = True
+
+    def take_back(self):
+        self.aside = False
+        if self.modes() == 0:
+            self.mode.__enter__()
+
     def begin_anew(self):
         """What was spent before the first step is forgotten."""
         self.ops = 0
@@ -163,6 +196,10 @@ class Torch:
         self.turn += 1
         self.begin(self.train)
 
+    def unwatched(self):
+        """How many units from now on are not watched, as far as can be told."""
+        return 0 if self.mode is None or self.cuda is not None or self.watches() else self.train.ahead()
+
     def settled(self):
         """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
         and was not put in the place of what was."""
@@ -182,6 +219,7 @@ class Torch:
 
     def evaluates(self):
         """The program begins an evaluation; several models may be told one by one."""
+        self.skip = 0
         if self.mode is not None and not self.evaluated:
             self.evaluated = self.agent.step > 0
             self.begin(self.evaluation)
@@ -282,6 +320,7 @@ class Torch:
         self.cost = max(1e-6, (among - without) / 32)
 
     def stop(self):
+        self.skip = 0
         if self.mode is not None:
             self.mode.stopped = True
             self.off()
@@ -436,6 +475,15 @@ class Sampler:
             self.place, self.pick = 0, self.draw(self.weight)
         return self.weight if self.place == self.pick else 0
 
+    def pass_by(self):
+        """A unit begins that is known not to be recorded."""
+        self.units += 1
+        self.place += 1
+
+    def ahead(self):
+        """How many units are known not to be recorded, behind the one that has begun."""
+        return (self.pick if self.place < self.pick else self.weight) - self.place - 1
+
     def costs(self, seconds):
         self.cost = seconds
         self.spent += seconds
@@ -478,7 +526,7 @@ def frame_of(code, lasti):
 def make_mode(torch, source):
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    tensor, getframe, fresh = torch.Tensor, sys._getframe, {}
+    tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
 
     class MemdiagMode(TorchDispatchMode):
         stopped = paused = False
@@ -498,7 +546,10 @@ def make_mode(torch, source):
             return False  # else every operator goes through a wrapper; skip_code below does the same
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            out = func(*args, **kwargs) if kwargs else func(*args)
+            op = ops.get(func)
+            if op is None:
+                op = ops[func] = getattr(func, "_op", func)  # what calling it calls
+            out = op(*args, **kwargs) if kwargs else op(*args)
             source.ops += 1
             new = fresh.get(func)
             if new is None:
