@@ -6,14 +6,17 @@ does so only while that handler is the agent's: one that the program sets replac
 """
 
 import _thread
+import re
 import signal
 import sys
 import time
 
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
-# snapshots are thinned), and how long PyTorch may go without a step.
-FIRST, INTERVAL, PATIENT = 0.25, 0.1, 2.0
+# snapshots are thinned), how long PyTorch may go without a step, and how long one that the script
+# will import is waited for.
+FIRST, INTERVAL, PATIENT, AWAITED = 0.25, 0.1, 2.0, 5.0
 NAP = 0.05
+IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILINE)
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
@@ -62,7 +65,7 @@ class Ticker:
 
     def loop(self):
         agent = self.agent
-        awaits_torch = mentions_torch()
+        awaited = imports_torch()
         begun = time.monotonic()
         due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
@@ -72,10 +75,12 @@ class Ticker:
                 continue
             due = now + max(self.interval, APART * agent.last)
             if not agent.seconds:
-                awaits_torch = awaits_torch or "torch" in sys.modules
                 if agent.step or agent.explicit or agent.fixed:
                     continue
-                if awaits_torch and (now - begun < PATIENT or not agent.torch.table):
+                if "torch" in sys.modules:
+                    if now - begun < PATIENT or not agent.torch.table:
+                        continue
+                elif awaited and now - begun < AWAITED:
                     continue
             try:
                 ours = signal.getsignal(signal.SIGUSR1) == self.handle
@@ -103,13 +108,13 @@ def imports(frame):
     return False
 
 
-def mentions_torch():
-    """Whether the script that is run speaks of PyTorch: it will import it, if not yet."""
+def imports_torch():
+    """Whether the script that is run will import PyTorch, if it has not yet."""
     for word in getattr(sys, "orig_argv", [])[1:]:
         if word.endswith(".py"):
             try:
                 with open(word, "rb") as f:
-                    return b"torch" in f.read(1 << 20)
+                    return IMPORT.search(f.read(1 << 20)) is not None
             except OSError:
                 return False
     return False

@@ -26,6 +26,8 @@ EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 DEPTH = 48
 # The file and the function of Python's own whose frames are left out of the tracebacks of imports.
 IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
+# Whether an operator makes storages.
+NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 # Storages that are followed at once.
 MOST = 1_000_000
 
@@ -559,14 +561,14 @@ def make_mode(torch, source):
             try:
                 t = type(out)
                 if t is tensor:
-                    if out.is_cpu:
+                    if out.is_cpu and (new is ALWAYS or not shares(out, args)):
                         keep(out, getframe(1))
                 elif t is tuple or t is list:
                     for x in out:
                         if type(x) is tensor and x.is_cpu:
                             keep(x, getframe(1))
             except NotImplementedError:
-                fresh[func] = False  # it makes what has no storage of its own: sparse tensors
+                fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
                 self.stopped = True
                 source.agent.failed("operator %s" % func, e)
@@ -592,7 +594,7 @@ def make_mode(torch, source):
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, Torch.number):
+        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, shares, Torch.number):
             skip_code(f.__code__)
     except ImportError:
         pass  # a PyTorch without dynamo
@@ -600,10 +602,23 @@ def make_mode(torch, source):
 
 
 def makes_storages(func):
-    """Whether an operator returns a tensor that is neither a view nor an argument, or one that was just made of
-    Python's numbers."""
+    """Whether an operator returns a tensor that is neither a view nor an argument: NEVER, SOMETIMES or ALWAYS."""
     schema = getattr(func, "_schema", None)
-    return schema is not None and (schema.name == "aten::lift_fresh" or any(r.alias_info is None for r in schema.returns))
+    if schema is None:
+        return NEVER
+    if any(r.alias_info is None for r in schema.returns) or schema.name == "aten::lift_fresh":  # made of Python's numbers
+        return ALWAYS
+    if schema.name == "aten::set_" and schema.overload_name.startswith("source_Storage"):
+        return ALWAYS  # copy.deepcopy and torch.load make a storage without an operator
+    # In inference_mode comes as a whole what elsewhere is a copy and views of it: contiguous, reshape, to.
+    composite = getattr(func, "has_kernel_for_dispatch_key", None)
+    return SOMETIMES if composite and composite("CompositeImplicitAutograd") else NEVER
+
+
+def shares(tensor, args):
+    """Whether a tensor has the storage of an argument."""
+    address = tensor.untyped_storage()._cdata
+    return any(a.untyped_storage()._cdata == address for a in args if isinstance(a, type(tensor)))
 
 
 class Finder:
@@ -630,6 +645,8 @@ class Finder:
         def exec_module(module):
             source.agent.guarded("import torch", source.agent.heap.untrace)
             original(module)
+            if source.agent.asleep:
+                source.agent.wake()
             source.agent.guarded("import torch", source.imported, module)
 
         # As Python leaves the frames of its own importing out of tracebacks, so it does with this one.
