@@ -1,11 +1,10 @@
 """Names of the functions that lines belong to: tracemalloc tells a line's file and number only.
 
 They come from code that is there already: of the modules that run, with all that is nested in them, which is the
-whole script, and of all functions that exist. Nothing is compiled, since that may print warnings, and no file is
-read: to take in those of NumPy took a second.
+whole script, and of what modules define. Nothing is compiled, since that may print warnings, and neither are
+compiled files read nor all objects gone through: each takes longer than a snapshot may.
 """
 
-import gc
 import sys
 import types
 
@@ -13,23 +12,24 @@ import types
 class Names:
     def __init__(self):
         self.names = {}  # (file, line): name
-        self.codes = {}  # by file, while a snapshot is taken
+        self.modules = {}  # by file, while a snapshot is taken
+        self.codes = {}  # by file, likewise
 
     def of(self, file, line):
         """The function of a line; "" where that is not known. It stays what it was said to be once."""
         name = self.names.get((file, line))
         if name is None:
-            if not self.codes:
+            if not self.modules:
                 self.look()
-            codes = self.codes.get(file, ())
+            if file not in self.codes:
+                self.codes[file] = set(defined(self.modules.get(file), file))
+            codes = self.codes[file]
             # A line of no function is the module's, whose code is gone when it has been imported.
             name = self.names[file, line] = function(codes, line) or ("<module>" if codes else "")
         return name
 
     def look(self):
-        for o in gc.get_objects():
-            if type(o) is types.FunctionType:
-                self.codes.setdefault(o.__code__.co_filename, set()).add(o.__code__)
+        self.modules = {vars(m).get("__file__"): m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)}
         for frame in list(sys._current_frames().values()):
             while frame is not None:
                 if frame.f_code.co_name == "<module>":
@@ -38,7 +38,23 @@ class Names:
 
     def forget(self):
         """Lets go of the code, which the program may do as well."""
-        self.codes.clear()
+        self.modules, self.codes = {}, {}
+
+
+def defined(module, file):
+    """The code of a file's functions and methods; of what wraps one, of that which is wrapped."""
+    level = list(vars(module).values()) if module is not None else []
+    for c in [c for c in level if isinstance(c, type)]:
+        level += vars(c).values()
+    for f in level:
+        if isinstance(f, (staticmethod, classmethod)):
+            f = f.__func__
+        elif isinstance(f, property):
+            f = f.fget
+        while type(f) is types.FunctionType:
+            if f.__code__.co_filename == file:
+                yield f.__code__
+            f = f.__dict__.get("__wrapped__")
 
 
 def function(codes, line):
