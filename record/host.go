@@ -248,6 +248,22 @@ func processTree(root int) []process {
 	return tree
 }
 
+// outlive lists the processes that have the agent's folder in their environment: those
+// that the command has started and left behind.
+func outlive(agent string) (pids []int) {
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
+	for _, path := range environments {
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(pathVariable+"="+agent)) {
+			continue // it has ended, or is another user's
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
 // anything.
 func parseStat(text []byte) (p process, ok bool) {

@@ -258,6 +258,28 @@ func TestAProcessThatTheAgentCannotEnterIsSaid(t *testing.T) {
 	}
 }
 
+func TestAProcessThatOutlivesTheCommandIsSaid(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("no /proc here")
+	}
+	path := filepath.Join(t.TempDir(), "pid")
+	r := runOf(t, record.Options{}, "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $! > "+path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if !r.noted("left process "+strconv.Itoa(pid)+" running") || r.noted("PYTHONPATH") {
+		t.Errorf("%q", r.Notes)
+	}
+}
+
 func TestAFullDiskEndsTheRecordingAndNothingElse(t *testing.T) {
 	// The limit stands for the disk: the first snapshots fit, later ones do not.
 	r := runOf(t, record.Options{Interval: 100 * time.Millisecond, PythonHeap: "on"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/memdiag/memdiag/diff/canary"
@@ -33,6 +34,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	out, err := rundir.Create(dir, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
 	})
+	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok && env.getenv("SLURM_PROCID") != "" {
+		return withHint(err, "each task of srun records a run of its own: srun sh -c 'memdiag record -o run-$SLURM_PROCID -- …'")
+	}
 	if err != nil {
 		return cannotRecord(err)
 	}
@@ -40,6 +44,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts)
 	if err != nil {
 		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+		if errors.Is(err, syscall.ENOEXEC) {
+			err = withHint(err, "a script without #! in its first line is run by naming its interpreter: memdiag record -- sh %s", args[0])
+		}
 		return &exitError{exitOwn, err}
 	}
 	took := duration(env.now().Sub(began))

@@ -141,10 +141,10 @@ var allocator = []Cause{
 		clues:      []clue{meter(UnsplitWaste, "allocated memory grows faster than what was requested")},
 	},
 	{
-		ID: "before-recording", Name: "allocated before the recording began",
-		What:       "Blocks without a stack are older than the recording, or come from code that records none. Their number can only fall, unless something allocates behind the recorder's back.",
+		ID: "before-recording", Name: "allocated where nothing records",
+		What:       "Blocks without a stack are older than the recording, or come from code that it does not see: C++, and in a run of memdiag record on the CPU other threads than the one that trains. The older ones can only become fewer.",
 		Sign:       "Sites named <no stack recorded>, by size, pool and stream.",
-		Fix:        "start recording before the model is built (torch.cuda.memory._record_memory_history() first thing), with stacks=\"all\" for C++ allocations",
+		Fix:        "on CUDA start recording before the model is built (torch.cuda.memory._record_memory_history() first thing), with stacks=\"all\" for C++ allocations; on the CPU run what grows in the main thread",
 		Before:     "model = build().cuda()\ntorch.cuda.memory._record_memory_history()",
 		After:      "torch.cuda.memory._record_memory_history(stacks=\"all\")\nmodel = build().cuda()",
 		References: []string{"pytorch#175707"},
