@@ -40,6 +40,9 @@ func Pprof(w io.Writer, p *Profile) error {
 			Comments: []string{what},
 		},
 	}
+	if !p.Growth && p.Taken.Step != snapshot.NoStep {
+		b.out.Comments = append(b.out.Comments, fmt.Sprintf("memdiag: step %d", p.Taken.Step)) // package pprofio reads it
+	}
 	if !p.Taken.Time.IsZero() {
 		b.out.TimeNanos = p.Taken.Time.UnixNano()
 		if !p.Since.Time.IsZero() {

@@ -51,6 +51,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, err
 	}
 	out := s.out.Snapshot(meaning.producer, s.notes()...)
+	out.Mark.Step = t.step()
 	if t.timeNanos != 0 {
 		out.Mark.Time = time.Unix(0, t.timeNanos)
 	}

@@ -405,3 +405,21 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestACommentTellsTheStep(t *testing.T) {
+	for want, comments := range map[int64][]string{
+		50:              {"memdiag: Live memory of snapshot_50", "memdiag: step 50"},
+		0:               {"memdiag: step 0"},
+		snapshot.NoStep: {"step 7", "memdiag: step -7", "memdiag: step 99999999999999999999"},
+	} {
+		p := made([]string{"objects/count", "space/bytes"}, 1, 8)
+		p.Comments = comments
+		s, err := decode(written(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Mark.Step != want {
+			t.Errorf("%q: step %d, want %d", comments, s.Mark.Step, want)
+		}
+	}
+}

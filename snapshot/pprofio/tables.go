@@ -1,6 +1,11 @@
 package pprofio
 
 import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
@@ -16,6 +21,7 @@ type tables struct {
 	period      int64
 	periodUnit  uint64
 	timeNanos   int64
+	comments    []uint64 // the first few
 }
 
 type function struct{ name, systemName, file uint64 }
@@ -54,6 +60,8 @@ func (t *tables) read(in *bounded.Input, number, wire int) error {
 			t.defaultType = v
 		}
 		return err
+	case fieldComment:
+		return t.comment(in, wire)
 	case fieldSampleType, fieldMapping, fieldLocation, fieldFunction, fieldString, fieldPeriodType:
 	default:
 		return skip(in, wire)
@@ -75,6 +83,39 @@ func (t *tables) read(in *bounded.Input, number, wire int) error {
 		return t.mapping(in, b, entry)
 	}
 	return t.valueType(in, b, number)
+}
+
+// comment reads an index of a string, or a packed list of them.
+func (t *tables) comment(in *bounded.Input, wire int) error {
+	const most = 16
+	if wire == wireVarint {
+		v, err := integer(in, wire)
+		if len(t.comments) < most {
+			t.comments = append(t.comments, v)
+		}
+		return err
+	}
+	b, err := message(in, wire)
+	for len(b) > 0 && len(t.comments) < most {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return in.Fail("a list of comments that is cut")
+		}
+		t.comments, b = append(t.comments, v), b[n:]
+	}
+	return err
+}
+
+// step is what memdiag's own profiles say in a comment.
+func (t *tables) step() int64 {
+	for _, i := range t.comments {
+		if text, ok := strings.CutPrefix(t.text(i), "memdiag: step "); ok {
+			if step, err := strconv.ParseUint(text, 10, 63); err == nil {
+				return int64(step)
+			}
+		}
+	}
+	return snapshot.NoStep
 }
 
 func (t *tables) valueType(in *bounded.Input, b []byte, number int) error {

@@ -20,6 +20,7 @@ const (
 	fieldTimeNanos   = 9
 	fieldPeriodType  = 11
 	fieldPeriod      = 12
+	fieldComment     = 13
 	fieldDefaultType = 14
 	lastField        = 15
 )
@@ -53,8 +54,8 @@ func Detect(head []byte) bool {
 		}
 		head = head[n:]
 		isMessage := number <= fieldString || number == fieldPeriodType
-		// Comments (13) are a list of integers, packed or not.
-		if number != 13 && isMessage != (wire == wireBytes) || wire != wireBytes && wire != wireVarint {
+		// Comments are a list of integers, packed or not.
+		if number != fieldComment && isMessage != (wire == wireBytes) || wire != wireBytes && wire != wireVarint {
 			return false
 		}
 		if wire != wireBytes {
