@@ -80,7 +80,7 @@ func (b *births) mayBeUnseen(x []float64) bool {
 			late++
 		}
 	}
-	return len(weight) >= 4 && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > slowing
+	return len(weight) >= 4 && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > doubtful
 }
 
 // everyStep is what growth follows of which some steps were recorded: each step, if

@@ -16,11 +16,14 @@ const (
 	// alikeGaps is how much longer than the shortest the longest distance of regular
 	// rises may be.
 	alikeGaps = 1.5
-	// slowing is the chance, for rises at random moments of an even rate, of as few in
-	// the second half as are taken for a rate that falls.
-	slowing = 0.02
-	// fewer is how many rises of the first half, as a share, the second half must stay
-	// below without warm-up as well: what only began with many goes on all the same.
+	// doubtful is the chance, for rises at random moments of an even rate, of what is
+	// taken for a rate that falls or for an end of growth: as many leaks at random moments
+	// are left undecided.
+	doubtful = 0.02
+	// unlikely is that of an end without a rise of few rises that have ended.
+	unlikely = 0.05
+	// fewer is the share of the rises, and bytes, of the first half that the second must
+	// stay below: among many rises a rate that hardly falls is significant.
 	fewer = 0.75
 	// enough is how many rises tell a rate.
 	enough = 8
@@ -33,6 +36,7 @@ type rises struct {
 	from, to float64   // what was looked at, with warm-up
 	warm     float64   // the end of warm-up
 	blur     float64   // by how many steps a rise may be later than seen
+	wait     float64   // the least steps between two that can be told apart
 }
 
 // risesOf is nil where neither tells.
@@ -45,7 +49,10 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	if row.births.sampled() {
 		r.blur = float64(slices.Max(row.births.weights))
 	}
-	if len(w.x)-1 >= climbing {
+	if len(w.x)-1 >= climbing || !births {
+		if len(w.x)-1 < climbing {
+			w, r.from = &h.all, r.warm // the first of few intervals is warm-up
+		}
 		wait := 1.0 // between two marks, of late
 		for i := 1; i < len(w.x); i++ {
 			switch {
@@ -64,6 +71,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	if gone, _ := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
+	r.warm = min(r.warm, r.from+(r.to-r.from)/10) // births are seen step by step
 	r.born(&row.births)
 	return r
 }
@@ -114,7 +122,7 @@ func (r *rises) born(b *births) {
 // fewer of what comes evenly. Counted in stretches as long as its longest wait, what
 // comes evenly is even.
 func (r *rises) merge(steps float64) {
-	if steps <= 1 {
+	if r.wait = steps; steps <= 1 {
 		return
 	}
 	stretch := func(x float64) float64 { return math.Floor((r.to - x) / steps) }
@@ -152,6 +160,23 @@ func (r *rises) overdue() bool {
 	return longest <= alikeGaps*shortest && r.idle() > (1+overdue)*longest
 }
 
+// silence is the chance that rises which go on at random moments leave as long a time
+// without one at the end; it is 1 where as long a time has passed between two of them.
+func (r *rises) silence() float64 {
+	idle := r.idle()
+	if n := len(r.at); n < 2 || idle <= slices.Max(r.gaps()) {
+		return 1
+	}
+	return trend.Silence(len(r.at)-1, r.places(r.at[0]), int(idle/max(1, r.wait)))
+}
+
+// mayBeFew holds for two rises or more, too few to tell a rate, whose end chance leaves
+// often enough.
+func (r *rises) mayBeFew() bool {
+	n := len(r.at)
+	return n >= 2 && n < enough && trend.Silence(n, r.places(r.from), int(r.idle()/max(1, r.wait))) > unlikely
+}
+
 // slows holds for rises that come ever more rarely, as in a cache over a finite set
 // of keys: in the second half of the time since the first of them, far fewer than in
 // the first half, and fewer bytes. What goes on at a lower rate is not meant.
@@ -159,16 +184,24 @@ func (r *rises) slows(w *points) bool {
 	if len(r.at) < 2 {
 		return false
 	}
-	first, half := r.at[0], (r.at[0]+r.to)/2
-	early, late := r.between(first, half), r.between(half, r.to)
-	if trend.CoinTail(early+late, late) > slowing {
+	since := max(r.warm, r.at[0])
+	half := (since + r.to) / 2
+	if float64(r.between(half, r.to)) >= fewer*float64(r.between(since, half)) {
 		return false
 	}
-	if late >= enough && !r.fewerLate(half) || !r.fewerLate(max(r.warm, first)) {
+	next, found := slices.BinarySearch(r.at, since)
+	if found {
+		next++
+	}
+	rest, places := r.at[next:], r.places(since)
+	if trend.Fading(rest, since, r.to, places) > doubtful || r.steadyLate() || trend.FellOnce(rest, since, r.to, places, enough, doubtful) {
 		return false
 	}
 	return addsLess(w, half)
 }
+
+// places is how many rises could have been seen since a moment.
+func (r *rises) places(since float64) int { return int((r.to - since) / max(1, r.wait)) }
 
 // addsLess holds where behind a moment far fewer bytes came a step than before it, since
 // the first that came.
@@ -205,13 +238,6 @@ func (r *rises) between(from, to float64) int {
 		}
 	}
 	return n
-}
-
-// fewerLate holds where the second half of the time since a moment has far fewer rises
-// than the first.
-func (r *rises) fewerLate(from float64) bool {
-	half := (from + r.to) / 2
-	return float64(r.between(half, r.to)) < fewer*float64(r.between(from, half))
 }
 
 // steadyLate holds for many rises in the second half at regular distances up to the

@@ -83,10 +83,17 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	wanders := born && h.wanders(row)
 	steady := born && births.steady() && !wanders
 	trending := q <= significant && rises >= fewStairs
+	if wanders && falling(y) && (!births.steady() || h.mostGone(row)) {
+		trending = false // blocks that live for much of the run come and go in waves as long
+	}
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
 	replaced := h.replaced()
+	window := born && !replaced && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks)
 	moments := risesOf(h, row, born)
+	if moments != nil {
+		rises = max(rises, len(moments.at))
+	}
 	if !goesOn && !stopped && moments != nil && moments.steadyLate() {
 		goesOn = true
 	}
@@ -100,9 +107,13 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Inconclusive, Weak, "%s; but of the steps one in %d was recorded of late, and as few births may be chance; a longer run decides", why, slices.Max(row.births.weights))
 	case !goesOn && !stopped && born && !replaced && births.steady() && births.distinct > 4 && h.moves():
 		j.call(Inconclusive, Weak, "%s; but %s, and they are still alive; a longer run decides", why, births)
+	case !goesOn && moments != nil && moments.mayBeFew():
+		j.call(Inconclusive, Weak, "%s; but it rose %d times only, and as long a silence at the end may be chance; a longer run decides", why, len(moments.at))
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
-	case born && !replaced && !(trending && h.eachStep()) && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks):
+	case (replaced || window) && trending && rises < enough:
+		j.call(Inconclusive, Weak, "%s, but no old block stays: what a plan widens for a while, such as a sequence length, looks the same; a longer run decides", riseInWords(y))
+	case window && !(trending && h.eachStep()):
 		j.call(Bounded, Weak, "%s, the last ones, and those before are gone: blocks come and go", births)
 	case h.covariate != "":
 		j.call(Inconclusive, Weak, "it rises, but so does %s, and no faster; hold that constant to decide", h.covariate)
@@ -110,6 +121,8 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Inconclusive, Weak, "it rose %d times at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", len(moments.at))
 	case moments != nil && moments.slows(&h.whole):
 		j.call(Inconclusive, Weak, "it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides")
+	case moments != nil && moments.silence() < doubtful:
+		j.call(Inconclusive, Weak, "it rose %d times, but not in the last %.0f steps, which chance seldom leaves: it may have stopped; a longer run decides", len(moments.at), moments.idle())
 	case moments != nil && moments.fewAndFewer(&h.whole):
 		j.call(Inconclusive, Weak, "it rose %d times, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", len(moments.at))
 	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
@@ -142,6 +155,9 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	}
 	return j
 }
+
+// falling holds for values of which one is below that before it.
+func falling(y []float64) bool { return !slices.IsSorted(y) }
 
 // riseInWords says in how many intervals floors rose, and whether they did to the end.
 func riseInWords(y []float64) string {

@@ -159,18 +159,6 @@ func Climbs(x, y []float64, rises int, gap float64) bool {
 	return len(at) >= rises && LargestGap(at, x[0], x[len(x)-1]) <= gap
 }
 
-// CoinTail is the chance of at most k heads in n throws of a fair coin.
-func CoinTail(n, k int) float64 {
-	sum := 0.0
-	for i := 0; i <= min(k, n); i++ {
-		choose, _ := math.Lgamma(float64(n + 1))
-		a, _ := math.Lgamma(float64(i + 1))
-		b, _ := math.Lgamma(float64(n - i + 1))
-		sum += math.Exp(choose - a - b - float64(n)*math.Ln2)
-	}
-	return min(sum, 1)
-}
-
 // PoissonTail is the chance of at most k events where a number is expected.
 func PoissonTail(expected float64, k int) float64 {
 	if expected <= 0 {

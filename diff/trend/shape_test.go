@@ -131,18 +131,6 @@ func TestStoppedTellsGrowthThatReachedItsEnd(t *testing.T) {
 	}
 }
 
-// The last two are those of scipy.stats.binom.cdf(k, n, 0.5), SciPy 1.17.1.
-func TestCoinTailIsTheBinomialDistribution(t *testing.T) {
-	for _, c := range []struct {
-		n, k int
-		want float64
-	}{{10, 2, 56.0 / 1024}, {3, 3, 1}, {5, 0, 1.0 / 32}, {0, 0, 1}, {40, 14, 0.0403452338759962}, {400, 180, 0.02552011156457407}} {
-		if got := CoinTail(c.n, c.k); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%d of %d: %v, want %v", c.k, c.n, got, c.want)
-		}
-	}
-}
-
 // The expected values are those of scipy.stats.poisson.cdf(k, expected), SciPy 1.17.1.
 func TestPoissonTailAgreesWithSciPy(t *testing.T) {
 	for _, c := range []struct {

@@ -1,0 +1,48 @@
+package diff
+
+import "math"
+
+// fewMarks counts, over all sites of a run of few marks, those that vary and those
+// that are even.
+type fewMarks struct{ varying, even, marks int }
+
+func (f *fewMarks) add(h *history) {
+	if h.varies() {
+		f.varying++
+		f.marks = len(h.bytes)
+	}
+	if h.even() {
+		f.even++
+	}
+}
+
+// enough says whether what is even may be called a leak: of all sites that vary,
+// more are even than chance explains.
+func (f *fewMarks) enough() bool {
+	return f.marks < testable && f.even > 0 && float64(f.varying)*evenChance(f.marks) <= fewFalse*float64(f.even)
+}
+
+// even holds where growth is what few marks must show to be called a leak at all:
+// in each interval, about the same, and in all at least as much as there was.
+func (h *history) even() bool {
+	if h == nil {
+		return false
+	}
+	y := h.bytes
+	least, most := math.Inf(1), 0.0
+	for i := 1; i < len(y); i++ {
+		least, most = min(least, y[i]-y[i-1]), max(most, y[i]-y[i-1])
+	}
+	return least > 0 && most <= 2*least && y[len(y)-1] >= 2*y[0]
+}
+
+// evenChance is about how likely a site that varies by chance is even over n marks:
+// that n values rise each time has 1/n!, and that two steps differ by no more than
+// a factor of two, 1/3.
+func evenChance(n int) float64 {
+	p := 1.0
+	for i := 2; i <= n; i++ {
+		p /= float64(i)
+	}
+	return p / math.Pow(3, float64(max(0, n-2)))
+}
