@@ -7,33 +7,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// identity tells a live block from its address's other tenants.
-type identity struct {
-	device          string
-	address         uint64
-	size, requested snapshot.Bytes
-	step, time      int64
-	stack           snapshot.Hash
-}
-
-func (x *identity) compare(y *identity) int {
-	if x.device == y.device && x.address != y.address {
-		return cmp.Compare(x.address, y.address) // decides for all but a few
-	}
-	return cmp.Or(
-		cmp.Compare(x.device, y.device), cmp.Compare(x.address, y.address), cmp.Compare(x.size, y.size),
-		cmp.Compare(x.requested, y.requested), cmp.Compare(x.step, y.step), cmp.Compare(x.time, y.time), cmp.Compare(x.stack, y.stack),
-	)
-}
-
-// intersect marks the live blocks of b that a has too. A file that breaks its
-// format may hold a block twice; then each counts once for each in a.
+// intersect marks the live blocks of b that a has too: those of which device, address,
+// size, birth and stack are the same. A file that breaks its format may hold a block
+// twice; then each counts once for each in a.
 func intersect(a, b *snapshot.Snapshot) []bool {
 	in := make([]bool, b.Blocks.Len())
-	x, y := newTenants(a), newTenants(b)
+	devices := make(map[device]int)
+	x := newTenants(a, devices)
+	y := newTenants(b, devices)
 	for i, j := 0, 0; i < len(x.rows) && j < len(y.rows); {
-		p, q := x.at(i), y.at(j)
-		switch c := p.compare(&q); {
+		switch c := compareTenants(&x, &y, x.rows[i], y.rows[j]); {
 		case c < 0:
 			i++
 		case c > 0:
@@ -47,17 +30,22 @@ func intersect(a, b *snapshot.Snapshot) []bool {
 	return in
 }
 
-// tenants are a snapshot's live blocks in the order of their identity.
+// tenants are a snapshot's live blocks in the order of compareTenants.
 type tenants struct {
 	s       *snapshot.Snapshot
-	devices []string
+	devices []int // by the snapshot's, numbered alike in both
 	rows    []int32
 }
 
-func newTenants(s *snapshot.Snapshot) tenants {
+// newTenants numbers the devices that are not numbered yet.
+func newTenants(s *snapshot.Snapshot, devices map[device]int) tenants {
 	t := tenants{s: s, rows: make([]int32, 0, s.Blocks.Len())}
 	for _, d := range s.Devices {
-		t.devices = append(t.devices, deviceName(d.Kind, d.Index))
+		key := device{d.Kind, d.Index}
+		if _, ok := devices[key]; !ok {
+			devices[key] = len(devices)
+		}
+		t.devices = append(t.devices, devices[key])
 	}
 	sorted := true
 	for i, state := range s.Blocks.State {
@@ -66,32 +54,50 @@ func newTenants(s *snapshot.Snapshot) tenants {
 		}
 		t.rows = append(t.rows, int32(i))
 		if n := len(t.rows); n > 1 && sorted {
-			p, q := t.at(n-2), t.at(n-1)
-			sorted = p.compare(&q) <= 0
+			sorted = compareTenants(&t, &t, t.rows[n-2], t.rows[n-1]) <= 0
 		}
 	}
 	if !sorted {
-		slices.SortFunc(t.rows, func(i, j int32) int {
-			p, q := t.of(i), t.of(j)
-			return p.compare(&q)
-		})
+		slices.SortFunc(t.rows, func(i, j int32) int { return compareTenants(&t, &t, i, j) })
 	}
 	return t
 }
 
-func (t *tenants) at(i int) identity { return t.of(t.rows[i]) }
+// compareTenants orders two blocks, of a million each, by the address for all but a few.
+func compareTenants(a, b *tenants, i, j int32) int {
+	x, y := &a.s.Blocks, &b.s.Blocks
+	if c := cmp.Compare(a.devices[a.s.Segments[x.Segment[i]].Device], b.devices[b.s.Segments[y.Segment[j]].Device]); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(x.Address[i], y.Address[j]); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(x.Size[i], y.Size[j]); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(x.Requested[i], y.Requested[j]); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(at(x.BirthStep, i), at(y.BirthStep, j)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(at(x.BirthTime, i), at(y.BirthTime, j)); c != 0 {
+		return c
+	}
+	return cmp.Compare(stackHash(a.s, i), stackHash(b.s, j))
+}
 
-func (t *tenants) of(row int32) identity {
-	b := &t.s.Blocks
-	id := identity{device: t.devices[t.s.Segments[b.Segment[row]].Device], address: b.Address[row], size: b.Size[row], requested: b.Requested[row]}
-	if b.BirthStep != nil {
-		id.step = b.BirthStep[row]
+// at is 0 for a column that a snapshot lacks.
+func at(column []int64, i int32) int64 {
+	if column == nil {
+		return 0
 	}
-	if b.BirthTime != nil {
-		id.time = b.BirthTime[row]
+	return column[i]
+}
+
+func stackHash(s *snapshot.Snapshot, i int32) snapshot.Hash {
+	if s.Stacks == nil {
+		return 0
 	}
-	if t.s.Stacks != nil {
-		id.stack = t.s.Stacks.Hash(b.Stack[row])
-	}
-	return id
+	return s.Stacks.Hash(s.Blocks.Stack[i])
 }
