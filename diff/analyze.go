@@ -239,7 +239,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	}
 	f.Partly = r.partlyOf(&f)
 	if j.verdict == Leak {
-		f.Pace = r.pace(c.rows)
+		f.Pace = r.pace(c.rows, &j)
 	}
 	if j.verdict == Leak && j.evidence != Weak {
 		f.RunsOut = forecast(row, j.rate, r.Last, r.stepTime())

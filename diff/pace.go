@@ -20,8 +20,12 @@ type Pace struct {
 	Each   snapshot.Bytes // size of a new block, on the average; 0 where blocks are replaced
 }
 
-// pace is nil where the run does not tell what growth follows.
-func (r *Result) pace(rows []*Row) *Pace {
+// asFast is by which factor a pace by steps may differ from the rate's interval.
+const asFast = 1.5
+
+// pace is nil where the run does not tell what growth follows. What is said to come each
+// so many steps and does not make up the rate comes irregularly.
+func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 	f := r.driver(rows[0])
 	if f.driver == "" || f.times == 0 {
 		return nil
@@ -38,11 +42,16 @@ func (r *Result) pace(rows []*Row) *Pace {
 	if f.pauses {
 		f.driver = cause.Irregular
 	}
-	return &Pace{
+	p := &Pace{
 		Each:  each,
 		Event: f.driver, Every: max(f.every, 1), Events: f.times,
 		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
 	}
+	even := p.Event == cause.Steps && j.rate.Unit == "step" && (j.shape == Steady || j.shape == BytesOnly)
+	if step := float64(p.Bytes) / float64(p.Every); even && (step > asFast*j.rate.Bytes.High || asFast*step < j.rate.Bytes.Low) {
+		p.Event = cause.Irregular
+	}
+	return p
 }
 
 // Estimated holds where only some steps were recorded, each of which stands for several:
@@ -61,6 +70,10 @@ func (r *Result) stepTime() time.Duration {
 	return b.Time.Sub(a.Time) / time.Duration(b.Step-a.Step)
 }
 
+// farthest is for how many times the length of a run its rates are thought on to tell when
+// a bound is reached.
+const farthest = 100
+
 // moreSteps estimates after how many more steps an inconclusive site would be
 // decided; 0 where nothing tells.
 func (r *Result) moreSteps(c *cluster) int64 {
@@ -69,7 +82,9 @@ func (r *Result) moreSteps(c *cluster) int64 {
 		return 0
 	}
 	if c.toBound > 0 && c.j.rate.Unit == "step" && c.j.rate.Blocks.Value > 0 {
-		return int64(math.Ceil(c.toBound / c.j.rate.Blocks.Value))
+		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= farthest*float64(length) {
+			return int64(more)
+		}
 	}
 	if c.toBound > 0 {
 		return 0

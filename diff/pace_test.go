@@ -92,3 +92,38 @@ func TestForecastTellsTheTimeAsWell(t *testing.T) {
 		t.Errorf("got %+v; want step 600, 1000 s after the last snapshot", f)
 	}
 }
+
+// A burst before a regular pace is in the rate and in no pace.
+func TestAPaceThatDoesNotMakeUpTheRateIsIrregular(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		blocks func(t int64) int64
+		want   cause.Driver
+	}{
+		{"one a step", func(t int64) int64 { return t }, cause.Steps},
+		{"one a step, and one in each fourth from half-way on", func(t int64) int64 { return min(t, 60) + max(0, t-60)/4 }, cause.Irregular},
+	} {
+		r, err := Analyze(countedSite(120, c.blocks, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(c.blocks(t)) }), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Pace == nil || f.Pace.Event != c.want {
+			t.Errorf("%s: %s, %+v, %+v", c.name, f.Verdict, f.Pace, f.Rate.Bytes)
+		}
+	}
+}
+
+func TestABoundTooFarAwayHasNoForecast(t *testing.T) {
+	for bound, want := range map[int64]bool{200: true, 1_000_000: false} {
+		o := DefaultOptions()
+		o.Bounds = []snapshot.Bound{{Where: "x", Blocks: bound}}
+		line := func(t int64) int64 { return t }
+		r, err := o.Analyze(countedSite(120, line, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(t) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != Inconclusive || (f.MoreSteps > 0) != want {
+			t.Errorf("bound %d: %s, decided in %d steps", bound, f.Verdict, f.MoreSteps)
+		}
+	}
+}
