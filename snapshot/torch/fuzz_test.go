@@ -69,6 +69,9 @@ func compareWithMachine(t interface{ Fatalf(string, ...any) }, b []byte) {
 			break
 		}
 	}
+	if plainErr == nil {
+		plainErr = m.behind()
+	}
 	if (err == nil) != (plainErr == nil) {
 		t.Fatalf("with the short cut: %v; without: %v", err, plainErr)
 	}
