@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -59,7 +60,7 @@ func (r *Result) joinGraphs(groups []group) []group {
 				groups[i].rows = nil
 			}
 		}
-		groups[into].graph = true
+		groups[into].graph = !onLanguageHeap(groups[into].rows)
 	}
 	for _, b := range order {
 		if b.value != "" {
@@ -84,7 +85,9 @@ func (r *Result) joinGraphs(groups []group) []group {
 	for i := range groups {
 		if groups[i].graph {
 			endFirst(groups[i].rows)
+			continue
 		}
+		largestFirst(groups[i].rows)
 	}
 	return groups
 }
@@ -162,7 +165,7 @@ func (r *Result) inVariables(rows []*Row) bool {
 // all. Where nothing tells when, it is taken for the smallest, as a loss is a single
 // number.
 func endFirst(rows []*Row) {
-	slices.SortStableFunc(rows, func(a, b *Row) int { return int(min(1, max(-1, b.Growth().Bytes-a.Growth().Bytes))) })
+	largestFirst(rows)
 	end := 0
 	for i, row := range rows {
 		switch last := rows[end].births.latest; {
@@ -179,6 +182,10 @@ func endFirst(rows []*Row) {
 	row := rows[end]
 	copy(rows[1:end+1], rows[:end])
 	rows[0] = row
+}
+
+func largestFirst(rows []*Row) {
+	slices.SortStableFunc(rows, func(a, b *Row) int { return cmp.Compare(b.Growth().Bytes, a.Growth().Bytes) })
 }
 
 // meanSize is that of a row's blocks now.

@@ -30,6 +30,9 @@ import (
 //     difference is made by who calls them.
 func (r *Result) head(rows []*Row, tree *callTree) int {
 	frames := rows[0].Frames
+	if onLanguageHeap(rows) {
+		rows = mostOf(rows)
+	}
 	at := commonFrame(rows)
 	if at < 0 {
 		return Headline(frames)
@@ -68,6 +71,25 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	for tree.servesHealthy(frames[:at+1], together) && outward() {
 	}
 	return at
+}
+
+// most is the share of a finding's growth that its line holds on a language's heap.
+const most = 0.8
+
+// mostOf are the largest of the rows, which come in that order, that hold most of the
+// growth: an object is made with keys, numbers and rows of pointers beside it, by lines
+// around the one that holds the bytes.
+func mostOf(rows []*Row) []*Row {
+	var all, sum Tally
+	for _, row := range rows {
+		all = all.plus(row.Growth())
+	}
+	for i, row := range rows {
+		if sum = sum.plus(row.Growth()); float64(sum.Bytes) >= most*float64(all.Bytes) {
+			return rows[:i+1]
+		}
+	}
+	return rows
 }
 
 // commonFrame is the index in the first row's stack of the innermost call of the

@@ -98,7 +98,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		goesOn = true
 	}
 	switch {
-	case replaced && trend.Doubles(h.whole.x, h.whole.bytes):
+	case replaced && trend.Doubles(h.whole.x, h.whole.bytes) && waits(h.whole.bytes):
 		j.shape = Doubling
 		j.call(Leak, Strong, "its blocks are replaced by ones larger by a constant factor, each time after a wait that has grown by that factor: what fills them does not stop")
 	case !goesOn && !stopped && moments != nil && moments.mayGoOn():
@@ -158,6 +158,24 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 
 // falling holds for values of which one is below that before it.
 func falling(y []float64) bool { return !slices.IsSorted(y) }
+
+// waits holds where floors stayed as they were at some mark before each of the last two
+// rises: at marks that lie ever further apart, as a recorder's do, what grows by the same
+// each step grows by the same factor from each to the next.
+func waits(y []float64) bool {
+	flat, found := false, 0
+	for i := len(y) - 1; i > 0 && found < 3; i-- {
+		switch {
+		case y[i] == y[i-1]:
+			flat = true
+		case found > 0 && !flat:
+			return false
+		default:
+			found, flat = found+1, false
+		}
+	}
+	return true
+}
 
 // riseInWords says in how many intervals floors rose, and whether they did to the end.
 func riseInWords(y []float64) string {

@@ -42,7 +42,7 @@ var caches = []Cause{
 		clues: []clue{
 			need(shaped(6, "the number of blocks stays, and their size grows", BytesOnly, Doubling)),
 			named(2, "cache", "buffer", "key value", "kv", "concat", "cat", "grow", "grown", "resize", "reserve"),
-			shaped(1, "each is twice as large as the one before", Doubling),
+			shaped(1, "each is larger than the one before by the same factor", Doubling),
 		},
 	},
 	{

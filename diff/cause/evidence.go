@@ -68,7 +68,7 @@ type Shape string
 const (
 	Quadratic Shape = "quadratic"  // each step adds more than the one before
 	BytesOnly Shape = "bytes only" // blocks are replaced by larger ones
-	Doubling  Shape = "doubling"   // the same, each twice as large
+	Doubling  Shape = "doubling"   // the same, each by the same factor
 )
 
 // Answer is yes, no or unknown.

@@ -1,0 +1,86 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// onHeap is a run of the program whose blocks are objects of Python's.
+func (p program) onHeap(steps, every int64) *snapshot.Run {
+	run := p.run(steps, every)
+	for _, s := range run.Snapshots {
+		s.Devices[0].Kind = pythonHeap
+	}
+	return run
+}
+
+func TestObjectsLeakAtTheLineThatHoldsTheirBytes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		program program
+		want    string
+	}{
+		{
+			"a cache's values, with keys that its caller made",
+			program{
+				{stack: "Cache.get:16 main:28", every: 1, size: 64 * snapshot.KiB},
+				{stack: "Cache.get:15 main:28", every: 1, size: 1024},
+				{stack: "main:28", every: 1},
+			},
+			"Cache.get",
+		}, {
+			"what a forward pass of NumPy keeps, which has no graph",
+			program{
+				{stack: "Layer.backward:19 main:33", every: 1},
+				{stack: "Layer.forward:12 main:30", every: 1, size: 64 * snapshot.KiB},
+				{stack: "Layer.forward:13 main:30", every: 1, size: 1024},
+				{stack: "main:30", every: 1},
+			},
+			"Layer.forward",
+		}, {
+			"halves of two functions, at the call of both",
+			program{
+				{stack: "left:8 step:20 main:3", every: 1, size: 4096},
+				{stack: "right:9 step:20 main:3", every: 1, size: 4096},
+			},
+			"step",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.program = append(c.program, site{stack: "init:1 main:2"})
+			r, err := Analyze(c.program.onHeap(100, 10), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Findings) != 1 {
+				t.Fatalf("%d findings, want 1", len(r.Findings))
+			}
+			f := &r.Findings[0]
+			if got := f.Rows[0].Frames[f.Headline].Function; got != c.want {
+				t.Errorf("at %s, want %s", got, c.want)
+			}
+			for i := 1; i < len(f.Rows); i++ {
+				if f.Rows[i].Growth().Bytes > f.Rows[i-1].Growth().Bytes {
+					t.Errorf("stack %d grew more than the one before", i)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatGrowsByTheSameIsNoDoubling is of a tensor that each step makes longer by
+// torch.cat, at the marks of a recorder that looks ever more rarely.
+func TestWhatGrowsByTheSameIsNoDoubling(t *testing.T) {
+	var snapshots []*snapshot.Snapshot
+	for _, step := range []int64{8, 16, 24, 32, 40, 50, 63, 79, 99, 124, 155, 194, 243, 304, 380, 475, 594} {
+		snapshots = append(snapshots, build(step, block{"cat", 512 * snapshot.Bytes(step), step}))
+	}
+	r, err := Analyze(runOf(snapshots...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Verdict != Leak || r.Findings[0].Shape != BytesOnly {
+		t.Errorf("%+v; want one leak, in bytes only", r.Findings)
+	}
+}
