@@ -184,6 +184,11 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 		switch {
 		case own(*f):
 			seen++
+			// A comprehension has a frame of its own, which tracemalloc places at its line.
+			if n := len(lines); !all && n > 0 && lines[n-1].frame != nil && *lines[n-1].frame == *f {
+				lines[n-1].headline = lines[n-1].headline || i == headline
+				continue
+			}
 			if !all && user > maxUserFrames && seen > keepOuter && user-seen >= maxUserFrames-keepOuter && i != headline {
 				skip(f, "frame")
 				continue
