@@ -153,6 +153,9 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	default:
 		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(y))
 	}
+	if replaced && j.verdict == Inconclusive {
+		j.shape = BytesOnly
+	}
 	return j
 }
 
