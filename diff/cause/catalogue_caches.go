@@ -24,6 +24,7 @@ var caches = []Cause{
 			within(2, "whole modules are made anew, and each stays", moduleWords...),
 			owned(2, snapshot.OwnedByCache, "a cache of the framework holds them"),
 			held(1, "list"),
+			named(-4, "optimizer state", "optim state", "opt state"),
 			shaped(-4, "they are replaced by larger ones", BytesOnly, Doubling),
 			upTo(-2, 8, "each is a single number of %s"),
 			follows(-2, "it grows where checkpoints are saved", Checkpoints),

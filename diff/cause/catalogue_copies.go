@@ -46,10 +46,10 @@ var copies = []Cause{
 		},
 	},
 	{
-		ID: "optimizer-state-stale", Name: "the optimizer keeps the state of parameters that are gone",
-		What:       "The optimizer's map of states is keyed by the parameter. Where parameters are replaced, by an adapter or a new head, the old ones' moments stay.",
+		ID: "optimizer-state-stale", Name: "the optimizer keeps the state of ever more parameters",
+		What:       "The optimizer's map of states is keyed by the parameter. Where parameters are replaced or added, by an adapter or a new head, the old ones' moments stay, whether the model has them still or not.",
 		Sign:       "A stair at each replacement, allocated in the optimizer's step, that nothing else than the optimizer holds.",
-		Fix:        "drop the old parameter's key from the optimizer's state, or make a new optimizer with the new parameters and let go of the old one",
+		Fix:        "retire old parameters from the model, and drop their keys from the optimizer's state and their groups; or make a new optimizer with the new parameters and let go of the old one",
 		Before:     "model.head = new_head()\noptimizer.add_param_group({'params': model.head.parameters()})",
 		After:      "for p in model.head.parameters():\n    optimizer.state.pop(p, None)\nmodel.head = new_head()",
 		Workloads:  []string{"L27"},
@@ -57,6 +57,7 @@ var copies = []Cause{
 		clues: []clue{
 			owned(7, snapshot.OwnedByOptim, "only the optimizer holds them, and they go on growing"),
 			byOptimizer(2),
+			named(3, "optimizer state", "optim state", "opt state"),
 			function(4, "optim", "optimizer", "adam", "adamw", "init group", "momentum", "sgd"),
 			follows(-1, "it comes with each step", Steps),
 			shaped(-2, "it grows by itself", Quadratic),

@@ -30,7 +30,7 @@ var kept = []Cause{
 		References: []string{"pytorch#46386"},
 		clues: []clue{
 			held(2, "list", "attribute", "closure"),
-			held(1, "map"),
+			held(-1, "map"), // has them by a key: a cache
 			inForward(3),
 			named(2, "feature", "activation", "hidden state", "embedding", "pyramid", "intermediate", "representation"),
 			owned(1, snapshot.OwnedByUser, "only the program's own references hold them"),
@@ -51,11 +51,14 @@ var kept = []Cause{
 		References: []string{"opacus#176", "pytorch#82528", "pytorch#46386", "pytorch#63211"},
 		objects:    true,
 		clues: []clue{
-			named(5, "hook", "on forward", "on backward"),
+			// What is called a handler or a callback may be a log or a queue.
+			need(anyOf(
+				named(5, "hook", "on forward", "on backward"),
+				within(2, "whole modules are made anew, and each stays", moduleWords...),
+				unheld(2),
+				shaped(2, "growth is of the second order: each step adds more than the one before", Quadratic),
+			)),
 			named(2, "callback", "listener", "observer", "handler"),
-			within(2, "whole modules are made anew, and each stays", moduleWords...),
-			unheld(2),
-			shaped(4, "growth is of the second order: each step adds more than the one before", Quadratic),
 		},
 	},
 	{
@@ -91,10 +94,10 @@ var kept = []Cause{
 		},
 	},
 	{
-		ID: "outputs-kept", Name: "the loop keeps what each evaluation step returned",
-		What:       "Outputs of validation or test steps are collected on the device for a summary, and nobody lets go of them behind it.",
-		Sign:       "It grows in evaluations only and never drops. If the next evaluation replaces it, it is a plateau and no leak.",
-		Fix:        "return nothing from the step, or move what the summary needs to the host and clear the list behind the evaluation",
+		ID: "outputs-kept", Name: "the loop keeps what each step returned",
+		What:       "Outputs of training, validation or test steps are collected on the device for a summary, and nobody lets go of them behind it.",
+		Sign:       "It grows with each step, or in evaluations only, and never drops. If the next evaluation replaces it, it is a plateau and no leak.",
+		Fix:        "return nothing from the step, or move what the summary needs to the host and clear the list behind the epoch or the evaluation",
 		Before:     "self.outputs.append(logits)",
 		After:      "self.outputs.append(logits.argmax(1).cpu())\n...\nself.outputs.clear()   # on_validation_epoch_end",
 		Workloads:  []string{"L13"},
@@ -119,8 +122,7 @@ var kept = []Cause{
 		clues: []clue{
 			need(upTo(0, fewNumbers, "each is %s")),
 			upTo(1, 128, "each is a few numbers, %s"),
-			upTo(3, 8, "each is a single number of %s"),
-			named(4, logWords...),
+			need(anyOf(upTo(3, 8, "each is a single number of %s"), named(4, logWords...))),
 			held(1, "list", "closure"),
 			owned(-2, snapshot.OwnedByCache, "a cache holds them"),
 			follows(1, "one comes with each step", Steps),

@@ -192,6 +192,22 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a list of a class that is called a metric, by another name", leak(
 			site(1, 60, 4096, torchLinear, "see work.py").heldBy("list", "MetricRunner.state.kept.rows", 64),
 		), "container-grows"},
+		{"records of a handler that logs, which is no hook", leak(
+			site(0, 705, 1536, "main log.py").heldBy("list", "__main__.log.handlers[…].records", 705),
+		).following(Steps), "container-grows"},
+		{"callbacks that are queued, which is no sign of a hook", leak(
+			site(0, 1613, 7680, "Trainer.fit fit.py").heldBy("list", "__main__.t.callbacks", 1613),
+		).following(Steps), "container-grows"},
+		{"ever more of a site of which nobody saw a stack", leak(Site{Headline: -1, Live: 350, Blocks: 350, Requested: 560000}).with(func(e *Evidence) { e.Shape = Quadratic }), "before-recording"},
+		{"masks by a key in a forward pass", leak(
+			site(0, 1295, 2360, "Attn.mask m.py", "Attn.forward m.py").heldBy("dict", "__main__.attn._masks", 1333),
+		).following(Steps), "cache-without-bound"},
+		{"observations of an environment, which are no numbers", leak(
+			site(0, 2800, 64, "Env.step env.py").heldBy("list", "__main__.mem.memory", 2800),
+		).following(Steps), "container-grows"},
+		{"parameters of PyTorch that the optimizer's map has", leak(
+			site(1, 374, 528, "Linear.__init__ /x/site-packages/torch/nn/modules/linear.py", "<module> tasks.py").heldBy("dict", "__main__.opt.state", 376),
+		), "optimizer-state-stale"},
 		{"what nothing holds while the collector of cycles is off", leak(
 			site(2, 60, 4096, torchLinear, "forward /x/site-packages/torch/nn/modules/linear.py", "expand plan.py"),
 		).with(func(e *Evidence) { e.CollectorOff = true }), "reference-cycle"},
