@@ -9,8 +9,8 @@ import "testing"
 const counted = `
 from memdiag._census import share_out
 
-def check(what, sizes, watched, sampled, growing, counts, rest):
-    got = share_out(sizes, {a: [stack, sizes.get(a, 4)] for a, stack in watched.items()}, sampled, growing)
+def check(what, sizes, watched, sampled, growing, counts, rest, each=1):
+    got = share_out(sizes, each, {a: [stack, sizes.get(a, 4)] for a, stack in watched.items()}, sampled, growing)
     got = got[0], {size: n for size, (n, _) in got[1].items()}
     assert got == (counts, rest), (what, got)
 
@@ -22,6 +22,8 @@ check("of a size that no watched one has, to those that are nearly as large",
       {1: 100, 2: 4000, 11: 120, 12: 3000, 13: 3001}, {1: "a", 2: "b"}, {1, 2}, set(), {1: 2, 2: 3}, {})
 check("what is left has no stack", {1: 64, 11: 9000, 12: 9000}, {1: "a"}, {1}, set(), {1: 1}, {9000: 2})
 check("what the graph alone holds is not counted", {2: 64}, {1: "graph", 2: "a"}, {1, 2}, set(), {2: 1}, {})
+check("of many tensors some were looked into, which stand for the others",
+      {2: 64, 11: 64, 12: 64, 13: 32}, {1: "a", 2: "b"}, {1, 2}, set(), {1: 1, 2: 21}, {32: 10}, each=10)
 check("empty storages are none", {1: 64, 11: 0}, {1: "a"}, {1}, set(), {1: 1}, {})
 `
 

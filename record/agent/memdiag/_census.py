@@ -8,20 +8,20 @@ storages of that size. What only autograd's graph holds is not among them.
 import collections
 import gc
 
-# Tensors that are looked into at most.
+# Tensors that are looked into at most; of more, each so many-th.
 MOST = 20_000
 
 
 def handled(torch):
-    """The live storages on the CPU that a tensor of the program's has, by address: their bytes. None where there
-    are too many. Tensors of subclasses are left out: to ask them may call the program."""
+    """The live storages on the CPU that a tensor of the program's has, by address: their bytes; and the number of
+    tensors for which each of those that were looked into stands. Tensors of subclasses are left out: to ask them
+    may call the program."""
     kinds = torch.Tensor, torch.nn.Parameter
     # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
     tensors = [o for o in gc.get_referrers(*kinds) if type(o) in kinds]
-    if len(tensors) > MOST:
-        return None
+    each = -(-len(tensors) // MOST) or 1
     storages = {}
-    for t in tensors:
+    for t in tensors[::each]:
         try:
             if t.is_cpu:
                 s = t.untyped_storage()
@@ -29,21 +29,22 @@ def handled(torch):
                     storages[s._cdata] = s.nbytes()
         except Exception:
             pass  # it has none: sparse, or of a transformation
-    return storages
+    return storages, each
 
 
-def share_out(storages, watched, sampled, growing):
-    """Shares out what is in storages and not among the watched, {address: [stack, bytes, …]}.
+def share_out(storages, each, watched, sampled, growing):
+    """Shares out what is in storages and not among the watched, {address: [stack, bytes, …]}. Where not all
+    tensors were looked into, one of them stands for each.
 
     Sampled are the addresses of those that came when not all was watched, and growing the stacks that
     have made storages at several times. Returns how many each address stands for, itself among them,
     and what is left of each size: {bytes: [number, address of one]}."""
-    counts = {a: 1 for a in watched if a in storages}
+    counts = {a: 1 for a in watched if each > 1 or a in storages}
     rest = {}
     for a, size in storages.items():
         if a not in watched and size:
             entry = rest.setdefault(size, [0, a])
-            entry[0] += 1
+            entry[0] += each
     alike = [(a, watched[a][1]) for a in counts if a in sampled]
     share_by(rest, counts, alike, int)
     share_by(rest, counts, [(a, watched[a][1]) for a in counts if watched[a][0] in growing], int)

@@ -389,6 +389,10 @@ class Torch:
             frames.append(f)
         return frames
 
+    def threads(self):
+        """Whether the program has threads that nobody watches."""
+        return _thread._count() > self.agent.ticker.running
+
     def fill(self, snapshot):
         if self.module is None:
             return
@@ -425,11 +429,11 @@ class Torch:
     def census(self):
         """How many each storage stands for, as far as Python has handles of what nobody watched; and what
         is left, of which no stack is known."""
+        if self.since is None and self.threads():
+            self.since = self.turn
         if self.since is None or not self.whole:
             return {}, {}
-        storages = _census.handled(self.module)
-        if storages is None:
-            return {}, {}
+        storages, each = _census.handled(self.module)
         before, births = {}, collections.defaultdict(set)
         for address, entry in self.table.items():
             if entry[4] < self.turn - 1:
@@ -439,7 +443,7 @@ class Torch:
                 storages.pop(address, None)
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
-        return _census.share_out(storages, before, sampled, growing)
+        return _census.share_out(storages, each, before, sampled, growing)
 
     def lines(self):
         """How many tensors live by the file and line that made them."""
