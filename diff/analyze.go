@@ -50,7 +50,11 @@ type Result struct {
 
 // Finding is what grew together, and what memdiag says of it.
 type Finding struct {
-	Rows     []*Row // at least one, of one device, the largest growth first; of a graph, its end before
+	// Rows are at least one, of one device, the largest growth first; of a graph, its end
+	// before. Behind them are Joined rows that by themselves show less, and hang on the
+	// same list, map or graph.
+	Rows     []*Row
+	Joined   int
 	Verdict  Verdict
 	Evidence Evidence
 	Reasons  []string
@@ -217,6 +221,7 @@ func (r *Result) judgeByTrend() {
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
+	r.joinHeld()
 }
 
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.

@@ -91,7 +91,11 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		}
 	}
 	add("Pace", paceText(f))
-	add("Rate", rateText(f.Rate))
+	overall := ""
+	if f.Estimated() {
+		overall = overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate)
+	}
+	add("Rate", join(rateText(f.Rate), overall))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
@@ -161,6 +165,20 @@ func reasons(f *diff.Finding) string {
 		list[i] = brief(why)
 	}
 	return strings.Join(list, "; ") + "."
+}
+
+// overallText is the growth of all of the run where the rate's interval does not hold it:
+// of what a recorder saw at some steps only, and not all of, the rate may be that of the
+// steps that it saw best.
+func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
+	if rate.Unit != "step" || steps <= 0 {
+		return ""
+	}
+	blocks, overall := float64(g.Blocks)/float64(steps), float64(g.Bytes)/float64(steps)
+	if 0.9*rate.Bytes.Low <= overall && overall <= 1.1*rate.Bytes.High {
+		return ""
+	}
+	return fmt.Sprintf("in all of the run %s blocks, %s a step", glue(plusSign(blocks)+threeDigits(blocks)), glue(plusSign(overall)+snapshot.FormatBytes(overall)))
 }
 
 // rateText is the doubt about the rate; "" where the points lie on one line.

@@ -74,6 +74,20 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestTheRateIsHeldToTheGrowth: a recorder of some steps may see a site best where it is
+// least busy.
+func TestTheRateIsHeldToTheGrowth(t *testing.T) {
+	rate := diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 2048, Low: 1454, High: 2048}}
+	if got := overallText(diff.Tally{Blocks: 442, Bytes: 442 * 2048}, 945, rate); !strings.Contains(got, "+0.47") || !strings.Contains(got, "+958") {
+		t.Errorf("got %q; want 0.47 blocks and 958 B a step", got)
+	}
+	for steps, r := range map[int64]diff.Rate{442: rate, 0: rate, 945: {Unit: "snapshot"}} {
+		if got := overallText(diff.Tally{Blocks: 442, Bytes: 442 * 2048}, steps, r); got != "" {
+			t.Errorf("%d steps: %q; want nothing", steps, got)
+		}
+	}
+}
+
 // TestWhatNoStackExplainsIsInEveryReport has what an allocator, or the process, took by
 // itself: each kind with its cause and where to read more.
 func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {

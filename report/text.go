@@ -150,7 +150,11 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 	if len(f.Rows) < 2 {
 		return
 	}
-	p.prose("", "  ", fmt.Sprintf("Allocated by %s that grow in step:", count(int64(len(f.Rows)), "stack")))
+	why := "that grow in step"
+	if f.Joined > 0 {
+		why = "that one holder keeps"
+	}
+	p.prose("", "  ", fmt.Sprintf("Allocated by %s %s:", count(int64(len(f.Rows)), "stack"), why))
 	shown := len(f.Rows)
 	if !o.All {
 		shown = min(shown, 5)
