@@ -1,0 +1,90 @@
+"""Places on the paths of a walk, and which of them holds what was found."""
+
+import collections
+import re
+
+# Items of one container that are looked at.
+ITEMS = 400
+# A path with so many times the same attribute is a chain.
+LINKS = 3
+CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
+# What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
+SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
+
+
+class Node:
+    """A place on a path: its parent, how it is reached from there, how many items it has, and how many
+    places like it this one stands for, where only some items of a container are looked at. Of a
+    container also its id()."""
+
+    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth")
+
+    def __init__(self, parent, label, kind="", items=0):
+        self.parent, self.label, self.kind, self.items, self.id = parent, label, kind, items, 0
+        self.share = 1 if parent is None else parent.share * max(1, parent.items / ITEMS)
+        self.depth = 0 if parent is None else parent.depth + 1
+
+    def path(self):
+        parts, node = [], self
+        while node is not None:
+            parts.append(node.label)
+            node = node.parent
+        return SELF.sub(r"\1", "".join(reversed(parts)))
+
+    def containers(self):
+        """The containers on the path, innermost first."""
+        node = self
+        while node is not None:
+            if node.kind in CONTAINERS:
+                yield node
+            node = node.parent
+
+    def chain(self):
+        """The attribute by which objects on the path refer to one another, and how often; the path ends behind the
+        first one: "__main__.newest.previous…"."""
+        nodes, node = [], self
+        while node is not None:
+            if node.label.startswith("."):
+                nodes.append(node)
+            node = node.parent
+        label, times = collections.Counter(n.label for n in nodes).most_common(1)[0] if nodes else ("", 0)
+        first = next((n for n in reversed(nodes) if n.label == label), self)
+        return first.path() + "…", times
+
+    def single(self):
+        """Path, kind and items of a place that is no container's."""
+        node = self
+        while node.parent is not None and not node.label:
+            node = node.parent
+        return node.path(), node.kind if node.kind in ("attribute", "closure") else "variable", 0
+
+
+class Votes:
+    """Where the objects of one site were found."""
+
+    def __init__(self):
+        self.total, self.containers, self.single, self.deepest = 0, {}, None, None
+
+    def add(self, node):
+        self.total += node.share
+        self.single = self.single or node
+        if self.deepest is None or node.depth > self.deepest.depth:
+            self.deepest = node
+        for c in node.containers():
+            entry = self.containers.setdefault(id(c), [0, c])
+            entry[0] += node.share
+
+    def holder(self):
+        """The innermost container that holds nearly all: of a list of lists the outer one. Or the chain of objects
+        that does, as a linked list or exceptions with their causes. Its path, kind and items, and its node, which is
+        None where no container is found."""
+        best = None
+        for n, c in self.containers.values():
+            if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth > best.depth):
+                best = c
+        if best is None:
+            path, links = self.deepest.chain()
+            if links >= max(LINKS, self.total / 2):
+                return path, "chain", round(self.total), None
+            return *self.single.single(), None
+        return best.path(), best.kind, best.items, best
