@@ -125,6 +125,45 @@ __main__.failed.__cause__… chain 4
 	agentProgram(t, walked, want)
 }
 
+// layered has what grows in several containers at once.
+const layered = `
+from memdiag import _holders
+
+class Thing:
+    pass
+class Layer:
+    def __init__(self, n):
+        self.acts, self.fixed = [Thing() for _ in range(n)], [Thing()]
+net = [Layer(40), Layer(60), Layer(50)]
+logs = {"train": [(Thing(), Thing()) for _ in range(90)], "test": [(Thing(), Thing()) for _ in range(30)]}
+episodes = [[Thing(), Thing(), Thing()] for _ in range(30)]
+
+class Finds(_holders.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _holders.vote(self.hits, node.path().split(".")[1].split("[")[0], node)
+
+walk = Finds(None, {1: "all"}, {})
+walk.run()
+for name in "net", "logs", "episodes":
+    path, kind, items, nodes = walk.hits[name].holder()
+    print(kind, path, items)
+    logs["test"].append(None)
+    print(_holders.Search(None, None).length(nodes, items))
+`
+
+func TestContainersThatAreAlikeAreNamedTogether(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, layered, `list __main__.net[…].acts and 2 more like it 150
+150
+list __main__.logs['train'] and 1 more like it 120
+122
+list __main__.episodes 30
+30
+`)
+}
+
 // handles lets the agent tell lines of Python's heap beside tensors of the same lines.
 const handles = `
 import types

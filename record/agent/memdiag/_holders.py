@@ -63,22 +63,20 @@ class Search:
                 self.walk(wanted, lines)
                 self.next = int(moment * AGAIN) + 1
         lengths = {}
-        for stack, (path, kind, items, node) in [*self.found.items(), *self.lines.items()]:
+        for stack, (path, kind, items, nodes) in [*self.found.items(), *self.lines.items()]:
             n = snapshot.stacks.known(stack)
             if n:
-                if node not in lengths:
-                    lengths[node] = self.length(node, items)
-                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths[node]})
+                if nodes and nodes not in lengths:
+                    lengths[nodes] = self.length(nodes, items)
+                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths.get(nodes, items)})
         took = work() - begun
         self.spent += took
         return took
 
-    def length(self, node, items):
-        """How many items a container has now, which had so many when a walk found it."""
-        if node is None:
-            return items
+    def length(self, nodes, items):
+        """How many items containers have now, which had so many when a walk found them."""
         try:
-            return length(node, LISTS, DICTS, key_text)
+            return sum(length(n, LISTS, DICTS, key_text) for n in nodes)
         except Exception:
             return items  # it cannot be reached without a walk
 
@@ -343,8 +341,8 @@ class Walk:
                     if site in left:
                         votes = Votes()
                         votes.add(node)
-                        path, _, items, place = votes.holder()
-                        self.graph_hits[site] = path, "graph", items, place
+                        path, _, items, nodes = votes.holder()
+                        self.graph_hits[site] = path, "graph", items, nodes
                         left.discard(site)
                 stack.extend(g for g, _ in f.next_functions)
             total += n

@@ -5,9 +5,13 @@ import re
 
 # Items of one container that are looked at.
 ITEMS = 400
+# Containers that are alike have so many times as many items as there are of them; else it is their number that
+# grows, as of a list of lists. Of so many at most the lengths are read again.
+TALLER, READ = 4, 16
 # A path with so many times the same attribute is a chain.
 LINKS = 3
 CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
+DIGITS = re.compile(r"\d+")
 # What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
 SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
 
@@ -30,6 +34,10 @@ class Node:
             parts.append(node.label)
             node = node.parent
         return SELF.sub(r"\1", "".join(reversed(parts)))
+
+    def likeness(self):
+        """Equal for places as deep whose last labels differ in numbers and keys only: a list of each layer."""
+        return self.depth, "[" if self.label.startswith("[") else DIGITS.sub("", self.label)
 
     def containers(self):
         """The containers on the path, innermost first."""
@@ -75,16 +83,28 @@ class Votes:
             entry[0] += node.share
 
     def holder(self):
-        """The innermost container that holds nearly all: of a list of lists the outer one. Or the chain of objects
-        that does, as a linked list or exceptions with their causes. Its path, kind and items, and its node, which is
-        None where no container is found."""
-        best = None
+        """The innermost container that holds nearly all: of a list of lists the outer one. Or several that are alike,
+        of which the longest is named. Or the chain of objects that does, as a linked list or exceptions with their
+        causes. Its path, kind and items, and the containers' nodes, of which there are none where none was found."""
+        groups = {}
         for n, c in self.containers.values():
-            if n >= 0.9 * self.total and c.items > 1 and (best is None or c.depth > best.depth):
-                best = c
-        if best is None:
+            groups.setdefault(c.likeness(), []).append((n, c))
+        best = []
+        for group in groups.values():
+            nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
+            many = len(nodes) == 1 or nodes[0].items >= TALLER * sum(c.share for c in nodes)
+            if (sum(n for n, _ in group) >= 0.9 * self.total and nodes[0].items > 1 and many
+                    and (not best or nodes[0].depth > best[0].depth)):
+                best = nodes
+        if not best:
             path, links = self.deepest.chain()
             if links >= max(LINKS, self.total / 2):
-                return path, "chain", round(self.total), None
-            return *self.single.single(), None
-        return best.path(), best.kind, best.items, best
+                return path, "chain", round(self.total), ()
+            return *self.single.single(), ()
+        first = best[0]
+        path, items = first.path(), first.items
+        if len(best) > 1:
+            path += " and %d more like it" % (round(sum(c.share for c in best)) - 1)
+            items = round(sum(c.items * c.share for c in best))
+        again = len(best) == 1 or len(best) <= READ and all(c.share == 1 for c in best)
+        return path, first.kind, items, tuple(best) if again else ()
