@@ -282,7 +282,7 @@ func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
 
 func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 	for i := range s.Holders {
-		if s.Holders[i].Stack == row.stack && row.stack != snapshot.NoStack {
+		if row.hangsOn(&s.Holders[i]) {
 			return &s.Holders[i]
 		}
 	}

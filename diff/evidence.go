@@ -130,7 +130,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
-			if h.Stack == row.stack && row.stack != snapshot.NoStack && r.mayHold(&h, row) {
+			if row.hangsOn(&h) && r.mayHold(&h, row) {
 				s.Holders = append(s.Holders, h)
 				if h.Kind == "graph" {
 					s.Owners |= snapshot.OwnedByTape
@@ -161,7 +161,7 @@ func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
 	}
 	n := int64(0)
 	for i := range r.Last.Holders {
-		if g := &r.Last.Holders[i]; g.Stack == row.stack && (holdsOne(g) || !one) {
+		if g := &r.Last.Holders[i]; row.hangsOn(g) && (holdsOne(g) || !one) {
 			n += int64(max(1, g.Items))
 		}
 	}

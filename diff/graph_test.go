@@ -135,6 +135,17 @@ func TestAVariableIsNotSaidToHoldWhatGathers(t *testing.T) {
 	}
 }
 
+func TestBlocksWithoutAStackHaveAHolder(t *testing.T) {
+	p := program{{stack: "init:1 main:2"}, {stack: "", every: 1, holder: "kept"}}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Holder == nil {
+		t.Errorf("got %+v, want one finding with a holder", r.Findings)
+	}
+}
+
 func TestAListThatIsTooShortHoldsAFew(t *testing.T) {
 	for _, c := range []struct {
 		name   string

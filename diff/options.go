@@ -128,7 +128,7 @@ func (r *Result) within(b *snapshot.Bound, row *Row) bool {
 	for i := range r.Last.Holders {
 		h := &r.Last.Holders[i]
 		rest, ok := strings.CutPrefix(h.Path, b.Where)
-		if ok && h.Stack == row.stack && row.stack != snapshot.NoStack && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if ok && row.hangsOn(h) && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

@@ -45,6 +45,12 @@ type Row struct {
 // Growth is what the site holds more (or less) than before.
 func (r *Row) Growth() Tally { return r.After.minus(r.Before) }
 
+// hangsOn holds where a recorder found that the row's blocks, or some of them, hang on h.
+// A site that is gone has no stack in the later snapshot either.
+func (r *Row) hangsOn(h *snapshot.Holder) bool {
+	return h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
+}
+
 // grew holds for more blocks or more bytes than before.
 func (r *Row) grew() bool {
 	g := r.Growth()
