@@ -164,6 +164,159 @@ list __main__.episodes 30
 `)
 }
 
+// module has parts in the dictionaries of an nn.Module's.
+const module = `
+from memdiag import _holders
+
+class Thing:
+    pass
+class Module:
+    def __init__(self, **parts):
+        self._parameters, self._buffers, self._modules = {}, {}, parts
+net = Module(bank=Module(), norm=Module(), log=Module())
+net._modules["bank"]._buffers.update(("proto_%d" % i, Thing()) for i in range(600))
+net._modules["norm"]._buffers.update(mean=Thing(), var=1, steps=2)
+net._modules["log"].rows = [Thing(), Thing()]
+
+class Finds(_holders.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _holders.vote(self.hits, node.label.rstrip("0123456789"), node)
+
+walk = Finds(None, {1: "all"}, {})
+walk.run()
+del net._modules["bank"]._buffers["proto_3"]
+net._modules["log"].rows.append(None)
+for name in ".proto_", ".mean", "[…]":
+    votes = walk.hits[name]
+    path, kind, items, nodes = votes.holder()
+    print(kind, path, round(votes.total), items, _holders.Search(None, None).length(nodes, items))
+`
+
+func TestAModulesBuffersThatGrowAreAContainer(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, module, `dict __main__.net.bank._buffers 600 600 599
+attribute __main__.net.norm.mean 1 0 0
+list __main__.net.log.rows 2 2 3
+`)
+}
+
+// keys has what grows as the keys of a dictionary, and in it.
+const keys = `
+import collections, tracemalloc
+from memdiag import _holders
+
+tracemalloc.start(8)
+counts, log = {}, []
+for i in range(6000):
+    key = (i, i + 1)
+    counts[key] = 1
+    log.append(1000.5 + i)
+lines = collections.Counter(stack for _, _, stack, _ in tracemalloc._get_traces())
+lines = {stack: n for stack, n in lines.items() if stack[0][1] in (8, 10)}
+walk = _holders.Walk(None, {}, lines)
+walk.run()
+for stack, votes in sorted(walk.line_hits.items()):
+    path, kind, items, _ = votes.holder()
+    print(kind, path, items, "enough" if votes.total >= _holders.LINES_COVERAGE * lines[stack] else "too few")
+`
+
+func TestKeysOfALargeDictionaryStandForAllOfThem(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, keys, "dict __main__.counts 6000 enough\nlist __main__.log 6000 enough\n")
+}
+
+// tensors stand in for PyTorch's.
+const tensors = `
+import types, weakref
+from memdiag import _agent, _holders
+
+class Storage:
+    device = types.SimpleNamespace(type="cpu")
+    def __init__(self, size):
+        self._cdata, self.size = id(self), size
+    def nbytes(self):
+        return self.size
+class Tensor:
+    __slots__ = "storage", "grad_fn"
+    is_leaf, grad, _backward_hooks = True, None, None
+    def __init__(self, size=8, grad_fn=None):
+        self.storage, self.grad_fn = Storage(size), grad_fn
+    def untyped_storage(self):
+        return self.storage
+class Function:
+    def __init__(self, *inputs):
+        self._saved_self, self.next_functions = Tensor(), [(i, 0) for i in inputs]
+torch = types.SimpleNamespace(Tensor=Tensor)
+`
+
+// held has tensors that only a registry of Python's holds, that only a graph does, whose stack was not recorded, and
+// one that a larger one replaces.
+const held = tensors + `
+def search(*sites, births=range(20)):
+    table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
+        for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
+    agent = types.SimpleNamespace(step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table))
+def show(search, stackless=()):
+    snapshot = _agent.Snapshot()
+    for site in range(3):
+        snapshot.stacks.add(site, list)
+    for t, n in stackless:
+        snapshot.add(0, 0, n * t.storage.size, 0, -1, n)
+    search.fill(snapshot)
+    search.agent.step *= 2
+    for h in snapshot.holders:
+        print(h["kind"], h["path"], h["items"], "of stack", h["stack"])
+
+class Model:
+    pass
+model = Model()
+borrowed = [Tensor() for _ in range(20)]
+[weakref.finalize(model, print, t).__setattr__("atexit", False) for t in borrowed]
+s = search(borrowed)
+last = borrowed[-1]
+del borrowed
+show(s)
+
+total = state = None
+early, late = [], []
+for _ in range(6):
+    state = Tensor(grad_fn=Function(state and state.grad_fn))
+    loss = Tensor(grad_fn=Function(state.grad_fn))
+    early.append(state.grad_fn._saved_self)
+    late.append(loss.grad_fn._saved_self)
+s = search(early, late)
+model.hidden, state, early, late = state, None, None, None
+show(s)
+
+def copied():
+    states = [Tensor(24) for _ in range(4)]
+    s = search()
+    show(s, [(states[0], 4)])
+    states += [Tensor(24) for _ in range(6)]
+    show(s, [(states[0], 10)])
+copied()
+
+model.scores = Tensor(100)
+s = search([model.scores])
+show(s)
+model.scores = Tensor(300)
+s.source.table = search([model.scores]).source.table
+show(s)
+`
+
+func TestHoldersOfTensors(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, held, `dict weakref.finalize._registry 20 of stack 1
+graph __main__.model.hidden 0 of stack 1
+graph __main__.model.hidden 0 of stack 2
+list copied.<locals>.states 10 of stack 0
+attribute __main__.model.scores 0 of stack 1
+`)
+}
+
 // handles lets the agent tell lines of Python's heap beside tensors of the same lines.
 const handles = `
 import types

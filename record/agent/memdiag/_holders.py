@@ -15,7 +15,7 @@ from _thread import _local as threading_local
 
 from ._agent import work
 from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
-from ._places import ITEMS, Node, Votes
+from ._places import ITEMS, PARTS, Node, Votes
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -28,8 +28,11 @@ OBJECTS, SECONDS = 200_000, 0.1
 COVERAGE, LINES_COVERAGE = 0.5, 0.1
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.25
-# What grows: survivors of so many different steps; so many sites are looked for.
-BIRTHS, SITES = 4, 12
+# What grows: survivors of so many different steps, or so many times the bytes of the first look; so many sites
+# are looked for.
+BIRTHS, LARGER, SITES = 4, 2, 12
+# The site of tensors whose stack was not recorded.
+UNSEEN = ""
 # Nodes of autograd's graph that are looked at, behind one tensor and in all.
 NODES, ALL_NODES = 400, 4000
 
@@ -45,6 +48,7 @@ class Search:
         self.spent, self.next = 0.0, 0
         self.found = {}  # by stack of tensors: what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.cut = False
 
     def begin_anew(self):
@@ -58,14 +62,14 @@ class Search:
         moment = agent.step or agent.ticks
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
-            wanted, lines = self.growing(), heap.growing() if heap.tracing else {}
-            if wanted or lines:
-                self.walk(wanted, lines)
+            wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
+            if wanted or unseen or lines:
+                self.walk(wanted, unseen, lines)
                 self.next = int(moment * AGAIN) + 1
         lengths = {}
         for stack, (path, kind, items, nodes) in [*self.found.items(), *self.lines.items()]:
-            n = snapshot.stacks.known(stack)
-            if n:
+            n = 0 if stack == UNSEEN else snapshot.stacks.known(stack)
+            if n is not None:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, items)
                 snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths.get(nodes, items)})
@@ -82,25 +86,33 @@ class Search:
 
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
-        births, sizes = {}, {}
+        births, sizes, found = {}, {}, {}
         for stack, size, _, weight, turn in self.source.table.values():
             births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
-        sites = [s for s, b in births.items() if len(b) >= BIRTHS]
+            found[stack] = found.get(stack, 0) + size
+        sites = [s for s, b in births.items() if len(b) >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
         chosen = set(sites[:SITES])
         return {address: entry[0] for address, entry in self.source.table.items() if entry[0] in chosen}
 
-    def walk(self, wanted, lines):
-        sizes = collections.Counter(wanted.values())
-        walk = Walk(self.source.module, wanted, lines)
+    def stackless(self, snapshot):
+        """Of tensors without a stack those sizes, in bytes, of which there are more than at first, with their number."""
+        now, blocks = collections.Counter(), snapshot.blocks
+        for stack, size, count in zip(blocks["stack"], blocks["size"], blocks["count"]):
+            if stack == 0:
+                now[size // count] += count
+        if self.unseen is None and now:
+            self.unseen = now
+        return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
+
+    def walk(self, wanted, unseen, lines):
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table)
         walk.run()
-        # A variable has the last of what a graph holds; and a walk that was cut short has seen what the step that
-        # runs holds, before what holds the rest.
-        covered = {stack for stack, votes in walk.hits.items() if votes.total >= COVERAGE * sizes[stack]}
+        covered = walk.covered()
         try:
             if wanted:
-                walk.graphs(set(sizes) - covered)
+                walk.graphs(set(wanted.values()) - covered)
         finally:
             self.cut = walk.cut
             self.found.update(walk.graph_hits)
@@ -112,10 +124,13 @@ class Search:
 
 
 class Walk:
-    def __init__(self, torch, wanted, lines):
+    def __init__(self, torch, wanted, lines, unseen=(), table=()):
         self.torch = torch
         self.tensor = torch.Tensor if torch else ()
-        self.wanted, self.lines = wanted, lines
+        self.wanted, self.lines, self.unseen, self.table = wanted, lines, unseen, table
+        self.sizes = collections.Counter(wanted.values())
+        if unseen:
+            self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits = {}, {}  # by site: Votes
         self.graph_hits = {}  # by site: the holder
         self.seen, self.queue = set(), collections.deque()
@@ -129,7 +144,7 @@ class Walk:
     def run(self):
         begun, n = work(), 0
         seconds = SECONDS + (TRACED / 2 if self.lines else 0)
-        for roots in self.programs, self.libraries:
+        for roots in self.programs, self.registries, self.libraries:
             roots()
             while self.queue:
                 obj, node = self.queue.popleft()
@@ -142,8 +157,13 @@ class Walk:
                     self.visit(obj, node)
                 except Exception:
                     pass  # an object that cannot be looked into hides what it holds
-            if len(self.hits) == len(set(self.wanted.values())):
+            if len(self.covered()) == len(self.sizes) and (self.line_hits or not self.lines):
                 return
+
+    def covered(self):
+        """The sites of which enough was found. A variable has the last of what a graph holds; and a walk that was cut
+        short has seen what the step that runs holds, before what holds the rest."""
+        return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
 
     def programs(self):
         """The names of the program's own code."""
@@ -167,6 +187,11 @@ class Walk:
         for name, module in list(sys.modules.items()):
             if is_programs(module) and name != "__main__" and not name.startswith(here):
                 self.module(name, module)
+
+    def registries(self):
+        """What Python keeps for programs, before the many names of libraries."""
+        if "weakref" in sys.modules:
+            self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
 
     def libraries(self):
         here = __name__.rpartition(".")[0]
@@ -192,23 +217,26 @@ class Walk:
         t = type(obj)
         if issubclass(t, ATOMS):
             if self.lines and t in (float, int, str, bytes):
-                self.line(obj, parent)
+                stack = self.line(obj)
+                if stack is not None:
+                    vote(self.line_hits, stack, Node(parent, label, kind))
             return
         if id(obj) in self.seen:
             return
         self.seen.add(id(obj))
         self.queue.append((obj, Node(parent, label, kind)))
 
-    def line(self, obj, node):
-        """Whether an object was allocated at a line that grows."""
+    def line(self, obj):
+        """The stack that allocated an object, if it is of a line that grows."""
         stack = self.traceback(obj)
-        if stack is not None and stack in self.lines:
-            vote(self.line_hits, stack, node)
+        return stack if stack in self.lines else None
 
     def visit(self, obj, node):
         t = type(obj)
         if self.lines:
-            self.line(obj, node.parent or node)
+            stack = self.line(obj)
+            if stack is not None:
+                vote(self.line_hits, stack, node)  # which is no container yet: it does not hold itself
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
         elif t in LISTS or issubclass(t, tuple(LISTS)):
@@ -296,17 +324,19 @@ class Walk:
     def push_all(self, d, node):
         self.seen.add(id(d))
         for k, v in list(d.items()):
-            if k in ("_modules", "_parameters", "_buffers") and type(v) is dict:
+            if "." + str(k) in PARTS and type(v) is dict:
                 self.seen.add(id(v))
-                for name, part in v.items():  # of an nn.Module, as the program spells them
-                    self.push(part, node, "." + name, "attribute")
+                parts = Node(node, "." + k, "dict", len(v))
+                parts.id = id(v)
+                for name in some_keys(v):
+                    self.push(dict.__getitem__(v, name), parts, "." + str(name), "attribute")
             else:
                 self.push(v, node, "." + str(k), "attribute")
 
     def tensor_(self, t, node):
-        if self.wanted:
+        if self.sizes:
             try:
-                stack = self.wanted.get(t.untyped_storage()._cdata)
+                stack = self.site(t.untyped_storage())
             except Exception:
                 stack = None  # it has no storage: sparse, or of a subclass
             if stack is not None:
@@ -322,30 +352,48 @@ class Walk:
         if hooks:
             self.push(hooks, node, "._backward_hooks", "attribute")
 
+    def site(self, storage):
+        """The site of a storage that is looked for; None for others."""
+        address = storage._cdata
+        if self.unseen and address not in self.table and storage.device.type == "cpu" and storage.nbytes() in self.unseen:
+            return UNSEEN
+        return self.wanted.get(address)
+
     def graphs(self, left):
-        """Looks for the storages of sites that no object holds in the graphs behind held tensors."""
-        total, seen = 0, set()
+        """Looks for the storages of sites that no object holds in the graphs behind held tensors. Of tensors that
+        are in one graph the one with most behind it keeps it, before it comes to another of them: of a state that is
+        carried on, and a loss of it, the state."""
         # The newest first: what is kept of each step looks alike.
-        for t, node in reversed(self.graph_roots):
+        ends = {t.grad_fn: node for t, node in reversed(self.graph_roots)}
+        linked, nodes = {f: [f] for f in ends}, collections.Counter()
+        total, seen, found = 0, set(), {}
+        for end in ends:
             if not left or total > ALL_NODES:
-                return
-            stack, n = [t.grad_fn], 0
+                break
+            stack, n = [(end, end)], 0
             while stack and n < NODES:
-                f = stack.pop()
+                f, end = stack.pop()
+                if f in ends and linked[f] is not linked[end]:
+                    fewer, more = sorted((linked[f], linked[end]), key=len)
+                    more += fewer
+                    linked.update(dict.fromkeys(fewer, more))
                 if f is None or f in seen:
                     continue
+                end = f if f in ends else end
                 seen.add(f)
                 n += 1
-                for s in self.saved(f):
+                nodes[end] += 1
+                for s in self.saved(f) if left - found.keys() else ():
                     site = self.wanted.get(s)
                     if site in left:
-                        votes = Votes()
-                        votes.add(node)
-                        path, _, items, nodes = votes.holder()
-                        self.graph_hits[site] = path, "graph", items, nodes
-                        left.discard(site)
-                stack.extend(g for g, _ in f.next_functions)
+                        found.setdefault(site, end)
+                stack.extend((g, end) for g, _ in f.next_functions)
             total += n
+        for site, end in found.items():
+            votes = Votes()
+            votes.add(ends[max(linked[end], key=nodes.__getitem__)])
+            path, _, items, places = votes.holder()
+            self.graph_hits[site] = path, "graph", items, places
 
     def saved(self, f):
         """Addresses of the storages that a node of the graph has saved."""

@@ -83,6 +83,8 @@ def follow(obj, label, key_text):
         return defaults(obj)[label[len(" default "):]]
     elif t in SUSPENDED and getattr(obj, SUSPENDED[t]) is not None:
         return locals_of(getattr(obj, SUSPENDED[t]))[label[1:]]
+    elif label.startswith(".") and t is dict:  # of the parts of an nn.Module
+        return obj[label[1:]]
     elif label.startswith("."):
         return attribute(obj, t, label[1:])
     raise LookupError(label)
@@ -95,9 +97,8 @@ def attribute(obj, t, name):
         d = (threading_local if t is threading_local else object).__getattribute__(obj, "__dict__")
     except AttributeError:
         d = {}
-    for part in (d, d.get("_parameters"), d.get("_buffers"), d.get("_modules")):
-        if type(part) is dict and name in part:
-            return part[name]
+    if name in d:
+        return d[name]
     for c in t.__mro__:
         member = c.__dict__.get(name)
         if type(member) is types.MemberDescriptorType:

@@ -8,8 +8,12 @@ ITEMS = 400
 # Containers that are alike have so many times as many items as there are of them; else it is their number that
 # grows, as of a list of lists. Of so many at most the lengths are read again.
 TALLER, READ = 4, 16
+# A module's own dictionary holds what grows where so many were found in it.
+GATHERED = 4
 # A path with so many times the same attribute is a chain.
 LINKS = 3
+# The dictionaries of an nn.Module, as labels: the program spells what is in them as attributes.
+PARTS = {"._modules", "._parameters", "._buffers"}
 CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
 DIGITS = re.compile(r"\d+")
 # What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
@@ -29,9 +33,10 @@ class Node:
         self.depth = 0 if parent is None else parent.depth + 1
 
     def path(self):
-        parts, node = [], self
+        parts, node = [self.label], self.parent
         while node is not None:
-            parts.append(node.label)
+            if node.label not in PARTS:
+                parts.append(node.label)
             node = node.parent
         return SELF.sub(r"\1", "".join(reversed(parts)))
 
@@ -52,7 +57,7 @@ class Node:
         first one: "__main__.newest.previous…"."""
         nodes, node = [], self
         while node is not None:
-            if node.label.startswith("."):
+            if node.label.startswith(".") and node.label not in PARTS:
                 nodes.append(node)
             node = node.parent
         label, times = collections.Counter(n.label for n in nodes).most_common(1)[0] if nodes else ("", 0)
@@ -92,10 +97,14 @@ class Votes:
         best = []
         for group in groups.values():
             nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
-            many = len(nodes) == 1 or nodes[0].items >= TALLER * sum(c.share for c in nodes)
-            if (sum(n for n, _ in group) >= 0.9 * self.total and nodes[0].items > 1 and many
-                    and (not best or nodes[0].depth > best[0].depth)):
-                best = nodes
+            votes = sum(n for n, _ in group)
+            if votes < 0.9 * self.total or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
+                continue
+            if len(nodes) > 1 and nodes[0].items < TALLER * sum(c.share for c in nodes):
+                continue
+            if nodes[0].label in PARTS and votes < GATHERED:
+                continue  # a module's fields, of which one is replaced
+            best = nodes
         if not best:
             path, links = self.deepest.chain()
             if links >= max(LINKS, self.total / 2):
