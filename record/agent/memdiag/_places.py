@@ -100,8 +100,8 @@ class Votes:
             votes = sum(n for n, _ in group)
             if votes < 0.9 * self.total or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
                 continue
-            if len(nodes) > 1 and nodes[0].items < TALLER * sum(c.share for c in nodes):
-                continue
+            if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
+                continue  # their number grows, as of a list of lists
             if nodes[0].label in PARTS and votes < GATHERED:
                 continue  # a module's fields, of which one is replaced
             best = nodes
