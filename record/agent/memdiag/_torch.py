@@ -128,9 +128,10 @@ class Torch:
         if version >= (2, 0):
             from torch.optim import optimizer
 
-            self.step_hooks = optimizer._global_optimizer_pre_hooks
-            optimizer.register_optimizer_step_pre_hook(before)
             optimizer.register_optimizer_step_post_hook(after)
+            self.step_hooks = getattr(optimizer, "_global_optimizer_pre_hooks", None)
+            if self.step_hooks is not None:  # else the hooks of the program's are not known
+                optimizer.register_optimizer_step_pre_hook(before)
         else:  # the empty method that 1.12 and 1.13 call after every step
             torch.optim.Optimizer._optimizer_step_code = after
 
