@@ -82,14 +82,20 @@ func (r *Result) holdToBounds(grown []cluster) {
 			r.Notes = append(r.Notes, fmt.Sprintf("nothing is allocated in or held by %s, which a bound is declared for", b.Where))
 		}
 		said := fmt.Sprintf("%s is declared to stay within %s", b.Where, boundText(b))
-		holds := fmt.Sprintf("it holds %s in %d blocks", held.Bytes, held.Blocks)
-		if held.Blocks == 1 {
-			holds = fmt.Sprintf("it holds one block of %s", held.Bytes)
-		}
 		for i := range grown {
 			c := &grown[i]
 			if !r.within(&b, c.rows[0]) {
 				continue
+			}
+			held := held
+			for _, row := range c.rows { // what is one finding is held to its bound as one
+				if !r.within(&b, row) {
+					held = held.plus(row.After)
+				}
+			}
+			holds := fmt.Sprintf("it holds %s in %d blocks", held.Bytes, held.Blocks)
+			if held.Blocks == 1 {
+				holds = fmt.Sprintf("it holds one block of %s", held.Bytes)
 			}
 			switch {
 			case b.Blocks > 0 && held.Blocks > b.Blocks, b.Bytes > 0 && cmp.Or(held.Requested, held.Bytes) > b.Bytes:

@@ -76,6 +76,23 @@ func TestOneBoundThatIsBrokenIsEnough(t *testing.T) {
 	}
 }
 
+// TestABoundHoldsAllOfAFinding: a finding of two lines once passed by the bound of the smaller one, which is its head.
+func TestABoundHoldsAllOfAFinding(t *testing.T) {
+	for bytes, want := range map[snapshot.Bytes]Verdict{2000: Leak, 20_000: Inconclusive} {
+		rows := []Row{
+			{Frames: []snapshot.Frame{{Function: "head", File: "a.py", Line: 1}}, After: Tally{Blocks: 1, Bytes: 1000, Requested: 1000}},
+			{Frames: []snapshot.Frame{{Function: "more", File: "a.py", Line: 2}}, After: Tally{Blocks: 9, Bytes: 9000, Requested: 9000}},
+		}
+		r := &Result{Rows: rows, Last: &snapshot.Snapshot{}, run: &snapshot.Run{}}
+		r.options.Bounds = []snapshot.Bound{{Where: "a.py:1", Bytes: bytes}}
+		grown := []cluster{{rows: []*Row{&rows[0], &rows[1]}, j: judgement{verdict: Leak}}}
+		r.holdToBounds(grown)
+		if got := grown[0].j; got.verdict != want || !strings.Contains(strings.Join(got.reasons, " "), "in 10 blocks") {
+			t.Errorf("a bound of %d: %s, %q", bytes, got.verdict, got.reasons)
+		}
+	}
+}
+
 func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -177,7 +178,7 @@ func junitFaults(t *testing.T, text []byte) (out []string) {
 	counts, told := map[string]int{}, map[string]string{}
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -67,7 +67,11 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 	case windows > 0:
 		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
-		v.OneAbout = "By when live blocks were born, nothing looks like a leak."
+		if about := noSuspect(a); about != v.Title {
+			v.State, v.Title, v.OneAbout = "inconclusive", held, "By when live blocks were born one "+about+"."
+		} else {
+			v.OneAbout = "By when live blocks were born, " + about + "."
+		}
 	}
 	return leaks
 }

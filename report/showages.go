@@ -37,12 +37,29 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 		}
 	}
 	if leaks+windows == 0 {
-		p.line("  nothing looks like a leak")
+		p.prose("  ", "    ", noSuspect(a))
 	}
 	if more := max(0, leaks-shownFirst) + max(0, windows-shownWindows); more > 0 {
 		p.line("  … " + count(int64(more), "more") + "; --format json has all")
 	}
 	p.otherPatterns(s, a)
+}
+
+// noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
+// it tells.
+func noSuspect(a *diff.Ages) string {
+	var told, untold snapshot.Bytes
+	for i := range a.Sites {
+		if s := &a.Sites[i]; s.Pattern == diff.Scattered {
+			untold += s.Site.Bytes
+		} else {
+			told += s.Site.Bytes
+		}
+	}
+	if untold > told {
+		return "cannot tell: most bytes are of sites whose births are too few or too uneven; two snapshots of the run tell more"
+	}
+	return "nothing looks like a leak"
 }
 
 // suspect is what leaks, or may, with its place, what it holds and why it stands out.

@@ -140,7 +140,7 @@ var kept = []Cause{
 		References: []string{"pytorch#18853", "pytorch#27600", "pytorch#82218"},
 		objects:    true,
 		clues: []clue{
-			need(named(6, "error", "err", "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery")),
+			need(named(6, "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery")),
 			follows(1, "they come at irregular steps", Irregular),
 			held(1, "list", "map", "attribute"),
 			perObject(1),

@@ -2,6 +2,7 @@ package files
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,33 @@ func TestAnEmptyFileIsSaid(t *testing.T) {
 	run, err := OpenRun(dir)
 	if err != nil || len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "step_2.json") || !strings.Contains(run.Notes[0], "empty") {
 		t.Errorf("%v, %v", run.Notes, err)
+	}
+}
+
+func TestSnapshotsThatTheShellOrderedAreSorted(t *testing.T) {
+	list := func(steps ...int64) (l []opened) {
+		for _, step := range steps {
+			l = append(l, opened{snapshot: &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}}})
+		}
+		return l
+	}
+	for _, c := range []struct {
+		given, want []int64
+		sorted      bool
+	}{
+		{[]int64{1, 104, 16, 8}, []int64{1, 8, 16, 104}, true},
+		{[]int64{1, 8, 16}, []int64{1, 8, 16}, false},
+		{[]int64{0, 50, 0, 50}, []int64{0, 50, 0, 50}, false},
+		{[]int64{9, snapshot.NoStep, 1}, []int64{9, snapshot.NoStep, 1}, false},
+	} {
+		got := list(c.given...)
+		sorted := sortGiven(got)
+		var steps []int64
+		for _, o := range got {
+			steps = append(steps, o.snapshot.Mark.Step)
+		}
+		if !slices.Equal(steps, c.want) || sorted != c.sorted {
+			t.Errorf("%v: got %v, sorted %v", c.given, steps, sorted)
+		}
 	}
 }

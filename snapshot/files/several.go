@@ -2,6 +2,7 @@ package files
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -13,7 +14,7 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.Ope
 
 // OpenSnapshots is the function of that name with the opener's bounds.
 func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
-	run := &snapshot.Run{Files: paths}
+	run := &snapshot.Run{Files: slices.Clone(paths)}
 	into, names := newShared(o.MaxUnpacked), newNamePatterns()
 	var list []opened
 	for i, path := range paths {
@@ -27,12 +28,45 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 			s.Rank = rank
 		}
 		list = append(list, opened{s, path, step})
-		run.Snapshots = append(run.Snapshots, s)
 	}
 	if note := setSteps(list); note != "" {
 		run.Notes = append(run.Notes, note)
 	}
+	if len(list) > 2 && sortGiven(list) {
+		run.Notes = append(run.Notes, "the snapshots were not given in the order in which they were taken, and were put into it")
+	}
+	for i, o := range list {
+		run.Files[i] = o.name
+		run.Snapshots = append(run.Snapshots, o.snapshot)
+	}
 	return run, nil
+}
+
+// sortGiven puts snapshots that were named one by one into the order of their steps, or
+// where none tells a step of the clock, as the shell's "snapshot_*" does not: snapshot_16 comes
+// behind snapshot_104. It says whether it had to. Where two are of one step, as of a run and its
+// repetition, the order is the user's.
+func sortGiven(list []opened) bool {
+	given := slices.Clone(list)
+	stepless := 0
+	for _, o := range list {
+		if o.snapshot.Mark.Step == snapshot.NoStep {
+			stepless++
+		}
+	}
+	switch {
+	case stepless == len(list):
+		byClock(list)
+	case stepless == 0:
+		slices.SortStableFunc(list, compareSteps)
+		for i := 1; i < len(list); i++ {
+			if list[i].snapshot.Mark.Step == list[i-1].snapshot.Mark.Step {
+				copy(list, given)
+				return false
+			}
+		}
+	}
+	return !slices.Equal(list, given)
 }
 
 func (o Opener) openInto(path string, into shared) (*snapshot.Snapshot, error) {
