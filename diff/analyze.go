@@ -214,8 +214,10 @@ func (r *Result) judgeByTrend() {
 	if r.options.Against != nil {
 		r.holdAgainst(r.options.Against, grown)
 	}
-	for _, c := range grown {
-		if c.j.verdict == Bounded {
+	for i, c := range grown {
+		// What had settled counts as healthy in the tree, also where a bound that it
+		// breaks makes a leak of it: who else leaks is told from it.
+		if c.j.verdict == Bounded || i >= len(grown)-len(settled) {
 			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
 			continue
 		}

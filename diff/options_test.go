@@ -93,6 +93,26 @@ func TestABoundHoldsAllOfAFinding(t *testing.T) {
 	}
 }
 
+// The calls of what settled are in no tree of what leaks, and were looked for there.
+func TestABrokenBoundMakesALeakOfWhatSettled(t *testing.T) {
+	run := program{{stack: "init:1 main:2"}, {stack: "[stack:1] cache.fill:9 step:20 main:3", every: 100, size: 4096}}.run(100, 10)
+	o := DefaultOptions()
+	r, err := o.Analyze(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Bounded {
+		t.Fatalf("without a bound: got %s: %v", f.Verdict, f.Reasons)
+	}
+	o.Bounds = []snapshot.Bound{{Where: "fill", Bytes: snapshot.KiB}}
+	if r, err = o.Analyze(run); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak || f.Headline < 0 || f.Rows[0].Frames[f.Headline].Function != "cache.fill" {
+		t.Errorf("got %s at frame %d: %v", f.Verdict, f.Headline, f.Reasons)
+	}
+}
+
 func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
 	for _, c := range []struct {
 		name    string
