@@ -142,6 +142,53 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 	}
 }
 
+// Such a file was read, and its sums overflowed: a leak of -6 B a step.
+func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		step         int64
+		sizes, asked []snapshot.Bytes
+		counts       []int64
+		want         string // "" where it is read
+	}{
+		"blocks without a size":           {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{0, 0}, nil, ""},
+		"sums that just fit":              {0, []snapshot.Bytes{1 << 61, 1 << 60}, []snapshot.Bytes{0, 0}, nil, ""},
+		"a negative size":                 {0, []snapshot.Bytes{8, -5}, []snapshot.Bytes{8, 0}, nil, "row 1 of the blocks has 1 of -5 bytes"},
+		"a negative size asked for":       {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, -1}, nil, "of which -1 were asked for"},
+		"sizes whose sum overflows":       {0, []snapshot.Bytes{1 << 61, 1 << 61}, []snapshot.Bytes{0, 0}, nil, "more than 2^62"},
+		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, "more than 2^62"},
+		"a block of nearly 2^63":          {0, []snapshot.Bytes{1<<63 - 1, 0}, []snapshot.Bytes{0, 0}, nil, "more than 2^62"},
+		"a negative number of blocks":     {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1, -3}, "has -3 of 8 bytes"},
+		"numbers of blocks that overflow": {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1 << 61, 1 << 61}, "more than 2^62"},
+		"a step before the first":         {-5, nil, nil, nil, "step -5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := len(c.sizes)
+			s := &snapshot.Snapshot{
+				Mark: snapshot.Mark{Step: c.step}, Devices: []snapshot.Device{{Kind: snapshot.CPU}}, Segments: []snapshot.Segment{{NumBlocks: n}},
+				Blocks: snapshot.Blocks{
+					Segment: make([]int32, n), Address: make([]uint64, n), Size: c.sizes, Requested: c.asked,
+					State: make([]snapshot.State, n), Stack: make([]snapshot.StackID, n), Count: c.counts,
+				},
+			}
+			var b strings.Builder
+			if err := native.Encode(&b, s); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(write(t, t.TempDir(), "snapshot_7.memdiag", b.String()))
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var f *snapshot.FormatError
+			if !errors.As(err, &f) || !strings.Contains(f.Reason, c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
 func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 100, 0, 9, 50)
 	write(t, dir, "truth.json", `{"leaks":[]}`)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,7 +96,37 @@ func profile(decode func(name string, r io.ReaderAt, size int64, opts totals.Opt
 
 // decodeNative has bounds of its own: sections say what they unpack to.
 func decodeNative(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
-	return into.native.Decode(name, r, size)
+	s, err := into.native.Decode(name, r, size)
+	if err != nil {
+		return nil, err
+	}
+	if reason := absurd(s); reason != "" {
+		return nil, &snapshot.FormatError{File: name, Reason: reason, Hint: "memdiag did not record this: the file was edited or is damaged"}
+	}
+	return s, nil
+}
+
+// absurd says which figure of a snapshot no memory has; "" for none. All blocks together
+// are less than 2^62, so that no sum or difference of some overflows.
+func absurd(s *snapshot.Snapshot) string {
+	if s.Mark.Step < snapshot.NoStep {
+		return fmt.Sprintf("step %d", s.Mark.Step)
+	}
+	const most = math.MaxInt64 / 2
+	bytes, blocks := snapshot.Bytes(0), int64(0)
+	for i, size := range s.Blocks.Size {
+		asked, count := s.Blocks.Requested[i], s.Blocks.CountOf(i)
+		if size < 0 || asked < 0 || count < 0 {
+			return fmt.Sprintf("row %d of the blocks has %d of %d bytes, of which %d were asked for", i, count, size, asked)
+		}
+		size = max(size, asked)
+		if size > most-bytes || count > most-blocks {
+			return "the blocks add up to more than 2^62"
+		}
+		bytes += size
+		blocks += count
+	}
+	return ""
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
