@@ -140,7 +140,10 @@ var kept = []Cause{
 		References: []string{"pytorch#18853", "pytorch#27600", "pytorch#82218"},
 		objects:    true,
 		clues: []clue{
-			need(named(6, "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery")),
+			need(anyOf(
+				named(6, "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery"),
+				both(named(6, "error", "err"), perObject(1)), // else what a model is wrong by
+			)),
 			follows(1, "they come at irregular steps", Irregular),
 			held(1, "list", "map", "attribute"),
 			perObject(1),

@@ -108,6 +108,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"what a failed batch computed", leak(
 			site(1, 9, 4096, torchLinear, "try_batch train.py").heldBy("list", "Runner.exceptions[].args", 9),
 		).following(Irregular), "error-holds-tensors"},
+		{"what a model was wrong by", leak(
+			site(1, 80, 128, "sub /x/site-packages/torch/_tensor.py", "train run.py").heldBy("list", "train.<locals>.errors", 80),
+		).following(Steps), "container-grows"},
 		{"a function of the program's own that is called checkpoint", leak(
 			site(2, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "checkpoint find_rate.py").heldBy("list", "Finder.history[]", 40),
 		), "model-copies-kept"},

@@ -290,6 +290,16 @@ func anyOf(clues ...clue) clue {
 	}}
 }
 
+// both holds where two clues do, and counts as the first.
+func both(c, besides clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if _, why := besides.weigh(e); why == "" {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
+}
+
 // perObject holds where each block hangs on an object of its own, in one list or map of
 // such objects: "ops[].result".
 func perObject(points int) clue {
