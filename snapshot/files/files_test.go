@@ -189,6 +189,26 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 	}
 }
 
+// Such births lie behind the end of every run, so that whatever grows had stopped: a leak was called bounded.
+func TestASnapshotOfOursWithBlocksOfTheFutureIsRefused(t *testing.T) {
+	for step, want := range map[int64]bool{snapshot.NoStep: true, 9: false, 10: true, 11: true} {
+		s := &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: step}, Devices: []snapshot.Device{{Kind: snapshot.CPU}}, Segments: []snapshot.Segment{{NumBlocks: 1}},
+			Blocks: snapshot.Blocks{
+				Segment: []int32{0}, Address: []uint64{1}, Size: []snapshot.Bytes{8}, Requested: []snapshot.Bytes{8},
+				State: make([]snapshot.State, 1), Stack: make([]snapshot.StackID, 1), BirthStep: []int64{10}, BirthTime: []int64{0},
+			},
+		}
+		var b strings.Builder
+		if err := native.Encode(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(write(t, t.TempDir(), "snapshot_7.memdiag", b.String())); (err == nil) != want {
+			t.Errorf("at step %d: %v", step, err)
+		}
+	}
+}
+
 func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 100, 0, 9, 50)
 	write(t, dir, "truth.json", `{"leaks":[]}`)

@@ -125,6 +125,9 @@ func absurd(s *snapshot.Snapshot) string {
 		}
 		bytes += size
 		blocks += count
+		if len(s.Blocks.BirthStep) > 0 && s.Mark.Step != snapshot.NoStep && s.Blocks.BirthStep[i] > s.Mark.Step {
+			return fmt.Sprintf("row %d of the blocks was born at step %d, behind the snapshot's own, %d", i, s.Blocks.BirthStep[i], s.Mark.Step)
+		}
 	}
 	return ""
 }
