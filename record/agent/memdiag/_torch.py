@@ -1,10 +1,8 @@
 """PyTorch: steps from its optimizers, and on the CPU the stacks that allocate tensor storages.
 
-A dispatch mode sees every operator. For each storage that one returns anew it keeps a weak pointer,
-which says later whether the storage still lives and does not keep its memory. A mode costs some
-microseconds an operator, so it is on for some steps only: for all while its budget lasts, then for
-one in so many. What the others made is counted by a census, or, where no tensor of the program's has it,
-stood for by what is born in a recorded step.
+A dispatch mode sees every operator, and keeps a weak pointer to each new storage. It is on for some steps
+only: for all while its budget lasts, then for one in so many. What the others made is counted by a census,
+or, where no tensor of the program's has it, stood for by what is born in a recorded step.
 """
 
 import _thread
@@ -13,23 +11,15 @@ import sys
 
 from . import _census
 from ._agent import work
+from ._mode import DEPTH, make_mode
+from ._sampler import Sampler
 
-# What the mode may cost: so many seconds, then this share of the time, which is approached by doubling
-# the units between two recorded ones, each time after so many of those.
-ALLOWANCE, SHARE, PERIODS = 0.06, 0.015, 8
-# All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
-# rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
-ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 4, 0.03
+# What the mode may cost: so many seconds, then this share of the time.
+ALLOWANCE, SHARE = 0.06, 0.015
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
-# Frames that are kept of a stack, innermost first.
-DEPTH = 48
 # The file and the function of Python's own whose frames are left out of the tracebacks of imports.
 IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
-# Whether an operator makes storages.
-NEVER, SOMETIMES, ALWAYS = 0, 1, 2
-# Storages that are followed at once.
-MOST = 1_000_000
 
 
 class Torch:
@@ -458,68 +448,6 @@ class Torch:
         return 0 if storage is None else storage.nbytes()
 
 
-class Sampler:
-    """Which units of a kind are recorded: all while an allowance lasts, then one in so many.
-
-    That one stands for all of them. It is taken at random, so that nothing periodic is missed for ever.
-    The number doubles after some such periods at most, so that one unit never weighs much beside all
-    before it."""
-
-    def __init__(self, allowance, share):
-        self.allowance, self.share = allowance, share
-        self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
-        self.units = 0
-        self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
-        self.reach = 1  # the largest weight
-        self.random = 88172645463325252  # of our own: the program's draws stay as they were
-
-    def next(self, elapsed):
-        """The weight of the unit that begins; 0 where it is not recorded."""
-        self.units += 1
-        self.place += 1
-        if self.place >= self.weight:
-            self.adjust(elapsed)
-            self.place, self.pick = 0, self.draw(self.weight)
-        return self.weight if self.place == self.pick else 0
-
-    def pass_by(self):
-        """A unit begins that is known not to be recorded."""
-        self.units += 1
-        self.place += 1
-
-    def ahead(self):
-        """How many units are known not to be recorded, behind the one that has begun."""
-        return (self.pick if self.place < self.pick else self.weight) - self.place - 1
-
-    def costs(self, seconds):
-        self.cost = seconds
-        self.spent += seconds
-
-    def affords(self, elapsed):
-        return self.spent <= self.allowance + self.share * elapsed
-
-    def adjust(self, elapsed):
-        """Decides in how many units one is recorded, from what the last one cost."""
-        self.periods += 1
-        if self.spent <= self.allowance:
-            return
-        unit = self.weight * elapsed / self.units
-        share = ALL_SHARE if self.weight == 1 else self.share if self.weight < NEAR else NEAR_SHARE
-        if self.cost > share * unit and (self.weight == 1 or self.periods >= PERIODS):
-            self.weight, self.periods = min(2 * self.weight, 4096), 0
-        elif self.cost < self.share * unit / 4 and self.weight > 1:
-            self.weight, self.periods = self.weight // 2, 0
-        self.reach = max(self.reach, self.weight)
-
-    def draw(self, below):
-        x = self.random
-        x ^= (x << 13) & 0xFFFFFFFFFFFFFFFF
-        x ^= x >> 7
-        x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
-        self.random = x
-        return x % below
-
-
 def frame_of(code, lasti):
     """A frame as a triple: function, file, line."""
     line = code.co_firstlineno
@@ -528,102 +456,6 @@ def frame_of(code, lasti):
             line = n
             break
     return getattr(code, "co_qualname", code.co_name), code.co_filename, line
-
-
-def make_mode(torch, source):
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
-
-    class MemdiagMode(TorchDispatchMode):
-        stopped = paused = False
-        supports_higher_order_operators = True
-
-        # torch.compile goes on compiling below this mode, and leaves it alone.
-        @classmethod
-        def is_infra_mode(cls):
-            return True
-
-        @classmethod
-        def ignore_compile_internals(cls):
-            return True
-
-        @classmethod
-        def _should_skip_dynamo(cls):
-            return False  # else every operator goes through a wrapper; skip_code below does the same
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            op = ops.get(func)
-            if op is None:
-                op = ops[func] = getattr(func, "_op", func)  # what calling it calls
-            out = op(*args, **kwargs) if kwargs else op(*args)
-            source.ops += 1
-            new = fresh.get(func)
-            if new is None:
-                new = fresh[func] = makes_storages(func)
-            if not new or self.stopped or self.paused:
-                return out
-            try:
-                t = type(out)
-                if t is tensor:
-                    if out.is_cpu and (new is ALWAYS or not shares(out, args)):
-                        keep(out, getframe(1))
-                elif t is tuple or t is list:
-                    for x in out:
-                        if type(x) is tensor and x.is_cpu:
-                            keep(x, getframe(1))
-            except NotImplementedError:
-                fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
-            except Exception as e:
-                self.stopped = True
-                source.agent.failed("operator %s" % func, e)
-            return out
-
-    def keep(t, frame):
-        storage = t.untyped_storage()
-        address = storage._cdata
-        table = source.table
-        if address in table or len(table) >= MOST or not storage.resizable():
-            return  # the weak pointer keeps the address from being another's; or the memory is not PyTorch's
-        key, f, depth = [], frame, DEPTH
-        while f is not None and depth:
-            key.append(id(f.f_code))
-            key.append(f.f_lasti)
-            f = f.f_back
-            depth -= 1
-        stack = source.number(tuple(key), frame)
-        storage._weak_ref()
-        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now, source.turn]
-        source.young.append(address)
-
-    try:
-        from torch._C._dynamo.eval_frame import skip_code
-
-        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, shares, Torch.number):
-            skip_code(f.__code__)
-    except ImportError:
-        pass  # a PyTorch without dynamo
-    return MemdiagMode()
-
-
-def makes_storages(func):
-    """Whether an operator returns a tensor that is neither a view nor an argument: NEVER, SOMETIMES or ALWAYS."""
-    schema = getattr(func, "_schema", None)
-    if schema is None:
-        return NEVER
-    if any(r.alias_info is None for r in schema.returns) or schema.name == "aten::lift_fresh":  # made of Python's numbers
-        return ALWAYS
-    if schema.name == "aten::set_" and schema.overload_name.startswith("source_Storage"):
-        return ALWAYS  # copy.deepcopy and torch.load make a storage without an operator
-    # In inference_mode comes as a whole what elsewhere is a copy and views of it: contiguous, reshape, to.
-    composite = getattr(func, "has_kernel_for_dispatch_key", None)
-    return SOMETIMES if composite and composite("CompositeImplicitAutograd") else NEVER
-
-
-def shares(tensor, args):
-    """Whether a tensor has the storage of an argument."""
-    address = tensor.untyped_storage()._cdata
-    return any(a.untyped_storage()._cdata == address for a in args if isinstance(a, type(tensor)))
 
 
 class Finder:

@@ -1,0 +1,110 @@
+"""The dispatch mode: it sees every operator of PyTorch, and keeps a weak pointer to each storage that one makes.
+
+The pointer says later whether the storage still lives, and does not keep its memory. A mode costs some
+microseconds an operator.
+"""
+
+import sys
+
+# Frames that are kept of a stack, innermost first.
+DEPTH = 48
+# Whether an operator makes storages.
+NEVER, SOMETIMES, ALWAYS = 0, 1, 2
+# Storages that are followed at once.
+MOST = 1_000_000
+
+
+def make_mode(torch, source):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
+
+    class MemdiagMode(TorchDispatchMode):
+        stopped = paused = False
+        supports_higher_order_operators = True
+
+        # torch.compile goes on compiling below this mode, and leaves it alone.
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+        @classmethod
+        def ignore_compile_internals(cls):
+            return True
+
+        @classmethod
+        def _should_skip_dynamo(cls):
+            return False  # else every operator goes through a wrapper; skip_code below does the same
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            op = ops.get(func)
+            if op is None:
+                op = ops[func] = getattr(func, "_op", func)  # what calling it calls
+            out = op(*args, **kwargs) if kwargs else op(*args)
+            source.ops += 1
+            new = fresh.get(func)
+            if new is None:
+                new = fresh[func] = makes_storages(func)
+            if not new or self.stopped or self.paused:
+                return out
+            try:
+                t = type(out)
+                if t is tensor:
+                    if out.is_cpu and (new is ALWAYS or not shares(out, args)):
+                        keep(out, getframe(1))
+                elif t is tuple or t is list:
+                    for x in out:
+                        if type(x) is tensor and x.is_cpu:
+                            keep(x, getframe(1))
+            except NotImplementedError:
+                fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
+            except Exception as e:
+                self.stopped = True
+                source.agent.failed("operator %s" % func, e)
+            return out
+
+    def keep(t, frame):
+        storage = t.untyped_storage()
+        address = storage._cdata
+        table = source.table
+        if address in table or len(table) >= MOST or not storage.resizable():
+            return  # the weak pointer keeps the address from being another's; or the memory is not PyTorch's
+        key, f, depth = [], frame, DEPTH
+        while f is not None and depth:
+            key.append(id(f.f_code))
+            key.append(f.f_lasti)
+            f = f.f_back
+            depth -= 1
+        stack = source.number(tuple(key), frame)
+        storage._weak_ref()
+        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now, source.turn]
+        source.young.append(address)
+
+    try:
+        from torch._C._dynamo.eval_frame import skip_code
+
+        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, shares, type(source).number):
+            skip_code(f.__code__)
+    except ImportError:
+        pass  # a PyTorch without dynamo
+    return MemdiagMode()
+
+
+def makes_storages(func):
+    """Whether an operator returns a tensor that is neither a view nor an argument: NEVER, SOMETIMES or ALWAYS."""
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return NEVER
+    if any(r.alias_info is None for r in schema.returns) or schema.name == "aten::lift_fresh":  # made of Python's numbers
+        return ALWAYS
+    if schema.name == "aten::set_" and schema.overload_name.startswith("source_Storage"):
+        return ALWAYS  # copy.deepcopy and torch.load make a storage without an operator
+    # In inference_mode comes as a whole what elsewhere is a copy and views of it: contiguous, reshape, to.
+    composite = getattr(func, "has_kernel_for_dispatch_key", None)
+    return SOMETIMES if composite and composite("CompositeImplicitAutograd") else NEVER
+
+
+def shares(tensor, args):
+    """Whether a tensor has the storage of an argument."""
+    address = tensor.untyped_storage()._cdata
+    return any(a.untyped_storage()._cdata == address for a in args if isinstance(a, type(tensor)))

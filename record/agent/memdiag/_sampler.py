@@ -1,0 +1,69 @@
+"""Which steps are watched, so that watching costs no more than a share of the time."""
+
+# The share is approached by doubling the units between two recorded ones, each time after so many of those.
+PERIODS = 8
+# All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
+# rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
+ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 4, 0.03
+
+
+class Sampler:
+    """Which units of a kind are recorded: all while an allowance lasts, then one in so many.
+
+    That one stands for all of them. It is taken at random, so that nothing periodic is missed for ever.
+    The number doubles after some such periods at most, so that one unit never weighs much beside all
+    before it."""
+
+    def __init__(self, allowance, share):
+        self.allowance, self.share = allowance, share
+        self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
+        self.units = 0
+        self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
+        self.reach = 1  # the largest weight
+        self.random = 88172645463325252  # of our own: the program's draws stay as they were
+
+    def next(self, elapsed):
+        """The weight of the unit that begins; 0 where it is not recorded."""
+        self.units += 1
+        self.place += 1
+        if self.place >= self.weight:
+            self.adjust(elapsed)
+            self.place, self.pick = 0, self.draw(self.weight)
+        return self.weight if self.place == self.pick else 0
+
+    def pass_by(self):
+        """A unit begins that is known not to be recorded."""
+        self.units += 1
+        self.place += 1
+
+    def ahead(self):
+        """How many units are known not to be recorded, behind the one that has begun."""
+        return (self.pick if self.place < self.pick else self.weight) - self.place - 1
+
+    def costs(self, seconds):
+        self.cost = seconds
+        self.spent += seconds
+
+    def affords(self, elapsed):
+        return self.spent <= self.allowance + self.share * elapsed
+
+    def adjust(self, elapsed):
+        """Decides in how many units one is recorded, from what the last one cost."""
+        self.periods += 1
+        if self.spent <= self.allowance:
+            return
+        unit = self.weight * elapsed / self.units
+        share = ALL_SHARE if self.weight == 1 else self.share if self.weight < NEAR else NEAR_SHARE
+        if self.cost > share * unit and (self.weight == 1 or self.periods >= PERIODS):
+            self.weight, self.periods = min(2 * self.weight, 4096), 0
+        elif self.cost < self.share * unit / 4 and self.weight > 1:
+            self.weight, self.periods = self.weight // 2, 0
+        self.reach = max(self.reach, self.weight)
+
+    def draw(self, below):
+        x = self.random
+        x ^= (x << 13) & 0xFFFFFFFFFFFFFFFF
+        x ^= x >> 7
+        x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
+        self.random = x
+        return x % below
