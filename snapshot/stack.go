@@ -31,32 +31,19 @@ const NoStack StackID = 0
 // NewStacks. A table may be shared between snapshots; it is not safe for
 // concurrent interning.
 type Stacks struct {
-	strings   []string
-	stringIDs map[string]uint32
-	frames    []frame
-	frameIDs  map[frame]FrameID
-	stacks    [][]FrameID // innermost frame first
-	room      []FrameID   // what the next stacks are copied into
-	hashes    []Hash
+	strings      []string
+	stringIDs    map[string]uint32
+	stringHashes []uint64
+	frames       []frame
+	frameIDs     map[frame]FrameID
+	frameHashes  []uint64
+	stacks       [][]FrameID // innermost frame first
+	room         []FrameID   // what the next stacks are copied into
+	hashes       []Hash
 	// byHash finds a stack again; stacks of equal hash are taken as equal: with
 	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
-	byHash      map[Hash]StackID
-	last, spare spelled // what the last hash was taken of; the other is kept for its room
-}
-
-// spelled is a stack written out.
-type spelled struct {
-	frames []FrameID
-	text   []byte
-	ends   []int // of the frames, in text
-}
-
-// end is where the first n frames end.
-func (t *spelled) end(n int) int {
-	if n == 0 {
-		return 0
-	}
-	return t.ends[n-1]
+	byHash map[Hash]StackID
+	text   []byte // what is hashed
 }
 
 type frame struct {
@@ -88,6 +75,10 @@ func (s *Stacks) Frame(f Frame) FrameID {
 		id = FrameID(len(s.frames))
 		s.frames = append(s.frames, key)
 		s.frameIDs[key] = id
+		s.text = binary.LittleEndian.AppendUint64(s.text[:0], s.stringHashes[key.function])
+		s.text = binary.LittleEndian.AppendUint64(s.text, s.stringHashes[key.file])
+		s.text = binary.LittleEndian.AppendUint32(s.text, uint32(line))
+		s.frameHashes = append(s.frameHashes, xxhash.Sum64(s.text))
 	}
 	return id
 }
@@ -98,6 +89,7 @@ func (s *Stacks) str(v string) uint32 {
 		id = uint32(len(s.strings))
 		s.strings = append(s.strings, v)
 		s.stringIDs[v] = id
+		s.stringHashes = append(s.stringHashes, xxhash.Sum64String(v))
 	}
 	return id
 }
@@ -140,86 +132,15 @@ func (s *Stacks) InternFrames(frames []Frame) StackID {
 	return s.Intern(ids)
 }
 
-// hash is xxHash64 over function, file (each ended by a zero byte) and line
-// (32 bits, little endian) of every frame.
+// hash is xxHash64 over the hashes of the frames, and a frame's over those of its function
+// and its file, and its line (64, 64 and 32 bits, little endian): what a stack takes does
+// not depend on how long its names are.
 func (s *Stacks) hash(frames []FrameID) Hash {
-	var h Hash
-	if s.spell(frames) {
-		h = Hash(xxhash.Sum64(s.last.text))
-	} else {
-		h = s.hashByFrames(frames)
-	}
-	return max(h, 1) // 0 is NoStack
-}
-
-// mostSpelled is how long a stack's text in memory may be. A name may be long, and in every
-// frame.
-const mostSpelled = 1 << 20
-
-// hashByFrames is hash for stacks whose text is longer.
-func (s *Stacks) hashByFrames(frames []FrameID) Hash {
-	d := xxhash.New()
-	var text []byte
+	s.text = s.text[:0]
 	for _, id := range frames {
-		text = s.appendText(text[:0], id)
-		_, _ = d.Write(text) // it never fails
+		s.text = binary.LittleEndian.AppendUint64(s.text, s.frameHashes[id])
 	}
-	return Hash(d.Sum64())
-}
-
-func (s *Stacks) appendText(text []byte, id FrameID) []byte {
-	f := s.frames[id]
-	text = append(text, s.strings[f.function]...)
-	text = append(text, 0)
-	text = append(text, s.strings[f.file]...)
-	text = append(text, 0)
-	return binary.LittleEndian.AppendUint32(text, uint32(f.line))
-}
-
-// spell writes out what is hashed. The frames that a stack begins and ends with like the
-// one before, 97 % of those of a large snapshot, are copied in one piece. It reports
-// whether the text is not too long.
-func (s *Stacks) spell(frames []FrameID) bool {
-	last, n := &s.last, len(s.last.frames)
-	most, head, tail := min(len(frames), n), 0, 0
-	for head < most && frames[head] == last.frames[head] {
-		head++
-	}
-	for tail < most-head && frames[len(frames)-1-tail] == last.frames[n-1-tail] {
-		tail++
-	}
-	next := spelled{
-		frames: append(s.spare.frames[:0], frames...),
-		text:   append(s.spare.text[:0], last.text[:last.end(head)]...),
-		ends:   append(s.spare.ends[:0], last.ends[:head]...),
-	}
-	for _, id := range frames[head : len(frames)-tail] {
-		next.text = s.appendText(next.text, id)
-		if len(next.text) > mostSpelled {
-			return false
-		}
-		next.ends = append(next.ends, len(next.text))
-	}
-	start := last.end(n - tail)
-	moved := len(next.text) - start
-	next.text = append(next.text, last.text[start:]...)
-	for _, end := range last.ends[n-tail:] {
-		next.ends = append(next.ends, end+moved)
-	}
-	s.last, s.spare = next, s.last
-	return true
-}
-
-// TextLen is how many bytes Intern hashes for these frames, about ten a nanosecond:
-// what reads files that may be hostile bounds their sum, as a name may be long and in
-// every stack.
-func (s *Stacks) TextLen(frames []FrameID) int {
-	n := 6 * len(frames)
-	for _, id := range frames {
-		f := s.frames[id]
-		n += len(s.strings[f.function]) + len(s.strings[f.file])
-	}
-	return n
+	return max(Hash(xxhash.Sum64(s.text)), 1) // 0 is NoStack
 }
 
 // Len counts the stacks, NoStack included; ids run from 0 to Len-1.

@@ -194,7 +194,6 @@ func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 	}
 	ids := make([]snapshot.StackID, len(d.Stacks))
 	var list []snapshot.FrameID
-	text := 0
 	for i, stack := range d.Stacks {
 		list = list[:0]
 		for _, f := range stack {
@@ -202,10 +201,6 @@ func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 				return nil, fmt.Errorf("stack %d names frame %d of %d", i, f, len(frames))
 			}
 			list = append(list, frames[f])
-		}
-		const mostText = 4 << 30 // bytes, which are hashed in half a second
-		if text += stacks.TextLen(list); text > mostText {
-			return nil, fmt.Errorf("the stacks have more than %s of text", snapshot.Bytes(mostText))
 		}
 		ids[i] = stacks.Intern(list)
 	}

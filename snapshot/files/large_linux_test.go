@@ -54,10 +54,10 @@ func largeFiles() []large {
 		}, "{}]}", "steps in"},
 		{"a trace of blocks below a call of a long name", 3, trace + `{"ph":"X","cat":"cpu_op","name":"` + long + `","ts":0,"dur":99999999},`, func(i int) string {
 			return fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"%x","ts":%d,"dur":1},{"name":"[memory]","ts":%d.5,"args":{"Addr":%d,"Bytes":1}},`, i, i+1, i+1, i)
-		}, "{}]}", "steps in"},
+		}, "{}]}", isRead},
 		{"heaptrack's stacks below a function of a long name", 3, "v 10400 3\ns f4240 " + long + "\ni 1 1 1\n", func(i int) string {
 			return fmt.Sprintf("i %x 1 1\nt %x 0\na 1 %x\n+ %x\n", i+2, i+2, i+1, i)
-		}, "", "steps in"},
+		}, "", isRead},
 		{"PyTorch's segments", 51, `{"segments": [`, func(int) string { return `{"total_size":1},` }, `{"total_size":1}]}`, "segments, which take more memory"},
 		{"PyTorch's pools of their own", 25, `{"segments": [`, func(i int) string {
 			return fmt.Sprintf(`{"total_size":1,"segment_pool_id":[1,%d]},`, i)
@@ -71,7 +71,7 @@ func largeFiles() []large {
 				return "}(h\x04h\x05h\x06J" + string(binary.LittleEndian.AppendUint32(nil, uint32(line))) + "u"
 			}
 			return "}(h\x00K\x01h\x02h\x03h\x01](" + frame(i) + frame(i+1) + "eu"
-		}, "eueu.", "more text than"},
+		}, "eueu.", isRead},
 		{"PyTorch's events at addresses of their own", 32, `{"segments": [], "device_traces": [[`, func(i int) string {
 			return fmt.Sprintf(`{"action":"alloc","addr":%d,"size":1},`, i*40000)
 		}, "{}]]}", isRead},

@@ -334,7 +334,6 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 		next++
 	}
 	n := c.count("stacks", 2)
-	text := textLimit(len(c.data))
 	stacks := make([]snapshot.StackID, 1, n+1)
 	var ids []snapshot.FrameID
 	following := snapshot.StackID(1)
@@ -351,10 +350,6 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 			return nil
 		}
 		if int(following) >= table.Len() || !slices.Equal(table.FrameIDs(following), ids) {
-			if text -= int64(table.TextLen(ids)); text < 0 {
-				c.fail("the stacks have more text than those of %d bytes may", len(c.data))
-				return nil
-			}
 			following = table.Intern(ids)
 		}
 		stacks = append(stacks, following)

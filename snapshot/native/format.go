@@ -44,10 +44,6 @@ const (
 	maxFree  = 4 << 20
 )
 
-// textLimit is how many bytes the stacks may have that so many bytes of a file list. They
-// are hashed, some 8 GB in a second; one long name may be in all of them.
-func textLimit(content int) int64 { return 4<<30 + 64*int64(content) }
-
 func unpackLimit(stored uint64) uint64 {
 	if stored > 1<<40 {
 		return 1 << 50 // more than any file that can be read; the product stays in range

@@ -33,7 +33,7 @@ func readSeries(name string, r io.ReaderAt, size int64, room int) (*snapshot.Ser
 	d := &seriesDecoder{
 		stream: recordStream{name: name, r: r, size: size, offset: fileHeaderSize},
 		series: &snapshot.Series{Stacks: snapshot.NewStacks()},
-		stride: 1, room: room, text: textLimit(int(min(size, 1<<50))),
+		stride: 1, room: room,
 	}
 	unknown := 0
 	for d.stream.offset < size {
@@ -70,12 +70,11 @@ type seriesDecoder struct {
 	texts    []string
 	frames   []snapshot.FrameID
 	before   pointState
-	points   int   // read, kept or not
-	missing  bool  // the last point that was read is not among those kept
-	counts   int   // cost of the points that are kept
-	stride   int   // every so many points one is kept
-	room     int   // for points, in counts
-	text     int64 // bytes that stacks may still have
+	points   int  // read, kept or not
+	missing  bool // the last point that was read is not among those kept
+	counts   int  // cost of the points that are kept
+	stride   int  // every so many points one is kept
+	room     int  // for points, in counts
 	hasTable bool
 	notes    []string
 }
@@ -110,10 +109,6 @@ func (d *seriesDecoder) readSite(c *cursor) {
 		frames[i] = d.readFrame(c)
 	}
 	if c.err != nil {
-		return
-	}
-	if d.text -= int64(d.series.Stacks.TextLen(frames)); d.text < 0 {
-		c.fail("the stacks have more text than those of %d bytes may", d.stream.size)
 		return
 	}
 	d.series.Sites = append(d.series.Sites, snapshot.SeriesSite{Device: device, Stack: d.series.Stacks.Intern(frames)})

@@ -30,11 +30,6 @@ const (
 	// fewTables is what the tables of any file may take in bytes; those of a larger
 	// one may take its size more.
 	fewTables = 64 << 20
-	// fewHashed is how many bytes the stacks of any file may have, which are hashed at
-	// some 8 GB/s; those of a larger one may have hashedBytes for each of its bytes. A
-	// frame of 100 bytes is referred to by two.
-	fewHashed   = 4 << 30
-	hashedBytes = 64
 )
 
 // builder turns the objects of a file into a snapshot.
@@ -46,7 +41,6 @@ type builder struct {
 	mostRows   int
 	mostSegs   int
 	mostTables int64 // bytes
-	mostHashed int64 // bytes
 	pinned     bool  // the CPU's segments are of pinned memory
 	stepped    bool  // some block has a step
 	total      int64 // of the sizes of blocks and segments
@@ -74,7 +68,6 @@ func (b *builder) allow(size, unpacked int64) {
 	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
 	b.mostSegs = int(min(maxRows, fewSegments+max(size, unpacked)/segmentBytes))
 	b.mostTables = fewTables + min(max(size, unpacked), 1<<50)
-	b.mostHashed = fewHashed + hashedBytes*min(max(size, unpacked), 1<<50)
 }
 
 func (b *builder) init(m *machine) {
@@ -319,7 +312,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) 
 		Blocks:   b.blocks,
 	}
 	b.sort(s)
-	table := newStackTable(&b.m.symbols, stacks, b.mostHashed)
+	table := newStackTable(&b.m.symbols, stacks)
 	for i, list := range s.Blocks.Stack {
 		s.Blocks.Stack[i] = table.stack(uint32(list))
 	}
@@ -346,11 +339,6 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) 
 				m.Active += s.Blocks.Size[row]
 			}
 		}
-	}
-	if table.hashed < 0 {
-		err := b.m.fail("its stacks have more text than those of a file of its size may")
-		err.Hint = liftHint
-		return nil, err
 	}
 	b.checkPlaces(s)
 	b.history(s)

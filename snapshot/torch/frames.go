@@ -57,7 +57,6 @@ type stackTable struct {
 	stacks []snapshot.StackID // of lists; NoStack for those not met yet
 	kept   []snapshot.FrameID
 	all    []snapshot.FrameID
-	hashed int64 // bytes that may still be; below 0, no stack is looked at any more
 }
 
 type tableFrame struct {
@@ -65,12 +64,12 @@ type tableFrame struct {
 	known, noise bool
 }
 
-func newStackTable(from *symbols, to *snapshot.Stacks, hashed int64) *stackTable {
-	return &stackTable{from: from, to: to, hashed: hashed, frames: make([]tableFrame, len(from.frames)), stacks: make([]snapshot.StackID, len(from.lists))}
+func newStackTable(from *symbols, to *snapshot.Stacks) *stackTable {
+	return &stackTable{from: from, to: to, frames: make([]tableFrame, len(from.frames)), stacks: make([]snapshot.StackID, len(from.lists))}
 }
 
 func (t *stackTable) stack(list uint32) snapshot.StackID {
-	if id := t.stacks[list]; id != snapshot.NoStack || list == 0 || t.hashed < 0 {
+	if id := t.stacks[list]; id != snapshot.NoStack || list == 0 {
 		return id
 	}
 	t.kept, t.all = t.kept[:0], t.all[:0]
@@ -86,9 +85,6 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 	}
 	if len(t.kept) == 0 {
 		t.kept = t.all
-	}
-	if t.hashed -= int64(t.to.TextLen(t.kept)); t.hashed < 0 {
-		return snapshot.NoStack
 	}
 	id := t.to.Intern(t.kept)
 	t.stacks[list] = id

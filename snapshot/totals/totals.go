@@ -92,8 +92,7 @@ func (b *Builder) Stack(frames []snapshot.FrameID) (snapshot.StackID, error) {
 		frames = frames[:MaxDepth]
 		b.cut++
 	}
-	const hashed = 128 // bytes a step
-	if err := b.in.Work(len(frames) + b.stacks.TextLen(frames)/hashed); err != nil {
+	if err := b.in.Work(len(frames)); err != nil {
 		return 0, err
 	}
 	n := b.stacks.Len()
