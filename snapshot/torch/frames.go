@@ -56,7 +56,6 @@ type stackTable struct {
 	frames []tableFrame       // by their place in from
 	stacks []snapshot.StackID // of lists; NoStack for those not met yet
 	kept   []snapshot.FrameID
-	all    []snapshot.FrameID
 }
 
 type tableFrame struct {
@@ -72,19 +71,16 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 	if id := t.stacks[list]; id != snapshot.NoStack || list == 0 {
 		return id
 	}
-	t.kept, t.all = t.kept[:0], t.all[:0]
+	t.kept = t.kept[:0]
 	for _, raw := range t.from.lists[list] {
-		f := t.frames[raw]
-		if !f.known {
-			f = t.frame(raw)
-		}
-		t.all = append(t.all, f.id)
-		if !f.noise {
+		if f := t.frame(raw); !f.noise {
 			t.kept = append(t.kept, f.id)
 		}
 	}
 	if len(t.kept) == 0 {
-		t.kept = t.all
+		for _, raw := range t.from.lists[list] {
+			t.kept = append(t.kept, t.frame(raw).id)
+		}
 	}
 	id := t.to.Intern(t.kept)
 	t.stacks[list] = id
@@ -92,6 +88,9 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 }
 
 func (t *stackTable) frame(raw uint32) tableFrame {
+	if f := t.frames[raw]; f.known {
+		return f
+	}
 	r := t.from.frames[raw]
 	f := snapshot.Frame{Function: t.from.strings[r.name], File: t.from.strings[r.file], Line: int(r.line)}
 	if f.Line == 0 {
