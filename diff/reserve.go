@@ -37,8 +37,12 @@ func (r *Result) reserves() []Reserve {
 	if e := r.unexplained(); e != nil {
 		out = append(out, *e)
 	}
-	for d, meters := range r.Series.Meters {
-		if len(meters) != len(r.Series.Marks) || len(meters) < 4 || r.Series.Devices[d].Kind == ofProcess {
+	for d := range r.Series.Devices {
+		if len(r.Series.Meters[d]) != len(r.Series.Marks) || r.Series.Devices[d].Kind == ofProcess {
+			continue
+		}
+		_, meters := r.Series.Metered(d)
+		if len(meters) < 4 {
 			continue
 		}
 		tail := meters[warmUp(len(meters)):]

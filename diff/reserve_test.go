@@ -69,6 +69,33 @@ func TestReservedMemoryThatGrowsAloneIsNoLeak(t *testing.T) {
 	}
 }
 
+// TestCountersBetweenSnapshotsTellOfReservedMemory has two snapshots and the allocator's
+// counters of each step, which name no sites: those are the snapshots'.
+func TestCountersBetweenSnapshotsTellOfReservedMemory(t *testing.T) {
+	const mib = snapshot.MiB
+	run := runOf(build(1, block{"weights", 50 * mib, -1}), build(40, block{"weights", 50 * mib, -1}))
+	c := &snapshot.Series{Stacks: snapshot.NewStacks(), Devices: []snapshot.Device{{Kind: "cuda", Index: 9}, run.Snapshots[0].Devices[0]}}
+	for step := int64(1); step <= 40; step++ {
+		m := snapshot.Meters{Allocated: 50 * mib, Active: 50 * mib, Reserved: snapshot.Bytes(100+step) * mib}
+		c.Points = append(c.Points, snapshot.Point{Mark: snapshot.Mark{Step: step}, Meters: []snapshot.Meters{{}, m}})
+	}
+	run.Series = c
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Series.Sites) != 1 || !slices.Equal(r.Series.Sites[0].Blocks, []int64{1, 1}) {
+		t.Errorf("sites %+v", r.Series.Sites)
+	}
+	if len(r.Reserves) != 1 || r.Reserves[0].Growth != 35*mib {
+		t.Errorf("reserves %+v", r.Reserves)
+	}
+	x, meters := r.Series.Metered(0)
+	if len(x) != 40 || x[1] != 2 || meters[1].Reserved != 102*mib {
+		t.Errorf("meters at %v: %+v", x, meters)
+	}
+}
+
 func TestMemoryThatWaitsToBeFreedAndPrivatePoolsAreNamed(t *testing.T) {
 	const mib = snapshot.MiB
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -17,8 +18,9 @@ type Series struct {
 	// is left out.
 	Aside []snapshot.Mark
 
-	index map[siteKey]int
-	axis  axis
+	counters *snapshot.Series // of meters alone, beside the marks; nil where there are none
+	index    map[siteKey]int
+	axis     axis
 	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
 	// for counters, which tell of all devices at each.
 	seen [][]bool
@@ -79,7 +81,10 @@ func (s *Series) Site(r *Row) *SiteSeries {
 // with what training does.
 func Collect(run *snapshot.Run) *Series {
 	s := &Series{index: make(map[siteKey]int)}
-	if points := firstPhase(run.Series); len(points) > len(run.Snapshots) {
+	if c := run.Series; c != nil && len(c.Sites) == 0 && len(run.Snapshots) > 0 {
+		s.counters = c
+		s.fromSnapshots(run.Snapshots)
+	} else if points := firstPhase(run.Series); len(points) > len(run.Snapshots) {
 		s.fromCounters(run.Series, points)
 		for _, p := range run.Series.Points {
 			if p.Mark.Phase != points[0].Mark.Phase {
@@ -95,6 +100,28 @@ func Collect(run *snapshot.Run) *Series {
 	}
 	s.axis = s.newAxis()
 	return s
+}
+
+// Metered are the meters of a device at each step, and the steps, where those were
+// counted; else those of the marks, with X.
+func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
+	x, inSteps := s.X()
+	points := firstPhase(s.counters)
+	if !inSteps || len(points) < 2 {
+		return x, s.Meters[device]
+	}
+	at := slices.IndexFunc(s.counters.Devices, func(d snapshot.Device) bool {
+		return d.Kind == s.Devices[device].Kind && d.Index == s.Devices[device].Index
+	})
+	if at < 0 || !slices.IsSortedFunc(points, func(a, b snapshot.Point) int { return cmp.Compare(a.Mark.Step, b.Mark.Step) }) {
+		return x, s.Meters[device]
+	}
+	x = make([]float64, len(points))
+	meters = make([]snapshot.Meters, len(points))
+	for i, p := range points {
+		x[i], meters[i] = float64(p.Mark.Step), p.Meters[at]
+	}
+	return x, meters
 }
 
 // firstPhase lists the points of the phase that a series begins with; nil for no

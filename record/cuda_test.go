@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
@@ -54,6 +55,12 @@ class cuda:
     def is_available():
         print("the driver was started")
     is_initialized = staticmethod(lambda: cuda.used)
+    device_count = staticmethod(lambda: 2)
+def stats(device):
+    n = memory.live if device == memory.device else 0
+    each = {"requested": 500, "allocated": 512, "active": 512, "reserved": 512}
+    return {name + "_bytes": {"all": {"current": n * size}} for name, size in each.items()}
+_C._cuda_memoryStats = stats
 broken = False
 `
 
@@ -140,6 +147,56 @@ o.step()`, "",
 				t.Errorf("it has %q, want %q; notes %q", names, c.snapshots, r.Notes)
 			}
 		})
+	}
+}
+
+func TestTheAllocatorsCountersAreRecordedAtEachStep(t *testing.T) {
+	withFakeTorch(t)
+	r := runOf(t, record.Options{Every: 100}, python(t), script(t, `
+import torch, memdiag
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+torch.cuda.used = True
+memdiag.mark(phase="träin")
+for step in range(40):
+    torch.memory.live = 1000 + step * 77 % 13
+    o.step()
+`))
+	if r.ExitCode != 0 || r.stderr != "" || len(r.Notes) > 0 || r.Snapshots != 1 {
+		t.Fatalf("%+v, %q", r.Outcome, r.stderr)
+	}
+	run, err := files.OpenRun(r.dir)
+	if err != nil || run.Partial || run.Series == nil {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	s := run.Series
+	if len(s.Devices) != 2 || s.Devices[1].Kind != snapshot.CUDA || s.Devices[1].Index != 1 || len(s.Points) != 40 {
+		t.Fatalf("%d points of %+v", len(s.Points), s.Devices)
+	}
+	for i, p := range s.Points {
+		n := snapshot.Bytes(1000 + i*77%13)
+		want := snapshot.Meters{Requested: 500 * n, Allocated: 512 * n, Active: 512 * n, Reserved: 512 * n, Driver: snapshot.Unknown}
+		if p.Meters[0] != want || p.Mark.Step != int64(i+1) || p.Mark.Phase != "träin" || p.Mark.Epoch != snapshot.NoStep {
+			t.Fatalf("point %d: %+v", i, p)
+		}
+		if p.Meters[1] != (snapshot.Meters{Driver: snapshot.Unknown}) || time.Since(p.Mark.Time).Abs() > time.Hour {
+			t.Fatalf("point %d: %+v", i, p)
+		}
+	}
+}
+
+func TestWithoutCountersThereAreSnapshots(t *testing.T) {
+	withFakeTorch(t)
+	r := runOf(t, record.Options{}, python(t), script(t, `
+import torch
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+del torch._C._cuda_memoryStats
+torch.cuda.used = True
+for torch.memory.live in range(5): o.step()
+`))
+	if r.ExitCode != 0 || r.stderr != "" || r.Snapshots != 5 || len(r.Notes) != 1 || !r.noted("counters of each step are not recorded from step 1 on") {
+		t.Errorf("%+v, %q", r.Outcome, r.stderr)
 	}
 }
 

@@ -85,10 +85,10 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		return nil, err
 	}
 	all, inSteps := s.X()
-	meters := s.Meters[device]
-	if len(meters) != len(s.Marks) {
-		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), len(meters), len(s.Marks))
+	if n := len(s.Meters[device]); n != len(s.Marks) {
+		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), n, len(s.Marks))
 	}
+	x, meters := s.Metered(device)
 	keep := thinned(meters, marks)
 	c := &chart{title: Printable(o.Title), axis: "step"}
 	if c.title == "" {
@@ -101,10 +101,14 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	reserved, driver := slices.Clone(allocated), slices.Clone(allocated)
 	for i, at := range keep {
 		m := meters[at]
-		c.x = append(c.x, all[at])
-		allocated[i], reserved[i], driver[i] = float64(m.Allocated), float64(m.Reserved), float64(m.Driver)
+		c.x = append(c.x, x[at])
+		allocated[i], reserved[i] = float64(m.Allocated), float64(m.Reserved)
 	}
-	c.stack(r, o.Stack, device, keep, allocated)
+	among := axisPoints(all, c.x)
+	for i, at := range among {
+		driver[i] = at.of(func(mark int) snapshot.Bytes { return s.Meters[device][mark].Driver })
+	}
+	c.stack(r, o.Stack, device, among, allocated)
 	d := s.Devices[device]
 	c.top = slices.Max(allocated)
 	if slices.ContainsFunc(r.Reserves, func(e diff.Reserve) bool { return deviceName(e.Device) == deviceName(d) }) {
@@ -125,6 +129,45 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	c.context(r, o.Stack, device, all, inSteps)
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
+}
+
+// axisPoint is where a point of a chart lies among the marks of a run: at one, or a
+// part of the way to the next.
+type axisPoint struct {
+	mark int
+	part float64
+}
+
+// axisPoints finds points among marks; both ascend. What lies outside of them is at the
+// nearest.
+func axisPoints(marks, points []float64) []axisPoint {
+	out := make([]axisPoint, len(points))
+	for i, x := range points {
+		at, found := slices.BinarySearch(marks, x)
+		switch {
+		case found || at == 0:
+			out[i] = axisPoint{mark: at}
+		case at == len(marks):
+			out[i] = axisPoint{mark: at - 1}
+		default:
+			out[i] = axisPoint{at - 1, (x - marks[at-1]) / (marks[at] - marks[at-1])}
+		}
+	}
+	return out
+}
+
+// of is a value of the marks at the point, on a straight line between two; negative where
+// one of them is unknown.
+func (p axisPoint) of(value func(mark int) snapshot.Bytes) float64 {
+	a := float64(value(p.mark))
+	if p.part == 0 {
+		return a
+	}
+	b := float64(value(p.mark + 1))
+	if a < 0 || b < 0 {
+		return float64(snapshot.Unknown)
+	}
+	return a + p.part*(b-a)
 }
 
 // fitting returns y and makes room for it, unless it rises above twice what is

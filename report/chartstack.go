@@ -19,12 +19,12 @@ var siteColours = [...]color.NRGBA{rgb(0x56b4e9), rgb(0x009e73), rgb(0xe69f00), 
 type stacker struct {
 	r      *diff.Result
 	device int // index into the series' devices
-	keep   []int
+	among  []axisPoint
 	rest   []float64 // what no band has taken yet
 }
 
 func (s *stacker) band(c color.NRGBA, strong bool) band {
-	return band{colour: c, strong: strong, y: make([]float64, len(s.keep))}
+	return band{colour: c, strong: strong, y: make([]float64, len(s.among))}
 }
 
 // take moves a row's bytes from the rest to a band.
@@ -33,10 +33,10 @@ func (s *stacker) take(b *band, row *diff.Row) {
 	if site == nil {
 		return
 	}
-	for j, at := range s.keep {
+	for j, at := range s.among {
 		// The site's counters and the device's meters may be read at slightly
 		// different moments; the stack never rises above the meter for that.
-		y := min(float64(site.Bytes[at]), s.rest[j])
+		y := min(at.of(func(mark int) snapshot.Bytes { return site.Bytes[mark] }), s.rest[j])
 		b.y[j] += y
 		s.rest[j] -= y
 	}
@@ -55,8 +55,8 @@ func (s *stacker) here() []*diff.Row {
 }
 
 // stack sets the bands, all that none of the others holds being the lowest.
-func (c *chart) stack(r *diff.Result, by Stacking, device int, keep []int, allocated []float64) {
-	s := &stacker{r: r, device: device, keep: keep, rest: slices.Clone(allocated)}
+func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint, allocated []float64) {
+	s := &stacker{r: r, device: device, among: among, rest: slices.Clone(allocated)}
 	var bands []band
 	switch by {
 	case StackSites:
@@ -179,7 +179,7 @@ func (s *stacker) owners() []band {
 	for i := range bands {
 		bands[i].notes = []string{snapshot.FormatBytes(bands[i].y[len(bands[i].y)-1])}
 	}
-	end := len(s.keep) - 1
+	end := len(s.among) - 1
 	slices.SortStableFunc(bands, func(a, b band) int { return cmp.Compare(b.y[end], a.y[end]) })
 	return bands
 }

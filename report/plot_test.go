@@ -166,6 +166,43 @@ func TestReservedMemoryIsDrawnWhereItGrowsAlone(t *testing.T) {
 	}
 }
 
+// TestCountersAreDrawnBetweenSnapshots has the meters of each step, which name no sites,
+// beside snapshots of each fifth: a band goes straight from one to the next.
+func TestCountersAreDrawnBetweenSnapshots(t *testing.T) {
+	run := pyramid()
+	first, last := run.Snapshots[0], run.Snapshots[len(run.Snapshots)-1]
+	c := &snapshot.Series{Stacks: snapshot.NewStacks(), Devices: first.Devices}
+	for step := first.Mark.Step; step <= last.Mark.Step+3; step++ {
+		m := snapshot.Meters{Allocated: 100 * snapshot.MiB, Active: 100 * snapshot.MiB, Reserved: 200 * snapshot.MiB, Driver: snapshot.Unknown}
+		if step == 12 {
+			m.Allocated, m.Active = 150*snapshot.MiB, 150*snapshot.MiB
+		}
+		c.Points = append(c.Points, snapshot.Point{Mark: snapshot.Mark{Step: step}, Meters: []snapshot.Meters{m}})
+	}
+	run.Series = c
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, leak := chart.bands[0].y, chart.bands[len(chart.bands)-1].y
+	if n := len(c.Points); len(chart.x) != n || chart.x[12] != 12 || chart.reserved[12] != float64(200*snapshot.MiB) {
+		t.Fatalf("%d points at %v", n, chart.x)
+	}
+	if sum := rest[12] + leak[12]; len(chart.bands) != 2 || math.Abs(sum-float64(150*snapshot.MiB)) > 1 {
+		t.Errorf("at the peak %v of %d bands", sum, len(chart.bands))
+	}
+	if at := leak[10] + 0.4*(leak[15]-leak[10]); leak[10] >= leak[15] || math.Abs(leak[12]-at) > 1 {
+		t.Errorf("the leak at the steps 10, 12 and 15: %v, %v, %v", leak[10], leak[12], leak[15])
+	}
+	if end := len(leak) - 1; leak[end] != leak[end-3] || chart.driver[end] != chart.driver[end-3] {
+		t.Errorf("behind the last snapshot the leak is %v, the driver's figure %v", leak[end], chart.driver[end])
+	}
+}
+
 func TestPlotSVG(t *testing.T) {
 	for _, c := range []struct {
 		name, file string

@@ -244,6 +244,8 @@ class Agent:
             due = not self.seconds and self.due(step)
         if due:
             self.take(step)
+        if self.torch.cuda is not None:
+            self.torch.cuda.count(step)
         self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step))
 
     def undue(self, step):

@@ -19,10 +19,16 @@ class Cuda:
         self.recording = self.refused = False
         self.end = None  # what ends the recording, where it is ours
         self.driver = None
+        self.counters = None  # of each step; False where there are none to be had
+        self.used = ()  # GPUs, at the last snapshot
+
+    def begins(self):
+        """Whether the program has begun to use CUDA, and nothing is recorded of it yet."""
+        return not self.recording and not self.refused and self.torch.cuda.is_initialized()
 
     def boundary(self):
         """Begins to record once the program has used CUDA; True from then on."""
-        if not self.recording and not self.refused and self.torch.cuda.is_initialized():
+        if self.begins():
             try:
                 self.record()
             except Exception as e:  # of a PyTorch whose function is another
@@ -60,6 +66,25 @@ class Cuda:
         except Exception:
             pass  # there is no NVML
 
+    def count(self, step):
+        """Adds to the run's series what the allocator has after a step, in the process that records its rank."""
+        if not self.recording or self.counters is False or not self.agent.owner.get("step"):
+            return
+        try:
+            if self.counters is None:
+                from . import _counters
+
+                path = os.path.join(self.agent.dir, "series%s.memdiag" % self.agent.suffix())
+                self.counters = _counters.Counters(self.agent, path, self.torch.cuda.device_count(), self.torch._C._cuda_memoryStats)
+            self.counters.count(step, self.agent.phase, self.used)
+        except Exception as e:
+            self.counters = False
+            self.agent.note("the allocator's counters of each step are not recorded from step %d on: %s: %s" % (step, type(e).__name__, str(e)[:200]))
+
+    def finish(self):
+        if self.counters:
+            self.counters.write()
+
     def stop(self):
         if self.end is not None:
             end, self.end = self.end, None
@@ -68,10 +93,12 @@ class Cuda:
     def out_of_memory(self, device, allocation, total, free):
         """Called before the exception is raised."""
         self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1)
+        self.finish()
 
     def dump(self, step, rank):
         """The bytes of a snapshot file."""
         snapshot = self.torch.cuda.memory._snapshot()
+        self.used = {s["device"] for s in snapshot["segments"]}
         header = {"step": step}
         if rank is not None:
             header["rank"] = rank

@@ -103,7 +103,7 @@ class Torch:
                 agent.guarded("step", self.put_aside, optimizer)
 
         def after(optimizer, *_):
-            if self.skip > 0 and id(optimizer) == self.primary and not self.others:
+            if self.skip > 0 and id(optimizer) == self.primary and not self.others and (self.cuda is None or not self.cuda.begins()):
                 self.skip -= 1
                 self.turn += 1
                 self.train.pass_by()
@@ -177,12 +177,20 @@ class Torch:
 
     def boundary(self, step):
         if self.cuda is not None and self.cuda.boundary():
-            self.off()  # the allocator's own record tells all, at less cost
+            self.retire()
             return
         if self.mode is None:
             return
         self.evaluated = False
         self.take_turn()
+
+    def retire(self):
+        """The allocator's own record tells all, at less cost."""
+        if self.mode is not None:
+            self.off()
+            self.release()
+            self.mode.stopped = True  # where it could not be left
+            self.mode = self.thread = None
 
     def take_turn(self):
         self.whole = self.watches()
@@ -191,7 +199,7 @@ class Torch:
 
     def unwatched(self):
         """How many units from now on are not watched, as far as can be told."""
-        return 0 if self.mode is None or self.cuda is not None or self.watches() else self.train.ahead()
+        return 0 if self.mode is None or self.watches() else self.train.ahead()
 
     def settled(self):
         """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
@@ -330,6 +338,8 @@ class Torch:
 
     def finish(self):
         self.off()
+        if self.cuda is not None:
+            self.cuda.finish()
 
     def reach(self):
         """How many units a recorded one stood for at most."""

@@ -1,0 +1,129 @@
+"""What CUDA's allocator has after each step, beside its snapshots: the run's series log, as docs/format.md
+describes it, without sites."""
+
+import os
+import struct
+import time
+
+from ._agent import work
+
+# What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
+# points there is one each second step, of twice as many each third, … so that a long run's log stays small.
+ALLOWANCE, SHARE, POINTS = 0.05, 0.01, 50_000
+# Seconds between writes.
+APART = 1.0
+METERS = "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"
+
+
+class Counters:
+    def __init__(self, agent, path, devices, stats):
+        """Of so many devices, whose statistics PyTorch gives by number."""
+        self.agent, self.stats = agent, stats
+        self.file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
+        self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
+        self.step = self.time = 0  # likewise
+        self.phases = {}
+        self.points, self.spent, self.written = 0, 0.0, 0.0
+        header = b"\x89MDSERI\n\x01\x00\x00\x00"
+        table = b"".join(text("cuda") + varint(i) + text("") + varint(-1) + bytes(4) + varint(-1) for i in range(devices))
+        self.pending = bytearray(header + xxh64(header)[:4] + record(b"D", unsigned(devices) + table))
+
+    def count(self, step, phase, used):
+        """Adds a point, with what the devices that are used have."""
+        if step - self.step < 1 + self.points // POINTS or self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
+            return
+        begun = work()
+        now = time.time_ns() // 1000
+        # Of the first point the step before the first mark and its epoch are 0, and epochs are not known.
+        b = varint(step - self.step) + (varint(0) if self.points else varint(-1)) + self.phase(phase)
+        b += b"\x00\x00\x01" + varint(now - self.time)
+        for device, last in enumerate(self.meters):
+            if device not in used:
+                b += bytes(5)
+                continue
+            stats = self.stats(device)
+            for i, name in enumerate(METERS):
+                n = stats[name]["all"]["current"] if name in stats else 0
+                b += varint(n - last[i])
+                last[i] = n
+            b += b"\x00"  # the driver's figure is in snapshots
+        self.pending += record(b"P", b + b"\x00")
+        self.step, self.time, self.points = step, now, self.points + 1
+        if now - self.written > APART * 1e6:
+            self.write()
+            self.written = now
+        self.spent += work() - begun
+
+    def phase(self, name):
+        n = self.phases.get(name)
+        if n is not None:
+            return unsigned(n)
+        self.phases[name] = len(self.phases) + 1
+        return b"\x00" + text(name)
+
+    def write(self):
+        if self.pending:
+            b, self.pending = self.pending, bytearray()
+            os.write(self.file, b)
+
+
+def unsigned(n):
+    b = bytearray()
+    while n > 127:
+        b.append(n & 127 | 128)
+        n >>= 7
+    b.append(n)
+    return bytes(b)
+
+
+def varint(n):
+    return unsigned(n << 1 if n >= 0 else -n * 2 - 1)
+
+
+def text(s):
+    b = s.encode("utf-8", "surrogateescape")
+    return unsigned(len(b)) + b
+
+
+def record(kind, content):
+    b = struct.pack("<I", len(content)) + kind + content
+    return b + xxh64(b)
+
+
+WORD = (1 << 64) - 1
+P1, P2, P3, P4, P5 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def mixed(lane, word):
+    lane = lane + word * P2 & WORD
+    return (lane << 31 | lane >> 33) * P1 & WORD
+
+
+def xxh64(b):
+    """The xxHash64 of bytes by seed 0, as the log has it."""
+    words = struct.unpack_from("<%dQ" % (len(b) // 8), b)
+    at = 0
+    if len(b) >= 32:
+        lanes = [P1 + P2 & WORD, P2, 0, -P1 & WORD]
+        for at in range(4, len(words) + 1, 4):
+            lanes = [mixed(lane, word) for lane, word in zip(lanes, words[at - 4 : at])]
+        h = sum(lane << n | lane >> 64 - n for lane, n in zip(lanes, (1, 7, 12, 18)))
+        for lane in lanes:
+            h = ((h ^ mixed(0, lane)) * P1 + P4) & WORD
+    else:
+        h = P5
+    h = h + len(b) & WORD
+    for word in words[at:]:
+        h ^= mixed(0, word)
+        h = ((h << 27 | h >> 37) * P1 + P4) & WORD
+    at = len(words) * 8
+    if len(b) - at >= 4:
+        h ^= struct.unpack_from("<I", b, at)[0] * P1 & WORD
+        h = ((h << 23 | h >> 41) * P2 + P3) & WORD
+        at += 4
+    for byte in b[at:]:
+        h ^= byte * P5 & WORD
+        h = (h << 11 | h >> 53) * P1 & WORD
+    h = (h ^ h >> 33) * P2 & WORD
+    h = (h ^ h >> 29) * P3 & WORD
+    return struct.pack("<Q", h ^ h >> 32)
