@@ -71,6 +71,11 @@ func (j *judgement) because(format string, args ...any) {
 // all sites of the run; few says that the run has few marks, and that they are
 // enough all the same; tides are what other sites show that come and go slowly.
 func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last *snapshot.Snapshot) judgement {
+	if row.After.Bytes == 0 {
+		j := judgement{rate: pairRate(row.Growth(), first, last)}
+		j.call(Clean, Strong, "its blocks take no bytes, so that no memory of the device is lost to them, however many there are")
+		return j
+	}
 	if h == nil {
 		births, born := row.births.spread(first, last, nowhen)
 		return judgePair(row, births, born, first, last)

@@ -304,3 +304,23 @@ func TestALineThatIsSeenEverMoreRarelyIsALeak(t *testing.T) {
 		t.Errorf("%s: %v", f.Verdict, f.Reasons)
 	}
 }
+
+func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
+	all := func(n int) []block { return append(grown("empty", n, 0, 0, 1), block{"weights", 4096, 0}) }
+	var many []*snapshot.Snapshot
+	for i := range 11 {
+		many = append(many, build(int64(10*i), all(10*i)...))
+	}
+	for name, run := range map[string]*snapshot.Run{
+		"over two snapshots": runOf(build(0, all(0)...), build(100, all(100)...)),
+		"over a run":         runOf(many...),
+	} {
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Findings) != 1 || r.Findings[0].Verdict != Clean || !strings.Contains(r.Findings[0].Reasons[0], "take no bytes") {
+			t.Errorf("%s: got %+v", name, r.Findings)
+		}
+	}
+}
