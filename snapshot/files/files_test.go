@@ -160,6 +160,7 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 		"a negative number of blocks":     {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1, -3}, "has -3 of 8 bytes"},
 		"numbers of blocks that overflow": {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1 << 61, 1 << 61}, "more than 2^62"},
 		"a step before the first":         {-5, nil, nil, nil, "step -5"},
+		"the last step of all integers":   {1<<63 - 1, nil, nil, nil, "step 9223372036854775807"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := len(c.sizes)
@@ -478,6 +479,7 @@ func TestNamesTellStepsAndRanks(t *testing.T) {
 		"oom_rank-4_snapshot.pickle":                     {-1, 4},
 		"dump_snapshot.pickle":                           {-1, -1},
 		"step_99999999999999999999.pickle":               {-1, -1},
+		"step_9223372036854775807.pickle":                {-1, -1},
 		"Step5/x.pickle":                                 {5, -1},
 		"snapshot_50_rank3.pickle":                       {50, 3},
 		"mem_epoch3_iter1110.pickle":                     {1110, -1},

@@ -64,7 +64,7 @@ func number(re *regexp.Regexp, name string) (n int64, ok bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	return n, err == nil
+	return n, err == nil && n <= maxStep
 }
 
 // stem is a name without its endings: "snapshot_50" of snapshot_50.pickle.gz.

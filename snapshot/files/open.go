@@ -106,12 +106,12 @@ func decodeNative(name string, r io.ReaderAt, size int64, into shared) (*snapsho
 	return s, nil
 }
 
+// maxStep is more steps than any training takes. Up to it a float64 has each.
+const maxStep = 1 << 53
+
 // absurd says which figure of a snapshot no memory has; "" for none. All blocks together
 // are less than 2^62, so that no sum or difference of some overflows.
 func absurd(s *snapshot.Snapshot) string {
-	if s.Mark.Step < snapshot.NoStep {
-		return fmt.Sprintf("step %d", s.Mark.Step)
-	}
 	const most = math.MaxInt64 / 2
 	bytes, blocks := snapshot.Bytes(0), int64(0)
 	for i, size := range s.Blocks.Size {
@@ -181,7 +181,11 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 	if o.Progress != nil {
 		file = &watched{ReaderAt: f.file, progress: func(done int64) { o.Progress(path, done, f.size) }}
 	}
-	return f.format.decode(path, file, f.size, into)
+	s, err := f.format.decode(path, file, f.size, into)
+	if err == nil && (s.Mark.Step < snapshot.NoStep || s.Mark.Step > maxStep) {
+		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it tells step %d, which no training has", s.Mark.Step), Hint: "the file was edited or is damaged, or what wrote it counts something else"}
+	}
+	return s, err
 }
 
 // watched is a file of which each read is told.
