@@ -21,15 +21,22 @@ type Forecast struct {
 	After, AfterLow, AfterHigh time.Duration
 }
 
+// vague is how many times the least of a rate its most may be for a forecast: the ends
+// of one between tomorrow and ten years tell nothing.
+const vague = 10
+
 // forecast is nil where the device has no known limit, steps are not known, or
-// the rate's interval does not exclude zero.
+// the rate's interval does not exclude zero or is vague.
 func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) *Forecast {
 	for device, d := range last.Devices {
 		if d.Kind != row.Device.Kind || d.Index != row.Device.Index || d.Limit <= 0 {
 			continue
 		}
-		if rate.Unit != "step" || rate.Bytes.Low <= 0 || d.Limit < d.Meters.Allocated {
+		if rate.Unit != "step" || rate.Bytes.Low <= 0 || rate.Bytes.High > vague*rate.Bytes.Low || d.Limit < d.Meters.Allocated {
 			return nil
+		}
+		if float64(d.Limit)/rate.Bytes.Low > math.MaxInt64/2 {
+			return nil // no step has so large a number
 		}
 		at := func(room snapshot.Bytes, slope float64) int64 {
 			return last.Mark.Step + int64(math.Floor(float64(max(room, 0))/slope))

@@ -13,7 +13,10 @@ type Least struct {
 // are not known, and for a run too short to show any. It is found by trial: such a leak, whenever its first block
 // comes, is judged over the marks of this run, and among as many sites.
 func (r *Result) Least() Least {
-	const needed = 4 // births, or rises
+	const (
+		needed = 4      // births, or rises
+		tried  = 10_000 // blocks: what so many do not show, more do not
+	)
 	length := r.Last.Mark.Step - r.First.Mark.Step
 	if r.Rule != ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Series.axis.unit != "step" {
 		return Least{}
@@ -24,7 +27,7 @@ func (r *Result) Least() Least {
 			stands = max(stands, r.Last.Blocks.CountOf(i))
 		}
 	}
-	for every := length / needed; every > 0; every -= (every + 9) / 10 {
+	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
 		if r.shows(every, stands > 0) {
 			return Least{Every: max(1, every/max(1, stands)), Births: stands > 0}
 		}

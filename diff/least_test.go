@@ -2,6 +2,7 @@ package diff
 
 import (
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -78,5 +79,30 @@ func TestTheLeastLeakOfAShortRunIsFound(t *testing.T) {
 				t.Errorf("%d steps, a snapshot each %d: %+v; a block in each is called %s: %v", length, every, least, r.Findings[0].Verdict, r.Findings[0].Reasons)
 			}
 		}
+	}
+}
+
+// It took minutes, as long as the run has steps, and the forecast was anything between the
+// last snapshot and the end of time.
+func TestAnIntervalOfAbsurdLengthTakesNoTimeAndGivesNoForecast(t *testing.T) {
+	var run []*snapshot.Snapshot
+	for step := int64(0); step <= 100; step += 5 {
+		s := build(step, append(grown("keep", int(step), 4096, 0, 1), block{"weights", snapshot.MiB, 0})...)
+		s.Devices[0].Limit = 16 * snapshot.GiB
+		if step >= 50 {
+			s.Mark.Step += 1e9
+		}
+		run = append(run, s)
+	}
+	r, err := Analyze(runOf(run...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if least := r.Least(); time.Since(begun) > 20*time.Second {
+		t.Errorf("%+v took %v", least, time.Since(begun))
+	}
+	if f := r.Findings[0]; f.Verdict != Leak || f.RunsOut != nil {
+		t.Errorf("%s, runs out %+v at %+v a step", f.Verdict, f.RunsOut, f.Rate.Bytes)
 	}
 }

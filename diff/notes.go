@@ -87,6 +87,10 @@ func (r *Result) markNotes() []string {
 	return append(out, missing(all)...)
 }
 
+// faraway is how many times as long as most an interval is that nobody leaves between two
+// snapshots by choice.
+const faraway = 1000
+
 // missing says where snapshots fail in a series that has one each so many steps: most
 // of its distances are equal, and one is twice that or more.
 func missing(all []*snapshot.Snapshot) []string {
@@ -113,6 +117,9 @@ func missing(all []*snapshot.Snapshot) []string {
 	}
 	if 2*equal <= len(apart) || apart[widest]/2 < usual {
 		return nil
+	}
+	if apart[widest]/faraway >= usual {
+		return []string{fmt.Sprintf("steps %d and %d are %s apart, others %d: if one of them counts something else than the others, rates are wrong; compare those before by themselves, or those after", all[widest].Mark.Step, all[widest+1].Mark.Step, snapshot.Grouped(apart[widest]), usual)}
 	}
 	return []string{fmt.Sprintf("there is no snapshot between steps %d and %d, while most are %d apart: some may be missing", all[widest].Mark.Step, all[widest+1].Mark.Step, usual)}
 }

@@ -12,8 +12,8 @@ import (
 // else is said; the zero value is not ready.
 type Options struct {
 	Rule Rule
-	// Horizon is the step until which growth is thought on: what takes less than
-	// MinShare of its device by then is no leak. Where the device's limit is not
+	// Horizon is the step until which growth is thought on, or the last of a run that is
+	// beyond it: what takes less than MinShare of its device by then is no leak. Where the device's limit is not
 	// known, nothing is too little.
 	Horizon  int64
 	MinShare float64
@@ -47,11 +47,11 @@ func (r *Result) weigh(c *cluster) {
 		}
 		return
 	}
-	limit := r.limit(c.rows[0])
-	if limit <= 0 || rate*float64(o.Horizon) >= o.MinShare*float64(limit) {
+	limit, horizon := r.limit(c.rows[0]), max(o.Horizon, r.Last.Mark.Step)
+	if limit <= 0 || rate*float64(horizon) >= o.MinShare*float64(limit) {
 		return
 	}
-	j.call(Bounded, Strong, "at its rate it takes %s by step %d, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*float64(o.Horizon)), o.Horizon, 100*o.MinShare)
+	j.call(Bounded, Strong, "at its rate it takes %s by step %d, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*float64(horizon)), horizon, 100*o.MinShare)
 }
 
 // limit is that of the row's device, as the last snapshot has it.

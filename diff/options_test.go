@@ -147,3 +147,19 @@ func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
 		t.Error("nothing is too little for a device whose limit is unknown")
 	}
 }
+
+// The usual horizon is a million steps, and some count their steps by the environment's.
+func TestARunBeyondTheHorizonIsJudgedByItsOwnLength(t *testing.T) {
+	run := filling()
+	for _, s := range run.Snapshots {
+		s.Mark.Step *= 1e6
+		for i := range s.Blocks.BirthStep {
+			s.Blocks.BirthStep[i] *= 1e6
+		}
+		s.Devices[0].Limit = 100 * snapshot.MiB
+	}
+	o := DefaultOptions()
+	if r, _ := o.Analyze(run); r.Findings[0].Verdict != Leak {
+		t.Errorf("4 KiB each million steps, over %d steps: %s, %v", r.Last.Mark.Step, r.Findings[0].Verdict, r.Findings[0].Reasons)
+	}
+}

@@ -80,6 +80,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"steps in their order", steps(0, 10, 20), ""},
 		{"a step that is missing", steps(0, 10, 40), ""},
 		{"steps missing from a regular series", steps(0, 10, 20, 70, 80), "there is no snapshot between steps 20 and 70, while most are 10 apart"},
+		{"one step counted otherwise than the others", steps(0, 10, 20, 30, 1e9), "steps 30 and 1000000000 are 999,999,970 apart, others 10"},
 		{"steps further and further apart", steps(0, 10, 100, 1000, 10000), ""},
 		{"many of one step", steps(10, 20, 20, 20, 20, 30), "two snapshots are of step 20"},
 		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},

@@ -22,11 +22,12 @@ func Fading(at []float64, from, to float64, places int) float64 {
 }
 
 // Silence is the chance that none of so many events, thrown over so many places, of which
-// each has one at most, lies in the last idle ones.
+// each has one at most, lies in the last idle ones. It is the same with events and idle
+// exchanged, of which there may be billions of one.
 func Silence(events, places, idle int) float64 {
 	p := 1.0
-	for i := range idle {
-		p *= 1 - float64(events)/float64(max(places-i, 1))
+	for i := range min(events, idle) {
+		p *= 1 - float64(max(events, idle))/float64(max(places-i, 1))
 	}
 	return max(p, 0)
 }
