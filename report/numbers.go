@@ -66,6 +66,9 @@ func count(n int64, noun string) string {
 // not tell it from no growth.
 
 func bytesRate(r diff.Rate) string {
+	if v := r.Bytes.Value; v > 0 && v < 0.005 {
+		return fmt.Sprintf("%s+1 B every %s %ss", doubt(r.Bytes), threeDigits(1/v), r.Unit)
+	}
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + r.Unit
 }
 

@@ -58,6 +58,7 @@ func TestRates(t *testing.T) {
 		{"one block a step", diff.Rate{Unit: "step", Blocks: point(1), Bytes: point(512)}, "+1.00 block/step", "+512 B/step"},
 		{"several blocks a snapshot", diff.Rate{Unit: "snapshot", Blocks: point(1234.4), Bytes: point(1.5 * (1 << 20))}, "+1,234 blocks/snapshot", "+1.50 MiB/snapshot"},
 		{"a rare block is told by its interval", diff.Rate{Unit: "step", Blocks: point(0.004), Bytes: point(2.048)}, "+1 block every 250 steps", "+2.05 B/step"},
+		{"a byte that is as rare too", diff.Rate{Unit: "step", Blocks: point(1e-6), Bytes: point(0.004)}, "+1 block every 1,000,000 steps", "+1 B every 250 steps"},
 		{"bytes of as many blocks", diff.Rate{Unit: "step", Blocks: point(0), Bytes: point(512)}, "0 blocks/step", "+512 B/step"},
 		{"shrinkage has a minus", diff.Rate{Unit: "step", Blocks: point(-2), Bytes: point(-2048)}, "-2.00 blocks/step", "-2.00 KiB/step"},
 		{"an interval with zero in it has a tilde", diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 0.5, Low: 0, High: 1}, Bytes: trend.Slope{Value: 10, Low: -1, High: 20}},
