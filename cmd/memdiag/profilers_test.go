@@ -24,6 +24,8 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 		{"Go", "go_*.pb.gz", "leak.go:23", 20, 20*16<<10 + 512},
 		{"JAX", "jax_*.pb.gz", "leak_jax.py:21", 20, 20 * 64 * 256 * 4},
 		{"heaptrack", "heaptrack_*.zst", "leak.c:10", 20, 20 * 10_000},
+		{"heaptrack_print, which counts none", "heaptrack_print_*.txt", "leak.c:10", 0, 20 * 10_000},
+		{"DHAT", "dhat_*.json", "leak.c:10", 20, 20 * 10_000},
 		{"massif, which counts no blocks", "massif_*.out", "leak.c:10", 0, 20 * 10_000},
 		{"memray", "memray_*.csv", "leak_python.py:13", 20, 20 * 10_001},
 		{"jemalloc", "jemalloc_[13]0.heap", "", 20, 20 * 10_240},

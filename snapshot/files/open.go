@@ -19,13 +19,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot/heaptrack"
 	"github.com/memdiag/memdiag/snapshot/jemalloc"
 	"github.com/memdiag/memdiag/snapshot/kineto"
-	"github.com/memdiag/memdiag/snapshot/massif"
 	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/torch"
 	"github.com/memdiag/memdiag/snapshot/totals"
 	"github.com/memdiag/memdiag/snapshot/tracemalloc"
+	"github.com/memdiag/memdiag/snapshot/valgrind"
 )
 
 // InputError is a name or a folder that does not give what was asked of it. It
@@ -76,7 +76,9 @@ func formats() []format {
 		{detect: unpacked(memray.Detect), decode: profile(memray.Decode)},
 		{detect: unpacked(memray.DetectPage), decode: profile(memray.DecodePage)},
 		{detect: unpacked(heaptrack.Detect), decode: profile(heaptrack.Decode)},
-		{detect: unpacked(massif.Detect), decode: profile(massif.Decode)},
+		{detect: unpacked(heaptrack.DetectPrinted), decode: profile(heaptrack.DecodePrinted)},
+		{detect: unpacked(valgrind.DetectMassif), decode: profile(valgrind.DecodeMassif)},
+		{detect: unpacked(valgrind.DetectDHAT), decode: profile(valgrind.DecodeDHAT)},
 		{detect: unpacked(jemalloc.Detect), decode: profile(jemalloc.Decode)},
 		{detect: unpacked(pprofio.Detect), decode: profile(pprofio.Decode)},
 	}

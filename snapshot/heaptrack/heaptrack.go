@@ -295,6 +295,9 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 
 func duration(millis uint64) string { return fmt.Sprintf("%.1f s", float64(millis)/1000) }
 
+// noSymbol begins the name of a frame in a module that has no symbols.
+const noSymbol = "<no symbol> "
+
 // resolve returns the frames at an address, innermost first; its module where it
 // has no symbol.
 func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, error) {
@@ -307,7 +310,7 @@ func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, 
 		at := snapshot.Frame{Function: d.name(uint64(f.function)), File: d.name(uint64(f.file)), Line: int(min(f.line, 1<<31))}
 		if at.Function == "" {
 			module := d.name(p.module)
-			at.Function = "<no symbol> " + module[strings.LastIndexByte(module, '/')+1:]
+			at.Function = noSymbol + module[strings.LastIndexByte(module, '/')+1:]
 		}
 		if at.Line == 0 {
 			at.Line = -1

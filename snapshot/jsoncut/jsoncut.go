@@ -167,6 +167,73 @@ func (s *Scanner) Value(keep bool) ([]byte, error) {
 	}
 }
 
+// List calls each at the items of a list, which it must read.
+func (s *Scanner) List(each func() error) error {
+	if err := s.Take('['); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if more, err := s.More(first, ']'); err != nil || !more {
+			return err
+		}
+		const steps = 6
+		if err := s.In.Work(steps); err != nil {
+			return err
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+}
+
+// Object calls each at the values of an object, which it must read.
+func (s *Scanner) Object(each func(key string) error) error {
+	if err := s.Take('{'); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if more, err := s.More(first, '}'); err != nil || !more {
+			return err
+		}
+		key, err := s.Text()
+		if err != nil {
+			return err
+		}
+		if err := s.Take(':'); err != nil {
+			return err
+		}
+		if err := each(key); err != nil {
+			return err
+		}
+	}
+}
+
+// Pass passes over the next value.
+func (s *Scanner) Pass() error {
+	_, err := s.Value(false)
+	return err
+}
+
+// Text reads one; null is an empty one.
+func (s *Scanner) Text() (string, error) {
+	raw, err := s.Value(true)
+	text := ""
+	if err == nil && !ReadText(raw, &text) {
+		err = s.In.Fail("%.40q where a text should be", raw)
+	}
+	return text, err
+}
+
+// Int reads a whole number; null is 0.
+func (s *Scanner) Int() (int64, error) {
+	raw, err := s.Value(true)
+	var n int64
+	if err == nil && !ReadInt(raw, &n, 64) {
+		err = s.In.Fail("%.40q where a whole number should be", raw)
+	}
+	return n, err
+}
+
 // Members calls each for the members of an object, with values as they are
 // written, until it returns false; it reports whether all went well.
 func Members(object []byte, each func(key, value []byte) bool) bool {

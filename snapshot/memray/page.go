@@ -2,9 +2,11 @@ package memray
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"html"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,10 +54,9 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 		note = "the page is of what was never freed"
 	}
 	p.callersBelow = bytes.Contains(report, []byte("inverted"))
+	p.overTime = bytes.Contains(report, []byte("temporal"))
 	read := p.flamegraph
 	switch {
-	case bytes.Contains(report, []byte("temporal")):
-		return nil, p.refuse("a flamegraph over time, which memdiag does not read")
 	case bytes.Contains(report, []byte("table report")):
 		read = p.table
 		note += ", and of each stack it has the line that allocated only"
@@ -77,12 +78,23 @@ type page struct {
 	out    *totals.Builder
 	device int
 
+	overTime     bool // nodes have no figures, but intervals have, as --temporal has it
 	callersBelow bool // the nodes below a node are its callers, as --inverted has it
 
 	nodes map[string]*bounded.List[int64] // a value for each node of a flamegraph
 	above bounded.List[int64]             // the nodes that nodes are called from
 	texts bounded.List[string]            // that nodes name by their places
+
+	intervals bounded.List[interval]
+	peaks     bounded.List[int64] // bytes, of each of memray's snapshots; none with --leaks
 }
+
+// interval is blocks of a node that were allocated before one of memray's snapshots and
+// freed before another.
+type interval struct{ born, freed, node, count, bytes int64 }
+
+// never is when blocks were freed that live at the end.
+const never = math.MaxInt64
 
 func (p *page) refuse(reason string) error {
 	err := p.In.Fail("%s", reason)
@@ -124,87 +136,28 @@ func (p *page) through(mark string) error {
 	}
 }
 
-// list calls each at the items of a list.
-func (p *page) list(each func() error) error {
-	if err := p.Take('['); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		if more, err := p.More(first, ']'); err != nil || !more {
-			return err
-		}
-		const steps = 6
-		if err := p.In.Work(steps); err != nil {
-			return err
-		}
-		if err := each(); err != nil {
-			return err
-		}
-	}
-}
-
-// object calls each at the values of an object.
-func (p *page) object(each func(key string) error) error {
-	if err := p.Take('{'); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		if more, err := p.More(first, '}'); err != nil || !more {
-			return err
-		}
-		key, err := p.text()
-		if err != nil {
-			return err
-		}
-		if err := p.Take(':'); err != nil {
-			return err
-		}
-		if err := each(key); err != nil {
-			return err
-		}
-	}
-}
-
-func (p *page) pass() error {
-	_, err := p.Value(false)
-	return err
-}
-
 // text is one with what HTML writes otherwise undone: pages have it escaped twice.
 func (p *page) text() (string, error) {
-	raw, err := p.Value(true)
-	text := ""
-	if err == nil && !jsoncut.ReadText(raw, &text) {
-		err = p.In.Fail("%.40q where a text should be", raw)
-	}
+	text, err := p.Text()
 	return html.UnescapeString(text), err
-}
-
-func (p *page) number() (int64, error) {
-	raw, err := p.Value(true)
-	var n int64
-	if err == nil && !jsoncut.ReadInt(raw, &n, 64) {
-		err = p.In.Fail("%.40q where a whole number should be", raw)
-	}
-	return n, err
 }
 
 // table reads rows, of which each has a frame written "train at leak.py:18".
 func (p *page) table() error {
-	return p.list(func() error {
+	return p.List(func() error {
 		var count, size int64
 		text, named := "", false
-		err := p.object(func(key string) (err error) {
+		err := p.Object(func(key string) (err error) {
 			switch key {
 			case "n_allocations":
-				count, err = p.number()
+				count, err = p.Int()
 			case "size":
-				size, err = p.number()
+				size, err = p.Int()
 			case "stack_trace":
 				named = true
 				text, err = p.text()
 			default:
-				err = p.pass()
+				err = p.Pass()
 			}
 			return err
 		})
@@ -242,7 +195,7 @@ func rowFrame(text string) snapshot.Frame {
 }
 
 // The columns of a flamegraph's nodes that are read; figures of a node have those
-// of the nodes below it in them.
+// of the nodes below it in them, but for those of intervals.
 const (
 	nodeFunction = "function"
 	nodeFile     = "filename"
@@ -256,17 +209,26 @@ func (p *page) flamegraph() error {
 	for _, column := range []string{nodeFunction, nodeFile, nodeLine, nodeBytes, nodeCount} {
 		p.nodes[column] = new(bounded.List[int64])
 	}
-	err := p.object(func(key string) error {
+	err := p.Object(func(key string) error {
 		switch key {
 		case "nodes":
-			return p.object(p.column)
+			return p.Object(p.column)
 		case "strings":
-			return p.list(p.addText)
+			return p.List(p.addText)
+		case "intervals":
+			return p.List(p.addInterval)
+		case "high_water_mark_by_snapshot":
+			return p.addPeaks()
 		}
-		return p.pass()
+		return p.Pass()
 	})
 	if err != nil {
 		return err
+	}
+	if p.overTime {
+		if err := p.sumIntervals(); err != nil {
+			return err
+		}
 	}
 	for column, values := range p.nodes {
 		if values.Len() != p.above.Len() {
@@ -298,10 +260,10 @@ func (p *page) column(key string) error {
 	}
 	values, ok := p.nodes[key]
 	if !ok {
-		return p.pass()
+		return p.Pass()
 	}
-	return p.list(func() error {
-		n, err := p.number()
+	return p.List(func() error {
+		n, err := p.Int()
 		if err != nil {
 			return err
 		}
@@ -315,15 +277,15 @@ func (p *page) column(key string) error {
 func (p *page) children() error {
 	const none = -1
 	node := int64(-1)
-	return p.list(func() error {
+	return p.List(func() error {
 		if node++; node == int64(p.above.Len()) {
 			if node > 0 {
 				return p.In.Fail("node %d is below none", node)
 			}
 			p.above.Append(none)
 		}
-		return p.list(func() error {
-			child, err := p.number()
+		return p.List(func() error {
+			child, err := p.Int()
 			if err != nil {
 				return err
 			}
@@ -345,6 +307,89 @@ func (p *page) children() error {
 	})
 }
 
+// addInterval reads one, a list of five numbers; the second is null where the blocks
+// live at the end.
+func (p *page) addInterval() error {
+	numbers, n := [5]int64{}, 0
+	err := p.List(func() (err error) {
+		if n == len(numbers) {
+			return p.In.Fail("an interval of more than %d numbers", n)
+		}
+		raw, err := p.Value(true)
+		switch {
+		case err != nil:
+			return err
+		case n == 1 && jsoncut.IsNull(raw):
+			numbers[n] = never
+		case jsoncut.IsNull(raw), !jsoncut.ReadInt(raw, &numbers[n], 64):
+			return p.In.Fail("%.40q where a whole number should be", raw)
+		}
+		n++
+		return nil
+	})
+	if err == nil && n < len(numbers) {
+		err = p.In.Fail("an interval of %d numbers", n)
+	}
+	if err != nil {
+		return err
+	}
+	p.intervals.Append(interval{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]})
+	return p.In.Charge(len(numbers) * cell)
+}
+
+// addPeaks reads the largest number of bytes up to each of memray's snapshots, or null.
+func (p *page) addPeaks() error {
+	if c, err := p.Next(); err != nil || c != '[' {
+		return cmp.Or(err, p.Pass())
+	}
+	return p.List(func() error {
+		n, err := p.Int()
+		if err != nil {
+			return err
+		}
+		p.peaks.Append(n)
+		return p.In.Charge(cell)
+	})
+}
+
+// sumIntervals gives each node what was live of it at the peak, or at the end.
+func (p *page) sumIntervals() error {
+	if err := p.In.Charge(2 * cell * p.above.Len()); err != nil {
+		return err
+	}
+	size, count := p.nodes[nodeBytes], p.nodes[nodeCount]
+	for size.Len() < p.above.Len() {
+		size.Append(0)
+		count.Append(0)
+	}
+	at := int64(0)
+	for i := range p.peaks.Len() {
+		if *p.peaks.At(i) > *p.peaks.At(int(at)) {
+			at = int64(i)
+		}
+	}
+	if p.peaks.Len() == 0 {
+		at = never - 1
+	}
+	for i := range p.intervals.Len() {
+		v := p.intervals.At(i)
+		if v.node < 0 || v.node >= int64(p.above.Len()) {
+			return p.In.Fail("an interval of node %d of %d", v.node, p.above.Len())
+		}
+		if v.born > at || v.freed <= at {
+			continue
+		}
+		const most = math.MaxInt64 / 4 // so that sums of two stay in range
+		bytes, blocks := size.At(int(v.node)), count.At(int(v.node))
+		if v.bytes < 0 || v.count < 0 || v.bytes > most-*bytes || v.count > most-*blocks {
+			return p.In.Fail("an interval of %d bytes in %d blocks", v.bytes, v.count)
+		}
+		*bytes += v.bytes
+		*blocks += v.count
+	}
+	return nil
+}
+
 // addNodes adds what each node has beyond those below it.
 func (p *page) addNodes() error {
 	size, count := p.nodes[nodeBytes], p.nodes[nodeCount]
@@ -360,8 +405,10 @@ func (p *page) addNodes() error {
 		if above < 0 {
 			return p.In.Fail("node %d is below none", i)
 		}
-		*size.At(above) -= *size.At(i)
-		*count.At(above) -= *count.At(i)
+		if !p.overTime {
+			*size.At(above) -= *size.At(i)
+			*count.At(above) -= *count.At(i)
+		}
 		f, err := p.frame(i)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,65 @@ func TestAFlamegraphHoldsWhatTheTableOfItsRecordingDoes(t *testing.T) {
 	}
 }
 
+// outer are the frames of memray's own that a flamegraph over time has and others lack.
+var outer = regexp.MustCompile(`\|_run_with_file_output;[^|]*\|run;.*$`)
+
+func TestAFlamegraphOverTimeHoldsWhatLivesAtItsEnd(t *testing.T) {
+	s, err := decodePage(realPage(t, "temporal.html.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string][2]int64)
+	for stack, n := range held(s) {
+		got[outer.ReplaceAllString(stack, "")] = n
+	}
+	if d := cmp.Diff(recorded(t), got); d != "" {
+		t.Errorf("-table +page\n%s", d)
+	}
+}
+
+// overTime is a small page: what was live was most at the second of memray's snapshots.
+const overTime = "<title>memray - temporal flamegraph report</title>\nconst packed_data = " +
+	`{"high_water_mark_by_snapshot":[10,27,27],"intervals":[[0,1,1,1,10],[0,null,2,1,7],[1,2,2,2,20],[2,3,1,2,20],[3,null,1,1,99]],` +
+	`"nodes":{"children":[[1],[2],[]],"function":[0,0,1],"filename":[2,2,2],"lineno":[0,7,8]},"strings":["f","g","a.py"]}` + ";\n"
+
+func TestAFlamegraphOverTimeIsReadAtItsPeakOrItsEnd(t *testing.T) {
+	leaks := strings.Replace(strings.Replace(overTime, "[10,27,27]", "null", 1), "report", "report (memory leaks)", 1)
+	for _, c := range []struct {
+		name, page, note string
+		want             map[string][2]int64
+	}{
+		{"the first of two peaks", overTime, "the page is of what was live at the peak", map[string][2]int64{"g;a.py;8|f;a.py;7": {3, 27}}},
+		{"what was never freed", leaks, "the page is of what was never freed", map[string][2]int64{"f;a.py;7": {1, 99}, "g;a.py;8|f;a.py;7": {1, 7}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := decodePage([]byte(c.page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, held(s)); d != "" || !slices.Contains(s.Notes, c.note) {
+				t.Errorf("notes %q; -want +got\n%s", s.Notes, d)
+			}
+		})
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"an interval of four numbers", "[0,1,1,1,10]", "[0,1,1,1]", "an interval of 4 numbers"},
+		{"an interval of six numbers", "[0,1,1,1,10]", "[0,1,1,1,10,1]", "an interval of more than 5 numbers"},
+		{"an interval of no node", "[0,1,1,1,10]", "[0,1,3,1,10]", "an interval of node 3 of 3"},
+		{"an interval without a beginning", "[0,1,1,1,10]", "[null,1,1,1,10]", "where a whole number should be"},
+		{"an interval of less than nothing", "[0,null,2,1,7]", "[0,null,2,1,-7]", "an interval of -7 bytes"},
+		{"intervals beyond all memory", "[0,null,2,1,7]", "[0,null,2,1,9223372036854775807]", "an interval of 9223372036854775807 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := decodePage([]byte(strings.Replace(overTime, c.old, c.new, 1)))
+			var format *snapshot.FormatError
+			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 func TestAPageOfATableHoldsTheInnermostFrames(t *testing.T) {
 	s, err := decodePage(realPage(t, "table.html.gz"))
 	if err != nil {
@@ -97,7 +157,6 @@ func TestBrokenPages(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a page of another report", "flamegraph report", "tree report", "neither a flamegraph nor a table"},
-		{"a flamegraph over time", "flamegraph report", "temporal flamegraph report", "a flamegraph over time"},
 		{"a page without data", "packed_data", "data", "ends in the middle"},
 		{"a list without end", "[15,15,5]", "[15", "where a whole number should be"},
 		{"a list of an object's end", "[15,15,5]", "[15}", "'}' where ',' should be: no page of memray's"},
@@ -206,7 +265,8 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte(flame))
 	f.Add([]byte(strings.Replace(flame, "flamegraph", "inverted flamegraph", 1)))
 	f.Add([]byte("<title>memray - table report</title>\npacked_data = " + `[{"n_allocations":1,"size":2,"stack_trace":"f at a.py:3","tid":"0x1"}]`))
-	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz", "table.html.gz"} {
+	f.Add([]byte(overTime))
+	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz", "temporal.html.gz", "table.html.gz"} {
 		f.Add(realPage(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -220,7 +280,7 @@ func FuzzDecodePage(f *testing.F) {
 		}
 		_, report, _ := bytes.Cut(data, []byte(title))
 		report, _, _ = bytes.Cut(report, []byte("\n"))
-		if bytes.Contains(report, []byte("table report")) {
+		if bytes.Contains(report, []byte("table report")) || bytes.Contains(report, []byte("temporal")) {
 			return
 		}
 		want, ok := slowFlame(data)

@@ -15,6 +15,8 @@ gcc -g -O1 -fdebug-prefix-map="$work"=. -o leak leak.c
 jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -1)
 for steps in 10 30; do
 	heaptrack --output heaptrack_$steps ./leak $steps >/dev/null 2>&1
+	heaptrack_print --print-leaks 1 heaptrack_$steps.zst >heaptrack_print_$steps.txt
+	valgrind --quiet --tool=dhat --dhat-out-file=dhat_$steps.json ./leak $steps
 	valgrind --quiet --tool=massif --detailed-freq=1 --max-snapshots=10 --massif-out-file=massif_$steps.out ./leak $steps
 	# Every allocation is sampled, so that the figures are exact.
 	MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:jeprof LD_PRELOAD=$jemalloc ./leak $steps
@@ -30,4 +32,4 @@ go run -trimpath leak.go
 "$python" leak_python.py tracemalloc
 "$python" leak_jax.py
 "${TORCH_PYTHON:-$python}" leak_torch.py >/dev/null 2>&1
-mv go_* jax_* heaptrack_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"
+mv go_* jax_* heaptrack_* dhat_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"

@@ -1,4 +1,4 @@
-package massif
+package valgrind
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return DecodeMassif("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
 }
 
 // held is what is live by stack, frames written "function file:line".
@@ -62,7 +62,7 @@ func TestRealFilesTellTheLastTree(t *testing.T) {
 		if m := s.Devices[0].Meters; m.Requested != snapshot.Bytes(steps*10_000+58_000) || m.Allocated-m.Requested != snapshot.Bytes(8*(steps+2)) {
 			t.Errorf("meters %+v: malloc adds 8 bytes to each of %d blocks", m, steps+2)
 		}
-		if !Detect(data) {
+		if !DetectMassif(data) {
 			t.Error("not detected")
 		}
 	}
@@ -222,7 +222,7 @@ func TestBrokenFiles(t *testing.T) {
 // plainTree is a tree as valgrind writes it.
 var plainTree = regexp.MustCompile(`^[^\n]*\n( *n\d+: \d+ (0x[0-9A-F]+: )?[a-z(?][[:print:]]*\n)*(#-|$)`)
 
-func FuzzDecode(f *testing.F) {
+func FuzzMassif(f *testing.F) {
 	for _, seed := range [][]byte{fixture(f, "massif_10.out"), []byte(usual)} {
 		if !twinned(seed) {
 			f.Error("the slow reader passes over a seed")

@@ -1,6 +1,6 @@
-// Package massif reads the files that valgrind's massif writes: the last of
-// their snapshots that tells bytes by stack.
-package massif
+// Package valgrind reads what valgrind's profilers of the heap write: of massif's files
+// the last snapshot that tells bytes by stack, of DHAT's what was live at the end.
+package valgrind
 
 import (
 	"bytes"
@@ -15,17 +15,17 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// Detect reports whether a file that unpacks to something that begins with head
+// DetectMassif reports whether a file that unpacks to something that begins with head
 // is massif's.
-func Detect(head []byte) bool {
+func DetectMassif(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("desc:")) && bytes.Contains(head, []byte("\ncmd:")) && bytes.Contains(head, []byte("\ntime_unit:"))
 }
 
-// Decode reads the last snapshot with a tree among those in a file of size bytes,
+// DecodeMassif reads the last snapshot with a tree among those in a file of size bytes,
 // as totals by stack; massif does not count blocks. The name appears in errors
 // only; they are *snapshot.FormatError.
-func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
-	d := decoder{}
+func DecodeMassif(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	d := massif{}
 	if err := d.pass(name, r, size, opts); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return d.snapshot(), nil
 }
 
-type decoder struct {
+type massif struct {
 	in     *bounded.Input
 	out    *totals.Builder // nil in the first pass
 	wanted int             // tree to read; 0 for none yet
@@ -64,7 +64,7 @@ type node struct {
 	children int   // still to come
 }
 
-func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
+func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 	return nil
 }
 
-func (d *decoder) number(text string, into *int64) error {
+func (d *massif) number(text string, into *int64) error {
 	v, err := strconv.ParseUint(text, 10, 62)
 	if err != nil {
 		return d.in.Fail("%.40q is no number of bytes or time", text)
@@ -132,7 +132,7 @@ func (d *decoder) number(text string, into *int64) error {
 // tree reads the lines of one tree: "n2: 4096 0x1091DB: train (leak.c:22)", each
 // a caller of the line above that is indented by one less, with the number of its
 // own callers.
-func (d *decoder) tree() error {
+func (d *massif) tree() error {
 	d.trees++
 	d.taken = d.now
 	d.path = d.path[:0]
@@ -165,7 +165,7 @@ func (d *decoder) tree() error {
 	}
 }
 
-func (d *decoder) node(line []byte) (n node, what string, err error) {
+func (d *massif) node(line []byte) (n node, what string, err error) {
 	text := strings.TrimLeft(string(line), " ")
 	head, rest, ok := strings.Cut(text, ": ")
 	size, what, _ := strings.Cut(rest, " ")
@@ -180,7 +180,7 @@ func (d *decoder) node(line []byte) (n node, what string, err error) {
 // maxTree bounds the depth of a tree: valgrind's own limit is 500 callers.
 const maxTree = 4096
 
-func (d *decoder) push(n node, what string) error {
+func (d *massif) push(n node, what string) error {
 	if len(d.path) >= maxTree {
 		return d.in.Fail("a tree deeper than %d", maxTree)
 	}
@@ -203,7 +203,7 @@ func (d *decoder) push(n node, what string) error {
 }
 
 // pop adds what a line holds that no caller of it explains.
-func (d *decoder) pop() error {
+func (d *massif) pop() error {
 	n := len(d.path)
 	own := d.path[n-1].bytes
 	if d.trees == d.wanted && own > 0 {
@@ -223,37 +223,7 @@ func (d *decoder) pop() error {
 	return nil
 }
 
-// frameOf reads "0x1091DB: train (leak.c:22)", "0x1091DB: f (in /usr/lib/x.so)",
-// or "in 3 places, all below massif's threshold (1.00%)".
-func frameOf(text string) snapshot.Frame {
-	if strings.HasPrefix(text, "in ") {
-		// The number of places differs from snapshot to snapshot.
-		return snapshot.Frame{Function: "<places below massif's threshold>", Line: -1}
-	}
-	if address, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(address, "0x") {
-		text = rest
-	}
-	f := snapshot.Frame{Function: text, Line: -1}
-	open := strings.LastIndex(text, " (")
-	if open < 0 || !strings.HasSuffix(text, ")") {
-		return f
-	}
-	at := text[open+2 : len(text)-1]
-	f.Function = text[:open]
-	if path, ok := strings.CutPrefix(at, "in "); ok {
-		f.File = path
-		return f
-	}
-	f.File = at
-	if colon := strings.LastIndexByte(at, ':'); colon >= 0 {
-		if line, err := strconv.ParseUint(at[colon+1:], 10, 31); err == nil {
-			f.File, f.Line = at[:colon], int(line)
-		}
-	}
-	return f
-}
-
-func (d *decoder) snapshot() *snapshot.Snapshot {
+func (d *massif) snapshot() *snapshot.Snapshot {
 	unit := map[string]string{"i": "instructions", "ms": "ms", "B": "bytes allocated"}[d.unit]
 	if unit == "" {
 		unit = "units"
