@@ -1,8 +1,10 @@
 package diff
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -19,9 +21,11 @@ type Comparison struct {
 
 // baseline is the good run, ready to be asked.
 type baseline struct {
-	result *Result // of the good run; nil for one of no snapshots
+	result *Result // of the good run
 	keys   [2]keyer
 	rows   [len(levels)]map[deviceKey][2][]*Row // here, and there
+	// anywhere are the kinds of which each run uses one device, whichever that is.
+	anywhere map[snapshot.DeviceKind]bool
 }
 
 // deviceKey names what is taken for one site in both runs, at some level.
@@ -30,9 +34,28 @@ type deviceKey struct {
 	key    snapshot.Hash
 }
 
-func (r *Result) newBaseline(good *snapshot.Run) *baseline {
+// newBaseline is an error where the good run tells nothing of this one, which speaks of
+// it.
+func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
+	if len(good.Snapshots) < 2 {
+		return nil, errors.New("a run of fewer than two snapshots has no growth to compare with")
+	}
+	if why, _ := strangers(good); why != "" {
+		return nil, fmt.Errorf("its snapshots do not seem to be of one process: %s; what one holds more has not grown then", why)
+	}
 	first, last := good.Snapshots[0], good.Snapshots[len(good.Snapshots)-1]
-	b := &baseline{result: &Result{First: first, Last: last, Rows: Pair(first, last), Series: Collect(good), run: good}}
+	b := &baseline{
+		result:   &Result{First: first, Last: last, Rows: Pair(first, last), Series: Collect(good), run: good},
+		anywhere: make(map[snapshot.DeviceKind]bool),
+	}
+	if here, there := r.Series.axis.unit, b.result.Series.axis.unit; here != there {
+		return nil, fmt.Errorf("its growth is by the %s, that of the run to judge by the %s: they cannot be compared", there, here)
+	}
+	here, there := devicesOf(r.Rows), devicesOf(b.result.Rows)
+	for kind, indices := range here {
+		b.anywhere[kind] = len(indices) == 1 && len(there[kind]) == 1
+	}
+	common, stacks := false, 0
 	for side, rows := range [][]Row{r.Rows, b.result.Rows} {
 		b.keys[side] = newKeyer(rows)
 		for at, level := range levels {
@@ -41,15 +64,43 @@ func (r *Result) newBaseline(good *snapshot.Run) *baseline {
 			}
 			for i := range rows {
 				if key, ok := b.keys[side].key(&rows[i], level); ok {
-					k := deviceKey{deviceOf(&rows[i]), key}
+					k := deviceKey{b.deviceOf(&rows[i]), key}
 					sides := b.rows[at][k]
 					sides[side] = append(sides[side], &rows[i])
 					b.rows[at][k] = sides
+					common = common || len(rows[i].Frames) > 0 && len(sides[0]) > 0 && len(sides[1]) > 0
 				}
 			}
 		}
+		if slices.ContainsFunc(rows, func(row Row) bool { return len(row.Frames) > 0 }) {
+			stacks++
+		}
 	}
-	return b
+	if !common && stacks == 2 {
+		return nil, errors.New("no stack of it is one of the run to judge: it is of another program, or of other devices")
+	}
+	return b, nil
+}
+
+// devicesOf are the indices of the devices that rows are of, by kind.
+func devicesOf(rows []Row) map[snapshot.DeviceKind]map[int]bool {
+	out := make(map[snapshot.DeviceKind]map[int]bool)
+	for i := range rows {
+		d := rows[i].Device
+		if out[d.Kind] == nil {
+			out[d.Kind] = make(map[int]bool)
+		}
+		out[d.Kind][d.Index] = true
+	}
+	return out
+}
+
+func (b *baseline) deviceOf(row *Row) device {
+	d := deviceOf(row)
+	if b.anywhere[d.kind] {
+		d.index = 0
+	}
+	return d
 }
 
 // compare holds rows against the good run, at the strongest level that has all of
@@ -61,7 +112,7 @@ level:
 		seen := make(map[deviceKey]bool)
 		for _, row := range rows {
 			key, ok := b.keys[0].key(row, level)
-			k := deviceKey{deviceOf(row), key}
+			k := deviceKey{b.deviceOf(row), key}
 			sides := b.rows[at][k]
 			if !ok || len(sides[1]) == 0 {
 				continue level
@@ -79,16 +130,7 @@ level:
 }
 
 // holdAgainst judges by the good run: what grows there as fast is wanted.
-func (r *Result) holdAgainst(good *snapshot.Run, grown []cluster) {
-	if len(good.Snapshots) < 2 {
-		r.Notes = append(r.Notes, "the run to hold this one against has fewer than two snapshots: it says nothing")
-		return
-	}
-	b := r.newBaseline(good)
-	if first, last := b.result.First.Mark.Step, b.result.Last.Mark.Step; (first == snapshot.NoStep || last <= first) != (r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step) {
-		r.Notes = append(r.Notes, "only one of the run and the one to hold it against knows its steps: their rates cannot be compared")
-		return
-	}
+func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 	for i := range grown {
 		j := &grown[i].j
 		if j.verdict != Leak && j.verdict != Inconclusive {
@@ -98,6 +140,8 @@ func (r *Result) holdAgainst(good *snapshot.Run, grown []cluster) {
 		grown[i].against = c
 		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
 		switch {
+		case c.Match == "" && len(grown[i].rows) > 1:
+			j.because("the good run has not all of its stacks")
 		case c.Match == "":
 			j.because("the good run has no such stack")
 		case c.Excess.Low > 0:

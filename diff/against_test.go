@@ -123,3 +123,47 @@ func TestAMatchIsSaidInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatCannotBeComparedWithIsRefused(t *testing.T) {
+	now := program{{stack: "init:1 main:2"}, {stack: "keep:8 step:20 main:3", every: 1, size: 4096}}
+	one := now.run(100, 10)
+	one.Snapshots = one.Snapshots[:1]
+	resumed := now.run(100, 10)
+	for _, s := range resumed.Snapshots[5:] {
+		for i := range s.Segments {
+			s.Segments[i].Address += 1 << 40
+		}
+	}
+	stepless := now.run(100, 10)
+	for _, s := range stepless.Snapshots {
+		s.Mark.Step = snapshot.NoStep
+	}
+	for want, good := range map[string]*snapshot.Run{
+		"fewer than two snapshots": one,
+		"of another program":       program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
+		"not seem to be of one":    resumed,
+		"is by the snapshot":       stepless,
+	} {
+		o := DefaultOptions()
+		o.Against = good
+		if _, err := o.Analyze(now.run(100, 10)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
+
+func TestAGoodRunMayBeOfAnotherDeviceOfItsKind(t *testing.T) {
+	now := program{{stack: "init:1 main:2"}, {stack: "keep:8 step:20 main:3", every: 1, size: 4096}}
+	o := DefaultOptions()
+	o.Against = now.run(100, 10)
+	for _, s := range o.Against.Snapshots {
+		s.Devices[0].Index = 3
+	}
+	r, err := o.Analyze(now.run(100, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Bounded {
+		t.Errorf("got %s: %v", f.Verdict, f.Reasons)
+	}
+}

@@ -121,7 +121,8 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 }
 
 // Analyze compares a run's first and last snapshot and judges what grew. The
-// run needs two snapshots, in the order of their marks.
+// run needs two snapshots, in the order of their marks, and so does the one to hold it
+// against, which must have a stack in common with it and be of one process.
 func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	n := len(run.Snapshots)
 	if n < 2 {
@@ -141,7 +142,14 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if o.Rule == ByHandbook {
 		r.judgeByHandbook()
 	} else {
-		r.judgeByTrend()
+		var good *baseline
+		if o.Against != nil {
+			var err error
+			if good, err = r.newBaseline(o.Against); err != nil {
+				return nil, err
+			}
+		}
+		r.judgeByTrend(good)
 		r.Reserves = r.reserves()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
@@ -162,8 +170,9 @@ func (r *Result) judgeByHandbook() {
 }
 
 // judgeByTrend judges every site that grew, and joins those that leak together.
-// Trends are told from chance among all sites, not only among those.
-func (r *Result) judgeByTrend() {
+// Trends are told from chance among all sites, not only among those. A good run, unless it
+// is nil, has a say.
+func (r *Result) judgeByTrend(good *baseline) {
 	histories := make([]*history, len(r.Rows))
 	p := make([]float64, len(r.Rows))
 	var marks fewMarks
@@ -211,8 +220,8 @@ func (r *Result) judgeByTrend() {
 	for i := range grown {
 		r.doubt(&grown[i].j)
 	}
-	if r.options.Against != nil {
-		r.holdAgainst(r.options.Against, grown)
+	if good != nil {
+		r.holdAgainst(good, grown)
 	}
 	for i, c := range grown {
 		// What had settled counts as healthy in the tree, also where a bound that it

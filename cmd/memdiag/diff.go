@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -99,7 +100,11 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 	if len(run.Snapshots) < 2 {
 		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
 	}
-	return options.Analyze(run)
+	result, err := options.Analyze(run)
+	if good := options.Against; err != nil && good != nil {
+		return nil, badInput(withHint(fmt.Errorf("--against %s: %w", cmp.Or(good.Path, strings.Join(good.Files, " ")), err), "it takes a run of the same program that is known to be good"))
+	}
+	return result, err
 }
 
 // analyze is analyzeWith, ended by an interrupt and with news of how long it takes.

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -30,6 +32,19 @@ func (j *judging) complete(env *environment) (diff.Options, error) {
 	o := j.Options
 	o.Against = good
 	return o, nil
+}
+
+// forRank are the options for a rank: a known-good run that has files of it is read for it.
+func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) {
+	good := o.Against
+	if good == nil || !slices.Contains(good.Ranks, rank) {
+		return o, nil
+	}
+	run, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.telling().OpenRank(good.Path, rank) })
+	if err == nil {
+		o.Against = canary.Without(run)
+	}
+	return o, err
 }
 
 // judgingFlags lets a command say how a run is judged.

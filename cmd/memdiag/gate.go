@@ -55,7 +55,7 @@ fails is not judged, and ends the gate with 5.`,
 				return err
 			}
 			if record != nil {
-				if _, err := g.options(); err != nil {
+				if _, err := g.judging.complete(g.env); err != nil {
 					return err
 				}
 				dir, err := record()
@@ -214,7 +214,7 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 			return nil, err
 		}
 	}
-	options, err := g.options()
+	options, err := g.judging.complete(g.env)
 	if err != nil {
 		return nil, err
 	}
@@ -251,6 +251,9 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	}
 	if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
 		j.rank = run.Snapshots[0].Rank
+		if options, err = g.env.forRank(options, j.rank); err != nil {
+			return j, err
+		}
 	}
 	planted := canary.In(run) || g.job.canary
 	if planted && !canary.Possible(run) {

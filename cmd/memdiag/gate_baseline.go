@@ -102,13 +102,3 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 	g.env.talk.say("%s knows %d %s", g.baseline, len(next.Known), leaks)
 	return judge(next), nil
 }
-
-// options say how the run is judged. A run to hold it against must have growth to
-// compare with.
-func (g *gate) options() (diff.Options, error) {
-	options, err := g.judging.complete(g.env)
-	if err == nil && options.Against != nil && len(options.Against.Snapshots) < 2 {
-		err = badInput(fmt.Errorf("--against %s: a run of fewer than two snapshots has no growth to compare with", g.judging.against))
-	}
-	return options, err
-}
