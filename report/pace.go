@@ -85,9 +85,17 @@ func moreText(f *diff.Finding) string {
 	return "about " + count(f.MoreSteps, "more step")
 }
 
+// tellsLeast reports whether the smallest leak that the run could have shown is known.
+func tellsLeast(r *diff.Result) bool {
+	return r.Rule == diff.ByTrend && r.Comparable && r.First.Mark.Step != snapshot.NoStep && r.Last.Mark.Step > r.First.Mark.Step
+}
+
+// tooShort reports whether the run could show no leak at all, such as one of two snapshots.
+func tooShort(r *diff.Result) bool { return tellsLeast(r) && r.Least().Every == 0 }
+
 // leastText is the smallest leak that the run could have shown.
 func leastText(r *diff.Result) string {
-	if r.Rule != diff.ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Last.Mark.Step <= r.First.Mark.Step {
+	if !tellsLeast(r) {
 		return ""
 	}
 	switch every := r.Least().Every; every {

@@ -45,11 +45,14 @@ func sentence(r *diff.Result) string {
 		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of different processes; " + live
 	}
 	if leaks == 0 {
-		s := "no leak found among " + count(int64(len(r.Rows)), "site")
 		sites := 0 // a finding may be of several
 		for _, f := range withVerdict(r, diff.Inconclusive) {
 			sites += len(f.Rows)
 		}
+		if sites > 0 && tooShort(r) {
+			return fmt.Sprintf("no verdict: %s of %s may leak; %s", grouped(int64(sites)), count(int64(len(r.Rows)), "site"), live)
+		}
+		s := "no leak found among " + count(int64(len(r.Rows)), "site")
 		if sites > 0 {
 			s += ", " + grouped(int64(sites)) + " inconclusive"
 		}

@@ -37,6 +37,10 @@ func TestHeadline(t *testing.T) {
 			f := &r.Findings[0]
 			f.Verdict, f.Rows = diff.Inconclusive, append(f.Rows, f.Rows[0])
 		}, "no leak found among 5 sites, 2 inconclusive; live memory +40.0 MiB"},
+		{"what is too short to show a leak has no verdict", func(r *diff.Result) {
+			r.Findings[0].Verdict = diff.Inconclusive
+			r.Last.Mark.Step = r.First.Mark.Step + 3
+		}, "no verdict: 1 of 5 sites may leak; live memory +40.0 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := pyramidResult(t)
