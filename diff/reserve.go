@@ -21,6 +21,7 @@ type Reserve struct {
 	// and is still in use by a stream, and with UnsplitWaste of what blocks take beyond
 	// what was requested.
 	Growth   snapshot.Bytes
+	Rate     Rate           // of Growth, in bytes, with Host; else zero
 	Live     snapshot.Bytes // growth of live memory meanwhile; with UnsplitWaste of requested, with Host of recorded memory
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
@@ -33,6 +34,9 @@ type Reserve struct {
 // program could empty: for memory that waits to be freed, for what blocks take beyond
 // what was requested, and for reserved memory.
 func (r *Result) reserves() []Reserve {
+	if !r.Comparable {
+		return nil // what one process holds more has not grown
+	}
 	var out []Reserve
 	if e := r.unexplained(); e != nil {
 		out = append(out, *e)
@@ -121,7 +125,7 @@ func (r *Result) unexplained() *Reserve {
 	x, rest = trend.Floors(x[from:], rest[from:], windows)
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
-	if t := trend.HamedRao(rest); t.Z <= 0 || max(t.P, 2*trend.Drift(rest)) > significant {
+	if t := trend.HamedRao(rest); t.Z <= 0 || max(t.P, 2*trend.DriftAlong(x, rest)) > significant {
 		return nil
 	}
 	if on, _ := keepsRising(x, rest); !on || grown < unexplainedShare*rest[0] && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
@@ -129,7 +133,10 @@ func (r *Result) unexplained() *Reserve {
 	}
 	all := s.Meters[at]
 	total := all[len(all)-1].Allocated - all[from].Allocated
-	e := &Reserve{Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: total - snapshot.Bytes(grown)}
+	e := &Reserve{
+		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: total - snapshot.Bytes(grown),
+		Rate: Rate{Unit: s.axis.unit, Bytes: trend.TheilSen(x, rest)},
+	}
 	e.explain()
 	return e
 }
@@ -229,7 +236,9 @@ func (e *Reserve) String() string {
 		name = e.Cause.Name
 	}
 	if e.Meter == cause.Host {
-		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, of which no recorded stack tells: it may leak what nobody recorded, such as nodes of a graph or memory of an extension", e.Growth)
+		rate := e.Rate.Bytes
+		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s), of which no recorded stack tells: it may leak what nobody recorded, such as nodes of a graph or memory of an extension",
+			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High))
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",

@@ -239,3 +239,30 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// A recorder spares time by ever longer intervals: from mark to mark such growth is no line,
+// and was not told.
+func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
+	const mib = snapshot.MiB
+	var run []*snapshot.Snapshot
+	for i, step := range []int64{1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 74, 93, 118, 149, 188, 399, 572, 716, 896, 1121, 1403} {
+		s := build(step, block{"weights", mib, -1})
+		m := 150*mib + 28*snapshot.KiB*snapshot.Bytes(step) + 30*snapshot.KiB*snapshot.Bytes(i%3)
+		s.Devices = append(s.Devices, snapshot.Device{Kind: ofProcess, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: m, Active: m, Reserved: m}})
+		run = append(run, s)
+	}
+	r, err := Analyze(runOf(run...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Unexplained() {
+		t.Fatal("nothing is said of 38 MiB")
+	}
+	run[20].Producer = "another"
+	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained() {
+		t.Error("two processes are taken for one that grows")
+	}
+	if rate := r.Reserves[0].Rate; rate.Unit != "step" || rate.Bytes.Low > 28*1024 || rate.Bytes.High < 28*1024 {
+		t.Errorf("got %+v, want 28 KiB a step", rate)
+	}
+}

@@ -38,14 +38,21 @@ type resultJSON struct {
 
 // reserveJSON is a device of which a meter grew while its live memory did not.
 type reserveJSON struct {
-	Device  string `json:"device"`
-	Meter   string `json:"meter"` // as cause.Meter
-	Growth  int64  `json:"meter_growth_bytes"`
-	Live    int64  `json:"live_growth_bytes"`
-	Free    int64  `json:"free_bytes"`
-	Largest int64  `json:"largest_free_bytes"`
-	Trim    int64  `json:"trim_bytes"`
-	Cause   string `json:"cause,omitempty"`
+	Device string `json:"device"`
+	Meter  string `json:"meter"` // as cause.Meter
+	Growth int64  `json:"meter_growth_bytes"`
+	// Rate is that of the growth; of the process itself alone.
+	Rate    *reserveRateJSON `json:"rate,omitempty"`
+	Live    int64            `json:"live_growth_bytes"`
+	Free    int64            `json:"free_bytes"`
+	Largest int64            `json:"largest_free_bytes"`
+	Trim    int64            `json:"trim_bytes"`
+	Cause   string           `json:"cause,omitempty"`
+}
+
+type reserveRateJSON struct {
+	Unit  string    `json:"unit"`
+	Bytes slopeJSON `json:"bytes"`
 }
 
 // markJSON leaves out what is unknown.
@@ -235,6 +242,9 @@ func JSON(w io.Writer, r *diff.Result) error {
 	for i := range r.Reserves {
 		e := &r.Reserves[i]
 		j := reserveJSON{Device: deviceName(e.Device), Meter: string(e.Meter), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
+		if e.Rate.Unit != "" {
+			j.Rate = &reserveRateJSON{e.Rate.Unit, slopeOf(e.Rate.Bytes)}
+		}
 		if e.Cause != nil {
 			j.Cause = e.Cause.ID
 		}

@@ -101,6 +101,9 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 			r := noLeak(t)
 			c := cause.Matches(&cause.Evidence{Meter: m})[0].Cause
 			r.Reserves = []diff.Reserve{{Device: r.Series.Devices[0], Meter: m, Growth: 100 * snapshot.MiB, Cause: c}}
+			if m == cause.Host {
+				r.Reserves[0].Rate = diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 2048, Low: 2000, High: 2100, N: 20}}
+			}
 			for name, write := range map[string]func(*bytes.Buffer) error{
 				"text":     func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) },
 				"Markdown": func(b *bytes.Buffer) error { return Markdown(b, r, TextOptions{}) },
@@ -114,6 +117,9 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 				}
 			}
 			got := string(rendered(t, func(b *bytes.Buffer) error { return JSON(b, r) }))
+			if m == cause.Host != strings.Contains(got, `"value": 2048`) {
+				t.Error("JSON tells the rate of the process alone")
+			}
 			if !strings.Contains(got, `"cause": "`+c.ID+`"`) {
 				t.Errorf("JSON lacks the cause %q", c.ID)
 			}

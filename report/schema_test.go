@@ -43,7 +43,7 @@ var described = map[string]string{
 	"library":                "the known leak of a framework that it is",
 	"fingerprint":            "the place of a leak over edits of lines, other checkouts, ranks and machines",
 	"notes":                  "what a reader must know before trusting it",
-	"meter":                  "what grew by itself: pending, private, cached or fragmented",
+	"meter":                  "what grew by itself: pending, private, cached, fragmented, unsplit, or host, the memory of the process",
 	"requested_bytes":        "as the program asked; bytes are as the allocator rounds",
 }
 

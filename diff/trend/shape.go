@@ -121,26 +121,35 @@ func Doubles(x, y []float64) bool {
 // steps have a large one, unlike what rises by about the same each time. It is 1
 // for fewer than four points and for what does not rise.
 func Drift(y []float64) float64 {
+	x := make([]float64, len(y))
+	for i := range x {
+		x[i] = float64(i)
+	}
+	return DriftAlong(x, y)
+}
+
+// DriftAlong is Drift at an ascending x whose points may lie unevenly: of a walk, the
+// variance of an increment is as large as its interval is long.
+func DriftAlong(x, y []float64) float64 {
 	n := len(y) - 1
 	if n < 3 || y[n] <= y[0] {
 		return 1
 	}
-	steps := make([]float64, n)
-	for i := range steps {
-		steps[i] = y[i+1] - y[i]
-	}
-	m := mean(steps)
+	rate := (y[n] - y[0]) / (x[n] - x[0])
+	rest := make([]float64, n)
 	variance := 0.0
-	for _, s := range steps {
-		variance += (s - m) * (s - m) / float64(n-1)
+	for i := range rest {
+		length := x[i+1] - x[i]
+		rest[i] = (y[i+1] - y[i] - rate*length) / math.Sqrt(length)
+		variance += rest[i] * rest[i] / float64(n-1)
 	}
 	if variance == 0 {
 		return 0
 	}
-	if r := autocorrelation(steps)[1]; r > 0 {
+	if r := autocorrelation(rest)[1]; r > 0 {
 		variance *= (1 + r) / (1 - r)
 	}
-	t := m / math.Sqrt(variance/float64(n))
+	t := rate * math.Sqrt((x[n]-x[0])/variance)
 	return studentTail(t, float64(n-1))
 }
 

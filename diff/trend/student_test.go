@@ -40,6 +40,15 @@ func TestDriftAgreesWithSciPy(t *testing.T) {
 	}
 }
 
+// The expected value is that of numpy.linalg.lstsq, through the origin, of the increments
+// on the intervals, both divided by the root of the interval, with scipy.stats.t.sf.
+func TestDriftAlongUnevenPointsAgreesWithSciPy(t *testing.T) {
+	x, y := []float64{0, 1, 2, 4, 7, 8, 20, 50}, []float64{3, 4, 3.5, 6, 9, 10, 25, 52}
+	if got, want := DriftAlong(x, y), 4.653055908128807e-05; math.Abs(got-want) > 1e-12 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestClimbsTellsWhatNeverFalls(t *testing.T) {
 	for _, c := range []struct {
 		name string
