@@ -230,14 +230,14 @@ func (h *history) eachStep() bool {
 }
 
 // replaced holds where the site has held the same number of blocks ever since it
-// held any.
+// held any, at two marks or more.
 func (h *history) replaced() bool {
 	i := slices.IndexFunc(h.whole.blocks, func(n float64) bool { return n > 0 })
 	if i < 0 {
 		return false
 	}
 	held := h.whole.blocks[i:]
-	return slices.Min(held) == slices.Max(held)
+	return len(held) > 1 && slices.Min(held) == slices.Max(held)
 }
 
 // explains says whether a covariate rises, and the bytes no faster, but for what

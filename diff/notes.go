@@ -27,7 +27,7 @@ func ended(run *snapshot.Run) (out []string) {
 func notes(r *Result) []string {
 	var out []string
 	a, b := r.First, r.Last
-	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step {
+	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step && r.Intermediate == 0 {
 		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
 	}
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
@@ -42,6 +42,11 @@ func notes(r *Result) []string {
 	out = append(out, r.markNotes()...)
 	if n := worthless(b); n > 0 {
 		out = append(out, fmt.Sprintf("live blocks of the last snapshot that have no size: %d; a snapshot that is whole has none", n))
+	}
+	for _, d := range b.Devices {
+		if d.Limit > 0 && d.Meters.Allocated > d.Limit {
+			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: when memory runs out is not told", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
+		}
 	}
 	if a.Mark == b.Mark && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }) {
 		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,7 +34,73 @@ func apart(a, b *snapshot.Snapshot) string {
 	case placed(a) && placed(b) && !sameProcess(a, b):
 		return "no segment of memory is common to both, as it is in one process"
 	}
-	return ""
+	return otherProgram(a, b)
+}
+
+// otherProgram says which files the stacks of two snapshots are of, where they have none
+// of the user's in common; "" where they have one, or one of them has none at all.
+func otherProgram(a, b *snapshot.Snapshot) string {
+	if a.Stacks == nil || b.Stacks == nil || shareStack(a, b) {
+		return ""
+	}
+	of, another := "", ""
+	files := make(map[string]bool)
+	eachOwnFile(a, func(file string) bool {
+		of = cmp.Or(of, file)
+		files[file] = true
+		return true
+	})
+	eachOwnFile(b, func(file string) bool {
+		another = cmp.Or(another, file)
+		if files[file] {
+			another = ""
+		}
+		return !files[file]
+	})
+	if of == "" || another == "" {
+		return ""
+	}
+	return fmt.Sprintf("their stacks have no file in common (%s and %s)", of, another)
+}
+
+// shareStack holds where both have a live block of one stack, which is soon found in one
+// table of stacks, as the snapshots of a run have.
+func shareStack(a, b *snapshot.Snapshot) bool {
+	if a.Stacks != b.Stacks {
+		return false
+	}
+	live := make([]bool, a.Stacks.Len())
+	for i, state := range a.Blocks.State {
+		if id := a.Blocks.Stack[i]; state == snapshot.Live && id != snapshot.NoStack {
+			live[id] = true
+		}
+	}
+	for i, state := range b.Blocks.State {
+		if id := b.Blocks.Stack[i]; state == snapshot.Live && id != snapshot.NoStack && live[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// eachOwnFile calls yield with the file of each frame of the user's on the stacks of live
+// blocks, until it returns false.
+func eachOwnFile(s *snapshot.Snapshot, yield func(file string) bool) {
+	seen := make(map[snapshot.StackID]bool)
+	for i, state := range s.Blocks.State {
+		id := s.Blocks.Stack[i]
+		if state != snapshot.Live || id == snapshot.NoStack || seen[id] {
+			continue
+		}
+		seen[id] = true
+		frames := s.Stacks.Frames(id)
+		own := Own(frames)
+		for _, f := range frames {
+			if f.File != "" && own(f) && !yield(f.File) {
+				return
+			}
+		}
+	}
 }
 
 // restart is a note on a run whose snapshots are of one process up to one and of another

@@ -29,6 +29,13 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 		{"compiled programs alone, as JAX has them before it uses a device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.Executable }, ""},
 		{"another machine's device", func(s *snapshot.Snapshot) { s.Devices[0].Name = "H200" }, "cpu:0 is A100 in one and H200 in the other"},
 		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "no segment of memory is common"},
+		{"another program at the same addresses", func(s *snapshot.Snapshot) {
+			s.Stacks = snapshot.NewStacks()
+			id := s.Stacks.InternFrames([]snapshot.Frame{{Function: "loop", File: "/home/b/serve.py", Line: 9}})
+			for i := range s.Blocks.Stack {
+				s.Blocks.Stack[i] = id
+			}
+		}, "their stacks have no file in common (w.py and /home/b/serve.py)"},
 		{"no addresses at all", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0 }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,11 +79,15 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 	back.Snapshots[2].Mark.Time = time.Unix(500, 0)
 	empty := steps(0, 10, 20)
 	empty.Snapshots[2].Blocks.Size[0] = 0
+	full := steps(0, 10, 20)
+	full.Snapshots[2].Devices[0].Limit = 1000
 	for _, c := range []struct {
 		name string
 		run  *snapshot.Run
 		says string // "" for nothing
 	}{
+		{"more than the device has", full, "cpu:0 holds 1.50 KiB, more than its limit of 1000 B"},
+		{"all of one step", steps(20, 20, 20), "two snapshots are of step 20"},
 		{"steps in their order", steps(0, 10, 20), ""},
 		{"a step that is missing", steps(0, 10, 40), ""},
 		{"steps missing from a regular series", steps(0, 10, 20, 70, 80), "there is no snapshot between steps 20 and 70, while most are 10 apart"},

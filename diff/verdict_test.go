@@ -324,3 +324,15 @@ func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
 		}
 	}
 }
+
+// What is held at one mark alone has not been replaced.
+func TestALeakThatIsSeenAtTheLastMarkAloneIsNoBlockThatGrows(t *testing.T) {
+	weights := block{"weights", 4096, 0}
+	r, err := Analyze(runOf(build(0, weights), build(50, weights), build(100, append(grown("keep", 25, 512, 0, 4), weights)...)), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Shape != Steady || strings.Contains(strings.Join(f.Reasons, "; "), "replaced") {
+		t.Errorf("got %q: %v", f.Shape, f.Reasons)
+	}
+}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,6 +75,9 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 	if err := noRuns(args); err != nil {
 		return nil, err
 	}
+	if env.rank != snapshot.NoRank {
+		return nil, &exitError{exitUsage, withHint(errors.New("--rank: the snapshots were named one by one"), "name those of one rank, or the folder of the run")}
+	}
 	paths, err := env.resolve(args...)
 	if err != nil {
 		return nil, err
@@ -95,8 +100,26 @@ func (env *environment) freshFolder(what string) string {
 
 // rankFlag lets a command take one rank of several.
 func (env *environment) rankFlag(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&env.rank, "rank", snapshot.NoRank, "the one rank to look at, of a run of several")
-	cmd.Flags().Lookup("rank").DefValue = "0" // which help takes for none: it has nothing to say of NoRank
+	env.rank = snapshot.NoRank
+	cmd.Flags().Var((*rankValue)(&env.rank), "rank", "the one rank to look at, of a run of several")
+}
+
+// rankValue is a flag for the number of a rank.
+type rankValue int
+
+func (v *rankValue) String() string { return "" }
+
+// Type is what help shows for the value.
+func (v *rankValue) Type() string { return "int" }
+
+// Set parses a rank.
+func (v *rankValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("want the number of a rank, from 0 on")
+	}
+	*v = rankValue(n)
+	return nil
 }
 
 // openSnapshot opens one snapshot, and tells its file.

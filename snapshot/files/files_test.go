@@ -151,14 +151,15 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 		want         string // "" where it is read
 	}{
 		"blocks without a size":           {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{0, 0}, nil, ""},
-		"sums that just fit":              {0, []snapshot.Bytes{1 << 61, 1 << 60}, []snapshot.Bytes{0, 0}, nil, ""},
+		"sums that just fit":              {0, []snapshot.Bytes{1 << 56, 1 << 56}, []snapshot.Bytes{0, 0}, nil, ""},
+		"sums larger than memory":         {0, []snapshot.Bytes{1 << 56, 1<<56 + 1}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
 		"a negative size":                 {0, []snapshot.Bytes{8, -5}, []snapshot.Bytes{8, 0}, nil, "row 1 of the blocks has 1 of -5 bytes"},
 		"a negative size asked for":       {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, -1}, nil, "of which -1 were asked for"},
-		"sizes whose sum overflows":       {0, []snapshot.Bytes{1 << 61, 1 << 61}, []snapshot.Bytes{0, 0}, nil, "more than 2^62"},
-		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, "more than 2^62"},
-		"a block of nearly 2^63":          {0, []snapshot.Bytes{1<<63 - 1, 0}, []snapshot.Bytes{0, 0}, nil, "more than 2^62"},
+		"sizes whose sum overflows":       {0, []snapshot.Bytes{1 << 61, 1 << 61}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
+		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, "more than 128 PiB"},
+		"a block of nearly 2^63":          {0, []snapshot.Bytes{1<<63 - 1, 0}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
 		"a negative number of blocks":     {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1, -3}, "has -3 of 8 bytes"},
-		"numbers of blocks that overflow": {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1 << 61, 1 << 61}, "more than 2^62"},
+		"numbers of blocks that overflow": {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1 << 61, 1 << 61}, "more than 2^57"},
 		"a step before the first":         {-5, nil, nil, nil, "step -5"},
 		"the last step of all integers":   {1<<63 - 1, nil, nil, nil, "step 9223372036854775807"},
 	} {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,22 +110,35 @@ func decodeNative(name string, r io.ReaderAt, size int64, into shared) (*snapsho
 // maxStep is more steps than any training takes. Up to it a float64 has each.
 const maxStep = 1 << 53
 
-// absurd says which figure of a snapshot no memory has; "" for none. All blocks together
-// are less than 2^62, so that no sum or difference of some overflows.
+// maxLive is more than all blocks of a process can take: an address has 48 bits, or on a
+// few machines 57. No sum or difference of some overflows.
+const maxLive = 1 << 57
+
+// impossible says which figure no snapshot of any format has; "" for none.
+func impossible(s *snapshot.Snapshot) string {
+	if step := s.Mark.Step; step < snapshot.NoStep || step > maxStep {
+		return fmt.Sprintf("it tells step %d, which no training has", step)
+	}
+	var total uint64
+	for i, size := range s.Blocks.Size {
+		if total += uint64(max(size, s.Blocks.Requested[i], 0)); total > maxLive {
+			return "its blocks add up to more than 128 PiB, which no process has"
+		}
+	}
+	return ""
+}
+
+// absurd says which figure of a snapshot of ours no memory has; "" for none.
 func absurd(s *snapshot.Snapshot) string {
-	const most = math.MaxInt64 / 2
-	bytes, blocks := snapshot.Bytes(0), int64(0)
+	blocks := int64(0)
 	for i, size := range s.Blocks.Size {
 		asked, count := s.Blocks.Requested[i], s.Blocks.CountOf(i)
 		if size < 0 || asked < 0 || count < 0 {
 			return fmt.Sprintf("row %d of the blocks has %d of %d bytes, of which %d were asked for", i, count, size, asked)
 		}
-		size = max(size, asked)
-		if size > most-bytes || count > most-blocks {
-			return "the blocks add up to more than 2^62"
+		if blocks += count; count > maxLive || blocks > maxLive {
+			return "it has more than 2^57 blocks"
 		}
-		bytes += size
-		blocks += count
 		if len(s.Blocks.BirthStep) > 0 && s.Mark.Step != snapshot.NoStep && s.Blocks.BirthStep[i] > s.Mark.Step {
 			return fmt.Sprintf("row %d of the blocks was born at step %d, behind the snapshot's own, %d", i, s.Blocks.BirthStep[i], s.Mark.Step)
 		}
@@ -184,10 +196,13 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 		file = &watched{ReaderAt: f.file, progress: func(done int64) { o.Progress(path, done, f.size) }}
 	}
 	s, err := f.format.decode(path, file, f.size, into)
-	if err == nil && (s.Mark.Step < snapshot.NoStep || s.Mark.Step > maxStep) {
-		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it tells step %d, which no training has", s.Mark.Step), Hint: "the file was edited or is damaged, or what wrote it counts something else"}
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	if reason := impossible(s); reason != "" {
+		return nil, &snapshot.FormatError{File: path, Reason: reason, Hint: "the file was edited or is damaged, or what wrote it counts something else"}
+	}
+	return s, nil
 }
 
 // watched is a file of which each read is told.
@@ -277,7 +292,7 @@ func (s *source) unknown() error {
 		e.Hint = "name the folder that it lies in"
 	case s.isConverted():
 		e.Reason = "a snapshot as JSON, which memdiag writes and does not read"
-		e.Hint = "memdiag convert to .memdiag gives a file that it reads"
+		e.Hint = convertedHint
 	case bytes.Contains(s.head[:min(len(s.head), 64)], []byte("memray")):
 		e.Reason = "a recording of memray, which only memray reads"
 		e.Hint = memrayHint
@@ -287,6 +302,8 @@ func (s *source) unknown() error {
 	}
 	return e
 }
+
+const convertedHint = "memdiag convert SNAPSHOT -o NAME.memdiag gives a file that it reads"
 
 const memrayHint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -106,5 +107,44 @@ func TestReadingIsToldOfEachFileOfTheRankThatIsRead(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("of files: %q, want %q", told, want)
+	}
+}
+
+func TestWhatIsLeftOutOfARunIsSaid(t *testing.T) {
+	var b strings.Builder
+	if err := native.Encode(&b, &snapshot.Snapshot{Mark: snapshot.Mark{Step: 50}, Rank: snapshot.NoRank}); err != nil {
+		t.Fatal(err)
+	}
+	const converted = "{\n\"schema\": \"memdiag snapshot\"}"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		says  string // "" for nothing
+	}{
+		{"a snapshot without a rank among two ranks", map[string]string{"snapshot_0_rank0.memdiag": b.String(), "snapshot_0_rank1.memdiag": b.String(), "snapshot_50.memdiag": b.String()},
+			"1 snapshot left out, since others name ranks and these do not: snapshot_50.memdiag"},
+		{"a text among two ranks", map[string]string{"snapshot_0_rank0.memdiag": b.String(), "snapshot_0_rank1.memdiag": b.String(), "notes.txt": "a text"}, ""},
+		{"a snapshot as JSON alone", map[string]string{"snapshot_0.memdiag": b.String(), "snapshot_50.json": converted},
+			"1 file left out, since memdiag writes snapshots as JSON and does not read them: snapshot_50.json"},
+		{"a snapshot and the same as JSON", map[string]string{"snapshot_50.memdiag": b.String(), "snapshot_50.json": converted}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range c.files {
+				write(t, dir, name, text)
+			}
+			run, err := OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, "left out") }); said != (c.says != "") || said != run.Partial || !strings.Contains(strings.Join(run.Notes, "\n"), c.says) {
+				t.Errorf("notes %q, partial %v; want %q", run.Notes, run.Partial, c.says)
+			}
+		})
+	}
+	dir := t.TempDir()
+	write(t, dir, "snapshot_50.json", converted)
+	if _, err := OpenRun(dir); err == nil || !strings.Contains(err.Error(), "memdiag writes and does not read: snapshot_50.json") {
+		t.Errorf("a folder of JSON alone: %v", err)
 	}
 }

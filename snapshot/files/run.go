@@ -216,7 +216,9 @@ type runReader struct {
 	rank   int      // that is read
 	ranks  int      // that the names of snapshots tell
 	passed []string // files of no format that is read
-	broken []error
+	// converted are those of them that memdiag made of snapshots.
+	converted []string
+	broken    []error
 }
 
 // opened is a snapshot with what its name tells.
@@ -227,9 +229,16 @@ type opened struct {
 }
 
 func (r *runReader) read(files []string) error {
+	var rankless []string
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		_, rank := r.names.read(filepath.ToSlash(name))
-		return rank != r.rank && (rank != snapshot.NoRank || r.ranks > 1)
+		if rank == snapshot.NoRank && r.ranks > 1 {
+			if known, _ := lookAt(filepath.Join(r.run.Path, name)); known {
+				rankless = append(rankless, name)
+			}
+			return true
+		}
+		return rank != r.rank && rank != snapshot.NoRank
 	})
 	var list []opened
 	for i, name := range files {
@@ -249,6 +258,16 @@ func (r *runReader) read(files []string) error {
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)
+	}
+	if len(rankless) > 0 {
+		r.note("%s left out, since others name ranks and these do not: %s", plural(len(rankless), "snapshot"), some(rankless))
+		r.run.Partial = true
+	}
+	if lost := slices.DeleteFunc(r.converted, func(name string) bool {
+		return slices.ContainsFunc(list, func(o opened) bool { return stem(o.name) == stem(name) })
+	}); len(lost) > 0 && len(list) > 0 {
+		r.note("%s left out, since memdiag writes snapshots as JSON and does not read them: %s", plural(len(lost), "file"), some(lost))
+		r.run.Partial = true
 	}
 	list = r.once(r.oneRank(list))
 	if note := setSteps(list); note != "" {
@@ -330,6 +349,9 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	if f.format == nil && f.isRuined() {
 		r.leaveOut(f.unknown())
 		return nil, nil
+	}
+	if f.isConverted() {
+		r.converted = append(r.converted, name)
 	}
 	if f.format == nil {
 		r.passed = append(r.passed, name)
@@ -453,6 +475,8 @@ func (r *runReader) nothing(list listing) error {
 		return fmt.Errorf("no snapshot can be read: %w", r.broken[0]) // which tells the path
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
+	case len(r.converted) > 0:
+		return &InputError{Reason: fmt.Sprintf("%s: no snapshot but as JSON, which memdiag writes and does not read: %s", path, some(r.converted)), hint: convertedHint}
 	case len(r.passed) > 0:
 		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record -- COMMAND makes a run")
 	}
