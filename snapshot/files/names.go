@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,11 @@ func (p *namePatterns) read(name string) (step int64, rank int) {
 		return n, rank
 	}
 	return step, rank
+}
+
+// bare holds where no word says that a name's number is that of a step.
+func (p *namePatterns) bare(name string) bool {
+	return !slices.ContainsFunc(p.steps, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
 func number(re *regexp.Regexp, name string) (n int64, ok bool) {

@@ -182,7 +182,7 @@ func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 	if s.Rank == snapshot.NoRank {
 		s.Rank = rank
 	}
-	setSteps([]opened{{s, path, step}})
+	setSteps([]opened{{snapshot: s, name: path, step: step}})
 	return s, nil
 }
 

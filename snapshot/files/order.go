@@ -129,7 +129,7 @@ func stepsByClock(list []opened) string {
 		if next < len(known) && step >= b.Mark.Step || step <= 0 {
 			continue // there is no step between
 		}
-		moveTo(o.snapshot, step)
+		moveTo(o.snapshot, step, nil)
 		o.snapshot.Mark.StepCounted = true
 		said += fmt.Sprintf("; %s is taken for step %d", o.name, step)
 	}

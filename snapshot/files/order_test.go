@@ -48,7 +48,7 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 				if f.time.Unix() < 0 && !f.time.IsZero() {
 					s.Mark.Time, s.History.Last = time.Time{}, f.time
 				}
-				list = append(list, opened{s, f.name, f.step})
+				list = append(list, opened{snapshot: s, name: f.name, step: f.step})
 			}
 			list, note, err := arrange(list)
 			if err != nil {

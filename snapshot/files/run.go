@@ -225,7 +225,8 @@ type runReader struct {
 type opened struct {
 	snapshot *snapshot.Snapshot
 	name     string
-	step     int64
+	step     int64 // of its name
+	bare     bool  // … where it is a number only, which may be that of the file
 }
 
 func (r *runReader) read(files []string) error {
@@ -254,7 +255,7 @@ func (r *runReader) read(files []string) error {
 		if s.Rank == snapshot.NoRank {
 			s.Rank = r.rank
 		}
-		list = append(list, opened{s, name, step})
+		list = append(list, opened{s, name, step, r.names.bare(filepath.ToSlash(name))})
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)
@@ -410,61 +411,6 @@ func (r *runReader) once(list []opened) []opened {
 		r.note("%s left out, as another holds the same snapshot: %s", plural(len(again), "file"), some(again))
 	}
 	return kept
-}
-
-// setSteps takes steps from the names, where the snapshots do not tell them, or
-// have only counted them since some recording began: then they need not rise as
-// those in the names do. A step that the program told is never replaced. It
-// returns a note where counts were.
-func setSteps(list []opened) (note string) {
-	byName := slices.Clone(list)
-	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
-	named, rising := true, true
-	for i, o := range byName {
-		named = named && !o.told() && o.step != snapshot.NoStep && (i == 0 || o.step > byName[i-1].step)
-		rising = rising && (i == 0 || o.best() > byName[i-1].best())
-	}
-	replaced := 0
-	for _, o := range list {
-		if best := o.best(); best != o.snapshot.Mark.Step {
-			moveTo(o.snapshot, best)
-		}
-		if named && !rising {
-			if o.snapshot.Mark.StepCounted {
-				replaced++
-			}
-			moveTo(o.snapshot, o.step)
-		}
-	}
-	if replaced == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s counted steps from when the recording began, which do not rise; the steps in their names are taken", plural(replaced, "snapshot"))
-}
-
-// told holds where the program itself said which step it was.
-func (o *opened) told() bool {
-	return o.snapshot.Mark.Step != snapshot.NoStep && !o.snapshot.Mark.StepCounted
-}
-
-// best is the snapshot's own step, else that of its name.
-func (o *opened) best() int64 {
-	if o.snapshot.Mark.Step != snapshot.NoStep {
-		return o.snapshot.Mark.Step
-	}
-	return o.step
-}
-
-// moveTo renames the snapshot's step, and lets births keep their distance to it.
-func moveTo(s *snapshot.Snapshot, step int64) {
-	if was := s.Mark.Step; was != snapshot.NoStep {
-		for i, b := range s.Blocks.BirthStep {
-			if b != snapshot.NoStep {
-				s.Blocks.BirthStep[i] = b - was + step
-			}
-		}
-	}
-	s.Mark.Step, s.Mark.StepCounted = step, false
 }
 
 // nothing is the error for a folder without a readable snapshot.

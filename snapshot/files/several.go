@@ -27,7 +27,7 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 		if s.Rank == snapshot.NoRank {
 			s.Rank = rank
 		}
-		list = append(list, opened{s, path, step})
+		list = append(list, opened{s, path, step, names.bare(filepath.ToSlash(path))})
 	}
 	if note := setSteps(list); note != "" {
 		run.Notes = append(run.Notes, note)

@@ -1,0 +1,105 @@
+package files
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// setSteps takes steps from the names, where the program did not tell them: what PyTorch
+// counts are calls of an optimizer since the recording began, two a step with two
+// optimizers, one in four steps where gradients are gathered. Numbers that only count the
+// files do not replace counts. It returns a note where counts were replaced.
+func setSteps(list []opened) (note string) {
+	byName := slices.Clone(list)
+	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
+	counts := pace{}
+	named, rising, index := len(list) > 1, true, true
+	for i, o := range byName {
+		counts = append(counts, [2]int64{o.snapshot.Mark.Step, o.step})
+		named = named && !o.told() && o.step != snapshot.NoStep
+		if i == 0 {
+			counts[0][0] = max(0, counts[0][0]) // it may be from before the first call
+			continue
+		}
+		before := counts[i-1]
+		named = named && o.step > before[1]
+		rising = rising && counts[i][0] > before[0]
+		index = index && o.bare && o.step == before[1]+1 && counts[i][0] > before[0]+1
+	}
+	if !named || rising && index {
+		for _, o := range list {
+			moveTo(o.snapshot, o.best(), nil)
+		}
+		return ""
+	}
+	if !rising {
+		counts = nil
+	}
+	replaced := 0
+	for _, o := range list {
+		if o.snapshot.Mark.StepCounted && o.snapshot.Mark.Step != o.step {
+			replaced++
+		}
+		moveTo(o.snapshot, o.step, counts)
+	}
+	switch {
+	case replaced == 0:
+		return ""
+	case !rising:
+		return fmt.Sprintf("%s counted steps from when the recording began, which do not rise; the steps in their names are taken", plural(replaced, "snapshot"))
+	}
+	first, last := counts[0], counts[len(counts)-1]
+	return fmt.Sprintf("steps are those in the names, %d to %d, for which the files count calls of an optimizer, %d to %d", first[1], last[1], first[0], last[0])
+}
+
+// pace holds what snapshots count, and the steps in their names, both rising.
+type pace [][2]int64
+
+// step is that of a count, in a line between the snapshots around it, beyond them by the
+// pace of all.
+func (p pace) step(count int64) int64 {
+	i := sort.Search(len(p), func(i int) bool { return p[i][0] >= count })
+	from, to := p[max(i-1, 0)], p[min(i, len(p)-1)]
+	if i == 0 || i == len(p) {
+		from, to = p[0], p[len(p)-1]
+	}
+	part := float64(count-from[0]) / float64(to[0]-from[0])
+	return max(0, from[1]+int64(math.Floor(part*float64(to[1]-from[1])+1e-9)))
+}
+
+// told holds where the program itself said which step it was.
+func (o *opened) told() bool {
+	return o.snapshot.Mark.Step != snapshot.NoStep && !o.snapshot.Mark.StepCounted
+}
+
+// best is the snapshot's own step, else that of its name.
+func (o *opened) best() int64 {
+	if o.snapshot.Mark.Step != snapshot.NoStep {
+		return o.snapshot.Mark.Step
+	}
+	return o.step
+}
+
+// moveTo renames the snapshot's step. Births go by the pace, or without one keep their
+// distance to it.
+func moveTo(s *snapshot.Snapshot, step int64, counts pace) {
+	was := s.Mark.Step
+	if was == step {
+		return
+	}
+	for i, b := range s.Blocks.BirthStep {
+		switch {
+		case was == snapshot.NoStep || b == snapshot.NoStep:
+		case counts != nil:
+			s.Blocks.BirthStep[i] = counts.step(b)
+		default:
+			s.Blocks.BirthStep[i] = b - was + step
+		}
+	}
+	s.Mark.Step, s.Mark.StepCounted = step, false
+}
