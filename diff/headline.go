@@ -2,6 +2,7 @@ package diff
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,7 +49,12 @@ var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/"
 var libraryPaths = []string{
 	"site-packages/", "dist-packages/", "/lib/python3", "/usr/local/go/src/", "/pkg/mod/",
 	"torch/nn/", "torch/optim/", "torch/utils/", "torch/autograd/", "torch/_",
+	"/torchinductor", "/.triton/cache/", // what compilers write
+	"/debugpy/",
 }
+
+// windowsLibrary is where Python's own library lies on Windows.
+var windowsLibrary = regexp.MustCompile(`(?i)/python3\d*/lib/`)
 
 // goRoots are the first elements of the paths of Go's own packages.
 var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
@@ -99,5 +105,5 @@ func isLibrary(f snapshot.Frame) bool {
 	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)
 	}
-	return isTrimmedGo(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) })
+	return isTrimmedGo(f) || windowsLibrary.MatchString(file) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) })
 }

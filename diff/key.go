@@ -135,19 +135,5 @@ func symbol(f snapshot.Frame) string {
 		return ""
 	}
 	name = clones.ReplaceAllString(name, "")
-	var out strings.Builder
-	depth := 0
-	for i := range len(name) {
-		switch c := name[i]; {
-		case strings.HasPrefix(name[i:], "operator") && depth == 0:
-			return out.String() + name[i:] // its name has brackets of its own
-		case c == '<' || c == '(':
-			depth++
-		case (c == '>' || c == ')') && depth > 0:
-			depth--
-		case depth == 0:
-			out.WriteByte(c)
-		}
-	}
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(out.String(), "void "), " const"))
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(snapshot.WithoutArguments(name), "void "), " const"))
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,9 +83,20 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	case headline >= 0 && headline < len(frames):
 		return spot(frames[headline])
 	case len(frames) > 0:
-		return spot(frames[operation(frames)])
+		return spot(frames[originIn(frames, headline)])
 	}
 	return brief(label)
+}
+
+// originIn is the index of the frame that names a stack's place: its headline, else a
+// library's innermost line of Python, which can be looked up, else the operation. It is -1
+// without frames.
+func originIn(frames []snapshot.Frame, headline int) int {
+	if headline >= 0 || len(frames) == 0 {
+		return headline
+	}
+	python := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") })
+	return max(python, operation(frames))
 }
 
 // isLibrary asks diff, so that a report never disagrees with the headline.
@@ -178,10 +190,13 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 			user++
 		}
 	}
+	origin := originIn(frames, headline)
 	seen := 0
 	for i := len(frames) - 1; i >= 0; i-- {
 		f := &frames[i]
 		switch {
+		case user == 0 && i == origin:
+			lines = append(lines, stackLine{frame: f, library: true, headline: i != op})
 		case own(*f):
 			seen++
 			// A comprehension has a frame of its own, which tracemalloc places at its line.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -20,5 +21,27 @@ func TestACallAndItsComprehensionAreOneLine(t *testing.T) {
 				t.Errorf("%+v; want %d lines, the last the head", lines, c.want)
 			}
 		})
+	}
+}
+
+func TestAStackOfLibrariesIsNamedByItsLineOfPython(t *testing.T) {
+	stack := []snapshot.Frame{
+		{Function: "at::_ops::index_Tensor::call(at::Tensor const&)", Line: -1},
+		{Function: "torch::autograd::THPVariable_getitem(_object*, _object*)", Line: -1},
+		{Function: "on_train_batch_end", File: "/x/site-packages/lightning/progress.py", Line: 310},
+		{Function: "PyMethod_New", Line: -1},
+		{Function: "main", File: "/x/site-packages/lightning/train.py", Line: 140},
+	}
+	if got, want := placeOf(stack, "", -1), "/x/site-packages/lightning/progress.py:310"; got != want {
+		t.Errorf("the place is %q, want %q", got, want)
+	}
+	var lines []string
+	for _, l := range stackLines(stack, -1, false) {
+		if l.frame != nil {
+			lines = append(lines, l.frame.Function)
+		}
+	}
+	if want := []string{"main", "on_train_batch_end", "torch::autograd::THPVariable_getitem(_object*, _object*)", "at::_ops::index_Tensor::call(at::Tensor const&)"}; !slices.Equal(lines, want) {
+		t.Errorf("the stack is shown as %q", lines)
 	}
 }

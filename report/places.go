@@ -152,12 +152,7 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 }
 
 // origin is the frame that names a stack's place.
-func (w where) origin() int {
-	if w.headline >= 0 || len(w.frames) == 0 {
-		return w.headline
-	}
-	return operation(w.frames)
-}
+func (w where) origin() int { return originIn(w.frames, w.headline) }
 
 // userCallers are the user's calls outside of the place.
 func userCallers(w where) []string {

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -11,6 +12,26 @@ type Frame struct {
 	Function string
 	File     string
 	Line     int
+}
+
+// WithoutArguments is the name of a C++ function without what is in brackets: parameters
+// and template arguments.
+func WithoutArguments(name string) string {
+	var out strings.Builder
+	depth := 0
+	for i := range len(name) {
+		switch c := name[i]; {
+		case strings.HasPrefix(name[i:], "operator") && depth == 0:
+			return out.String() + name[i:] // its name has brackets of its own
+		case c == '<' || c == '(':
+			depth++
+		case (c == '>' || c == ')') && depth > 0:
+			depth--
+		case depth == 0:
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
 }
 
 // Hash identifies a stack by its symbolised frames, never by addresses, so that

@@ -132,7 +132,7 @@ var graphs = []Cause{
 			owned(4, snapshot.OwnedByGrad, "gradients of earlier steps are still alive"),
 			ofBackward(4),
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
-			function(2, "backward", "autograd", "evaluate function", "grad"),
+			function(2, "backward", "autograd", "grad"),
 			parameters(1),
 			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
 		},

@@ -17,7 +17,7 @@ var lifetimes = []Cause{
 		clues: []clue{
 			need(anyOf(
 				lost(9),
-				follows(4, "they stay behind at steps that follow no rule", Irregular),
+				byOwners(follows(4, "they stay behind at steps that follow no rule", Irregular)),
 				unheld(2),
 			)),
 			partly(1, snapshot.OwnedByUser, "a reference of the program's own holds them"),
@@ -60,7 +60,7 @@ var shared = []Cause{
 		References: []string{"pytorch#5811"},
 		clues: []clue{
 			owned(6, snapshot.OwnedByComm, "a collective's buffer, which nothing else holds"),
-			named(4, "all gather", "gather", "gathered", "all reduce", "reduce scatter", "broadcast", "all to all", "collective", "nccl", "process group"),
+			named(4, "all gather", "gathered", "all reduce", "reduce scatter", "all to all", "collective", "nccl", "process group", "c10d"),
 			partly(1, snapshot.OwnedByComm, "a collective holds them"),
 			named(-5, "unshard", "fsdp", "deepspeed", "zero3"),
 		},

@@ -160,9 +160,21 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"blocks left at irregular steps", leak(
 			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py").ownedBy(user),
 		).following(Irregular), "release-forgotten"},
+		{"blocks left at irregular steps by Python, which releases nothing by hand", leak(
+			site(1, 9, 4096, "softmax /x/site-packages/torch/nn/functional.py", "score train.py"),
+		).following(Irregular), ""},
 		{"a collective's buffers", leak(
 			site(2, 90, 4096, "empty ??", "all_gather /x/site-packages/torch/distributed/distributed_c10d.py", "step train.py"),
 		), "collective-buffers-kept"},
+		{"what a program of one process gathers by index", leak(
+			site(1, 90, 4096, "gather /x/site-packages/torch/_tensor.py", "pick topk.py"),
+		).following(Steps), ""},
+		{"a backward pass's blocks, whose engine evaluates functions", leak(
+			site(1, 90, 4096, "torch::autograd::generated::MulBackward0::apply ??", "torch::autograd::Engine::evaluate_function(GraphTask&) ??"),
+		).following(Steps), ""},
+		{"names of types and of Python's own calls", leak(
+			site(1, 90, 4096, "at::_ops::index_Tensor::call(c10::List<CompileTimeCache>) ??", "PyType_GetModule ??", "pick topk.py"),
+		).following(Steps), ""},
 		{"unsharded parameters", leak(
 			site(2, 9, 1<<28, "all_gather_into_tensor ??", "unshard /x/site-packages/torch/distributed/fsdp/_flat_param.py", "step train.py"),
 		), "unsharded-kept"},

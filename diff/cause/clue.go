@@ -69,8 +69,8 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 	for i := range e.Sites {
 		s := &e.Sites[i]
 		for k, f := range s.Frames {
-			if s.common(k) || strings.Contains(f.Function, "CachingAllocator::") {
-				continue // that PyTorch's allocator caches is said of every block
+			if s.common(k) || isPlumbing(f) {
+				continue
 			}
 			library := s.library(k)
 			if names(ownWords(f, library), terms) || library && names(fileWords(f, true), terms) {
@@ -101,6 +101,15 @@ func (s *Site) common(frame int) bool {
 	return !s.library(frame) && s.Common != nil && s.Common[frame]
 }
 
+// isPlumbing holds for native frames that may stand in any stack: that PyTorch's allocator
+// caches, that its engine evaluates functions and Python gets a module says nothing of a
+// block.
+func isPlumbing(f snapshot.Frame) bool {
+	name := strings.TrimPrefix(f.Function, "_")
+	return strings.HasPrefix(name, "Py") && !strings.HasSuffix(f.File, ".py") ||
+		strings.Contains(name, "CachingAllocator::") || strings.Contains(name, "autograd::Engine::")
+}
+
 // library reports whether a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
 
@@ -124,7 +133,7 @@ func within(points int, what string, terms ...string) clue {
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k := 1; k < len(s.Frames); k++ {
-				if !s.common(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
+				if !s.common(k) && !isPlumbing(s.Frames[k]) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
 					return what
 				}
 			}
@@ -231,6 +240,17 @@ func holds(h snapshot.Holder) string {
 		return fmt.Sprintf("the %s %s holds them", h.Kind, h.Path)
 	}
 	return h.Path + " holds them"
+}
+
+// byOwners is a clue for programs that tell who owns their blocks, as those that release
+// them by hand do.
+func byOwners(c clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if e.owners() == 0 {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
 }
 
 // onTape holds where the graph holds blocks, or owners are not known.

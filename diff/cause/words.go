@@ -113,7 +113,16 @@ func functionWords(function string) []string {
 	if strings.HasPrefix(function, "<") {
 		return nil
 	}
-	return wordsOf(function)
+	return wordsOf(bareName(function))
+}
+
+// bareName is a function's name, of C++ without parameters and template arguments, which
+// name whatever passes through.
+func bareName(function string) string {
+	if strings.Contains(function, "::") {
+		return snapshot.WithoutArguments(function)
+	}
+	return function
 }
 
 // ownWords are those of a frame's function. Of one that a library made within another,
@@ -136,7 +145,7 @@ func place(f snapshot.Frame) string {
 	if f.Function == "" {
 		return baseOf(f.File)
 	}
-	return shortName(f.Function)
+	return shortName(bareName(f.Function))
 }
 
 func shortName(function string) string {
