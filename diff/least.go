@@ -7,32 +7,58 @@ import "github.com/memdiag/memdiag/snapshot"
 type Least struct {
 	Every  int64 // steps from one block to the next; 0: no leak would have been sure
 	Births bool  // told by the births of blocks; else by counts alone
+	// Counted is Every for blocks whose births nobody recorded, in a run that has such and
+	// others; Mixed is whether it has.
+	Counted int64
+	Mixed   bool
 }
 
 // Least is zero for a comparison by another rule or of several processes, where steps
 // are not known, and for a run too short to show any. It is found by trial: such a leak, whenever its first block
 // comes, is judged over the marks of this run, and among as many sites.
 func (r *Result) Least() Least {
+	if r.Rule != ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Series.axis.unit != "step" {
+		return Least{}
+	}
+	b := &r.Last.Blocks
+	stands := int64(0) // the most steps that one with a birth stands for; 0 for no births
+	l := Least{}
+	for i, state := range b.State {
+		switch {
+		case state != snapshot.Live:
+		case b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep:
+			stands = max(stands, b.CountOf(i))
+		default:
+			l.Mixed = true
+		}
+	}
+	if l.Births = stands > 0; !l.Births {
+		l.Every, l.Mixed = r.least(false), false
+		return l
+	}
+	if l.Every = r.least(true); l.Every > 0 {
+		l.Every = max(1, l.Every/stands)
+	}
+	if l.Mixed {
+		l.Counted = r.least(false)
+	}
+	return l
+}
+
+// least is how many steps lie between the blocks of the smallest leak that is shown; 0
+// for none.
+func (r *Result) least(births bool) int64 {
 	const (
 		needed = 4      // births, or rises
 		tried  = 10_000 // blocks: what so many do not show, more do not
 	)
 	length := r.Last.Mark.Step - r.First.Mark.Step
-	if r.Rule != ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Series.axis.unit != "step" {
-		return Least{}
-	}
-	stands := int64(0) // the most steps that one with a birth stands for; 0 for no births
-	for i, step := range r.Last.Blocks.BirthStep {
-		if step != snapshot.NoStep {
-			stands = max(stands, r.Last.Blocks.CountOf(i))
-		}
-	}
 	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
-		if r.shows(every, stands > 0) {
-			return Least{Every: max(1, every/max(1, stands)), Births: stands > 0}
+		if r.shows(every, births) {
+			return every
 		}
 	}
-	return Least{}
+	return 0
 }
 
 // shows holds where a leak of one block in so many steps would be called one.

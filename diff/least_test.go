@@ -106,3 +106,26 @@ func TestAnIntervalOfAbsurdLengthTakesNoTimeAndGivesNoForecast(t *testing.T) {
 		t.Errorf("%s, runs out %+v at %+v a step", f.Verdict, f.RunsOut, f.Rate.Bytes)
 	}
 }
+
+// One block whose birth is known must not speak for those of which nobody knows it.
+func TestTheLeastLeakIsToldWithAndWithoutBirths(t *testing.T) {
+	run := leakEach(100, 5, 1, 0, true)
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := r.Least()
+	for _, s := range run.Snapshots {
+		for i := range s.Blocks.BirthStep {
+			if i > 0 {
+				s.Blocks.BirthStep[i] = snapshot.NoStep
+			}
+		}
+	}
+	if r, err = Analyze(run, ByTrend); err != nil {
+		t.Fatal(err)
+	}
+	if l := r.Least(); whole.Mixed || !l.Mixed || l.Every != whole.Every || l.Counted == 0 || l.Counted >= l.Every {
+		t.Errorf("got %+v; %+v where all births are known", l, whole)
+	}
+}

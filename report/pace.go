@@ -98,15 +98,27 @@ func leastText(r *diff.Result) string {
 	if !tellsLeast(r) {
 		return ""
 	}
-	switch every := r.Least().Every; every {
-	case 0:
+	least := r.Least()
+	if least.Every == 0 && least.Counted == 0 {
 		if slices.ContainsFunc(r.Findings, func(f diff.Finding) bool { return f.Verdict == diff.Leak }) {
 			return "this run is too short, or has too few snapshots, to show a leak slower than those above"
 		}
 		return "this run is too short, or has too few snapshots, to show a leak for certain"
-	case 1:
-		return "the smallest leak that this run could show: 1 block each step"
-	default:
-		return fmt.Sprintf("the smallest leak that this run could show: 1 block every %s steps", grouped(every))
 	}
+	text := "the smallest leak that this run could show: " + oneBlock(least.Every)
+	if least.Mixed {
+		text += " where births are recorded; elsewhere " + oneBlock(least.Counted)
+	}
+	return text
+}
+
+// oneBlock is a rate of so many steps a block; 0 for one that none is.
+func oneBlock(every int64) string {
+	switch every {
+	case 0:
+		return "none for certain"
+	case 1:
+		return "1 block each step"
+	}
+	return fmt.Sprintf("1 block every %s steps", grouped(every))
 }

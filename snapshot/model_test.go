@@ -125,7 +125,7 @@ func TestSitesAddUpTotalsOfBlocks(t *testing.T) {
 	if got := sites[0]; got.Stack != f || got.Count != 1<<40+2 || got.Bytes != 1024 || len(got.Rows) != 2 {
 		t.Errorf("site with a stack: %+v", got)
 	}
-	if got := sites[1]; got.Count != 10 || got.Bytes != 100 || got.Label != "<no stack recorded> blocks, large pool, stream 0" {
+	if got := sites[1]; got.Count != 10 || got.Bytes != 100 || got.Label != "<no stack recorded> blocks" {
 		t.Errorf("site without a stack: %+v", got)
 	}
 }
@@ -152,6 +152,17 @@ func TestSitesGroupLiveBlocksOnly(t *testing.T) {
 			t.Errorf("site with a stack: %+v", site)
 		case site.Stack == NoStack && (site.Count != 1 || site.Bytes != 1024 || site.Label == ""):
 			t.Errorf("site without a stack: %+v", site)
+		}
+	}
+}
+
+func TestTheCPUHasNeitherPoolsNorStreams(t *testing.T) {
+	for kind, want := range map[DeviceKind]string{CPU: "<no stack recorded> 8 B blocks", CUDA: "<no stack recorded> 8 B blocks, large pool, stream 0"} {
+		s := &Snapshot{Devices: []Device{{Kind: kind}}, Segments: []Segment{{NumBlocks: 1}}, Blocks: Blocks{
+			Segment: []int32{0}, Address: []uint64{8}, Size: []Bytes{8}, Requested: []Bytes{8}, State: []State{Live}, Stack: []StackID{NoStack},
+		}}
+		if got := s.Sites()[0].Label; got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
 		}
 	}
 }

@@ -40,15 +40,18 @@ type unseen struct {
 }
 
 func (u unseen) label() string {
-	blocks := "blocks"
-	if u.size != Unknown {
-		blocks = u.size.String() + " blocks"
-	}
-	label := fmt.Sprintf("<no stack recorded> %s, %s pool, stream %d", blocks, u.pool, u.stream)
+	label := u.blocks() + fmt.Sprintf(", %s pool, stream %d", u.pool, u.stream)
 	if u.private != "" {
 		label += ", private pool " + u.private
 	}
 	return label
+}
+
+func (u unseen) blocks() string {
+	if u.size == Unknown {
+		return "<no stack recorded> blocks"
+	}
+	return "<no stack recorded> " + u.size.String() + " blocks"
 }
 
 // Sites groups the live blocks, largest first, ties by device and hash. It
@@ -85,7 +88,11 @@ func (s *Snapshot) Sites() []Site {
 			}
 			if at = byUnseen[key]; at == 0 {
 				label := key.label()
-				sites = append(sites, Site{SiteKey: SiteKey{seg.Device, Hash(xxhash.Sum64String(label))}, Label: label})
+				hash := Hash(xxhash.Sum64String(label))
+				if s.Blocks.Count != nil || s.Devices[seg.Device].Kind == CPU {
+					label = key.blocks() // neither totals nor the CPU have pools or streams
+				}
+				sites = append(sites, Site{SiteKey: SiteKey{seg.Device, hash}, Label: label})
 				at = int32(len(sites))
 				byUnseen[key] = at
 			}

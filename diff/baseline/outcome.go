@@ -221,7 +221,7 @@ func stateOf(l *Leak, low float64, now time.Time) (State, string) {
 	case l.Library != nil:
 		return Library, fmt.Sprintf("%s: %s; %s; %s", l.Library, l.Library.What, l.Library.WayOut, l.Library.References[0])
 	case e == nil:
-		return New, "not in the baseline"
+		return New, "no baseline knows it"
 	case e.expired(now):
 		return New, "its entry in the baseline expired on " + e.Expires.Format(day)
 	case e.MaxGrowth == nil:
