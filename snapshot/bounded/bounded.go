@@ -4,7 +4,6 @@
 package bounded
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -45,8 +44,11 @@ const maxWindow = 64 << 20
 type Input struct {
 	name   string
 	size   int64 // of the file
-	r      *bufio.Reader
-	offset int64 // of the next byte, unpacked
+	r      io.Reader
+	err    error  // that r ended with
+	buf    []byte // what was read; from pos on it lies ahead
+	pos    int
+	base   int64 // of buf, unpacked
 	start  int64 // of the last line or record
 	tables int64 // bytes that may still be charged
 	work   int64 // steps done
@@ -60,7 +62,7 @@ type Input struct {
 // no more than 100 MiB + 4 times, 40 MiB + 3 times where it is not compressed.
 // The name appears in errors only; they are *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
-	in := &Input{name: name, size: size, tables: maxTables(size), close: func() {}}
+	in := &Input{name: name, size: size, tables: maxTables(size), close: func() {}, buf: make([]byte, 0, bufferSize(size))}
 	whole := io.NewSectionReader(r, 0, size)
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -86,16 +88,57 @@ func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 		inner, in.close = z, z.Close
 	default:
 		in.tables = min(in.tables, max(unpacked, 40<<20+plainTables*min(size, 1<<50)))
-		in.r = bufio.NewReaderSize(whole, bufferSize(size))
+		in.r = whole
 		return in, nil
 	}
-	in.r = bufio.NewReaderSize(&capped{inner, limit, limit}, bufferSize(size))
+	in.r = &capped{inner, limit, limit}
 	return in, nil
 }
 
 const bufferLen = 64 << 10
 
-func bufferSize(size int64) int { return int(min(max(size, HeadLen), bufferLen)) }
+func bufferSize(size int64) int64 { return min(max(size, HeadLen), bufferLen) }
+
+// offset is that of the next byte, unpacked.
+func (in *Input) offset() int64 { return in.base + int64(in.pos) }
+
+// ahead is what lies in the buffer.
+func (in *Input) ahead() []byte { return in.buf[in.pos:] }
+
+// isFull is true where the buffer has no room for more than what lies ahead.
+func (in *Input) isFull() bool { return len(in.buf)-in.pos == cap(in.buf) }
+
+// more reads more behind what lies ahead, for which there must be room. It is false at
+// the end, of which err tells.
+func (in *Input) more() bool {
+	if in.pos > 0 {
+		in.base += int64(in.pos)
+		in.buf = in.buf[:copy(in.buf, in.ahead())]
+		in.pos = 0
+	}
+	const most = 100 // readings that give neither bytes nor an error
+	for range most {
+		if in.err != nil {
+			return false
+		}
+		var n int
+		n, in.err = in.r.Read(in.buf[len(in.buf):cap(in.buf)])
+		in.buf = in.buf[:len(in.buf)+n]
+		if n > 0 {
+			return true
+		}
+	}
+	in.err = io.ErrNoProgress
+	return false
+}
+
+// peek returns what lies ahead, n bytes at least where the file has as many and the
+// buffer has room.
+func (in *Input) peek(n int) []byte {
+	for len(in.buf)-in.pos < n && !in.isFull() && in.more() {
+	}
+	return in.ahead()
+}
 
 // IsCompressed reports whether a file that begins with head is one that Open unpacks.
 func IsCompressed(head []byte) bool { return isGzip(head) || isZstd(head) }
@@ -165,116 +208,142 @@ func (in *Input) Close() { in.close() }
 // Line returns the next line without its end, valid until the next call; io.EOF
 // after the last. A last line without a line feed is a line too.
 func (in *Input) Line() ([]byte, error) {
-	in.start = in.offset
-	line, err := in.r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		in.long = in.long[:0]
-		for errors.Is(err, bufio.ErrBufferFull) {
-			in.long = append(in.long, line...)
-			if len(in.long) > MaxLine {
-				return nil, in.Fail("a line of more than %s", snapshot.Bytes(MaxLine))
-			}
-			line, err = in.r.ReadSlice('\n')
-		}
-		in.long = append(in.long, line...)
-		line = in.long
-	}
-	in.offset += int64(len(line))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, in.wrap(err)
-	}
-	if len(line) == 0 {
-		return nil, io.EOF
+	in.start = in.offset()
+	line, err := in.rawLine()
+	if err != nil {
+		return nil, err
 	}
 	if err := in.Work(1); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
+	return bytes.TrimSuffix(line, []byte("\r")), nil
+}
+
+func (in *Input) rawLine() ([]byte, error) {
+	searched := 0
+	in.long = in.long[:0]
+	for {
+		ahead := in.ahead()
+		end := bytes.IndexByte(ahead[searched:], '\n')
+		if end >= 0 {
+			line := ahead[:searched+end]
+			in.pos += len(line) + 1
+			if len(in.long) > 0 {
+				return in.lengthen(line)
+			}
+			return line, nil
+		}
+		searched = len(ahead)
+		if in.isFull() {
+			if _, err := in.lengthen(ahead); err != nil {
+				return nil, err
+			}
+			in.pos, searched = len(in.buf), 0
+		}
+		if in.more() {
+			continue
+		}
+		rest := in.ahead()
+		in.pos = len(in.buf)
+		if !errors.Is(in.err, io.EOF) {
+			return nil, in.wrap(in.err)
+		}
+		line, err := in.lengthen(rest)
+		if err == nil && len(line) == 0 {
+			err = io.EOF
+		}
+		return line, err
+	}
+}
+
+// lengthen adds to a line that the buffer does not hold.
+func (in *Input) lengthen(by []byte) ([]byte, error) {
+	if in.long = append(in.long, by...); len(in.long) > MaxLine {
+		return nil, in.Fail("a line of more than %s", snapshot.Bytes(MaxLine))
+	}
+	return in.long, nil
 }
 
 // Mark makes the next byte the place that errors name.
-func (in *Input) Mark() { in.start = in.offset }
+func (in *Input) Mark() { in.start = in.offset() }
 
 // Read makes the input an io.Reader, for decoders of their own; its errors are
 // *snapshot.FormatError or io.EOF.
 func (in *Input) Read(p []byte) (int, error) {
-	n, err := in.r.Read(p)
-	in.offset += int64(n)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = in.wrap(err)
-	}
+	ahead, err := in.Ahead()
+	n := copy(p, ahead)
+	in.pos += n
 	return n, err
 }
 
-// Ahead returns what lies ahead, at least a byte, valid until the next call; Skip
-// passes over it. At the end of the file it is io.EOF.
+// Ahead returns what lies ahead, at least a byte, valid until the next call but of
+// Skip, which passes over it. At the end of the file it is io.EOF.
 func (in *Input) Ahead() ([]byte, error) {
-	if n := in.r.Buffered(); n > 0 {
-		return in.r.Peek(n)
+	if in.pos < len(in.buf) || in.more() {
+		return in.ahead(), nil
 	}
-	if _, err := in.r.Peek(1); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, io.EOF
-		}
-		return nil, in.wrap(err)
+	if errors.Is(in.err, io.EOF) {
+		return nil, io.EOF
 	}
-	return in.r.Peek(in.r.Buffered())
+	return nil, in.wrap(in.err)
 }
 
 // Uvarint reads an integer of at most 64 bits, seven a byte, lowest first. At the
 // end of the file it is io.EOF.
 func (in *Input) Uvarint() (uint64, error) {
-	ahead, err := in.r.Peek(binary.MaxVarintLen64)
+	ahead := in.peek(binary.MaxVarintLen64)
 	v, n := binary.Uvarint(ahead)
 	switch {
 	case n > 0:
-		in.offset += int64(n)
-		_, _ = in.r.Discard(n) // it lies in the buffer
+		in.pos += n
 		return v, nil
-	case n < 0 || len(ahead) == binary.MaxVarintLen64:
+	case n < 0:
 		return 0, in.Fail("an integer of more than 64 bits")
-	case len(ahead) == 0 && errors.Is(err, io.EOF):
+	case len(ahead) == 0 && errors.Is(in.err, io.EOF):
 		return 0, io.EOF
 	}
-	return 0, in.end(err)
+	return 0, in.end()
 }
 
 // Take returns the next n bytes, valid until the next call. It allocates as they
 // come, so that a length that lies costs no memory.
 func (in *Input) Take(n int) ([]byte, error) {
-	if n <= in.r.Size() {
-		b, err := in.r.Peek(n)
-		if len(b) < n {
-			return nil, in.end(err)
+	if n <= cap(in.buf) {
+		ahead := in.peek(n)
+		if len(ahead) < n {
+			in.pos = len(in.buf)
+			return nil, in.end()
 		}
-		in.offset += int64(n)
-		_, err = in.r.Discard(n)
-		return b, err
+		in.pos += n
+		return ahead[:n], nil
 	}
 	in.long = in.long[:0]
 	for len(in.long) < n {
-		b, err := in.r.Peek(min(n-len(in.long), in.r.Size()))
-		in.long = append(in.long, b...)
-		in.offset += int64(len(b))
-		_, _ = in.r.Discard(len(b)) // what was seen is there
-		if err != nil {
-			return nil, in.end(err)
+		ahead := in.peek(1)
+		if len(ahead) == 0 {
+			return nil, in.end()
 		}
+		ahead = ahead[:min(len(ahead), n-len(in.long))]
+		in.long = append(in.long, ahead...)
+		in.pos += len(ahead)
 	}
 	return in.long, nil
 }
 
 // Skip passes over n bytes.
 func (in *Input) Skip(n uint64) error {
-	for n > 0 {
-		got, err := in.r.Discard(int(min(n, bufferLen)))
-		in.offset += int64(got)
-		n -= uint64(got)
-		if err != nil {
-			return in.end(err)
+	for {
+		here := uint64(len(in.buf) - in.pos)
+		if n <= here {
+			in.pos += int(n)
+			return nil
+		}
+		n -= here
+		in.pos = len(in.buf)
+		if !in.more() {
+			return in.end()
 		}
 	}
-	return nil
 }
 
 // Charge counts bytes of memory that the file makes a reader keep.
@@ -293,8 +362,8 @@ func (in *Input) Charge(bytes int) error {
 // 32 Mi, and 4 a byte of at most four times the file's size.
 func (in *Input) Work(steps int) error {
 	in.work += int64(steps)
-	if in.work > 32<<20+4*min(in.offset, 4*in.size) {
-		return in.Fail("it asks for %d steps in %d bytes: no profiler writes such a file", in.work, in.offset)
+	if in.work > 32<<20 && in.work > 32<<20+4*min(in.offset(), 4*in.size) {
+		return in.Fail("it asks for %d steps in %d bytes: no profiler writes such a file", in.work, in.offset())
 	}
 	return nil
 }
@@ -309,16 +378,17 @@ func (in *Input) Fail(format string, args ...any) *snapshot.FormatError {
 // Cut is the error for a file that ends too soon.
 func (in *Input) Cut() *snapshot.FormatError {
 	return &snapshot.FormatError{
-		File: in.name, Offset: in.offset, Reason: "the file ends in the middle of the snapshot",
+		File: in.name, Offset: in.offset(), Reason: "the file ends in the middle of the snapshot",
 		Hint: "the writer was stopped, or the copy is not complete",
 	}
 }
 
-func (in *Input) end(err error) error {
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+// end is the error for a file that ended in the middle of something.
+func (in *Input) end() error {
+	if errors.Is(in.err, io.EOF) {
 		return in.Cut()
 	}
-	return in.wrap(err)
+	return in.wrap(in.err)
 }
 
 // wrap makes an error of the system, or of what unpacks, one of the file.
@@ -329,7 +399,7 @@ func (in *Input) wrap(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return in.Cut()
 	}
-	e := &snapshot.FormatError{File: in.name, Offset: in.offset, Reason: err.Error(), Err: err}
+	e := &snapshot.FormatError{File: in.name, Offset: in.offset(), Reason: err.Error(), Err: err}
 	if _, ok := errors.AsType[*tooLarge](err); ok {
 		e.Hint = liftHint
 	}

@@ -82,18 +82,27 @@ type Scanner struct {
 
 // Next is the first byte that is no space; it stays.
 func (s *Scanner) Next() (byte, error) {
+	b, err := s.ahead()
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// ahead is what lies ahead from the first byte on that is no space.
+func (s *Scanner) ahead() ([]byte, error) {
 	for {
 		b, err := s.In.Ahead()
 		if err != nil {
-			return 0, s.end(err)
+			return nil, s.end(err)
 		}
 		rest := trim(b)
 		if err := s.In.Skip(uint64(len(b) - len(rest))); err != nil {
-			return 0, err
+			return nil, err
 		}
 		if len(rest) > 0 {
 			s.In.Mark()
-			return rest[0], nil
+			return rest, nil
 		}
 	}
 }
@@ -112,6 +121,11 @@ func (s *Scanner) Take(wanted byte) error {
 	if err != nil {
 		return err
 	}
+	return s.take(c, wanted)
+}
+
+// take passes over c, which lies ahead.
+func (s *Scanner) take(c, wanted byte) error {
 	if c != wanted {
 		return s.In.Fail("%q where %q should be: no %s", c, wanted, s.What)
 	}
@@ -129,40 +143,42 @@ func (s *Scanner) More(first bool, bracket byte) (bool, error) {
 		return false, s.In.Skip(1)
 	}
 	if !first {
-		err = s.Take(',')
+		err = s.take(c, ',')
 	}
 	return err == nil, err
 }
 
-// Value returns the next value, valid until the next call; nil and no error for
-// one that is passed over.
+// Value returns the next value, valid until the next call; one that is not kept may lack
+// its beginning.
 func (s *Scanner) Value(keep bool) ([]byte, error) {
-	c, err := s.Next()
+	b, err := s.ahead()
 	if err != nil {
 		return nil, err
 	}
-	if !begins(c) {
-		return nil, s.In.Fail("%q where a value should be", c)
+	if !begins(b[0]) {
+		return nil, s.In.Fail("%q where a value should be", b[0])
 	}
 	s.raw = s.raw[:0]
 	var v span
 	for {
-		b, err := s.In.Ahead()
-		if err != nil {
-			return nil, s.end(err)
-		}
 		n, done := v.through(b)
-		if keep {
-			if len(s.raw)+n > s.Max {
-				return nil, s.In.Fail("a value of more than %s", snapshot.Bytes(s.Max))
-			}
-			s.raw = append(s.raw, b[:n]...)
+		if keep && len(s.raw)+n > s.Max {
+			return nil, s.In.Fail("a value of more than %s", snapshot.Bytes(s.Max))
 		}
 		if err := s.In.Skip(uint64(n)); err != nil {
 			return nil, err
 		}
+		if done && len(s.raw) == 0 {
+			return b[:n], nil
+		}
+		if keep {
+			s.raw = append(s.raw, b[:n]...)
+		}
 		if done {
 			return s.raw, nil
+		}
+		if b, err = s.In.Ahead(); err != nil {
+			return nil, s.end(err)
 		}
 	}
 }
