@@ -257,31 +257,17 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	frames := make([][]snapshot.FrameID, d.pointers.Len())
-	var stack []snapshot.FrameID
+	w := walker{decoder: d, out: out, frames: make([][]snapshot.FrameID, d.pointers.Len()), stacks: make(map[uint64]snapshot.StackID)}
 	for i := range d.allocations.Len() {
 		a := *d.allocations.At(i)
 		if a.live == 0 {
 			continue
 		}
-		stack = stack[:0]
-		var t trace
-		for at := a.trace; at != 0 && len(stack) <= totals.MaxDepth; at = uint64(t.parent) {
-			t = *d.traces.At(int(at - 1))
-			p := t.pointer
-			if p == 0 {
-				continue
+		id, ok := w.stacks[a.trace]
+		if !ok {
+			if id, err = w.stackOf(a.trace); err != nil {
+				return nil, err
 			}
-			if frames[p-1] == nil {
-				if frames[p-1], err = d.resolve(out, d.pointers.At(int(p-1))); err != nil {
-					return nil, err
-				}
-			}
-			stack = append(stack, frames[p-1]...)
-		}
-		id, err := out.Stack(stack)
-		if err != nil {
-			return nil, err
 		}
 		if err := out.Add(device, id, a.live, a.live*int64(a.size)); err != nil {
 			return nil, err
@@ -294,6 +280,45 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 }
 
 func duration(millis uint64) string { return fmt.Sprintf("%.1f s", float64(millis)/1000) }
+
+// walker makes stacks of traces.
+type walker struct {
+	*decoder
+	out    *totals.Builder
+	frames [][]snapshot.FrameID        // by pointer, innermost first
+	stacks map[uint64]snapshot.StackID // by trace
+	stack  []snapshot.FrameID
+}
+
+func (w *walker) stackOf(from uint64) (snapshot.StackID, error) {
+	w.stack = w.stack[:0]
+	var t trace
+	for at := from; at != 0 && len(w.stack) <= totals.MaxDepth; at = uint64(t.parent) {
+		t = *w.traces.At(int(at - 1))
+		if t.pointer == 0 { // which heaptrack does not write, and no frame bounds
+			const steps = 4
+			if err := w.in.Work(steps); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		frames := &w.frames[t.pointer-1]
+		if *frames == nil {
+			var err error
+			if *frames, err = w.resolve(w.out, w.pointers.At(int(t.pointer-1))); err != nil {
+				return 0, err
+			}
+		}
+		w.stack = append(w.stack, (*frames)[:min(len(*frames), totals.MaxDepth+1-len(w.stack))]...)
+	}
+	id, err := w.out.Stack(w.stack)
+	if err != nil {
+		return 0, err
+	}
+	w.stacks[from] = id
+	const entry = 40 // of the map
+	return id, w.in.Charge(entry)
+}
 
 // noSymbol begins the name of a frame in a module that has no symbols.
 const noSymbol = "<no symbol> "

@@ -249,6 +249,18 @@ func TestDeepChainsEnd(t *testing.T) {
 	}
 }
 
+// Each of 100,000 traces was walked to the first, which took minutes: none adds a frame.
+func TestChainsOfNoAddressEnd(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("v 10400 3\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "t 0 %x\na 8 %x\n+ %x\n", i, i+1, i)
+	}
+	if _, err := decode([]byte(b.String())); err == nil || !strings.Contains(err.Error(), "steps") {
+		t.Errorf("%v, want an error of the steps that it asks for", err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, seed := range [][]byte{unpacked(f, fixture(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n")} {
 		if _, ok := trySlow(seed); !ok {

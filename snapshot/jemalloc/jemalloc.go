@@ -129,7 +129,8 @@ func (d *decoder) mapping(line []byte) error {
 	}
 	file := string(line[bytes.IndexByte(line, '/'):])
 	d.maps = append(d.maps, mapping{start, end, offset, file})
-	return d.in.Charge(64 + len(file))
+	const entry = 256 // in a slice that grows; Linux allows 65,530 a process
+	return d.in.Charge(entry + len(file))
 }
 
 // addresses reads "@ 0x7f… 0x55…", innermost first.
