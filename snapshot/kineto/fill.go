@@ -3,6 +3,7 @@ package kineto
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +107,8 @@ func (t *trace) stacksOf(live []memory, out *totals.Builder) ([]snapshot.StackID
 	})
 	stacks := make([]snapshot.StackID, len(live))
 	next := 0
-	var running []*call // outermost first
+	var running []runningCall // outermost first
+	begun := true             // a call has, since the last block
 	frames := framesOf{t: t, out: out, known: make(map[[2]int32]knownFrame)}
 	for _, i := range order {
 		m := &live[i]
@@ -118,15 +120,17 @@ func (t *trace) stacksOf(live []memory, out *totals.Builder) ([]snapshot.StackID
 			for len(running) > 0 && (running[len(running)-1].thread != c.thread || running[len(running)-1].end <= c.begin) {
 				running = running[:len(running)-1]
 			}
-			running = append(running, c)
+			running, begun = append(running, runningCall{call: c, calledAt: unknown}), true
 		}
-		if err := t.in.Work(len(running)); err != nil {
-			return nil, err
+		if begun || m.thread != frames.thread || m.time > frames.until {
+			if err := t.in.Work(len(running)); err != nil {
+				return nil, err
+			}
+			if err := frames.stackAt(m, running); err != nil {
+				return nil, err
+			}
 		}
-		var err error
-		if stacks[i], err = frames.stackAt(m, running); err != nil {
-			return nil, err
-		}
+		stacks[i], begun = frames.stack, false
 	}
 	return stacks, nil
 }
@@ -138,47 +142,69 @@ type framesOf struct {
 	out   *totals.Builder
 	known map[[2]int32]knownFrame // by a call's name and the place that it was at, or -1
 	ids   []snapshot.FrameID
+
+	// The last stack is that of the blocks of its thread until one of its calls ends or
+	// another begins.
+	stack  snapshot.StackID
+	thread int32
+	until  float64
 }
+
+// runningCall is a call with its frame, which depends on where the function further in
+// was called.
+type runningCall struct {
+	*call
+	frame    knownFrame
+	calledAt int32 // -1 for no such place, unknown for no frame yet
+}
+
+const unknown = -2
 
 type knownFrame struct {
 	id     snapshot.FrameID
 	placed bool // a function of Python's, which has a place where it calls
 }
 
-// stackAt is the stack of those of the running calls that have not ended by then,
+// stackAt makes the stack of those of the running calls that have not ended by then,
 // as frames, innermost first.
-func (f *framesOf) stackAt(m *memory, running []*call) (snapshot.StackID, error) {
-	f.ids = f.ids[:0]
+func (f *framesOf) stackAt(m *memory, running []runningCall) error {
+	f.ids, f.thread, f.until = f.ids[:0], m.thread, math.Inf(1)
 	from := int32(-1) // where the function further in was called
 	for i := len(running) - 1; i >= 0; i-- {
-		c := running[i]
+		c := &running[i]
 		if c.thread != m.thread || c.end < m.time {
 			continue
 		}
-		frame, ok := f.known[[2]int32{c.name, from}]
-		if !ok {
-			var err error
-			if frame, err = f.frame(c.name, from); err != nil {
-				return 0, err
+		f.until = min(f.until, c.end)
+		if c.calledAt != from {
+			frame, ok := f.known[[2]int32{c.name, from}]
+			if !ok {
+				var err error
+				if frame, err = f.newFrame(c.name, from); err != nil {
+					return err
+				}
 			}
+			c.frame, c.calledAt = frame, from
 		}
-		if frame.placed {
+		if c.frame.placed {
 			from = -1
 		}
 		if c.from >= 0 {
 			from = c.from
 		}
-		f.ids = append(f.ids, frame.id)
+		f.ids = append(f.ids, c.frame.id)
 	}
 	const lookup = 2 // steps
 	if err := f.t.in.Work(lookup * len(f.ids)); err != nil {
-		return 0, err
+		return err
 	}
-	return f.out.Stack(f.ids)
+	var err error
+	f.stack, err = f.out.Stack(f.ids)
+	return err
 }
 
-// frame is what a name means where the call further in came from that place.
-func (f *framesOf) frame(name, from int32) (knownFrame, error) {
+// newFrame is what a name means where the call further in came from that place.
+func (f *framesOf) newFrame(name, from int32) (knownFrame, error) {
 	frame := frameOf(f.t.texts[name])
 	placed := frame.Line > 0
 	if placed && from >= 0 {

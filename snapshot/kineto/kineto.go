@@ -231,7 +231,7 @@ func (t *trace) add(e *event) error {
 	if err != nil {
 		return err
 	}
-	const entry = 112 // more than a call or a block: sorting wants one slice, which grows
+	const entry = 144 // more than a call or a block: sorting wants one slice, which grows
 	if err := t.in.Charge(entry); err != nil {
 		return err
 	}

@@ -272,15 +272,17 @@ func TestEventsOfOddTypesArePassedOver(t *testing.T) {
 	}
 }
 
-// Calls that all begin before the first block and never end would be looked at
-// for every block.
+// Calls that all begin before the first block and never end are looked at again whenever
+// another call has begun.
 func TestCallsThatNeverEndAreBounded(t *testing.T) {
 	var events []string
 	for i := range 8_000 {
 		events = append(events, fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"f","tid":1,"ts":%d,"dur":1e9}`, i))
 	}
 	for i := range 8_000 {
-		events = append(events, fmt.Sprintf(`{"name":"[memory]","tid":1,"ts":1e6,"args":{"Bytes":1,"Addr":%d}}`, i))
+		events = append(events,
+			fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"g","tid":1,"ts":%d,"dur":0.5}`, 1_000_000+i),
+			fmt.Sprintf(`{"name":"[memory]","tid":1,"ts":%d,"args":{"Bytes":1,"Addr":%d}}`, 1_000_000+i, i))
 	}
 	if _, err := decode(made(events...)); err == nil || !strings.Contains(err.Error(), "steps in") {
 		t.Errorf("%v", err)
