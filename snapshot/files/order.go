@@ -93,8 +93,8 @@ func byClock(list []opened) bool {
 	return true
 }
 
-// stepsByClock gives steps to the few that have none, between their neighbours' or, behind
-// the last, at the pace of the last two: rates want one unit, and the dump of an
+// stepsByClock gives steps to the few that have none, between their neighbours' or, beyond
+// them, at the pace of the nearest two: rates want one unit, and the dump of an
 // out-of-memory error would take all others' steps away. The list is in the order of the
 // clock. It returns what a note says of it, "" where it did nothing.
 func stepsByClock(list []opened) string {
@@ -113,20 +113,21 @@ func stepsByClock(list []opened) string {
 			continue
 		}
 		next, _ := slices.BinarySearch(known, i)
-		if next == 0 {
-			continue // from before the first: a rate is not asked of it
-		}
-		from, to := known[next-1], known[min(next, len(known)-1)]
-		if next == len(known) {
+		from, to := known[max(next-1, 0)], known[min(next, len(known)-1)]
+		switch next {
+		case 0:
+			to = known[1]
+		case len(known):
 			from = known[next-2]
 		}
 		a, b := list[from].snapshot, list[to].snapshot
 		pace := float64(b.Mark.Step-a.Mark.Step) / float64(taken(b).Sub(taken(a)))
 		step := a.Mark.Step + int64(math.Round(pace*float64(taken(o.snapshot).Sub(taken(a)))))
-		if before := list[i-1].snapshot.Mark.Step; step <= before {
-			step = before + 1
+		step = max(step, 0)
+		if i > 0 && step <= list[i-1].snapshot.Mark.Step {
+			step = list[i-1].snapshot.Mark.Step + 1
 		}
-		if next < len(known) && step >= b.Mark.Step || step <= 0 {
+		if next < len(known) && step >= list[known[next]].snapshot.Mark.Step {
 			continue // there is no step between
 		}
 		moveTo(o.snapshot, step, nil)

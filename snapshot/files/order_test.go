@@ -32,6 +32,8 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 		{"with a step by the clock", []file{{"0", 0, at(0)}, {"b", none, at(33)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "0 b 50 100", "b is taken for step 33"},
 		{"with a last step at the pace of the last two", []file{{"oom", none, at(130)}, {"0", 0, at(2)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "0 50 100 oom", "oom is taken for step 130"},
 		{"with a step of its own right behind the last", []file{{"oom", none, at(101)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"10", 10, at(100)}}, "0 5 10 oom", "oom is taken for step 11"},
+		{"with a step before the first", []file{{"b", none, at(20)}, {"40", 40, at(40)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "b 40 50 100", "b is taken for step 20"},
+		{"with step 0 where training began late", []file{{"b", none, at(1)}, {"40", 40, at(80)}, {"50", 50, at(90)}, {"60", 60, at(100)}}, "b 40 50 60", "b is taken for step 0"},
 		{"without a step where there is none between", []file{{"b", none, at(55)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"6", 6, at(100)}}, "0 5 b 6", "the order is that of the clock"},
 		{"by steps that the clock speaks against", []file{{"x", none, at(60)}, {"50", 50, at(99)}, {"100", 100, at(50)}}, "50 100", "left out"},
 		{"by the last event of the recording", []file{{"b", none, at(-1)}, {"a", none, at(-2)}}, "a b", "the clock"},
