@@ -172,6 +172,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a backward pass's blocks, whose engine evaluates functions", leak(
 			site(1, 90, 4096, "torch::autograd::generated::MulBackward0::apply ??", "torch::autograd::Engine::evaluate_function(GraphTask&) ??"),
 		).following(Steps), ""},
+		{"PyTorch's own calls, whatever their names say", leak(
+			site(1, 90, 4096, "torch::autograd::validate_outputs_impl ??", "at::_ops::addmm::redispatch ??"),
+			site(1, 90, 4096, "at::TensorIteratorBase::build_borrowing_binary_op ??", "run_eval_code_obj ??", "pick topk.py"),
+		).following(Steps), ""},
 		{"names of types and of Python's own calls", leak(
 			site(1, 90, 4096, "at::_ops::index_Tensor::call(c10::List<CompileTimeCache>) ??", "PyType_GetModule ??", "pick topk.py"),
 		).following(Steps), ""},

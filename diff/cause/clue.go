@@ -69,7 +69,7 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 	for i := range e.Sites {
 		s := &e.Sites[i]
 		for k, f := range s.Frames {
-			if s.common(k) || isPlumbing(f) {
+			if s.common(k) || s.isPlumbing(k) {
 				continue
 			}
 			library := s.library(k)
@@ -101,14 +101,22 @@ func (s *Site) common(frame int) bool {
 	return !s.library(frame) && s.Common != nil && s.Common[frame]
 }
 
-// isPlumbing holds for native frames that may stand in any stack: that PyTorch's allocator
-// caches, that its engine evaluates functions and Python gets a module says nothing of a
-// block.
-func isPlumbing(f snapshot.Frame) bool {
-	name := strings.TrimPrefix(f.Function, "_")
-	return strings.HasPrefix(name, "Py") && !strings.HasSuffix(f.File, ".py") ||
-		strings.Contains(name, "CachingAllocator::") || strings.Contains(name, "autograd::Engine::")
+// isPlumbing holds for frames of PyTorch's and Python's own native code, which may stand in
+// any stack: that an allocator caches, an engine evaluates functions and an output is set
+// says nothing of a block. Nodes of a backward pass and collectives do.
+func (s *Site) isPlumbing(frame int) bool {
+	f := s.Frames[frame]
+	switch {
+	case isScript(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
+		return false
+	case slices.ContainsFunc(s.Frames, isScript):
+		return true
+	}
+	name := strings.TrimPrefix(f.Function, "void ")
+	return strings.HasPrefix(name, "at::") || strings.HasPrefix(name, "c10::") || strings.HasPrefix(name, "torch::")
 }
+
+func isScript(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") }
 
 // library reports whether a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
@@ -133,7 +141,7 @@ func within(points int, what string, terms ...string) clue {
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k := 1; k < len(s.Frames); k++ {
-				if !s.common(k) && !isPlumbing(s.Frames[k]) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
+				if !s.common(k) && !s.isPlumbing(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
 					return what
 				}
 			}

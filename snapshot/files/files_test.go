@@ -514,6 +514,11 @@ func TestNamesTellStepsAndRanks(t *testing.T) {
 		"commit_7x.pickle":                               {-1, -1},
 		"run_2026-11-20_10-00-00.pickle":                 {-1, -1},
 		"20261120_100000_step_7.pickle":                  {7, -1},
+		"snap.10.r3.pickle":                              {-1, 3},
+		"snap_10.r3.pickle":                              {10, 3},
+		"gpu1_iter10.pickle":                             {10, 1},
+		"8gpu_iter10.pickle":                             {10, -1},
+		"ngpu8_r2d2_iter10.pickle":                       {10, -1},
 		"snapshot_20261120.pickle":                       {-1, -1},
 	} {
 		step, rank := p.read(name)

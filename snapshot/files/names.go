@@ -24,7 +24,7 @@ type namePatterns struct {
 
 func newNamePatterns() *namePatterns {
 	return &namePatterns{
-		rank:       regexp.MustCompile(`(?i)rank[-_]?(\d+)`),
+		rank:       regexp.MustCompile(`(?i)(?:rank|(?:^|[^a-z])gpu)[-_]?(\d+)|[-_.]r(\d+)\b`), // snap.10.r3.pickle
 		stepFolder: regexp.MustCompile(`(?i)^(?:iteration|step)[-_]?\d+`),
 		date:       regexp.MustCompile(`(?:^|\D)20\d\d-?(?:0[1-9]|1[0-2])-?(?:[0-2]\d|3[01])(?:[T _-]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?)?`),
 		last:       regexp.MustCompile(`[-_](\d+)[-_]?(?:\.[a-zA-Z]+\d?){0,3}$`), // snapshot_50.pickle.gz; snapshot_50_rank3.pickle without its rank
@@ -42,7 +42,7 @@ func newNamePatterns() *namePatterns {
 func (p *namePatterns) read(name string) (step int64, rank int) {
 	step, rank = snapshot.NoStep, snapshot.NoRank
 	if m := p.rank.FindStringSubmatch(name); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
+		if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
 			rank = n
 		}
 		// The number of snapshot_rank_3.pickle is no step.
