@@ -17,21 +17,35 @@ type Comparison struct {
 	Good  Rate  // there
 	// Excess is by how much a step grows by more here, with an interval.
 	Excess trend.Slope
+
+	among int // rows here that are compared together with the finding's
 }
 
 // baseline is the good run, ready to be asked.
 type baseline struct {
 	result *Result // of the good run
 	keys   [2]keyer
-	rows   [len(levels)]map[deviceKey][2][]*Row // here, and there
+	rows   [len(levels)]map[placeKey][2][]*Row // here, and there
 	// anywhere are the kinds of which each run uses one device, whichever that is.
 	anywhere map[snapshot.DeviceKind]bool
 }
 
-// deviceKey names what is taken for one site in both runs, at some level.
-type deviceKey struct {
+// placeKey names what is taken for one site in both runs, at some level. What a level
+// cannot tell apart by stacks the size of a block may: two lines of one function, which an
+// edit has moved.
+type placeKey struct {
 	device device
 	key    snapshot.Hash
+	size   float64 // bytes a block; 0 for whatever size
+}
+
+// blockSize is the mean of what is there, or was.
+func blockSize(row *Row) float64 {
+	t := row.After
+	if t.Blocks == 0 {
+		t = row.Before
+	}
+	return float64(t.Bytes) / float64(max(1, t.Blocks))
 }
 
 // newBaseline is an error where the good run tells nothing of this one, which speaks of
@@ -60,15 +74,17 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		b.keys[side] = newKeyer(rows)
 		for at, level := range levels {
 			if b.rows[at] == nil {
-				b.rows[at] = make(map[deviceKey][2][]*Row)
+				b.rows[at] = make(map[placeKey][2][]*Row)
 			}
 			for i := range rows {
 				if key, ok := b.keys[side].key(&rows[i], level); ok {
-					k := deviceKey{b.deviceOf(&rows[i]), key}
-					sides := b.rows[at][k]
-					sides[side] = append(sides[side], &rows[i])
-					b.rows[at][k] = sides
-					common = common || len(rows[i].Frames) > 0 && len(sides[0]) > 0 && len(sides[1]) > 0
+					for _, size := range []float64{blockSize(&rows[i]), 0} {
+						k := placeKey{b.deviceOf(&rows[i]), key, size}
+						sides := b.rows[at][k]
+						sides[side] = append(sides[side], &rows[i])
+						b.rows[at][k] = sides
+						common = common || len(rows[i].Frames) > 0 && len(sides[0]) > 0 && len(sides[1]) > 0
+					}
 				}
 			}
 		}
@@ -104,29 +120,52 @@ func (b *baseline) deviceOf(row *Row) device {
 }
 
 // compare holds rows against the good run, at the strongest level that has all of
-// them there. What a level cannot tell apart is compared together.
+// them there. What a level cannot tell apart is compared together. Where lines have moved,
+// another may stand where one stood: growth that the functions do not confirm is none.
 func (r *Result) compare(b *baseline, rows []*Row) *Comparison {
-level:
-	for at, level := range levels {
-		var here, there []*Row
-		seen := make(map[deviceKey]bool)
-		for _, row := range rows {
-			key, ok := b.keys[0].key(row, level)
-			k := deviceKey{b.deviceOf(row), key}
-			sides := b.rows[at][k]
-			if !ok || len(sides[1]) == 0 {
-				continue level
-			}
-			if !seen[k] {
-				seen[k] = true
-				here, there = append(here, sides[0]...), append(there, sides[1]...)
+	c := r.compareFrom(b, rows, Exact)
+	if c.Excess.Low > 0 && (c.Match == Exact || c.Match == Lines) {
+		if moved := r.compareFrom(b, rows, Functions); moved.Match != "" && moved.Excess.Low <= 0 {
+			return moved
+		}
+	}
+	return c
+}
+
+func (r *Result) compareFrom(b *baseline, rows []*Row, strongest Match) *Comparison {
+	from := slices.Index(levels[:], strongest)
+	for at, level := range levels[from:] {
+		for _, sized := range []bool{true, false} {
+			if here, there := b.same(rows, from+at, sized); there != nil {
+				good := b.result.rateOf(there)
+				return &Comparison{Match: level, Good: good, Excess: difference(r.rateOf(here).Bytes, good.Bytes), among: len(here) - len(rows)}
 			}
 		}
-		good := b.result.rateOf(there)
-		return &Comparison{Match: level, Good: good, Excess: difference(r.rateOf(here).Bytes, good.Bytes)}
 	}
 	rate := r.rateOf(rows)
 	return &Comparison{Good: Rate{Unit: rate.Unit}, Excess: rate.Bytes}
+}
+
+// same are what a level takes for the rows, here and in the good run; nil where it does not
+// have all of them there.
+func (b *baseline) same(rows []*Row, at int, sized bool) (here, there []*Row) {
+	seen := make(map[placeKey]bool)
+	for _, row := range rows {
+		key, ok := b.keys[0].key(row, levels[at])
+		k := placeKey{device: b.deviceOf(row), key: key}
+		if sized {
+			k.size = blockSize(row)
+		}
+		sides := b.rows[at][k]
+		if !ok || len(sides[1]) == 0 {
+			return nil, nil
+		}
+		if !seen[k] {
+			seen[k] = true
+			here, there = append(here, sides[0]...), append(there, sides[1]...)
+		}
+	}
+	return here, there
 }
 
 // holdAgainst judges by the good run: what grows there as fast is wanted.
@@ -144,7 +183,7 @@ func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 			j.because("the good run has not all of its stacks")
 		case c.Match == "":
 			j.because("the good run has no such stack")
-		case c.Excess.Low > 0:
+		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > alikeRates*math.Abs(j.rate.Bytes.Value)):
 			j.because("it grows by %s", more)
 		case c.Excess.Value <= alikeRates*math.Abs(j.rate.Bytes.Value):
 			j.call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())

@@ -32,6 +32,9 @@ func TestKeysAreEqualForTheSameCodeElsewhere(t *testing.T) {
 		}), Lines},
 		{"lines that moved", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].Line = 80; return f }), Functions},
 		{"a file that was renamed", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].File = "/home/a/proj/model.py"; return f }), Names},
+		{"a call that came between", base, change(func(f []snapshot.Frame) []snapshot.Frame {
+			return append(f, snapshot.Frame{Function: "<module>", File: "/home/a/proj/train.py", Line: 90})
+		}), Innermost},
 		{"a function that was renamed", base, change(func(f []snapshot.Frame) []snapshot.Frame { f[1].Function = "Net.run"; return f }), ""},
 		{
 			"native symbols of another build",
@@ -116,7 +119,7 @@ func TestStacksThatALevelCannotTellApartAreComparedTogether(t *testing.T) {
 
 func TestAMatchIsSaidInWords(t *testing.T) {
 	for m, want := range map[Match]string{
-		Exact: "matched exactly", Lines: "scripts' lines", Functions: "files and functions", Names: "names alone", Symbols: "native symbols",
+		Innermost: "the innermost function of the program", Exact: "matched exactly", Lines: "scripts' lines", Functions: "files and functions", Names: "names alone", Symbols: "native symbols",
 	} {
 		if got := m.matched(); !strings.Contains(got, want) {
 			t.Errorf("%s: %q; want %q", m, got, want)
@@ -165,5 +168,31 @@ func TestAGoodRunMayBeOfAnotherDeviceOfItsKind(t *testing.T) {
 	}
 	if f := r.Findings[0]; f.Verdict != Bounded {
 		t.Errorf("got %s: %v", f.Verdict, f.Reasons)
+	}
+}
+
+// Of two lines of a function one grew, and is wanted; an edit has moved them.
+func TestLinesThatMovedAreNotTakenForOneAnother(t *testing.T) {
+	at := func(grows, stays string, more ...site) *snapshot.Run {
+		return append(program{{stack: "init:1 main:2"}, {stack: grows + " main:3", every: 1, size: 4096}, {stack: stays + " main:3", every: 50, size: 512}}, more...).run(100, 10)
+	}
+	for _, c := range []struct {
+		name  string
+		here  *snapshot.Run
+		leaks int
+	}{
+		{"by one line, to where the other stood", at("step:21", "step:22"), 0},
+		{"beside a new leak", at("step:21", "step:23", site{stack: "step:22 main:3", every: 1, size: 8192}), 1},
+		{"into a function that is called by another", at("step:21 run:9", "step:22 run:9"), 0},
+	} {
+		o := DefaultOptions()
+		o.Against = at("step:20", "step:21")
+		r, err := o.Analyze(c.here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Leaks() != c.leaks || c.leaks == 1 && r.Findings[0].Growth().Bytes < 90*8192 {
+			t.Errorf("%s: %d leaks: %v", c.name, r.Leaks(), r.Findings[0].Reasons)
+		}
 	}
 }

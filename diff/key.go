@@ -22,6 +22,7 @@ const (
 	Lines     Match = "lines"     // the frames of scripts, to the line: native frames may differ
 	Functions Match = "functions" // the same without lines
 	Names     Match = "names"     // the same without paths: functions alone
+	Innermost Match = "innermost" // the innermost function of the user's, with the library's below it
 	Symbols   Match = "symbols"   // the native symbols, normalised, of a stack that has no other frame
 )
 
@@ -36,12 +37,14 @@ func (m Match) matched() string {
 		return "stacks matched by files and functions"
 	case Names:
 		return "stacks matched by functions' names alone"
+	case Innermost:
+		return "stacks matched by the innermost function of the program alone"
 	}
 	return "stacks matched by native symbols"
 }
 
 // levels are tried in this order.
-var levels = [...]Match{Exact, Lines, Functions, Names, Symbols}
+var levels = [...]Match{Exact, Lines, Functions, Names, Innermost, Symbols}
 
 // keyer makes keys of a run's stacks. Paths are taken from an installed package's
 // root or else from the folder that all of the run's own files are below.
@@ -97,7 +100,10 @@ func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 		}
 		scripts = true
 		text.WriteString(f.Function)
-		if level != Names {
+		if level == Innermost && !isLibrary(f) {
+			break
+		}
+		if level != Names && level != Innermost {
 			text.WriteString("\x00" + k.relative(f.File))
 		}
 		if level == Lines {
