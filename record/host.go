@@ -264,6 +264,18 @@ func outlive(agent string) (pids []int) {
 	return pids
 }
 
+// outliving is outlive, but for those that end behind the command by themselves, as
+// multiprocessing's helpers do.
+func outliving(agent string) (pids []int) {
+	for range 20 {
+		if pids = outlive(agent); len(pids) == 0 {
+			return nil
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	return pids
+}
+
 // parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
 // anything.
 func parseStat(text []byte) (p process, ok bool) {
