@@ -142,7 +142,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "before-recording", Name: "allocated where nothing records",
-		What:       "Blocks without a stack are older than the recording, or come from code that it does not see: C++, and in a run of memdiag record on the CPU other threads than the one that trains. The older ones can only become fewer.",
+		What:       "Blocks without a stack are older than the recording, or come from code that it does not see: C++, and in a run of memdiag record on the CPU threads that began before PyTorch was imported, or that have worked for long. The older ones can only become fewer.",
 		Sign:       "Sites named <no stack recorded>, by size, pool and stream.",
 		Fix:        "on CUDA start recording before the model is built (torch.cuda.memory._record_memory_history() first thing), with stacks=\"all\" for C++ allocations; on the CPU run what grows in the main thread",
 		Before:     "model = build().cuda()\ntorch.cuda.memory._record_memory_history()",

@@ -106,6 +106,7 @@ class Agent:
         self.asleep = False  # in a forked child, until it trains
         self.child = False  # forked, and trains
         self.busy = False
+        self.interrupting = False  # the program, at whatever it does
         self.sources = []
         self.canary = None
         self.notes = {}  # text: times

@@ -12,6 +12,12 @@ import gc
 MOST = 20_000
 
 
+def has_memory(storage):
+    """Whether a storage's memory is PyTorch's, or shared by processes, as a loader's workers hand on their batches;
+    what NumPy owns is not."""
+    return storage.resizable() or storage.is_shared()
+
+
 def handled(torch):
     """The live storages on the CPU that a tensor of the program's has, by address: their bytes; and the number of
     tensors for which each of those that were looked into stands. Tensors of subclasses are left out: to ask them
@@ -25,7 +31,7 @@ def handled(torch):
         try:
             if t.is_cpu:
                 s = t.untyped_storage()
-                if s.resizable():  # else its memory is not PyTorch's
+                if has_memory(s):
                     storages[s._cdata] = s.nbytes()
         except Exception:
             pass  # it has none: sparse, or of a transformation

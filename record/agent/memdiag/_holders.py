@@ -87,14 +87,14 @@ class Search:
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
         births, sizes, found = {}, {}, {}
-        for stack, size, _, weight, turn in self.source.table.values():
+        for stack, size, _, weight, turn in list(self.source.table.values()):
             births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
             found[stack] = found.get(stack, 0) + size
         sites = [s for s, b in births.items() if len(b) >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
         chosen = set(sites[:SITES])
-        return {address: entry[0] for address, entry in self.source.table.items() if entry[0] in chosen}
+        return {address: entry[0] for address, entry in list(self.source.table.items()) if entry[0] in chosen}
 
     def stackless(self, snapshot):
         """Of tensors without a stack those sizes, in bytes, of which there are more than at first, with their number."""

@@ -6,21 +6,28 @@ microseconds an operator.
 
 import sys
 
+from ._census import has_memory
+
 # Frames that are kept of a stack, innermost first.
 DEPTH = 48
 # Whether an operator makes storages.
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
+# Of a thread, the calls and returns in which a mode is tried to be left, and the operators after which again.
+PATIENCE, RETRY = 200, 500
 # Storages that are followed at once.
 MOST = 1_000_000
 
 
-def make_mode(torch, source):
+def mode_class(torch, source):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
 
     class MemdiagMode(TorchDispatchMode):
         stopped = paused = False
+        ops, limit = 0, sys.maxsize  # operators that it saw, and at which its watcher is to be told
+        watcher = None
+        weight = 1  # of what it sees
         supports_higher_order_operators = True
 
         # torch.compile goes on compiling below this mode, and leaves it alone.
@@ -41,7 +48,9 @@ def make_mode(torch, source):
             if op is None:
                 op = ops[func] = getattr(func, "_op", func)  # what calling it calls
             out = op(*args, **kwargs) if kwargs else op(*args)
-            source.ops += 1
+            self.ops += 1
+            if self.ops >= self.limit:
+                self.watcher.exhausted(self, getframe(1))
             new = fresh.get(func)
             if new is None:
                 new = fresh[func] = makes_storages(func)
@@ -51,24 +60,24 @@ def make_mode(torch, source):
                 t = type(out)
                 if t is tensor:
                     if out.is_cpu and (new is ALWAYS or not shares(out, args)):
-                        keep(out, getframe(1))
+                        keep(out, getframe(1), self.weight)
                 elif t is tuple or t is list:
                     for x in out:
                         if type(x) is tensor and x.is_cpu:
-                            keep(x, getframe(1))
+                            keep(x, getframe(1), self.weight)
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
-                self.stopped = True
+                MemdiagMode.stopped = True
                 source.agent.failed("operator %s" % func, e)
             return out
 
-    def keep(t, frame):
+    def keep(t, frame, weight):
         storage = t.untyped_storage()
         address = storage._cdata
         table = source.table
-        if address in table or len(table) >= MOST or not storage.resizable():
-            return  # the weak pointer keeps the address from being another's; or the memory is not PyTorch's
+        if address in table or len(table) >= MOST or not has_memory(storage):
+            return  # the weak pointer keeps the address from being another's
         key, f, depth = [], frame, DEPTH
         while f is not None and depth:
             key.append(id(f.f_code))
@@ -77,17 +86,42 @@ def make_mode(torch, source):
             depth -= 1
         stack = source.number(tuple(key), frame)
         storage._weak_ref()
-        table[address] = [stack, storage.nbytes(), source.agent.step, source.weight_now, source.turn]
+        table[address] = [stack, storage.nbytes(), source.agent.step, weight, source.turn]
         source.young.append(address)
 
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, keep, makes_storages, shares, type(source).number):
+        for f in (MemdiagMode.__torch_dispatch__, keep, has_memory, makes_storages, shares, leave, Leaver.__call__, type(source).number):
             skip_code(f.__code__)
     except ImportError:
         pass  # a PyTorch without dynamo
-    return MemdiagMode()
+    return MemdiagMode
+
+
+def leave(source, mode, frame):
+    """Leaves a mode as soon as can be: behind the operator that a frame has called."""
+    mode.limit = mode.ops + RETRY
+    if type(sys.getprofile()) in (type(None), Leaver):  # else it is the program's own
+        sys.setprofile(Leaver(source, mode, frame))
+
+
+class Leaver:
+    """Waits for a call of a frame's to return, or the frame itself: then none of its operators is under way."""
+
+    def __init__(self, source, mode, frame):
+        self.source, self.mode, self.frame = source, mode, frame
+        self.patience = PATIENCE
+
+    def __call__(self, frame, event, arg):
+        self.patience -= 1
+        if frame is self.frame and event in ("return", "c_return", "c_exception"):
+            n = self.source.modes()
+            if n > 0 and self.source.mode_at(n - 1) is self.mode and self.mode.paused and not self.source.module.is_inference_mode_enabled():
+                self.patience = 0
+                self.source.exit(self.mode)
+        if self.patience <= 0:
+            sys.setprofile(None)
 
 
 def makes_storages(func):

@@ -48,12 +48,16 @@ class Ticker:
         self.running = False
 
     def handle(self, signum, frame):
-        if self.asked:
-            self.asked = False
-            if runs(frame):
-                self.agent.guarded("tick", self.tick, frame)
-        else:
-            self.agent.guarded("SIGUSR1", self.agent.tick, True)
+        self.agent.interrupting = True
+        try:
+            if self.asked:
+                self.asked = False
+                if runs(frame):
+                    self.agent.guarded("tick", self.tick, frame)
+            else:
+                self.agent.guarded("SIGUSR1", self.agent.tick, True)
+        finally:
+            self.agent.interrupting = False
 
     def tick(self, frame):
         """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its

@@ -7,11 +7,12 @@ or, where no tensor of the program's has it, stood for by what is born in a reco
 
 import _thread
 import collections
+import contextlib
 import sys
 
-from . import _census
+from . import _census, _threads
 from ._agent import work
-from ._mode import DEPTH, make_mode
+from ._mode import DEPTH, leave, mode_class
 from ._sampler import Sampler
 
 # What the mode may cost: so many seconds, then this share of the time.
@@ -41,14 +42,12 @@ class Torch:
         self.table = {}
         self.young = []  # those of this unit
         self.thread = None  # in which the mode is on, of those whose steps count the latest
-        self.ops = 0
         self.skip = 0  # steps at whose end nothing is to be done
         self.aside = False  # the mode, for as long as an optimizer steps
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
         self.unit = self.train  # of what the unit is that goes on
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
-        self.weight_now = 1
         self.whole = True  # the unit that has just ended was recorded
         self.since = None  # the turn from which on not all were, to spare time
         self.blind = False  # the last evaluation was not
@@ -61,7 +60,7 @@ class Torch:
         """In a forked child that trains."""
         self.fresh()
         if self.mode is not None:
-            self.mode.stopped = False
+            type(self.mode).stopped = False
         if self.cuda is not None:
             self.cuda = type(self.cuda)(self.agent, self.module)
 
@@ -87,12 +86,13 @@ class Torch:
         if version < (2, 1):
             self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
         else:
-            self.mode = make_mode(torch, self)
+            self.mode = mode_class(torch, self)()
             self.weak = torch.UntypedStorage
             self.modes, self.mode_at = torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at
             included, python = torch._C._dispatch_tls_is_dispatch_key_included, torch._C.DispatchKey.Python
             self.reached = lambda: included(python)
             self.watch_phases(torch)
+            _threads.Threads(self).start()
             self.on(1)
 
     def watch_steps(self, torch, version):
@@ -169,7 +169,8 @@ class Torch:
 
     def begin_anew(self):
         """What was spent before the first step is forgotten."""
-        self.ops = 0
+        if self.mode is not None:
+            self.mode.ops = 0
         for sampler in self.train, self.evaluation:
             sampler.spent = sampler.cost = 0.0
 
@@ -189,7 +190,7 @@ class Torch:
         if self.mode is not None:
             self.off()
             self.release()
-            self.mode.stopped = True  # where it could not be left
+            type(self.mode).stopped = True  # where it could not be left
             self.mode = self.thread = None
 
     def take_turn(self):
@@ -245,8 +246,8 @@ class Torch:
         if self.thread is not None:
             begun = work()
             self.sweep_young()
-            self.unit.costs(self.ops * self.cost + (work() - begun))
-        self.ops = 0
+            self.unit.costs(self.mode.ops * self.cost + (work() - begun))
+        self.mode.ops = 0
 
     def tick(self):
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
@@ -264,34 +265,51 @@ class Torch:
         return self.thread == _thread.get_ident() and self.modes() == 0
 
     def on(self, weight):
-        self.weight_now, self.mode.paused = weight, False
+        self.mode.weight, self.mode.paused, self.mode.limit = weight, False, sys.maxsize
         n = self.modes()
+        if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode:
+            self.exit(self.mode_at(0))  # of a thread, which trains
+            n = 0
         # Below a mode of the program's: it would leave ours when it means to leave its own.
         if n > 0 and self.mode_at(n - 1) is not self.mode:
             return
         if n > 0 and not self.reached():
-            self.mode.__exit__(None, None, None)  # it was entered in inference_mode, whose end has cut it off
+            self.exit(self.mode)  # it was entered in inference_mode, whose end has cut it off
             n = 0
+        if not self.cost:
+            self.calibrate()
         if n == 0:
-            if not self.cost:
-                self.calibrate()
             self.mode.__enter__()
-            self.ops = 0
+            self.mode.ops = 0
         self.thread = _thread.get_ident()
 
     def off(self):
         """Only in its own thread the mode can be left: where steps come from another one than torch was
         imported in, it stays on in that. And not in inference_mode, whose end brings back that operators
-        look for a mode: without one, each of them would fail."""
+        look for a mode: without one, each of them would fail. Nor where we have interrupted the program: an operator may
+        have seen that there is a mode, and go on to look for it."""
+        if self.agent.interrupting and self.thread == _thread.get_ident():
+            self.mode.paused, self.mode.limit, self.mode.watcher = True, 0, self
+            return
         n = self.modes() if self.mode is not None else 0
-        if n == 0 or self.mode_at(n - 1) is not self.mode:
+        if n == 0 or not self.ours(n - 1):
             return
+        mode = self.mode_at(n - 1)
         if self.module.is_inference_mode_enabled():
-            self.mode.paused = True
-            return
-        self.mode.__exit__(None, None, None)
+            mode.paused = True
+        else:
+            self.exit(mode)
+
+    def exhausted(self, mode, frame):
+        leave(self, mode, frame)
+
+    def exit(self, mode):
+        mode.__exit__(None, None, None)
         if self.thread == _thread.get_ident():
             self.thread = None
+
+    def ours(self, place):
+        return type(self.mode_at(place)) is type(self.mode)
 
     def recalibrate(self):
         """Everything costs more from now on."""
@@ -311,10 +329,11 @@ class Torch:
                 torch.empty(1)
             return work() - begun
 
+        aside = torch._C._DisableTorchDispatch()  # where the mode is on
         seconds()
         without = min(seconds(), seconds())
-        self.weight_now = 1
-        with self.mode:
+        del aside
+        with contextlib.nullcontext() if self.modes() else self.mode:
             seconds()
             among = min(seconds(), seconds())
         self.sweep_young()
@@ -323,7 +342,7 @@ class Torch:
     def stop(self):
         self.skip = 0
         if self.mode is not None:
-            self.mode.stopped = True
+            type(self.mode).stopped = True
             self.off()
         self.release()
         if self.cuda is not None:
@@ -332,7 +351,7 @@ class Torch:
     def release(self):
         free = getattr(getattr(self, "weak", None), "_free_weak_ref", None)
         if free is not None:
-            for address in self.table:
+            for address in list(self.table):
                 free(address)
         self.table, self.young = {}, []
 
@@ -362,7 +381,7 @@ class Torch:
 
     def sweep(self):
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
-        gone = [a for a in table if expired(a)]
+        gone = [a for a in list(table) if expired(a)]
         for address in gone:
             free(address)
             del table[address]
@@ -404,7 +423,7 @@ class Torch:
         total = 0
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
         counts, rest = self.census()
-        for address, entry in self.table.items():
+        for address, entry in list(self.table.items()):
             stack, size, birth, weight, turn = entry
             if size == 0:
                 size = entry[1] = self.bytes_now(address)
@@ -436,7 +455,7 @@ class Torch:
             return {}, {}
         storages, each = _census.handled(self.module)
         before, births = {}, collections.defaultdict(set)
-        for address, entry in self.table.items():
+        for address, entry in list(self.table.items()):
             if entry[4] < self.turn - 1:
                 before[address] = entry
                 births[entry[0]].add(entry[4])
@@ -449,7 +468,7 @@ class Torch:
     def lines(self):
         """How many tensors live by the file and line that made them."""
         out = collections.Counter()
-        for stack, _, _, weight, _ in self.table.values():
+        for stack, _, _, weight, _ in list(self.table.values()):
             out[self.frames(stack)[0][1:]] += weight
         return out
 
