@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,7 @@ func TestAGoodRunMayBeOfAnotherDeviceOfItsKind(t *testing.T) {
 	now := program{{stack: "init:1 main:2"}, {stack: "keep:8 step:20 main:3", every: 1, size: 4096}}
 	o := DefaultOptions()
 	o.Against = now.run(100, 10)
+	o.Against.Path = "good-run"
 	for _, s := range o.Against.Snapshots {
 		s.Devices[0].Index = 3
 	}
@@ -168,6 +170,9 @@ func TestAGoodRunMayBeOfAnotherDeviceOfItsKind(t *testing.T) {
 	}
 	if f := r.Findings[0]; f.Verdict != Bounded {
 		t.Errorf("got %s: %v", f.Verdict, f.Reasons)
+	}
+	if !slices.Contains(r.Notes, "held against good-run: what grows there as fast is no leak") {
+		t.Errorf("notes %q do not say what the run was held against", r.Notes)
 	}
 }
 

@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
@@ -148,6 +149,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 			if good, err = r.newBaseline(o.Against); err != nil {
 				return nil, err
 			}
+			r.Notes = append(r.Notes, fmt.Sprintf("held against %s: what grows there as fast is no leak", cmp.Or(o.Against.Path, "a good run")))
 		}
 		r.judgeByTrend(good)
 		r.Reserves = r.reserves()

@@ -223,6 +223,12 @@ func judgePair(row *Row, births spread, born bool, first, last *snapshot.Snapsho
 		j.call(Inconclusive, Weak, "%s, but they come ever more rarely, as what is made once for each of many kinds does; more snapshots decide", births)
 	case births.steady():
 		j.call(Leak, Strong, "%s", births)
+		switch {
+		case last.Mark.Epoch == snapshot.NoStep || first.Mark.Epoch == snapshot.NoStep:
+			j.because("the files do not tell epochs: what is reset at an epoch's end looks the same")
+		case first.Mark.Epoch == last.Mark.Epoch:
+			j.because("all of it lies in one epoch: what is reset at an epoch's end looks the same")
+		}
 	case births.atOnce():
 		j.call(Bounded, Weak, "%s", births)
 		j.because("state that is made once, or a window of recent steps, looks like this; more snapshots decide")

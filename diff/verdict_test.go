@@ -336,3 +336,24 @@ func TestALeakThatIsSeenAtTheLastMarkAloneIsNoBlockThatGrows(t *testing.T) {
 		t.Errorf("got %q: %v", f.Shape, f.Reasons)
 	}
 }
+
+// What gathers until an epoch ends is born as evenly as a leak.
+func TestTwoSnapshotsOfOneEpochSayThatItsEndMayFree(t *testing.T) {
+	for _, c := range []struct {
+		epochs [2]int64
+		says   string // "" for nothing
+	}{{[2]int64{3, 3}, "all of it lies in one epoch"}, {[2]int64{3, 4}, ""}, {[2]int64{snapshot.NoStep, snapshot.NoStep}, "do not tell epochs"}} {
+		run := runOf(build(0, block{"weights", 4096, 0}), build(100, append(grown("keep", 25, 512, 0, 4), block{"weights", 4096, 0})...))
+		for i, s := range run.Snapshots {
+			s.Mark.Epoch = c.epochs[i]
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := strings.Join(r.Findings[0].Reasons, "; ")
+		if !strings.Contains(why, c.says) || strings.Contains(why, "an epoch's end") != (c.says != "") {
+			t.Errorf("epochs %v: %s; want %q", c.epochs, why, c.says)
+		}
+	}
+}
