@@ -279,7 +279,14 @@ func (in *Input) Read(p []byte) (int, error) {
 // Ahead returns what lies ahead, at least a byte, valid until the next call but of
 // Skip, which passes over it. At the end of the file it is io.EOF.
 func (in *Input) Ahead() ([]byte, error) {
-	if in.pos < len(in.buf) || in.more() {
+	if in.pos < len(in.buf) {
+		return in.buf[in.pos:], nil
+	}
+	return in.readAhead()
+}
+
+func (in *Input) readAhead() ([]byte, error) {
+	if in.more() {
 		return in.ahead(), nil
 	}
 	if errors.Is(in.err, io.EOF) {
@@ -332,6 +339,14 @@ func (in *Input) Take(n int) ([]byte, error) {
 
 // Skip passes over n bytes.
 func (in *Input) Skip(n uint64) error {
+	if n <= uint64(len(in.buf)-in.pos) {
+		in.pos += int(n)
+		return nil
+	}
+	return in.skipFar(n)
+}
+
+func (in *Input) skipFar(n uint64) error {
 	for {
 		here := uint64(len(in.buf) - in.pos)
 		if n <= here {

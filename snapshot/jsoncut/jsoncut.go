@@ -315,8 +315,26 @@ func ReadFloat(v []byte, into *float64) bool {
 	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
+// short reads up to nine digits, which most numbers have; false for any other value.
+func short(v []byte) (n int32, ok bool) {
+	if len(v) == 0 || len(v) > 9 {
+		return 0, false
+	}
+	for _, c := range v {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int32(c-'0')
+	}
+	return n, true
+}
+
 // ReadInt reads an integer of so many bits; false where the value is something else.
 func ReadInt[T int32 | int64](v []byte, into *T, bits int) bool {
+	if n, ok := short(v); ok {
+		*into = T(n)
+		return true
+	}
 	if IsNull(v) {
 		return true
 	}

@@ -2,6 +2,7 @@ package jsoncut
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,5 +58,20 @@ func TestWhatIsNoValueIsRefused(t *testing.T) {
 	}
 	if err := scan(t, "[", 10).Take('{'); err == nil || !strings.Contains(err.Error(), `'[' where '{' should be: no test`) {
 		t.Error(err)
+	}
+}
+
+func TestIntegersAreReadAsGoReadsThem(t *testing.T) {
+	for _, text := range []string{"0", "7", "007", "999999999", "1000000000", "2147483648", "-1", "-0", "1.5", "1e3", "12x", "x12", "9223372036854775808", "-9223372036854775808"} {
+		want, wantErr := strconv.ParseInt(text, 10, 64)
+		var got int64
+		if ok := ReadInt([]byte(text), &got, 64); ok != (wantErr == nil) || ok && got != want {
+			t.Errorf("%s: %d, %t; want %d, %v", text, got, ok, want, wantErr)
+		}
+		want, wantErr = strconv.ParseInt(text, 10, 32)
+		var small int32
+		if ok := ReadInt([]byte(text), &small, 32); ok != (wantErr == nil) || ok && int64(small) != want {
+			t.Errorf("%s in 32 bits: %d, %t; want %d, %v", text, small, ok, want, wantErr)
+		}
 	}
 }
