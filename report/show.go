@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,9 +68,14 @@ func markText(s *snapshot.Snapshot) string {
 	return strings.Join(parts, ", ")
 }
 
+// hasSegments reports whether the file tells where memory from the driver lies.
+func hasSegments(s *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
+}
+
 func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 	p.line(p.paint.bold(deviceTitle(*d)))
-	if m := d.Meters; s.Blocks.Count != nil && m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
+	if m := d.Meters; !hasSegments(s) && m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
 		p.prose("  ", "    ", glue(m.Reserved.String())+" live; what the allocator has beside it is not in the file")
 		return
 	}
