@@ -102,34 +102,40 @@ func decodeOutput(t *testing.T, into any, args ...string) {
 	}
 }
 
-// TestPprofOfAProfileHasItsSites converts the profilers' files, and reads what came out.
-func TestPprofOfAProfileHasItsSites(t *testing.T) {
-	for _, pattern := range []string{"*.pb.gz", "*.zst", "*.out", "*.csv", "*.heap", "*.json.gz", "*.pickle"} {
+// TestConvertedProfilesHaveTheirSites converts the profilers' files to and fro, and reads
+// what came out.
+func TestConvertedProfilesHaveTheirSites(t *testing.T) {
+	for _, pattern := range []string{"*.pb.gz", "*.zst", "*.txt", "*.out", "*.csv", "*.heap", "*.json", "*.json.gz", "*.pickle"} {
 		files, err := filepath.Glob("../../testdata/profilers/" + pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)
 		}
 		for _, file := range files {
 			t.Run(filepath.Base(file), func(t *testing.T) {
-				out := filepath.Join(t.TempDir(), "live.pb.gz")
-				var stderr bytes.Buffer
-				if code := run([]string{"convert", file, "-o", out}, nil, io.Discard, &stderr); code != exitFine {
-					t.Fatalf("exit code %d: %s", code, &stderr)
-				}
 				type sites struct {
 					Sites []struct {
 						StackHash     string `json:"stack_hash"`
 						Blocks, Bytes int64
 					}
 				}
-				var want, got sites
+				folder := t.TempDir()
+				var want sites
 				decodeOutput(t, &want, "show", "--format", "json", "--top", "1000", file)
-				decodeOutput(t, &got, "show", "--format", "json", "--top", "1000", out)
 				if len(want.Sites) == 0 || want.Sites[0].StackHash == "" {
 					t.Fatalf("no sites: %+v", want)
 				}
-				if d := cmp.Diff(want, got); d != "" {
-					t.Errorf("(-of the file, +of the pprof)\n%s", d)
+				for _, ending := range []string{"1.memdiag", "2.pb.gz", "3.memdiag", "4.pb.gz"} { // each of the one before
+					out := filepath.Join(folder, ending)
+					var stderr bytes.Buffer
+					if code := run([]string{"convert", file, "-o", out}, nil, io.Discard, &stderr); code != exitFine {
+						t.Fatalf("exit code %d: %s", code, &stderr)
+					}
+					var got sites
+					decodeOutput(t, &got, "show", "--format", "json", "--top", "1000", out)
+					if d := cmp.Diff(want, got); d != "" {
+						t.Errorf("(-of the file, +of %s)\n%s", ending, d)
+					}
+					file = out
 				}
 			})
 		}
