@@ -323,6 +323,11 @@ func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
 			t.Errorf("%s: got %+v", name, r.Findings)
 		}
 	}
+	for _, site := range Inspect(build(100, all(100)...)).Sites {
+		if site.Verdict == Leak {
+			t.Errorf("in one snapshot: got %+v", site)
+		}
+	}
 }
 
 // What is held at one mark alone has not been replaced.

@@ -6,6 +6,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,6 +45,9 @@ func sentence(r *diff.Result) string {
 	if leaks == 0 && !r.Comparable {
 		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of different processes; " + live
 	}
+	if why := noComparison(r); leaks == 0 && why != "" {
+		return "no verdict: " + why + "; " + live
+	}
 	if leaks == 0 {
 		sites := 0 // a finding may be of several
 		for _, f := range withVerdict(r, diff.Inconclusive) {
@@ -64,6 +68,21 @@ func sentence(r *diff.Result) string {
 	}
 	return fmt.Sprintf("%d leaks, %s in all; the largest: %s allocated %s",
 		leaks, signed(growthOf(withVerdict(r, diff.Leak)).Bytes), bytesRate(first.Rate), atPlace(first))
+}
+
+// noComparison says why two snapshots show no growth whatever leaks; "" where they may.
+func noComparison(r *diff.Result) string {
+	a, b := r.First.Mark, r.Last.Mark
+	changed := func(row diff.Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }
+	switch {
+	case r.Intermediate > 0:
+		return ""
+	case b.Step != snapshot.NoStep && a.Step > b.Step:
+		return fmt.Sprintf("step %s is compared with the earlier step %s", grouped(a.Step), grouped(b.Step))
+	case a == b && !slices.ContainsFunc(r.Rows, changed):
+		return "the two snapshots are equal"
+	}
+	return ""
 }
 
 func atPlace(f *diff.Finding) string {

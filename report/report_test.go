@@ -31,6 +31,13 @@ func TestHeadline(t *testing.T) {
 		{"a path with spaces has plain spaces", func(r *diff.Result) { r.Findings[0].Rows[0].Frames[3].File = "my dir/a b.go" },
 			"1 leak: +512 KiB/step allocated at my dir/a b.go:88"},
 		{"no leak tells the sites and the growth", func(r *diff.Result) { r.Findings = nil }, "no leak found among 5 sites; live memory +40.0 MiB"},
+		{"the wrong order is no verdict", func(r *diff.Result) {
+			r.Findings, r.Intermediate = nil, 0
+			r.First, r.Last = r.Last, r.First
+		}, "no verdict: step 50 is compared with the earlier step 0; live memory +40.0 MiB"},
+		{"a snapshot and itself are none", func(r *diff.Result) {
+			r.Findings, r.Rows, r.Intermediate, r.First = nil, nil, 0, r.Last
+		}, "no verdict: the two snapshots are equal; live memory 0 B"},
 		{"what is inconclusive is counted", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
 			"no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
 		{"of what is inconclusive its sites are counted", func(r *diff.Result) {

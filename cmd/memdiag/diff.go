@@ -41,6 +41,9 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			if err := atLeastOne(cmd, text.Top); err != nil {
 				return err
 			}
+			if rule.value == string(diff.ByHandbook) && flagged.against != "" {
+				return usagef(cmd, "--rule handbook knows no --against")
+			}
 			run, err := env.openRun(args)
 			if err != nil {
 				return err
