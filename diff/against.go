@@ -62,7 +62,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		result:   &Result{First: first, Last: last, Rows: Pair(first, last), Series: Collect(good), run: good},
 		anywhere: make(map[snapshot.DeviceKind]bool),
 	}
-	if here, there := r.Series.axis.unit, b.result.Series.axis.unit; here != there {
+	if here, there := r.Series.axis.Unit, b.result.Series.axis.Unit; here != there {
 		return nil, fmt.Errorf("its growth is by the %s, that of the run to judge by the %s: they cannot be compared", there, here)
 	}
 	here, there := devicesOf(r.Rows), devicesOf(b.result.Rows)

@@ -146,7 +146,7 @@ func TestARunThatCannotBeComparedWithIsRefused(t *testing.T) {
 		"fewer than two snapshots": one,
 		"of another program":       program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
 		"not seem to be of one":    resumed,
-		"is by the snapshot":       stepless,
+		"is by the second":         stepless,
 	} {
 		o := DefaultOptions()
 		o.Against = good

@@ -171,7 +171,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 		distance = min(distance, d)
 	}
 	if a.Unit == "step" {
-		out.Rate = Rate{Unit: "step", Blocks: exactly(float64(known) / (high - low)), Bytes: exactly(float64(site.Bytes) / (high - low))}
+		out.Rate = Rate{Unit: Step, Blocks: exactly(float64(known) / (high - low)), Bytes: exactly(float64(site.Bytes) / (high - low))}
 	}
 	a.judge(&out, events, all, distance)
 	if out.Sampled && out.Verdict != Bounded {

@@ -71,9 +71,9 @@ type Finding struct {
 	Others   []cause.Match // causes that fit less well, the best first
 	Against  *Comparison   // nil unless held against a good run
 	Pace     *Pace         // nil unless it is a leak, and the run tells what it follows
-	// MoreSteps is after how many more steps an inconclusive finding may be decided; 0
-	// where nothing tells.
-	MoreSteps int64
+	// More is after how many more steps, or seconds, as the axis counts, an inconclusive
+	// finding may be decided; 0 where nothing tells.
+	More int64
 	// Bound is what an inconclusive finding is declared to gather up to and has not
 	// reached; nil where nothing is declared of it.
 	Bound   *snapshot.Bound
@@ -253,7 +253,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: r.holderOf(c), Against: c.against, MoreSteps: r.moreSteps(&c), Bound: c.bound, graph: c.graph,
+		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
 	if j.verdict == Leak {

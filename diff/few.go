@@ -23,7 +23,7 @@ func (f *fewMarks) enough() bool {
 }
 
 // even holds where growth is what few marks must show to be called a leak at all:
-// in each interval, about the same, and in all at least as much as there was.
+// in each interval, at about the same rate, and in all at least as much as there was.
 func (h *history) even() bool {
 	if h == nil {
 		return false
@@ -31,7 +31,8 @@ func (h *history) even() bool {
 	y := h.bytes
 	least, most := math.Inf(1), 0.0
 	for i := 1; i < len(y); i++ {
-		least, most = min(least, y[i]-y[i-1]), max(most, y[i]-y[i-1])
+		rate := (y[i] - y[i-1]) / (h.x[i] - h.x[i-1])
+		least, most = min(least, rate), max(most, rate)
 	}
 	return least > 0 && most <= 2*least && y[len(y)-1] >= 2*y[0]
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Bounds of the judgement over a series.
@@ -54,7 +55,7 @@ type history struct {
 	whole            points // in full, with warm-up
 	all              points // those judged, in full
 	x, blocks, bytes []float64
-	unit             string
+	unit             Unit
 	test             trend.Test // of the bytes
 	covariate        string     // that rises too; "" where none does
 	// late: the site was flat until the first of the points, in the middle of the
@@ -63,28 +64,24 @@ type history struct {
 	tries float64
 }
 
-// axis is what the histories of all sites of a series share: the marks that are
+// compared is what the histories of all sites of a series share: the marks that are
 // compared, and what the marks tell of them.
-type axis struct {
+type compared struct {
 	marks               []int // indices into Series.Marks
 	x, elements, length []float64
 	instants            []int64
-	unit                string
 }
 
-func (s *Series) newAxis() axis {
-	a := axis{unit: "snapshot"}
+// alike are the marks of the last one's phase, with the first.
+func (s *Series) alike() compared {
+	var a compared
 	if len(s.Marks) == 0 {
 		return a
-	}
-	all, inSteps := s.X()
-	if inSteps {
-		a.unit = "step"
 	}
 	phase := s.Marks[len(s.Marks)-1].Phase
 	for i, m := range s.Marks {
 		if m.Phase == phase || i == 0 {
-			a.marks, a.x = append(a.marks, i), append(a.x, all[i])
+			a.marks, a.x = append(a.marks, i), append(a.x, s.axis.X[i])
 			a.instants = append(a.instants, s.instants[i])
 			a.elements, a.length = append(a.elements, float64(m.BatchElements)), append(a.length, float64(m.SequenceLength))
 		}
@@ -139,7 +136,7 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if site == nil || len(series.Marks) < 3 {
 		return nil
 	}
-	a := &series.axis
+	a := &series.compared
 	if len(a.x) < 3 {
 		return nil
 	}
@@ -162,17 +159,17 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := newHistory(p.from(warmUp(len(p.x))), a.unit)
+	h := newHistory(p.from(warmUp(len(p.x))), series.axis.Unit)
 	if i := h.onset(); i > 0 {
 		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
-		h = newHistory(h.all.from(i), a.unit)
+		h = newHistory(h.all.from(i), h.unit)
 		h.late, h.tries = true, tries
 	}
 	h.whole = p
 	return h
 }
 
-func newHistory(p points, unit string) *history {
+func newHistory(p points, unit Unit) *history {
 	h := &history{all: p, unit: unit, tries: 1, test: trend.Test{N: min(len(p.x), windows), P: 1}}
 	h.x, h.bytes = trend.Floors(p.x, p.bytes, windows)
 	_, h.blocks = trend.Floors(p.x, p.blocks, windows)
@@ -211,22 +208,22 @@ func (h *history) onset() int {
 	return slices.Index(h.all.x, h.x[at])
 }
 
-// since is the step from which on the points are, where the site began late.
-func (h *history) since() float64 { return h.all.x[0] }
-
-// began is the moment since, where the site began late.
+// began is the moment from which on the points are, where the site began late.
 func (h *history) began() moment {
-	if !h.late || h.unit != "step" {
+	switch {
+	case !h.late || h.unit == Place:
 		return nowhen
+	case h.unit == Second:
+		return moment{snapshot.NoStep, h.all.instants[0]}
 	}
-	return moment{int64(h.since()), h.all.instants[0]}
+	return moment{int64(h.all.x[0]), h.all.instants[0]}
 }
 
 // eachStep holds where there are marks of nearly all steps, so that no ramp that starts
 // anew in each epoch is seen once in each and taken for growth.
 func (h *history) eachStep() bool {
 	x := h.whole.x
-	return h.unit == "step" && float64(len(x)) > 0.9*(x[len(x)-1]-x[0])
+	return h.unit == Step && float64(len(x)) > 0.9*(x[len(x)-1]-x[0])
 }
 
 // replaced holds where the site has held the same number of blocks ever since it
@@ -295,8 +292,7 @@ func (h *history) p() float64 {
 		return 1
 	}
 	ranks := trend.MannKendall(h.bytes).P
-	_, coarse := trend.Floors(h.all.x, h.all.bytes, windows/2) // of noise that is wider than a window
-	p := max(ranks, h.test.P, 2*min(trend.Drift(h.bytes), trend.Drift(coarse)))
+	p := max(ranks, h.test.P, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
 	if len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
 		if !h.eachStep() {
 			ranks = max(ranks, math.Ldexp(1, -rising(h.all.bytes)))
@@ -304,6 +300,16 @@ func (h *history) p() float64 {
 		p = min(p, ranks)
 	}
 	return min(1, p*h.tries)
+}
+
+// drift is the chance that a walk without one rose as far, over at most n windows, which
+// are alike wherever in them the floors are.
+func (h *history) drift(n int) float64 {
+	x, y := trend.Floors(h.all.x, h.all.bytes, n)
+	if len(x) < len(h.all.x) {
+		return trend.Drift(y)
+	}
+	return trend.DriftAlong(x, y)
 }
 
 // tide is how far a site came and went as slowly as the marks can show: it turned
@@ -364,7 +370,7 @@ func (h *history) moves() bool {
 // gone is how many of the blocks of each mark but the last are gone by now, and stayed
 // how many that were born since the first are not; gone is nil where births do not tell.
 func (h *history) gone(row *Row) (gone []float64, stayed float64) {
-	if h.unit != "step" || len(row.births.steps) == 0 || row.births.unknown > 0 {
+	if h.unit != Step || len(row.births.steps) == 0 || row.births.unknown > 0 {
 		return nil, 0
 	}
 	steps, until := row.births.byStep()
@@ -438,11 +444,7 @@ func (h *history) goesOn() (ok, stopped bool, why string) {
 		ok, _ = keepsRising(h.x, h.blocks)
 	}
 	if ok && stopped {
-		units := h.unit
-		if idle != 1 {
-			units += "s"
-		}
-		return false, true, fmt.Sprintf("it rose and stopped: it stays as it is in the last %.0f %s, and never did for half as long before", idle, units)
+		return false, true, fmt.Sprintf("it rose and stopped: it stays as it is in the last %s, and never did for half as long before", h.unit.text(idle))
 	}
 	return ok, stopped, why
 }

@@ -1,11 +1,15 @@
 package diff
 
-import "github.com/memdiag/memdiag/snapshot"
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 // Least is the smallest leak that this run could have shown: a block in so many
-// steps. Less may be there unseen.
+// steps, or seconds. Less may be there unseen.
 type Least struct {
-	Every  int64 // steps from one block to the next; 0: no leak would have been sure
+	Every  int64 // of the axis' unit, from one block to the next; 0: no leak would have been sure
 	Births bool  // told by the births of blocks; else by counts alone
 	// Counted is Every for blocks whose births nobody recorded, in a run that has such and
 	// others; Mixed is whether it has.
@@ -13,11 +17,12 @@ type Least struct {
 	Mixed   bool
 }
 
-// Least is zero for a comparison by another rule or of several processes, where steps
-// are not known, and for a run too short to show any. It is found by trial: such a leak, whenever its first block
-// comes, is judged over the marks of this run, and among as many sites.
+// Least is zero for a comparison by another rule or of several processes, where neither
+// steps nor times are known, and for a run too short to show any. It is found by trial:
+// such a leak, whenever its first block comes, is judged over the marks of this run, and
+// among as many sites.
 func (r *Result) Least() Least {
-	if r.Rule != ByTrend || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || r.Series.axis.unit != "step" {
+	if r.Rule != ByTrend || !r.Comparable || r.Series.axis.Unit == Place {
 		return Least{}
 	}
 	b := &r.Last.Blocks
@@ -26,7 +31,7 @@ func (r *Result) Least() Least {
 	for i, state := range b.State {
 		switch {
 		case state != snapshot.Live:
-		case b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep:
+		case b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep && r.Series.axis.Unit == Step:
 			stands = max(stands, b.CountOf(i))
 		default:
 			l.Mixed = true
@@ -45,14 +50,14 @@ func (r *Result) Least() Least {
 	return l
 }
 
-// least is how many steps lie between the blocks of the smallest leak that is shown; 0
+// least is how many steps, or seconds, lie between the blocks of the smallest leak that is shown; 0
 // for none.
 func (r *Result) least(births bool) int64 {
 	const (
 		needed = 4      // births, or rises
 		tried  = 10_000 // blocks: what so many do not show, more do not
 	)
-	length := r.Last.Mark.Step - r.First.Mark.Step
+	length := int64(r.Series.axis.Length())
 	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
 		if r.shows(every, births) {
 			return every
@@ -65,21 +70,21 @@ func (r *Result) least(births bool) int64 {
 func (r *Result) shows(every int64, births bool) bool {
 	const phases = 40
 	for i := range min(every, phases) {
-		if !r.wouldCall(r.First.Mark.Step+i*every/min(every, phases), every, births) {
+		if !r.wouldCall(int64(r.Series.axis.X[0])+i*every/min(every, phases), every, births) {
 			return false
 		}
 	}
 	return true
 }
 
-// wouldCall judges a site that gets a block in a step and in each so many steps behind it.
+// wouldCall judges a site that gets a block at a place of the axis and each so far behind it.
 func (r *Result) wouldCall(from, every int64, births bool) bool {
 	const size = 512
 	n := len(r.Series.Marks)
 	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
-	for i, m := range r.Series.Marks {
-		if m.Step > from {
-			site.Blocks[i] = (m.Step-from-1)/every + 1
+	for i, x := range r.Series.axis.X {
+		if at := int64(math.Ceil(x)); at > from {
+			site.Blocks[i] = (at-from-1)/every + 1
 		}
 		site.Bytes[i] = size * snapshot.Bytes(site.Blocks[i])
 	}

@@ -28,7 +28,7 @@ func notes(r *Result) []string {
 	var out []string
 	a, b := r.First, r.Last
 	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step && r.Intermediate == 0 {
-		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate can be told", a.Mark.Step))
+		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate by the step can be told", a.Mark.Step))
 	}
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
 		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
@@ -78,13 +78,13 @@ func (r *Result) markNotes() []string {
 		switch {
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
-			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by their order, not by steps", s.Mark.Step))
+			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.axis.Unit.told()))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
 			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are not to be trusted", before.Step, s.Mark.Step))
 		}
 	}
 	if unknown > 0 && unknown < len(all) {
-		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by their order", unknown, len(all)))
+		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by %s", unknown, len(all), r.Series.axis.Unit.told()))
 	}
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
 		return out // the recorder chose the steps, by what they cost

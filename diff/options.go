@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -13,13 +14,15 @@ import (
 type Options struct {
 	Rule Rule
 	// Horizon is the step until which growth is thought on, or the last of a run that is
-	// beyond it: what takes less than MinShare of its device by then is no leak. Where the device's limit is not
-	// known, nothing is too little.
+	// beyond it, and Span the time of a run by the clock: what takes less than MinShare of
+	// its device by then is no leak. Where the device's limit is not known, nothing is too
+	// little.
 	Horizon  int64
+	Span     time.Duration
 	MinShare float64
 	// MinRate, where it is not zero, is the floor instead: what grows by fewer bytes
-	// a step is no leak.
-	MinRate snapshot.Bytes
+	// for one of its unit is no leak.
+	MinRate Growth
 	// Bounds are declared besides those of the run's own Info.
 	Bounds []snapshot.Bound
 	// Against is a run that is known to be good: what grows there as fast is no leak.
@@ -28,30 +31,34 @@ type Options struct {
 
 // DefaultOptions judge by trend, and take for no leak what has not filled a
 // thousandth of its device after a million steps, which is longer than nearly all
-// trainings: of 80 GiB that is 86 bytes a step.
+// trainings, or after 30 days: of 80 GiB that is 86 bytes a step, or 33 a second.
 func DefaultOptions() Options {
-	return Options{Rule: ByTrend, Horizon: 1_000_000, MinShare: 0.001}
+	return Options{Rule: ByTrend, Horizon: 1_000_000, Span: 30 * 24 * time.Hour, MinShare: 0.001}
 }
 
 // weigh calls a leak bounded whose growth, at the most that its interval allows,
 // comes to nothing by the horizon.
 func (r *Result) weigh(c *cluster) {
 	o, j := &r.options, &c.j
-	if j.verdict != Leak || j.rate.Unit != "step" || j.shape != Steady {
+	if j.verdict != Leak || j.rate.Unit == Place || j.shape != Steady {
 		return
 	}
 	rate := j.rate.Bytes.High
-	if o.MinRate > 0 {
-		if rate < float64(o.MinRate) {
-			j.call(Bounded, Strong, "its %s a step are below the least rate that was asked for, %s", snapshot.FormatBytes(j.rate.Bytes.Value), o.MinRate)
+	if o.MinRate.Bytes > 0 {
+		if j.rate.Unit == o.MinRate.Unit && rate < float64(o.MinRate.Bytes) {
+			j.call(Bounded, Strong, "its %s a %s are below the least rate that was asked for, %s", snapshot.FormatBytes(j.rate.Bytes.Value), j.rate.Unit, o.MinRate)
 		}
 		return
 	}
-	limit, horizon := r.limit(c.rows[0]), max(o.Horizon, r.Last.Mark.Step)
-	if limit <= 0 || rate*float64(horizon) >= o.MinShare*float64(limit) {
+	horizon := max(float64(o.Horizon), float64(r.Last.Mark.Step))
+	if j.rate.Unit == Second {
+		horizon = max(o.Span.Seconds(), r.Series.axis.Length())
+	}
+	limit := r.limit(c.rows[0])
+	if limit <= 0 || rate*horizon >= o.MinShare*float64(limit) {
 		return
 	}
-	j.call(Bounded, Strong, "at its rate it takes %s by step %d, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*float64(horizon)), horizon, 100*o.MinShare)
+	j.call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*horizon), j.rate.Unit.text(horizon), 100*o.MinShare)
 }
 
 // limit is that of the row's device, as the last snapshot has it.

@@ -121,9 +121,9 @@ func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
 	}{
 		{"4 KiB a step matter after a million steps", func(*Options) {}, Leak},
 		{"and not after a hundred", func(o *Options) { o.Horizon = 100 }, Bounded},
-		{"less than the least rate does not matter", func(o *Options) { o.MinRate = 4097 }, Bounded},
-		{"the least rate does", func(o *Options) { o.MinRate = 4096 }, Leak},
-		{"a least rate goes before the horizon", func(o *Options) { o.MinRate, o.Horizon = 1, 100 }, Leak},
+		{"less than the least rate does not matter", func(o *Options) { o.MinRate = Growth{4097, Step} }, Bounded},
+		{"the least rate does", func(o *Options) { o.MinRate = Growth{4096, Step} }, Leak},
+		{"a least rate goes before the horizon", func(o *Options) { o.MinRate, o.Horizon = Growth{1, Step}, 100 }, Leak},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := DefaultOptions()

@@ -47,7 +47,7 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 		Event: f.driver, Every: max(f.every, 1), Events: f.times,
 		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
 	}
-	even := p.Event == cause.Steps && j.rate.Unit == "step" && (j.shape == Steady || j.shape == BytesOnly)
+	even := p.Event == cause.Steps && j.rate.Unit == Step && (j.shape == Steady || j.shape == BytesOnly)
 	if step := float64(p.Bytes) / float64(p.Every); even && (step > asFast*j.rate.Bytes.High || asFast*step < j.rate.Bytes.Low) {
 		p.Event = cause.Irregular
 	}
@@ -74,14 +74,14 @@ func (r *Result) stepTime() time.Duration {
 // a bound is reached.
 const farthest = 100
 
-// moreSteps estimates after how many more steps an inconclusive site would be
+// more estimates after how many more steps, or seconds, an inconclusive site would be
 // decided; 0 where nothing tells.
-func (r *Result) moreSteps(c *cluster) int64 {
-	length := r.Last.Mark.Step - r.First.Mark.Step
-	if c.j.verdict != Inconclusive || !r.Comparable || r.First.Mark.Step == snapshot.NoStep || length <= 0 {
+func (r *Result) more(c *cluster) int64 {
+	length := int64(math.Ceil(r.Series.axis.Length()))
+	if c.j.verdict != Inconclusive || !r.Comparable || r.Series.axis.Unit == Place || length <= 0 {
 		return 0
 	}
-	if c.toBound > 0 && c.j.rate.Unit == "step" && c.j.rate.Blocks.Value > 0 {
+	if c.toBound > 0 && c.j.rate.Unit != Place && c.j.rate.Blocks.Value > 0 {
 		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= farthest*float64(length) {
 			return int64(more)
 		}
@@ -90,7 +90,7 @@ func (r *Result) moreSteps(c *cluster) int64 {
 		return 0
 	}
 	n := len(r.Series.Marks)
-	if births := distinct(c.rows[0].births.steps); len(births) > 0 && len(births) < 4 {
+	if births := distinct(c.rows[0].births.steps); r.Series.axis.Unit == Step && len(births) > 0 && len(births) < 4 {
 		return length * int64(4-len(births)) / int64(len(births))
 	}
 	if n-warmUp(n) < climbing && n > 1 && len(c.rows[0].births.steps) == 0 {

@@ -111,7 +111,7 @@ func (r *Result) unexplained() *Reserve {
 	if s.seen != nil && slices.Contains(s.seen[at][from:], false) {
 		return nil
 	}
-	x, _ := s.X()
+	x := s.axis.X
 	var rest []float64
 	for i, m := range s.Meters[at] {
 		known := snapshot.Bytes(0)
@@ -135,7 +135,7 @@ func (r *Result) unexplained() *Reserve {
 	total := all[len(all)-1].Allocated - all[from].Allocated
 	e := &Reserve{
 		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: total - snapshot.Bytes(grown),
-		Rate: Rate{Unit: s.axis.unit, Bytes: trend.TheilSen(x, rest)},
+		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.TheilSen(x, rest)},
 	}
 	e.explain()
 	return e

@@ -29,23 +29,23 @@ const (
 	enough = 8
 )
 
-// rises are the moments, in steps, at which a site grew for good: those of counters
+// rises are the places on the axis at which a site grew for good: those of counters
 // that never fall, or the births of its blocks if all of them stayed.
 type rises struct {
 	at       []float64 // ascending, each once
 	from, to float64   // what was looked at, with warm-up
 	warm     float64   // the end of warm-up
-	blur     float64   // by how many steps a rise may be later than seen
-	wait     float64   // the least steps between two that can be told apart
+	blur     float64   // by how much a rise may be later than seen
+	wait     float64   // the least distance of two that can be told apart
 }
 
 // risesOf is nil where neither tells.
 func risesOf(h *history, row *Row, births bool) *rises {
 	w := &h.whole
-	if h.unit != "step" {
+	if h.unit == Place {
 		return nil
 	}
-	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0]}
+	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0], wait: h.unit.least()}
 	if row.births.sampled() {
 		r.blur = float64(slices.Max(row.births.weights))
 	}
@@ -53,7 +53,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 		if len(w.x)-1 < climbing {
 			w, r.from = &h.all, r.warm // the first of few intervals is warm-up
 		}
-		wait := 1.0 // between two marks, of late
+		wait := r.wait // between two marks, of late
 		for i := 1; i < len(w.x); i++ {
 			switch {
 			case w.bytes[i] < w.bytes[i-1]:
@@ -80,7 +80,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 // they came to; nil for none.
 func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {
 	from, to := float64(first.Mark.Step), float64(last.Mark.Step)
-	r := &rises{from: from, to: to, warm: from}
+	r := &rises{from: from, to: to, warm: from, wait: Step.least()}
 	if row.births.sampled() {
 		r.blur = float64(slices.Max(row.births.weights))
 	}
@@ -122,9 +122,10 @@ func (r *rises) born(b *births) {
 // fewer of what comes evenly. Counted in stretches as long as its longest wait, what
 // comes evenly is even.
 func (r *rises) merge(steps float64) {
-	if r.wait = steps; steps <= 1 {
+	if steps <= r.wait {
 		return
 	}
+	r.wait = steps
 	stretch := func(x float64) float64 { return math.Floor((r.to - x) / steps) }
 	last := r.at[:0]
 	for i, x := range r.at {
@@ -167,14 +168,14 @@ func (r *rises) silence() float64 {
 	if n := len(r.at); n < 2 || idle <= slices.Max(r.gaps()) {
 		return 1
 	}
-	return trend.Silence(len(r.at)-1, r.places(r.at[0]), int(idle/max(1, r.wait)))
+	return trend.Silence(len(r.at)-1, r.places(r.at[0]), int(idle/r.wait))
 }
 
 // mayBeFew holds for two rises or more, too few to tell a rate, whose end chance leaves
 // often enough.
 func (r *rises) mayBeFew() bool {
 	n := len(r.at)
-	return n >= 2 && n < enough && trend.Silence(n, r.places(r.from), int(r.idle()/max(1, r.wait))) > unlikely
+	return n >= 2 && n < enough && trend.Silence(n, r.places(r.from), int(r.idle()/r.wait)) > unlikely
 }
 
 // slows holds for rises that come ever more rarely, as in a cache over a finite set
@@ -201,7 +202,7 @@ func (r *rises) slows(w *points) bool {
 }
 
 // places is how many rises could have been seen since a moment.
-func (r *rises) places(since float64) int { return int((r.to - since) / max(1, r.wait)) }
+func (r *rises) places(since float64) int { return int((r.to - since) / r.wait) }
 
 // addsLess holds where behind a moment far fewer bytes came a step than before it, since
 // the first that came.

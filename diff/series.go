@@ -20,7 +20,8 @@ type Series struct {
 
 	counters *snapshot.Series // of meters alone, beside the marks; nil where there are none
 	index    map[siteKey]int
-	axis     axis
+	axis     Axis // of Marks, for what asks often
+	compared compared
 	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
 	// for counters, which tell of all devices at each.
 	seen [][]bool
@@ -41,23 +42,8 @@ type SiteSeries struct {
 	rounding []snapshot.Bytes
 }
 
-// X is the series' axis: completed steps where every mark has its own, else the
-// position, with inSteps false.
-func (s *Series) X() (x []float64, inSteps bool) {
-	x, inSteps = make([]float64, len(s.Marks)), true
-	for i, m := range s.Marks {
-		x[i] = float64(m.Step)
-		if m.Step == snapshot.NoStep || i > 0 && m.Step <= s.Marks[i-1].Step {
-			inSteps = false
-		}
-	}
-	if !inSteps {
-		for i := range x {
-			x[i] = float64(i)
-		}
-	}
-	return x, inSteps
-}
+// Axis is where the marks lie.
+func (s *Series) Axis() Axis { return axisOf(s.Marks, s.instants) }
 
 // WarmUp is how many marks, from the first on, are warm-up.
 func (s *Series) WarmUp() int { return warmUp(len(s.Marks)) }
@@ -98,23 +84,24 @@ func Collect(run *snapshot.Run) *Series {
 	for i := range s.Sites {
 		s.index[s.Sites[i].key] = i
 	}
-	s.axis = s.newAxis()
+	s.axis = axisOf(s.Marks, s.instants)
+	s.compared = s.alike()
 	return s
 }
 
 // Metered are the meters of a device at each step, and the steps, where those were
-// counted; else those of the marks, with X.
+// counted; else those of the marks, with their Axis.
 func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
-	x, inSteps := s.X()
+	a := s.Axis()
 	points := firstPhase(s.counters)
-	if !inSteps || len(points) < 2 {
-		return x, s.Meters[device]
+	if a.Unit != Step || len(points) < 2 {
+		return a.X, s.Meters[device]
 	}
 	at := slices.IndexFunc(s.counters.Devices, func(d snapshot.Device) bool {
 		return d.Kind == s.Devices[device].Kind && d.Index == s.Devices[device].Index
 	})
 	if at < 0 || !slices.IsSortedFunc(points, func(a, b snapshot.Point) int { return cmp.Compare(a.Mark.Step, b.Mark.Step) }) {
-		return x, s.Meters[device]
+		return a.X, s.Meters[device]
 	}
 	x = make([]float64, len(points))
 	meters = make([]snapshot.Meters, len(points))

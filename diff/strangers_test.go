@@ -55,8 +55,8 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 				}
 				return
 			}
-			if f.MoreSteps > 0 {
-				t.Errorf("%d more steps are said to decide what is of another process", f.MoreSteps)
+			if f.More > 0 {
+				t.Errorf("%d more steps are said to decide what is of another process", f.More)
 			}
 			if r.Leaks() > 0 || r.Comparable || !strings.Contains(strings.Join(r.Notes, "; "), c.says) || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("got %s, comparable %t: %v; notes %q; want both to say %q", f.Verdict, r.Comparable, f.Reasons, r.Notes, c.says)
@@ -95,7 +95,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"steps further and further apart", steps(0, 10, 100, 1000, 10000), ""},
 		{"many of one step", steps(10, 20, 20, 20, 20, 30), "two snapshots are of step 20"},
 		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},
-		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate can be told"},
+		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate by the step can be told"},
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
 		{"a clock that was put back", back, "the clock was put back between steps 10 and 20"},

@@ -43,7 +43,7 @@ const (
 // Rate is growth for one unit of the series' axis, with 95 % intervals where
 // there were points enough to have one.
 type Rate struct {
-	Unit   string // "step", or "snapshot" where steps are not known
+	Unit   Unit
 	Blocks trend.Slope
 	Bytes  trend.Slope
 }
@@ -127,7 +127,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	case moments != nil && moments.slows(&h.whole):
 		j.call(Inconclusive, Weak, "it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides")
 	case moments != nil && moments.silence() < doubtful:
-		j.call(Inconclusive, Weak, "it rose %d times, but not in the last %.0f steps, which chance seldom leaves: it may have stopped; a longer run decides", len(moments.at), moments.idle())
+		j.call(Inconclusive, Weak, "it rose %d times, but not in the last %s, which chance seldom leaves: it may have stopped; a longer run decides", len(moments.at), h.unit.text(moments.idle()))
 	case moments != nil && moments.fewAndFewer(&h.whole):
 		j.call(Inconclusive, Weak, "it rose %d times, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", len(moments.at))
 	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
@@ -142,7 +142,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 			j.because("each time adds more blocks than the last")
 		}
 		if h.late {
-			j.because("it was flat until %s %.0f", h.unit, h.since())
+			j.because("it was flat until %s", h.unit.moment(h.all.x[0]))
 		}
 		if trending {
 			j.because("that has p = %.2g by chance (Mann–Kendall, corrected for autocorrelation, n = %d; false discovery rate over all stacks %.2g)", h.test.P, len(y), q)
@@ -255,10 +255,8 @@ func (r *Row) cameAndWent(last *snapshot.Snapshot) bool {
 }
 
 func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
-	unit, length := "snapshot", 1.0
-	if a, b := first.Mark.Step, last.Mark.Step; a != snapshot.NoStep && b > a {
-		unit, length = "step", float64(b-a)
-	}
+	axis := pairAxis(first, last)
+	length := axis.Length()
 	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
-	return Rate{unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
+	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
 }

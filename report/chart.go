@@ -15,7 +15,8 @@ import (
 // chart is what a growth plot shows, before it has a place on paper.
 type chart struct {
 	title, subtitle string
-	axis            string // what x counts
+	axis            string  // what x counts
+	size            float64 // of the series' unit, as drawn
 	x               []float64
 	bands           []band // stacked, lowest first: all else, then what grows
 	// What is unknown throughout, or so far above the allocated bytes that it would
@@ -26,10 +27,17 @@ type chart struct {
 
 	warm    float64 // x at which warm-up ends; the first x where nothing is shaded
 	epochs  []moment
-	aside   []moment       // marks of other phases, which are not drawn
-	runsOut *diff.Forecast // nil where none is known
-	from    [2]float64     // what is reserved and allocated at the last x, where the forecast begins
-	end     float64        // of the x axis, where the forecast is near enough to be drawn; else 0
+	aside   []moment   // marks of other phases, which are not drawn
+	runsOut *runsOut   // nil where none is known
+	from    [2]float64 // what is reserved and allocated at the last x, where the forecast begins
+	end     float64    // of the x axis, where the forecast is near enough to be drawn; else 0
+}
+
+// runsOut is where on the axis memory runs out, with its interval.
+type runsOut struct {
+	x, low, high float64
+	text         string
+	limit        snapshot.Bytes
 }
 
 // moment is a spot of the axis with a name.
@@ -84,24 +92,21 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, inSteps := s.X()
+	unit, size, all := drawn(s.Axis())
 	if n := len(s.Meters[device]); n != len(s.Marks) {
 		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), n, len(s.Marks))
 	}
 	x, meters := s.Metered(device)
 	keep := thinned(meters, marks)
-	c := &chart{title: Printable(o.Title), axis: "step"}
+	c := &chart{title: Printable(o.Title), axis: string(unit), size: size}
 	if c.title == "" {
 		c.title = Headline(r)
-	}
-	if !inSteps {
-		c.axis = "snapshot"
 	}
 	allocated := make([]float64, len(keep))
 	reserved, driver := slices.Clone(allocated), slices.Clone(allocated)
 	for i, at := range keep {
 		m := meters[at]
-		c.x = append(c.x, x[at])
+		c.x = append(c.x, x[at]/size)
 		allocated[i], reserved[i] = float64(m.Allocated), float64(m.Reserved)
 	}
 	among := axisPoints(all, c.x)
@@ -126,7 +131,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		c.top = max(c.top, 1.6*slices.Max(allocated)) // else the picture is one filled wall
 	}
 	c.from = [2]float64{reserved[len(reserved)-1], allocated[len(allocated)-1]}
-	c.context(r, o.Stack, device, all, inSteps)
+	c.context(r, o.Stack, device, all)
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
 }
@@ -251,7 +256,7 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Rows[0].Device) == deviceName(d) {
-			parts = append(parts, "runs out of "+at.Limit.String()+" at step "+grouped(at.Step))
+			parts = append(parts, "runs out of "+at.Limit.String()+" at "+atText(at))
 			break
 		}
 	}

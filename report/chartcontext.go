@@ -3,6 +3,7 @@ package report
 import (
 	"image/color"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
@@ -19,7 +20,7 @@ const farAhead = 1.5
 
 // context finds what stands around the curves: warm-up, epochs, marks of other
 // phases, and the forecast.
-func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64, inSteps bool) {
+func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64) {
 	first, last := c.x[0], c.x[len(c.x)-1]
 	c.warm = first
 	if n := r.Series.WarmUp(); n < len(axis)-1 {
@@ -34,11 +35,9 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64,
 	if len(c.epochs) > maxMoments {
 		c.epochs = nil // a comb that says nothing
 	}
-	if !inSteps {
-		return
-	}
+	unit := r.Series.Axis().Unit
 	for _, m := range r.Series.Aside {
-		if x := float64(m.Step); m.Step != snapshot.NoStep && x >= first && x <= last && m.Phase != "" {
+		if x := float64(m.Step); unit == diff.Step && m.Step != snapshot.NoStep && x >= first && x <= last && m.Phase != "" {
 			c.aside = append(c.aside, moment{x, brief(m.Phase)})
 		}
 	}
@@ -51,12 +50,17 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64,
 		if at == nil || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
 			continue
 		}
-		if float64(at.Step) < last {
+		out := &runsOut{float64(at.Step), float64(at.Low), float64(at.High), atText(at), at.Limit}
+		if at.Step == snapshot.NoStep {
+			behind := func(d time.Duration) float64 { return last + d.Seconds()/c.size }
+			out.x, out.low, out.high = behind(at.After), behind(at.AfterLow), behind(at.AfterHigh)
+		}
+		if out.x < last {
 			return
 		}
-		c.runsOut = at
-		if c.limit > 0 && c.reserved != nil && float64(at.Step) <= last+farAhead*(last-first) {
-			c.end = min(float64(at.High), last+farAhead*(last-first))
+		c.runsOut = out
+		if c.limit > 0 && c.reserved != nil && out.x <= last+farAhead*(last-first) {
+			c.end = min(out.high, last+farAhead*(last-first))
 		}
 		return
 	}
@@ -148,14 +152,14 @@ func (c *chart) forecast(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 	if at == nil || c.end == 0 {
 		return
 	}
-	x := func(step int64) vg.Length { return toX(min(float64(step), c.end)) }
+	x := func(at float64) vg.Length { return toX(min(at, c.end)) }
 	limit := toY(c.limit)
 	from := vg.Point{X: toX(c.x[len(c.x)-1]), Y: toY(c.from[0])}
 	fill := limitLine
 	fill.A = 30
-	canvas.FillPolygon(fill, []vg.Point{from, {X: x(at.Low), Y: limit}, {X: x(at.High), Y: limit}, {X: from.X, Y: toY(c.from[1])}})
-	canvas.StrokeLine2(draw.LineStyle{Color: limitLine, Width: 1.25, Dashes: []vg.Length{2, 2}}, from.X, from.Y, x(at.Step), limit)
+	canvas.FillPolygon(fill, []vg.Point{from, {X: x(at.low), Y: limit}, {X: x(at.high), Y: limit}, {X: from.X, Y: toY(c.from[1])}})
+	canvas.StrokeLine2(draw.LineStyle{Color: limitLine, Width: 1.25, Dashes: []vg.Length{2, 2}}, from.X, from.Y, x(at.x), limit)
 	label := style(smallSize, true, limitLine)
-	text := "runs out: step " + grouped(at.Step)
-	canvas.FillText(label, vg.Point{X: max(x(at.Step)-label.Width(text), canvas.Min.X), Y: limit + 4}, text)
+	text := "runs out: " + at.text
+	canvas.FillText(label, vg.Point{X: max(x(at.x)-label.Width(text), canvas.Min.X), Y: limit + 4}, text)
 }

@@ -64,7 +64,7 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint
 	case StackOwners:
 		bands = s.owners()
 	default:
-		bands = s.leaks(c.axis)
+		bands = s.leaks(c.size)
 	}
 	name := "all other allocations"
 	if len(bands) == 0 {
@@ -76,7 +76,7 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint
 
 // leaks are the first findings that leak or may, each a band, and below them the
 // leaks beyond those in one.
-func (s *stacker) leaks(axis string) []band {
+func (s *stacker) leaks(size float64) []band {
 	var grown []band
 	var rows []*diff.Row // of grown
 	more := s.band(moreColour, true)
@@ -94,11 +94,12 @@ func (s *stacker) leaks(axis string) []band {
 				s.take(&b, row)
 			}
 			b.name, b.notes = shortPlace(f.Rows[0], f.Headline), []string{fmt.Sprintf("%s: %s", f.Verdict, bytesRate(f.Rate))}
-			if text := interval(f.Rate.Bytes, snapshot.FormatBytes); text != "" {
+			if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 				b.notes = append(b.notes, "("+text+")")
 			}
-			if f.Rate.Unit == axis {
-				b.slope = &f.Rate.Bytes
+			if f.Rate.Unit == s.r.Series.Axis().Unit {
+				slope := multiplied(f.Rate.Bytes, size)
+				b.slope = &slope
 			}
 			grown, rows = append(grown, b), append(rows, f.Rows[0])
 		case f.Verdict == diff.Leak:

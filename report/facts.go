@@ -99,7 +99,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
-	add("Decided in", moreText(f))
+	add("Decided in", moreText(r, f))
 	add("Runs out", runsOutText(r, f))
 	where := hashText(f.Rows[0].Hash) + " on " + deviceName(f.Rows[0].Device)
 	if r.Last.Rank != snapshot.NoRank {
@@ -171,7 +171,7 @@ func reasons(f *diff.Finding) string {
 // of what a recorder saw at some steps only, and not all of, the rate may be that of the
 // steps that it saw best.
 func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
-	if rate.Unit != "step" || steps <= 0 {
+	if rate.Unit != diff.Step || steps <= 0 {
 		return ""
 	}
 	blocks, overall := float64(g.Blocks)/float64(steps), float64(g.Bytes)/float64(steps)
@@ -183,6 +183,7 @@ func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
 
 // rateText is the doubt about the rate; "" where the points lie on one line.
 func rateText(r diff.Rate) string {
+	r = readable(r)
 	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
 	if blocks == "" && bytes == "" {
 		return ""

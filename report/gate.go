@@ -35,6 +35,7 @@ func GateHeadline(r *diff.Result) string {
 
 // rateWithin says within what a rate lies; "" where that reads as the rate.
 func rateWithin(r diff.Rate) string {
+	r = readable(r)
 	low, high := snapshot.FormatBytes(r.Bytes.Low), snapshot.FormatBytes(r.Bytes.High)
 	if low == high {
 		return ""

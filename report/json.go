@@ -30,10 +30,11 @@ type resultJSON struct {
 	Rows          []rowJSON     `json:"rows"`
 	Ranks         *ranksJSON    `json:"ranks,omitempty"`
 	// Least is the smallest leak that the run could have shown, one block in so many
-	// steps; 0 for none.
-	Least    int64         `json:"smallest_leak_every_steps"`
-	Reserves []reserveJSON `json:"reserves"`
-	Notes    []string      `json:"notes"`
+	// steps, or of a run by the clock LeastTime in so many seconds; 0 for none.
+	Least     int64         `json:"smallest_leak_every_steps"`
+	LeastTime int64         `json:"smallest_leak_every_seconds,omitempty"`
+	Reserves  []reserveJSON `json:"reserves"`
+	Notes     []string      `json:"notes"`
 }
 
 // reserveJSON is a device of which a meter grew while its live memory did not.
@@ -131,6 +132,7 @@ type findingJSON struct {
 	Pace     *paceJSON     `json:"pace,omitempty"`
 	Shape    string        `json:"shape,omitempty"`
 	More     int64         `json:"more_steps,omitempty"` // that may decide it
+	MoreTime int64         `json:"more_seconds,omitempty"`
 	Against  *againstJSON  `json:"against,omitempty"`
 	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
 	// Stacks are all that leak together, where there are several; label, frames and
@@ -194,10 +196,11 @@ type causeJSON struct {
 }
 
 type forecastJSON struct {
-	Step  int64 `json:"step"`
-	Low   int64 `json:"low"`
-	High  int64 `json:"high"`
-	Limit int64 `json:"limit_bytes"`
+	// Steps; nil by the clock.
+	Step  *int64 `json:"step,omitempty"`
+	Low   *int64 `json:"low,omitempty"`
+	High  *int64 `json:"high,omitempty"`
+	Limit int64  `json:"limit_bytes"`
 	// After are seconds after the last snapshot; nil where the run has no times.
 	After *afterJSON `json:"after_seconds,omitempty"`
 }
@@ -226,8 +229,13 @@ func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
-		Least: r.Least().Every, Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
+		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
+	every := &out.Least
+	if r.Series.Axis().Unit == diff.Second {
+		every = &out.LeastTime
+	}
+	*every = r.Least().Every
 	for _, a := range accounts(r) {
 		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
 	}
@@ -243,7 +251,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 		e := &r.Reserves[i]
 		j := reserveJSON{Device: deviceName(e.Device), Meter: string(e.Meter), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
 		if e.Rate.Unit != "" {
-			j.Rate = &reserveRateJSON{e.Rate.Unit, slopeOf(e.Rate.Bytes)}
+			j.Rate = &reserveRateJSON{string(e.Rate.Unit), slopeOf(e.Rate.Bytes)}
 		}
 		if e.Cause != nil {
 			j.Cause = e.Cause.ID
@@ -254,11 +262,11 @@ func JSON(w io.Writer, r *diff.Result) error {
 		out.Ranks = &ranksJSON{Judged: a.Ranks, Leaks: []rankLeakJSON{}, Notes: append([]string{}, a.Notes...)}
 		for _, l := range a.Leaks {
 			f := l.Finding
-			out.Ranks.Leaks = append(out.Ranks.Leaks, rankLeakJSON{l.On, l.Rank, place(f.Rows[0], f.Headline), rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)}})
+			out.Ranks.Leaks = append(out.Ranks.Leaks, rankLeakJSON{l.On, l.Rank, place(f.Rows[0], f.Headline), rateOf(f.Rate)})
 		}
 	}
 	for i := range r.Findings {
-		out.Findings = append(out.Findings, findingOf(&r.Findings[i]))
+		out.Findings = append(out.Findings, findingOf(r, &r.Findings[i]))
 	}
 	out.Rows = append(out.Rows, changedRows(r)...)
 	return writeJSON(w, out)
@@ -282,13 +290,13 @@ func changedRows(r *diff.Result) []rowJSON {
 	return out
 }
 
-func findingOf(f *diff.Finding) findingJSON {
+func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	row := f.Rows[0]
 	out := findingJSON{
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Reasons: append([]string{}, f.Reasons...),
 		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
 		Live: tallyOf(f.After()), Growth: tallyOf(f.Growth()), Born: tallyOf(f.Born()), Died: tallyOf(f.Died()),
-		Rate:   rateJSON{f.Rate.Unit, slopeOf(f.Rate.Blocks), slopeOf(f.Rate.Bytes)},
+		Rate:   rateOf(f.Rate),
 		Owners: append([]string{}, f.Owners().Names()...), Estimate: f.Estimated(),
 	}
 	if f.Headline >= 0 {
@@ -298,15 +306,21 @@ func findingOf(f *diff.Finding) findingJSON {
 		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 	}
 	out.Cause = causeOf(f)
-	out.Shape, out.More = string(f.Shape), f.MoreSteps
+	out.Shape, out.More = string(f.Shape), f.More
+	if r.Series.Axis().Unit == diff.Second {
+		out.More, out.MoreTime = 0, f.More
+	}
 	if p := f.Pace; p != nil {
 		out.Pace = &paceJSON{string(p.Event), p.Every, p.Events, p.Blocks, int64(p.Bytes)}
 	}
 	if a := f.Against; a != nil {
-		out.Against = &againstJSON{string(a.Match), rateJSON{a.Good.Unit, slopeOf(a.Good.Blocks), slopeOf(a.Good.Bytes)}, slopeOf(a.Excess)}
+		out.Against = &againstJSON{string(a.Match), rateOf(a.Good), slopeOf(a.Excess)}
 	}
 	if at := f.RunsOut; at != nil {
-		out.RunsOut = &forecastJSON{Step: at.Step, Low: at.Low, High: at.High, Limit: int64(at.Limit)}
+		out.RunsOut = &forecastJSON{Limit: int64(at.Limit)}
+		if at.Step != snapshot.NoStep {
+			out.RunsOut.Step, out.RunsOut.Low, out.RunsOut.High = &at.Step, &at.Low, &at.High
+		}
 		if at.After > 0 {
 			out.RunsOut.After = &afterJSON{at.After.Seconds(), at.AfterLow.Seconds(), at.AfterHigh.Seconds()}
 		}
@@ -348,6 +362,10 @@ func markOf(s *snapshot.Snapshot) markJSON {
 }
 
 func tallyOf(t diff.Tally) tallyJSON { return tallyJSON{t.Blocks, int64(t.Bytes), int64(t.Requested)} }
+
+func rateOf(r diff.Rate) rateJSON {
+	return rateJSON{string(r.Unit), slopeOf(r.Blocks), slopeOf(r.Bytes)}
+}
 
 func slopeOf(s trend.Slope) slopeJSON { return slopeJSON{s.Value, s.Low, s.High, s.N} }
 

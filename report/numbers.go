@@ -66,25 +66,27 @@ func count(n int64, noun string) string {
 // not tell it from no growth.
 
 func bytesRate(r diff.Rate) string {
+	r = readable(r)
 	if v := r.Bytes.Value; v > 0 && v < 0.005 {
 		return fmt.Sprintf("%s+1 B every %s %ss", doubt(r.Bytes), threeDigits(1/v), r.Unit)
 	}
-	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + r.Unit
+	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
 
 func blocksRate(r diff.Rate) string {
+	r = readable(r)
 	noun := "block"
 	v := r.Blocks.Value
 	if math.Abs(v) > 1.004 {
 		noun = "blocks"
 	}
 	if v == 0 && doubt(r.Blocks) == "" {
-		return "0 blocks/" + r.Unit
+		return "0 blocks/" + string(r.Unit)
 	}
 	if v > 0 && v < 0.1 {
 		return fmt.Sprintf("%s+1 block every %s %ss", doubt(r.Blocks), threeDigits(1/v), r.Unit)
 	}
-	return doubt(r.Blocks) + plusSign(v) + threeDigits(v) + " " + noun + "/" + r.Unit
+	return doubt(r.Blocks) + plusSign(v) + threeDigits(v) + " " + noun + "/" + string(r.Unit)
 }
 
 func doubt(s trend.Slope) string {

@@ -54,11 +54,17 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	if at == nil {
 		return ""
 	}
-	text := "step " + grouped(at.Step)
+	text := atText(at)
 	if at.Low != at.High {
 		text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
 	}
+	if at.Step == snapshot.NoStep {
+		text += glue(fmt.Sprintf(" (%s to %s)", span(at.AfterLow), span(at.AfterHigh)))
+	}
 	text += ", of " + glue(at.Limit.String()) + " on " + deviceName(f.Rows[0].Device)
+	if at.Step == snapshot.NoStep {
+		return text
+	}
 	if at.After > 0 && at.AfterHigh < math.MaxInt64 {
 		_, last := names(r)
 		text += "; " + glue(span(at.After)) + " after " + last
@@ -67,6 +73,14 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 		}
 	}
 	return text
+}
+
+// atText is "step 4,000", or by the clock "3.20 h after the last snapshot".
+func atText(at *diff.Forecast) string {
+	if at.Step == snapshot.NoStep {
+		return glue(span(at.After)) + " after the last snapshot"
+	}
+	return "step " + grouped(at.Step)
 }
 
 // span is a duration that may be days.
@@ -78,16 +92,19 @@ func span(d time.Duration) string {
 }
 
 // moreText says after how much more an inconclusive finding is decided.
-func moreText(f *diff.Finding) string {
-	if f.MoreSteps <= 0 {
+func moreText(r *diff.Result, f *diff.Finding) string {
+	switch {
+	case f.More <= 0:
 		return ""
+	case r.Series.Axis().Unit == diff.Second:
+		return "about " + glue(span(time.Duration(f.More)*time.Second)) + " more"
 	}
-	return "about " + count(f.MoreSteps, "more step")
+	return "about " + count(f.More, "more step")
 }
 
 // tellsLeast reports whether the smallest leak that the run could have shown is known.
 func tellsLeast(r *diff.Result) bool {
-	return r.Rule == diff.ByTrend && r.Comparable && r.First.Mark.Step != snapshot.NoStep && r.Last.Mark.Step > r.First.Mark.Step
+	return r.Rule == diff.ByTrend && r.Comparable && r.Series.Axis().Unit != diff.Place
 }
 
 // tooShort reports whether the run could show no leak at all, such as one of two snapshots.
@@ -98,27 +115,29 @@ func leastText(r *diff.Result) string {
 	if !tellsLeast(r) {
 		return ""
 	}
-	least := r.Least()
+	least, unit := r.Least(), r.Series.Axis().Unit
 	if least.Every == 0 && least.Counted == 0 {
 		if slices.ContainsFunc(r.Findings, func(f diff.Finding) bool { return f.Verdict == diff.Leak }) {
 			return "this run is too short, or has too few snapshots, to show a leak slower than those above"
 		}
 		return "this run is too short, or has too few snapshots, to show a leak for certain"
 	}
-	text := "the smallest leak that this run could show: " + oneBlock(least.Every)
+	text := "the smallest leak that this run could show: " + oneBlock(least.Every, unit)
 	if least.Mixed {
-		text += " where births are recorded; elsewhere " + oneBlock(least.Counted)
+		text += " where births are recorded; elsewhere " + oneBlock(least.Counted, unit)
 	}
 	return text
 }
 
-// oneBlock is a rate of so many steps a block; 0 for one that none is.
-func oneBlock(every int64) string {
-	switch every {
-	case 0:
+// oneBlock is a rate of so many steps, or seconds, a block; 0 for one that none is.
+func oneBlock(every int64, unit diff.Unit) string {
+	switch {
+	case every == 0:
 		return "none for certain"
-	case 1:
-		return "1 block each step"
+	case every == 1:
+		return "1 block each " + string(unit)
+	case unit == diff.Second:
+		return "1 block every " + span(time.Duration(every)*time.Second)
 	}
 	return fmt.Sprintf("1 block every %s steps", grouped(every))
 }

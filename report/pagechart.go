@@ -45,9 +45,9 @@ type momentData struct {
 // aheadData is where memory runs out.
 type aheadData struct {
 	Limit     float64 `json:"limit"`
-	Step      int64   `json:"step"`
-	Low       int64   `json:"low"`
-	High      int64   `json:"high"`
+	X         float64 `json:"x"`
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
 	Reserved  float64 `json:"reserved"` // at the last x, as Allocated
 	Allocated float64 `json:"allocated"`
 	Label     string  `json:"label"`
@@ -131,12 +131,12 @@ func (c *chart) view() (v chartView, data chartData) {
 	data.Epochs, data.Aside = moments(c.epochs), moments(c.aside)
 	if at := c.runsOut; at != nil {
 		data.Ahead = &aheadData{
-			Limit: float64(at.Limit), Step: at.Step, Low: at.Low, High: at.High, Reserved: c.from[0], Allocated: c.from[1],
-			Label: "runs out: step " + grouped(at.Step), End: c.end, Near: c.end > 0,
+			Limit: float64(at.limit), X: at.x, Low: at.low, High: at.high, Reserved: c.from[0], Allocated: c.from[1],
+			Label: "runs out: " + at.text, End: c.end, Near: c.end > 0,
 		}
 		if !data.Ahead.Near {
-			data.Ahead.End = float64(max(at.High, at.Step))
-			v.Ahead = "Show where it runs out, at step " + grouped(at.Step)
+			data.Ahead.End = max(at.high, at.x)
+			v.Ahead = "Show where it runs out, at " + at.text
 		}
 	}
 	if c.limit > 0 {

@@ -158,7 +158,7 @@ func factsOf(r *diff.Result) []fact {
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil {
-			facts = append(facts, fact{"runs out", "step " + grouped(at.Step)})
+			facts = append(facts, fact{"runs out", atText(at)})
 			break
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // two. Flame, Folded and Pprof draw it.
 type Profile struct {
 	Growth bool // samples are changes, and may be negative
-	// PerUnit is "step" or "snapshot" in a profile of rates. Its tallies are for a
+	// PerUnit is "step", "second" or "snapshot" in a profile of rates. Its tallies are for a
 	// thousand of them, so that slow rates are whole numbers too.
 	PerUnit string
 	Title   string // one line, escaped
@@ -66,8 +66,8 @@ func GrowthProfile(r *diff.Result) *Profile {
 // rateScale is for how many steps the tallies of a profile of rates are.
 const rateScale = 1000
 
-// RateProfile holds the rate of every site that changed, for 1,000 steps, or
-// snapshots where steps are not known. Before is what sites give back, After what
+// RateProfile holds the rate of every site that changed, for 1,000 steps, or seconds, or
+// snapshots where neither are known. Before is what sites give back, After what
 // they gather.
 func RateProfile(r *diff.Result) *Profile {
 	p := GrowthProfile(r)
@@ -82,7 +82,7 @@ func RateProfile(r *diff.Result) *Profile {
 		s := samples[at]
 		at++
 		rate := r.RateOf(row)
-		p.PerUnit = rate.Unit
+		p.PerUnit = string(rate.Unit)
 		s.Noise = doubt(rate.Bytes) != ""
 		s.Before, s.After = diff.Tally{}, diff.Tally{}
 		tally := diff.Tally{Blocks: scaled(rate.Blocks.Value), Bytes: snapshot.Bytes(scaled(rate.Bytes.Value))}

@@ -47,6 +47,7 @@ func TestHeadline(t *testing.T) {
 		{"what is too short to show a leak has no verdict", func(r *diff.Result) {
 			r.Findings[0].Verdict = diff.Inconclusive
 			r.Last.Mark.Step = r.First.Mark.Step + 3
+			r.Series = diff.Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{r.First, r.Last}})
 		}, "no verdict: 1 of 5 sites may leak; live memory +40.0 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,11 +50,7 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 }
 
 func sitePanels(r *diff.Result) []panel {
-	axis, inSteps := r.Series.X()
-	unit := "snapshot"
-	if inSteps {
-		unit = "step"
-	}
+	_, size, axis := drawn(r.Series.Axis())
 	var panels []panel
 	var of []*diff.Row // panels
 	drawn := make(map[*diff.Row]struct{})
@@ -90,11 +86,12 @@ func sitePanels(r *diff.Result) []panel {
 			c = restLine
 		}
 		p := panel{title: shortPlace(f.Rows[0], f.Headline), note: string(f.Verdict) + ": " + bytesRate(f.Rate), colour: c}
-		if text := interval(f.Rate.Bytes, snapshot.FormatBytes); text != "" {
+		if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 			p.note += " (" + text + ")"
 		}
-		if f.Rate.Unit == unit && ok {
-			p.slope = &f.Rate.Bytes
+		if f.Rate.Unit == r.Series.Axis().Unit && ok {
+			slope := multiplied(f.Rate.Bytes, size)
+			p.slope = &slope
 		}
 		add(f.Rows, p)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,20 +52,39 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
-	flags.Int64Var(&o.Horizon, "horizon", o.Horizon, "the `STEP` until which growth matters: what takes under a thousandth of its device by then is no leak")
-	flags.Var((*sizeFlag)(&o.MinRate), "min-rate", "in place of --horizon, the least growth a step that is a leak, such as 1KiB")
+	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP` until which growth matters, or of a run by the clock the time, such as 720h: what takes under a thousandth of its device by then is no leak")
+	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "in place of --horizon, the least growth that is a leak, such as 1KiB/step or 1KiB/second")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
 	flags.StringVar(&o.against, "against", "", "a `RUN` that is known to be good: what grows there as fast is no leak, though lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if o.Horizon < 1 {
-			return usagef(cmd, "--horizon is at least 1")
-		}
 		if flags.Changed("horizon") && flags.Changed("min-rate") {
 			return usagef(cmd, "--horizon and --min-rate exclude each other: both say what is too slow for a leak")
 		}
 		return nil
 	}
 	return o
+}
+
+// horizonFlag is a flag that takes a step, or a time.
+type horizonFlag struct{ *diff.Options }
+
+func (f *horizonFlag) String() string { return "1000000 or 720h" }
+
+// Type is what help shows for the value.
+func (f *horizonFlag) Type() string { return "step" }
+
+// Set parses a number of steps, or a duration.
+func (f *horizonFlag) Set(text string) error {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		f.Span = d
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return errors.New("want a step, 1 at least, or a time such as 720h")
+	}
+	f.Horizon = n
+	return nil
 }
 
 // boundsFlag is a flag that declares a bound each time it is given.

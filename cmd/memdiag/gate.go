@@ -376,17 +376,17 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 }
 
 // within holds where all of these leaks together grow by no more than --max-growth.
-// Growth whose steps are not known is never within.
+// Growth by another unit is never within.
 func (g *gate) within(leaks []baseline.Leak) bool {
 	sum := 0.0
 	for _, l := range leaks {
 		f := l.Finding
-		if f.Rate.Unit != "step" || f.Shape != diff.Steady {
+		if f.Rate.Unit != g.maxGrowth.Unit || f.Shape != diff.Steady {
 			return false // a rate that grows itself has no limit
 		}
 		sum += f.Rate.Bytes.Value
 	}
-	return g.maxGrowth.set && sum <= float64(g.maxGrowth.bytes)
+	return g.maxGrowth.Unit != "" && sum <= float64(g.maxGrowth.Bytes)
 }
 
 // settle is the exit code once it is said what doubt is worth. Doubt about the gate

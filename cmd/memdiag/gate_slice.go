@@ -86,31 +86,28 @@ func (s slice) has(d snapshot.Device) bool {
 	return s.device == "" || s.device == string(d.Kind) || s.device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
 }
 
-// rateFlag is a flag that takes growth by step, such as 4KiB/step.
-type rateFlag struct {
-	bytes snapshot.Bytes
-	set   bool
-}
+// rateFlag is a flag that takes growth, such as 4KiB/step; it has no unit where it is not
+// set.
+type rateFlag diff.Growth
 
 func (f *rateFlag) String() string {
-	if !f.set {
+	if f.Unit == "" {
 		return ""
 	}
-	return f.bytes.String() + "/step"
+	return diff.Growth(*f).String()
 }
 
 // Type is what help shows for the value.
 func (f *rateFlag) Type() string { return "rate" }
 
-// Set parses a size, with or without "/step" behind it.
+// Set parses a size with its unit, a step where none is given.
 func (f *rateFlag) Set(text string) error {
-	size, err := snapshot.ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/step"))
-	if err != nil {
-		return err
+	if !strings.Contains(text, "/") {
+		text += "/step"
 	}
-	if size < 0 {
-		return errors.New("a rate is not negative")
+	g, err := diff.ParseGrowth(text)
+	if err == nil {
+		*f = rateFlag(g)
 	}
-	*f = rateFlag{size, true}
-	return nil
+	return err
 }

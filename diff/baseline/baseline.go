@@ -16,7 +16,7 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/diff"
 )
 
 // Version is the one that files have.
@@ -31,33 +31,12 @@ type File struct {
 // Entry is one known leak, with whose it is and until when it may stay.
 type Entry struct {
 	Fingerprint string
-	Where       string // for readers; what is matched is the fingerprint
-	MaxGrowth   *Bound // nil for any
+	Where       string       // for readers; what is matched is the fingerprint
+	MaxGrowth   *diff.Growth // what it lets pass; nil for any
 	Owner       string
 	Issue       string
 	Reason      string
 	Expires     time.Time // the last day on which it counts, at its start in UTC; zero for none
-}
-
-// Bound is the growth that an entry lets pass.
-type Bound struct {
-	Bytes snapshot.Bytes
-	Unit  string // "step", or "snapshot" where steps are not known
-}
-
-func (b Bound) String() string { return b.Bytes.String() + "/" + b.Unit }
-
-// ParseBound reads "4KiB/step", or "4KiB/snapshot".
-func ParseBound(text string) (Bound, error) {
-	size, unit, ok := strings.Cut(text, "/")
-	if !ok || unit != "step" && unit != "snapshot" {
-		return Bound{}, fmt.Errorf("%q is no growth; write 4KiB/step", text)
-	}
-	n, err := snapshot.ParseBytes(size)
-	if err == nil && n < 0 {
-		err = errors.New("a bound is not negative")
-	}
-	return Bound{n, unit}, err
 }
 
 const day = "2006-01-02"
@@ -145,7 +124,7 @@ func Parse(text []byte) (*File, error) {
 		}
 		seen[r.Fingerprint] = true
 		if r.MaxGrowth != "" {
-			b, err := ParseBound(r.MaxGrowth)
+			b, err := diff.ParseGrowth(r.MaxGrowth)
 			if err != nil {
 				return nil, faultAt(text, at+".max-growth", err)
 			}

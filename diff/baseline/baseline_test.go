@@ -69,7 +69,7 @@ func TestParseIsTheInverseOfBytes(t *testing.T) {
 		for _, name := range rapid.SliceOfDistinct(rapid.StringMatching("s1-[0-9a-f]{4}"), rapid.ID[string]).Draw(t, "fingerprints") {
 			e := baseline.Entry{Fingerprint: name, Where: words.Draw(t, "where"), Owner: words.Draw(t, "owner"), Issue: words.Draw(t, "issue"), Reason: words.Draw(t, "reason")}
 			if rapid.Bool().Draw(t, "bound") {
-				e.MaxGrowth = &baseline.Bound{Bytes: snapshot.Bytes(rapid.IntRange(0, 999).Draw(t, "KiB")) * snapshot.KiB, Unit: "step"}
+				e.MaxGrowth = &diff.Growth{Bytes: snapshot.Bytes(rapid.IntRange(0, 999).Draw(t, "KiB")) * snapshot.KiB, Unit: diff.Step}
 			}
 			if rapid.Bool().Draw(t, "expires") {
 				e.Expires = time.Date(2027, 1, rapid.IntRange(1, 31).Draw(t, "day"), 0, 0, 0, 0, time.UTC)
@@ -111,7 +111,7 @@ func stack(root string, shift int) []snapshot.Frame {
 
 func leak(hash snapshot.Hash, rate float64, frames []snapshot.Frame) diff.Finding {
 	return diff.Finding{
-		Verdict: diff.Leak, Headline: 2, Rate: diff.Rate{Unit: "step", Bytes: trend.Slope{Value: rate, Low: rate * 0.98, High: rate * 1.02, N: 20}},
+		Verdict: diff.Leak, Headline: 2, Rate: diff.Rate{Unit: diff.Step, Bytes: trend.Slope{Value: rate, Low: rate * 0.98, High: rate * 1.02, N: 20}},
 		Rows: []*diff.Row{{Hash: hash, Frames: frames, After: diff.Tally{Blocks: 10, Bytes: snapshot.Bytes(10 * rate)}}},
 	}
 }
@@ -142,7 +142,7 @@ func TestFingerprintsSurviveWhatIsNoChangeOfTheLeak(t *testing.T) {
 func TestStates(t *testing.T) {
 	now := time.Date(2027, 1, 31, 23, 0, 0, 0, time.UTC)
 	name := baseline.Fingerprint(&diff.Row{Frames: stack("/r", 0)})
-	bound := func(n snapshot.Bytes, unit string) *baseline.Bound { return &baseline.Bound{Bytes: n, Unit: unit} }
+	bound := func(n snapshot.Bytes, unit diff.Unit) *diff.Growth { return &diff.Growth{Bytes: n, Unit: unit} }
 	one := []diff.Finding{leak(1, 1000, stack("/x", 3))}
 	bounded, open := leak(1, 1000, stack("/x", 3)), leak(1, 1000, stack("/x", 3))
 	bounded.Verdict, open.Verdict = diff.Bounded, diff.Inconclusive
@@ -240,7 +240,7 @@ func TestAnUpdateLetsPass(t *testing.T) {
 	ranks := []baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}
 	file := &baseline.File{Known: []baseline.Entry{
 		{Fingerprint: baseline.Fingerprint(fixed.Rows[0])},
-		{Fingerprint: baseline.Fingerprint(&diff.Row{Frames: worse}), Owner: "ann", MaxGrowth: &baseline.Bound{Bytes: 1, Unit: "step"}},
+		{Fingerprint: baseline.Fingerprint(&diff.Row{Frames: worse}), Owner: "ann", MaxGrowth: &diff.Growth{Bytes: 1, Unit: diff.Step}},
 		{Fingerprint: "unused", Reason: "of another job"},
 	}}
 	place := func(*diff.Finding) string { return "here" }

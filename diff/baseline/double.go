@@ -49,7 +49,7 @@ func Double(half *snapshot.Snapshot, whole *diff.Result) *Doubled {
 			more += grown[of(row)]
 		}
 		least := 0.0
-		if f.Rate.Unit == "step" {
+		if f.Rate.Unit == diff.Step {
 			least = f.Rate.Bytes.Low * steps / 2
 		}
 		if f.Verdict == diff.Leak && (more == 0 || float64(more) < least) {

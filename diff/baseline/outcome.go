@@ -287,12 +287,12 @@ const room = 1.1
 // changes nothing more. where names a leak's place.
 func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
 	next := &File{}
-	sums := make(map[string]*Bound)
+	sums := make(map[string]*diff.Growth)
 	for i := range o.Leaks {
 		l := &o.Leaks[i]
 		b := sums[l.Fingerprint]
 		if b == nil {
-			b = &Bound{Unit: l.Finding.Rate.Unit}
+			b = &diff.Growth{Unit: l.Finding.Rate.Unit}
 			sums[l.Fingerprint] = b
 		}
 		b.Bytes += snapshot.Bytes(math.Ceil(room * l.Finding.Rate.Bytes.High))

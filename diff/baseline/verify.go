@@ -23,7 +23,7 @@ type Check struct {
 	Finding *diff.Finding // of the run before; of that after for a leak that is new
 	Answer  Answer
 	Why     string      // one clause
-	After   trend.Slope // bytes a step that the same places gain after the fix
+	After   trend.Slope // bytes for one of the axis that the same places gain after the fix
 }
 
 // enough is how many blocks a leak must have had time to add after a fix for their
@@ -39,8 +39,9 @@ func Verify(before, after *diff.Result) []Check {
 	var checks []Check
 	mended := make(map[string]bool)
 	least := after.Least()
-	steps := float64(after.Last.Mark.Step - after.First.Mark.Step)
-	shows := steps >= float64(before.Last.Mark.Step-before.First.Mark.Step) && len(after.Series.Marks) >= len(before.Series.Marks)
+	axis := after.Series.Axis()
+	unit, length := axis.Unit, axis.Length()
+	shows := length >= before.Series.Axis().Length() && len(after.Series.Marks) >= len(before.Series.Marks)
 	for i := range before.Findings {
 		f := &before.Findings[i]
 		if f.Verdict != diff.Leak {
@@ -54,7 +55,7 @@ func Verify(before, after *diff.Result) []Check {
 		switch now := verdictOn(after, names); {
 		case now == diff.Leak:
 			c.Answer, c.Why = Remains, "it still leaks"
-			if f.Rate.Unit == "step" && c.After.High < f.Rate.Bytes.Low {
+			if f.Rate.Unit == unit && unit != diff.Place && c.After.High < f.Rate.Bytes.Low {
 				c.Why = "it leaks less, but still"
 			}
 		case now == diff.Inconclusive:
@@ -63,8 +64,8 @@ func Verify(before, after *diff.Result) []Check {
 			c.Answer, c.Why = CannotTell, "the snapshots of the run after are not of one process"
 		case !shows && least.Every == 0:
 			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
-		case !shows && f.Rate.Unit == "step" && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || steps*f.Rate.Blocks.Value < enough):
-			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f steps of the run after are too few to show a leak of this rate", steps)
+		case !shows && f.Rate.Unit == unit && unit != diff.Place && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || length*f.Rate.Blocks.Value < enough):
+			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f %ss of the run after are too few to show a leak of this rate", length, unit)
 		default:
 			c.Answer, c.Why = Gone, "it leaks no more"
 		}

@@ -152,7 +152,7 @@
       ctx.setLineDash([8 * ratio, 4 * ratio, 2 * ratio, 4 * ratio]);
       stroke(ctx, [[at.near ? from[0] : box.left, limit], [box.left + box.width, limit]]);
       ctx.setLineDash([3 * ratio, 3 * ratio]);
-      stroke(ctx, [from, [x(at.step), limit]]);
+      stroke(ctx, [from, [x(at.x), limit]]);
       ctx.globalAlpha = 0.15;
       ctx.beginPath();
       [from, [x(at.low), limit], [x(at.high), limit], [from[0], u.valToPos(at.allocated, "y", true)]].forEach(function (p) { ctx.lineTo(p[0], p[1]); });
@@ -161,7 +161,7 @@
       ctx.font = "bold " + 12 * ratio + "px system-ui, 'Liberation Sans', Arial, sans-serif";
       ctx.textAlign = "right";
       ctx.textBaseline = "bottom";
-      ctx.fillText(at.label, Math.max(Math.min(x(at.step), box.left + box.width - 4 * ratio), box.left + ctx.measureText(at.label).width), limit - 4 * ratio);
+      ctx.fillText(at.label, Math.max(Math.min(x(at.x), box.left + box.width - 4 * ratio), box.left + ctx.measureText(at.label).width), limit - 4 * ratio);
       ctx.restore();
     };
   }

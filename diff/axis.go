@@ -1,0 +1,136 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Unit is what an axis counts.
+type Unit string
+
+// The units. What has no steps, such as a server, is recorded by the clock.
+const (
+	Step   Unit = "step"
+	Second Unit = "second"
+	Place  Unit = "snapshot" // nothing tells more than the order
+)
+
+// Axis is where marks lie: at completed steps where each has its own, else at the seconds
+// since the first where each has a time, else at their places in the order.
+type Axis struct {
+	Unit Unit
+	X    []float64 // ascending, one for each mark
+}
+
+// axisOf lays out marks, which were seen at instants as lastInstant tells them.
+func axisOf(marks []snapshot.Mark, instants []int64) Axis {
+	steps, timed := true, true
+	for i, m := range marks {
+		steps = steps && m.Step != snapshot.NoStep && (i == 0 || m.Step > marks[i-1].Step)
+		timed = timed && instants[i] != 0 && (i == 0 || instants[i] > instants[i-1])
+	}
+	a := Axis{Place, make([]float64, len(marks))}
+	for i, m := range marks {
+		switch {
+		case steps:
+			a.Unit, a.X[i] = Step, float64(m.Step)
+		case timed:
+			a.Unit, a.X[i] = Second, float64(instants[i]-instants[0])/1e6
+		default:
+			a.X[i] = float64(i)
+		}
+	}
+	return a
+}
+
+// pairAxis is that of two snapshots.
+func pairAxis(first, last *snapshot.Snapshot) Axis {
+	return axisOf([]snapshot.Mark{first.Mark, last.Mark}, []int64{lastInstant(first), lastInstant(last)})
+}
+
+// Length is from the first mark to the last.
+func (a Axis) Length() float64 {
+	if len(a.X) == 0 {
+		return 0
+	}
+	return a.X[len(a.X)-1] - a.X[0]
+}
+
+// Growth is so many bytes for one of a unit.
+type Growth struct {
+	Bytes snapshot.Bytes
+	Unit  Unit
+}
+
+func (g Growth) String() string { return g.Bytes.String() + "/" + string(g.Unit) }
+
+// ParseGrowth reads "4KiB/step", "4KiB/second" or "4KiB/snapshot".
+func ParseGrowth(text string) (Growth, error) {
+	size, unit, ok := strings.Cut(text, "/")
+	g := Growth{Unit: Unit(strings.TrimSpace(unit))}
+	if !ok || g.Unit != Step && g.Unit != Second && g.Unit != Place {
+		return Growth{}, fmt.Errorf("%q is no growth; write 4KiB/step", text)
+	}
+	var err error
+	if g.Bytes, err = snapshot.ParseBytes(size); err == nil && g.Bytes < 0 {
+		err = errors.New("a bound is not negative")
+	}
+	return g, err
+}
+
+// least is the least distance of two things that happened apart.
+func (u Unit) least() float64 {
+	if u == Second {
+		return 0
+	}
+	return 1
+}
+
+// text is "12 steps", or "40 minutes".
+func (u Unit) text(v float64) string {
+	name := string(u)
+	if u == Second {
+		for _, larger := range []struct {
+			size float64
+			name string
+		}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
+			if v >= 2*larger.size {
+				v, name = v/larger.size, larger.name
+				break
+			}
+		}
+	}
+	if v = math.Round(v); v != 1 {
+		name += "s"
+	}
+	return fmt.Sprintf("%.0f %s", v, name)
+}
+
+// told is by what a run without steps is judged.
+func (u Unit) told() string {
+	if u == Second {
+		return "the clock"
+	}
+	return "their order"
+}
+
+// moment is "step 12", or "40 minutes behind the first snapshot".
+func (u Unit) moment(x float64) string {
+	if u == Second {
+		return u.text(x) + " behind the first snapshot"
+	}
+	return fmt.Sprintf("%s %.0f", u, x)
+}
+
+// duration is so many seconds; the longest there is for more than it holds.
+func duration(seconds float64) time.Duration {
+	if v := seconds * float64(time.Second); v < math.MaxInt64 {
+		return time.Duration(v)
+	}
+	return math.MaxInt64
+}

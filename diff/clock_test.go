@@ -1,0 +1,120 @@
+package diff
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// clocked is a run that counts no steps, seen at so many seconds, of which each shows as
+// many blocks of a stack as held tells.
+func clocked(at []float64, held func(seconds float64) int) *snapshot.Run {
+	var run snapshot.Run
+	for _, x := range at {
+		s := build(0, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("x", held(x), 512, snapshot.NoStep, 0)...)...)
+		s.Mark.Step, s.Mark.Time = snapshot.NoStep, time.Unix(1000, 0).Add(time.Duration(x*float64(time.Second)))
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return &run
+}
+
+// TestTheClockIsTheAxisWhereThereAreNoSteps looks at a leak of 100 blocks a second, and at
+// what is none, at moments ever farther apart and otherwise uneven.
+func TestTheClockIsTheAxisWhereThereAreNoSteps(t *testing.T) {
+	uneven := []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 3.5}
+	rng := rand.New(rand.NewPCG(1, 5))
+	var thrown []float64
+	for x := 0.0; len(thrown) < 20; x += rng.ExpFloat64() {
+		thrown = append(thrown, x+0.01*float64(len(thrown)))
+	}
+	for _, c := range []struct {
+		name string
+		at   []float64
+		held func(float64) int
+		want Verdict
+	}{
+		{"a leak, most of it in the last interval", uneven, func(x float64) int { return int(100 * x) }, Leak},
+		{"a leak seen at random moments", thrown, func(x float64) int { return int(100 * x) }, Leak},
+		{"a cache that has filled", thrown, func(x float64) int { return int(100 * min(x, 4)) }, Bounded},
+		{"one jump", uneven, func(x float64) int { return 10 + 100*int(min(1, x/0.8)) }, Bounded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(clocked(c.at, c.held), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if f.Verdict != c.want || f.Rate.Unit != Second {
+				t.Fatalf("%s, by the %s: %v; want %s", f.Verdict, f.Rate.Unit, f.Reasons, c.want)
+			}
+			if c.want == Leak && math.Abs(f.Rate.Blocks.Value-100) > 5 {
+				t.Errorf("%.1f blocks a second; want 100", f.Rate.Blocks.Value)
+			}
+		})
+	}
+}
+
+// TestGrowthByTheClockIsWeighed holds rates by the clock to floors, horizons and
+// the device's limit.
+func TestGrowthByTheClockIsWeighed(t *testing.T) {
+	hours := make([]float64, 24)
+	for i := range hours {
+		hours[i] = 3600 * float64(i)
+	}
+	run := clocked(hours, func(x float64) int { return int(x / 360) }) // 512 B in 6 minutes
+	for _, s := range run.Snapshots {
+		s.Devices[0].Limit = snapshot.GiB
+	}
+	for _, c := range []struct {
+		name string
+		set  func(*Options)
+		want Verdict
+	}{
+		{"a thousandth of a GiB is reached within a month", func(*Options) {}, Leak},
+		{"and not within a day", func(o *Options) { o.Span = 24 * time.Hour }, Bounded},
+		{"the horizon of steps is another matter", func(o *Options) { o.Horizon = 1 }, Leak},
+		{"it is slower than a floor by the clock", func(o *Options) { o.MinRate = Growth{2, Second} }, Bounded},
+		{"a floor by the step is another matter", func(o *Options) { o.MinRate = Growth{2, Step} }, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := DefaultOptions()
+			c.set(&o)
+			r, err := o.Analyze(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if f.Verdict != c.want {
+				t.Fatalf("%s: %v; want %s", f.Verdict, f.Reasons, c.want)
+			}
+			if c.want != Leak {
+				return
+			}
+			room := float64(snapshot.GiB-r.Last.Devices[0].Meters.Reserved) * 360 / 512
+			if at := f.RunsOut; at == nil || at.Step != snapshot.NoStep || math.Abs(at.After.Seconds()/room-1) > 0.01 {
+				t.Errorf("runs out %+v; want after %.0f s", at, room)
+			}
+			if every := r.Least().Every; every < 360 {
+				t.Errorf("the least leak is one block in %d s; this one comes in 360", every)
+			}
+		})
+	}
+}
+
+func TestReasonsByTheClockTellTime(t *testing.T) {
+	var at []float64
+	for i := range 40 {
+		at = append(at, 60*float64(i))
+	}
+	r, err := Analyze(clocked(at, func(x float64) int { return int(min(x, 1200) / 60) }), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Bounded || !strings.Contains(strings.Join(f.Reasons, " "), "19 minutes") && !strings.Contains(f.Reasons[0], "half-way") {
+		t.Errorf("%s: %v", f.Verdict, f.Reasons)
+	}
+}

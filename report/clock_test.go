@@ -1,0 +1,61 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestARunByTheClockIsToldInTime shows the pyramid run as one that counts no steps and
+// takes 90 minutes, in which 50 blocks leak.
+func TestARunByTheClockIsToldInTime(t *testing.T) {
+	run := pyramid()
+	for _, s := range run.Snapshots {
+		s.Mark.Time = s.Mark.Time.Add(time.Duration(s.Mark.Step) * 107 * time.Second)
+		s.Mark.Step, s.Mark.Epoch = snapshot.NoStep, snapshot.NoStep
+		s.Blocks.BirthStep = nil
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
+	for _, want := range []string{
+		"1 leak: +16.7 MiB/hour allocated", "+33.3 blocks/hour", "Runs out: 4.96 days after the last snapshot (", "of 2.00 GiB on cuda:0",
+		"the smallest leak that this run could show: 1 block every ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"/step", "/snapshot", " a step", " steps", "step -1"} {
+		if strings.Contains(text, not) {
+			t.Errorf("the text has %q:\n%s", not, text)
+		}
+	}
+	plot := string(rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) }))
+	if !strings.Contains(plot, "minutes 0 to 90") || !strings.Contains(plot, "days after the last snapshot") {
+		t.Error("the plot is not in minutes, or does not tell when memory runs out")
+	}
+	page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) }))
+	if !strings.Contains(page, `"axis":"minute"`) || !strings.Contains(page, "4.96 days") || strings.Contains(page, "step -1") {
+		t.Error("the page is not in minutes")
+	}
+	var out resultJSON
+	if err := json.Unmarshal(rendered(t, func(b *bytes.Buffer) error { return JSON(b, r) }), &out); err != nil {
+		t.Fatal(err)
+	}
+	f := out.Findings[0]
+	if f.Rate.Unit != "second" || out.Least != 0 || out.LeastTime < 108 || f.RunsOut == nil || f.RunsOut.Step != nil || f.RunsOut.After == nil {
+		t.Errorf("unit %s, least %d steps and %d s, runs out %+v", f.Rate.Unit, out.Least, out.LeastTime, f.RunsOut)
+	}
+	sheet := string(rendered(t, func(b *bytes.Buffer) error { return Sheet(b, SVG, r, PlotOptions{}) }))
+	if !strings.Contains(sheet, "+16.7 MiB/hour") {
+		t.Error("the sheet tells no rate by the hour")
+	}
+}
