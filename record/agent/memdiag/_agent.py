@@ -304,6 +304,11 @@ class Agent:
         return self.step >= AGAIN * self.last_step() and (
             self.spent <= AGAIN_ALLOWANCE or self.last <= AGAIN_SHARE * (self.elapsed() - self.since))
 
+    def late(self):
+        """The same of a run by the clock: dear snapshots at its beginning take all, and none would show how it goes on."""
+        now = self.elapsed()
+        return now >= AGAIN * self.since and self.last <= AGAIN_SHARE * (now - self.since)
+
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
         processor, whichever is less."""
@@ -321,7 +326,7 @@ class Agent:
         self.jax.tick()
         for s in self.sources:
             s.tick()
-        if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE)):
+        if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late()):
             if not forced and not self.step and not self.seen():
                 return
             self.ticks += 1
