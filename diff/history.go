@@ -378,7 +378,7 @@ func (h *history) gone(row *Row) (gone []float64, stayed float64) {
 	older := row.After.Blocks - all
 	for i, x := range h.all.x[:len(h.all.x)-1] {
 		held := older
-		if k, _ := slices.BinarySearch(steps, int64(x)); k > 0 {
+		if k, _ := slices.BinarySearch(steps, int64(x)+1); k > 0 { // what is born in step x may be there at its mark
 			held += until[k-1]
 		}
 		// What a recorder saw a part of may stand for more by now than it did then.

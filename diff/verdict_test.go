@@ -222,6 +222,22 @@ func TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds(t *testing.T) {
 	}
 }
 
+// TestABlockOfTheMarksOwnStepIsAliveThere: a program that keeps something behind its
+// optimizer's call, and then takes a snapshot, has blocks of the mark's own step in it.
+func TestABlockOfTheMarksOwnStepIsAliveThere(t *testing.T) {
+	var snapshots []*snapshot.Snapshot
+	for step := int64(0); step <= 400; step += 10 {
+		snapshots = append(snapshots, build(step, grown("keep", int(step+50)/100, 512, 50, 100)...))
+	}
+	r, err := Analyze(runOf(snapshots...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak {
+		t.Errorf("got %s: %v; want a leak", f.Verdict, f.Reasons)
+	}
+}
+
 // cold is a cache over keys that are met ever more rarely, the first thrice a step.
 func cold(from, to int64) []block {
 	var out []block
