@@ -67,7 +67,8 @@ func test(y []float64, correction float64) Test {
 		return t
 	}
 	t.Z = (math.Abs(t.S) - 1) / math.Sqrt(v) // continuity correction
-	t.P = math.Erfc(t.Z / math.Sqrt2)
+	// Of the n! orders two are monotone: no other is less likely, whatever the correction.
+	t.P = max(math.Erfc(t.Z/math.Sqrt2), 2/math.Gamma(float64(t.N+1)))
 	t.Z = math.Copysign(t.Z, t.S)
 	return t
 }

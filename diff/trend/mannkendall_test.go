@@ -31,6 +31,19 @@ func TestMannKendallAgreesWithPymannkendall(t *testing.T) {
 	}
 }
 
+// TestNoSeriesIsLessLikelyThanAMonotoneOne: rises by turns large and small correlate
+// negatively, which leaves next to no variance.
+func TestNoSeriesIsLessLikelyThanAMonotoneOne(t *testing.T) {
+	var y []float64
+	for i := range 20 {
+		y = append(y, float64(10*i+i%2*7))
+	}
+	const monotone = 2 / 2432902008176640000.0 // of 20! orders
+	if got := HamedRao(y).P; got < monotone {
+		t.Errorf("p = %.2g, but a monotone order of 20 has %.2g", got, monotone)
+	}
+}
+
 func TestConstantSeriesHasNoTrend(t *testing.T) {
 	for _, y := range [][]float64{nil, {1}, {3, 3, 3, 3, 3, 3}} {
 		if MannKendall(y).P != 1 || HamedRao(y).P != 1 {
