@@ -266,7 +266,7 @@ func widestOf(births int) float64 {
 // doubt raises a leak to strong evidence, or says what stands against that.
 func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	switch {
-	case out.Rate.Bytes.Value == 0:
+	case out.Site.Bytes == 0:
 		out.Verdict = Clean
 		out.because("they take no bytes, so that no memory of the device is lost to them")
 	case out.negligible():

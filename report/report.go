@@ -79,7 +79,7 @@ func noComparison(r *diff.Result) string {
 		return ""
 	case b.Step != snapshot.NoStep && a.Step > b.Step:
 		return fmt.Sprintf("step %s is compared with the earlier step %s", grouped(a.Step), grouped(b.Step))
-	case a == b && !slices.ContainsFunc(r.Rows, changed):
+	case a == b && len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, changed):
 		return "the two snapshots are equal"
 	}
 	return ""

@@ -36,7 +36,8 @@ func TestHeadline(t *testing.T) {
 			r.First, r.Last = r.Last, r.First
 		}, "no verdict: step 50 is compared with the earlier step 0; live memory +40.0 MiB"},
 		{"a snapshot and itself are none", func(r *diff.Result) {
-			r.Findings, r.Rows, r.Intermediate, r.First = nil, nil, 0, r.Last
+			r.Findings, r.Intermediate, r.First = nil, 0, r.Last
+			r.Rows = []diff.Row{{Before: diff.Tally{Blocks: 1}, After: diff.Tally{Blocks: 1}}}
 		}, "no verdict: the two snapshots are equal; live memory 0 B"},
 		{"what is inconclusive is counted", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
 			"no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
