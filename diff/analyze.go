@@ -129,6 +129,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if n < 2 {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
+	o.limitDevices(run)
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	stranger, at := strangers(run)
 	r := &Result{

@@ -23,6 +23,9 @@ type Options struct {
 	// MinRate, where it is not zero, is the floor instead: what grows by fewer bytes
 	// for one of its unit is no leak.
 	MinRate Growth
+	// DeviceMemory is what each GPU has whose limit no snapshot tells; 0 where it is not
+	// known.
+	DeviceMemory snapshot.Bytes
 	// Bounds are declared besides those of the run's own Info.
 	Bounds []snapshot.Bound
 	// Against is a run that is known to be good: what grows there as fast is no leak.
@@ -34,6 +37,20 @@ type Options struct {
 // trainings, or after 30 days: of 80 GiB that is 86 bytes a step, or 33 a second.
 func DefaultOptions() Options {
 	return Options{Rule: ByTrend, Horizon: 1_000_000, Span: 30 * 24 * time.Hour, MinShare: 0.001}
+}
+
+// limitDevices gives GPUs the limit that no snapshot tells.
+func (o *Options) limitDevices(run *snapshot.Run) {
+	if o.DeviceMemory == 0 {
+		return
+	}
+	for _, s := range run.Snapshots {
+		for i := range s.Devices {
+			if d := &s.Devices[i]; d.Limit == snapshot.Unknown && (d.Kind == snapshot.CUDA || d.Kind == snapshot.Vulkan) {
+				d.Limit = o.DeviceMemory
+			}
+		}
+	}
 }
 
 // weigh calls a leak bounded whose growth, at the most that its interval allows,

@@ -163,3 +163,39 @@ func TestARunBeyondTheHorizonIsJudgedByItsOwnLength(t *testing.T) {
 		t.Errorf("4 KiB each million steps, over %d steps: %s, %v", r.Last.Mark.Step, r.Findings[0].Verdict, r.Findings[0].Reasons)
 	}
 }
+
+func TestAGPUWhoseMemoryIsToldIsForecast(t *testing.T) {
+	leak := func(kind snapshot.DeviceKind, limit snapshot.Bytes) *snapshot.Run {
+		var snapshots []*snapshot.Snapshot
+		for step := int64(0); step <= 100; step += 10 {
+			s := build(step, grown("x", int(step)+1, 1024, 0, 1)...)
+			s.Devices[0].Kind, s.Devices[0].Limit = kind, limit
+			snapshots = append(snapshots, s)
+		}
+		return runOf(snapshots...)
+	}
+	o := DefaultOptions()
+	o.DeviceMemory = 201 * 1024
+	for _, c := range []struct {
+		name  string
+		kind  snapshot.DeviceKind
+		limit snapshot.Bytes
+		want  int64 // the step; NoStep for no forecast
+	}{
+		{"a GPU of which nothing is known", snapshot.CUDA, snapshot.Unknown, 200},
+		{"a GPU that tells its own", snapshot.CUDA, 301 * 1024, 300},
+		{"the CPU", snapshot.CPU, snapshot.Unknown, snapshot.NoStep},
+	} {
+		r, err := o.Analyze(leak(c.kind, c.limit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := snapshot.NoStep
+		if f := r.Findings[0].RunsOut; f != nil {
+			got = f.Step
+		}
+		if got != c.want {
+			t.Errorf("%s: full at step %d, want %d", c.name, got, c.want)
+		}
+	}
+}

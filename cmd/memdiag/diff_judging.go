@@ -54,6 +54,7 @@ func judgingFlags(cmd *cobra.Command) *judging {
 	flags := cmd.Flags()
 	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP` until which growth matters, or of a run by the clock the time, such as 720h: what takes under a thousandth of its device by then is no leak")
 	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "in place of --horizon, the least growth that is a leak, such as 1KiB/step or 1KiB/second")
+	flags.Var((*size)(&o.DeviceMemory), "device-memory", "what each GPU has, such as 80GiB, to say when it is full: PyTorch's snapshots do not tell")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
 	flags.StringVar(&o.against, "against", "", "a `RUN` that is known to be good: what grows there as fast is no leak, though lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {

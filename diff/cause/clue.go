@@ -116,7 +116,9 @@ func (s *Site) isPlumbing(frame int) bool {
 	return strings.HasPrefix(name, "at::") || strings.HasPrefix(name, "c10::") || strings.HasPrefix(name, "torch::")
 }
 
-func isScript(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") }
+func isScript(f snapshot.Frame) bool {
+	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")
+}
 
 // library reports whether a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
