@@ -3,6 +3,7 @@ package record
 import (
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -65,6 +66,15 @@ func (c *clock) thin() error {
 	}
 	c.paths = kept
 	return nil
+}
+
+// yield leaves the first and the last, where the disk is full: the two that growth can
+// be told from.
+func (c *clock) yield() {
+	for len(c.paths) > 2 {
+		_ = os.Remove(c.paths[1]) // what stays is a snapshot like any other
+		c.paths = slices.Delete(c.paths, 1, 2)
+	}
 }
 
 // drop takes back all that was taken: an agent tells more.

@@ -86,6 +86,7 @@ func (h *host) sample(ctx context.Context) (err error) {
 	for {
 		now := time.Now()
 		if err := h.look(now, f); err != nil {
+			h.makeRoom(ctx)
 			return err
 		}
 		next := h.lines
@@ -96,6 +97,21 @@ func (h *host) sample(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Until(next)):
+		}
+	}
+}
+
+// makeRoom is for a full disk: what an agent records tells more, once there is one.
+func (h *host) makeRoom(ctx context.Context) {
+	if h.snapshots != nil {
+		h.snapshots.yield()
+	}
+	for {
+		h.giveWay()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(hostSnapshotEvery):
 		}
 	}
 }

@@ -5,6 +5,7 @@ package record_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -302,24 +303,43 @@ print("trained", len(kept))
 	}
 }
 
-func TestWhereTheDiskHasNoRoomForAReportASnapshotMakesIt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	t.Setenv("RUN", dir)
-	r := runInto(t, dir, record.Options{}, python(t), script(t, `
+// smallDisk has the agent write to a disk that holds so many snapshots.
+const smallDisk = `
 import errno, glob, memdiag, os
 agent = memdiag._running
 write = agent.write
 def full(name, text):
-    if len(glob.glob(os.environ["RUN"] + "/snapshot_*")) >= 3:
+    if len(glob.glob(os.environ["RUN"] + "/snapshot_*")) >= %d:
         raise OSError(errno.ENOSPC, "full")
     write(name, text)
 agent.write = full
-for step in range(1, 9):
+for step in range(1, %d):
     memdiag.mark(step=step)
 print("trained")
-`))
-	if r.ExitCode != 0 || r.stdout != "trained\n" || r.stderr != "" || r.Snapshots != 2 || !r.noted("recording stopped after an error at step 4") {
-		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+`
+
+func TestOnAFullDiskThereAreFewerSnapshots(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		room, steps, least int
+		every              int64
+		fewer, stopped     string
+	}{
+		{"every second one makes room for the next", 6, 60, 3, 0, "the disk was full", ""},
+		{"two stay where there is no room for more", 2, 9, 2, 0, "", "recording stopped after an error at step 3"},
+		{"all stay that were asked for", 6, 60, 6, 1, "", "recording stopped after an error at step 7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			t.Setenv("RUN", dir)
+			r := runInto(t, dir, record.Options{Every: c.every}, python(t), script(t, fmt.Sprintf(smallDisk, c.room, c.steps)))
+			if r.ExitCode != 0 || r.stdout != "trained\n" || r.stderr != "" || r.Snapshots < c.least || r.Snapshots > c.room {
+				t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+			}
+			if c.fewer != "" && !r.noted(c.fewer) || c.stopped != "" && !r.noted(c.stopped) || c.stopped == "" && r.noted("stopped") {
+				t.Errorf("%q", r.Notes)
+			}
+		})
 	}
 }
 

@@ -34,8 +34,12 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	out, err := rundir.Create(dir, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
 	})
-	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok && env.getenv("SLURM_PROCID") != "" {
-		return withHint(err, "each task of srun records a run of its own: srun sh -c 'memdiag record -o run-$SLURM_PROCID -- …'")
+	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
+		for _, rank := range [...]string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} {
+			if env.getenv(rank) != "" {
+				return withHint(err, "each task of srun or mpirun records a run of its own: srun sh -c 'memdiag record -o run-$%s -- …'", rank)
+			}
+		}
 	}
 	if err != nil {
 		return cannotRecord(err)

@@ -4,6 +4,7 @@ Sources (_torch, _heap, …) know what to look at. Every entry from the program 
 guarded: an error becomes a note in the agent's report, and after a few the agent stops.
 """
 
+import errno
 import json
 import os
 import sys
@@ -27,6 +28,8 @@ TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
 WAIT = 8
 # One that is due and too dear may come late by this part of the steps.
 LATE = 64
+# The disk, or the user's part of it, is full.
+FULL = errno.ENOSPC, errno.EDQUOT
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -360,7 +363,6 @@ class Agent:
             f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
             return False
-        os.write(f, str(self.pid).encode())
         os.close(f)
         return True
 
@@ -397,7 +399,12 @@ class Agent:
 
     def keep(self, number, name, text, start):
         """Writes a snapshot that was begun at a time, and makes room for it."""
-        self.write(name, text)
+        try:
+            self.write(name, text)
+        except OSError as e:
+            if e.errno not in FULL or not self.halve():
+                raise
+            self.write(name, text)
         self.written.append([number, name])
         self.thin()
         if self.child:
@@ -456,6 +463,20 @@ class Agent:
                 self.remove(name)
         self.written = kept
 
+    def halve(self):
+        """Takes every second snapshot away on a full disk; False where nobody may, or there would be too few."""
+        if self.fixed or self.seconds or len(self.written) < 4:
+            return False
+        for _, name in self.written[1::2]:
+            self.remove(name)
+        self.written = self.written[::2]
+        if self.step:
+            self.every *= 2
+        else:
+            self.ticker.interval *= 2
+        self.note("the disk was full: there are fewer snapshots")
+        return True
+
     def remove(self, name):
         try:
             os.unlink(os.path.join(self.dir, name))
@@ -489,12 +510,26 @@ class Agent:
             try:
                 self.write(name, text)
             except OSError:
-                if not self.written:
-                    raise
-                self.remove(self.written.pop()[1])  # makes room on a full disk to say that it is full
-                self.write(name, text)
+                self.squeeze(name, text)
         except Exception:
             pass  # the disk is full, or the folder is gone: there is nowhere to say it
+
+
+    def squeeze(self, name, text):
+        """Says on a full disk that it is full: where the first report stands, which has room, or else in place of
+        a snapshot, unless there are but two."""
+        try:
+            f = os.open(os.path.join(self.dir, name), os.O_WRONLY)
+            try:
+                whole = os.write(f, text) == len(text)
+                os.ftruncate(f, len(text))
+            finally:
+                os.close(f)
+        except OSError:
+            whole = False
+        if not whole and len(self.written) > 2:
+            self.remove(self.written.pop()[1])
+            self.write(name, text)
 
 
 def rank_of(torch):
@@ -505,7 +540,7 @@ def rank_of(torch):
             return dist.get_rank()
     except Exception:
         pass  # half imported
-    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
