@@ -130,6 +130,7 @@ func slowDHAT(data []byte) (map[string]int64, bool) {
 	var file struct {
 		Sites []struct {
 			Bytes  int64 `json:"eb"`
+			Blocks int64 `json:"ebk"`
 			Frames []int `json:"fs"`
 		} `json:"pps"`
 		Places []string `json:"ftbl"`
@@ -147,7 +148,7 @@ func slowDHAT(data []byte) (map[string]int64, bool) {
 			}
 			key = append(key, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
 		}
-		if site.Bytes > 0 {
+		if site.Bytes > 0 || site.Blocks > 0 {
 			out[strings.Join(key, " < ")] += site.Bytes
 		}
 	}
@@ -159,7 +160,7 @@ func slowDHAT(data []byte) (map[string]int64, bool) {
 func once(data []byte) bool {
 	sites := bytes.Count(data, []byte("{")) - 1
 	return bytes.Count(data, []byte(`"pps"`)) == 1 && bytes.Count(data, []byte(`"ftbl"`)) == 1 &&
-		bytes.Count(data, []byte(`"fs"`)) == sites && bytes.Count(data, []byte(`"eb"`)) == sites &&
+		bytes.Count(data, []byte(`"fs"`)) == sites && bytes.Count(data, []byte(`"eb"`)) == sites && bytes.Count(data, []byte(`"ebk"`)) <= sites &&
 		!bytes.ContainsAny(bytes.ToLower(data), "\\") && bytes.Equal(bytes.ToValidUTF8(data, nil), data) &&
 		strings.Count(strings.ToLower(string(data)), `"eb"`) == sites && strings.Count(strings.ToLower(string(data)), `"fs"`) == sites
 }
