@@ -123,6 +123,12 @@ o.step()
 torch.memory.live = 5
 for _ in range(2): torch._C.observers[0](0, 1 << 30, 2 << 30, 0)`, "history all alloc python 100000\n",
 			[]string{"snapshot_1.pickle", "snapshot_2.pickle"}},
+		{"a loader's worker that uses CUDA has none", `
+import sys, types
+sys.modules["torch.utils.data._utils.worker"] = types.SimpleNamespace(_worker_info=object())
+torch.cuda.used = True
+o.step()`, "",
+			[]string{"snapshot_1.json"}},
 		{"of PyTorch 2.0, whose function has other arguments, too", `
 torch.memory._record_memory_history = torch.of20
 torch.cuda.used = True
@@ -147,6 +153,28 @@ o.step()`, "",
 				t.Errorf("it has %q, want %q; notes %q", names, c.snapshots, r.Notes)
 			}
 		})
+	}
+}
+
+func TestAProgramOnCUDAWithoutStepsIsRecordedByTheClock(t *testing.T) {
+	withFakeTorch(t)
+	for _, every := range []time.Duration{0, 100 * time.Millisecond} {
+		r := runOf(t, record.Options{Interval: every}, python(t), script(t, `
+import time, torch
+torch.cuda.used = True
+for torch.memory.live in range(1, 61): time.sleep(0.1)
+`))
+		if r.ExitCode != 0 || r.stdout != "history all alloc python 100000\n" || r.stderr != "" || len(r.Notes) > 0 || r.Snapshots < 3 {
+			t.Fatalf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+		}
+		run, err := files.OpenRun(r.dir)
+		if err != nil || run.Partial {
+			t.Fatalf("%v, %v", run, err)
+		}
+		first, last := run.Snapshots[0].Devices[0], run.Snapshots[len(run.Snapshots)-1].Devices[0]
+		if first.Kind != snapshot.CUDA || last.Meters.Allocated <= first.Meters.Allocated {
+			t.Errorf("from %+v to %+v", first, last)
+		}
 	}
 }
 

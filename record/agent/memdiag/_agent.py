@@ -369,7 +369,7 @@ class Agent:
     def drop_ticks(self):
         self.written = []
         for name in os.listdir(self.dir):
-            if name.startswith("snapshot_t") and ("_rank" not in name if self.rank is None else name.endswith(self.suffix() + ".json")):
+            if name.startswith("snapshot_t") and ("_rank" not in name if self.rank is None else name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
                 self.remove(name)
 
     def take(self, step):
@@ -385,7 +385,7 @@ class Agent:
         number = step if step is not None else "t%d" % self.ticks
         name = "snapshot_%s%s" % (number, self.suffix())
         cuda = self.torch.cuda
-        if cuda is not None and cuda.recording and step is not None:
+        if cuda is not None and cuda.recording:
             self.keep(number, name + ".pickle", cuda.dump(step, self.rank), start)
             return
         if self.jax.ready:

@@ -8,6 +8,7 @@ GPUs are visible before the program says.
 import collections
 import os
 import pickle
+import sys
 
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
@@ -24,7 +25,7 @@ class Cuda:
 
     def begins(self):
         """Whether the program has begun to use CUDA, and nothing is recorded of it yet."""
-        return not self.recording and not self.refused and self.torch.cuda.is_initialized()
+        return not self.recording and not self.refused and self.torch.cuda.is_initialized() and not is_worker()
 
     def boundary(self):
         """Begins to record once the program has used CUDA; True from then on."""
@@ -92,14 +93,15 @@ class Cuda:
 
     def out_of_memory(self, device, allocation, total, free):
         """Called before the exception is raised."""
-        self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1)
+        self.agent.ticks += 1
+        self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1 if self.agent.step else None)
         self.finish()
 
     def dump(self, step, rank):
         """The bytes of a snapshot file."""
         snapshot = self.torch.cuda.memory._snapshot()
         self.used = {s["device"] for s in snapshot["segments"]}
-        header = {"step": step}
+        header = {} if step is None else {"step": step}
         if rank is not None:
             header["rank"] = rank
         header.update(self.driver_says(snapshot["segments"]))
@@ -117,3 +119,8 @@ class Cuda:
             self.driver = None
             self.agent.note("the driver's figures of the GPU are not recorded from step %d on: %s: %s" % (self.agent.step, type(e).__name__, str(e)[:200]))
             return {}
+
+
+def is_worker():
+    """Whether this is a loader's worker."""
+    return getattr(sys.modules.get("torch.utils.data._utils.worker"), "_worker_info", None) is not None

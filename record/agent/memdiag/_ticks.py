@@ -82,7 +82,7 @@ class Ticker:
                 if agent.step or agent.explicit or agent.fixed:
                     continue
                 if "torch" in sys.modules:
-                    if now - begun < PATIENT or not agent.torch.table:
+                    if now - begun < PATIENT or not agent.torch.seen():
                         continue
                 elif awaited and now - begun < AWAITED:
                     continue

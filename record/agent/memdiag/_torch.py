@@ -185,6 +185,10 @@ class Torch:
         self.evaluated = False
         self.take_turn()
 
+    def seen(self):
+        """Whether there is anything to take a snapshot of."""
+        return bool(self.table) or self.cuda is not None and (self.cuda.recording or self.cuda.begins())
+
     def retire(self):
         """The allocator's own record tells all, at less cost."""
         if self.mode is not None:
@@ -251,6 +255,8 @@ class Torch:
 
     def tick(self):
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
+        if self.cuda is not None and self.cuda.boundary():
+            self.retire()
         if self.mode is None or self.dispatches():
             return
         if not self.agent.step:
