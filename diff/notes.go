@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -86,6 +87,7 @@ func (r *Result) markNotes() []string {
 	if unknown > 0 && unknown < len(all) {
 		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by %s", unknown, len(all), r.Series.axis.Unit.told()))
 	}
+	out = append(out, r.clockJump()...)
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
 		return out // the recorder chose the steps, by what they cost
 	}
@@ -95,6 +97,28 @@ func (r *Result) markNotes() []string {
 // faraway is how many times as long as most an interval is that nobody leaves between two
 // snapshots by choice.
 const faraway = 1000
+
+// clockJump says where the clock, by which a run is judged, went on by far more between two
+// marks than between others.
+func (r *Result) clockJump() []string {
+	x := r.Series.axis.X
+	if r.Series.axis.Unit != Second || len(x) < 4 {
+		return nil
+	}
+	var apart []float64
+	widest := 0
+	for i := 1; i < len(x); i++ {
+		apart = append(apart, x[i]-x[i-1])
+		if apart[i-1] > apart[widest] {
+			widest = i - 1
+		}
+	}
+	usual := slices.Sorted(slices.Values(apart))[len(apart)/2]
+	if apart[widest] < faraway*usual {
+		return nil
+	}
+	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare those before by themselves, or those after", widest+1, widest+2, Second.text(apart[widest]), duration(usual).Round(time.Millisecond))}
+}
 
 // missing says where snapshots fail in a series that has one each so many steps: most
 // of its distances are equal, and one is twice that or more.

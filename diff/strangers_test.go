@@ -79,6 +79,10 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 	back.Snapshots[2].Mark.Time = time.Unix(500, 0)
 	empty := steps(0, 10, 20)
 	empty.Snapshots[2].Blocks.Size[0] = 0
+	ahead := steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep, snapshot.NoStep, snapshot.NoStep)
+	for _, s := range ahead.Snapshots[3:] {
+		s.Mark.Time = s.Mark.Time.AddDate(20, 0, 0)
+	}
 	full := steps(0, 10, 20)
 	full.Snapshots[2].Devices[0].Limit = 1000
 	for _, c := range []struct {
@@ -98,6 +102,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate by the step can be told"},
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
+		{"a clock that was put ahead", ahead, "between snapshots 3 and 4 the clock went on by 7305 days, between others by 10s"},
 		{"a clock that was put back", back, "the clock was put back between steps 10 and 20"},
 		{"a block of no size", empty, "live blocks of the last snapshot that have no size: 1"},
 	} {
