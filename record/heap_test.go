@@ -40,3 +40,40 @@ func TestWhatAnImportMadeIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, prepares, "True\nFalse\nTrue\nloads <module> True <module>\n")
 }
+
+// windows opens some by hand around a program's work, and then has it work on without one.
+const windows = `
+import _tracemalloc, types
+from memdiag import _heap, _windows
+
+agent = types.SimpleNamespace(settings={}, step=0, elapsed=lambda: 100.0, fixed=0,
+    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+heap = _heap.Heap(agent)
+kept, scratch = [], []
+def work(n, keep):
+    for i in range(n):
+        scratch[:] = [[j, float(j)] for j in range(i % 7 * 10)]
+        if keep:
+            kept.append((i, [float(i)]))
+def run(keep):
+    kept.clear()
+    windows = _windows.Windows(agent, heap.malloc)
+    for _ in range(_windows.ENOUGH):
+        windows.look()
+        for _ in range(_windows.LOOKS):
+            work(100, keep)
+            windows.look()
+        print(_tracemalloc.is_tracing(), end=" ")
+    windows.settle()
+    work(5000, keep)
+    windows.settle()
+    rows = [(stack[0][1] if stack else None, count) for size, count, stack in windows.grown() if size > 1000]
+    return rows and {line for line, _ in rows} == {13} and 23_000 <= sum(n for _, n in rows) <= 26_000 or rows
+print(run(True))
+print(run(False))
+`
+
+func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, windows, "False False False True\nFalse False False []\n")
+}

@@ -329,7 +329,7 @@ class Agent:
         self.jax.tick()
         for s in self.sources:
             s.tick()
-        if forced or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late()):
+        if forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late()):
             if not forced and not self.step and not self.seen():
                 return
             self.ticks += 1
@@ -489,6 +489,8 @@ class Agent:
         if os.getpid() != self.pid:
             return
         self.ticker.stop()
+        if self.seconds and self.spent > TICKS_SHARE * self.elapsed():
+            self.note("snapshots took %.1f s, %.0f %% of the processor's time, which --every asked for; let it be longer to spare that" % (self.spent, 100 * self.spent / self.elapsed()))
         for s in self.sources:
             try:
                 s.finish()

@@ -1,19 +1,18 @@
 """The process's own heap: what the system and malloc say of it, and what Python allocates, by line.
 
-tracemalloc slows Python down, so a program that uses PyTorch is traced only once the number of
-Python's blocks has kept growing for a while; any other Python program is from its start.
+A program without PyTorch is traced in windows. One that uses PyTorch is traced for good once its heap has kept
+growing for a while, and where that is asked for in windows at once.
 """
 
+import _tracemalloc
 import collections
 import gc
 import os
 import sys
 
 from . import _names
+from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
 
-# Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
-# output and the line that called it PyTorch has some nine.
-DEPTH, TORCH_DEPTH = 8, 16
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, and this share of what tensors grow
 # (their graphs and handles take some).
@@ -36,9 +35,6 @@ UNSEEN = 72
 # nodes of the graph, tuples, and their places in a list. The tensors tell that line already.
 BESIDE, BESIDES = 200, 4
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
-
 
 class Heap:
     def __init__(self, agent):
@@ -53,41 +49,54 @@ class Heap:
         self.names = _names.Names()
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
         self.idle = 0  # snapshots since tracing began in which no line was told
+        self.windows = Windows(agent, self.malloc)
 
     def start(self):
-        if self.wanted == "on":
+        if self.wanted == "on" and not self.windowed():
             self.trace()
 
     def stop(self):
         # Tracing that the program asked for, or uses, is its own.
         if self.tracing:
-            sys.modules["tracemalloc"].stop()
+            _tracemalloc.stop()
             self.tracing = False
+        self.windows.stop()
 
     def finish(self):
-        pass
+        self.windows.stop()
 
     def about(self):
-        return {"python_heap_since": self.since if self.tracing else None}
+        return {"python_heap_since": self.since if self.tracing else None, "python_heap_windows": self.windows.number}
 
     def trace(self):
-        import tracemalloc
-
-        if tracemalloc.is_tracing():
-            self.wanted = "off"
-            self.agent.blind("python", "the program uses tracemalloc itself; its Python heap is not recorded")
+        if _tracemalloc.is_tracing():
+            self.give_way()
             return
-        tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
+        _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.tracing, self.since = True, self.agent.step
         # From now on all that the agent does costs more.
         self.agent.torch.recalibrate()
         self.agent.spent -= CREDIT
 
+    def give_way(self):
+        self.wanted = "off"
+        self.agent.blind("python", "the program uses tracemalloc itself; its Python heap is not recorded")
+
     def prepared(self):
         """What imports have made stays, and only costs: to read it takes longer than what the program makes."""
         if self.tracing:
-            sys.modules["tracemalloc"].clear_traces()
-            self.told, self.rows = {}, {}
+            _tracemalloc.clear_traces()
+        self.begin_anew()
+
+    def begin_anew(self):
+        self.windows.stop()
+        self.windows = Windows(self.agent, self.malloc)
+        self.told, self.rows = {}, {}
+
+    def windowed(self):
+        """Whether the heap is traced in windows. Snapshots after a fixed number of steps are to be exact."""
+        beside = bool({"torch", "jax"} & sys.modules.keys())
+        return not self.tracing and not self.agent.fixed and (self.wanted, beside) in (("auto", False), ("on", True))
 
     def boundary(self, step):
         pass
@@ -115,12 +124,11 @@ class Heap:
     def untrace(self):
         """PyTorch or JAX comes: what the clock began, the growth of the heap will decide. To trace what PyTorch imports
         takes long, and to read it again at each snapshot longer."""
-        if self.tracing:
-            self.stop()
+        self.stop()
+        self.begin_anew()
 
     def tick(self):
-        if not self.tracing and self.wanted != "off" and not {"torch", "jax"} & sys.modules.keys():
-            self.trace()
+        pass
 
     def fill(self, snapshot):
         meters = {}
@@ -134,13 +142,16 @@ class Heap:
             in_use, free, mapped = heap
             meters["requested"] = meters["allocated"] = meters["active"] = in_use + mapped
             meters["reserved"] = in_use + free + mapped
-            self.look(in_use + mapped)
+            if not self.windowed():
+                self.look(in_use + mapped)
         if meters:
             snapshot.device("host", "process", **meters)
         if not gc.isenabled():
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.tracing:
             self.lines(snapshot)
+        elif self.windowed():
+            self.window_lines(snapshot)
 
     def malloc(self):
         """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""
@@ -156,36 +167,58 @@ class Heap:
         return {s: count for s, (size, count) in self.rows.items() if size > 1.5 * self.told[s]}
 
     def lines(self, snapshot):
-        import tracemalloc
-
         # A list by stack rather than a sum: each new number would be traced, which costs most.
         sizes = collections.defaultdict(list)
-        for _, size, stack, _ in tracemalloc._get_traces():
+        for _, size, stack, _ in _tracemalloc._get_traces():
             sizes[stack].append(size)
         steps = self.agent.step - self.since
         floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
         rows, tensors = [], self.agent.torch.lines()
-        torch = self.agent.torch.module and os.path.dirname(self.agent.torch.module.__file__)
-        unseen = torch and self.agent.torch.mode is None
+        unseen = self.agent.torch.module and self.agent.torch.mode is None
         for stack, each in sizes.items():
             size, count = sum(each), len(each)
             handles = unseen and steps and UNSEEN * count <= size <= HANDLE * count and 2 * count >= steps
             if size < floor and not handles and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
                 continue
-            if torch and not unseen and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(torch)):
-                continue
-            if stack not in self.told and size <= BESIDE * count and count <= BESIDES * tensors[stack[0]]:
+            if not unseen and self.handles(size, count, stack, steps) or self.tensors(size, count, stack, tensors):
                 continue
             rows.append((size, count, stack))
-        rows.sort(key=lambda r: r[0], reverse=True)
-        del rows[MOST_LINES:]
-        self.rows = {stack: (size, count) for size, count, stack in rows}
         self.idle = 0 if rows else self.idle + 1
         if self.idle >= IDLE and self.wanted == "auto" and self.agent.step:
             self.stop()  # what grows is not Python's, and tracing slows the program down
             self.wanted = "off"
             self.agent.note("Python's heap was traced from step %d to %d, where no line of it grew" % (self.since, self.agent.step))
             return
+        self.tell(snapshot, rows)
+        snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
+
+    def handles(self, size, count, stack, steps):
+        """Whether objects of a line are as handles of recorded tensors are."""
+        torch = self.agent.torch.module
+        return torch and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(os.path.dirname(torch.__file__)))
+
+    def tensors(self, size, count, stack, tensors):
+        """Whether objects of a line, which has not been told, are what so many tensors there need."""
+        return stack not in self.told and size <= BESIDE * count and count <= BESIDES * tensors[stack[0]]
+
+    def window_lines(self, snapshot):
+        """Tells what has grown, as far as windows saw it."""
+        windows, agent = self.windows, self.agent
+        windows.settle()
+        rows = [r for r in windows.grown() if r[0] >= AT_LEAST or r[2] in self.told]
+        if agent.torch.module:
+            tensors = agent.torch.lines()
+            rows = [r for r in rows if r[2] and not self.handles(*r, agent.step) and not self.tensors(*r, tensors)]
+        self.tell(snapshot, rows)
+        if windows.number:
+            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the processor's time so far): how much it has grown is counted, which lines made that is told by what the windows saw" % (
+                100 * windows.spent / max(0.001, agent.elapsed())))
+
+    def tell(self, snapshot, rows):
+        """Adds lines: their bytes, blocks and stacks."""
+        rows.sort(key=lambda r: r[0], reverse=True)
+        del rows[MOST_LINES:]
+        self.rows = {stack: (size, count) for size, count, stack in rows}
         d = snapshot.device("python", "Python heap", allocated=sum(r[0] for r in rows))
         for size, count, stack in rows:
             self.told.setdefault(stack, size)
@@ -193,7 +226,6 @@ class Heap:
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)
         self.names.forget()
-        snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
 
 
 def mallinfo2():

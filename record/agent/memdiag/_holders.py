@@ -6,6 +6,7 @@ dictionaries and slots only, and asks for types by type(), since isinstance asks
 path the container with most items is named, for that is what grows.
 """
 
+import _tracemalloc
 import collections
 import gc
 import itertools
@@ -23,6 +24,8 @@ ALLOWANCE, SHARE = 0.15, 0.01
 TRACED = 0.3
 # Bounds of one walk: objects, and seconds.
 OBJECTS, SECONDS = 200_000, 0.1
+# The seconds of one in a window, where each object costs more and few are looked for.
+WINDOW = 0.05
 # The share of a site's objects that a walk must have found for their holder to be told. Of a line of
 # Python's heap many are no objects: tables of dictionaries, buffers.
 COVERAGE, LINES_COVERAGE = 0.5, 0.1
@@ -45,7 +48,7 @@ DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Cou
 class Search:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
-        self.spent, self.next = 0.0, 0
+        self.spent, self.next, self.next_look = 0.0, 0, 0
         self.found = {}  # by stack of tensors: what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
@@ -53,7 +56,7 @@ class Search:
 
     def begin_anew(self):
         """Steps count from now on."""
-        self.spent, self.next = 0.0, 0
+        self.spent, self.next, self.next_look = 0.0, 0, 0
 
     def fill(self, snapshot):
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
@@ -73,6 +76,18 @@ class Search:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, items)
                 snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths.get(nodes, items)})
+        took = work() - begun
+        self.spent += took
+        return took
+
+    def look(self, lines):
+        """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
+        seconds that took."""
+        begun, agent = work(), self.agent
+        moment = agent.step or agent.ticks
+        if lines and moment >= self.next_look and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
+            self.walk({}, {}, lines, WINDOW)
+            self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
         self.spent += took
         return took
@@ -106,9 +121,9 @@ class Search:
             self.unseen = now
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
-    def walk(self, wanted, unseen, lines):
+    def walk(self, wanted, unseen, lines, seconds=None):
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table)
-        walk.run()
+        walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
         covered = walk.covered()
         try:
             if wanted:
@@ -120,7 +135,7 @@ class Search:
                 self.found[stack] = walk.hits[stack].holder()
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
-                    self.lines[stack] = votes.holder()
+                    self.lines[stack] = votes.holder(lines[stack])
 
 
 class Walk:
@@ -137,19 +152,16 @@ class Walk:
         self.graph_roots = []
         self.cut = False
         if lines:
-            import tracemalloc
+            self.traceback = _tracemalloc._get_object_traceback
 
-            self.traceback = tracemalloc._get_object_traceback
-
-    def run(self):
+    def run(self, seconds=SECONDS):
         begun, n = work(), 0
-        seconds = SECONDS + (TRACED / 2 if self.lines else 0)
         for roots in self.programs, self.registries, self.libraries:
             roots()
             while self.queue:
                 obj, node = self.queue.popleft()
                 n += 1
-                if n % 256 == 0 and (n > OBJECTS or work() - begun > seconds):
+                if n % 32 == 0 and (n > OBJECTS or work() - begun > seconds):
                     self.cut = True
                     self.queue.clear()
                     return

@@ -2,6 +2,7 @@
 
 import collections
 import re
+import sys
 
 # Items of one container that are looked at.
 ITEMS = 400
@@ -87,8 +88,8 @@ class Votes:
             entry = self.containers.setdefault(id(c), [0, c])
             entry[0] += node.share
 
-    def holder(self):
-        """The innermost container that holds nearly all: of a list of lists the outer one. Or several that are alike,
+    def holder(self, stay=sys.maxsize):
+        """The innermost container that holds nearly all of those that stay: of a list of lists the outer one. Or several that are alike,
         of which the longest is named. Or the chain of objects that does, as a linked list or exceptions with their
         causes. Its path, kind and items, and the containers' nodes, of which there are none where none was found."""
         groups = {}
@@ -98,7 +99,7 @@ class Votes:
         for group in groups.values():
             nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
             votes = sum(n for n, _ in group)
-            if votes < 0.9 * self.total or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
+            if votes < 0.9 * min(self.total, stay) or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
                 continue
             if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
                 continue  # their number grows, as of a list of lists

@@ -14,7 +14,7 @@ import time
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
 # snapshots are thinned), how long PyTorch may go without a step, and how long one that the script
 # will import is waited for.
-FIRST, INTERVAL, PATIENT, AWAITED = 0.25, 0.1, 2.0, 5.0
+FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
 IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILINE)
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
@@ -27,7 +27,7 @@ ROOTS = ("<module>", "_run_module_as_main", "_shutdown")
 class Ticker:
     def __init__(self, agent):
         self.agent = agent
-        self.asked = False
+        self.asked = None  # what the main thread is to call
         self.running = False
         self.prepared = False
         self.begin_anew()
@@ -50,14 +50,12 @@ class Ticker:
     def handle(self, signum, frame):
         self.agent.interrupting = True
         try:
-            if self.asked:
-                self.asked = False
-                if runs(frame):
-                    self.agent.guarded("tick", self.tick, frame)
-            else:
+            if not self.asked:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
+            elif runs(frame):
+                self.agent.guarded("tick", self.asked, frame)
         finally:
-            self.agent.interrupting = False
+            self.asked, self.agent.interrupting = None, False
 
     def tick(self, frame):
         """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
@@ -67,32 +65,49 @@ class Ticker:
             self.agent.prepared()
         self.agent.tick()
 
+    def look(self, frame):
+        self.agent.heap.windows.look()
+
     def loop(self):
         agent = self.agent
         awaited = imports_torch()
-        begun = time.monotonic()
+        begun = now = time.monotonic()
         due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
-            time.sleep(NAP)
+            windows = agent.heap.windows
+            time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
             now = time.monotonic()
-            if now < due or self.asked:
+            if self.asked:
                 continue
-            due = now + max(self.interval, APART * agent.last)
-            if not agent.seconds:
-                if agent.step or agent.explicit or agent.fixed:
-                    continue
-                if "torch" in sys.modules:
-                    if now - begun < PATIENT or not agent.torch.seen():
-                        continue
-                elif awaited and now - begun < AWAITED:
-                    continue
-            try:
-                ours = signal.getsignal(signal.SIGUSR1) == self.handle
-            except Exception:
-                return  # the interpreter is ending
-            if ours and self.running:
-                self.asked = True
-                _thread.interrupt_main(signal.SIGUSR1)
+            if windows.due is not None:
+                if now >= windows.due:
+                    self.ask(self.look)
+            elif now >= due:
+                due = now + (agent.seconds or max(self.interval, APART * agent.last))
+                if agent.seconds or self.wanted(now - begun, awaited):
+                    self.ask(self.tick)
+
+    def wanted(self, waited, awaited):
+        """Whether snapshots by the clock are wanted, after so many seconds, of a script that may import PyTorch."""
+        agent = self.agent
+        if agent.step or agent.explicit or agent.fixed:
+            return False
+        if "torch" in sys.modules:
+            return waited >= PATIENT and agent.torch.seen()
+        return not awaited or waited >= AWAITED
+
+    def ask(self, what):
+        """Has the main thread call something, unless the program has taken the signal."""
+        try:
+            ours = signal.getsignal(signal.SIGUSR1) == self.handle
+        except Exception:
+            self.running = False  # the interpreter is ending
+            return
+        if not ours:
+            self.agent.heap.windows.stop()
+        elif self.running:
+            self.asked = what
+            _thread.interrupt_main(signal.SIGUSR1)
 
 
 def runs(frame):

@@ -1,0 +1,175 @@
+"""Windows in which Python's heap is traced, and what they tell of all that it grew.
+
+tracemalloc slows Python down, up to ten times, so it is on for a share of the time only. How much the heap has
+grown in all the allocators tell at no cost: blocks of Python's own, and bytes of malloc for what is
+larger. Which lines have grown the windows tell: there, those of which each later look finds more than any
+earlier one. The growth is shared out among them.
+"""
+
+import _tracemalloc
+import collections
+import os
+import sys
+import time
+
+# Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
+# output and the line that called it PyTorch has some nine.
+DEPTH, TORCH_DEPTH = 8, 16
+# What windows may cost of the processor's time: so many seconds, and this share.
+ALLOWANCE, SHARE = 0.1, 0.08
+# Looks in a window, which lasts for half of the time between snapshots by the clock, or else so many seconds, or less
+# where that would cost too much; but not less than so many, and than this share of the time so far: a long one
+# tells more than several short ones do.
+LOOKS, LASTS, SHORTEST, LEAST = 4, 0.5, 0.01, 0.01
+# Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown.
+RECENT, ENOUGH, OFTEN = 8, 3, 2
+# What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
+SMALL = 512
+# The heap has risen where it has so many blocks or bytes more than ever before.
+BLOCKS, BYTES = 64, 16 << 10
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
+
+
+class Windows:
+    def __init__(self, agent, malloc):
+        self.agent, self.malloc = agent, malloc
+        self.due = None  # the time of the next look; None while no window is wanted
+        self.spent, self.pace = 0.0, 1.0  # processor's seconds: of all windows, and in each second of the last
+        self.began = None  # the times of the window that is open: the clock's, and the processor's
+        self.apart = 0.0  # seconds between its looks
+        self.looks = []  # what each of them found, by stack
+        self.alive = {}  # what the last look of the last window did
+        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, by stack
+        self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
+        self.level = self.highest = None  # the totals at the last snapshot, and the highest
+        self.own = (0, 0)  # what of them is the agent's
+        self.number = 0
+
+    # Windows.
+
+    def look(self):
+        """Opens a window, looks into it or closes it. Called when it is due."""
+        before, self.due = self.totals(), None
+        if self.began is None:
+            self.open()
+        else:
+            self.looks.append(self.read())
+            if len(self.looks) < LOOKS:
+                self.due = time.monotonic() + self.apart
+            else:
+                self.close()
+        self.agents(before)
+
+    def open(self):
+        agent = self.agent
+        wanted = LASTS if agent.step else agent.ticker.interval / 2
+        elapsed = agent.elapsed()
+        afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
+        self.apart = min(wanted, afford) / LOOKS
+        if "tracemalloc" in sys.modules:
+            agent.heap.give_way()
+        elif afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
+            self.start()
+
+    def start(self):
+        self.began = time.monotonic(), time.process_time()
+        _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
+        self.due = self.began[0] + self.apart
+
+    def read(self):
+        """What has been made since the window opened and is there: by stack, as in lines."""
+        here, found = {}, {}
+        for domain, size, stack, _ in _tracemalloc._get_traces():
+            entry = found.get(stack)
+            if entry is None:
+                entry = found[stack] = [0, 0, 0, 0]
+            at = 2 if domain or size > SMALL else 0
+            entry[at] += 1
+            entry[at + 1] += size
+        for stack in found:
+            here[stack] = any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY
+        return {stack: entry for stack, entry in found.items() if not here[stack]}
+
+    def close(self):
+        none, grown = (0, 0, 0, 0), {}
+        for stack in set().union(*self.looks):
+            first, second, third, fourth = (look.get(stack, none) for look in self.looks)
+            grown[stack] = [min(d, c) - max(a, b) for a, b, c, d in zip(first, second, third, fourth)]
+        self.recent.append(grown)
+        self.number += 1
+        first, last = self.looks[0], self.looks[-1]
+        self.alive = last
+        lines = {stack: sum(last[stack][::2]) - sum(first.get(stack, none)[::2]) for stack in self.growing() if stack in last}
+        self.spent -= self.agent.holders.look({stack: n for stack, n in lines.items() if n > 0})  # which has a budget of its own
+        self.stop()
+
+    def stop(self):
+        if self.began is not None:
+            _tracemalloc.stop()
+            took = time.monotonic() - self.began[0]
+            cost = time.process_time() - self.began[1]
+            self.spent += cost
+            self.pace = max(0.01, cost / took)
+            self.began, self.looks, self.due = None, [], None
+
+    def growing(self):
+        """The lines that grow, with what they grew by in the last windows."""
+        sums, times = {}, collections.Counter()
+        for grown in self.recent:
+            for stack, g in grown.items():
+                sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), g)]
+                times[stack] += g[0] > 0 or g[2] > 0
+        return {stack: [max(0, x) for x in g] for stack, g in sums.items() if times[stack] >= OFTEN and (g[0] > 0 or g[2] > 0)}
+
+    # All of the heap.
+
+    def totals(self):
+        """Blocks of Python's allocator, and bytes of malloc."""
+        heap = self.malloc()
+        return sys.getallocatedblocks(), heap[0] + heap[2] - _tracemalloc.get_tracemalloc_memory() if heap else 0
+
+    def agents(self, before):
+        """What was made since is the agent's."""
+        self.own = tuple(o + a - b for o, a, b in zip(self.own, self.totals(), before))
+
+    def settle(self):
+        """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
+        blocks, held = (t - o for t, o in zip(self.totals(), self.own))
+        level = blocks, held - self.agent.torch.bytes
+        if self.level is not None and len(self.recent) >= ENOUGH:
+            growing = self.growing()
+            for at, change in (0, level[0] - self.level[0]), (2, level[1] - self.level[1]):
+                self.share(at, change, growing)
+        self.level = level
+        if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
+            if self.began is None:
+                self.due = time.monotonic()
+        self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
+
+    def grown(self):
+        """Bytes, blocks and stack of each line that has grown."""
+        return [(round(b + d), round(a + c), stack) for stack, (a, b, c, d) in self.lines.items() if round(a + c) > 0 and b + d >= 1]
+
+    def size(self):
+        """How large a block of Python's allocator was on average in the last window."""
+        return sum(e[1] for e in self.alive.values()) / max(1, sum(e[0] for e in self.alive.values()))
+
+    def share(self, at, change, growing):
+        """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
+        are without a stack; bytes the process's own figures tell."""
+        by, lines = at and at + 1, self.lines
+        if change < 0:
+            total = sum(entry[by] for entry in lines.values())
+            for entry in lines.values():
+                for i in (at, at + 1):
+                    entry[i] *= max(0, 1 + change / total) if total else 0
+            return
+        weight = sum(g[by] for g in growing.values())
+        if not weight and at == 0 and self.alive:
+            weight, growing = 1, {(): [1, self.size(), 0, 0]}
+        for stack, g in growing.items() if weight else ():
+            entry = lines.setdefault(stack, [0, 0, 0, 0])
+            for i in (at, at + 1):
+                entry[i] += change * g[i] / weight
