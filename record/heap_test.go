@@ -77,3 +77,24 @@ func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, windows, "False False False True\nFalse False False []\n")
 }
+
+// dear takes snapshots by the clock that have cost too much already.
+const dear = `
+import types
+from memdiag import _agent
+
+def snapshots(**settings):
+    agent = _agent.Agent({"dir": "", **settings})
+    agent.spent, agent.sources, taken = 100.0, [], []
+    agent.jax = types.SimpleNamespace(locked=lambda: False, tick=lambda: None)
+    agent.torch = types.SimpleNamespace(settled=lambda: True)
+    agent.take = taken.append
+    agent.tick()
+    return len(taken)
+print(snapshots(), snapshots(seconds=0.5))
+`
+
+func TestATimeBetweenSnapshotsThatIsAskedForIsKept(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, dear, "0 1\n")
+}
