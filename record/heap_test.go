@@ -98,3 +98,29 @@ func TestATimeBetweenSnapshotsThatIsAskedForIsKept(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, dear, "0 1\n")
 }
+
+// quiet walks through so many objects that the collector would come by.
+const quiet = `
+import gc, types
+from memdiag import _holders
+
+many = [[i, [i]] for i in range(300)]
+more = [[[i] for i in range(300)] for _ in range(100)]
+search = _holders.Search(types.SimpleNamespace(), types.SimpleNamespace(module=None, table={}))
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(phase))
+def collections():
+    gc.collect(0)
+    collected.clear()
+    search.walk({}, {}, {("no line",): 1}, 10)
+    n = sum(phase == "start" for phase in collected)
+    return n < 10, gc.isenabled()
+print(collections())
+gc.disable()
+print(collections())
+`
+
+func TestAWalkIsNotHeldUpByTheCollector(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, quiet, "(True, True)\n(True, False)\n")
+}

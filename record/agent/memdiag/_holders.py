@@ -123,7 +123,13 @@ class Search:
 
     def walk(self, wanted, unseen, lines, seconds=None):
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table)
-        walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
+        collects = gc.isenabled()
+        gc.disable()  # the many objects of a walk would have the collector go through all of the program's
+        try:
+            walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
+        finally:
+            if collects:
+                gc.enable()
         covered = walk.covered()
         try:
             if wanted:
