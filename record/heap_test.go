@@ -85,7 +85,7 @@ from memdiag import _agent
 
 def snapshots(**settings):
     agent = _agent.Agent({"dir": "", **settings})
-    agent.spent, agent.sources, taken = 100.0, [], []
+    agent.spent, agent.since, agent.sources, taken = 100.0, 1e9, [], []
     agent.jax = types.SimpleNamespace(locked=lambda: False, tick=lambda: None)
     agent.torch = types.SimpleNamespace(settled=lambda: True)
     agent.take = taken.append

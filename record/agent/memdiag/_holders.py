@@ -157,7 +157,9 @@ class Walk:
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
         self.cut = False
+        self.order = iter
         if lines:
+            self.order = reversed  # what was made in a window is at the end, and a walk in one is short
             self.traceback = _tracemalloc._get_object_traceback
 
     def run(self, seconds=SECONDS):
@@ -259,11 +261,11 @@ class Walk:
             self.tensor_(obj, node)
         elif t in LISTS or issubclass(t, tuple(LISTS)):
             node.kind, node.items, node.id = LISTS.get(t, "list"), len(obj), id(obj)
-            for v in some(obj):
+            for v in self.order(some(obj)):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
         elif t in DICTS or issubclass(t, dict):
             node.kind, node.items, node.id = "dict", len(obj), id(obj)
-            for k in some_keys(obj):
+            for k in self.order(some_keys(obj)):
                 self.push(k, node, "{…}")
                 self.push(dict.__getitem__(obj, k), node, "[%s]" % key_text(k))
             if t not in DICTS:
