@@ -133,7 +133,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is not recorded from here on; have it stay in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
 		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is told by process, not by what allocated it; "+
-			"it is found by PYTHONPATH, which a script may add to but not set anew, and python -I, -E and -S ignore")
+			"it needs Python 3.10 or later, and is found by PYTHONPATH, which a script may add to but not set anew, and python -I, -E and -S ignore")
 	}
 	return outcome, nil
 }

@@ -259,6 +259,28 @@ func TestAProcessThatTheAgentCannotEnterIsSaid(t *testing.T) {
 	}
 }
 
+func TestAPythonTooOldForTheAgentRunsAsItWould(t *testing.T) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, _ := filepath.Glob(filepath.Join(home, ".pyenv/versions/*/bin/python")) // the pattern is right
+	old := 0
+	for _, path := range versions {
+		if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info >= (3, 10))").Run() != nil {
+			continue
+		}
+		old++
+		r := runOf(t, record.Options{}, path, "-c", "import time; time.sleep(0.6); print(1)")
+		if r.ExitCode != 0 || r.stdout != "1\n" || r.stderr != "" || !r.noted("needs Python 3.10 or later") {
+			t.Errorf("%s: %+v, %q, %q", path, r.Outcome, r.stdout, r.stderr)
+		}
+	}
+	if old == 0 {
+		t.Skip("no Python before 3.10 here")
+	}
+}
+
 func TestAProcessThatOutlivesTheCommandIsSaid(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("no /proc here")

@@ -12,9 +12,10 @@ def _start():
 
     here = os.path.dirname(os.path.abspath(__file__))
     try:
-        import memdiag
+        if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
+            import memdiag
 
-        memdiag._start()
+            memdiag._start()
     except Exception:
         pass  # memdiag sees that no agent reported, and says so
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -22,7 +23,7 @@ def _start():
     try:
         import sitecustomize  # noqa: F401  the user's own, or the system's
     except ImportError as e:
-        if e.name != "sitecustomize":
+        if getattr(e, "name", "sitecustomize") != "sitecustomize":
             raise
     finally:
         sys.modules.setdefault("sitecustomize", ours)
