@@ -182,12 +182,25 @@ func (r *rises) mayBeFew() bool {
 // of keys: in the second half of the time since the first of them, far fewer than in
 // the first half, and fewer bytes. What goes on at a lower rate is not meant.
 func (r *rises) slows(w *points) bool {
-	if len(r.at) < 2 {
+	if len(r.at) < 2 || r.steadyLate() {
 		return false
 	}
-	since := max(r.warm, r.at[0])
+	early := func(rest []float64, since float64, places int) bool {
+		return trend.Fading(rest, since, r.to, places) <= doubtful
+	}
+	// Of kinds that run out, warm-up tells the most. Of few rises the ratio is as large by
+	// chance up to four times as often as its limit tells.
+	fills := func(rest []float64, since float64, places int) bool {
+		return trend.Filling(rest, since, r.to, places, doubtful/4, fewer)
+	}
+	return r.rarer(w, max(r.warm, r.at[0]), early) || r.rarer(w, r.at[0], fills)
+}
+
+// rarer holds for rises since a moment of which far fewer come in the second half, and
+// fewer bytes, as chance hardly does, unless their rate fell once and goes on.
+func (r *rises) rarer(w *points, since float64, beyondChance func(rest []float64, since float64, places int) bool) bool {
 	half := (since + r.to) / 2
-	if float64(r.between(half, r.to)) >= fewer*float64(r.between(since, half)) {
+	if float64(r.between(half, r.to)) >= fewer*float64(r.between(since, half)) || !addsLess(w, half) {
 		return false
 	}
 	next, found := slices.BinarySearch(r.at, since)
@@ -195,10 +208,7 @@ func (r *rises) slows(w *points) bool {
 		next++
 	}
 	rest, places := r.at[next:], r.places(since)
-	if trend.Fading(rest, since, r.to, places) > doubtful || r.steadyLate() || trend.FellOnce(rest, since, r.to, places, enough, doubtful) {
-		return false
-	}
-	return addsLess(w, half)
+	return beyondChance(rest, since, places) && !trend.FellOnce(rest, since, r.to, places, enough, doubtful)
 }
 
 // places is how many rises could have been seen since a moment.

@@ -32,9 +32,30 @@ func Silence(events, places, idle int) float64 {
 	return max(p, 0)
 }
 
+// Filling says whether such events are the first ones of finitely many kinds, asked for at
+// random: a place has one with a chance that falls in proportion to how many there were.
+// That must be likelier than an even chance, by a ratio that even chances show in one case
+// of so many, and have fallen to less than the given share. full is the share of the kinds
+// that there were.
+func Filling(at []float64, from, to float64, places int, early, share float64) bool {
+	if len(at) < 2 || to <= from {
+		return false
+	}
+	c := newCounts(at, from, to, places)
+	best, full := c.filling()
+	// The ratio is that of chi-squared with one degree of freedom in half of all cases, and
+	// nothing in the others, since a number of kinds without end is at the border (Self and
+	// Liang 1987): of twice the normal's tail, half.
+	z := 0.0
+	if ratio := best - c.even(); ratio > 0 {
+		z = math.Sqrt(2 * ratio)
+	}
+	return math.Erfc(z/math.Sqrt2)/2 <= early && 1-full < share
+}
+
 // FellOnce says whether the rate of such events fell in one step, to one that goes on,
 // rather than little by little: by Akaike's criterion one step down fits better than a line
-// of the log odds, at least so many events came behind the step, and these do not fade
+// of the log odds, or than kinds of which ever fewer are new, at least so many events came behind the step, and these do not fade
 // themselves. early is the chance below which they do. The moment of a step counts as three
 // parameters (Ninomiya 2015), so that a step has five and a line two.
 func FellOnce(at []float64, from, to float64, places, behind int, early float64) bool {
@@ -43,7 +64,8 @@ func FellOnce(at []float64, from, to float64, places, behind int, early float64)
 	}
 	c := newCounts(at, from, to, places)
 	step, split := c.step()
-	if step-c.line() <= 3 {
+	filling, _ := c.filling()
+	if step-max(c.line(), filling) <= 3 {
 		return false
 	}
 	moment := from + (to-from)*float64(split)/float64(len(c.events))
@@ -66,7 +88,7 @@ func newCounts(at []float64, from, to float64, places int) counts {
 	n := min(stretches, max(places, 1))
 	c := counts{make([]float64, n), max(1, float64(places)/float64(n))}
 	for _, x := range at {
-		i := int(math.Ceil((x-from)/(to-from)*float64(n))) - 1
+		i := int(math.Ceil((x-from)/(to-from)*float64(n)-1e-9)) - 1 // 7/60·60 is more than 7
 		c.events[max(0, min(i, n-1))]++
 	}
 	for _, k := range c.events {
@@ -85,6 +107,47 @@ func likelihood(k, places, p float64) float64 {
 		l += (places - k) * math.Log1p(-p)
 	}
 	return l
+}
+
+// even is the greatest log likelihood of one chance for all.
+func (c counts) even() float64 {
+	sum := 0.0
+	for _, k := range c.events {
+		sum += k
+	}
+	n := float64(len(c.events)) * c.places
+	return likelihood(sum, n, sum/n)
+}
+
+// filling is the greatest log likelihood of chances that fall in proportion to the events
+// before, and which share of the kinds these are in the end.
+func (c counts) filling() (best, full float64) {
+	sum := 0.0
+	before := make([]float64, len(c.events))
+	for i, k := range c.events {
+		before[i] = sum + max(0, k-1)/2
+		sum += k
+	}
+	best = math.Inf(-1)
+	const finest = 40
+	for i := range finest {
+		share := 1 - float64(i)/finest // of the kinds
+		left := 0.0
+		for _, n := range before {
+			left += (1 - share*n/sum) * c.places
+		}
+		for j := range finest { // chances of the first, about those by which as many come
+			first := min(1, sum/left*(0.7+0.6*float64(j)/(finest-1)))
+			l := 0.0
+			for i, k := range c.events {
+				l += likelihood(k, c.places, max(1e-9, first*(1-share*before[i]/sum)))
+			}
+			if l > best {
+				best, full = l, share
+			}
+		}
+	}
+	return best, full
 }
 
 // step is the greatest log likelihood of one chance up to a stretch and a smaller one

@@ -2,6 +2,7 @@ package trend
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -62,6 +63,45 @@ func TestARateThatFellOnceIsToldFromOneThatFades(t *testing.T) {
 	}{{"one a step, then one in five", burst, true}, {"ever more rarely", fades, false}, {"one a step, then none", ended, false}, {"none", nil, false}} {
 		if got := FellOnce(c.at, 0, 120, 120, 8, 0.02); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// The likelihood is held against a search of NumPy's over shares and chances a thousandth
+// apart; how often the kinds are told from chance, against seeds.
+func TestFillingTellsKindsThatRunOut(t *testing.T) {
+	at := []float64{1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 13, 16, 17, 20, 22, 25, 27, 33, 34, 41, 50, 58}
+	c := newCounts(at, 0, 60, 60)
+	if best, full := c.filling(); math.Abs(best-c.even()-10.958) > 0.02 || math.Abs(full-0.945) > 0.05 {
+		t.Errorf("a ratio of %.3f where %.2f of the kinds are full", best-c.even(), full)
+	}
+	told := func(kinds int, p float64) int {
+		n := 0
+		for seed := range uint64(200) {
+			rng := rand.New(rand.NewPCG(seed, 4))
+			seen := make(map[int]bool)
+			var at []float64
+			for step := 1.0; step <= 60; step++ {
+				key := rng.IntN(max(kinds, 1))
+				if kinds == 0 && rng.Float64() < p || kinds > 0 && !seen[key] {
+					at = append(at, step)
+				}
+				seen[key] = true
+			}
+			if Filling(at, 0, 60, 60, 0.005, 0.75) {
+				n++
+			}
+		}
+		return n
+	}
+	for p, most := range map[float64]int{0.2: 6, 0.5: 4, 0.9: 4} { // of few events the ratio is not yet as its limit
+		if n := told(0, p); n > most {
+			t.Errorf("of 200 throws of odds of %.1f %d seem to fill; want %d at most", p, n, most)
+		}
+	}
+	for _, kinds := range []int{30, 60} {
+		if n := told(kinds, 0); n < 150 {
+			t.Errorf("of 200 caches over %d keys %d seem to fill; want 150", kinds, n)
 		}
 	}
 }
