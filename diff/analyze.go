@@ -235,6 +235,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
+	r.joinLists()
 	r.joinHeld()
 }
 

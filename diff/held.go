@@ -2,10 +2,64 @@ package diff
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
+
+// joinLists makes one finding of leaks in step of which the same list, map or graph holds
+// the blocks: each entry has a part of each line.
+func (r *Result) joinLists() {
+	var kept []Finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		at := slices.IndexFunc(kept, func(lead Finding) bool {
+			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameList(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+		})
+		if at < 0 {
+			kept = append(kept, *f)
+			continue
+		}
+		lead := &kept[at]
+		lead.Rows = append(lead.Rows, f.Rows...)
+		r.measure(lead)
+		lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s holds what %s makes as well, in step", f.Holder.Path, place(f)))
+	}
+	r.Findings = kept
+}
+
+// inStep holds for rows that grow in step.
+func (r *Result) inStep(a, b *Row) bool {
+	of := func(row *Row) *member { return &member{row: row, h: historyOf(r.Series, r.Series.Site(row))} }
+	return inStep(of(a), of(b))
+}
+
+// measure sets what a finding tells of all its rows.
+func (r *Result) measure(f *Finding) {
+	f.Rate = r.rateOf(f.Rows)
+	if f.Pace != nil {
+		f.Pace = r.pace(f.Rows, &judgement{rate: f.Rate, shape: f.Shape})
+	}
+	if f.RunsOut != nil {
+		f.RunsOut = forecast(f.Rows[0], f.Rate, r.Last, r.stepTime())
+	}
+}
+
+// place is a finding's line, for a reason.
+func place(f *Finding) string {
+	frames := f.Rows[0].Frames
+	if f.Headline < 0 {
+		return "another stack"
+	}
+	return fmt.Sprintf("%s:%d", path.Base(frames[f.Headline].File), frames[f.Headline].Line)
+}
+
+// sameList holds for findings of one device whose blocks one list, map or graph holds.
+func sameList(a, b *Finding) bool {
+	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && deviceOf(a.Rows[0]) == deviceOf(b.Rows[0])
+}
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
 // the blocks: what only grows lets go of neither.
@@ -26,11 +80,9 @@ func (r *Result) joinHeld() {
 			continue
 		}
 		if f.Joined > 0 {
-			f.Rate, f.Pace = r.rateOf(f.Rows), nil
+			f.Pace = nil
+			r.measure(f)
 			f.Reasons = append(f.Reasons, fmt.Sprintf("what else %s holds is counted with it (stacks: %d)", f.Holder.Path, f.Joined))
-			if f.RunsOut != nil {
-				f.RunsOut = forecast(f.Rows[0], f.Rate, r.Last, r.stepTime())
-			}
 		}
 		kept = append(kept, *f)
 	}
@@ -40,16 +92,10 @@ func (r *Result) joinHeld() {
 // leakOf is the index of a leak that one holder keeps together with what is inconclusive;
 // -1 for none.
 func (r *Result) leakOf(maybe *Finding) int {
-	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil || !gathers(maybe.Holder) {
+	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil {
 		return -1
 	}
-	for i := range r.Findings {
-		leak := &r.Findings[i]
-		if leak.Verdict == Leak && gathers(leak.Holder) && leak.Holder.Path == maybe.Holder.Path && deviceOf(leak.Rows[0]) == deviceOf(maybe.Rows[0]) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.Findings, func(leak Finding) bool { return leak.Verdict == Leak && sameList(&leak, maybe) })
 }
 
 // gathers holds for a list, a map or a graph.

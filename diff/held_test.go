@@ -7,16 +7,22 @@ import (
 func TestWhatALeakingListHoldsBesidesIsOneLeakWithIt(t *testing.T) {
 	for _, c := range []struct {
 		name, other string
+		every       int64
+		joined      int
 		want        int // findings
+		blocks      int64
 	}{
-		{"one list", "mem.memory", 1},
-		{"two lists", "mem.other", 2},
+		{"one list", "mem.memory", 41, 1, 1, 103},
+		{"two lists", "mem.other", 41, 0, 2, 100},
+		{"one list, in step", "mem.memory", 1, 0, 1, 200},
+		{"two lists, in step", "mem.other", 1, 0, 2, 100},
+		{"one list, each by its own pace", "mem.memory", 3, 0, 2, 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := program{
 				{stack: "init:1 main:2"},
 				{stack: "step:31 main:45", every: 1, size: 4096, holder: "mem.memory"},
-				{stack: "reset:24 main:47", every: 41, size: 1024, holder: c.other},
+				{stack: "reset:24 main:47", every: c.every, size: 1024, holder: c.other},
 			}
 			r, err := Analyze(p.run(100, 10), ByTrend)
 			if err != nil {
@@ -26,11 +32,11 @@ func TestWhatALeakingListHoldsBesidesIsOneLeakWithIt(t *testing.T) {
 				t.Fatalf("%d findings, want %d: %+v", len(r.Findings), c.want, r.Findings)
 			}
 			leak := &r.Findings[0]
-			if leak.Verdict != Leak || leak.Rows[0].Frames[leak.Headline].Function != "step" || leak.Joined != 2-c.want {
+			if leak.Verdict != Leak || leak.Rows[0].Frames[leak.Headline].Function != "step" || leak.Joined != c.joined {
 				t.Errorf("%s at %v, %d joined", leak.Verdict, leak.Rows[0].Frames, leak.Joined)
 			}
-			if want := leak.Growth().Blocks; c.want == 1 && want != 103 {
-				t.Errorf("%d blocks, want 103", want)
+			if got := leak.Growth().Blocks; got != c.blocks {
+				t.Errorf("%d blocks, want %d", got, c.blocks)
 			}
 		})
 	}
