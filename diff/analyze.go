@@ -123,7 +123,8 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 
 // Analyze compares a run's first and last snapshot and judges what grew. The
 // run needs two snapshots, in the order of their marks, and so does the one to hold it
-// against, which must have a stack in common with it and be of one process.
+// against, which must have a stack in common with it and be of one process. Of a run that
+// was resumed in another process, the part behind is judged where it is long enough.
 func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	n := len(run.Snapshots)
 	if n < 2 {
@@ -132,6 +133,11 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	o.limitDevices(run)
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	stranger, at := strangers(run)
+	if stranger != "" {
+		if part := resumed(run); part != nil {
+			return o.Analyze(part)
+		}
+	}
 	r := &Result{
 		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
 		Series: Collect(run), Intermediate: n - 2, Comparable: stranger == "",
@@ -258,6 +264,9 @@ func (r *Result) finding(c cluster, head int) Finding {
 		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
+	if c.settled {
+		return f
+	}
 	if j.verdict == Leak {
 		f.Pace = r.pace(c.rows, &j)
 	}

@@ -124,6 +124,11 @@ func (r *Result) holdToBounds(grown []cluster) {
 			switch {
 			case b.Blocks > 0 && held.Blocks > b.Blocks, b.Bytes > 0 && cmp.Or(held.Requested, held.Bytes) > b.Bytes:
 				over[c], c.bound = true, nil
+				if before := c.j.reasons; c.j.verdict == Bounded {
+					c.j.reasons, c.settled = nil, true
+					c.j.call(Leak, Strong, "%s; %s, which is more, and goes on no further (%s)", said, holds, strings.Join(before, "; "))
+					continue
+				}
 				c.j.call(Leak, Strong, "%s; %s, which is more", said, holds)
 			case !over[c] && (c.j.verdict == Leak || c.j.verdict == Inconclusive):
 				c.j.reasons = nil

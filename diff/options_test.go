@@ -110,6 +110,8 @@ func TestABrokenBoundMakesALeakOfWhatSettled(t *testing.T) {
 	}
 	if f := r.Findings[0]; f.Verdict != Leak || f.Headline < 0 || f.Rows[0].Frames[f.Headline].Function != "cache.fill" {
 		t.Errorf("got %s at frame %d: %v", f.Verdict, f.Headline, f.Reasons)
+	} else if len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], "which is more, and goes on no further (") || f.Pace != nil || f.RunsOut != nil {
+		t.Errorf("it has settled: %v, at a pace of %v, runs out %v", f.Reasons, f.Pace, f.RunsOut)
 	}
 }
 

@@ -103,6 +103,44 @@ func eachOwnFile(s *snapshot.Snapshot, yield func(file string) bool) {
 	}
 }
 
+// resumed is the part of a run behind the last of its restarts, where that is long enough
+// to be judged by itself; nil where there is none, or where it is too short.
+func resumed(run *snapshot.Run) *snapshot.Run {
+	all := run.Snapshots
+	at := len(all) - 1
+	for at > 0 && apart(all[at-1], all[at]) == "" {
+		at--
+	}
+	if at == 0 || len(all)-at-warmUp(len(all)-at) < testable || !restarted(all[at-1], all[at]) {
+		return nil
+	}
+	part := *run
+	part.Snapshots, part.Notes = all[at:], append(slices.Clone(run.Notes), where(all, at)+"; the part behind is judged by itself")
+	if run.Series != nil {
+		series := *run.Series
+		from := slices.IndexFunc(series.Points, func(p snapshot.Point) bool { return p.Mark.Step >= all[at].Mark.Step })
+		if part.Series = nil; from >= 0 && all[at].Mark.Step > all[at-1].Mark.Step {
+			series.Points = series.Points[from:]
+			part.Series = &series
+		}
+	}
+	return &part
+}
+
+// restarted holds for two snapshots of one program and rank in different processes.
+func restarted(a, b *snapshot.Snapshot) bool {
+	return a.Producer == b.Producer && a.Rank == b.Rank && placed(a) && placed(b) && !sameProcess(a, b)
+}
+
+// where says between which snapshots the process changes.
+func where(all []*snapshot.Snapshot, at int) string {
+	before, after := all[at-1].Mark.Step, all[at].Mark.Step
+	if before == snapshot.NoStep || after == snapshot.NoStep {
+		return fmt.Sprintf("the process changes behind snapshot %d of %d, as where a training is resumed", at, len(all))
+	}
+	return fmt.Sprintf("the process changes between steps %d and %d, as where a training is resumed", before, after)
+}
+
 // restart is a note on a run whose snapshots are of one process up to one and of another
 // from the next on, as of a training that was resumed; "" where either part is too short
 // to be judged by itself.
@@ -111,11 +149,7 @@ func restart(run *snapshot.Run, at int) string {
 	if at < 2 || at > len(all)-2 {
 		return ""
 	}
-	before, after := all[at-1].Mark.Step, all[at].Mark.Step
-	if before == snapshot.NoStep || after == snapshot.NoStep {
-		return fmt.Sprintf("the process changes behind snapshot %d of %d: compare those before by themselves, or those after", at, len(all))
-	}
-	return fmt.Sprintf("the process changes between steps %d and %d, as where a training is resumed: compare the snapshots before by themselves, or those after", before, after)
+	return where(all, at) + ": compare the snapshots before by themselves, or those after"
 }
 
 // inUse are a snapshot's devices without those that nothing is reserved on, as a file

@@ -118,14 +118,14 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 	}
 }
 
-// A training that is resumed begins with a heap of its own: what filled up and fell there
-// has neither stopped nor gone on.
-func TestNothingIsBoundedAcrossARestart(t *testing.T) {
+// restartedAt is a run with a snapshot each 10 steps that keeps a block of each, resumed
+// behind a step in another process, which keeps them as well.
+func restartedAt(last, restart int64) *snapshot.Run {
 	var run snapshot.Run
-	for step := int64(0); step <= 100; step += 10 {
+	for step := int64(0); step <= last; step += 10 {
 		since, base := int64(0), uint64(0)
-		if step > 50 {
-			since, base = 50, 0x7e12_0000_0000
+		if step > restart {
+			since, base = restart, 0x7e12_0000_0000
 		}
 		s := build(step, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("keep", int(step-since), 512, since, 1)...)...)
 		for i := range s.Blocks.Address {
@@ -134,7 +134,13 @@ func TestNothingIsBoundedAcrossARestart(t *testing.T) {
 		s.Segments[0].Address += base
 		run.Snapshots = append(run.Snapshots, s)
 	}
-	r, err := Analyze(&run, ByTrend)
+	return &run
+}
+
+// A training that is resumed begins with a heap of its own: what filled up and fell there
+// has neither stopped nor gone on.
+func TestNothingIsBoundedAcrossARestart(t *testing.T) {
+	r, err := Analyze(restartedAt(100, 50), ByTrend)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,5 +152,22 @@ func TestNothingIsBoundedAcrossARestart(t *testing.T) {
 	}
 	if l := r.Least(); l.Every != 0 {
 		t.Errorf("one block every %d steps is said to be shown by two processes", l.Every)
+	}
+}
+
+func TestALongPartBehindARestartIsJudgedByItself(t *testing.T) {
+	run := restartedAt(150, 50)
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Comparable || r.Leaks() != 1 || r.First.Mark.Step != 60 || len(run.Snapshots) != 16 {
+		t.Errorf("from step %d, comparable %t: %+v", r.First.Mark.Step, r.Comparable, r.Findings)
+	}
+	if rate := r.Findings[0].Rate.Blocks.Value; rate != 1 {
+		t.Errorf("%g blocks a step; want 1", rate)
+	}
+	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as where a training is resumed; the part behind is judged by itself") {
+		t.Errorf("the notes do not tell it: %s", notes)
 	}
 }
