@@ -46,7 +46,8 @@ type Result struct {
 	stranger string // why the snapshots are not comparable
 	options  Options
 	tides    []tide
-	around   *surroundings // nil before it is first asked for
+	half     map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
+	around   *surroundings   // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -210,6 +211,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 			continue
 		}
 		j := judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
+		r.churned(row, &j)
 		r.doubt(&j)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})

@@ -1,0 +1,36 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// churned takes back that a site leaks of which no births are known, where most of the
+// blocks that it held half-way are gone: what stays is not what was there, as in a window
+// of recent steps that a plan widens.
+func (r *Result) churned(row *Row, j *judgement) {
+	all := r.run.Snapshots
+	if j.verdict != Leak || j.shape == BytesOnly || j.shape == Doubling || len(row.births.steps)+len(row.births.times) > 0 || len(all) < 3 {
+		return
+	}
+	if r.half == nil {
+		half := all[len(all)/2]
+		r.half = make(map[siteKey]Row)
+		for _, row := range Pair(half, r.Last) {
+			r.half[row.key] = row
+		}
+		for _, s := range []*snapshot.Snapshot{half, r.Last} {
+			for _, site := range s.Sites() {
+				if slices.ContainsFunc(site.Rows, func(row int32) bool { return s.Blocks.CountOf(int(row)) > 1 }) {
+					delete(r.half, keyOf(s, site.SiteKey)) // sums of blocks, which have no address
+				}
+			}
+		}
+	}
+	const least = 2 // blocks: of one, a leak may hold one that goes besides
+	if half := r.half[row.key]; half.Before.Blocks >= least && 2*half.Died.Blocks > half.Before.Blocks {
+		j.reasons = nil
+		j.call(Inconclusive, Weak, "it rises, but of the %d blocks that it held half-way %d are gone: what a plan widens for a while looks the same; a longer run decides", half.Before.Blocks, half.Died.Blocks)
+	}
+}
