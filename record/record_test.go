@@ -264,7 +264,7 @@ func TestAPythonTooOldForTheAgentRunsAsItWould(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, _ := filepath.Glob(filepath.Join(home, ".pyenv/versions/*/bin/python")) // the pattern is right
+	versions, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "*", "bin", "python")) // the pattern is right
 	old := 0
 	for _, path := range versions {
 		if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info >= (3, 10))").Run() != nil {
