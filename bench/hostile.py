@@ -3,13 +3,14 @@
 
     bench/hostile.py [--size MB] [--rounds N] MEMDIAG [WORD …]
 
-Without WORDs all files are made, else those whose names hold one of them. A line a file: processor time of
+Without WORDs all files are made but those that are compressed ("gzip"), else those whose names hold one of them. A line a file: processor time of
 "memdiag show" (the best of --rounds), that of sha256sum on the same file, which tells how fast the machine is just
 now, peak memory beyond the file's size, the exit code, and what was said. Behind a "!" stands what misses the goal: 1 s,
 200 MB, one line, exit 3 or a snapshot that is read.
 """
 
 import argparse
+import gzip
 import os
 import struct
 import subprocess
@@ -76,7 +77,30 @@ def rising(least, most, make):
 
 
 DIGITS = b"1" * 1_000_000
-# A file is a beginning and pieces that go on until it is large enough.
+
+
+def loop():
+    """Pieces of a recording of heaptrack that allocates and frees one block: of each 620 kB that do not shrink, 79 MB."""
+    while True:
+        for _ in range(620):
+            yield b"# " + os.urandom(1000).replace(b"\n", b"x") + b"\n"
+        yield b"+ 0\n- 0\n" * (75 << 17)
+
+
+def chain(nodes, callers):
+    """A flamegraph of memray's in which each node is below the one before, and has a byte of its own, or of one
+    node below which are all others."""
+    below = (f"[{i + 1}]" for i in range(nodes - 1)) if callers else ("[%s]" % ",".join(map(str, range(1, nodes))) if i == 0 else "[]" for i in range(nodes - 1))
+    yield ('"children":[%s,[]],' % ",".join(below)).encode()
+    for column in ("function", "filename"):
+        yield ('"%s":[%s],' % (column, ",".join("0" * nodes))).encode()
+    yield ('"lineno":[%s],' % ",".join(map(str, range(nodes)))).encode()
+    bytes_ = range(nodes, 0, -1) if callers else [nodes] + [1] * (nodes - 1)
+    yield ('"value":[%s],"n_allocations":[%s]},"strings":["a"]}' % (",".join(map(str, bytes_)), ",".join(map(str, bytes_)))).encode()
+
+
+TRACE_END = b"{}]}"
+# A file is a beginning, pieces that go on until it is large enough, and perhaps an end.
 FILES = {
     "pprof: samples": (PPROF, again(b"\x12\x06\x0a\x01\x01\x12\x01\x05")),
     "pprof: samples, each with a location": (PPROF + field(4, b"\x08\x01"), again(b"\x12\x06\x0a\x01\x01\x12\x01\x05")),
@@ -94,21 +118,28 @@ FILES = {
     "pprof: comments": (PPROF, again(b"\x68\x01")),
     "pprof: integers of ten bytes": (PPROF, again(b"\x68" + b"\xff" * 9 + b"\x01")),
     "pprof: fields of no meaning": (PPROF, again(b"\xa0\x06\x01")),
-    "kineto: empty events": (TRACE, again(b"{},")),
-    "kineto: memory events": (TRACE, again(b'{"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Addr":1,"Bytes":64}},')),
-    "kineto: short memory events": (TRACE, again(b'{"name":"[memory]"},')),
-    "kineto: short calls": (TRACE, again(b'{"ph":"X","cat":"cpu_op"},')),
-    "kineto: calls of many names": (TRACE, counted('{"ph":"X","cat":"cpu_op","name":"%d","tid":1,"ts":1,"dur":9},')),
-    "kineto: threads": (TRACE, counted('{"name":"[memory]","tid":%d},')),
+    "kineto: empty events": (TRACE, again(b"{},"), TRACE_END),
+    "kineto: memory events": (TRACE, again(b'{"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":1,"args":{"Addr":1,"Bytes":64}},'), TRACE_END),
+    "kineto: short memory events": (TRACE, again(b'{"name":"[memory]"},'), TRACE_END),
+    "kineto: short calls": (TRACE, again(b'{"ph":"X","cat":"cpu_op"},'), TRACE_END),
+    "kineto: calls of many names": (TRACE, counted('{"ph":"X","cat":"cpu_op","name":"%d","tid":1,"ts":1,"dur":9},'), TRACE_END),
+    "kineto: threads": (TRACE, counted('{"name":"[memory]","tid":%d},'), TRACE_END),
     "kineto: members": (TRACE + b"{", again(b'"name":"[memory]",')),
-    "kineto: arguments": (TRACE, again(b'{"name":"[memory]","args":{' + b'"Bytes":1,' * 100_000 + b'"a":1}},')),
+    "kineto: arguments": (TRACE, again(b'{"name":"[memory]","args":{' + b'"Bytes":1,' * 100_000 + b'"a":1}},'), TRACE_END),
     "kineto: blocks below nested calls": (
         TRACE + b"".join(b'{"ph":"X","cat":"cpu_op","name":"f%d","ts":%d,"dur":%d},' % (i, i, 10_000_000 - 2 * i) for i in range(16_000)),
         counted('{"name":"[memory]","ts":2%d,"args":{"Bytes":1,"Addr":%d}},'),
+        TRACE_END,
     ),
+    "kineto: blocks below calls that differ": (
+        TRACE + b"".join(b'{"ph":"X","cat":"cpu_op","name":"f%d","ts":%d,"dur":%d},' % (i, i, 100_000_000 - 2 * i) for i in range(16_000)),
+        counted('{"ph":"X","cat":"cpu_op","name":"g","ts":2%d,"dur":0.5},{"name":"[memory]","ts":2%d.2,"args":{"Bytes":1,"Addr":%d}},'),
+        TRACE_END,
+    ),
+    "kineto: blocks on many threads": (TRACE, counted('{"name":"[memory]","tid":%d,"ts":%d,"args":{"Bytes":1,"Addr":%d}},'), TRACE_END),
     "kineto: lists in lists": (TRACE, again(b"[")),
     "kineto: long texts": (TRACE, again(b'"' + b"a" * 4_000_000 + b'",')),
-    "kineto: long numbers": (TRACE, again(b'{"name":"[memory]","ts":' + DIGITS + b"},")),
+    "kineto: long numbers": (TRACE, again(b'{"name":"[memory]","ts":' + DIGITS + b"},"), TRACE_END),
     "kineto: keys": (b'{"schemaVersion": 1, "deviceProperties": []', again(b',"a":1')),
     "kineto: lists of events": (b'{"schemaVersion": 1, "deviceProperties": []', again(b',"traceEvents":[]')),
     "kineto: spaces": (TRACE, again(b" ")),
@@ -137,12 +168,15 @@ FILES = {
     "memray page: entities": (NODES + b'},"strings":[', again(b'"' + b"&lt;" * 200_000 + b'",')),
     "memray page: ampersands": (NODES + b'},"strings":[', again(b'"' + b"&" * 900_000 + b'",')),
     "memray page: escapes": (NODES + b'},"strings":[', again(b'"' + b"\\u0041" * 150_000 + b'",')),
-    "memray page: rows": (ROWS, again(b'{"stack_trace":""},')),
-    "memray page: rows of many places": (ROWS, counted('{"stack_trace":"a at b:%d","size":1},')),
+    "memray page: rows": (ROWS, again(b'{"stack_trace":""},'), b'{"stack_trace":""}]'),
+    "memray page: rows of many places": (ROWS, counted('{"stack_trace":"a at b:%d","size":1},'), b'{"stack_trace":""}]'),
     "memray page: members of a row": (ROWS + b"{", again(b'"size":1,')),
     "memray page: lists in lists": (ROWS, again(b"[")),
-    "memray page: intervals": (OVER_TIME + b'"intervals":[', again(b"[1,null,7,1,1],")),
+    "memray page: intervals": (OVER_TIME + b'"intervals":[', again(b"[1,null,0,1,1],"), b'[1,null,0,1,1]],"nodes":{"children":[[]],"function":[0],"filename":[0],"lineno":[0]},"strings":["a"]}'),
     "memray page: peaks": (OVER_TIME + b'"high_water_mark_by_snapshot":[', again(b"1,")),
+    "memray page: nodes in a chain": (NODES, chain(1_000_000, True)),
+    "memray page: nodes in a short chain": (NODES, chain(60_000, True)),
+    "memray page: nodes below one": (NODES, chain(1_000_000, False)),
     "memray page: no mark": (b"<title>memray - flamegraph report\n", again(b"packed_data packed_data=")),
     "heaptrack: texts": (HEAPTRACK, counted("s 1 a\n")),
     "heaptrack: empty texts": (HEAPTRACK, again(b"s 0 \n")),
@@ -157,11 +191,17 @@ FILES = {
         numbered(lambda i: b"a 1 %x\n+ %x\n" % (15_000 + i % 900, i)),
     ),
     "heaptrack: a chain of traces that all live": (HEAPTRACK, numbered(lambda i: b"t 1 %x\na 1 %x\n+ %x\n" % (i + 1, i + 2, i))),
+    "heaptrack: deep stacks that differ": (
+        HEAPTRACK + b"".join(b"t 1 %x\n" % i for i in range(1, 16_000)),
+        numbered(lambda i: b"t 1 %x\na 1 %x\n+ %x\n" % (12_000 + i % 3000, 16_000 + i, i)),
+    ),
+    "heaptrack: traces of no address": (HEAPTRACK, numbered(lambda i: b"t 0 %x\na 1 %x\n+ %x\n" % (i + 1, i + 2, i))),
+    "gzip: one block of heaptrack's again and again": (HEAPTRACK + b"a 1 1\n", loop()),
     "heaptrack: empty lines": (HEAPTRACK, again(b"\n")),
     "heaptrack: long numbers": (HEAPTRACK, again(b"+ " + DIGITS + b"\n")),
     "heaptrack: a line without end": (HEAPTRACK, again(b"a")),
-    "heaptrack_print: leaks": (PRINTED, again(b"1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n\n")),
-    "heaptrack_print: callers": (PRINTED + b"1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n", counted("    f%d\n")),
+    "heaptrack_print: leaks": (PRINTED, again(b"1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n\n"), b"total runtime: 1s\n"),
+    "heaptrack_print: callers": (PRINTED + b"1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n", counted("    f%d\n"), b"total runtime: 1s\n"),
     "heaptrack_print: empty lines": (PRINTED, again(b"\n")),
     "massif: empty lines": (MASSIF, again(b"\n")),
     "massif: snapshots": (MASSIF, again(b"snapshot=1\ntime=1\nmem_heap_B=0\nheap_tree=empty\n")),
@@ -175,7 +215,8 @@ FILES = {
     "massif: long numbers": (MASSIF, again(b"time=" + DIGITS + b"\n")),
     "massif: long lines": (MASSIF + b"heap_tree=peak\nn99999999: 999999999999 (heap\n", again(b" n0: 1 0x1: " + b"f" * 900_000 + b" (a.c:1)\n")),
     "massif: a line without end": (MASSIF, again(b"a")),
-    "dhat: sites": (DHAT + b'"pps":[', again(b'{"eb":1,"ebk":1,"fs":[1]},')),
+    "dhat: sites": (DHAT + b'"pps":[', again(b'{"eb":1,"ebk":1,"fs":[1]},'), b'{}],"ftbl":["","0x1: f (a.c:1)"]}'),
+    "dhat: sites of deep stacks": (DHAT + b'"pps":[', again(b'{"eb":1,"ebk":1,"fs":[' + b"1," * 20_000 + b"1]},"), b'{}],"ftbl":["","0x1: f (a.c:1)"]}'),
     "dhat: empty sites": (DHAT + b'"pps":[', again(b"{},")),
     "dhat: frames of a site": (DHAT + b'"pps":[{"fs":[', again(b"1,")),
     "dhat: places": (DHAT + b'"ftbl":[', counted('"0x1: f (a.c:%d)",')),
@@ -183,6 +224,11 @@ FILES = {
     "dhat: keys": (DHAT[:-1], again(b',"a":1')),
     "dhat: lists in lists": (DHAT + b'"pps":[', again(b"[")),
     "dhat: long numbers": (DHAT + b'"pps":[{"eb":', again(DIGITS)),
+    "dhat: sites that differ": (
+        DHAT + b'"ftbl":[' + b",".join(b'"0x1: f (a.c:%d)"' % i for i in range(1, 10_000)) + b'],"pps":[',
+        counted('{"eb":1,"ebk":1,"fs":[%d]},'.replace("%d", "1,2,3,4,5,6,7,8,9")),
+        b"{}]}",
+    ),
     "jemalloc: empty lines": (HEAP, again(b"\n")),
     "jemalloc: stacks": (HEAP, again(b"@ 0x1\n  t*: 1: 1 [0: 0]\n")),
     "jemalloc: stacks that differ": (HEAP + b"\n", numbered(lambda i: b"@ 0x%x 0x%x\n  t*: 1: 1 [0: 0]\n" % (i, i + 1))),
@@ -238,31 +284,28 @@ FILES = {
 }
 
 
-def whole(name, size):
-    """The bytes of a file, in pieces."""
-    begin, pieces = FILES[name]
-    yield begin
-    done = len(begin)
-    while done < size:
-        piece = next(pieces)
-        done += len(piece)
-        yield piece
-
-
 def write(name, path, size):
-    with open(path, "wb") as file:
-        for piece in whole(name, size):
+    begin, pieces, *end = FILES[name]
+    with open(path, "wb") as raw:
+        file = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) if name.startswith("gzip: ") else raw
+        file.write(begin)
+        for piece in pieces:
+            if raw.tell() >= size:
+                break
             file.write(piece)
+        for piece in end:
+            file.write(piece)
+        file.close()
 
 
 def cost(command):
-    """Processor time, peak memory in bytes, exit code and what was said."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
-        _, status, usage = os.wait4(process.pid, 0)
-        said.seek(0)
-        text = said.read().decode()
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, os.waitstatus_to_exitcode(status), text
+    """Processor time in seconds, peak memory in bytes, exit code and what was said."""
+    with tempfile.NamedTemporaryFile("r") as figures:
+        # A child of Python's own would have Python's memory counted.
+        ran = subprocess.run(["/usr/bin/time", "-q", "-f", "%U %S %M %x", "-o", figures.name, *command],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        user, system, peak, code = figures.read().split()
+    return float(user) + float(system), int(peak) << 10, int(code), ran.stderr
 
 
 def measure(memdiag, rounds, name, path):
@@ -285,7 +328,7 @@ def main():
     options.add_argument("memdiag")
     options.add_argument("words", nargs="*")
     options = options.parse_args()
-    wanted = [name for name in FILES if not options.words or any(word in name for word in options.words)]
+    wanted = [name for name in FILES if any(word in name for word in options.words) or not options.words and not name.startswith("gzip: ")]
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
