@@ -489,7 +489,7 @@ class Agent:
         if os.getpid() != self.pid:
             return
         self.ticker.stop()
-        if self.seconds and self.spent > TICKS_SHARE * self.elapsed():
+        if self.seconds and not self.affordable(TICKS_ALLOWANCE, TICKS_SHARE):
             self.note("snapshots took %.1f s, %.0f %% of the processor's time, which --every asked for; let it be longer to spare that" % (self.spent, 100 * self.spent / self.elapsed()))
         for s in self.sources:
             try:
