@@ -40,6 +40,7 @@ func TestTheClockIsTheAxisWhereThereAreNoSteps(t *testing.T) {
 		{"a leak, most of it in the last interval", uneven, func(x float64) int { return int(100 * x) }, Leak},
 		{"a leak seen at random moments", thrown, func(x float64) int { return int(100 * x) }, Leak},
 		{"a cache that has filled", thrown, func(x float64) int { return int(100 * min(x, 4)) }, Bounded},
+		{"work that begins in the last interval", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, func(x float64) int { return 4 + 100*int(x/11) }, Inconclusive},
 		{"one jump", uneven, func(x float64) int { return 10 + 100*int(min(1, x/0.8)) }, Bounded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestGrowthByTheClockIsWeighed(t *testing.T) {
 				t.Errorf("runs out %+v; want after %.0f s", at, room)
 			}
 			if every := r.Least().Every; every < 360 {
-				t.Errorf("the least leak is one block in %d s; this one comes in 360", every)
+				t.Errorf("the least leak is one block in %.0f s; this one comes in 360", every)
 			}
 		})
 	}

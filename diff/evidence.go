@@ -202,16 +202,13 @@ func (r *Result) particular(f snapshot.Frame, rows []*Row) bool {
 // hostHeap is what readers and recorders name the process's own memory.
 const hostHeap = "host heap"
 
-// pythonHeap is the kind of device whose blocks are Python's objects.
-const pythonHeap snapshot.DeviceKind = "python"
-
 // collectorOff begins the note that the recorder writes of a program which has turned
 // Python's collector of cycles off.
 const collectorOff = "Python's collector of cycles is off"
 
 // onLanguageHeap holds for rows of objects, which are no tensors.
 func onLanguageHeap(rows []*Row) bool {
-	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != pythonHeap })
+	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.PythonHeap })
 }
 
 func onHost(rows []*Row) bool {

@@ -10,7 +10,7 @@ import (
 func (p program) onHeap(steps, every int64) *snapshot.Run {
 	run := p.run(steps, every)
 	for _, s := range run.Snapshots {
-		s.Devices[0].Kind = pythonHeap
+		s.Devices[0].Kind = snapshot.PythonHeap
 	}
 	return run
 }

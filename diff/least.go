@@ -9,11 +9,11 @@ import (
 // Least is the smallest leak that this run could have shown: a block in so many
 // steps, or seconds. Less may be there unseen.
 type Least struct {
-	Every  int64 // of the axis' unit, from one block to the next; 0: no leak would have been sure
-	Births bool  // told by the births of blocks; else by counts alone
+	Every  float64 // of the axis' unit, from one block to the next; 0: no leak would have been sure
+	Births bool    // told by the births of blocks; else by counts alone
 	// Counted is Every for blocks whose births nobody recorded, in a run that has such and
 	// others; Mixed is whether it has.
-	Counted int64
+	Counted float64
 	Mixed   bool
 }
 
@@ -42,7 +42,7 @@ func (r *Result) Least() Least {
 		return l
 	}
 	if l.Every = r.least(true); l.Every > 0 {
-		l.Every = max(1, l.Every/stands)
+		l.Every = max(1, math.Floor(l.Every/float64(stands)))
 	}
 	if l.Mixed {
 		l.Counted = r.least(false)
@@ -52,25 +52,36 @@ func (r *Result) Least() Least {
 
 // least is how many steps, or seconds, lie between the blocks of the smallest leak that is shown; 0
 // for none.
-func (r *Result) least(births bool) int64 {
+func (r *Result) least(births bool) float64 {
 	const (
 		needed = 4      // births, or rises
 		tried  = 10_000 // blocks: what so many do not show, more do not
 	)
-	length := int64(r.Series.axis.Length())
+	fine := r.Series.axis.fine()
+	length := int64(r.Series.axis.Length() * fine)
 	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
 		if r.shows(every, births) {
-			return every
+			return float64(every) / fine
 		}
 	}
 	return 0
 }
 
-// shows holds where a leak of one block in so many steps would be called one.
+// fine is how many parts of the unit are told apart: a run by the clock may last for a
+// second.
+func (a *Axis) fine() float64 {
+	if a.Unit == Second {
+		return 1000
+	}
+	return 1
+}
+
+// shows holds where a leak of one block in so many steps, or thousandths of a second, would
+// be called one.
 func (r *Result) shows(every int64, births bool) bool {
 	const phases = 40
 	for i := range min(every, phases) {
-		if !r.wouldCall(int64(r.Series.axis.X[0])+i*every/min(every, phases), every, births) {
+		if !r.wouldCall(int64(r.Series.axis.X[0]*r.Series.axis.fine())+i*every/min(every, phases), every, births) {
 			return false
 		}
 	}
@@ -83,7 +94,7 @@ func (r *Result) wouldCall(from, every int64, births bool) bool {
 	n := len(r.Series.Marks)
 	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
 	for i, x := range r.Series.axis.X {
-		if at := int64(math.Ceil(x)); at > from {
+		if at := int64(math.Ceil(x * r.Series.axis.fine())); at > from {
 			site.Blocks[i] = (at-from-1)/every + 1
 		}
 		site.Bytes[i] = size * snapshot.Bytes(site.Blocks[i])

@@ -46,8 +46,8 @@ func TestTheLeastLeakOfARunIsFound(t *testing.T) {
 				if least.Births && least.Every == 0 && length >= 9 {
 					t.Errorf("%d steps, a snapshot each %d: %+v shows none", length, snapshots, least)
 				}
-				for from := range least.Every {
-					r, err := Analyze(leakEach(length, min(snapshots, length), least.Every, from, births), ByTrend)
+				for from := range int64(least.Every) {
+					r, err := Analyze(leakEach(length, min(snapshots, length), int64(least.Every), from, births), ByTrend)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -75,7 +75,7 @@ func TestTheLeastLeakOfAShortRunIsFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if least := r.Least(); (least.Every > 0) != (r.Leaks() > 0) || least.Every > length {
+			if least := r.Least(); (least.Every > 0) != (r.Leaks() > 0) || least.Every > float64(length) {
 				t.Errorf("%d steps, a snapshot each %d: %+v; a block in each is called %s: %v", length, every, least, r.Findings[0].Verdict, r.Findings[0].Reasons)
 			}
 		}

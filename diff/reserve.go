@@ -42,7 +42,7 @@ func (r *Result) reserves() []Reserve {
 		out = append(out, *e)
 	}
 	for d := range r.Series.Devices {
-		if len(r.Series.Meters[d]) != len(r.Series.Marks) || r.Series.Devices[d].Kind == ofProcess {
+		if len(r.Series.Meters[d]) != len(r.Series.Marks) || r.Series.Devices[d].Kind == snapshot.Process {
 			continue
 		}
 		_, meters := r.Series.Metered(d)
@@ -76,10 +76,6 @@ func (r *Result) reserves() []Reserve {
 // told of: rounding goes up and down with the sizes.
 const wasteShare = 0.05
 
-// ofProcess is the kind of device whose meters are those of the process: of its C
-// library's heap, of which no stacks are known.
-const ofProcess snapshot.DeviceKind = "host"
-
 // unexplainedShare is how much of what the process held after warm-up must be added
 // for growth without a stack to be told: allocators gather fragments, and libraries
 // fill caches.
@@ -102,7 +98,7 @@ func ruled(x, y []float64) bool {
 // was recorded in the same memory; nil where there is none to tell of.
 func (r *Result) unexplained() *Reserve {
 	s := r.Series
-	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == ofProcess })
+	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	from := s.WarmUp()
 	if at < 0 || len(s.Marks)-from < testable || len(s.Meters[at]) != len(s.Marks) {
 		return nil
@@ -116,7 +112,7 @@ func (r *Result) unexplained() *Reserve {
 	for i, m := range s.Meters[at] {
 		known := snapshot.Bytes(0)
 		for d := range s.Devices {
-			if kind := s.Devices[d].Kind; kind == snapshot.CPU || kind == "python" {
+			if kind := s.Devices[d].Kind; kind == snapshot.CPU || kind == snapshot.PythonHeap {
 				known += s.Meters[d][i].Allocated
 			}
 		}

@@ -223,7 +223,7 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 			for i := range 20 {
 				s := build(int64(10*i), block{"weights", mib, -1})
 				s.Devices[0].Meters.Allocated = c.recorded(i)
-				s.Devices = append(s.Devices, snapshot.Device{Kind: ofProcess, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.process(i), Active: c.process(i), Reserved: c.process(i)}})
+				s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.process(i), Active: c.process(i), Reserved: c.process(i)}})
 				run = append(run, s)
 			}
 			r, err := Analyze(runOf(run...), ByTrend)
@@ -248,7 +248,7 @@ func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	for i, step := range []int64{1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 74, 93, 118, 149, 188, 399, 572, 716, 896, 1121, 1403} {
 		s := build(step, block{"weights", mib, -1})
 		m := 150*mib + 28*snapshot.KiB*snapshot.Bytes(step) + 30*snapshot.KiB*snapshot.Bytes(i%3)
-		s.Devices = append(s.Devices, snapshot.Device{Kind: ofProcess, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: m, Active: m, Reserved: m}})
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: m, Active: m, Reserved: m}})
 		run = append(run, s)
 	}
 	r, err := Analyze(runOf(run...), ByTrend)

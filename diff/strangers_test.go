@@ -151,7 +151,7 @@ func TestNothingIsBoundedAcrossARestart(t *testing.T) {
 		t.Errorf("the notes do not tell where to part the run: %s", notes)
 	}
 	if l := r.Least(); l.Every != 0 {
-		t.Errorf("one block every %d steps is said to be shown by two processes", l.Every)
+		t.Errorf("one block every %.0f steps is said to be shown by two processes", l.Every)
 	}
 }
 

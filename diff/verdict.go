@@ -114,6 +114,8 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Inconclusive, Weak, "%s; but %s, and they are still alive; a longer run decides", why, births)
 	case !goesOn && moments != nil && moments.mayBeFew():
 		j.call(Inconclusive, Weak, "%s; but it rose %d times only, and as long a silence at the end may be chance; a longer run decides", why, len(moments.at))
+	case !goesOn && h.unit != Step && h.jumpsLast():
+		j.call(Inconclusive, Weak, "its last interval carries more than half of its growth, and nothing tells how it goes on; a longer run decides")
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
 	case (replaced || window) && trending && rises < enough:

@@ -52,7 +52,7 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 	}
 	f := out.Findings[0]
 	if f.Rate.Unit != "second" || out.Least != 0 || out.LeastTime < 108 || f.RunsOut == nil || f.RunsOut.Step != nil || f.RunsOut.After == nil {
-		t.Errorf("unit %s, least %d steps and %d s, runs out %+v", f.Rate.Unit, out.Least, out.LeastTime, f.RunsOut)
+		t.Errorf("unit %s, least %d steps and %g s, runs out %+v", f.Rate.Unit, out.Least, out.LeastTime, f.RunsOut)
 	}
 	sheet := string(rendered(t, func(b *bytes.Buffer) error { return Sheet(b, SVG, r, PlotOptions{}) }))
 	if !strings.Contains(sheet, "+16.7 MiB/hour") {

@@ -32,7 +32,7 @@ type resultJSON struct {
 	// Least is the smallest leak that the run could have shown, one block in so many
 	// steps, or of a run by the clock LeastTime in so many seconds; 0 for none.
 	Least     int64         `json:"smallest_leak_every_steps"`
-	LeastTime int64         `json:"smallest_leak_every_seconds,omitempty"`
+	LeastTime float64       `json:"smallest_leak_every_seconds,omitempty"`
 	Reserves  []reserveJSON `json:"reserves"`
 	Notes     []string      `json:"notes"`
 }
@@ -231,11 +231,11 @@ func JSON(w io.Writer, r *diff.Result) error {
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
 		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
-	every := &out.Least
-	if r.Series.Axis().Unit == diff.Second {
-		every = &out.LeastTime
+	if least := r.Least().Every; r.Series.Axis().Unit == diff.Second {
+		out.LeastTime = least
+	} else {
+		out.Least = int64(least)
 	}
-	*every = r.Least().Every
 	for _, a := range accounts(r) {
 		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
 	}

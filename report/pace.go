@@ -130,14 +130,14 @@ func leastText(r *diff.Result) string {
 }
 
 // oneBlock is a rate of so many steps, or seconds, a block; 0 for one that none is.
-func oneBlock(every int64, unit diff.Unit) string {
+func oneBlock(every float64, unit diff.Unit) string {
 	switch {
 	case every == 0:
 		return "none for certain"
 	case every == 1:
 		return "1 block each " + string(unit)
 	case unit == diff.Second:
-		return "1 block every " + span(time.Duration(every)*time.Second)
+		return "1 block every " + span(time.Duration(every*float64(time.Second)))
 	}
-	return fmt.Sprintf("1 block every %s steps", grouped(every))
+	return fmt.Sprintf("1 block every %s steps", grouped(int64(every)))
 }

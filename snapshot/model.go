@@ -57,6 +57,8 @@ const (
 	Vulkan DeviceKind = "vulkan"
 	// Executable stands for programs that JAX compiled; it does not tell where they are.
 	Executable DeviceKind = "executable"
+	Process    DeviceKind = "host"   // the heap of the process itself
+	PythonHeap DeviceKind = "python" // and Python's, of what grew in it since the recording began
 )
 
 // Device is one allocator's device and its meters.

@@ -300,7 +300,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = report.Printable(g.slice.unseen(run)[0].What) + "; "
 	case !j.result.Comparable:
 		j.doubt = "the snapshots are not of one process; "
-	case len(j.result.Rows) == 0:
+	case len(j.result.Rows) == 0 && !stayedEmpty(j.result):
 		j.doubt = "no snapshot holds a live block; "
 	case j.result.Unexplained():
 		j.doubt = "the process itself grows, and no stack explains it; "
@@ -312,6 +312,22 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = fmt.Sprintf("the run ended with code %d, and what it would have leaked from then on nobody saw; ", *run.Info.ExitCode)
 	}
 	return j, nil
+}
+
+// stayedEmpty holds where nothing is live because Python's heap, which the recorder counts
+// in all before it looks for lines, did not grow, in a run that would have shown it.
+func stayedEmpty(r *diff.Result) bool {
+	counted := false
+	for _, d := range r.Last.Devices {
+		switch d.Kind {
+		case snapshot.Process:
+		case snapshot.PythonHeap:
+			counted = d.Meters.Allocated == 0
+		default:
+			return false
+		}
+	}
+	return counted && r.Least().Every > 0
 }
 
 // doubled holds a rank against the run of half its steps; nil where that has nothing

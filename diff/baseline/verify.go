@@ -64,7 +64,7 @@ func Verify(before, after *diff.Result) []Check {
 			c.Answer, c.Why = CannotTell, "the snapshots of the run after are not of one process"
 		case !shows && least.Every == 0:
 			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
-		case !shows && f.Rate.Unit == unit && unit != diff.Place && f.Rate.Blocks.Value > 0 && (float64(least.Every)*f.Rate.Blocks.Value < 1 || length*f.Rate.Blocks.Value < enough):
+		case !shows && f.Rate.Unit == unit && unit != diff.Place && f.Rate.Blocks.Value > 0 && (least.Every*f.Rate.Blocks.Value < 1 || length*f.Rate.Blocks.Value < enough):
 			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f %ss of the run after are too few to show a leak of this rate", length, unit)
 		default:
 			c.Answer, c.Why = Gone, "it leaks no more"

@@ -51,7 +51,7 @@ func largeFiles() []large {
 				return fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"%x","ts":%d,"dur":99999999},`, i, i)
 			}
 			return fmt.Sprintf(`{"name":"[memory]","ts":%d,"args":{"Addr":%d,"Bytes":1}},`, i, i)
-		}, "{}]}", "steps in"},
+		}, "{}]}", "its tables take more memory"},
 		{"a trace of blocks below a call of a long name", 3, trace + `{"ph":"X","cat":"cpu_op","name":"` + long + `","ts":0,"dur":99999999},`, func(i int) string {
 			return fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"%x","ts":%d,"dur":1},{"name":"[memory]","ts":%d.5,"args":{"Addr":%d,"Bytes":1}},`, i, i+1, i+1, i)
 		}, "{}]}", isRead},

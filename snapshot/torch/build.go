@@ -303,7 +303,7 @@ func (b *builder) stateOf(o *object) snapshot.State {
 
 // snapshot completes the model. The stacks of blocks and segments go into the
 // given table; those of the trace do not.
-func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark:     snapshot.Mark{Step: b.step, Epoch: snapshot.NoStep},
 		Rank:     b.rank,
@@ -343,7 +343,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) 
 	b.checkPlaces(s)
 	b.history(s)
 	s.Notes = b.notes(s)
-	return s, nil
+	return s
 }
 
 // sort puts segments by device and address (the CPU, -1, last) and the blocks of each

@@ -47,10 +47,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
-	s, err := m.build.snapshot(stacks)
-	if err != nil {
-		return nil, err
-	}
+	s := m.build.snapshot(stacks)
 	if more {
 		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
 	}

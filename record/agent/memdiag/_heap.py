@@ -64,6 +64,8 @@ class Heap:
 
     def finish(self):
         self.windows.stop()
+        if self.windowed() and self.windows.silent():
+            self.agent.blind("python", "Python's heap has grown, and the run was too short to tell which lines made it grow")
 
     def about(self):
         return {"python_heap_since": self.since if self.tracing else None, "python_heap_windows": self.windows.number}

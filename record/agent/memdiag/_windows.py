@@ -16,7 +16,7 @@ import time
 # output and the line that called it PyTorch has some nine.
 DEPTH, TORCH_DEPTH = 8, 16
 # What windows may cost of the processor's time: so many seconds, and this share.
-ALLOWANCE, SHARE = 0.1, 0.08
+ALLOWANCE, SHARE = 0.3, 0.08
 # Looks in a window, which lasts for half of the time between snapshots by the clock, or else so many seconds, or less
 # where that would cost too much; but not less than so many, and than this share of the time so far: a long one
 # tells more than several short ones do.
@@ -27,6 +27,7 @@ RECENT, ENOUGH, OFTEN = 8, 3, 2
 SMALL = 512
 # The heap has risen where it has so many blocks or bytes more than ever before.
 BLOCKS, BYTES = 64, 16 << 10
+MUCH = 16  # times that must be told
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
@@ -45,6 +46,7 @@ class Windows:
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals at the last snapshot, and the highest
         self.own = (0, 0)  # what of them is the agent's
+        self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.number = 0
 
     # Windows.
@@ -138,10 +140,12 @@ class Windows:
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
         blocks, held = (t - o for t, o in zip(self.totals(), self.own))
         level = blocks, held - self.agent.torch.bytes
-        if self.level is not None and len(self.recent) >= ENOUGH:
-            growing = self.growing()
+        if len(self.recent) >= ENOUGH:
+            growing, self.untold = self.growing(), (0, 0)
             for at, change in (0, level[0] - self.level[0]), (2, level[1] - self.level[1]):
                 self.share(at, change, growing)
+        elif self.level is not None:
+            self.untold = tuple(u + a - b for u, a, b in zip(self.untold, level, self.level))
         self.level = level
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
             if self.began is None:
@@ -151,6 +155,10 @@ class Windows:
     def grown(self):
         """Bytes, blocks and stack of each line that has grown."""
         return [(round(b + d), round(a + c), stack) for stack, (a, b, c, d) in self.lines.items() if round(a + c) > 0 and b + d >= 1]
+
+    def silent(self):
+        """Whether the heap has grown by much, and no line is told."""
+        return self.untold[0] > MUCH * BLOCKS or self.untold[1] > MUCH * BYTES
 
     def size(self):
         """How large a block of Python's allocator was on average in the last window."""
