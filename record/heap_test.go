@@ -69,13 +69,20 @@ def run(keep):
     windows.settle()
     rows = [(stack[0][1] if stack else None, count) for size, count, stack in windows.grown() if size > 1000]
     return rows and {line for line, _ in rows} == {13} and 23_000 <= sum(n for _, n in rows) <= 26_000 or rows
+def early(keep):
+    windows = _windows.Windows(agent, heap.malloc)
+    windows.settle()
+    work(5000, keep)
+    windows.settle()
+    return windows.silent()
 print(run(True))
 print(run(False))
+print(early(True), early(False))
 `
 
 func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, windows, "False False False True\nFalse False False []\n")
+	agentProgram(t, windows, "False False False True\nFalse False False []\nTrue False\n")
 }
 
 // dear takes snapshots by the clock that have cost too much already.

@@ -140,12 +140,13 @@ class Windows:
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
         blocks, held = (t - o for t, o in zip(self.totals(), self.own))
         level = blocks, held - self.agent.torch.bytes
+        changes = tuple(a - b for a, b in zip(level, self.level or level))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
-            for at, change in (0, level[0] - self.level[0]), (2, level[1] - self.level[1]):
+            for at, change in zip((0, 2), changes):
                 self.share(at, change, growing)
-        elif self.level is not None:
-            self.untold = tuple(u + a - b for u, a, b in zip(self.untold, level, self.level))
+        else:
+            self.untold = tuple(u + c for u, c in zip(self.untold, changes))
         self.level = level
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
             if self.began is None:
