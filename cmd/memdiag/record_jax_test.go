@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // leakOf asks diff about a run, whose first finding must be a leak of a script's
@@ -45,6 +47,15 @@ func TestTheGuiltyLineOfAJAXProgramIsFirst(t *testing.T) {
 		t.Errorf("it printed %q", r.stdout)
 	}
 	leakOf(t, r.dir, jaxScript)
+	run, err := files.OpenRun(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range run.Snapshots {
+		if s.Mark.Time.IsZero() {
+			t.Errorf("nothing tells when snapshot %d was taken", i)
+		}
+	}
 }
 
 // starting holds JAX's lock for long enough to be looked at by the clock, as JAX does while it makes its devices.

@@ -17,7 +17,7 @@ log = Log()  # holder: log
 def main():
     random.seed(0)
     weights, mistakes = [0.0] * 40, 0
-    for step in range(30_000):
+    for step in range(90_000):
         x = [random.gauss(0, 1) for _ in weights]
         y = 1 if x[0] + x[1] > 0 else -1
         if y * sum(a * b for a, b in zip(x, weights)) <= 0:

@@ -7,13 +7,13 @@ import torch.nn as nn
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 24))
-answers = {}  # holder: answers
+answers = {}
 
 
 def answer(request):
     with torch.no_grad():
         logits = model(torch.full((4, 16), request / 200))
-        answers[request] = logits.softmax(1)  # leak
+        answers[request] = logits.softmax(1)
     return answers[request].argmax().item()
 
 
