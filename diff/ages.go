@@ -190,7 +190,7 @@ func exactly(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High:
 // negligible holds for what comes to nothing by the horizon that comparisons have.
 func (o *SiteAges) negligible() bool {
 	d := DefaultOptions()
-	return o.Rate.Bytes.Value > 0 && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)
+	return o.Rate.Bytes.Value > 0 && o.Device.Kind != snapshot.Process && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)
 }
 
 // births are the distinct births of a site's blocks, ascending. Where only some steps were

@@ -273,7 +273,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 		f.Pace = r.pace(c.rows, &j)
 	}
 	if j.verdict == Leak && j.evidence != Weak {
-		f.RunsOut = forecast(row, j.rate, r.Last, r.stepTime())
+		f.RunsOut = r.forecast(row, j.rate)
 	}
 	return f
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Forecast is when a device's limit is reached if the finding goes
+// Forecast is when a device's limit, or the process's, is reached if the finding goes
 // on growing at its rate and all else stays, with an interval. Memory runs out
 // when reserved memory meets the limit: what is reserved above the live blocks is
 // what steps need for a while and give back. High counts all of that as free. Low
@@ -16,6 +16,9 @@ import (
 type Forecast struct {
 	Step, Low, High int64 // NoStep where the run is told by the clock
 	Limit           snapshot.Bytes
+	// OfProcess: the limit is not the device's own, but of all that the process may
+	// take: what it has, and what the machine and its control groups had left.
+	OfProcess bool
 	// After is how long after the last snapshot that is, at the run's pace until
 	// now, with its interval; 0 where the run's marks have no times.
 	After, AfterLow, AfterHigh time.Duration
@@ -25,39 +28,65 @@ type Forecast struct {
 // of one between tomorrow and ten years tell nothing.
 const vague = 10
 
-// forecast is nil where the device has no known limit, neither steps nor times are known,
-// or the rate's interval does not exclude zero or is vague.
-func forecast(row *Row, rate Rate, last *snapshot.Snapshot, step time.Duration) *Forecast {
-	for device, d := range last.Devices {
-		if d.Kind != row.Device.Kind || d.Index != row.Device.Index || d.Limit <= 0 {
-			continue
-		}
-		if rate.Unit == Place || rate.Bytes.Low <= 0 || rate.Bytes.High > vague*rate.Bytes.Low || d.Limit < d.Meters.Allocated {
-			return nil
-		}
-		if float64(d.Limit)/rate.Bytes.Low > math.MaxInt64/2 {
-			return nil // no step has so large a number
-		}
-		ahead := func(room snapshot.Bytes, slope float64) float64 { return float64(max(room, 0)) / slope }
-		room := d.Limit - d.Meters.Reserved
-		whole := room - room%smallestSegment(last, device) - largestBlock(last, device)
-		at, low, high := ahead(room, rate.Bytes.Value), ahead(whole, rate.Bytes.High), ahead(d.Limit-d.Meters.Allocated, rate.Bytes.Low)
-		if rate.Unit == Second {
-			return &Forecast{snapshot.NoStep, snapshot.NoStep, snapshot.NoStep, d.Limit, duration(at), duration(low), duration(high)}
-		}
-		behind := func(steps float64) int64 { return last.Mark.Step + int64(math.Floor(steps)) }
-		f := &Forecast{Step: behind(at), High: behind(high), Limit: d.Limit}
-		f.Low = max(behind(low)-1, last.Mark.Step) // the step that finds no memory has begun and does not end
-		after := func(at int64) time.Duration {
-			if step > 0 && at-last.Mark.Step > int64(math.MaxInt64/step) {
-				return math.MaxInt64
-			}
-			return time.Duration(at-last.Mark.Step) * step
-		}
-		f.After, f.AfterLow, f.AfterHigh = after(f.Step), after(f.Low), after(f.High)
+// forecast is nil where what the row's memory is taken from has no known limit, neither
+// steps nor times are known, or the rate's interval does not exclude zero or is vague.
+func (r *Result) forecast(row *Row, rate Rate) *Forecast {
+	room, ok := r.headroom(row)
+	if !ok || rate.Unit == Place || rate.Bytes.Low <= 0 || rate.Bytes.High > vague*rate.Bytes.Low {
+		return nil
+	}
+	if float64(room.limit)/rate.Bytes.Low > math.MaxInt64/2 {
+		return nil // no step has so large a number
+	}
+	ahead := func(room snapshot.Bytes, slope float64) float64 { return float64(max(room, 0)) / slope }
+	at, low, high := ahead(room.reservable, rate.Bytes.Value), ahead(room.whole, rate.Bytes.High), ahead(room.free, rate.Bytes.Low)
+	f := &Forecast{Step: snapshot.NoStep, Low: snapshot.NoStep, High: snapshot.NoStep, Limit: room.limit, OfProcess: room.ofProcess}
+	if rate.Unit == Second {
+		f.After, f.AfterLow, f.AfterHigh = duration(at), duration(low), duration(high)
 		return f
 	}
-	return nil
+	last, step := r.Last.Mark.Step, r.stepTime()
+	behind := func(steps float64) int64 { return last + int64(math.Floor(steps)) }
+	f.Step, f.High = behind(at), behind(high)
+	f.Low = max(behind(low)-1, last) // the step that finds no memory has begun and does not end
+	after := func(at int64) time.Duration {
+		if step > 0 && at-last > int64(math.MaxInt64/step) {
+			return math.MaxInt64
+		}
+		return time.Duration(at-last) * step
+	}
+	f.After, f.AfterLow, f.AfterHigh = after(f.Step), after(f.Low), after(f.High)
+	return f
+}
+
+// headroom is how much a device may still take, in the last snapshot.
+type headroom struct {
+	limit      snapshot.Bytes
+	ofProcess  bool
+	reservable snapshot.Bytes
+	whole      snapshot.Bytes // of reservable, in segments that are not split
+	free       snapshot.Bytes // reservable, and reserved without being live
+}
+
+// headroom is that of the row's device, or of the process where the device is a part of
+// its memory; not ok where no limit is known. Of several ranks that share a machine each
+// would take what the others count on.
+func (r *Result) headroom(row *Row) (room headroom, ok bool) {
+	last := r.Last
+	for i, d := range last.Devices {
+		m := d.Meters
+		switch {
+		case d.Limit <= 0:
+		case d.Kind == snapshot.Process && (row.Device.Kind == snapshot.Process || row.Device.Kind.InProcess()):
+			left := d.Limit - m.Driver
+			return headroom{d.Limit, true, left, left, left + m.Reserved - m.Active}, m.Driver > 0 && len(r.run.Ranks) < 2
+		case d.Kind == row.Device.Kind && d.Index == row.Device.Index:
+			left := d.Limit - m.Reserved
+			whole := left - left%smallestSegment(last, i) - largestBlock(last, i)
+			return headroom{d.Limit, false, left, whole, d.Limit - m.Allocated}, d.Limit >= m.Allocated
+		}
+	}
+	return headroom{}, false
 }
 
 // smallestSegment is the size of a device's smallest segment that cannot grow; 1

@@ -43,7 +43,7 @@ func (r *Result) measure(f *Finding) {
 		f.Pace = r.pace(f.Rows, &judgement{rate: f.Rate, shape: f.Shape})
 	}
 	if f.RunsOut != nil {
-		f.RunsOut = forecast(f.Rows[0], f.Rate, r.Last, r.stepTime())
+		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 	}
 }
 

@@ -45,7 +45,7 @@ func notes(r *Result) []string {
 		out = append(out, fmt.Sprintf("live blocks of the last snapshot that have no size: %d; a snapshot that is whole has none", n))
 	}
 	for _, d := range b.Devices {
-		if d.Limit > 0 && d.Meters.Allocated > d.Limit {
+		if d.Kind != snapshot.Process && d.Limit > 0 && d.Meters.Allocated > d.Limit {
 			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: when memory runs out is not told", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
 		}
 	}

@@ -78,10 +78,11 @@ func (r *Result) weigh(c *cluster) {
 	j.call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*horizon), j.rate.Unit.text(horizon), 100*o.MinShare)
 }
 
-// limit is that of the row's device, as the last snapshot has it.
+// limit is that of the row's device, as the last snapshot has it. What a process has left
+// hangs on whatever else the machine runs, and decides nothing.
 func (r *Result) limit(row *Row) snapshot.Bytes {
 	for _, d := range r.Last.Devices {
-		if d.Kind == row.Device.Kind && d.Index == row.Device.Index {
+		if d.Kind != snapshot.Process && d.Kind == row.Device.Kind && d.Index == row.Device.Index {
 			return d.Limit
 		}
 	}

@@ -166,6 +166,57 @@ func TestARunBeyondTheHorizonIsJudgedByItsOwnLength(t *testing.T) {
 	}
 }
 
+// TestWhatAProcessMayTakeIsForecast has 301 KiB of room beside what the process has.
+func TestWhatAProcessMayTakeIsForecast(t *testing.T) {
+	const has, may = 500 * snapshot.MiB, 500*snapshot.MiB + 301*snapshot.KiB
+	leak := func(kind snapshot.DeviceKind, limit snapshot.Bytes) *snapshot.Run {
+		var snapshots []*snapshot.Snapshot
+		for step := int64(0); step <= 100; step += 10 {
+			s := build(step, grown("x", int(step)+1, 1024, 0, 1)...)
+			s.Devices[0].Kind = kind
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: limit, Meters: snapshot.Meters{Active: 1, Reserved: 100<<10 + 1, Driver: has}})
+			snapshots = append(snapshots, s)
+		}
+		return runOf(snapshots...)
+	}
+	for _, c := range []struct {
+		name  string
+		kind  snapshot.DeviceKind
+		limit snapshot.Bytes
+		ranks []int
+		want  int64 // the step; NoStep for no forecast
+	}{
+		{"tensors on the CPU", snapshot.CPU, may, nil, 401},
+		{"Python's heap", snapshot.PythonHeap, may, []int{3}, 401},
+		{"nothing is left", snapshot.PythonHeap, has, nil, 100},
+		{"nobody told", snapshot.CPU, snapshot.Unknown, nil, snapshot.NoStep},
+		{"a GPU has memory of its own", snapshot.CUDA, may, nil, snapshot.NoStep},
+		{"of two ranks each takes what the other counts on", snapshot.CPU, may, []int{0, 1}, snapshot.NoStep},
+	} {
+		run := leak(c.kind, c.limit)
+		run.Ranks = c.ranks
+		o := DefaultOptions()
+		o.Horizon = 1 // a share of what is left would be no floor for a leak
+		r, err := o.Analyze(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Findings) != 1 || r.Findings[0].Verdict != Leak {
+			t.Fatalf("%s: %+v", c.name, r.Findings)
+		}
+		f := r.Findings[0].RunsOut
+		if f == nil {
+			f = &Forecast{Step: snapshot.NoStep}
+		}
+		if f.Step != c.want || f.OfProcess != (c.want != snapshot.NoStep) {
+			t.Errorf("%s: full at step %d, of the process %t; want step %d", c.name, f.Step, f.OfProcess, c.want)
+		}
+		if c.want == 401 && f.High < 500 {
+			t.Errorf("%s: at the latest at step %d, though malloc has 100 KiB to reuse", c.name, f.High)
+		}
+	}
+}
+
 func TestAGPUWhoseMemoryIsToldIsForecast(t *testing.T) {
 	leak := func(kind snapshot.DeviceKind, limit snapshot.Bytes) *snapshot.Run {
 		var snapshots []*snapshot.Snapshot

@@ -112,7 +112,7 @@ func (r *Result) unexplained() *Reserve {
 	for i, m := range s.Meters[at] {
 		known := snapshot.Bytes(0)
 		for d := range s.Devices {
-			if kind := s.Devices[d].Kind; kind == snapshot.CPU || kind == snapshot.PythonHeap {
+			if s.Devices[d].Kind.InProcess() {
 				known += s.Meters[d][i].Allocated
 			}
 		}

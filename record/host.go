@@ -200,8 +200,12 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 		b.Count = append(b.Count, max(1, int64(size)/int64(os.Getpagesize())))
 	}
 	s.Segments = []snapshot.Segment{{Size: total, NumBlocks: b.Len()}}
+	limit := snapshot.Unknown
+	if left := room("/proc", "/sys/fs/cgroup", tree[0].pid); left >= 0 {
+		limit = rss + left
+	}
 	s.Devices = []snapshot.Device{{
-		Kind: "host", Name: "processes", Limit: snapshot.Unknown,
+		Kind: snapshot.Process, Name: "processes", Limit: limit,
 		Meters: snapshot.Meters{Requested: total, Allocated: total, Active: total, Reserved: total, Driver: rss},
 	}}
 	return s

@@ -59,3 +59,24 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 		t.Error("the sheet tells no rate by the hour")
 	}
 }
+
+// TestARunInTheProcessIsToldAgainstWhatItMayTake gives the pyramid run, as one on the CPU, a
+// process of which the machine tells what is left.
+func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
+	run := pyramid()
+	for _, s := range run.Snapshots {
+		s.Devices[0].Kind, s.Devices[0].Limit = snapshot.CPU, snapshot.Unknown
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: 3 * snapshot.GiB, Meters: snapshot.Meters{Driver: snapshot.GiB}})
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
+	if !strings.Contains(strings.Join(strings.Fields(text), " "), "of 3.00 GiB that the process may take: what it has, and what the machine, or its cgroup, has left") {
+		t.Errorf("the text does not tell against what:\n%s", text)
+	}
+	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "no forecast can be made") {
+		t.Error("the page says that there is no forecast")
+	}
+}

@@ -201,6 +201,8 @@ type forecastJSON struct {
 	Low   *int64 `json:"low,omitempty"`
 	High  *int64 `json:"high,omitempty"`
 	Limit int64  `json:"limit_bytes"`
+	// OfProcess: the limit is of all that the process may take.
+	OfProcess bool `json:"of_process,omitempty"`
 	// After are seconds after the last snapshot; nil where the run has no times.
 	After *afterJSON `json:"after_seconds,omitempty"`
 }
@@ -317,7 +319,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 		out.Against = &againstJSON{string(a.Match), rateOf(a.Good), slopeOf(a.Excess)}
 	}
 	if at := f.RunsOut; at != nil {
-		out.RunsOut = &forecastJSON{Limit: int64(at.Limit)}
+		out.RunsOut = &forecastJSON{Limit: int64(at.Limit), OfProcess: at.OfProcess}
 		if at.Step != snapshot.NoStep {
 			out.RunsOut.Step, out.RunsOut.Low, out.RunsOut.High = &at.Step, &at.Low, &at.High
 		}

@@ -61,7 +61,11 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	if at.Step == snapshot.NoStep {
 		text += glue(fmt.Sprintf(" (%s to %s)", span(at.AfterLow), span(at.AfterHigh)))
 	}
-	text += ", of " + glue(at.Limit.String()) + " on " + deviceName(f.Rows[0].Device)
+	if text += ", of " + glue(at.Limit.String()); at.OfProcess {
+		text += " that the process may take: what it has, and what the machine, or its cgroup, has left"
+	} else {
+		text += " on " + deviceName(f.Rows[0].Device)
+	}
 	if at.Step == snapshot.NoStep {
 		return text
 	}

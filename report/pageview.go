@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -310,11 +311,12 @@ func missing(s *snapshot.Snapshot, notes []string, least string) []string {
 	if s.Mark.Step == snapshot.NoStep {
 		say("the files do not tell their steps: rates are for a snapshot, and there is no forecast")
 	}
+	limited := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Limit > 0 })
 	for _, d := range s.Devices {
 		if unused(d.Meters) {
 			continue
 		}
-		if d.Limit <= 0 {
+		if d.Limit <= 0 && !(limited && d.Kind.InProcess()) {
 			say("the limit of %s is not known: no forecast can be made", deviceName(d))
 		}
 		if d.Meters.Driver == snapshot.Unknown {

@@ -31,6 +31,7 @@ var described = map[string]string{
 	"estimated":              "some steps were recorded, which stand for the others: counts and sizes are estimates",
 	"rate":                   "growth for one unit, with 95 % intervals",
 	"runs_out":               "when the device's limit is reached if growth goes on so",
+	"of_process":             "the limit is of all that the process may take",
 	"owners":                 "classes of reference on the blocks: user, tape, grad, optim, cache, comm",
 	"holder":                 "what keeps the blocks alive, where a recorder found it",
 	"evidence":               "proof, strong or weak",

@@ -61,12 +61,15 @@ const (
 	PythonHeap DeviceKind = "python" // and Python's, of what grew in it since the recording began
 )
 
+// InProcess holds for what lies in the memory of the process, beside others.
+func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap }
+
 // Device is one allocator's device and its meters.
 type Device struct {
 	Kind   DeviceKind
 	Index  int
 	Name   string // as the driver calls it; may be empty
-	Limit  Bytes  // the cap at which allocation fails; Unknown where none is known
+	Limit  Bytes  // the cap at which allocation fails, of a Process what it has and what is left; Unknown where none is known
 	Meters Meters
 }
 

@@ -58,7 +58,8 @@ type device struct {
 	Name  string              `json:"name"`
 	// Space is equal in all snapshots in which an address means the same; 0 where
 	// there are no addresses.
-	Space  uint64 `json:"space"`
+	Space  uint64          `json:"space"`
+	Limit  *snapshot.Bytes `json:"limit"`
 	Meters struct {
 		Requested snapshot.Bytes  `json:"requested"`
 		Allocated snapshot.Bytes  `json:"allocated"`
@@ -168,7 +169,11 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		if v.Meters.Driver != nil {
 			m.Driver = *v.Meters.Driver
 		}
-		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: snapshot.Unknown, Meters: m})
+		limit := snapshot.Unknown
+		if v.Limit != nil && *v.Limit >= 0 {
+			limit = *v.Limit
+		}
+		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: limit, Meters: m})
 	}
 	ids, err := d.intern(stacks)
 	if err != nil {

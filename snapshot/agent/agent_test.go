@@ -16,7 +16,7 @@ import (
 // Python's heap.
 const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"phase":"train","time_us":1700000000000000,
 "devices":[{"kind":"cpu","index":0,"name":"tensor storages","space":77,"meters":{"allocated":900}},
-{"kind":"python","index":0,"name":"Python heap","space":0,"meters":{}}],
+{"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
 "blocks":{"device":[0,1,0,0],"address":[512,0,128,256],"size":[400,70,200,300],"stack":[1,3,1,2],"birth":[7,-1,0,3],"count":[1,5,2,1]},
 "holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3}],"notes":["a note"]}`
@@ -35,6 +35,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if len(s.Devices) != 2 || s.Devices[0].Meters.Allocated != 900 || s.Devices[1].Meters.Allocated != 70 || s.Devices[0].Meters.Driver != snapshot.Unknown {
 		t.Errorf("devices: %+v", s.Devices)
+	}
+	if s.Devices[0].Limit != snapshot.Unknown || s.Devices[1].Limit != 8000 {
+		t.Errorf("limits: %+v", s.Devices)
 	}
 	sites := s.Sites()
 	if len(sites) != 3 || sites[0].Bytes != 600 || sites[0].Count != 3 {

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 
-from . import _names
+from . import _names, _room
 from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
@@ -133,10 +133,12 @@ class Heap:
         pass
 
     def fill(self, snapshot):
-        meters = {}
+        meters, limit = {}, None
         try:
             with open("/proc/self/statm", "rb") as f:
                 meters["driver"] = int(f.read().split()[1]) * self.page
+            room = _room.room()
+            limit = None if room is None else meters["driver"] + room
         except OSError:
             pass  # no Linux
         heap = self.malloc()
@@ -147,7 +149,7 @@ class Heap:
             if not self.windowed():
                 self.look(in_use + mapped)
         if meters:
-            snapshot.device("host", "process", **meters)
+            snapshot.device("host", "process", limit=limit, **meters)
         if not gc.isenabled():
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.tracing:
