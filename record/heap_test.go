@@ -91,7 +91,7 @@ import types
 from memdiag import _agent
 
 def snapshots(**settings):
-    agent = _agent.Agent({"dir": "", **settings})
+    agent = _agent.Agent({"dir": "", "rank": -1, **settings})
     agent.spent, agent.since, agent.sources, taken = 100.0, 1e9, [], []
     agent.jax = types.SimpleNamespace(locked=lambda: False, tick=lambda: None)
     agent.torch = types.SimpleNamespace(settled=lambda: True)

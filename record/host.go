@@ -18,11 +18,17 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// HostName is the file of a run that holds the host's figures of the whole
-// process tree: comma-separated, a line a moment.
-const HostName = "host.csv"
+// HostName is the file of a run, or of a rank of it, that holds the host's figures of the
+// whole process tree: comma-separated, a line a moment.
+func HostName(rank int) string {
+	if rank == snapshot.NoRank {
+		return "host.csv"
+	}
+	return "host" + rundir.RankSuffix(rank) + ".csv"
+}
 
 const (
 	hostEvery = time.Second
@@ -38,6 +44,7 @@ const (
 type host struct {
 	root      int
 	dir       string
+	rank      int
 	snapshots *clock // nil where none are wanted
 	lines     time.Time
 	pss       time.Time
@@ -49,9 +56,9 @@ type host struct {
 
 // watchHost begins to sample the tree below a process. The snapshots' clock is nil
 // where there are none to be.
-func watchHost(ctx context.Context, pid int, dir string, snapshots *clock) *host {
+func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h := &host{root: pid, dir: dir, snapshots: snapshots, cancel: cancel}
+	h := &host{root: pid, dir: out.Dir(), rank: out.Rank(), snapshots: snapshots, cancel: cancel}
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return h
 	}
@@ -71,7 +78,7 @@ func (h *host) stop() []string {
 }
 
 func (h *host) sample(ctx context.Context) (err error) {
-	f, err := os.OpenFile(filepath.Join(h.dir, HostName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(filepath.Join(h.dir, HostName(h.rank)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -133,6 +140,7 @@ func (h *host) look(now time.Time, f io.Writer) error {
 	h.giveWay()
 	if h.snapshots != nil && h.snapshots.isDue(now) {
 		if s := hostSnapshot(tree, now); s != nil {
+			s.Rank = h.rank
 			if err := h.snapshots.take(now, native.Ending, func(w io.Writer) error { return native.Encode(w, s) }); err != nil {
 				return err
 			}

@@ -93,7 +93,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		return nil, fmt.Errorf("unpacking the agent: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
-	settings, err := json.Marshal(agentSettings{dir, opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
+	settings, err := json.Marshal(agentSettings{dir, reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		snapshots = newClock(out, opts.Interval, hostSnapshotEvery)
 		snapshots.due = time.Now().Add(snapshots.interval)
 	}
-	host := watchHost(ctx, child.Process.Pid, dir, snapshots)
+	host := watchHost(ctx, child.Process.Pid, out, snapshots)
 	failed := child.Wait()
 	outcome := &Outcome{Notes: host.stop()}
 	if profiles != nil {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.ExitCode = exit.ExitCode()
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
-	outcome.collect(dir)
+	outcome.collect(dir, out.Rank())
 	if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is not recorded from here on; have it stay in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
@@ -141,6 +141,8 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 // agentSettings are what the agent is told, in a variable.
 type agentSettings struct {
 	Dir        string  `json:"dir"`
+	Report     string  `json:"report"` // how the names of its reports begin
+	Rank       int     `json:"rank"`   // of a process that does not know its own
 	Every      int64   `json:"every"`
 	Seconds    float64 `json:"seconds"`
 	PythonHeap string  `json:"python_heap,omitempty"`
@@ -201,29 +203,48 @@ type about struct {
 }
 
 const (
-	reportPrefix = ".agent_"
-	claimPrefix  = ".claim_"
-	partSuffix   = ".tmp"
+	claimPrefix = ".claim_"
+	partSuffix  = ".tmp"
 )
 
+// reportPrefix is how the names of agents' reports begin: another task that records into
+// the folder has others.
+func reportPrefix(rank int) string {
+	if rank == snapshot.NoRank {
+		return ".agent_"
+	}
+	return ".agent" + rundir.RankSuffix(rank) + "_"
+}
+
 // collect reads the agents' reports, counts the snapshots, and removes what is
-// of no use any more.
-func (o *Outcome) collect(dir string) {
+// of no use any more. Of a task with a rank, what other ranks have is theirs.
+func (o *Outcome) collect(dir string, rank int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("the run's folder cannot be read: %v", err))
 		return
 	}
 	var agents []about
+	ranks := []int{rank}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, reportPrefix(rank)) || strings.HasSuffix(name, partSuffix) {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if a, err := readReport(path); err == nil {
+			agents = append(agents, a)
+			if a.Rank != nil {
+				ranks = append(ranks, *a.Rank)
+			}
+		}
+		_ = os.Remove(path)
+	}
 	for _, e := range entries {
 		name := e.Name()
 		path := filepath.Join(dir, name)
 		switch {
-		case strings.HasPrefix(name, reportPrefix) && !strings.HasSuffix(name, partSuffix):
-			if a, err := readReport(path); err == nil {
-				agents = append(agents, a)
-			}
-			_ = os.Remove(path)
+		case rank != snapshot.NoRank && !slices.Contains(ranks, rundir.RankOf(name)):
 		case strings.HasPrefix(name, claimPrefix), strings.HasPrefix(name, ".") && strings.HasSuffix(name, partSuffix):
 			_ = os.Remove(path)
 		case rundir.IsSnapshotName(name):

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -133,12 +134,57 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	if f := last.Stacks.Frames(sites[0].Stack)[0]; f.File != path || f.Line != 5 {
 		t.Errorf("the largest site is %v", f)
 	}
-	host, err := os.ReadFile(filepath.Join(r.dir, record.HostName))
+	host, err := os.ReadFile(filepath.Join(r.dir, record.HostName(snapshot.NoRank)))
 	if err != nil || bytes.Count(host, []byte("\n")) < 2 {
 		t.Errorf("the host's figures: %q, %v", host, err)
 	}
 	names, err := filepath.Glob(filepath.Join(r.dir, ".*"))
 	if err != nil || len(names) > 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestTasksOfALauncherRecordIntoOneFolder has two memdiags at once, as srun and mpirun start
+// them, of which one ends before the other.
+func TestTasksOfALauncherRecordIntoOneFolder(t *testing.T) {
+	path, dir := script(t, leaky), filepath.Join(t.TempDir(), "run")
+	recordtest.Bound(t, dir)
+	interpreter := python(t)
+	var done sync.WaitGroup
+	for rank, rounds := range []string{"100", "250"} {
+		done.Go(func() {
+			out, err := rundir.Create(dir, snapshot.Info{Rank: &rank})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var stdout, stderr bytes.Buffer
+			o, err := record.Run(t.Context(), out, record.Command{Args: []string{interpreter, path, rounds}, Stdout: &stdout, Stderr: &stderr}, record.Options{})
+			if err != nil || o.ExitCode != 0 || len(o.Notes) > 0 || o.Snapshots < 3 || stderr.Len() > 0 {
+				t.Errorf("rank %d: %v, %+v, %q", rank, err, o, &stderr)
+			}
+			if err := out.Finish(10+rank, time.Now()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	for rank := range 2 {
+		run, err := files.OpenRank(dir, rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := run.Info.ExitCode; len(run.Ranks) != 2 || run.Info.Rank == nil || *run.Info.Rank != rank || code == nil || *code != 10+rank || run.Partial {
+			t.Errorf("rank %d: %+v, of ranks %v, partial %t: %q", rank, run.Info, run.Ranks, run.Partial, run.Notes)
+		}
+		if last := run.Snapshots[len(run.Snapshots)-1]; len(last.Holders) == 0 {
+			t.Errorf("rank %d: nobody is told to hold what grows", rank)
+		}
+		if _, err := os.Stat(filepath.Join(dir, record.HostName(rank))); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(names) > 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }

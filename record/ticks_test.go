@@ -8,7 +8,7 @@ import "testing"
 const clocked = `
 from memdiag._agent import Agent
 
-a = Agent({"dir": "."})
+a = Agent({"dir": ".", "rank": -1})
 now, taken = 0.0, []
 a.elapsed = lambda: now
 while now < 100:

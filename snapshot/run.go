@@ -16,8 +16,11 @@ type Info struct {
 	Finished      *time.Time        `json:"finished,omitempty"` // nil: still running, or died
 	ExitCode      *int              `json:"exit_code,omitempty"`
 	Host          string            `json:"host,omitempty"`
-	Version       string            `json:"version"` // of memdiag
-	Notes         []string          `json:"notes,omitempty"`
+	// Rank is of the task that was recorded, of several that a launcher started; nil where
+	// there is none.
+	Rank    *int     `json:"rank,omitempty"`
+	Version string   `json:"version"` // of memdiag
+	Notes   []string `json:"notes,omitempty"`
 	// Unseen is the memory that was not recorded, of which no verdict speaks.
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.

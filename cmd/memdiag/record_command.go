@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,8 +24,13 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", args[0]), "what follows -- is run as it stands, without a shell")}
 	}
+	rank := env.taskRank()
 	if dir == "" {
-		dir = env.freshFolder(commandName(args))
+		name := commandName(args)
+		if rank != nil {
+			name += fmt.Sprintf("-rank%d", *rank)
+		}
+		dir = env.freshFolder(name)
 	}
 	host, _ := os.Hostname() // only a remark in run.json
 	var parameters map[string]string
@@ -32,15 +38,8 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		parameters = map[string]string{canary.Key: "true"}
 	}
 	out, err := rundir.Create(dir, snapshot.Info{
-		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(),
+		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
 	})
-	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
-		for _, rank := range [...]string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} {
-			if env.getenv(rank) != "" {
-				return withHint(err, "each task of srun or mpirun records a run of its own: srun sh -c 'memdiag record -o run-$%s -- …'", rank)
-			}
-		}
-	}
 	if err != nil {
 		return cannotRecord(err)
 	}
@@ -62,6 +61,17 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	env.finish(out, outcome)
 	if outcome.ExitCode != exitFine {
 		return &exitError{code: outcome.ExitCode}
+	}
+	return nil
+}
+
+// taskRank is memdiag's own rank, where srun, mpirun or the like started several of it; nil
+// elsewhere.
+func (env *environment) taskRank() *int {
+	for _, name := range [...]string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} {
+		if rank, err := strconv.Atoi(env.getenv(name)); err == nil && rank >= 0 {
+			return &rank
+		}
 	}
 	return nil
 }

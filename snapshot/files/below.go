@@ -60,7 +60,7 @@ func runsBelow(dir string) []runBelow {
 	for _, name := range list.runs {
 		run := snapshot.Run{Path: filepath.Join(dir, name)}
 		// A run.json that is not whole tells no time; the folder's own serves.
-		if _, err := readInfo(&run); err != nil || run.Info.Started.IsZero() {
+		if _, err := readInfo(&run, rundir.InfoName); err != nil || run.Info.Started.IsZero() {
 			run.Info.Started = modified(run.Path)
 		}
 		runs = append(runs, runBelow{run.Path, run.Info.Started, true})

@@ -48,7 +48,7 @@ func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
 		return nil, &InputError{Reason: path + ": a file, not a run", hint: "name the folder of a run"}
 	}
 	run := &snapshot.Run{Path: path}
-	own, err := readInfo(run)
+	own, err := readInfo(run, rundir.InfoName)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,12 @@ func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
 	}
 	if own {
 		readSeries(run, r.rank)
+		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(path, name)) {
+			run.Info = snapshot.Info{}
+			if _, err := readInfo(run, name); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := r.read(list.files); err != nil {
 		return nil, err
@@ -75,9 +81,9 @@ func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
 // maxInfo bounds run.json in bytes.
 const maxInfo = 4 << 20
 
-// readInfo reads run.json and says whether there is one.
-func readInfo(run *snapshot.Run) (own bool, err error) {
-	path := filepath.Join(run.Path, rundir.InfoName)
+// readInfo reads run.json, or what a rank has by another name, and says whether there is one.
+func readInfo(run *snapshot.Run, name string) (own bool, err error) {
+	path := filepath.Join(run.Path, name)
 	note := func(format string, args ...any) {
 		run.Notes = append(run.Notes, path+": "+fmt.Sprintf(format, args...))
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ const (
 const (
 	seriesStem   = "series"
 	snapshotStem = "snapshot"
+	rankMark     = "_rank" // … or a rank's go on with
 )
 
 // SchemaVersion is the version of run.json.
@@ -47,11 +49,18 @@ func RankSnapshotName(step int64, rank int) string {
 	return ofRank(SnapshotName(step), rank)
 }
 
+// RankInfoName is the name of what a rank says of itself, where another has InfoName:
+// "run_rank1.json".
+func RankInfoName(rank int) string { return "run" + RankSuffix(rank) + ".json" }
+
+// RankSuffix ends the names of a rank's files, before their endings: "_rank1".
+func RankSuffix(rank int) string { return rankMark + strconv.Itoa(rank) }
+
 // RankSeriesName is the name of one rank's series: "series_rank1.memdiag".
 func RankSeriesName(rank int) string { return ofRank(SeriesName, rank) }
 
 func ofRank(name string, rank int) string {
-	return strings.TrimSuffix(name, native.Ending) + "_rank" + strconv.Itoa(rank) + native.Ending
+	return strings.TrimSuffix(name, native.Ending) + RankSuffix(rank) + native.Ending
 }
 
 // IsSeriesName reports whether a run keeps a series under this name.
@@ -112,6 +121,7 @@ func cannotWrite(path string, err error) error {
 // series.
 type Writer struct {
 	dir    string
+	name   string // of info's file
 	info   snapshot.Info
 	create func(path string) (file, error)
 
@@ -131,9 +141,9 @@ func createFile(path string) (file, error) {
 }
 
 // Create makes the folder, with those above it, and writes run.json. A folder
-// that is there must be empty, else the error is a *NotEmptyError. What can
-// not be written, here or by the Writer, is a *WriteError. The schema version of
-// info is set.
+// that is there must be empty, or else be one that another rank records into; the
+// error is a *NotEmptyError if not. What can not be written, here or by the Writer,
+// is a *WriteError. The schema version of info is set.
 func Create(dir string, info snapshot.Info) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, cannotWrite(dir, err)
@@ -142,15 +152,72 @@ func Create(dir string, info snapshot.Info) (*Writer, error) {
 	if err != nil {
 		return nil, cannotWrite(dir, err)
 	}
+	info.SchemaVersion = SchemaVersion
+	w := &Writer{dir: dir, name: InfoName, info: info, create: createFile}
+	if info.Rank != nil {
+		return w, w.begin(entries)
+	}
 	if len(entries) > 0 {
 		return nil, &NotEmptyError{Dir: dir}
 	}
-	info.SchemaVersion = SchemaVersion
-	w := &Writer{dir: dir, info: info, create: createFile}
-	if err := w.writeInfo(); err != nil {
-		return nil, err
+	return w, w.writeInfo()
+}
+
+// begin writes what the first of several ranks has as run.json, and each other by its
+// own name. All may begin at once.
+func (w *Writer) begin(entries []os.DirEntry) error {
+	rank := *w.info.Rank
+	for _, e := range entries {
+		if RankOf(e.Name()) == rank {
+			return &NotEmptyError{Dir: w.dir}
+		}
 	}
-	return w, nil
+	w.name = RankInfoName(rank)
+	own, first := filepath.Join(w.dir, w.name), filepath.Join(w.dir, InfoName)
+	if err := w.writeInfo(); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return RankOf(e.Name()) < 0 }) {
+		switch err := os.Link(own, first); { // which leaves what is there
+		case err == nil:
+			w.name = InfoName
+			_ = os.Remove(own) // twice the same is no harm
+			return nil
+		case !errors.Is(err, os.ErrExist):
+			_ = os.Remove(own) // a folder without links has one name for it
+			w.name = InfoName
+			return w.writeInfo()
+		}
+	}
+	var other snapshot.Info
+	text, err := os.ReadFile(first)
+	if err == nil {
+		err = json.Unmarshal(text, &other)
+	}
+	if err != nil || other.Rank == nil || *other.Rank == rank {
+		_ = os.Remove(own) // the error counts
+		return &NotEmptyError{Dir: w.dir}
+	}
+	return nil
+}
+
+// RankOf is the rank that the name of a run's file tells; NoRank where it tells none.
+func RankOf(name string) int {
+	_, after, _ := strings.Cut(name, rankMark)
+	digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+	rank, err := strconv.Atoi(after[:digits])
+	if err != nil {
+		return snapshot.NoRank
+	}
+	return rank
+}
+
+// Rank is the one that is recorded, of several; NoRank where there is none.
+func (w *Writer) Rank() int {
+	if w.info.Rank == nil {
+		return snapshot.NoRank
+	}
+	return *w.info.Rank
 }
 
 // Dir returns the folder as Create was given it.
@@ -175,7 +242,11 @@ func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
 // is known, under the name "snapshot_t3" with an ending; fill writes it, in any
 // format. It returns its path when it is on the disk.
 func (w *Writer) WriteTick(n int, ending string, fill func(io.Writer) error) (path string, err error) {
-	path = filepath.Join(w.dir, snapshotStem+"_t"+strconv.Itoa(n)+ending)
+	name := snapshotStem + "_t" + strconv.Itoa(n)
+	if w.info.Rank != nil {
+		name += RankSuffix(*w.info.Rank)
+	}
+	path = filepath.Join(w.dir, name+ending)
 	return path, w.write(path, fill)
 }
 
@@ -245,7 +316,7 @@ func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 }
 
 func (w *Writer) writeInfo() error {
-	return w.write(filepath.Join(w.dir, InfoName), func(out io.Writer) error {
+	return w.write(filepath.Join(w.dir, w.name), func(out io.Writer) error {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false) // commands hold < and > more often than pages hold this file

@@ -344,7 +344,7 @@ class Agent:
         under one command: launchers, loader workers, helpers. The first that comes to a mark
         records; but one that counts steps takes over from those that only have ticks."""
         if kind not in self.owner:
-            self.rank = rank_of(self.torch.module)
+            self.rank = rank_of(self.torch.module, self.settings["rank"])
             self.owner[kind] = self.claim(kind)
             if self.owner[kind] and kind == "step":
                 self.drop_ticks()
@@ -508,7 +508,7 @@ class Agent:
             }
             for s in self.sources:
                 about.update(s.about())
-            name, text = ".agent_%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape")
+            name, text = self.settings["report"] + "%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape")
             try:
                 self.write(name, text)
             except OSError:
@@ -534,8 +534,8 @@ class Agent:
             self.write(name, text)
 
 
-def rank_of(torch):
-    """The rank of this process among those that train together; None where it is alone."""
+def rank_of(torch, task):
+    """The rank of this process among those that train together, or -1 of the task that memdiag is; None where it is alone."""
     dist = sys.modules.get("torch.distributed") if torch else None
     try:
         if dist is not None and dist.is_available() and dist.is_initialized():
@@ -545,4 +545,4 @@ def rank_of(torch):
     for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
-    return None
+    return task if task >= 0 else None
