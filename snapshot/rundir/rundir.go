@@ -154,13 +154,18 @@ func Create(dir string, info snapshot.Info) (*Writer, error) {
 	}
 	info.SchemaVersion = SchemaVersion
 	w := &Writer{dir: dir, name: InfoName, info: info, create: createFile}
-	if info.Rank != nil {
-		return w, w.begin(entries)
+	switch {
+	case info.Rank != nil:
+		err = w.begin(entries)
+	case len(entries) > 0:
+		err = &NotEmptyError{Dir: dir}
+	default:
+		err = w.writeInfo()
 	}
-	if len(entries) > 0 {
-		return nil, &NotEmptyError{Dir: dir}
+	if err != nil {
+		return nil, err
 	}
-	return w, w.writeInfo()
+	return w, nil
 }
 
 // begin writes what the first of several ranks has as run.json, and each other by its
