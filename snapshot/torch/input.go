@@ -23,15 +23,17 @@ type input struct {
 	r    io.Reader
 	size int64 // of the whole stream; -1 where a decompressor hides it
 	buf  []byte
-	pos  int    // of the next byte, in buf
-	base int64  // offset of buf[0] in the stream
-	mem  []byte // window bytes, or the whole of a smaller stream
-	err  error  // what ended the stream, io.EOF if it just ended
+	pos  int           // of the next byte, in buf
+	base int64         // offset of buf[0] in the stream
+	mem  []byte        // window bytes, or the whole of a smaller stream
+	all  *[window]byte // what mem is of
+	err  error         // what ended the stream, io.EOF if it just ended
 }
 
 func newInput(name string, r io.Reader, size int64) *input {
-	mem := make([]byte, min(uint64(size), window)) // an unknown size is a large one
-	return &input{name: name, r: r, size: size, mem: mem, buf: mem[:0]}
+	all := windows.Get().(*[window]byte)
+	mem := all[:min(uint64(size), window)] // an unknown size is a large one
+	return &input{name: name, r: r, size: size, all: all, mem: mem, buf: mem[:0]}
 }
 
 // offset is that of the next byte.

@@ -47,9 +47,24 @@ func (m *memo) put(i uint64, s slot) bool {
 		return false
 	}
 	for i>>pageBits >= uint64(len(m.pages)) {
-		m.pages = append(m.pages, new([pageSize]slot))
+		m.pages = append(m.pages, memoPages.Get().(*[pageSize]slot))
 	}
 	at := &m.pages[i>>pageBits][i&(pageSize-1)]
+	if *at != 0 {
+		return false
+	}
+	*at = s
+	m.count++
+	return true
+}
+
+// push stores into the next slot, if it is empty and there is room; it reports whether it did.
+func (m *memo) push(s slot) bool {
+	p := m.count >> pageBits
+	if p >= len(m.pages) {
+		return false
+	}
+	at := &m.pages[p][m.count&(pageSize-1)]
 	if *at != 0 {
 		return false
 	}

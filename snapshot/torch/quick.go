@@ -2,8 +2,8 @@ package torch
 
 import "encoding/binary"
 
-// This file and spans.go are a short cut past the machine for what nearly all
-// of a large file is: the dicts of a trace, of a segment's blocks and of the
+// This file, shapes.go and spans.go are a short cut past the machine for what nearly
+// all of a large file is: the dicts of a trace, of a segment's blocks and of the
 // annotations, written as picklers write them. It takes one such dict at a
 // time, straight from the window. Where a dict holds anything else, nothing has
 // happened yet, and the machine reads it; what the machine refuses, it refuses.
@@ -27,10 +27,12 @@ type quickReader struct {
 	off    bool   // where dicts are kept, and for tests, which compare
 	item   object // the dict that is read
 	tenant object // of its history
-	puts   []put  // what it stores in the memo
-	placed bool   // some of it under numbers that the file gives
+	ends   []int  // where its values end
+	shapes shapes
+	puts   []put // what it stores in the memo
+	placed bool  // some of it under numbers that the file gives
 	frames []uint32
-	spans  spanTable
+	spans  *spanTable
 }
 
 type put struct {
@@ -88,7 +90,13 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	q := &m.quick
 	q.puts, q.placed = q.puts[:0], false
 	b := m.in.buf
-	end := m.quickDict(b, m.in.pos, r, &q.item)
+	end := m.quickShape(b, m.in.pos, r, &q.item)
+	if end < 0 {
+		q.puts, q.placed = q.puts[:0], false
+		if end = m.quickDict(b, m.in.pos, r, &q.item); end >= 0 {
+			m.learn(b, m.in.pos, end, r)
+		}
+	}
 	switch {
 	case end < 0:
 		return false, nil
@@ -145,7 +153,8 @@ func (m *machine) storePuts() error {
 		return err
 	}
 	for _, p := range m.quick.puts {
-		if !m.memo.put(p.at, p.s) {
+		next := p.at == uint64(m.memo.count)
+		if !(next && m.memo.push(p.s)) && !m.memo.put(p.at, p.s) {
 			return m.fail("memo entry %d is stored out of turn", p.at)
 		}
 	}
@@ -171,6 +180,9 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 	}
 	o.role, o.set = r, 0
 	clear(o.values[:quickFields])
+	if r != tenant {
+		m.quick.ends = m.quick.ends[:0]
+	}
 	open := p + 1
 	p = m.quickPut(b, open, goneSlot)
 	stored := p > open
@@ -205,36 +217,19 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 			return -1
 		}
 		id := keyword(key & maxPayload)
-		// What is usual is read here, the rest by quickValue.
-		var v value
-		switch w := (*[reach - 5]byte)(b[p:]); opcode(w[0]) {
-		case opMemoGet1:
-			v, p = value{kindOf[low[w[1]]>>payloadBits], uint64(low[w[1]] & maxPayload)}, p+2
-		case opMemoGet4:
-			s := m.memo.get(uint64(binary.LittleEndian.Uint32(w[1:])))
-			v, p = value{kindOf[s>>payloadBits], uint64(s & maxPayload)}, p+5
-		case opInt4:
-			v, p = value{vInt, uint64(int32(binary.LittleEndian.Uint32(w[1:])))}, p+5
-		case opLong1:
-			shift := 64 - 8*uint(w[1])
-			if w[1]-1 >= 8 {
+		if id == kwHistory && r == block && opcode(b[p]) == opEmptyList {
+			if p = m.quickHistory(b, p, o); p < 0 {
 				return -1
 			}
-			v = value{vInt, uint64(int64(binary.LittleEndian.Uint64(w[2:])<<shift) >> shift)}
-			p += 2 + int(w[1])
-		default:
-			if id == kwHistory && r == block {
-				if p = m.quickHistory(b, p, o); p < 0 {
-					return -1
-				}
-				continue
-			}
-			if v, p = m.quickValue(b, p); p < 0 {
-				return -1
-			}
+			m.quick.ends = append(m.quick.ends, p)
+			continue
 		}
-		if v.k == vObject {
+		var v value
+		if v, p = m.quickUsual(b, p); p < 0 || v.k == vObject {
 			return -1
+		}
+		if r != tenant {
+			m.quick.ends = append(m.quick.ends, p)
 		}
 		if id >= numKeywords || fields[id].want == wantNothing {
 			continue
@@ -245,6 +240,26 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 		}
 		o.put(f.at, v.n)
 	}
+}
+
+// quickUsual is quickValue for what is usual.
+func (m *machine) quickUsual(b []byte, p int) (value, int) {
+	switch w := (*[reach - 5]byte)(b[p:]); opcode(w[0]) {
+	case opMemoGet1:
+		s := m.memo.get(uint64(w[1]))
+		return value{kindOf[s>>payloadBits], uint64(s & maxPayload)}, p + 2
+	case opMemoGet4:
+		s := m.memo.get(uint64(binary.LittleEndian.Uint32(w[1:])))
+		return value{kindOf[s>>payloadBits], uint64(s & maxPayload)}, p + 5
+	case opInt4:
+		return value{vInt, uint64(int32(binary.LittleEndian.Uint32(w[1:])))}, p + 5
+	case opLong1:
+		if w[1]-1 < 8 {
+			shift := 64 - 8*uint(w[1])
+			return value{vInt, uint64(int64(binary.LittleEndian.Uint64(w[2:])<<shift) >> shift)}, p + 2 + int(w[1])
+		}
+	}
+	return m.quickValue(b, p)
 }
 
 // wantedKind is the one kind that a field takes here; the machine takes more.

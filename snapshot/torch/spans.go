@@ -21,8 +21,9 @@ const (
 	maxSpanSlots = 1 << 20
 	// followers is the size of the tables of what follows.
 	followers = 1 << 12
-	// onces is the size of the table of texts that came once. A text is kept when
-	// it comes again: many never do, and keeping them took a third of the time.
+	// onces is the size of the table of texts that came once. A text that spells out
+	// frames is kept when it comes again: many never do, and keeping them took a third
+	// of the time.
 	onces = 1 << 12
 	// What the first kept text makes room for.
 	firstTexts = 64 << 10
@@ -51,8 +52,10 @@ func (t *spanTable) forget() {
 	if t.texts == nil {
 		t.texts = make([]byte, 0, firstTexts)
 		t.spans = make([]span, 0, firstSpans)
+		t.byHash = make(map[uint64]uint32, firstSpans)
 	}
-	*t = spanTable{spans: append(t.spans[:0], span{}), texts: t.texts[:0], slots: t.slots[:0], byHash: make(map[uint64]uint32, firstSpans)}
+	clear(t.byHash)
+	*t = spanTable{spans: append(t.spans[:0], span{}), texts: t.texts[:0], slots: t.slots[:0], byHash: t.byHash}
 }
 
 // again reports whether a text of this hash came before, as far as is known.
@@ -150,9 +153,11 @@ func (m *machine) quickList(b []byte, p int) (value, int) {
 // position behind.
 func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	q := &m.quick
-	t := &q.spans
-	if len(t.spans) == 0 {
+	t := q.spans
+	if t == nil {
+		t = spanTables.Get().(*spanTable)
 		t.forget()
+		q.spans = t
 	}
 	if id := t.guess(b[p:]); id != 0 {
 		t.met(id)
@@ -226,7 +231,7 @@ read:
 		text := b[start:p]
 		h := xxhash.Sum64(text)
 		id := q.spans.find(text, h)
-		if id == 0 && q.spans.again(h) {
+		if id == 0 && (len(q.puts) == own || q.spans.again(h)) {
 			id = q.spans.keep(text, h, stack, q.puts[own:])
 		}
 		q.spans.met(id)

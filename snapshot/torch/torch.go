@@ -62,6 +62,7 @@ func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *ma
 	}
 	defer text.close()
 	m = newMachine(text.in)
+	defer m.release()
 	m.keep, m.quick.off = keep, keep
 	m.build.allow(size, opts.MaxUnpacked)
 	if text.json {

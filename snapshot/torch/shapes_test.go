@@ -1,0 +1,56 @@
+package torch
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestADictThatIsAlmostOfAShape puts one that differs behind two of a shape.
+func TestADictThatIsAlmostOfAShape(t *testing.T) {
+	const (
+		begin = "\x80\x04}q\x00(\x8c\x08segmentsq\x01]q\x02}q\x10(\x8c\x06deviceq\x11K\x00\x8c\x07addressq\x12\x8a\x06\x00\x04\x00\x00\x00\x7f\x8c\x0atotal_sizeq\x13K\x20" +
+			"\x8c\x06blocksq\x14]q\x15}q\x16(h\x12\x8a\x06\x00\x04\x00\x00\x00\x7f\x8c\x04sizeq\x23K\x20\x8c\x05stateq\x17\x8c\x10active_allocatedq\x18uaua\x8c\x0ddevice_tracesq\x03]q\x04]q\x05("
+		first = "}(\x8c\x06actionq\x20\x8c\x05allocq\x21\x8c\x04addrq\x22\x8a\x06\x00\x02\x00\x00\x00\x7fh\x23K\x10\x8c\x06streamq\x24K\x00\x8c\x01cq\x25h\x21u"
+		end   = "eau."
+	)
+	entry := func(action, addr, size, stream, c string) string {
+		return "}(h\x20" + action + "h\x22" + addr + "h\x23" + size + "h\x24" + stream + "h\x25" + c + "u"
+	}
+	addr := "\x8a\x06\x00\x04\x00\x00\x00\x7f"
+	for what, dict := range map[string]string{
+		"nothing":                       entry("h\x21", addr, "K\x20", "K\x00", "h\x21"),
+		"another string":                entry("h\x01", addr, "K\x20", "K\x00", "h\x01"),
+		"a list for an action":          entry("h\x02", addr, "K\x20", "K\x00", "h\x21"),
+		"nothing stored for an action":  entry("h\xf0", addr, "K\x20", "K\x00", "h\x21"),
+		"its own list for an action":    entry("h\x05", addr, "K\x20", "K\x00", "h\x21"),
+		"its own list, not looked at":   entry("h\x21", addr, "K\x20", "K\x00", "h\x05"),
+		"nothing stored, not looked at": entry("h\x21", addr, "K\x20", "K\x00", "h\xf0"),
+		"None for an action":            entry("N", addr, "K\x20", "K\x00", "h\x21"),
+		"a text for an action":          entry("\x8c\x05alloc", addr, "K\x20", "K\x00", "h\x21"),
+		"a size of two bytes":           entry("h\x21", addr, "M\xff\xff", "K\x00", "h\x21"),
+		"a negative size":               entry("h\x21", addr, "J\xff\xff\xff\xff", "K\x00", "h\x21"),
+		"a size of nine bytes":          entry("h\x21", addr, "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00", "K\x00", "h\x21"),
+		"a size of no bytes":            entry("h\x21", addr, "\x8a\x00", "K\x00", "h\x21"),
+		"a pair for a size":             entry("h\x21", addr, "K\x01K\x02\x86", "K\x00", "h\x21"),
+		"a dict for a size":             entry("h\x21", addr, "}", "K\x00", "h\x21"),
+		"an address of another width":   entry("h\x21", "\x8a\x05\x00\x04\x00\x00\xff", "K\x20", "K\x00", "h\x21"),
+		"a pair, not looked at":         entry("h\x21", addr, "K\x20", "K\x01K\x02\x86", "h\x21"),
+		"a list, not looked at":         entry("h\x21", addr, "K\x20", "]", "h\x21"),
+		"an item more":                  entry("h\x21", addr, "K\x20", "K\x00", "h\x21") + "(h\x23K\x07u",
+		"the end inside":                "}(h\x20h\x21h\x22" + addr + "u",
+		"the same key twice":            entry("h\x21", addr, "K\x20h\x23K\x30", "K\x00", "h\x21"),
+		"a dict in the memo":            "}q\x77(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25h\x21u",
+	} {
+		other := entry("h\x21", "\x8a\x06\x00\x02\x00\x00\x00\x7f", "K\x40", "K\x00", "h\x21")
+		for _, b := range []string{begin + first + other + dict + strings.Repeat(other, 9) + end, begin + first + other + dict + dict + strings.Repeat(other, 9) + end} {
+			t.Run(what, func(t *testing.T) { compareWithMachine(t, []byte(b)) })
+		}
+	}
+	b := []byte(begin + first + strings.Repeat(entry("h\x21", addr, "K\x20", "K\x00", "h\x21"), 9) + end)
+	m := newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
+	m.build.allow(int64(len(b)), 0)
+	if err := decodePickle(m); err != nil || m.quick.shapes.pieces == 0 {
+		t.Errorf("%v, %d pieces of shapes", err, m.quick.shapes.pieces)
+	}
+}
