@@ -105,5 +105,5 @@ func isLibrary(f snapshot.Frame) bool {
 	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)
 	}
-	return isTrimmedGo(f) || windowsLibrary.MatchString(file) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) })
+	return isTrimmedGo(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) }) || windowsLibrary.MatchString(file)
 }
