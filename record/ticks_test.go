@@ -2,7 +2,76 @@
 
 package record_test
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/memdiag/memdiag/record"
+)
+
+// leakyThread keeps lists in a thread until there are six snapshots, for which the main thread is in one call.
+const leakyThread = `
+import glob, queue, sys, threading, time
+kept, began = [], time.time()
+def work():
+    while len(glob.glob(sys.argv[2] + "/snapshot_*.json")) < 6 and time.time() < began + 60:
+        kept.append([float(j) for j in range(200)])
+        time.sleep(0.005)
+    empty.put(None)
+empty = queue.Queue()
+t = threading.Thread(target=work)
+t.start()
+{"join": t.join, "get": empty.get}[sys.argv[1]]()
+`
+
+func TestAMainThreadThatWaitsIsRecorded(t *testing.T) {
+	path := script(t, leakyThread)
+	for _, how := range []string{"join", "get"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "run")
+			r := runInto(t, dir, record.Options{}, python(t), path, how, dir)
+			if r.ExitCode != 0 || r.stdout != "" || r.stderr != "" || r.Snapshots < 6 {
+				t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+			}
+		})
+	}
+}
+
+// own has our thread at work while the program's comes to a step, and then forks.
+const own = `
+import _thread, gc, threading, time
+from memdiag import _holders, _ticks
+from memdiag._agent import Agent
+
+a = Agent({"dir": ".", "rank": -1})
+a.ticker = ticker = _ticks.Ticker(a)
+begun, done = threading.Event(), []
+def work():
+    ticker.thread = _thread.get_ident()
+    def snapshot():
+        begun.set()
+        time.sleep(0.2)
+        done.append("snapshot")
+    with ticker.lock:
+        a.guarded("tick", snapshot)
+threading.Thread(target=work).start()
+begun.wait()
+a.guarded("step", done.append, "step")
+a.guarded("outer", lambda: a.guarded("inner", done.append, "inner"))
+print(done)
+
+holders = _holders.Search(a, None)
+gc.disable()
+holders.paused = True
+holders.forked()
+print(gc.isenabled())
+`
+
+func TestAStepWaitsForASnapshotOfOurThread(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, own, "['snapshot', 'step']\nTrue\n")
+}
 
 // clocked is a program of 100 s, of which snapshots take 0.4 s each, and asks each 0.1 s.
 const clocked = `

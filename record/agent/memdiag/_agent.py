@@ -120,8 +120,8 @@ class Agent:
     # What the program's events call.
 
     def guarded(self, what, f, *args):
-        """Calls f unless the agent is stopped or at work; its errors become notes."""
-        if self.stopped or self.busy:
+        """Calls f unless the agent is stopped or at work in a thread of the program's; its errors become notes."""
+        if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
         self.busy = True
         try:
@@ -190,6 +190,7 @@ class Agent:
         """In the child of a fork: it is another process, which records only if it trains."""
         self.pid = os.getpid()
         self.busy = False
+        self.holders.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
@@ -489,6 +490,7 @@ class Agent:
         if os.getpid() != self.pid:
             return
         self.ticker.stop()
+        self.ticker.wait()
         if self.seconds and not self.affordable(TICKS_ALLOWANCE, TICKS_SHARE):
             self.note("snapshots took %.1f s, %.0f %% of the processor's time, which --every asked for; let it be longer to spare that" % (self.spent, 100 * self.spent / self.elapsed()))
         for s in self.sources:

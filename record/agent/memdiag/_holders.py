@@ -53,6 +53,13 @@ class Search:
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.cut = False
+        self.paused = False  # the collector, for a walk
+
+    def forked(self):
+        """In the child of a fork: there, no walk of another thread goes on."""
+        if self.paused:
+            gc.enable()
+            self.paused = False
 
     def begin_anew(self):
         """Steps count from now on."""
@@ -123,13 +130,14 @@ class Search:
 
     def walk(self, wanted, unseen, lines, seconds=None):
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table)
-        collects = gc.isenabled()
+        self.paused = gc.isenabled()
         gc.disable()  # the many objects of a walk would have the collector go through all of the program's
         try:
             walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
         finally:
-            if collects:
+            if self.paused:
                 gc.enable()
+                self.paused = False
         covered = walk.covered()
         try:
             if wanted:

@@ -1,8 +1,9 @@
 """Snapshots by the clock, where no optimizer steps, and on SIGUSR1.
 
-A thread of its own only keeps time. It makes Python run the agent's handler of SIGUSR1 in the
+A thread of its own keeps time. It makes Python run the agent's handler of SIGUSR1 in the
 main thread, without a real signal, so that no system call of the program is interrupted; and it
-does so only while that handler is the agent's: one that the program sets replaces it.
+does so only while that handler is the agent's: one that the program sets replaces it. Where the main
+thread waits in one call for long, as for threads that work, it takes the snapshot itself.
 """
 
 import _thread
@@ -16,6 +17,10 @@ import time
 # will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
+# Seconds after which the main thread, which does not answer, is taken to wait.
+UNANSWERED = 0.25
+# Seconds that a thread of the program's waits at most for a snapshot to be done.
+PATIENCE = 1.0
 IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILINE)
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
@@ -27,7 +32,10 @@ ROOTS = ("<module>", "_run_module_as_main", "_shutdown")
 class Ticker:
     def __init__(self, agent):
         self.agent = agent
-        self.asked = None  # what the main thread is to call
+        self.asked, self.since = None, 0.0  # what the main thread is to call, and the time at which it was asked
+        self.owed = False  # it was done meanwhile, and the main thread has yet to see that it was asked
+        self.main = self.thread = None  # the threads' numbers
+        self.lock = _thread.allocate_lock()  # of what is done in our thread
         self.running = False
         self.prepared = False
         self.begin_anew()
@@ -39,6 +47,7 @@ class Ticker:
         signal.signal(signal.SIGUSR1, self.handle)
         signal.siginterrupt(signal.SIGUSR1, False)
         self.running = True
+        self.main = _thread.get_ident()
         _thread.start_new_thread(self.loop, ())
 
     def begin_anew(self):
@@ -48,9 +57,11 @@ class Ticker:
         self.running = False
 
     def handle(self, signum, frame):
-        self.agent.interrupting = True
+        self.agent.interrupting, owed, self.owed = True, self.owed, False
         try:
-            if not self.asked:
+            if not self.asked and owed:
+                pass
+            elif not self.asked:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
             elif runs(frame):
                 self.agent.guarded("tick", self.asked, frame)
@@ -69,7 +80,7 @@ class Ticker:
         self.agent.heap.windows.look()
 
     def loop(self):
-        agent = self.agent
+        agent, self.thread = self.agent, _thread.get_ident()
         awaited = imports_torch()
         begun = now = time.monotonic()
         due = begun + (agent.seconds or FIRST)
@@ -78,6 +89,8 @@ class Ticker:
             time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
             now = time.monotonic()
             if self.asked:
+                if now - self.since >= UNANSWERED:
+                    self.act()
                 continue
             if windows.due is not None:
                 if now >= windows.due:
@@ -106,8 +119,32 @@ class Ticker:
         if not ours:
             self.agent.heap.windows.stop()
         elif self.running:
-            self.asked = what
-            _thread.interrupt_main(signal.SIGUSR1)
+            self.asked, self.since = what, time.monotonic()
+            if self.owed:
+                self.act()
+            else:
+                _thread.interrupt_main(signal.SIGUSR1)
+
+    def act(self):
+        """Does in our thread what the main thread was asked for. JAX has locks that it may hold."""
+        if "jax" in sys.modules:
+            return
+        what, self.asked, self.owed = self.asked, None, True
+        frame = sys._current_frames().get(self.main)
+        if what and runs(frame):
+            with self.lock:
+                self.agent.guarded("tick", what, frame)
+
+    def acts(self):
+        """Whether this is our thread."""
+        return self.thread == _thread.get_ident()
+
+    def wait(self):
+        """Waits for what our thread is at; False where it is at nothing, or does not come to its end."""
+        if self.acts() or not self.lock.locked() or not self.lock.acquire(timeout=PATIENCE):
+            return False
+        self.lock.release()
+        return True
 
 
 def runs(frame):

@@ -217,7 +217,7 @@ class Torch:
 
     def watch(self):
         """Records the unit that has begun, for a snapshot behind it."""
-        if self.counts() and not self.watches() and not self.dispatches():
+        if self.counts() and not self.watches() and not self.dispatches() and not self.agent.ticker.acts():
             self.on(1)
 
     def watches(self):
@@ -255,6 +255,8 @@ class Torch:
 
     def tick(self):
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
+        if self.agent.ticker.acts():
+            return  # a mode is one thread's
         if self.cuda is not None and self.cuda.boundary():
             self.retire()
         if self.mode is None or self.dispatches():
