@@ -131,3 +131,27 @@ func TestAWalkIsNotHeldUpByTheCollector(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, quiet, "(True, True)\n(True, False)\n")
 }
+
+// slowly has a heap of a training that grows by so much each step, seen each quarter of the steps as
+// expensive snapshots are, and tells at which step tracing begins.
+const slowly = `
+import types
+from memdiag import _heap
+
+def begins(grow):
+    torch = types.SimpleNamespace(module=True, bytes=0, count=0)
+    agent = types.SimpleNamespace(settings={}, step=16, torch=torch)
+    heap, began = _heap.Heap(agent), []
+    heap.trace = lambda: began.append(agent.step)
+    while agent.step < 100_000 and not began:
+        heap.look((100 << 20) + grow(agent.step))
+        agent.step = max(agent.step + 8, agent.step * 5 // 4)
+    return began[0] if began else None
+print(begins(lambda step: 1024 * step) < 2000)
+print(begins(lambda step: 100 * step), begins(lambda step: 1024 * min(step, 300)), begins(lambda step: step % 7 << 16))
+`
+
+func TestAHeapThatGrowsSlowlyIsTracedInTheEnd(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, slowly, "True\nNone None None\n")
+}
