@@ -85,6 +85,32 @@ func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	agentProgram(t, windows, "False False False True\nFalse False False []\nTrue False\n")
 }
 
+// renewed looks at what is made anew in each round of a loop while that is half made.
+const renewed = `
+import types
+from memdiag import _heap, _windows
+
+agent = types.SimpleNamespace(settings={}, step=0, elapsed=lambda: 100.0, fixed=0,
+    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+windows = _windows.Windows(agent, _heap.Heap(agent).malloc)
+kept, scratch = [], []
+def work(many, more):
+    scratch[:] = [float(i) for i in range(many)]
+    for _ in range(more):
+        kept.append(bytearray(100_000))
+for looks in (((0, 0), (1900, 1), (3636, 0), (2098, 1)), ((1649, 0), (1900, 1), (2099, 1), (2774, 0)), ((1900, 1), (2099, 0), (2098, 1), (3788, 1))):
+    windows.look()
+    for many, more in looks:
+        work(many, more)
+        windows.look()
+print([stack[0][1] for stack in windows.growing()])
+`
+
+func TestWhatIsMadeAnewInEachRoundDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, renewed, "[12]\n")
+}
+
 // dear takes snapshots by the clock that have cost too much already.
 const dear = `
 import types

@@ -17,10 +17,10 @@ import time
 DEPTH, TORCH_DEPTH = 8, 16
 # What windows may cost of the processor's time: so many seconds, and this share.
 ALLOWANCE, SHARE = 0.3, 0.08
-# Looks in a window, which lasts for half of the time between snapshots by the clock, or else so many seconds, or less
-# where that would cost too much; but not less than so many, and than this share of the time so far: a long one
-# tells more than several short ones do.
-LOOKS, LASTS, SHORTEST, LEAST = 4, 0.5, 0.01, 0.01
+# Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
+# or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
+# share of the time so far: a long one tells more than several short ones do.
+LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
 # Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown.
 RECENT, ENOUGH, OFTEN = 8, 3, 2
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
@@ -42,7 +42,7 @@ class Windows:
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.alive = {}  # what the last look of the last window did
-        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, by stack
+        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, by stack
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals at the last snapshot, and the highest
         self.own = (0, 0)  # what of them is the agent's
@@ -66,8 +66,8 @@ class Windows:
 
     def open(self):
         agent = self.agent
-        wanted = LASTS if agent.step else agent.ticker.interval / 2
         elapsed = agent.elapsed()
+        wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
         afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
         if "tracemalloc" in sys.modules:
@@ -82,24 +82,21 @@ class Windows:
 
     def read(self):
         """What has been made since the window opened and is there: by stack, as in lines."""
-        here, found = {}, {}
+        # Lists by stack rather than sums: each new number would be traced, which costs most.
+        sizes = collections.defaultdict(lambda: ([], []))
         for domain, size, stack, _ in _tracemalloc._get_traces():
-            entry = found.get(stack)
-            if entry is None:
-                entry = found[stack] = [0, 0, 0, 0]
-            at = 2 if domain or size > SMALL else 0
-            entry[at] += 1
-            entry[at + 1] += size
-        for stack in found:
-            here[stack] = any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY
-        return {stack: entry for stack, entry in found.items() if not here[stack]}
+            sizes[stack][1 if domain or size > SMALL else 0].append(size)
+        here = {stack: any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY for stack in sizes}
+        return {stack: [len(small), sum(small), len(large), sum(large)] for stack, (small, large) in sizes.items() if not here[stack]}
 
     def close(self):
-        none, grown = (0, 0, 0, 0), {}
+        none, changed = (0, 0, 0, 0), {}
         for stack in set().union(*self.looks):
-            first, second, third, fourth = (look.get(stack, none) for look in self.looks)
-            grown[stack] = [min(d, c) - max(a, b) for a, b, c, d in zip(first, second, third, fourth)]
-        self.recent.append(grown)
+            looks = list(zip(*(look.get(stack, none) for look in self.looks)))
+            grown = [min(d, c) - max(a, b) for a, b, c, d in looks]
+            fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
+            changed[stack] = grown, fell
+        self.recent.append(changed)
         self.number += 1
         first, last = self.looks[0], self.looks[-1]
         self.alive = last
@@ -117,13 +114,20 @@ class Windows:
             self.began, self.looks, self.due = None, [], None
 
     def growing(self):
-        """The lines that grow, with what they grew by in the last windows."""
-        sums, times = {}, collections.Counter()
-        for grown in self.recent:
-            for stack, g in grown.items():
-                sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), g)]
-                times[stack] += g[0] > 0 or g[2] > 0
-        return {stack: [max(0, x) for x in g] for stack, g in sums.items() if times[stack] >= OFTEN and (g[0] > 0 or g[2] > 0)}
+        """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
+        made anew in each round of a loop does."""
+        sums, falls, times = {}, {}, collections.Counter()
+        for changed in self.recent:
+            for stack, (grown, fell) in changed.items():
+                sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
+                falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
+                times[stack] += grown[0] > 0 or grown[2] > 0
+        lines = {}
+        for stack, g in sums.items():
+            blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
+            if times[stack] >= OFTEN and (blocks or held):
+                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else [0, 0])]
+        return lines
 
     # All of the heap.
 
