@@ -16,8 +16,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// HeadLen is how many bytes of a file's beginning Head needs.
-const HeadLen = 4096
+// HeadLen is how many bytes of a file's beginning Head needs: the first block of zstd
+// has up to 128 KiB, and gives nothing until it is whole.
+const HeadLen = 132 << 10
+
+// headLen is how many bytes tell a format.
+const headLen = 4096
 
 // MaxLine is the length in bytes at which a line is no line any more: C++ names
 // reach tens of thousands of bytes.
@@ -97,7 +101,7 @@ func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 
 const bufferLen = 64 << 10
 
-func bufferSize(size int64) int64 { return min(max(size, HeadLen), bufferLen) }
+func bufferSize(size int64) int64 { return min(max(size, headLen), bufferLen) }
 
 // offset is that of the next byte, unpacked.
 func (in *Input) offset() int64 { return in.base + int64(in.pos) }
@@ -150,7 +154,7 @@ func newZstd(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }
 
-// Head returns the first bytes of what a file that begins with head unpacks to;
+// Head returns the first bytes of what a file that begins with head unpacks to, or of
 // head itself where nothing is compressed.
 func Head(head []byte) []byte {
 	var inner io.Reader
@@ -169,9 +173,9 @@ func Head(head []byte) []byte {
 		defer z.Close()
 		inner = z
 	default:
-		return head
+		return head[:min(len(head), headLen)]
 	}
-	out := make([]byte, HeadLen)
+	out := make([]byte, headLen)
 	n, _ := io.ReadFull(inner, out) // the head is cut, so an error is usual
 	return out[:n]
 }

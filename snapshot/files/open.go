@@ -45,7 +45,7 @@ func (e *InputError) Unwrap() error { return e.err }
 
 // format is one that memdiag reads.
 type format struct {
-	detect func(head []byte) bool
+	detect func(head, inside []byte) bool // of the file's beginning, and of what that unpacks to
 	decode func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error)
 }
 
@@ -67,11 +67,11 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 // pickle may be one of PyTorch's.
 func formats() []format {
 	return []format{
-		{detect: native.Detect, decode: decodeNative},
+		{detect: stored(native.Detect), decode: decodeNative},
 		{detect: unpacked(agent.Detect), decode: profile(agent.Decode)},
 		{detect: unpacked(tracemalloc.Detect), decode: profile(tracemalloc.Decode)},
 		{detect: unpacked(kineto.Detect), decode: profile(kineto.Decode)},
-		{detect: torch.Detect, decode: decodeTorch},
+		{detect: stored(torch.Detect), decode: decodeTorch},
 		{detect: unpacked(memray.Detect), decode: profile(memray.Decode)},
 		{detect: unpacked(memray.DetectPage), decode: profile(memray.DecodePage)},
 		{detect: unpacked(heaptrack.Detect), decode: profile(heaptrack.Decode)},
@@ -83,9 +83,14 @@ func formats() []format {
 	}
 }
 
+// stored asks about the file's beginning.
+func stored(detect func([]byte) bool) func(head, _ []byte) bool {
+	return func(head, _ []byte) bool { return detect(head) }
+}
+
 // unpacked asks about what the file's beginning unpacks to.
-func unpacked(detect func(head []byte) bool) func(head []byte) bool {
-	return func(head []byte) bool { return detect(bounded.Head(head)) }
+func unpacked(detect func([]byte) bool) func(_, inside []byte) bool {
+	return func(_, inside []byte) bool { return detect(inside) }
 }
 
 // profile is a decoder of one of the formats that share their options.
@@ -241,8 +246,9 @@ func openFile(path string) (*source, error) {
 	if s.isConverted() {
 		return s, nil // of no format that is read, though the keys are like PyTorch's
 	}
+	inside := bounded.Head(s.head)
 	for _, f := range formats() {
-		if f.detect(s.head) {
+		if f.detect(s.head, inside) {
 			s.format = &f
 			break
 		}

@@ -18,12 +18,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// DetectLen is how many bytes of a file's beginning Detect needs to be sure.
-const DetectLen = 4096
+// DetectLen is how many bytes of a file's beginning Detect needs to be sure: the first
+// block of zstd has up to 128 KiB, and gives nothing until it is whole.
+const DetectLen = 132 << 10
+
+// headLen is how many bytes of what is not compressed tell its format.
+const headLen = 4096
 
 // Detect reports whether a file that begins with head may be a snapshot that
-// Decode reads. It looks at content only; any pickle may be one, and a zstd file
-// whose first block is longer than head.
+// Decode reads. It looks at content only; any pickle may be one.
 func Detect(head []byte) bool { return sniff(head, true) != unknown }
 
 type format int
@@ -48,7 +51,8 @@ var (
 )
 
 func sniff(head []byte, outer bool) format {
-	head = head[:min(len(head), DetectLen)]
+	whole := head
+	head = head[:min(len(head), headLen)]
 	switch {
 	case len(head) >= 2 && head[0] == byte(opProto) && head[1] >= 2 && head[1] <= 5, oldPickle.Match(head):
 		return pickleFormat
@@ -57,9 +61,9 @@ func sniff(head []byte, outer bool) format {
 	case !outer:
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")) && bytes.Contains(head, []byte("data.pkl")):
 		return zipFormat
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")) && insideOf(gzipFormat, head):
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")) && insideOf(gzipFormat, whole):
 		return gzipFormat
-	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) && insideOf(zstdFormat, head):
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) && insideOf(zstdFormat, whole):
 		return zstdFormat
 	case page.Match(head):
 		return pageFormat
@@ -80,17 +84,16 @@ func oldSaveLen(head []byte) int64 {
 }
 
 // insideOf reports whether a compressed file's first bytes are a snapshot's:
-// other formats are compressed too. A zstd block of up to 128 KiB gives nothing
-// until it is whole; then what is inside is not known, and may be a snapshot.
+// other formats are compressed too.
 func insideOf(f format, head []byte) bool {
 	r, closer, err := decompressor(f, bytes.NewReader(head))
 	if err != nil {
 		return false
 	}
 	defer closer()
-	inner := make([]byte, DetectLen)
+	inner := make([]byte, headLen)
 	n, _ := io.ReadFull(r, inner) // the head is cut, so an error is usual
-	return n == 0 && len(head) == DetectLen || sniff(inner[:n], false) != unknown
+	return sniff(inner[:n], false) != unknown
 }
 
 // text is a pickle or JSON text, out of whatever wraps it.
@@ -149,8 +152,8 @@ func notASnapshot(name string) error {
 
 // unwrap tells the format of a stream whose beginning is not known yet.
 func unwrap(name string, r io.Reader, closer func()) (*text, error) {
-	b := bufio.NewReaderSize(r, DetectLen)
-	head, err := b.Peek(DetectLen)
+	b := bufio.NewReaderSize(r, headLen)
+	head, err := b.Peek(headLen)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		closer()
 		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
