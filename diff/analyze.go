@@ -244,7 +244,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
 	r.joinLists()
-	r.joinHeld()
+	r.joinHeld(tree)
 }
 
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.

@@ -163,7 +163,7 @@ func (r *Result) inVariables(rows []*Row) bool {
 // endFirst puts the end of a graph to the front: the value that is kept, and keeps the
 // rest. The program refers to it, where owners are known, and it was computed last of
 // all. Where nothing tells when, it is taken for the smallest, as a loss is a single
-// number.
+// number; but labels are small as well, and a forward pass did not compute them.
 func endFirst(rows []*Row) {
 	largestFirst(rows)
 	end := 0
@@ -175,13 +175,26 @@ func endFirst(rows []*Row) {
 			}
 		case row.births.latest > last:
 			end = i
-		case row.births.latest == last && meanSize(row) < meanSize(rows[end]):
+		case row.births.latest < last:
+		case computed(row) != computed(rows[end]):
+			if computed(row) {
+				end = i
+			}
+		case meanSize(row) < meanSize(rows[end]):
 			end = i
 		}
 	}
 	row := rows[end]
 	copy(rows[1:end+1], rows[:end])
 	rows[0] = row
+}
+
+// number is the most that a single number takes.
+const number = 8
+
+// computed holds for what a forward pass made, and for single numbers.
+func computed(row *Row) bool {
+	return row.After.Requested <= number*snapshot.Bytes(row.After.Blocks) || slices.ContainsFunc(row.Frames, inForward)
 }
 
 func largestFirst(rows []*Row) {

@@ -47,6 +47,15 @@ func TestAGraphIsOneLeakWhereFilesTellNoOwners(t *testing.T) {
 			},
 			[]string{"main:22 x3"},
 		}, {
+			"… but not that of the labels, which are smaller",
+			program{
+				weights, adam,
+				{stack: "main:19", every: 1, size: 64, holder: "total", kind: "graph"},
+				{stack: "[linear:1] main:20", every: 1, size: activation, holder: "total", kind: "graph"},
+				{stack: "[cross_entropy:1] main:22", every: 1, size: 4096, holder: "total", kind: "graph"},
+			},
+			[]string{"main:22 x3"},
+		}, {
 			"a function that merely computes the loss is not meant",
 			program{
 				weights, adam,

@@ -62,8 +62,9 @@ func sameList(a, b *Finding) bool {
 }
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
-// the blocks: what only grows lets go of neither.
-func (r *Result) joinHeld() {
+// the blocks: what only grows lets go of neither. Of a graph any part may be the one that
+// was seen often enough, such as a batch's labels: its line is told from all of it.
+func (r *Result) joinHeld(tree *callTree) {
 	var kept []Finding
 	joined := make(map[int]bool)
 	for i := range r.Findings {
@@ -81,6 +82,11 @@ func (r *Result) joinHeld() {
 		}
 		if f.Joined > 0 {
 			f.Pace = nil
+			if f.Holder.Kind == "graph" {
+				f.graph = true
+				endFirst(f.Rows)
+				f.Headline = r.headOf(&cluster{rows: f.Rows, graph: true}, tree)
+			}
 			r.measure(f)
 			f.Reasons = append(f.Reasons, fmt.Sprintf("what else %s holds is counted with it (stacks: %d)", f.Holder.Path, f.Joined))
 		}

@@ -41,3 +41,20 @@ func TestWhatALeakingListHoldsBesidesIsOneLeakWithIt(t *testing.T) {
 		})
 	}
 }
+
+func TestALineOfAGraphIsToldFromAllOfIt(t *testing.T) {
+	p := program{
+		{stack: "init:1 main:2"},
+		{stack: "main:44", every: 1, size: 64, holder: "hidden", kind: "graph"},
+		{stack: "[linear:1] step:31 main:45", every: 41, size: 1 << 20, holder: "hidden", kind: "graph"},
+		{stack: "[gelu:1] step:32 main:45", every: 41, size: 1 << 20, holder: "hidden", kind: "graph"},
+	}
+	r, err := Analyze(p.run(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leak := &r.Findings[0]
+	if at := leak.Rows[0].Frames[leak.Headline]; leak.Verdict != Leak || leak.Joined != 2 || at.Function != "step" {
+		t.Errorf("%s at %s:%d, %d joined", leak.Verdict, at.Function, at.Line, leak.Joined)
+	}
+}
