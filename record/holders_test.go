@@ -137,16 +137,25 @@ class Layer:
 net = [Layer(40), Layer(60), Layer(50)]
 logs = {"train": [(Thing(), Thing()) for _ in range(90)], "test": [(Thing(), Thing()) for _ in range(30)]}
 episodes = [[Thing(), Thing(), Thing()] for _ in range(30)]
+seen = [Thing() for _ in range(7)]
+seen_now, seen_before = Thing(), Thing()
+def batches():
+    done = [Thing(), Thing()]
+    while True:
+        yield done
 
 class Finds(_holders.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, node.path().split(".")[1].split("[")[0], node)
+            _holders.vote(self.hits, node.path().replace("<locals>.", "").split(".")[1].split("[")[0].split("_")[0], node)
 
-walk = Finds(None, {1: "all"}, {})
-walk.run()
-for name in "net", "logs", "episodes":
+for rows in batches():
+    walk = Finds(None, {1: "all"}, {})
+    del rows
+    walk.run()
+    break
+for name in "net", "logs", "episodes", "seen", "done":
     path, kind, items, nodes = walk.hits[name].holder()
     print(kind, path, items)
     logs["test"].append(None)
@@ -161,6 +170,10 @@ list __main__.logs['train'] and 1 more like it 120
 122
 list __main__.episodes 30
 30
+list __main__.seen 7
+7
+list batches.<locals>.done 2
+2
 `)
 }
 
@@ -291,6 +304,30 @@ s = search(early, late)
 model.hidden, state, early, late = state, None, None, None
 show(s)
 
+parts = []
+for _ in range(6):
+    loss = Tensor(grad_fn=Function())
+    parts.append(loss.grad_fn._saved_self)
+    if len(parts) < 6:
+        total = Tensor(grad_fn=Function(loss.grad_fn, total and total.grad_fn))
+s, parts = search(parts), None
+show(s)
+
+class Leaf(Tensor):
+    __slots__ = "grad",
+class Accumulates:
+    next_functions = ()
+    def __init__(self, variable):
+        self.variable = variable
+penalties, grads = [], []
+for _ in range(6):
+    leaf = Leaf()
+    leaf.grad = Tensor()
+    grads.append(leaf.grad)
+    penalties.append(Tensor(grad_fn=Function(Accumulates(leaf))))
+s, leaf, grads = search(grads), None, None
+show(s)
+
 def copied():
     states = [Tensor(24) for _ in range(4)]
     s = search()
@@ -312,6 +349,8 @@ func TestHoldersOfTensors(t *testing.T) {
 	agentProgram(t, held, `dict weakref.finalize._registry 20 of stack 1
 graph __main__.model.hidden 0 of stack 1
 graph __main__.model.hidden 0 of stack 2
+graph __main__.total 0 of stack 1
+graph __main__.penalties 6 of stack 1
 list copied.<locals>.states 10 of stack 0
 attribute __main__.model.scores 0 of stack 1
 `)

@@ -16,7 +16,7 @@ from _thread import _local as threading_local
 
 from ._agent import work
 from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
-from ._places import ITEMS, PARTS, Node, Votes
+from ._places import ITEMS, NEW, PARTS, Node, Votes
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -24,13 +24,14 @@ ALLOWANCE, SHARE = 0.15, 0.01
 TRACED = 0.3
 # Bounds of one walk: objects, and seconds.
 OBJECTS, SECONDS = 200_000, 0.1
-# The seconds of one in a window, where each object costs more and few are looked for.
-WINDOW = 0.05
+# The seconds of one in a window, where each object costs more and few are looked for; twice as long each time after
+# one that was cut short, so many times.
+WINDOW, LONGER = 0.05, 3
 # The share of a site's objects that a walk must have found for their holder to be told. Of a line of
 # Python's heap many are no objects: tables of dictionaries, buffers.
 COVERAGE, LINES_COVERAGE = 0.5, 0.1
 # The next walk is when so many times the steps have passed.
-AGAIN = 1.25
+AGAIN = 1.6
 # What grows: survivors of so many different steps, or so many times the bytes of the first look; so many sites
 # are looked for.
 BIRTHS, LARGER, SITES = 4, 2, 12
@@ -38,9 +39,12 @@ BIRTHS, LARGER, SITES = 4, 2, 12
 UNSEEN = ""
 # Nodes of autograd's graph that are looked at, behind one tensor and in all.
 NODES, ALL_NODES = 400, 4000
+# A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
+OFTEN = 32
 
-ATOMS = (str, bytes, int, float, complex, bool, type(None), types.CodeType, types.BuiltinFunctionType,
-         types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)
+BASES = str, bytes, int, float, complex
+ATOMS = {*BASES, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.WrapperDescriptorType,
+         types.GetSetDescriptorType, types.MemberDescriptorType, range, slice}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -52,7 +56,7 @@ class Search:
         self.found = {}  # by stack of tensors: what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
-        self.cut = False
+        self.cut, self.cuts = False, 0
         self.paused = False  # the collector, for a walk
 
     def forked(self):
@@ -93,7 +97,8 @@ class Search:
         begun, agent = work(), self.agent
         moment = agent.step or agent.ticks
         if lines and moment >= self.next_look and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
-            self.walk({}, {}, lines, WINDOW)
+            self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW)
+            self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
         self.spent += took
@@ -128,8 +133,8 @@ class Search:
             self.unseen = now
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
-    def walk(self, wanted, unseen, lines, seconds=None):
-        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table)
+    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items)
         self.paused = gc.isenabled()
         gc.disable()  # the many objects of a walk would have the collector go through all of the program's
         try:
@@ -153,8 +158,8 @@ class Search:
 
 
 class Walk:
-    def __init__(self, torch, wanted, lines, unseen=(), table=()):
-        self.torch = torch
+    def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS):
+        self.torch, self.items = torch, items
         self.tensor = torch.Tensor if torch else ()
         self.wanted, self.lines, self.unseen, self.table = wanted, lines, unseen, table
         self.sizes = collections.Counter(wanted.values())
@@ -164,6 +169,7 @@ class Walk:
         self.graph_hits = {}  # by site: the holder
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
+        self.names = {}  # by type: its slots, or of a node of the graph the attributes that hold tensors
         self.cut = False
         self.order = iter
         if lines:
@@ -172,7 +178,7 @@ class Walk:
 
     def run(self, seconds=SECONDS):
         begun, n = work(), 0
-        for roots in self.programs, self.registries, self.libraries:
+        for roots in self.programs, self.registries, self.suspended, self.libraries:
             roots()
             while self.queue:
                 obj, node = self.queue.popleft()
@@ -221,6 +227,15 @@ class Walk:
         if "weakref" in sys.modules:
             self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
 
+    def suspended(self):
+        """Functions that wait and that nothing with a name holds, as the generator of a loop."""
+        for obj in gc.get_objects():
+            if type(obj) in SUSPENDED and id(obj) not in self.seen:
+                frame = getattr(obj, SUSPENDED[type(obj)])
+                if frame is not None:
+                    self.seen.add(id(obj))
+                    self.frame(frame, Node(None, obj.__qualname__ + ".<locals>"))
+
     def libraries(self):
         here = __name__.rpartition(".")[0]
         for name, module in list(sys.modules.items()):
@@ -243,7 +258,7 @@ class Walk:
 
     def push(self, obj, parent, label, kind=""):
         t = type(obj)
-        if issubclass(t, ATOMS):
+        if t in ATOMS or issubclass(t, BASES):
             if self.lines and t in (float, int, str, bytes):
                 stack = self.line(obj)
                 if stack is not None:
@@ -268,12 +283,10 @@ class Walk:
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
         elif t in LISTS or issubclass(t, tuple(LISTS)):
-            node.kind, node.items, node.id = LISTS.get(t, "list"), len(obj), id(obj)
-            for v in self.order(some(obj)):
+            for v in self.order(some(obj, self.container(obj, node, LISTS.get(t, "list"), len(obj)))):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
         elif t in DICTS or issubclass(t, dict):
-            node.kind, node.items, node.id = "dict", len(obj), id(obj)
-            for k in self.order(some_keys(obj)):
+            for k in self.order(some_keys(obj, self.container(obj, node, "dict", len(obj)))):
                 self.push(k, node, "{…}")
                 self.push(dict.__getitem__(obj, k), node, "[%s]" % key_text(k))
             if t not in DICTS:
@@ -292,11 +305,11 @@ class Walk:
             self.push(obj.__self__, node, ".__self__", "attribute")
             self.push(obj.__func__, node, "")
         elif t.__name__ == "_lru_cache_wrapper":
-            node.kind, node.items, node.id = "cache", obj.cache_info().currsize, id(obj)
-            for v in some(gc.get_referents(obj)):
+            most = self.container(obj, node, "cache", obj.cache_info().currsize)
+            for v in some(gc.get_referents(obj), most):
                 if type(v) is dict:  # of a cache without a bound; of others the results come themselves
                     self.seen.add(id(v))
-                    for k in some_keys(v):
+                    for k in some_keys(v, most):
                         self.push(dict.__getitem__(v, k), node, "[…]")
                 elif v is not obj.__wrapped__:
                     self.push(v, node, "[…]")
@@ -326,6 +339,12 @@ class Walk:
                     if not issubclass(type(v), (type, types.ModuleType)):
                         self.push(v, node, "")
 
+    def container(self, obj, node, kind, items):
+        """Has a node be a container of so many items, and returns how many of them to look at."""
+        most = self.items[0 if next(node.containers(), None) is None else 1]
+        node.kind, node.items, node.id, node.each = kind, items, id(obj), max(1, items / most)
+        return most
+
     def attributes(self, obj, node):
         """Follows an object's dictionary and slots; False where it has neither."""
         any_ = False
@@ -339,24 +358,29 @@ class Walk:
         if type(d) is dict:
             self.push_all(d, node)
             any_ = True
-        for c in type(obj).__mro__:
-            for name, member in c.__dict__.items():
-                if type(member) is types.MemberDescriptorType and name != "__dict__":
-                    try:
-                        self.push(member.__get__(obj), node, "." + name, "attribute")
-                        any_ = True
-                    except AttributeError:
-                        pass  # a slot that is not set
+        for name, member in self.slots(type(obj)):
+            try:
+                self.push(member.__get__(obj), node, "." + name, "attribute")
+                any_ = True
+            except AttributeError:
+                pass  # a slot that is not set
         return any_
+
+    def slots(self, t):
+        """The slots of a type, by their names."""
+        found = self.names.get(t)
+        if found is None:
+            found = self.names[t] = [(name, member) for c in t.__mro__ for name, member in c.__dict__.items()
+                                     if type(member) is types.MemberDescriptorType and name != "__dict__"]
+        return found
 
     def push_all(self, d, node):
         self.seen.add(id(d))
         for k, v in list(d.items()):
             if "." + str(k) in PARTS and type(v) is dict:
                 self.seen.add(id(v))
-                parts = Node(node, "." + k, "dict", len(v))
-                parts.id = id(v)
-                for name in some_keys(v):
+                parts = Node(node, "." + k)
+                for name in some_keys(v, self.container(v, parts, "dict", len(v))):
                     self.push(dict.__getitem__(v, name), parts, "." + str(name), "attribute")
             else:
                 self.push(v, node, "." + str(k), "attribute")
@@ -394,11 +418,12 @@ class Walk:
         # The newest first: what is kept of each step looks alike.
         ends = {t.grad_fn: node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
-        total, seen, found = 0, set(), {}
-        for end in ends:
+        total, seen, found = 0, set(), {site: collections.Counter() for site in left}
+        left = set(left)
+        for first in ends:
             if not left or total > ALL_NODES:
                 break
-            stack, n = [(end, end)], 0
+            stack, n = [(first, first)], 0
             while stack and n < NODES:
                 f, end = stack.pop()
                 if f in ends and linked[f] is not linked[end]:
@@ -411,28 +436,37 @@ class Walk:
                 seen.add(f)
                 n += 1
                 nodes[end] += 1
-                for s in self.saved(f) if left - found.keys() else ():
+                for s in self.saved(f) if left else ():
                     site = self.wanted.get(s)
                     if site in left:
-                        found.setdefault(site, end)
+                        found[site][end] += 1
+                        if found[site].total() >= OFTEN:
+                            left.discard(site)
                 stack.extend((g, end) for g, _ in f.next_functions)
             total += n
-        for site, end in found.items():
-            votes = Votes()
-            votes.add(ends[max(linked[end], key=nodes.__getitem__)])
-            path, _, items, places = votes.holder()
-            self.graph_hits[site] = path, "graph", items, places
+        for site, times in found.items():
+            votes, each = Votes(), collections.Counter()
+            for end, n in times.items():
+                each[max(linked[end], key=nodes.__getitem__)] += n
+            for end, n in each.most_common():
+                votes.add(ends[end], n)
+            if each:
+                path, _, items, places = votes.holder()
+                self.graph_hits[site] = path, "graph", items, places
 
     def saved(self, f):
-        """Addresses of the storages that a node of the graph has saved."""
+        """Addresses of the storages that a node of the graph has saved, or into whose gradient it adds."""
+        t = type(f)
+        if t not in self.names:
+            self.names[t] = [n for n in dir(f) if n.startswith("_saved_") or n == "variable"]
         out = []
-        for name in dir(f):
-            if name.startswith("_saved_"):
-                try:
-                    v = getattr(f, name)
-                except Exception:
-                    continue  # released by backward
-                for x in v if isinstance(v, (tuple, list)) else (v,):
+        for name in self.names[t]:
+            try:
+                v = getattr(f, name)
+            except Exception:
+                continue  # released by backward
+            for x in v if isinstance(v, (tuple, list)) else (v,):
+                for x in (x, x.grad) if name == "variable" else (x,):
                     if issubclass(type(x), self.tensor):
                         try:
                             out.append(x.untyped_storage()._cdata)
@@ -441,25 +475,25 @@ class Walk:
         return out
 
 
-def some(c):
+def some(c, most):
     """The items of a list, set and the like; of a large one the first and the last, which are new.
     What a subclass defines of its own is not called."""
     base = next(b for b in LISTS if issubclass(type(c), b))
-    if base.__len__(c) <= ITEMS:
+    if base.__len__(c) <= most:
         return list(base.__iter__(c))
-    first = itertools.islice(base.__iter__(c), ITEMS // 4)
+    first = itertools.islice(base.__iter__(c), most // 4)
     if base in (list, tuple):
-        last = base.__getitem__(c, slice(ITEMS // 4 - ITEMS, None))
+        last = base.__getitem__(c, slice(most // 4 - most, None))
     else:
         last = base.__reversed__(c) if base is collections.deque else base.__iter__(c)
-    return [*first, *itertools.islice(last, ITEMS - ITEMS // 4)]
+    return [*first, *itertools.islice(last, most - most // 4)]
 
 
-def some_keys(d):
+def some_keys(d, most):
     """The same of a dict's keys."""
-    if len(d) <= ITEMS:
+    if len(d) <= most:
         return list(dict.keys(d))
-    return [*itertools.islice(dict.keys(d), ITEMS // 4), *itertools.islice(dict.__reversed__(d), ITEMS - ITEMS // 4)]
+    return [*itertools.islice(dict.keys(d), most // 4), *itertools.islice(dict.__reversed__(d), most - most // 4)]
 
 
 def vote(hits, stack, node):

@@ -4,8 +4,9 @@ import collections
 import re
 import sys
 
-# Items of one container that are looked at.
-ITEMS = 400
+# Items of one container that are looked at, and of one inside another. In a window each costs more, and what is
+# looked for is new, and so at the end.
+ITEMS, NEW = (400, 400), (60, 10)
 # Containers that are alike have so many times as many items as there are of them; else it is their number that
 # grows, as of a list of lists. Of so many at most the lengths are read again.
 TALLER, READ = 4, 16
@@ -24,13 +25,13 @@ SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
 class Node:
     """A place on a path: its parent, how it is reached from there, how many items it has, and how many
     places like it this one stands for, where only some items of a container are looked at. Of a
-    container also its id()."""
+    container also its id(), and how many items each of those stands for that are looked at."""
 
-    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth")
+    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each")
 
-    def __init__(self, parent, label, kind="", items=0):
-        self.parent, self.label, self.kind, self.items, self.id = parent, label, kind, items, 0
-        self.share = 1 if parent is None else parent.share * max(1, parent.items / ITEMS)
+    def __init__(self, parent, label, kind=""):
+        self.parent, self.label, self.kind, self.items, self.id, self.each = parent, label, kind, 0, 0, 1
+        self.share = 1 if parent is None else parent.share * parent.each
         self.depth = 0 if parent is None else parent.depth + 1
 
     def path(self):
@@ -77,29 +78,33 @@ class Votes:
     """Where the objects of one site were found."""
 
     def __init__(self):
-        self.total, self.containers, self.single, self.deepest = 0, {}, None, None
+        self.total, self.loose, self.containers, self.single, self.deepest = 0, 0, {}, None, None
 
-    def add(self, node):
-        self.total += node.share
+    def add(self, node, times=1):
+        self.total += node.share * times
         self.single = self.single or node
         if self.deepest is None or node.depth > self.deepest.depth:
             self.deepest = node
-        for c in node.containers():
-            entry = self.containers.setdefault(id(c), [0, c])
-            entry[0] += node.share
+        held = False
+        for held in node.containers():
+            entry = self.containers.setdefault(id(held), [0, held])
+            entry[0] += node.share * times
+        if not held:
+            self.loose += node.share * times
 
     def holder(self, stay=sys.maxsize):
-        """The innermost container that holds nearly all of those that stay: of a list of lists the outer one. Or several that are alike,
+        """The innermost container that holds nearly all of those that stay: of a list of lists the outer one. What variables
+        hold beside it is of the step that runs. Or several that are alike,
         of which the longest is named. Or the chain of objects that does, as a linked list or exceptions with their
         causes. Its path, kind and items, and the containers' nodes, of which there are none where none was found."""
         groups = {}
         for n, c in self.containers.values():
             groups.setdefault(c.likeness(), []).append((n, c))
-        best = []
+        best, need = [], max(0.5 * min(self.total, stay), 0.9 * min(self.total - self.loose, stay))
         for group in groups.values():
             nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
             votes = sum(n for n, _ in group)
-            if votes < 0.9 * min(self.total, stay) or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
+            if votes < need or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
                 continue
             if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
                 continue  # their number grows, as of a list of lists
