@@ -79,6 +79,8 @@ type Finding struct {
 	// reached; nil where nothing is declared of it.
 	Bound   *snapshot.Bound
 	RunsOut *Forecast // nil unless a leak on a device whose limit is known
+	// Uncounted: the profiler tells bytes alone, and figures of blocks mean nothing.
+	Uncounted bool
 
 	graph bool // the rows are of one autodiff graph
 }
@@ -263,7 +265,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, graph: c.graph,
+		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Last.Blocks.Uncounted(), graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
 	if c.settled {

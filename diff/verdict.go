@@ -93,7 +93,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	}
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
-	replaced := h.replaced()
+	replaced := h.replaced() && !last.Blocks.Uncounted()
 	window := born && !replaced && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks)
 	moments := risesOf(h, row, born)
 	if moments != nil {

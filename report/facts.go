@@ -11,8 +11,11 @@ import (
 // births says how many blocks of a finding were born since the first snapshot, and what
 // became of the older ones.
 func births(f *diff.Finding, first string) string {
+	if f.Uncounted {
+		return "blocks are not counted"
+	}
 	if f.Born().Blocks == 0 && f.Died().Blocks == 0 {
-		return "in as many blocks as at " + first // of a profiler that counts none, such as massif
+		return "in as many blocks as at " + first
 	}
 	return fmt.Sprintf("%s born after %s %s", estimate(f, count(f.Born().Blocks, "block")), first, fate(f))
 }
@@ -152,6 +155,9 @@ func liveText(r *diff.Result, f *diff.Finding) string {
 		return ""
 	}
 	first, _ := names(r)
+	if f.Uncounted {
+		return fmt.Sprintf("%s; %s at %s", glue(after.Bytes.String()), glue(before.Bytes.String()), first)
+	}
 	return fmt.Sprintf("%s in %s; %s in %s at %s", glue(estimate(f, after.Bytes.String())), glue(count(after.Blocks, "block")),
 		glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first)
 }

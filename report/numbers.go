@@ -73,6 +73,23 @@ func bytesRate(r diff.Rate) string {
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
 
+// ratesText is a finding's rates, of blocks only where those are counted.
+func ratesText(f *diff.Finding) string {
+	text := glue(bytesRate(f.Rate))
+	if f.Uncounted {
+		return text
+	}
+	return glue(blocksRate(f.Rate)) + ", " + text
+}
+
+// blocksRateOf is a finding's rate of blocks; "" where they are not counted.
+func blocksRateOf(f *diff.Finding) string {
+	if f.Uncounted {
+		return ""
+	}
+	return blocksRate(f.Rate)
+}
+
 func blocksRate(r diff.Rate) string {
 	r = readable(r)
 	noun := "block"

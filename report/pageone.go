@@ -97,7 +97,7 @@ func findingOfOne(f *diff.Finding) findingView {
 		v.Function = shortFunction(row.Frames[f.Headline])
 	}
 	if f.Rate.Unit != "" {
-		v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRate(f.Rate)
+		v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRateOf(f)
 	}
 	return v
 }

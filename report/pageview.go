@@ -174,7 +174,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	first, _ := names(r)
 	v := findingView{
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence),
-		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRate(f.Rate),
+		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRateOf(f),
 		Growth: estimate(f, signed(g.Bytes)), Exact: exactly(f, g.Bytes),
 		Fate:  births(f, first),
 		Label: brief(f.Rows[0].Label),

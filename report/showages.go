@@ -71,7 +71,7 @@ func (p *page) suspect(verdict string, f *diff.Finding, several bool) {
 	p.prose("  ", "    ", verdict+": "+at)
 	held := heldText(f)
 	if f.Rate.Unit != "" {
-		held += fmt.Sprintf("; %s, %s", glue(blocksRate(f.Rate)), glue(bytesRate(f.Rate)))
+		held += "; " + ratesText(f)
 	}
 	p.prose("    ", "    ", held)
 	for _, fact := range firstFacts(f) {

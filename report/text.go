@@ -83,7 +83,7 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	if f.Verdict != diff.Leak {
 		head = p.paint.yellow("Possible leak:")
 	}
-	p.aside(head, fmt.Sprintf("(verdict: %s, %s; %s, %s)", f.Verdict, f.Evidence, glue(blocksRate(f.Rate)), glue(bytesRate(f.Rate))))
+	p.aside(head, fmt.Sprintf("(verdict: %s, %s; %s)", f.Verdict, f.Evidence, ratesText(f)))
 	p.stack(f, o.All)
 	p.size(r, f)
 	p.together(f, o)

@@ -6,7 +6,10 @@
 // package files opens any of them by content.
 package snapshot
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Snapshot is the state of every device allocator of one process at one mark.
 type Snapshot struct {
@@ -143,18 +146,23 @@ type Blocks struct {
 	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
 	BirthTime []int64 // Unix microseconds; 0 where unknown
 	Owners    []Owners
-	Count     []int64 // blocks that the row stands for; nil where each is one
+	Count     []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none
 }
 
 // Len counts the rows.
 func (b *Blocks) Len() int { return len(b.Size) }
 
-// CountOf is how many blocks a row stands for.
+// CountOf is how many blocks a row stands for: one where nobody counted.
 func (b *Blocks) CountOf(row int) int64 {
-	if b.Count == nil {
+	if b.Count == nil || b.Count[row] == 0 {
 		return 1
 	}
 	return b.Count[row]
+}
+
+// Uncounted holds for totals of a profiler that counts no blocks, such as massif.
+func (b *Blocks) Uncounted() bool {
+	return len(b.Count) > 0 && slices.Max(b.Count) == 0
 }
 
 // Owners is the set of classes that hold a reference on a block.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +76,38 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhatCountsNoBlocksSaysNothingOfThem holds against what seemed to be a block that is
+// replaced by a larger one.
+func TestWhatCountsNoBlocksSaysNothingOfThem(t *testing.T) {
+	for _, name := range []string{"massif_%d.out", "heaptrack_print_%d.txt"} {
+		dir := t.TempDir()
+		var files []string
+		for step, of := range map[int]int{10: 10, 20: 10, 30: 30} {
+			data, err := os.ReadFile("../../testdata/profilers/" + fmt.Sprintf(name, of))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, fmt.Sprintf(name, step))
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, path)
+		}
+		slices.Sort(files)
+		for _, files := range [][]string{files, files[1:]} {
+			var out, talk bytes.Buffer
+			if code := run(append([]string{"diff"}, files...), nil, &out, &talk); code != 0 {
+				t.Fatalf("exit %d: %s", code, &talk)
+			}
+			text, _, _ := strings.Cut(out.String(), "Live memory,")
+			if !strings.Contains(text, "blocks are not counted") || strings.Contains(text, "block/") || strings.Contains(text, "blocks/") ||
+				strings.Contains(text, "1 block") || strings.Contains(text, "cache-regrown") {
+				t.Errorf("%d of %s:\n%s", len(files), name, text)
+			}
+		}
 	}
 }
 

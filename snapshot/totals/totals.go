@@ -170,7 +170,12 @@ func (b *Builder) Snapshot(producer string, notes ...string) *snapshot.Snapshot 
 		blocks.Requested = append(blocks.Requested, snapshot.Bytes(r.bytes))
 		blocks.State = append(blocks.State, snapshot.Live)
 		blocks.Stack = append(blocks.Stack, r.stack)
-		blocks.Count = append(blocks.Count, max(r.count, 1))
+		blocks.Count = append(blocks.Count, r.count)
+	}
+	if !blocks.Uncounted() {
+		for i, n := range blocks.Count {
+			blocks.Count[i] = max(n, 1)
+		}
 	}
 	if b.cut > 0 {
 		stacks := "stacks are"
