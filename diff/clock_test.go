@@ -119,3 +119,34 @@ func TestReasonsByTheClockTellTime(t *testing.T) {
 		t.Errorf("%s: %v", f.Verdict, f.Reasons)
 	}
 }
+
+// TestABlockThatIsReplacedIsSeenTwiceAtTimes looks at an array that grows by copies of itself: at
+// some marks by the clock the one before is still there.
+func TestABlockThatIsReplacedIsSeenTwiceAtTimes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size func(i int) int
+		want Verdict
+	}{
+		{"it grows", func(i int) int { return i }, Leak},
+		{"it has stopped", func(i int) int { return min(i, 14) }, Bounded},
+	} {
+		var run snapshot.Run
+		for i := range 29 {
+			size := c.size(i)
+			if i == 10 || i == 14 || i == 15 || i == 25 {
+				size *= 2
+			}
+			s := build(0, block{"w", 512, snapshot.NoStep}, block{"x", 4096 + 1000*snapshot.Bytes(size), snapshot.NoStep})
+			s.Mark.Step, s.Mark.Time = snapshot.NoStep, time.Unix(1000+int64(i), 0)
+			run.Snapshots = append(run.Snapshots, s)
+		}
+		r, err := Analyze(&run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("%s: %s: %v; want %s", c.name, f.Verdict, f.Reasons, c.want)
+		}
+	}
+}

@@ -157,6 +157,9 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if len(p.x) < 3 {
 		return nil
 	}
+	if series.axis.Unit == Second && p.replaced() {
+		p.bytes = lasting(p.bytes)
+	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
 	h := newHistory(p.from(warmUp(len(p.x))), series.axis.Unit)
@@ -228,13 +231,25 @@ func (h *history) eachStep() bool {
 
 // replaced holds where the site has held the same number of blocks ever since it
 // held any, at two marks or more.
-func (h *history) replaced() bool {
-	i := slices.IndexFunc(h.whole.blocks, func(n float64) bool { return n > 0 })
+func (h *history) replaced() bool { return h.whole.replaced() }
+
+func (p points) replaced() bool {
+	i := slices.IndexFunc(p.blocks, func(n float64) bool { return n > 0 })
 	if i < 0 {
 		return false
 	}
-	held := h.whole.blocks[i:]
+	held := p.blocks[i:]
 	return len(held) > 1 && slices.Min(held) == slices.Max(held)
+}
+
+// lasting is of each value what is left of it at the next two marks: those by the clock lie
+// anywhere, and between the making of a larger block and the end of the one before both are there.
+func lasting(y []float64) []float64 {
+	out := make([]float64, len(y))
+	for i := range y {
+		out[i] = slices.Min(y[i:min(i+3, len(y))])
+	}
+	return out
 }
 
 // explains says whether a covariate rises, and the bytes no faster, but for what

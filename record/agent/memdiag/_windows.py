@@ -21,7 +21,8 @@ ALLOWANCE, SHARE = 0.3, 0.08
 # or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
 # share of the time so far: a long one tells more than several short ones do.
 LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
-# Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown.
+# Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown. One that has
+# no more blocks, but larger ones in their place, must in half of them, and in none the other way.
 RECENT, ENOUGH, OFTEN = 8, 3, 2
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
 SMALL = 512
@@ -33,6 +34,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
 
 
+def rise(a, b, c, d):
+    """By how much the two later ones are above the two earlier ones."""
+    return min(c, d) - max(a, b)
+
+
 class Windows:
     def __init__(self, agent, malloc):
         self.agent, self.malloc = agent, malloc
@@ -42,7 +48,7 @@ class Windows:
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.alive = {}  # what the last look of the last window did
-        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, by stack
+        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, and what each of malloc's has, by stack
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals at the last snapshot, and the highest
         self.own = (0, 0)  # what of them is the agent's
@@ -93,15 +99,17 @@ class Windows:
         none, changed = (0, 0, 0, 0), {}
         for stack in set().union(*self.looks):
             looks = list(zip(*(look.get(stack, none) for look in self.looks)))
-            grown = [min(d, c) - max(a, b) for a, b, c, d in looks]
+            grown = [rise(*n) for n in looks]
             fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
-            changed[stack] = grown, fell
+            each = [held / n for n, held in zip(*looks[2:]) if n]
+            larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
+            changed[stack] = grown, fell, larger
         self.recent.append(changed)
         self.number += 1
         first, last = self.looks[0], self.looks[-1]
         self.alive = last
         lines = {stack: sum(last[stack][::2]) - sum(first.get(stack, none)[::2]) for stack in self.growing() if stack in last}
-        self.spent -= self.agent.holders.look({stack: n for stack, n in lines.items() if n > 0})  # which has a budget of its own
+        self.spent -= self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
         self.stop()
 
     def stop(self):
@@ -116,13 +124,15 @@ class Windows:
     def growing(self):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
         made anew in each round of a loop does."""
-        sums, falls, times = {}, {}, collections.Counter()
+        sums, falls, times, each, larger = {}, {}, collections.Counter(), collections.Counter(), collections.Counter()
         for changed in self.recent:
-            for stack, (grown, fell) in changed.items():
+            for stack, (grown, fell, rose) in changed.items():
                 sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
                 falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
                 times[stack] += grown[0] > 0 or grown[2] > 0
-        lines = {}
+                each[stack] += rose
+                larger[stack] += 1 if rose > 0 else -RECENT * (rose < 0)
+        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
             if times[stack] >= OFTEN and (blocks or held):
@@ -159,7 +169,7 @@ class Windows:
 
     def grown(self):
         """Bytes, blocks and stack of each line that has grown."""
-        return [(round(b + d), round(a + c), stack) for stack, (a, b, c, d) in self.lines.items() if round(a + c) > 0 and b + d >= 1]
+        return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
 
     def silent(self):
         """Whether the heap has grown by much, and no line is told."""
