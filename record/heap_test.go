@@ -85,7 +85,10 @@ def early(keep):
     windows.settle()
     work(5000, keep)
     windows.settle()
-    return windows.silent()
+    silent, agent.elapsed = windows.silent(), lambda: 201.0
+    windows.settle()
+    later, agent.elapsed = windows.silent(), lambda: 100.0
+    return silent, later
 print(run(True))
 print(run(False))
 print(early(True), early(False))
@@ -95,7 +98,7 @@ print(larger(itertools.count(20_000, 100)), larger(iter([random.Random(3).randra
 
 func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, windows, "False False False True\nFalse False False []\nTrue False\n[1] [] []\n")
+	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\n[1] [] []\n")
 }
 
 // renewed looks at what is made anew in each round of a loop while that is half made.

@@ -53,6 +53,7 @@ class Windows:
         self.level = self.highest = None  # the totals at the last snapshot, and the highest
         self.own = (0, 0)  # what of them is the agent's
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
+        self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = 0
 
     # Windows.
@@ -163,6 +164,7 @@ class Windows:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
         self.level = level
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
+            self.rose = self.agent.elapsed()
             if self.began is None:
                 self.due = time.monotonic()
         self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
@@ -172,8 +174,8 @@ class Windows:
         return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
 
     def silent(self):
-        """Whether the heap has grown by much, and no line is told."""
-        return self.untold[0] > MUCH * BLOCKS or self.untold[1] > MUCH * BYTES
+        """Whether the heap has grown by much, and in the second half of the time, and no line is told."""
+        return 2 * self.rose >= self.agent.elapsed() and (self.untold[0] > MUCH * BLOCKS or self.untold[1] > MUCH * BYTES)
 
     def size(self):
         """How large a block of Python's allocator was on average in the last window."""
