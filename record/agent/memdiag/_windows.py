@@ -137,7 +137,7 @@ class Windows:
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
             if times[stack] >= OFTEN and (blocks or held):
-                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else [0, 0])]
+                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, (0, 0, 0, 0))[2:])]
         return lines
 
     # All of the heap.
