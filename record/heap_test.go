@@ -70,16 +70,17 @@ def run(keep):
     rows = [(stack[0][1] if stack else None, count) for size, count, stack in windows.grown() if size > 1000]
     return rows and {line for line, _ in rows} == {13} and 23_000 <= sum(n for _, n in rows) <= 26_000 or rows
 def larger(sizes):
-    windows, buffer = _windows.Windows(agent, heap.malloc), None
-    for _ in range(_windows.RECENT):
+    windows, buffer, small = _windows.Windows(agent, heap.malloc), None, [None] * 4000
+    for i in range(_windows.RECENT):
         windows.look()
-        for _ in range(_windows.LOOKS):
-            buffer = bytes(next(sizes))
+        for j in range(_windows.LOOKS):
+            at = 100 * (_windows.LOOKS * i + j)
+            buffer, small[at : at + 100] = bytes(next(sizes)), [object() for _ in range(100)]
             windows.look()
     windows.settle()
     buffer = bytes(900_000)
     windows.settle()
-    return [count for size, count, stack in windows.grown() if size > 800_000]
+    return [count > 0 for size, count, stack in windows.grown() if size > 800_000]
 def early(keep):
     windows = _windows.Windows(agent, heap.malloc)
     windows.settle()
@@ -92,13 +93,20 @@ def early(keep):
 print(run(True))
 print(run(False))
 print(early(True), early(False))
+broken = _windows.Windows(agent, heap.malloc)
+broken.look()
+broken.looks = None
+try:
+    broken.look()
+except AttributeError:
+    print(_tracemalloc.is_tracing(), broken.due)
 import itertools, random
 print(larger(itertools.count(20_000, 100)), larger(iter([random.Random(3).randrange(20_000, 30_000) for _ in range(99)])), larger(itertools.cycle([20_000, 20_100])))
 `
 
 func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\n[1] [] []\n")
+	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\nFalse None\n[True] [] []\n")
 }
 
 // renewed looks at what is made anew in each round of a loop while that is half made.

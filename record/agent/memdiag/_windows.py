@@ -64,11 +64,15 @@ class Windows:
         if self.began is None:
             self.open()
         else:
-            self.looks.append(self.read())
-            if len(self.looks) < LOOKS:
-                self.due = time.monotonic() + self.apart
-            else:
-                self.close()
+            try:
+                self.looks.append(self.read())
+                if len(self.looks) < LOOKS:
+                    self.due = time.monotonic() + self.apart
+                else:
+                    self.close()
+            except Exception:
+                self.stop()  # else it would stay open, and slow the program down to its end
+                raise
         self.agents(before)
 
     def open(self):
@@ -137,7 +141,7 @@ class Windows:
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
             if times[stack] >= OFTEN and (blocks or held):
-                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, (0, 0, 0, 0))[2:])]
+                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0, 0, 0, 0])[2:])]
         return lines
 
     # All of the heap.
