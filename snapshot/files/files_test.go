@@ -120,11 +120,18 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		path, want string
 		format     bool
 	}{
-		"text":          {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
-		"an empty file": {write(t, dir, "empty", ""), "an empty file", true},
-		"Go's debug=1":  {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
-		"half a file":   {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
-		"a series":      {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
+		"text":                       {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
+		"an empty file":              {write(t, dir, "empty", ""), "an empty file", true},
+		"Go's debug=1":               {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
+		"gperftools'":                {write(t, dir, "tc.heap", "heap profile:      1:     4096 [     3:     4157] @ heapprofile\n"), "a heap profile as text", true},
+		"memcheck's report":          {write(t, dir, "memcheck.txt", "==26241== Memcheck, a memory error detector\n==26241== Command: ./leak\n"), "a report of valgrind's memcheck", true},
+		"memcheck's report as XML":   {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
+		"memray's statistics":        {write(t, dir, "stats.json", "{\n  \"total_num_allocations\": 1182,\n"), "memray's statistics", true},
+		"torch.profiler's timeline":  {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
+		"a file compressed by xz":    {write(t, dir, "a.csv.xz", "\xfd7zXZ\x00\x00\x04"), "compressed by xz", true},
+		"a file compressed by bzip2": {write(t, dir, "a.csv.bz2", "BZh91AY&SY"), "compressed by bzip2", true},
+		"half a file":                {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
+		"a series":                   {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
 		"a compressed file of which the head is left": {write(t, dir, "head.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), "ends before anything of it can be unpacked", true},
 		"a folder":       {dir, "a folder, not a snapshot", false},
 		"nothing at all": {filepath.Join(dir, "nothing"), "no such file", false},

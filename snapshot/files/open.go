@@ -290,28 +290,48 @@ func (s *source) unknown() error {
 	case s.isCutOff():
 		e.Reason = "a compressed file that ends before anything of it can be unpacked"
 		e.Hint = "the writer was stopped, or the copy is not complete"
-	case bytes.HasPrefix(bounded.Head(s.head), []byte("heap profile: ")):
-		e.Reason = "a heap profile as text, which memdiag does not read"
-		e.Hint = "take it in pprof's format: /debug/pprof/heap without debug=1, or WriteTo(f, 0)"
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
 		e.Hint = "name the folder that it lies in"
 	case s.isConverted():
 		e.Reason = "a snapshot as JSON, which memdiag writes and does not read"
 		e.Hint = convertedHint
-	case bytes.Contains(s.head[:min(len(s.head), 64)], []byte("memray")):
-		e.Reason = "a recording of memray, which only memray reads"
-		e.Hint = memrayHint
-	case bytes.HasPrefix(s.head, []byte(`{"version": 0, "costs": [`)):
-		e.Reason = "memray's graph for gprof2dot, which has neither lines nor counts"
-		e.Hint = memrayHint
+	}
+	inside := bounded.Head(s.head)
+	for _, o := range others {
+		if bytes.Contains(inside[:min(len(inside), o.within)], []byte(o.text)) {
+			e.Reason, e.Hint = o.what, o.hint
+			break
+		}
 	}
 	return e
 }
 
 const convertedHint = "memdiag convert SNAPSHOT -o NAME.memdiag gives a file that it reads"
 
-const memrayHint = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
+const (
+	memrayHint   = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
+	valgrindHint = "valgrind --tool=dhat PROGRAM, at two lengths of the run or more, gives profiles that memdiag reads"
+	unpackHint   = "unpack it first; memdiag itself unpacks gzip and zstd"
+)
+
+// others are what tools write that memdiag does not read, by a text at the beginning, and what
+// gives a file that it reads.
+var others = []struct {
+	text       string
+	within     int // so many bytes of the beginning
+	what, hint string
+}{
+	{"heap profile: ", 14, "a heap profile as text, which memdiag does not read", "go tool pprof -proto PROGRAM FILE > NAME.pb.gz makes it one that it reads, of gperftools too; Go's /debug/pprof/heap without debug=1 is one"},
+	{"memray", 64, "a recording of memray, which only memray reads", memrayHint},
+	{`{"version": 0, "costs": [`, 25, "memray's graph for gprof2dot, which has neither lines nor counts", memrayHint},
+	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
+	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},
+	{"# callgrind format", 18, "a tree of valgrind's, which has no stacks", valgrindHint},
+	{"[[", 2, "lists of numbers, such as torch.profiler's memory timeline, which has no stacks", `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`},
+	{"\xfd7zXZ\x00", 6, "compressed by xz", unpackHint},
+	{"BZh", 3, "compressed by bzip2", unpackHint},
+}
 
 func notThere(reason, hint string) error {
 	return &InputError{Reason: reason, hint: hint, err: fs.ErrNotExist}

@@ -19,6 +19,9 @@ func Resolve(name, dir string) (path string, err error) {
 		return "", &InputError{Reason: "a snapshot without a name", hint: snapshotsIn(dir).list()}
 	}
 	full := name
+	if name == "-" && !isRegular(filepath.Join(dir, name)) {
+		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first; it is not read in one go"}
+	}
 	if !filepath.IsAbs(name) {
 		full = filepath.Join(dir, name)
 	}
@@ -137,6 +140,9 @@ func ResolveRun(name, dir string) (path string, err error) {
 		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag demo")
 	}
 	full := name
+	if name == "-" && !isRegular(filepath.Join(dir, name)) {
+		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first; it is not read in one go"}
+	}
 	if !filepath.IsAbs(name) {
 		full = filepath.Join(dir, name)
 	}

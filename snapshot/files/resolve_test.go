@@ -63,6 +63,7 @@ func TestASnapshotIsFoundByPathOrByName(t *testing.T) {
 		"a name that a folder does not have":     {"runs/b/snapshot_50", "", "no such snapshot", "snapshot_0, snapshot_60"},
 		"a folder that is not":                   {"nowhere/snapshot_50", "", "no such snapshot", "record"},
 		"a folder with snapshots":                {"runs/a", "", "a folder, not a snapshot", "snapshot_50"},
+		"standard input":                         {"-", "", "not standard input", "to a file first"},
 		"no name":                                {"", "", "without a name", "loose_1, twice_1"},
 	} {
 		t.Run(name, func(t *testing.T) {
