@@ -85,20 +85,27 @@ func stem(name string) string {
 // numbered holds where names differ in their digits alone, so that compareNames
 // gives the order that they were meant to have.
 func numbered(names []string) bool {
-	shape := func(name string) string {
-		return strings.Map(func(r rune) rune {
-			if '0' <= r && r <= '9' {
-				return -1
-			}
-			return r
-		}, name)
-	}
 	for _, name := range names {
-		if shape(name) != shape(names[0]) {
+		if withoutDigits(name) != withoutDigits(names[0]) {
 			return false
 		}
 	}
 	return true
+}
+
+// pattern is a name with a star for each number of its last part, for a shell.
+func pattern(name string) string {
+	dir, base := path.Split(name)
+	return dir + regexp.MustCompile("[0-9]+").ReplaceAllString(base, "*")
+}
+
+func withoutDigits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
 }
 
 // compareNames orders names as a person does: runs of digits by their number,

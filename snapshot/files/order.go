@@ -57,6 +57,42 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 	return list, fmt.Sprintf("%s; left out, since nothing tells where among the others: %s", silent, some(left)), nil
 }
 
+// sets are the first names of each set of snapshots, where a folder has several sets of the
+// same steps whose names differ in more than digits, as heap_0, heap_10 and allocs_0, allocs_10
+// do: what one holds more than the other has not grown. It is nil where there is one.
+func sets(list []opened) []string {
+	steps := make(map[int64][]opened)
+	for _, o := range list {
+		if at := o.snapshot.Mark.Step; at != snapshot.NoStep && !slices.ContainsFunc(steps[at], o.sameSet) {
+			steps[at] = append(steps[at], o)
+		}
+	}
+	repeated := 0
+	var first []opened
+	for _, o := range list {
+		at := steps[o.snapshot.Mark.Step]
+		if len(at) < 2 {
+			continue
+		}
+		if at[0].name == o.name {
+			repeated++
+		}
+		if !slices.ContainsFunc(first, o.sameSet) {
+			first = append(first, o)
+		}
+	}
+	if repeated < 2 {
+		return nil
+	}
+	var names []string
+	for _, o := range first {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+func (o opened) sameSet(p opened) bool { return withoutDigits(o.name) == withoutDigits(p.name) }
+
 func compareSteps(a, b opened) int {
 	x, y := a.snapshot.Mark.Step, b.snapshot.Mark.Step
 	if (x == snapshot.NoStep) != (y == snapshot.NoStep) {

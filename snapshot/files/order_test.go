@@ -1,6 +1,9 @@
 package files
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,5 +123,29 @@ func TestSnapshotsThatTheShellOrderedAreSorted(t *testing.T) {
 		if !slices.Equal(steps, c.want) || sorted != c.sorted {
 			t.Errorf("%v: got %v, sorted %v", c.given, steps, sorted)
 		}
+	}
+}
+
+func TestSeveralSetsInAFolderAreNotOneRun(t *testing.T) {
+	dir := t.TempDir()
+	for _, set := range []string{"heap", "allocs"} {
+		for _, step := range []int64{0, 10} {
+			write(t, dir, fmt.Sprintf("%s_%d.memdiag", set, step), ours(t, step, 0, "us"))
+		}
+	}
+	_, err := OpenRun(dir)
+	var input *InputError
+	if !errors.As(err, &input) {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(err.Error(), "2 sets of snapshots with the same steps, such as allocs_0.memdiag, heap_0.memdiag") ||
+		!strings.HasSuffix(input.Hint(), filepath.Join(dir, "heap_*.memdiag")) {
+		t.Errorf("got %v, hint %q", err, input.Hint())
+	}
+	if err := os.Remove(filepath.Join(dir, "allocs_10.memdiag")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenRun(dir); err != nil { // another of one step is no set
+		t.Error(err)
 	}
 }

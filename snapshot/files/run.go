@@ -280,6 +280,12 @@ func (r *runReader) read(files []string) error {
 	if note := setSteps(list); note != "" {
 		r.note("%s", note)
 	}
+	if first := sets(list); first != nil {
+		return &InputError{
+			Reason: fmt.Sprintf("%s: %d sets of snapshots with the same steps, such as %s", r.run.Path, len(first), some(first)),
+			hint:   "compare one of them, by its names: memdiag diff " + filepath.Join(r.run.Path, pattern(filepath.ToSlash(first[len(first)-1]))),
+		}
+	}
 	list, note, err := arrange(list)
 	if err != nil {
 		return &InputError{Reason: r.run.Path + ": " + err.Error(), hint: "number the files, or name them in their order: memdiag diff FILE FILE …"}
