@@ -188,7 +188,8 @@ const slowly = `
 import types
 from memdiag import _heap
 
-def begins(grow):
+def begins(grow, made=lambda step: 0):
+    _heap.sys = types.SimpleNamespace(getallocatedblocks=lambda: made(agent.step))
     torch = types.SimpleNamespace(module=True, bytes=0, count=0)
     agent = types.SimpleNamespace(settings={}, step=16, torch=torch)
     heap, began = _heap.Heap(agent), []
@@ -198,10 +199,11 @@ def begins(grow):
         agent.step = max(agent.step + 8, agent.step * 5 // 4)
     return began[0] if began else None
 print(begins(lambda step: 1024 * step) < 2000)
+print(begins(lambda step: 0, lambda step: 15 * step) < 2000, begins(lambda step: 0, lambda step: 6 * step))
 print(begins(lambda step: 100 * step), begins(lambda step: 1024 * min(step, 300)), begins(lambda step: step % 7 << 16))
 `
 
 func TestAHeapThatGrowsSlowlyIsTracedInTheEnd(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, slowly, "True\nNone None None\n")
+	agentProgram(t, slowly, "True\nTrue None\nNone None None\n")
 }

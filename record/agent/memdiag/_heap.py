@@ -14,9 +14,10 @@ from . import _names, _room
 from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
-# steps apart: so many bytes of malloc or blocks of Python a step, or bytes in all of a line that would be told, and this
-# share of what tensors grow (their graphs and handles take some).
-BYTES, ALL_BYTES, BYTES_SHARE, BLOCKS, BLOCKS_SHARE = 2 << 10, 64 << 10, 0.5, 50, 4
+# steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
+# share of what tensors grow (their graphs and handles take some). A run's losses and the like are a few blocks a step.
+BYTES, ALL_BYTES, BYTES_SHARE = 2 << 10, 64 << 10, 0.5
+BLOCKS, ALL_BLOCKS, FEW_BLOCKS, BLOCKS_SHARE = 50, 1000, 8, 4
 LOOKS, APART, WARM = 5, 8, 16
 # So many snapshots without a line that holds enough end the tracing.
 IDLE = 12
@@ -118,7 +119,7 @@ class Heap:
         # Recorded tensors go when a step without recording makes them anew; the heap tells what stays.
         tensor_bytes, tensors = max(0, tensor_bytes), max(0, tensors)
         rises = (heap - tensor_bytes >= min(BYTES * steps, max(ALL_BYTES, A_STEP * steps)) + BYTES_SHARE * tensor_bytes
-                 or blocks >= BLOCKS * steps + BLOCKS_SHARE * tensors)
+                 or blocks >= min(BLOCKS * steps, max(ALL_BLOCKS, FEW_BLOCKS * steps)) + BLOCKS_SHARE * tensors)
         self.rising = self.rising + 1 if rises else 0
         if self.rising >= LOOKS:
             self.trace()
