@@ -24,7 +24,10 @@ func (f *fewMarks) enough() bool {
 
 // even holds where growth is what few marks must show to be called a leak at all:
 // in each interval, at about the same rate, and in all at least as much as there was.
-func (h *history) even() bool {
+func (h *history) even() bool { return h.evenBy(2) }
+
+// evenBy is even, where rates differ by no more than this factor.
+func (h *history) evenBy(factor float64) bool {
 	if h == nil {
 		return false
 	}
@@ -34,8 +37,12 @@ func (h *history) even() bool {
 		rate := (y[i] - y[i-1]) / (h.x[i] - h.x[i-1])
 		least, most = min(least, rate), max(most, rate)
 	}
-	return least > 0 && most <= 2*least && y[len(y)-1] >= 2*y[0]
+	return least > 0 && most <= factor*least && y[len(y)-1] >= 2*y[0]
 }
+
+// same holds where each interval adds the same, and marks are too few for ranks to tell
+// much.
+func (h *history) same() bool { return len(h.bytes) < climbing && h.evenBy(evenRates) }
 
 // evenChance is about how likely a site that varies by chance is even over n marks:
 // that n values rise each time has 1/n!, and that two steps differ by no more than

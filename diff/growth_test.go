@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,6 +95,32 @@ func TestBlocksOfEveryTimeOutweighACountThatFell(t *testing.T) {
 			}
 			if len(r.Findings) != 1 || r.Findings[0].Verdict != c.want {
 				t.Errorf("got %+v; want one finding, %s", r.Findings, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatAddsTheSameInEachOfAFewIntervalsIsNoChance(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		blocks func(step int64) int64
+		want   Verdict
+	}{
+		{"12 blocks each step", func(step int64) int64 { return 12 * step }, Leak},
+		{"at rates that differ", func(step int64) int64 { return 12*step + 7919*step%4001 }, Inconclusive},
+		{"ever fewer", func(step int64) int64 { return 12 * step * 4000 / (2000 + step) }, Inconclusive},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run snapshot.Run
+			for _, at := range []int64{1, 698, 879, 1108, 1399, 1767, 2235, 2826} {
+				var blocks []block
+				for i := range 9 {
+					blocks = append(blocks, grown(fmt.Sprintf("w%d", i), 1, 512, snapshot.NoStep, 0)...)
+				}
+				run.Snapshots = append(run.Snapshots, build(at, append(blocks, grown("x", int(c.blocks(at-1)), 64, snapshot.NoStep, 0)...)...))
+			}
+			if got, why := verdictOf(t, &run); got != c.want {
+				t.Errorf("%s, want %s: %q", got, c.want, why)
 			}
 		})
 	}

@@ -36,6 +36,8 @@ const (
 	// climbing is how many marks what never falls must have, not to have done so by
 	// chance: if each interval were as likely to fall as to rise, twelve had 0.0002.
 	climbing = 12
+	// evenRates is by how much the rates of intervals may differ for their growth to be the same.
+	evenRates = 1.25
 	// longestGap is how much of the time between two marks may pass without a birth,
 	// or a rise, in what goes on all along. A leak of one block an epoch stays below it
 	// from four epochs on.
@@ -301,13 +303,17 @@ func median(v []float64) float64 {
 // What climbs all along without ever falling is judged by its ranks. Of all else,
 // autocorrelation may only make chance likelier: what alternates about its line
 // would be sure in a few points. And ranks are blind to size: a walk, or a few
-// large steps, must not pass for growth, so that the drift must be sure as well.
+// large steps, must not pass for growth, so that the drift must be sure as well. But what
+// adds the same in each interval is neither, however few they are.
 func (h *history) p() float64 {
 	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
 		return 1
 	}
 	ranks := trend.MannKendall(h.bytes).P
 	p := max(ranks, h.test.P, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
+	if h.same() {
+		p = min(p, evenChance(len(h.bytes)))
+	}
 	if len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
 		if !h.eachStep() {
 			ranks = max(ranks, math.Ldexp(1, -rising(h.all.bytes)))

@@ -146,7 +146,9 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		if h.late {
 			j.because("it was flat until %s", h.unit.moment(h.all.x[0]))
 		}
-		if trending {
+		if trending && h.same() {
+			j.because("each adds as much for each %s, which has p = %.2g by chance (n = %d; false discovery rate over all stacks %.2g)", h.unit, evenChance(len(y)), len(y), q)
+		} else if trending {
 			j.because("that has p = %.2g by chance (Mann–Kendall, corrected for autocorrelation, n = %d; false discovery rate over all stacks %.2g)", h.test.P, len(y), q)
 		}
 		if steady {
