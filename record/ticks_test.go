@@ -61,6 +61,12 @@ a.guarded("step", done.append, "step")
 a.guarded("outer", lambda: a.guarded("inner", done.append, "inner"))
 print(done)
 
+import ctypes, sys
+for initializing in (True, False):
+    ctypes.__spec__._initializing, ticker.asked = initializing, lambda frame: done.append(initializing)
+    ticker.handle(0, sys._getframe())
+print(done[2:])
+
 holders = _holders.Search(a, None)
 gc.disable()
 holders.paused = True
@@ -70,7 +76,7 @@ print(gc.isenabled())
 
 func TestAStepWaitsForASnapshotOfOurThread(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, own, "['snapshot', 'step']\nTrue\n")
+	agentProgram(t, own, "['snapshot', 'step']\n[False]\nTrue\n")
 }
 
 // clocked is a program of 100 s, of which snapshots take 0.4 s each, and asks each 0.1 s.

@@ -63,7 +63,7 @@ class Ticker:
                 pass
             elif not self.asked:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
-            elif runs(frame):
+            elif runs(frame) and not loads_ctypes():
                 self.agent.guarded("tick", self.asked, frame)
         finally:
             self.asked, self.agent.interrupting = None, False
@@ -131,7 +131,7 @@ class Ticker:
             return
         what, self.asked, self.owed = self.asked, None, True
         frame = sys._current_frames().get(self.main)
-        if what and runs(frame):
+        if what and runs(frame) and not loads_ctypes():
             with self.lock:
                 self.agent.guarded("tick", what, frame)
 
@@ -153,6 +153,11 @@ def runs(frame):
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name in ROOTS
+
+
+def loads_ctypes():
+    """Whether ctypes, of which we ask what malloc has, is being imported: it is not whole then."""
+    return getattr(getattr(sys.modules.get("ctypes"), "__spec__", None), "_initializing", False)
 
 
 def imports(frame):
