@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -37,6 +38,20 @@ type rises struct {
 	warm     float64   // the end of warm-up
 	blur     float64   // by how much a rise may be later than seen
 	wait     float64   // the least distance of two that can be told apart
+	unit     Unit
+}
+
+// String is "12 times", or of a recorder that looks seldom, which sees what rises between two
+// looks as one, "in 12 stretches of 40 steps".
+func (r *rises) String() string {
+	switch n := len(r.at); {
+	case n == 1:
+		return "once"
+	case r.wait > r.unit.least():
+		return fmt.Sprintf("in %d stretches of %s", n, r.unit.text(r.wait))
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
 }
 
 // risesOf is nil where neither tells.
@@ -45,7 +60,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	if h.unit == Place {
 		return nil
 	}
-	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0], wait: h.unit.least()}
+	r := &rises{from: w.x[0], to: w.x[len(w.x)-1], warm: h.all.x[0], wait: h.unit.least(), unit: h.unit}
 	if row.births.sampled() {
 		r.blur = float64(slices.Max(row.births.weights))
 	}
@@ -80,7 +95,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 // they came to; nil for none.
 func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {
 	from, to := float64(first.Mark.Step), float64(last.Mark.Step)
-	r := &rises{from: from, to: to, warm: from, wait: Step.least()}
+	r := &rises{from: from, to: to, warm: from, wait: Step.least(), unit: Step}
 	if row.births.sampled() {
 		r.blur = float64(slices.Max(row.births.weights))
 	}

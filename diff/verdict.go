@@ -107,13 +107,13 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.shape = Doubling
 		j.call(Leak, Strong, "its blocks are replaced by ones larger by a constant factor, each time after a wait that has grown by that factor: what fills them does not stop")
 	case !goesOn && !stopped && moments != nil && moments.mayGoOn():
-		j.call(Inconclusive, Weak, "it rose %d times, the last of them no longer ago than they are apart; a longer run decides", len(moments.at))
+		j.call(Inconclusive, Weak, "it rose %s, the last of them no longer ago than they are apart; a longer run decides", moments)
 	case !goesOn && born && !wanders && row.births.mayBeUnseen(h.whole.x):
 		j.call(Inconclusive, Weak, "%s; but of the steps one in %d was recorded of late, and as few births may be chance; a longer run decides", why, slices.Max(row.births.weights))
 	case !goesOn && !stopped && born && !replaced && births.steady() && births.distinct > 4 && h.moves():
 		j.call(Inconclusive, Weak, "%s; but %s, and they are still alive; a longer run decides", why, births)
 	case !goesOn && moments != nil && moments.mayBeFew():
-		j.call(Inconclusive, Weak, "%s; but it rose %d times only, and as long a silence at the end may be chance; a longer run decides", why, len(moments.at))
+		j.call(Inconclusive, Weak, "%s; but it rose %s only, and as long a silence at the end may be chance; a longer run decides", why, moments)
 	case !goesOn && h.unit != Step && h.jumpsLast():
 		j.call(Inconclusive, Weak, "its last interval carries more than half of its growth, and nothing tells how it goes on; a longer run decides")
 	case !goesOn:
@@ -125,13 +125,13 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	case h.covariate != "":
 		j.call(Inconclusive, Weak, "it rises, but so does %s, and no faster; hold that constant to decide", h.covariate)
 	case moments != nil && moments.overdue():
-		j.call(Inconclusive, Weak, "it rose %d times at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", len(moments.at))
+		j.call(Inconclusive, Weak, "it rose %s at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", moments)
 	case moments != nil && moments.slows(&h.whole):
 		j.call(Inconclusive, Weak, "it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides")
 	case moments != nil && moments.silence() < doubtful:
-		j.call(Inconclusive, Weak, "it rose %d times, but not in the last %s, which chance seldom leaves: it may have stopped; a longer run decides", len(moments.at), h.unit.text(moments.idle()))
+		j.call(Inconclusive, Weak, "it rose %s, but not in the last %s, which chance seldom leaves: it may have stopped; a longer run decides", moments, h.unit.text(moments.idle()))
 	case moments != nil && moments.fewAndFewer(&h.whole):
-		j.call(Inconclusive, Weak, "it rose %d times, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", len(moments.at))
+		j.call(Inconclusive, Weak, "it rose %s, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", moments)
 	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
 		j.call(Inconclusive, Weak, "%s, but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide", riseInWords(y))
 	case steady, trending:

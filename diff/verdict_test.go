@@ -378,3 +378,19 @@ func TestTwoSnapshotsOfOneEpochSayThatItsEndMayFree(t *testing.T) {
 		}
 	}
 }
+
+func TestHowOftenItRoseIsToldAsItWasSeen(t *testing.T) {
+	for _, c := range []struct {
+		r    rises
+		want string
+	}{
+		{rises{at: []float64{3, 5}, wait: 1, unit: Step}, "2 times"},
+		{rises{at: []float64{3}, wait: 40, unit: Step}, "once"},
+		{rises{at: []float64{3, 80, 130}, wait: 40, unit: Step}, "in 3 stretches of 40 steps"},
+		{rises{at: []float64{3, 80, 600}, wait: 240, unit: Second}, "in 3 stretches of 4 minutes"},
+	} {
+		if got := c.r.String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

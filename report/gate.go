@@ -140,7 +140,7 @@ func fateText(f baseline.Fate, partial bool) string {
 	case f.State == baseline.Fixed:
 		return "it leaks no more; --update-baseline takes its entry out"
 	case f.State == baseline.Undecided:
-		return "it grew, and more steps must tell whether it leaks"
+		return "it grew, and a longer run must tell whether it leaks"
 	case f.State == baseline.Expired:
 		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
 	}

@@ -105,7 +105,7 @@ func (g *Gate) SARIF(w io.Writer) error {
 	for _, f := range g.Outcome.Undecided {
 		r := g.sarifResult(&run.Tool.Driver, f, baseline.Fingerprint(f.Rows[0]))
 		r.Kind, r.Level = "open", "none"
-		r.Message.Text = bytesRate(f.Rate) + " at " + Place(f) + "; more steps must tell whether it leaks."
+		r.Message.Text = bytesRate(f.Rate) + " at " + Place(f) + "; a longer run must tell whether it leaks."
 		run.Results = append(run.Results, r)
 	}
 	return writeJSON(w, sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}})

@@ -24,7 +24,7 @@ func newGateCommand(env *environment) *cobra.Command {
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
 		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
 or fails. The first interval is warm-up: growth in it alone is no leak. It ends
-with 1 on a leak, 0 without, and 4 if something grew and more steps must tell.
+with 1 on a leak, 0 without, and 4 if something grew and a longer run must tell.
 
 With a command behind --, or --workload, it records the run first; a command that
 fails is not judged, and ends the gate with 5.`,
@@ -380,7 +380,7 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 		switch {
 		case j.doubt != "":
 		case o.InDoubt(j.result):
-			j.doubt = "growth that more steps must judge; "
+			j.doubt = "growth that a longer run must judge; "
 		case j.double != nil && len(j.double.Unconfirmed)+len(j.double.Unexplained) > 0:
 			j.doubt = "twice the steps say otherwise; "
 		}

@@ -25,7 +25,7 @@ const (
 	Library   State = "library"   // a known leak of a framework's own
 
 	Fixed     State = "fixed"     // the entry's stack was there, and leaked not
-	Undecided State = "undecided" // it grew, and more steps must tell
+	Undecided State = "undecided" // it grew, and a longer run must tell
 	Unused    State = "unused"    // nothing is held there, in the first snapshot or the last
 	Expired   State = "expired"   // its day has passed: it counts no more
 )

@@ -59,7 +59,7 @@ func Verify(before, after *diff.Result) []Check {
 				c.Why = "it leaks less, but still"
 			}
 		case now == diff.Inconclusive:
-			c.Answer, c.Why = CannotTell, "it grew, and more steps must tell whether it leaks"
+			c.Answer, c.Why = CannotTell, "it grew, and a longer run must tell whether it leaks"
 		case !after.Comparable:
 			c.Answer, c.Why = CannotTell, "the snapshots of the run after are not of one process"
 		case !shows && least.Every == 0:

@@ -182,7 +182,7 @@ var allocator = []Cause{
 		ID: "host-only", Name: "only the process's own memory grows",
 		What:       "Device memory is flat and the process grows: a graph whose tensors are freed but whose nodes stay, caches of plans for each shape, workers that copy lists, a profiler left on, an unbounded history of allocations.",
 		Sign:       "Resident memory rises, the allocator's meters do not.",
-		Fix:        "compare a heap profile of the host: memdiag record --python-heap on, memray, or tracemalloc; bound _record_memory_history(max_entries=…)",
+		Fix:        "look for it outside of what was recorded: in C and C++ by heaptrack, memray --native or jemalloc, whose files memdiag reads; in Python, where the run has no python:0, by memdiag record --python-heap on; on CUDA bound _record_memory_history(max_entries=…)",
 		Before:     "total_loss += loss   # after backward: nothing on the GPU, nodes on the host",
 		After:      "total_loss += loss.item()",
 		References: []string{"pytorch#98688", "pytorch#22597", "pytorch#20433", "transformers#6999"},

@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
@@ -147,5 +150,33 @@ func TestSeveralSetsInAFolderAreNotOneRun(t *testing.T) {
 	}
 	if _, err := OpenRun(dir); err != nil { // another of one step is no set
 		t.Error(err)
+	}
+}
+
+// TestACommandThatCountsNoStepsIsNoNews is of a run that memdiag recorded by the clock, and of the
+// same files without its run.json.
+func TestACommandThatCountsNoStepsIsNoNews(t *testing.T) {
+	dir := t.TempDir()
+	w, err := rundir.Create(dir, snapshot.Info{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: snapshot.NoStep, Time: time.Unix(int64(i), 0)}, Stacks: snapshot.NewStacks(), Rank: snapshot.NoRank}
+		if _, err := w.WriteTick(i, native.Ending, func(to io.Writer) error { return native.Encode(to, s) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, news := range []bool{false, true} {
+		run, err := OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(strings.Join(run.Notes, "\n"), "tell no step"); told != news {
+			t.Errorf("that there are no steps is told: %t; %q", told, run.Notes)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, rundir.InfoName)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -290,8 +290,8 @@ func (r *runReader) read(files []string) error {
 	if err != nil {
 		return &InputError{Reason: r.run.Path + ": " + err.Error(), hint: "number the files, or name them in their order: memdiag diff FILE FILE …"}
 	}
-	if note != "" {
-		r.note("%s", note)
+	if counted := slices.ContainsFunc(list, func(o opened) bool { return o.snapshot.Mark.Step != snapshot.NoStep }); note != "" && (counted || r.run.Info.Version == "") {
+		r.note("%s", note) // memdiag itself records by the clock what counts no steps
 	}
 	for _, o := range list {
 		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
