@@ -176,6 +176,15 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(1, 90, 4096, "torch::autograd::validate_outputs_impl ??", "at::_ops::addmm::redispatch ??"),
 			site(1, 90, 4096, "at::TensorIteratorBase::build_borrowing_binary_op ??", "run_eval_code_obj ??", "pick topk.py"),
 		).following(Steps), ""},
+		{"a batch of a loader's, which came out of its queue", leak(
+			site(4, 90, 4096, "_new_shared /x/site-packages/torch/storage.py", "Queue.get /usr/lib/python3.11/multiprocessing/queues.py",
+				"_MultiProcessingDataLoaderIter._get_data /x/site-packages/torch/utils/data/dataloader.py", "__next__ /x/site-packages/torch/utils/data/dataloader.py",
+				"main train.py").heldBy("list", "main.<locals>.seen", 90),
+		).following(Steps), "container-grows"},
+		{"the output of a compiled graph", leak(
+			site(3, 90, 4096, "OpOverload.__call__ /x/site-packages/torch/_ops.py", "CompiledFunction.forward /x/site-packages/torch/_functorch/_aot_autograd/runtime_wrappers.py",
+				"Module._call_impl /x/site-packages/torch/nn/modules/module.py", "main train.py").heldBy("list", "__main__.outs", 90),
+		).following(Steps), "container-grows"},
 		{"names of types and of Python's own calls", leak(
 			site(1, 90, 4096, "at::_ops::index_Tensor::call(c10::List<CompileTimeCache>) ??", "PyType_GetModule ??", "pick topk.py"),
 		).following(Steps), ""},

@@ -103,10 +103,13 @@ func (s *Site) common(frame int) bool {
 
 // isPlumbing holds for frames of PyTorch's and Python's own native code, which may stand in
 // any stack: that an allocator caches, an engine evaluates functions and an output is set
-// says nothing of a block. Nodes of a backward pass and collectives do.
+// says nothing of a block. Nodes of a backward pass and collectives do. Neither does what runs
+// a compiled graph, nor the queue out of which a batch of a loader's comes.
 func (s *Site) isPlumbing(frame int) bool {
 	f := s.Frames[frame]
 	switch {
+	case s.library(frame) && slices.ContainsFunc(plumbing, func(at string) bool { return strings.Contains(f.File, at) }):
+		return true
 	case isScript(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
 		return false
 	case slices.ContainsFunc(s.Frames, isScript):
@@ -115,6 +118,9 @@ func (s *Site) isPlumbing(frame int) bool {
 	name := strings.TrimPrefix(f.Function, "void ")
 	return strings.HasPrefix(name, "at::") || strings.HasPrefix(name, "c10::") || strings.HasPrefix(name, "torch::")
 }
+
+// plumbing are parts of the paths of such files.
+var plumbing = []string{"/torch/_ops.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/"}
 
 func isScript(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")
@@ -172,8 +178,9 @@ func byOptimizer(points int) clue {
 func inForward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
-			for _, f := range e.Sites[i].Frames {
-				if strings.EqualFold(lastName(f.Function), "forward") {
+			s := &e.Sites[i]
+			for k, f := range s.Frames {
+				if !s.isPlumbing(k) && strings.EqualFold(lastName(f.Function), "forward") {
 					return "they are born in a forward pass, and outlive their step"
 				}
 			}
