@@ -120,7 +120,9 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		c.top = max(c.top, slices.Max(reserved)) // what grew is to be seen, however little is live
 	}
 	var above []string
-	c.reserved = c.fitting(reserved, "reserved", &above)
+	if !liveOnlyAt(r.Last, d) {
+		c.reserved = c.fitting(reserved, "reserved", &above)
+	}
 	c.driver = c.fitting(driver, "driver", &above)
 	if limit := c.fitting([]float64{float64(d.Limit)}, "limit", &above); limit != nil {
 		c.limit = limit[0]
@@ -188,6 +190,11 @@ func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
 	}
 	c.top = max(c.top, highest)
 	return y
+}
+
+// liveOnlyAt is liveOnly of a device of the series, as the last snapshot has it.
+func liveOnlyAt(last *snapshot.Snapshot, d snapshot.Device) bool {
+	return slices.ContainsFunc(last.Devices, func(e snapshot.Device) bool { return deviceName(e) == deviceName(d) && liveOnly(last, e) })
 }
 
 // DeviceError is a device to draw that the run does not have.

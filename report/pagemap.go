@@ -123,6 +123,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites) *agesView {
 // deviceView is where a device's memory is.
 type deviceView struct {
 	Title  string
+	Live   string // in place of the others, where the file tells no more
 	Meters []meterView
 	Parts  []partView
 	Free   string
@@ -145,6 +146,11 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 			continue
 		}
 		v := deviceView{Title: deviceTitle(d)}
+		if liveOnly(s, d) {
+			v.Live = strings.ReplaceAll(liveOnlyText(d.Meters), noBreak, " ")
+			out = append(out, v)
+			continue
+		}
 		var before *snapshot.Meters
 		if first != nil {
 			before = metersOf(first, d)

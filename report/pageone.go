@@ -24,7 +24,7 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v.Lead = fmt.Sprintf("One snapshot: %s; %s; recorded by %s.", held, markText(s), producer(s))
 	for _, d := range s.Devices {
 		if !unused(d.Meters) {
-			v.Facts = append(v.Facts, fact{deviceName(d), d.Meters.Allocated.String() + " live, " + d.Meters.Reserved.String() + " reserved"})
+			v.Facts = append(v.Facts, liveFact(s, d))
 		}
 	}
 	leaks := v.judgeOne(held, diff.Inspect(s))

@@ -154,7 +154,7 @@ func factsOf(r *diff.Result) []fact {
 	}
 	for _, d := range r.Last.Devices {
 		if !unused(d.Meters) {
-			facts = append(facts, fact{deviceName(d), d.Meters.Allocated.String() + " live, " + d.Meters.Reserved.String() + " reserved"})
+			facts = append(facts, liveFact(r.Last, d))
 		}
 	}
 	for i := range r.Findings {

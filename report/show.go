@@ -73,10 +73,35 @@ func hasSegments(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
 }
 
+// liveOnly holds where the file tells of a device what is live and no more, as heap profilers do:
+// what the allocator has beside it is unknown, and not nothing.
+func liveOnly(s *snapshot.Snapshot, d snapshot.Device) bool {
+	m := d.Meters
+	return !hasSegments(s) && m.Driver == snapshot.Unknown && m.Allocated == m.Reserved && m.Active == m.Reserved
+}
+
+// liveOnlyText says what is live on such a device.
+func liveOnlyText(m snapshot.Meters) string {
+	text := glue(m.Requested.String()) + " live"
+	if m.Requested != m.Allocated {
+		text += ", which take " + glue(m.Allocated.String())
+	}
+	return text + "; what the allocator has beside it is not in the file"
+}
+
+// liveFact is a device's figures at a glance.
+func liveFact(s *snapshot.Snapshot, d snapshot.Device) fact {
+	text := d.Meters.Allocated.String() + " live"
+	if !liveOnly(s, d) {
+		text += ", " + d.Meters.Reserved.String() + " reserved"
+	}
+	return fact{deviceName(d), text}
+}
+
 func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 	p.line(p.paint.bold(deviceTitle(*d)))
-	if m := d.Meters; !hasSegments(s) && m.Driver == snapshot.Unknown && m.Requested == m.Reserved && m.Allocated == m.Reserved && m.Active == m.Reserved && shape.fragments.freeBlocks == 0 {
-		p.prose("  ", "    ", glue(m.Reserved.String())+" live; what the allocator has beside it is not in the file")
+	if liveOnly(s, *d) {
+		p.prose("  ", "    ", liveOnlyText(d.Meters))
 		return
 	}
 	var figures []string

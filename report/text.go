@@ -329,6 +329,9 @@ func (p *page) meters(r *diff.Result) {
 		before := metersOf(r.First, d)
 		var rows [][]string
 		for _, m := range meterList(d.Meters) {
+			if liveOnly(r.Last, d) && !m.ofLive {
+				continue
+			}
 			a, change := "?", "?"
 			if before != nil {
 				a = known(m.of(*before))
@@ -405,15 +408,16 @@ func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
 
 // meter is one of the five figures.
 type meter struct {
-	name  string
-	of    func(snapshot.Meters) snapshot.Bytes
-	value snapshot.Bytes
+	name   string
+	ofLive bool // told of a device of which the file tells what is live only
+	of     func(snapshot.Meters) snapshot.Bytes
+	value  snapshot.Bytes
 }
 
 func meterList(m snapshot.Meters) []meter {
 	list := []meter{
-		{name: "requested", of: func(m snapshot.Meters) snapshot.Bytes { return m.Requested }},
-		{name: "allocated", of: func(m snapshot.Meters) snapshot.Bytes { return m.Allocated }},
+		{name: "requested", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Requested }},
+		{name: "allocated", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Allocated }},
 		{name: "active", of: func(m snapshot.Meters) snapshot.Bytes { return m.Active }},
 		{name: "reserved", of: func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }},
 		{name: "driver", of: func(m snapshot.Meters) snapshot.Bytes { return m.Driver }},

@@ -111,6 +111,37 @@ func TestWhatCountsNoBlocksSaysNothingOfThem(t *testing.T) {
 	}
 }
 
+// TestWhatAHeapProfileDoesNotTellIsNotCalledNothing holds against figures of caches and of
+// reserved memory, which heap profilers do not know.
+func TestWhatAHeapProfileDoesNotTellIsNotCalledNothing(t *testing.T) {
+	for _, name := range []string{"massif_*.out", "jax_*.pb.gz"} {
+		files, err := filepath.Glob("../../testdata/profilers/" + name)
+		if err != nil || len(files) < 2 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		page := filepath.Join(t.TempDir(), "report.html")
+		for _, args := range [][]string{{"show", files[0]}, append([]string{"diff"}, files...), append([]string{"report", "-o", page}, files...)} {
+			var out, talk bytes.Buffer
+			if code := run(args, nil, &out, &talk); code != 0 {
+				t.Fatalf("exit %d: %s", code, &talk)
+			}
+			text := out.Bytes()
+			if args[0] == "report" {
+				if text, err = os.ReadFile(page); err != nil {
+					t.Fatal(err)
+				}
+				_, text, _ = bytes.Cut(text, []byte("<body"))
+				text, _, _ = bytes.Cut(text, []byte("<script"))
+			}
+			for _, figure := range []string{"reserved", "cached, in empty segments"} {
+				if bytes.Contains(text, []byte(figure)) {
+					t.Errorf("%s of %s: %q in\n%s", args[0], name, figure, text)
+				}
+			}
+		}
+	}
+}
+
 type codeLine struct {
 	File string
 	Line int
