@@ -15,6 +15,7 @@ type where struct {
 	headline int              // index into frames; -1 where none is the user's
 	label    string           // of a site without stack
 	device   string           // "" where all rows are of one
+	bare     bool             // calls are shown without the folders of their files
 }
 
 // whereOf is the place of a site by itself.
@@ -90,7 +91,8 @@ func callsApart(names []string, rows []*diff.Row) []string {
 	wheres := make([]where, len(rows))
 	groups := make(map[string][]int)
 	for i, row := range rows {
-		wheres[i] = whereOf(withoutFolders(row.Frames), row.Label)
+		wheres[i] = whereOf(row.Frames, row.Label) // a folder tells what is a library's
+		wheres[i].bare = true
 		groups[names[i]] = append(groups[names[i]], i)
 	}
 	texts := make([]string, len(rows))
@@ -154,12 +156,20 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 // origin is the frame that names a stack's place.
 func (w where) origin() int { return originIn(w.frames, w.headline) }
 
+// shown is a frame as calls are written.
+func (w where) shown(f snapshot.Frame) snapshot.Frame {
+	if w.bare {
+		return withoutFolders([]snapshot.Frame{f})[0]
+	}
+	return f
+}
+
 // userCallers are the user's calls outside of the place.
 func userCallers(w where) []string {
 	var calls []string
 	for _, f := range w.frames[w.origin()+1:] {
 		if !isLibrary(f) {
-			calls = append(calls, spot(f))
+			calls = append(calls, spot(w.shown(f)))
 		}
 	}
 	return calls
@@ -169,7 +179,7 @@ func userCallers(w where) []string {
 func callers(w where) []string {
 	var calls []string
 	for _, f := range w.frames[w.origin()+1:] {
-		calls = append(calls, shortLabel(f))
+		calls = append(calls, shortLabel(w.shown(f)))
 	}
 	return calls
 }
@@ -178,7 +188,7 @@ func callers(w where) []string {
 func callees(w where) []string {
 	var calls []string
 	for i := w.origin() - 1; i >= 0; i-- {
-		calls = append(calls, shortLabel(w.frames[i]))
+		calls = append(calls, shortLabel(w.shown(w.frames[i])))
 	}
 	return calls
 }

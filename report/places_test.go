@@ -29,6 +29,14 @@ func TestCallsTellShortNamesApart(t *testing.T) {
 	if d := cmp.Diff([]string{"← train.py:218", "← train.py:230", ""}, callsApart(names, rows)); d != "" {
 		t.Error(d)
 	}
+	library := call("lib/python3/site-packages/jax/pjit.py", 1190)
+	below := []*diff.Row{
+		{Frames: []snapshot.Frame{library, at, call("train.py", 218)}},
+		{Frames: []snapshot.Frame{at, call("train.py", 218)}},
+	}
+	if d := cmp.Diff([]string{"→ f (pjit.py:1190)", ""}, callsApart([]string{"fpn.py:88", "fpn.py:88"}, below)); d != "" {
+		t.Errorf("a call below the line: %s", d)
+	}
 }
 
 func TestRowsOfOneTextAreToldApart(t *testing.T) {
