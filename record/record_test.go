@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +127,9 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	last := run.Snapshots[len(run.Snapshots)-1]
 	if len(last.Holders) == 0 || last.Holders[0].Path != "__main__.kept" || last.Holders[0].Kind != "list" {
 		t.Errorf("holders: %+v", last.Holders)
+	}
+	if d := last.Devices[0]; runtime.GOOS == "linux" && (d.Kind != snapshot.Process || d.Limit <= d.Meters.Driver) {
+		t.Errorf("what the process may take is not told: %+v", d)
 	}
 	sites := last.Sites()
 	if len(sites) == 0 {
@@ -374,7 +378,7 @@ import errno, glob, memdiag, os
 agent = memdiag._running
 write = agent.write
 def full(name, text):
-    if len(glob.glob(os.environ["RUN"] + "/snapshot_*")) >= %d:
+    if len(glob.glob(os.environ["RUN"] + "/snapshot_*.json")) >= %d:
         raise OSError(errno.ENOSPC, "full")
     write(name, text)
 agent.write = full

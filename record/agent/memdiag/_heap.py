@@ -9,6 +9,7 @@ import collections
 import gc
 import os
 import sys
+import time
 
 from . import _names, _room
 from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
@@ -21,6 +22,8 @@ BLOCKS, ALL_BLOCKS, FEW_BLOCKS, BLOCKS_SHARE = 50, 1000, 8, 4
 LOOKS, APART, WARM = 5, 8, 16
 # So many snapshots without a line that holds enough end the tracing.
 IDLE = 12
+# Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
+ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
 CREDIT = 0.5
 # What a line must hold to be told: so many bytes for each step since tracing began. Every run
@@ -42,6 +45,7 @@ class Heap:
         self.agent = agent
         self.page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self.mallinfo = None
+        self.room, self.asked = None, -ROOM_APART  # what the process may yet take, and when that was asked
         self.tracing = False
         self.since = 0  # the step at which tracing began
         self.wanted = agent.settings.get("python_heap", "auto")
@@ -138,8 +142,9 @@ class Heap:
         try:
             with open("/proc/self/statm", "rb") as f:
                 meters["driver"] = int(f.read().split()[1]) * self.page
-            room = _room.room()
-            limit = None if room is None else meters["driver"] + room
+            if time.monotonic() - self.asked >= ROOM_APART:
+                self.asked, self.room = time.monotonic(), _room.room()
+            limit = None if self.room is None else meters["driver"] + self.room
         except OSError:
             pass  # no Linux
         heap = self.malloc()
