@@ -135,6 +135,31 @@ func TestWhatIsMadeAnewInEachRoundDoesNotGrow(t *testing.T) {
 	agentProgram(t, renewed, "[12]\n")
 }
 
+// terms keeps three of four arrays that a line makes, of which the other is larger.
+const terms = `
+import types
+from memdiag import _heap, _windows
+
+agent = types.SimpleNamespace(settings={}, step=0, elapsed=lambda: 100.0, fixed=0,
+    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+windows = _windows.Windows(agent, _heap.Heap(agent).malloc)
+kept, terms = [], []
+def work(i):
+    *first, second = map(bytearray, [30_000] * 3 + [900_000 * (i * 7 % 4)])
+    kept.extend(first)
+    terms[:] = [second]
+for i in range(15):
+    if i % 5:
+        work(i)
+    windows.look()
+print({stack[0][1]: g[3] // 30_000 for stack, g in windows.growing().items() if g[3]})
+`
+
+func TestOfOneLineWhatStaysIsToldByItsSize(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, terms, "{10: 9}\n")
+}
+
 // dear takes snapshots by the clock that have cost too much already.
 const dear = `
 import types

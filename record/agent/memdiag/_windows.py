@@ -48,7 +48,7 @@ class Windows:
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.alive = {}  # what the last look of the last window did
-        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, and what each of malloc's has, by stack
+        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals at the last snapshot, and the highest
         self.own = (0, 0)  # what of them is the agent's
@@ -92,28 +92,28 @@ class Windows:
         self.due = self.began[0] + self.apart
 
     def read(self):
-        """What has been made since the window opened and is there: by stack, as in lines."""
+        """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
         # Lists by stack rather than sums: each new number would be traced, which costs most.
         sizes = collections.defaultdict(lambda: ([], []))
         for domain, size, stack, _ in _tracemalloc._get_traces():
             sizes[stack][1 if domain or size > SMALL else 0].append(size)
         here = {stack: any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY for stack in sizes}
-        return {stack: [len(small), sum(small), len(large), sum(large)] for stack, (small, large) in sizes.items() if not here[stack]}
+        return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items() if not here[stack]}
 
     def close(self):
-        none, changed = (0, 0, 0, 0), {}
+        none, changed = (0, 0, 0, 0, {}), {}
         for stack in set().union(*self.looks):
-            looks = list(zip(*(look.get(stack, none) for look in self.looks)))
+            *looks, kinds = zip(*(look.get(stack, none) for look in self.looks))
             grown = [rise(*n) for n in looks]
             fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
             each = [held / n for n, held in zip(*looks[2:]) if n]
             larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
-            changed[stack] = grown, fell, larger
+            changed[stack] = grown, fell, larger, stays(kinds)
         self.recent.append(changed)
         self.number += 1
         first, last = self.looks[0], self.looks[-1]
         self.alive = last
-        lines = {stack: sum(last[stack][::2]) - sum(first.get(stack, none)[::2]) for stack in self.growing() if stack in last}
+        lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, none)[:4:2]) for stack in self.growing() if stack in last}
         self.spent -= self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
         self.stop()
 
@@ -129,17 +129,20 @@ class Windows:
     def growing(self):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
         made anew in each round of a loop does."""
-        sums, falls, times, each, larger = {}, {}, collections.Counter(), collections.Counter(), collections.Counter()
+        sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
         for changed in self.recent:
-            for stack, (grown, fell, rose) in changed.items():
+            for stack, (grown, fell, rose, stay) in changed.items():
                 sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
                 falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
                 times[stack] += grown[0] > 0 or grown[2] > 0
                 each[stack] += rose
+                kept[stack] += stay
                 larger[stack] += 1 if rose > 0 else -RECENT * (rose < 0)
         lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
+            if not held and g[2] > falls[stack][2] + len(self.recent):  # and it makes what is larger, which comes and goes
+                held, g = True, [*g[:3], kept[stack]]
             if times[stack] >= OFTEN and (blocks or held):
                 lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0, 0, 0, 0])[2:])]
         return lines
@@ -202,3 +205,22 @@ class Windows:
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
+
+
+def by_bits(sizes):
+    """Number and bytes of blocks by the bits of their size."""
+    kinds = {}
+    for bits in set(map(int.bit_length, sizes)):
+        of = [n for n in sizes if n.bit_length() == bits]
+        kinds[bits] = len(of), sum(of)
+    return kinds
+
+
+def stays(looks):
+    """Bytes by which those sizes have grown of which there are more."""
+    grown = 0
+    for bits in set().union(*looks):
+        numbers, held = zip(*(look.get(bits, (0, 0)) for look in looks))
+        if rise(*numbers) > 0:
+            grown += max(0, rise(*held))
+    return grown
