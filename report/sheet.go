@@ -69,7 +69,7 @@ func sitePanels(r *diff.Result) []panel {
 				total[i] += b
 			}
 		}
-		if total == nil || len(panels) == maxPanels {
+		if total == nil || slices.Max(total) == 0 || len(panels) == maxPanels {
 			return
 		}
 		for _, i := range highest(total, maxPoints/panelColumns) {

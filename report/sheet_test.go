@@ -50,6 +50,17 @@ func TestSheets(t *testing.T) {
 	}
 }
 
+// A heap profile of JAX has compiled programs, which take no bytes of a device.
+func TestASiteThatNeverHeldAByteIsNotDrawn(t *testing.T) {
+	r := noLeak(t)
+	all := len(sitePanels(r))
+	row := &r.Rows[len(r.Rows)-1]
+	clear(r.Series.Site(row).Bytes)
+	if n := len(sitePanels(r)); n != all-1 {
+		t.Errorf("%d plots of %d", n, all)
+	}
+}
+
 func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 	for _, c := range []struct {
 		name string

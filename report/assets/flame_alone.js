@@ -5,7 +5,7 @@
   var svg = document.documentElement;
   var place = document.createElementNS("http://www.w3.org/2000/svg", "foreignObject");
   var input = document.createElementNS("http://www.w3.org/1999/xhtml", "input");
-  [["x", "930"], ["y", "7"], ["width", "190"], ["height", "26"]].forEach(function (a) { place.setAttribute(a[0], a[1]); });
+  [["x", "930"], ["y", "30"], ["width", "190"], ["height", "26"]].forEach(function (a) { place.setAttribute(a[0], a[1]); });
   input.setAttribute("type", "search");
   input.setAttribute("placeholder", "search (/)");
   input.setAttribute("aria-label", "Mark the calls whose name or file matches a word or a regular expression");
