@@ -302,7 +302,7 @@ func (in *Input) readAhead() ([]byte, error) {
 // Uvarint reads an integer of at most 64 bits, seven a byte, lowest first. At the
 // end of the file it is io.EOF.
 func (in *Input) Uvarint() (uint64, error) {
-	ahead := in.peek(binary.MaxVarintLen64)
+	ahead := in.peek(binary.MaxVarintLen64 + 1) // of ten bytes alone binary.Uvarint wants more
 	v, n := binary.Uvarint(ahead)
 	switch {
 	case n > 0:

@@ -198,7 +198,7 @@ func TestUvarint(t *testing.T) {
 	if _, err := in.Uvarint(); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
-	for _, broken := range []string{"\x80", strings.Repeat("\xff", 20)} {
+	for _, broken := range []string{"\x80", strings.Repeat("\xff", 10), strings.Repeat("\xff", 20)} {
 		if _, err := open(t, broken, 0).Uvarint(); !asFormat(err) {
 			t.Errorf("%q: %v", broken, err)
 		}
