@@ -215,35 +215,37 @@ func TestFramesOfATablesRows(t *testing.T) {
 // slowFlame adds up a flamegraph with encoding/json, as a whole.
 func slowFlame(data []byte) (map[string][2]int64, bool) {
 	_, text, ok := bytes.Cut(data, []byte("packed_data = "))
-	var page struct {
-		Nodes struct {
-			Children                          [][]int
-			Function, Filename, Lineno, Value []int64
-			Count                             []int64 `json:"n_allocations"`
-		}
-		Strings []string
+	// Keys of a struct would be found in capitals too.
+	var page, columns map[string]json.RawMessage
+	var texts []string
+	var children [][]int
+	values := make(map[string][]int64)
+	isPage := ok && json.NewDecoder(bytes.NewReader(text)).Decode(&page) == nil && member(page, "nodes", &columns) && member(page, "strings", &texts) && member(columns, "children", &children)
+	for _, column := range []string{nodeFunction, nodeFile, nodeLine, nodeBytes, nodeCount} {
+		var v []int64
+		isPage = isPage && member(columns, column, &v)
+		values[column] = v
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if !ok || decoder.Decode(&page) != nil {
+	if !isPage {
 		return nil, false
 	}
 	_, report, _ := bytes.Cut(data, []byte(title))
 	report, _, _ = bytes.Cut(report, []byte("\n"))
 	inverted := bytes.Contains(report, []byte("inverted"))
 	out := make(map[string][2]int64)
-	n := page.Nodes
+	count, size := values[nodeCount], values[nodeBytes]
 	var walk func(node int, stack []string)
 	walk = func(node int, stack []string) {
-		own := [2]int64{n.Count[node], n.Value[node]}
-		for _, child := range n.Children[node] {
-			own[0] -= n.Count[child]
-			own[1] -= n.Value[child]
-			line := n.Lineno[child]
+		own := [2]int64{count[node], size[node]}
+		for _, child := range children[node] {
+			own[0] -= count[child]
+			own[1] -= size[child]
+			line := values[nodeLine][child]
 			if line <= 0 || line >= 1<<31 {
 				line = -1
 			}
-			name := func(place int64) string { return html.UnescapeString(page.Strings[place]) }
-			frame := fmt.Sprintf("%s;%s;%d", name(n.Function[child]), name(n.Filename[child]), line)
+			name := func(place int64) string { return html.UnescapeString(texts[place]) }
+			frame := fmt.Sprintf("%s;%s;%d", name(values[nodeFunction][child]), name(values[nodeFile][child]), line)
 			below := append([]string{frame}, stack...)
 			if inverted {
 				below = append(slices.Clone(stack), frame)
@@ -255,10 +257,16 @@ func slowFlame(data []byte) (map[string][2]int64, bool) {
 			out[key] = [2]int64{out[key][0] + own[0], out[key][1] + own[1]}
 		}
 	}
-	if len(n.Children) > 0 {
+	if len(children) > 0 {
 		walk(0, nil)
 	}
 	return out, true
+}
+
+// member decodes an object's value into v; one that is not there leaves it.
+func member(object map[string]json.RawMessage, key string, v any) bool {
+	raw, ok := object[key]
+	return !ok || json.Unmarshal(raw, v) == nil
 }
 
 func FuzzDecodePage(f *testing.F) {
