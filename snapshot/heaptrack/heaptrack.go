@@ -55,6 +55,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		if err := d.line(line); err != nil {
 			return nil, err
 		}
+		if err := d.events(); err != nil {
+			return nil, err
+		}
 	}
 	return d.snapshot(totals.New(in, opts))
 }
@@ -71,9 +74,9 @@ type decoder struct {
 	allocations bounded.List[allocation]
 	fields      []uint64 // of a line; kept for its room
 	millis      uint64   // since the recording began
-	events      int64
-	lost        int64 // frees of what was never allocated
-	live, peak  int64 // bytes
+	seen        int64    // events
+	lost        int64    // frees of what was never allocated
+	live, peak  int64    // bytes
 }
 
 // pointer is an address of code, and which are its frames.
@@ -94,10 +97,11 @@ type allocation struct {
 	live        int64
 }
 
-// maxSize bounds a block in bytes, so that sums stay in range, and maxRows each of the
-// tables, so that 32 bits number its rows.
+// maxSize bounds a block in bytes and maxLive all of them, so that sums stay in range, and
+// maxRows each of the tables, so that 32 bits number its rows.
 const (
 	maxSize = 1 << 50
+	maxLive = 1 << 61
 	maxRows = 1 << 31
 )
 
@@ -124,7 +128,11 @@ func (d *decoder) line(line []byte) error {
 	rest := line[2:]
 	switch line[0] {
 	case '+', '-':
-		return d.event(line[0] == '+', rest)
+		var i uint64
+		if scan(rest, &i) != 1 {
+			return d.in.Fail("an event without its allocation")
+		}
+		return d.event(line[0] == '+', i)
 	case 's':
 		return d.text(rest)
 	case 'i':
@@ -146,16 +154,42 @@ func (d *decoder) line(line []byte) error {
 	return nil // command line, memory pages, suppressions and what newer versions add
 }
 
-func (d *decoder) event(born bool, rest []byte) error {
-	var i uint64
-	if scan(rest, &i) != 1 {
-		return d.in.Fail("an event without its allocation")
+// events passes over the lines of events that are ahead in whole, "+ 1f" or "- 1f", up to
+// one that needs a second look. Of a long recording nearly all lines are such, and Line
+// takes four times as long for each.
+func (d *decoder) events() error {
+	ahead, err := d.in.Ahead()
+	if err != nil {
+		return nil // the next line tells
 	}
+	n := 0
+	for d.live < maxLive/2 {
+		const longest = len("+ 12345678\n")
+		line := ahead[n:]
+		if len(line) < longest || line[0] != '+' && line[0] != '-' || line[1] != ' ' {
+			break
+		}
+		i, at := uint64(0), 2
+		for ; at < longest && digit(line[at]) != noDigit; at++ {
+			i = i<<4 | uint64(digit(line[at]))
+		}
+		if at == 2 || at == longest || line[at] != '\n' || i >= uint64(d.allocations.Len()) {
+			break
+		}
+		if err := d.event(line[0] == '+', i); err != nil {
+			return err
+		}
+		n += at + 1
+	}
+	return d.in.Skip(uint64(n))
+}
+
+func (d *decoder) event(born bool, i uint64) error {
 	if i >= uint64(d.allocations.Len()) {
 		return d.in.Fail("an event of allocation %d of %d", i, d.allocations.Len())
 	}
 	a := d.allocations.At(int(i))
-	d.events++
+	d.seen++
 	if !born {
 		// Where recording was attached to a running process, it sees frees of
 		// what it did not see allocated.
@@ -169,7 +203,7 @@ func (d *decoder) event(born bool, rest []byte) error {
 	}
 	a.live++
 	d.live += int64(a.size)
-	if d.live > 1<<61 {
+	if d.live > maxLive {
 		return d.in.Fail("more than 2^61 bytes are live")
 	}
 	d.peak = max(d.peak, d.live)
@@ -275,7 +309,7 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 	}
 	notes := []string{fmt.Sprintf("what was live when recording ended, %s after it began; the peak was %s", duration(d.millis), snapshot.Bytes(d.peak))}
 	s := out.Snapshot("heaptrack", notes...)
-	s.History = snapshot.History{Events: d.events, LostFrees: d.lost}
+	s.History = snapshot.History{Events: d.seen, LostFrees: d.lost}
 	return s, nil
 }
 
@@ -362,13 +396,8 @@ func scan(b []byte, into ...*uint64) int {
 		*v = 0
 		digits := 0
 		for ; digits < len(b) && b[digits] != ' '; digits++ {
-			c := b[digits]
-			switch {
-			case c >= '0' && c <= '9':
-				c -= '0'
-			case c >= 'a' && c <= 'f':
-				c -= 'a' - 10
-			default:
+			c := digit(b[digits])
+			if c == noDigit {
 				return n
 			}
 			*v = *v<<4 | uint64(c)
@@ -379,4 +408,18 @@ func scan(b []byte, into ...*uint64) int {
 		b = b[min(digits+1, len(b)):]
 	}
 	return len(into)
+}
+
+// noDigit is what a character stands for that is no digit.
+const noDigit = 16
+
+// digit is what a hexadecimal digit stands for.
+func digit(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return noDigit
 }
