@@ -131,3 +131,29 @@ func TestAgesCountEveryLiveBlockOnce(t *testing.T) {
 		}
 	}
 }
+
+// As JSON, every heap profile had 0 bytes of cached and of free memory, which it does not tell.
+func TestWhatTheFileDoesNotTellIsNotShownAsZero(t *testing.T) {
+	table := snapshot.NewStacks()
+	s := &snapshot.Snapshot{
+		Stacks: table,
+		Devices: []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown, Meters: snapshot.Meters{
+			Requested: 1000, Allocated: 1256, Active: 1256, Reserved: 1256, Driver: snapshot.Unknown,
+		}}},
+		Segments: []snapshot.Segment{{Size: 1000, NumBlocks: 1}},
+		Blocks: snapshot.Blocks{
+			Segment: []int32{0}, Address: []uint64{0}, Size: []snapshot.Bytes{1000}, Requested: []snapshot.Bytes{1000},
+			State: []snapshot.State{snapshot.Live}, Stack: []snapshot.StackID{table.InternFrames(optimizerFrames)}, Count: []int64{1},
+		},
+	}
+	text := rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{}) })
+	if !bytes.Contains(text, []byte("what the allocator has beside it is not in the file")) {
+		t.Errorf("%s", text)
+	}
+	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 10) })
+	for _, untold := range []string{"cached", "fragment", "pending", "unsplit", "free between"} {
+		if bytes.Contains(text, []byte(untold)) || bytes.Contains(json, []byte(untold)) {
+			t.Errorf("%s, of which the file tells nothing:\n%s%s", untold, text, json)
+		}
+	}
+}

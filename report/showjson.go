@@ -29,7 +29,7 @@ type showDeviceJSON struct {
 	Limit         *int64           `json:"limit_bytes,omitempty"`
 	Meters        metersJSON       `json:"meters"`
 	Waterfall     map[string]int64 `json:"waterfall"`
-	Fragmentation fragmentsJSON    `json:"fragmentation"`
+	Fragmentation *fragmentsJSON   `json:"fragmentation,omitempty"`
 }
 
 type fragmentsJSON struct {
@@ -105,15 +105,18 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 	for i, shape := range shapesOf(s) {
 		d := s.Devices[i]
 		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(d.Meters), Waterfall: make(map[string]int64)}
-		for _, part := range shape.parts {
+		told := shape.parts
+		if liveOnly(s, d) {
+			const live, rounding = 1, 2 // how many of the waterfall's parts
+			told = told[:live]
+			if d.Meters.Requested != d.Meters.Allocated {
+				told = shape.parts[:rounding]
+			}
+		} else {
+			device.Fragmentation = fragmentationOf(s, shape.fragments)
+		}
+		for _, part := range told {
 			device.Waterfall[part.key] = int64(part.bytes)
-		}
-		f := shape.fragments
-		device.Fragmentation = fragmentsJSON{
-			f.freeBlocks, int64(f.free), int64(f.largestFree), f.emptySegments, int64(f.empty), f.pinnedSegments, int64(f.pinned), []pinJSON{},
-		}
-		for _, pin := range f.pins {
-			device.Fragmentation.Pins = append(device.Fragmentation.Pins, pinJSON{hashText(s.Stacks.Hash(pin.stack)), pin.segments, int64(pin.bytes)})
 		}
 		out.Devices = append(out.Devices, device)
 	}
@@ -129,6 +132,16 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 	}
 	out.FirstVerdict = firstVerdictOf(diff.Inspect(s))
 	return writeJSON(w, out)
+}
+
+func fragmentationOf(s *snapshot.Snapshot, f fragments) *fragmentsJSON {
+	out := &fragmentsJSON{
+		f.freeBlocks, int64(f.free), int64(f.largestFree), f.emptySegments, int64(f.empty), f.pinnedSegments, int64(f.pinned), []pinJSON{},
+	}
+	for _, pin := range f.pins {
+		out.Pins = append(out.Pins, pinJSON{hashText(s.Stacks.Hash(pin.stack)), pin.segments, int64(pin.bytes)})
+	}
+	return out
 }
 
 func knownTime(t time.Time) *time.Time {
