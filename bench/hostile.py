@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Makes files that hurt each reader, and measures how memdiag refuses or reads them.
 
-    bench/hostile.py [--size MB] [--rounds N] MEMDIAG [WORD …]
+    bench/hostile.py [--size MB] [--rounds N] [--packed gzip|zstd] MEMDIAG [WORD …]
 
-Without WORDs all files are made but those that are compressed ("gzip"), else those whose names hold one of them. A line a file: processor time of
+Without WORDs all files are made, else those whose names hold one of them. With --packed they are compressed: what repeats
+shrinks a thousandfold, so that the file unpacks to as much as it may; nothing fills it up to its size. A line a file: processor time of
 "memdiag show" (the best of --rounds), that of sha256sum on the same file, which tells how fast the machine is just
 now, peak memory beyond the file's size, the exit code, and what was said. Behind a "!" stands what misses the goal: 1 s,
 200 MB, one line, exit 3 or a snapshot that is read.
 """
 
 import argparse
+import functools
 import gzip
 import os
 import struct
@@ -77,14 +79,6 @@ def rising(least, most, make):
 
 
 DIGITS = b"1" * 1_000_000
-
-
-def loop():
-    """Pieces of a recording of heaptrack that allocates and frees one block: of each 620 kB that do not shrink, 79 MB."""
-    while True:
-        for _ in range(620):
-            yield b"# " + os.urandom(1000).replace(b"\n", b"x") + b"\n"
-        yield b"+ 0\n- 0\n" * (75 << 17)
 
 
 def chain(nodes, callers):
@@ -196,7 +190,7 @@ FILES = {
         numbered(lambda i: b"t 1 %x\na 1 %x\n+ %x\n" % (12_000 + i % 3000, 16_000 + i, i)),
     ),
     "heaptrack: traces of no address": (HEAPTRACK, numbered(lambda i: b"t 0 %x\na 1 %x\n+ %x\n" % (i + 1, i + 2, i))),
-    "gzip: one block of heaptrack's again and again": (HEAPTRACK + b"a 1 1\n", loop()),
+    "heaptrack: one block again and again": (HEAPTRACK + b"a 1 1\n", again(b"+ 0\n- 0\n")),
     "heaptrack: empty lines": (HEAPTRACK, again(b"\n")),
     "heaptrack: long numbers": (HEAPTRACK, again(b"+ " + DIGITS + b"\n")),
     "heaptrack: a line without end": (HEAPTRACK, again(b"a")),
@@ -284,18 +278,45 @@ FILES = {
 }
 
 
-def write(name, path, size):
+def write(name, path, size, packed):
     begin, pieces, *end = FILES[name]
-    with open(path, "wb") as raw:
-        file = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) if name.startswith("gzip: ") else raw
-        file.write(begin)
+    pack = PACKERS[packed]
+    written = unpacked = 0
+    with open(path, "wb") as file:
+        written += file.write(pack(begin))
         for piece in pieces:
-            if raw.tell() >= size:
+            if written >= size or unpacked >= MOST:
                 break
-            file.write(piece)
+            unpacked += len(piece)
+            written += file.write(pack(piece))
         for piece in end:
-            file.write(piece)
-        file.close()
+            written += file.write(pack(piece))
+        if packed != "plain" and written < size:
+            file.write(nothing(packed, size - written))
+
+
+# No bound is beyond it.
+MOST = 8_000_000_000
+
+
+def nothing(packed, size):
+    """A member of so many bytes, about, that unpacks to none."""
+    if packed == "zstd":
+        return struct.pack("<II", 0x184D2A50, size) + bytes(size)
+    return b"\x1f\x8b\x08\x08\0\0\0\0\0\xff" + b"a" * size + b"\0" + gzip.compress(b"")[10:]  # a long name
+
+
+@functools.lru_cache(maxsize=4)
+def zstd(piece):
+    return subprocess.run(["zstd", "-q", "-1"], input=piece, stdout=subprocess.PIPE, check=True).stdout
+
+
+@functools.lru_cache(maxsize=4)
+def gzipped(piece):
+    return gzip.compress(piece, 1)
+
+
+PACKERS = {"plain": lambda piece: piece, "gzip": gzipped, "zstd": zstd}
 
 
 def cost(command):
@@ -325,15 +346,16 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--size", type=int, default=30, help="of a file, in MB (30)")
     options.add_argument("--rounds", type=int, default=1)
+    options.add_argument("--packed", choices=PACKERS, default="plain", help="how the files are compressed (plain: not)")
     options.add_argument("memdiag")
     options.add_argument("words", nargs="*")
     options = options.parse_args()
-    wanted = [name for name in FILES if any(word in name for word in options.words) or not options.words and not name.startswith("gzip: ")]
+    wanted = [name for name in FILES if any(word in name for word in options.words) or not options.words]
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
         for name in wanted:
-            write(name, path, options.size * 1_000_000)
+            write(name, path, options.size * 1_000_000, options.packed)
             missed += measure(options.memdiag, options.rounds, name, path)
     print(f"{missed} of {len(wanted)} files miss the goal")
 

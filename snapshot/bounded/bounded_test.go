@@ -168,6 +168,20 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
+// A flag lifted the bound of bytes, and then that of steps refused the file.
+func TestWorkIsLiftedWithWhatIsUnpacked(t *testing.T) {
+	const unpacked, steps = 1 << 20, 35 << 20
+	for _, lifted := range []int64{0, unpacked} {
+		in := open(t, gzipped(strings.Repeat("a", unpacked)), lifted)
+		if err := in.Skip(unpacked); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Work(steps); (err == nil) != (lifted > 0) {
+			t.Errorf("%d steps, %d bytes allowed: %v", steps, lifted, err)
+		}
+	}
+}
+
 func TestTakeAndSkipStopAtTheEnd(t *testing.T) {
 	long := strings.Repeat("0123456789", 20_000)
 	in := open(t, long, 0)

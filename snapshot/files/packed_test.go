@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // heaptracks is a recording whose texts hardly shrink, of a loop of so many rounds that
@@ -66,5 +68,20 @@ func TestFormatsAreToldBehindALongFirstBlock(t *testing.T) {
 	}
 	if _, err := Open(write(t, t.TempDir(), "torch", string(packed(t, "zstd", torch)))); err != nil {
 		t.Error(err)
+	}
+}
+
+// A loop's recording shrinks a thousandfold and more, which both bounds took for an attack.
+func TestARecordingOfALoopIsRead(t *testing.T) {
+	const rounds = 10_000_000
+	recording := heaptracks(1, rounds)
+	for _, how := range []string{"gzip", "zstd"} {
+		b := packed(t, how, recording)
+		s, err := Open(write(t, t.TempDir(), "loop", string(b)))
+		if err != nil {
+			t.Errorf("%s, %s in %s: %v", how, snapshot.Bytes(len(recording)), snapshot.Bytes(len(b)), err)
+		} else if s.Blocks.Len() != 1 || s.History.Events != 2*rounds+1 {
+			t.Errorf("%s: %d rows, %d events", how, s.Blocks.Len(), s.History.Events)
+		}
 	}
 }

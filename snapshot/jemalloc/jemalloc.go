@@ -170,6 +170,10 @@ func (d *decoder) frameAt(address uint64) snapshot.Frame {
 // and in brackets those ever allocated.
 func (d *decoder) figures(line []byte) error {
 	d.has = false
+	const steps = 20 // for both lines
+	if err := d.in.Work(steps); err != nil {
+		return err
+	}
 	f := strings.Fields(string(line[:min(len(line), 200)]))
 	if len(f) < 3 {
 		return d.in.Fail("%.40q is no count of blocks and bytes", line)

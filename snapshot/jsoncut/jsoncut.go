@@ -162,6 +162,10 @@ func (s *Scanner) Value(keep bool) ([]byte, error) {
 	var v span
 	for {
 		n, done := v.through(b)
+		const perStep = 8 // bytes
+		if err := s.In.Work(n / perStep); err != nil {
+			return nil, err
+		}
 		if keep && len(s.raw)+n > s.Max {
 			return nil, s.In.Fail("a value of more than %s", snapshot.Bytes(s.Max))
 		}
@@ -192,7 +196,7 @@ func (s *Scanner) List(each func() error) error {
 		if more, err := s.More(first, ']'); err != nil || !more {
 			return err
 		}
-		const steps = 6
+		const steps = 3
 		if err := s.In.Work(steps); err != nil {
 			return err
 		}
@@ -209,6 +213,10 @@ func (s *Scanner) Object(each func(key string) error) error {
 	}
 	for first := true; ; first = false {
 		if more, err := s.More(first, '}'); err != nil || !more {
+			return err
+		}
+		const steps = 16
+		if err := s.In.Work(steps); err != nil {
 			return err
 		}
 		key, err := s.Text()

@@ -164,6 +164,10 @@ func (t *trace) read() error {
 		if more, err := s.More(first, '}'); err != nil || !more {
 			return err
 		}
+		const steps = 16
+		if err := t.in.Work(steps); err != nil {
+			return err
+		}
 		raw, err := s.Value(true)
 		if err != nil {
 			return err

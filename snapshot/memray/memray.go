@@ -78,6 +78,10 @@ func (t *table) addRow(line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
+	const steps = 12
+	if err := t.in.Work(steps + bytes.Count(line, []byte(`"`))); err != nil {
+		return err
+	}
 	var ok bool
 	if t.row, ok = split(line, t.row[:0]); !ok || len(t.row) != columns {
 		return t.in.Fail("not a row of %d columns: %.60q", columns, line)

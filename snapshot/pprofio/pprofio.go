@@ -251,6 +251,9 @@ func (s *samples) push(in *bounded.Input, id uint64) error {
 			return err
 		}
 	}
+	if err := in.Work(1); err != nil {
+		return err
+	}
 	// One frame more than is kept, so that Stack knows of those left off.
 	s.stack = append(s.stack, frames[:min(len(frames), totals.MaxDepth+1-len(s.stack))]...)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -105,9 +106,7 @@ type text struct {
 }
 
 func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
-	if unpacked == 0 {
-		unpacked = expansion(size)
-	}
+	bound := func(json bool) int64 { return cmp.Or(unpacked, expansion(size, json)) }
 	head := make([]byte, min(size, DetectLen))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
@@ -126,15 +125,15 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 		if err != nil {
 			return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
 		}
-		return unwrap(name, &limited{r: inner, left: unpacked}, closer)
+		return unwrap(name, inner, bound, closer)
 	case zipFormat:
-		return openArchive(name, r, size, unpacked)
+		return openArchive(name, r, size, bound)
 	case pageFormat:
 		embedded, err := openPage(name, whole)
 		if err != nil {
 			return nil, err
 		}
-		t, err := unwrap(name, base64.NewDecoder(base64.StdEncoding, embedded), func() {})
+		t, err := unwrap(name, base64.NewDecoder(base64.StdEncoding, embedded), bound, func() {})
 		if err == nil {
 			t.more = embedded.more
 		}
@@ -150,9 +149,11 @@ func notASnapshot(name string) error {
 	}
 }
 
-// unwrap tells the format of a stream whose beginning is not known yet.
-func unwrap(name string, r io.Reader, closer func()) (*text, error) {
-	b := bufio.NewReaderSize(r, headLen)
+// unwrap tells the format of a stream whose beginning is not known yet, and bounds its
+// length by it.
+func unwrap(name string, r io.Reader, bound func(json bool) int64, closer func()) (*text, error) {
+	within := &limited{r: r, left: headLen}
+	b := bufio.NewReaderSize(within, headLen)
 	head, err := b.Peek(headLen)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		closer()
@@ -166,6 +167,7 @@ func unwrap(name string, r io.Reader, closer func()) (*text, error) {
 		}
 		return nil, notASnapshot(name)
 	}
+	within.left += bound(f == jsonFormat) - headLen
 	return &text{in: newInput(name, b, -1), json: f == jsonFormat, close: closer}, nil
 }
 
@@ -184,9 +186,14 @@ func decompressor(f format, r io.Reader) (io.Reader, func(), error) {
 	return z, z.Close, nil
 }
 
-// expansion is what size compressed bytes may become: real snapshots shrink
-// seventeenfold, very regular ones a hundredfold.
-func expansion(size int64) int64 { return 64<<20 + 200*size }
+// expansion is what size compressed bytes may become: real pickles shrink up to fiftyfold,
+// the same as JSON, which repeats each stack, up to 390-fold.
+func expansion(size int64, json bool) int64 {
+	if json {
+		return 256<<20 + 300*min(size, 1<<50)
+	}
+	return 64<<20 + 100*min(size, 1<<50)
+}
 
 // limited ends a stream with an error when it grows beyond belief.
 type limited struct {
@@ -224,7 +231,7 @@ func (f *frugal) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // openArchive finds the pickle in what torch.save wrote.
-func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
+func openArchive(name string, r io.ReaderAt, size int64, bound func(json bool) int64) (*text, error) {
 	contents := &frugal{r: r, left: mostContents}
 	z, err := zip.NewReader(contents, size)
 	if err != nil {
@@ -248,7 +255,7 @@ func openArchive(name string, r io.ReaderAt, size, unpacked int64) (*text, error
 	if err != nil {
 		return nil, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%.80q in the archive: %v", found.Name, err), Err: err}
 	}
-	return unwrap(name, &limited{r: inner, left: unpacked}, func() { _ = inner.Close() })
+	return unwrap(name, inner, bound, func() { _ = inner.Close() })
 }
 
 var embedKey = []byte(`"base64":`)

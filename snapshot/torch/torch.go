@@ -20,7 +20,7 @@ type Options struct {
 	// it; nil makes a new one.
 	Stacks *snapshot.Stacks
 	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
-	// 64 MiB and 200 times its size. A block may be had for every 56 bytes of it,
+	// 64 MiB and 100 times its size, JSON 256 MiB and 300 times. A block may be had for every 56 bytes of it,
 	// or of the file, and a million besides.
 	MaxUnpacked int64
 }

@@ -53,6 +53,9 @@ func (m *machine) step() error {
 	if err != nil {
 		return err
 	}
+	if err := m.in.Work(1); err != nil {
+		return err
+	}
 	switch op := opcode(b[0]); op {
 	case opStop:
 		m.stopped = true

@@ -166,6 +166,10 @@ func (d *massif) tree() error {
 }
 
 func (d *massif) node(line []byte) (n node, what string, err error) {
+	const steps = 12
+	if err := d.in.Work(steps); err != nil {
+		return n, "", err
+	}
 	text := strings.TrimLeft(string(line), " ")
 	head, rest, ok := strings.Cut(text, ": ")
 	size, what, _ := strings.Cut(rest, " ")
