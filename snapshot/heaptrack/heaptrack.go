@@ -159,8 +159,11 @@ func (d *decoder) line(line []byte) error {
 // takes four times as long for each.
 func (d *decoder) events() error {
 	ahead, err := d.in.Ahead()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
 	if err != nil {
-		return nil // the next line tells
+		return err
 	}
 	n := 0
 	for d.live < maxLive/2 {
