@@ -8,6 +8,7 @@ then on is counted, and told by its size from what was seen.
 
 import threading
 
+from ._agent import work
 from ._mode import leave
 
 # What watching threads may cost: so many seconds and this share of the time, looked at each so many operators.
@@ -40,7 +41,7 @@ class Threads:
     def enter(self):
         if self.source.mode is not None and self.affords():
             mode = type(self.source.mode)()
-            mode.limit, mode.watcher = OFTEN, self
+            mode.limit, mode.watcher, mode.since = OFTEN, self, work()
             mode.__enter__()
 
     def affords(self):
@@ -49,8 +50,9 @@ class Threads:
     def exhausted(self, mode, frame):
         """A mode has seen as many operators as it was to, the last one in a frame of its thread."""
         if not mode.paused:
-            self.spent += OFTEN * self.source.cost
-            mode.paused = not self.affords()
+            now = work()
+            self.spent += self.source.price.of(OFTEN, now - mode.since)
+            mode.since, mode.paused = now, not self.affords()
         if mode.paused:
             leave(self.source, mode, frame)
         else:

@@ -7,12 +7,13 @@ or, where no tensor of the program's has it, stood for by what is born in a reco
 
 import _thread
 import collections
-import contextlib
+import itertools
 import sys
 
 from . import _census, _threads
 from ._agent import work
 from ._mode import DEPTH, leave, mode_class
+from ._price import Price
 from ._sampler import Sampler
 
 # What the mode may cost: so many seconds, then this share of the time.
@@ -32,7 +33,7 @@ class Torch:
         self.known = {}  # frames by code object and place
         self.codes = {}  # id of a code object: the object, which keeps the id its own
         self.mode = None
-        self.cost = 0.0  # of an operator under the mode, in seconds
+        self.price = None  # of operators under the mode
         self.cuda = None
         self.fresh()
 
@@ -40,12 +41,12 @@ class Torch:
         """Nothing is known of this process yet."""
         # StorageImpl address: [stack, bytes, birth step, weight, turn]; each holds a weak reference.
         self.table = {}
-        self.young = []  # those of this unit
+        self.young, self.late = [], []  # those of this unit, and of the one before it
         self.thread = None  # in which the mode is on, of those whose steps count the latest
         self.skip = 0  # steps at whose end nothing is to be done
         self.aside = False  # the mode, for as long as an optimizer steps
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
-        self.unit = self.train  # of what the unit is that goes on
+        self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
         self.whole = True  # the unit that has just ended was recorded
@@ -204,7 +205,7 @@ class Torch:
 
     def unwatched(self):
         """How many units from now on are not watched, as far as can be told."""
-        return 0 if self.mode is None or self.watches() else self.train.ahead()
+        return 0 if self.mode is None or self.watches() or self.late else self.train.ahead()
 
     def settled(self):
         """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
@@ -237,7 +238,7 @@ class Torch:
         """Begins a unit: recorded or not, as its sampler says."""
         self.settle()
         self.unit = sampler
-        weight = sampler.next(self.agent.elapsed())
+        weight = sampler.next(self.begun)
         if weight:
             self.on(weight)
             return
@@ -247,11 +248,14 @@ class Torch:
 
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
+        now = self.agent.elapsed()
         if self.thread is not None:
             begun = work()
             self.sweep_young()
-            self.unit.costs(self.mode.ops * self.cost + (work() - begun))
-        self.mode.ops = 0
+            self.unit.costs(self.price.of(self.mode.ops, now - self.begun) + (work() - begun))
+        elif self.late:
+            self.sweep_young()
+        self.begun, self.mode.ops = now, 0
 
     def tick(self):
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
@@ -284,8 +288,9 @@ class Torch:
         if n > 0 and not self.reached():
             self.exit(self.mode)  # it was entered in inference_mode, whose end has cut it off
             n = 0
-        if not self.cost:
-            self.calibrate()
+        if self.price is None:
+            self.price = Price(self)
+            self.sweep_young()
         if n == 0:
             self.mode.__enter__()
             self.mode.ops = 0
@@ -323,29 +328,7 @@ class Torch:
         """Everything costs more from now on."""
         if self.mode is not None:
             self.off()
-            self.cost = 0.0
-
-    def calibrate(self):
-        """Measures what an operator costs more under the mode."""
-        torch = self.module
-        if torch is None:
-            torch = sys.modules["torch"]
-
-        def seconds():
-            begun = work()
-            for _ in range(32):
-                torch.empty(1)
-            return work() - begun
-
-        aside = torch._C._DisableTorchDispatch()  # where the mode is on
-        seconds()
-        without = min(seconds(), seconds())
-        del aside
-        with contextlib.nullcontext() if self.modes() else self.mode:
-            seconds()
-            among = min(seconds(), seconds())
-        self.sweep_young()
-        self.cost = max(1e-6, (among - without) / 32)
+            self.price = None
 
     def stop(self):
         self.skip = 0
@@ -361,7 +344,7 @@ class Torch:
         if free is not None:
             for address in list(self.table):
                 free(address)
-        self.table, self.young = {}, []
+        self.table, self.young, self.late = {}, [], []
 
     def finish(self):
         self.off()
@@ -380,12 +363,14 @@ class Torch:
     # Storages.
 
     def sweep_young(self):
+        """Lets go of what is gone of this unit and the one before. It has no memory, but what is left of it lies
+        scattered between large blocks of malloc's, which would have to go elsewhere."""
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
-        for address in self.young:
+        for address in itertools.chain(self.young, self.late):
             if address in table and expired(address):
                 free(address)
                 del table[address]
-        self.young = []
+        self.young, self.late = [], self.young
 
     def sweep(self):
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
@@ -393,7 +378,7 @@ class Torch:
         for address in gone:
             free(address)
             del table[address]
-        self.young = []
+        self.young, self.late = [], []
 
     def number(self, key, frame):
         """The number of a stack; key is the ids of its code objects and the places in them."""

@@ -1,0 +1,80 @@
+//go:build unix
+
+package record_test
+
+import "testing"
+
+// priced is a training of 400 steps of 22 ms. Of each that is watched watching costs 2 ms, and snapshots take 3 ms, or
+// 28 ms where tensors are counted: a convolutional net's figures.
+const priced = `
+from types import SimpleNamespace
+from memdiag import _torch
+from memdiag._agent import Agent
+from memdiag._sampler import Sampler
+
+a = Agent({"dir": "."})
+now, watched, late = 0.0, Sampler(_torch.ALLOWANCE, _torch.SHARE), 0
+a.elapsed = lambda: now
+a.heap = SimpleNamespace(tracing=False)
+a.torch = SimpleNamespace(counts=lambda: watched.reach > 1, settled=lambda: True)
+for a.step in range(1, 401):
+    now += 0.022
+    if watched.next(now):
+        watched.costs(0.002)
+    if a.due(a.step):
+        a.last, a.since = 0.028 if a.torch.counts() else 0.003, now
+        a.spent += a.last
+        a.written.append([a.step, ""])
+        late += a.step > 50
+assert watched.spent <= 0.04 + 0.02 * now, watched.spent
+assert a.spent <= 0.12 + 0.025 * now, a.spent
+assert late >= 5, late
+`
+
+func TestWatchingAndSnapshotsCostNoMoreThanTheyMay(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, priced, "")
+}
+
+// between has operators that come quickly, slowly, and in between.
+const between = `
+from memdiag._price import FAR, Price
+
+p = Price.__new__(Price)
+p.near, p.far = 10, 30
+assert p.of(0, 1.0) == 0
+assert p.of(2, 0.0) == 20 == p.of(2, -1.0)
+assert p.of(2, FAR) == 40
+assert p.of(2, 2 * FAR) == 60 == p.of(2, 9.0)
+`
+
+func TestOperatorsThatAreFarBetweenCostMore(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, between, "")
+}
+
+// ended has a storage that is gone when the unit that made it ends, and one that the next unit lets go of.
+const ended = `
+from types import SimpleNamespace
+from memdiag._torch import Torch
+
+gone, freed = {1}, []
+t = Torch(SimpleNamespace(elapsed=lambda: 0.0))
+t.mode, t.price = SimpleNamespace(ops=2), SimpleNamespace(of=lambda operators, took: 0.0)
+t.weak = SimpleNamespace(_expired=gone.__contains__, _free_weak_ref=freed.append)
+t.table, t.young, t.thread = dict.fromkeys((1, 2, 3)), [1, 2, 3], 1
+t.settle()
+assert freed == [1], freed
+t.thread = None  # the next unit is not watched
+assert t.unwatched() == 0, "nobody looks at its end"
+gone.add(2)
+t.settle()
+assert freed == [1, 2] and list(t.table) == [3], freed
+t.train.weight = 8
+assert t.unwatched() > 0
+`
+
+func TestWhatIsGoneIsLetGoOfAUnitLater(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, ended, "")
+}
