@@ -4,7 +4,7 @@
 PERIODS = 8
 # All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
 # rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
-ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.03
+ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.05
 
 
 class Sampler:
