@@ -44,6 +44,17 @@ func TestRoomIsTheLeastThatTheMachineAndItsGroupsHaveLeft(t *testing.T) {
 			"groups/memory/m:n/memory.limit_in_bytes": "9223372036854771712\n", "groups/memory/m:n/memory.usage_in_bytes": "400\n",
 			"groups/memory/memory.limit_in_bytes": "1000\n", "groups/memory/memory.usage_in_bytes": "400\n", "groups/memory/memory.stat": "inactive_file 9\ntotal_inactive_file 50\n",
 		}, 650},
+		{"a group that does not tell what it uses", map[string]string{
+			"proc/meminfo": machine, "proc/self/cgroup": "0::/a\n", "groups/a/memory.max": "5000\n",
+		}, 8000 << 10},
+		{"files that are odd", map[string]string{
+			"proc/meminfo": "MemAvailable:\nMemAvailable: 8000 kB\n", "proc/self/cgroup": "odd\n\n0\n0::/a\xff\n",
+			"groups/a\xff/memory.max": "5000\n", "groups/a\xff/memory.current": "1000\n", "groups/a\xff/memory.stat": "\ninactive_file\n",
+			"groups/memory.max": strings.Repeat("9", 5000), "groups/memory.current": "1\n",
+		}, 4000},
+		{"a group that uses more than its limit", map[string]string{
+			"proc/meminfo": machine, "proc/self/cgroup": "0::/a\n", "groups/a/memory.max": "5000\n", "groups/a/memory.current": "6000\n",
+		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -69,7 +80,7 @@ func TestRoomIsTheLeastThatTheMachineAndItsGroupsHaveLeft(t *testing.T) {
 			if err != nil {
 				t.Skip("no Python here")
 			}
-			command := exec.Command(path, "-c", "import sys; from memdiag import _room; print(_room.room(*sys.argv[1:]))", proc, groups)
+			command := exec.Command(path, "-X", "warn_default_encoding", "-W", "error", "-c", "import sys; from memdiag import _room; print(_room.room(*sys.argv[1:]))", proc, groups)
 			command.Env = append(os.Environ(), pathVariable+"="+agent)
 			said, err := command.CombinedOutput()
 			want := fmt.Sprintf("%d\n", c.want)

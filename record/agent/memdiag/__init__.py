@@ -34,5 +34,5 @@ def _start():
         _running.start()
     except Exception as e:
         _running = None
-        with open(os.path.join(settings["dir"], settings["report"] + "%d.json" % os.getpid()), "w") as f:
+        with open(os.path.join(settings["dir"], settings["report"] + "%d.json" % os.getpid()), "w", encoding="utf-8") as f:
             json.dump({"pid": os.getpid(), "state": "failed", "notes": ["the agent did not start: %s: %s" % (type(e).__name__, e)]}, f)

@@ -9,18 +9,18 @@ import os
 
 def room(proc="/proc", groups="/sys/fs/cgroup"):
     """Bytes; None where the system does not tell."""
-    return min([*of_machine(proc), *of_groups(proc, groups)], default=None)
+    left = [*of_machine(proc), *of_groups(proc, groups)]
+    return max(0, min(left)) if left else None
 
 
 def of_machine(proc):
-    for line in lines(proc + "/meminfo"):
-        if line.startswith("MemAvailable:"):
-            yield int(line.split()[1]) << 10
+    for kib in entries(proc + "/meminfo", "MemAvailable:"):
+        yield kib << 10
 
 
 def of_groups(proc, groups):
     for line in lines(proc + "/self/cgroup"):
-        number, controllers, path = line.split(":", 2)
+        number, controllers, path = (line.split(":", 2) + ["", ""])[:3]
         if number == "0":
             top, limit, used, cached = groups, "memory.max", "memory.current", "inactive_file"
         elif "memory" in controllers.split(","):
@@ -31,22 +31,30 @@ def of_groups(proc, groups):
         path = path.strip("/")
         while True:
             here = os.path.join(top, path) + "/"
-            most = first(here + limit)
-            if most.isdigit():  # else it is "max", or not there
-                free = sum(int(s.split()[1]) for s in lines(here + "memory.stat") if s.startswith(cached + " "))
-                yield int(most) - int(first(here + used)) + free
+            for most in numbers(lines(here + limit)):  # else it is "max", or not there
+                for now in numbers(lines(here + used)):
+                    yield most - now + sum(entries(here + "memory.stat", cached))
             if not path:
                 break
             path = os.path.dirname(path)
 
 
-def first(path):
-    return next(iter(lines(path)), "")
+def entries(path, key):
+    """The number that a line of a file begins with a key and has."""
+    for line in lines(path):
+        fields = line.split()
+        if fields[:1] == [key]:
+            yield from numbers(fields[1:2])
+
+
+def numbers(texts):
+    """Those of texts that are numbers which fit into 64 bits."""
+    return [int(t) for t in texts if t.isdecimal() and len(t) < 20]
 
 
 def lines(path):
     try:
-        with open(path) as f:
+        with open(path, encoding="utf-8", errors="surrogateescape") as f:
             return f.read().splitlines()
-    except OSError:
+    except (OSError, ValueError):  # a name that the system's encoding does not have
         return []
