@@ -38,9 +38,9 @@ func TestAMainThreadThatWaitsIsRecorded(t *testing.T) {
 	}
 }
 
-// own has our thread at work while the program's comes to a step, and then forks.
+// own has our thread at work while the program's comes to a step, while a function ends, and in a fork.
 const own = `
-import _thread, gc, threading, time
+import _thread, gc, threading, time, weakref
 from memdiag import _holders, _ticks
 from memdiag._agent import Agent
 
@@ -63,20 +63,37 @@ print(done)
 
 import ctypes, sys
 for initializing in (True, False):
-    ctypes.__spec__._initializing, ticker.asked = initializing, lambda frame: done.append(initializing)
+    ctypes.__spec__._initializing, ticker.asked = initializing, lambda importing: done.append(initializing)
     ticker.handle(0, sys._getframe())
 print(done[2:])
 
-holders = _holders.Search(a, None)
+class Thing:
+    pass
+def function():
+    thing = Thing()
+    threading.Thread(target=ticker.act).start()
+    begun.wait()
+    return weakref.ref(thing)
+ended = threading.Event()
+begun.clear()
+ticker.main, ticker.asked = _thread.get_ident(), lambda importing: (begun.set(), ended.wait(60))
+thing = function()
+print(thing())
+ended.set()
+with ticker.lock:
+    pass
+
+a.holders = holders = _holders.Search(a, None)
 gc.disable()
 holders.paused = True
-holders.forked()
-print(gc.isenabled())
+ticker.lock.acquire()
+a.forked()
+print(gc.isenabled(), ticker.lock.locked())
 `
 
 func TestAStepWaitsForASnapshotOfOurThread(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, own, "['snapshot', 'step']\n[False]\nTrue\n")
+	agentProgram(t, own, "['snapshot', 'step']\n[False]\nNone\nTrue False\n")
 }
 
 // clocked is a program of 100 s, of which snapshots take 0.4 s each, and asks each 0.1 s.

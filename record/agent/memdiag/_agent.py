@@ -191,6 +191,7 @@ class Agent:
         self.pid = os.getpid()
         self.busy = False
         self.holders.forked()
+        self.ticker.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}

@@ -64,19 +64,23 @@ class Ticker:
             elif not self.asked:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
             elif runs(frame) and not loads_ctypes():
-                self.agent.guarded("tick", self.asked, frame)
+                self.agent.guarded("tick", self.asked, imports(frame))
         finally:
             self.asked, self.agent.interrupting = None, False
 
-    def tick(self, frame):
+    def forked(self):
+        """In the child of a fork: there, our thread is not at work."""
+        self.lock = _thread.allocate_lock()
+
+    def tick(self, importing):
         """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
         work is in an import."""
-        if not self.prepared and not imports(frame):
+        if not self.prepared and not importing:
             self.prepared = True
             self.agent.prepared()
         self.agent.tick()
 
-    def look(self, frame):
+    def look(self, importing):
         self.agent.heap.windows.look()
 
     def loop(self):
@@ -132,8 +136,10 @@ class Ticker:
         what, self.asked, self.owed = self.asked, None, True
         frame = sys._current_frames().get(self.main)
         if what and runs(frame) and not loads_ctypes():
+            importing = imports(frame)
+            del frame  # it would keep what the function's end lets go of
             with self.lock:
-                self.agent.guarded("tick", what, frame)
+                self.agent.guarded("tick", what, importing)
 
     def acts(self):
         """Whether this is our thread."""
