@@ -232,3 +232,24 @@ func TestAHeapThatGrowsSlowlyIsTracedInTheEnd(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, slowly, "True\nTrue None\nNone None None\n")
 }
+
+// wavering goes up and down between snapshots, and twice rises or falls for good.
+const wavering = `
+from memdiag import _windows
+
+def shared(totals):
+    level, dips, out = totals[0], [], []
+    for now in totals[1:]:
+        by = _windows.lasting(now, level, dips)
+        level += by
+        out.append(by)
+    return out
+print(shared([100, 110, 100, 110, 100, 110, 110]))
+print(shared([100, 90, 120, 110, 130, 140]))
+print(shared([100, 60, 50, 55, 55, 70]))
+`
+
+func TestWhatFallsAndRisesAgainIsNoGrowth(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, wavering, "[10, 0, 0, 0, 0, 0]\n[0, 20, 0, 10, 10]\n[0, 0, -40, 0, 10]\n")
+}

@@ -221,8 +221,8 @@ class Heap:
             rows = [r for r in rows if r[2] and not self.handles(*r, agent.step) and not self.tensors(*r, tensors)]
         self.tell(snapshot, rows)
         if windows.number:
-            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the processor's time so far): how much it has grown is counted, which lines made that is told by what the windows saw" % (
-                100 * windows.spent / max(0.001, agent.elapsed())))
+            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): how much it has grown is counted, which lines made that is told by what the windows saw" % (
+                100 * windows.spent / max(0.001, windows.elapsed())))
 
     def tell(self, snapshot, rows):
         """Adds lines: their bytes, blocks and stacks."""

@@ -8,6 +8,7 @@ earlier one. The growth is shared out among them.
 
 import _tracemalloc
 import collections
+import math
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ import time
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
 # output and the line that called it PyTorch has some nine.
 DEPTH, TORCH_DEPTH = 8, 16
-# What windows may cost of the processor's time: so many seconds, and this share.
+# What windows may cost: so many seconds, and this share of the time.
 ALLOWANCE, SHARE = 0.3, 0.08
 # Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
 # or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
@@ -29,6 +30,9 @@ SMALL = 512
 # The heap has risen where it has so many blocks or bytes more than ever before.
 BLOCKS, BYTES = 64, 16 << 10
 MUCH = 16  # times that must be told
+# The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
+# stay to those that seem to grow, a little each time.
+DIPS = 3
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
@@ -42,6 +46,7 @@ def rise(a, b, c, d):
 class Windows:
     def __init__(self, agent, malloc):
         self.agent, self.malloc = agent, malloc
+        self.begun = time.monotonic(), waited()
         self.due = None  # the time of the next look; None while no window is wanted
         self.spent, self.pace = 0.0, 1.0  # processor's seconds: of all windows, and in each second of the last
         self.began = None  # the times of the window that is open: the clock's, and the processor's
@@ -50,7 +55,8 @@ class Windows:
         self.alive = {}  # what the last look of the last window did
         self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
-        self.level = self.highest = None  # the totals at the last snapshot, and the highest
+        self.level = self.highest = None  # the totals that are shared out, and the highest
+        self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.own = (0, 0)  # what of them is the agent's
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
@@ -77,7 +83,7 @@ class Windows:
 
     def open(self):
         agent = self.agent
-        elapsed = agent.elapsed()
+        elapsed = self.elapsed()
         wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
         afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
@@ -85,6 +91,12 @@ class Windows:
             agent.heap.give_way()
         elif afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
             self.start()
+
+    def elapsed(self):
+        """Seconds of which windows may take their share: also those in which the program does nothing, but not those for
+        which others have the processor."""
+        for_others = waited() - self.begun[1]
+        return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
     def start(self):
         self.began = time.monotonic(), time.process_time()
@@ -162,14 +174,14 @@ class Windows:
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
         blocks, held = (t - o for t, o in zip(self.totals(), self.own))
         level = blocks, held - self.agent.torch.bytes
-        changes = tuple(a - b for a, b in zip(level, self.level or level))
+        changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
             for at, change in zip((0, 2), changes):
                 self.share(at, change, growing)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
-        self.level = level
+        self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
             self.rose = self.agent.elapsed()
             if self.began is None:
@@ -205,6 +217,25 @@ class Windows:
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
+
+
+def lasting(now, before, dips):
+    """By how much a total has changed for good."""
+    dips.append(now)
+    if now < before and len(dips) < DIPS:
+        return 0
+    highest = max(dips)
+    dips.clear()
+    return highest - before
+
+
+def waited():
+    """Seconds for which the main thread has waited for a processor; without end where the system does not tell."""
+    try:
+        with open("/proc/self/schedstat", "rb") as f:
+            return int(f.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return math.inf
 
 
 def by_bits(sizes):
