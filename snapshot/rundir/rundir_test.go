@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -237,42 +236,6 @@ func TestASnapshotThatBreaksTheModelLeavesNoFile(t *testing.T) {
 	}
 	if d := cmp.Diff(before, content(t, w.Dir())); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestRanksThatBeginAtOnceShareAFolder(t *testing.T) {
-	dir := t.TempDir()
-	var done sync.WaitGroup
-	for rank := range 16 {
-		done.Go(func() {
-			w, err := Create(dir, snapshot.Info{Rank: &rank})
-			if err == nil {
-				err = w.Finish(rank, time.Now())
-			}
-			if err != nil {
-				t.Errorf("rank %d: %v", rank, err)
-			}
-		})
-	}
-	done.Wait()
-	first := *info(t, dir).Rank
-	files := content(t, dir)
-	for rank := range 16 {
-		name := RankInfoName(rank)
-		if rank == first {
-			name = InfoName
-		}
-		var i snapshot.Info
-		if err := json.Unmarshal([]byte(files[name]), &i); err != nil || *i.Rank != rank || *i.ExitCode != rank {
-			t.Errorf("%s: %v, %s", name, err, files[name])
-		}
-		_, err := Create(dir, snapshot.Info{Rank: &rank})
-		if _, ok := errors.AsType[*NotEmptyError](err); !ok {
-			t.Errorf("rank %d again: %v", rank, err)
-		}
-	}
-	if len(files) != 16 {
-		t.Errorf("files: %q", files)
 	}
 }
 
