@@ -38,6 +38,27 @@ func TestAMainThreadThatWaitsIsRecorded(t *testing.T) {
 	}
 }
 
+// blocking gets signals while it blocks them, as one does that saves a checkpoint.
+const blocking = `
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: print("SIGTERM"))
+both = signal.SIGTERM, signal.SIGUSR2
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+for s in both:
+    os.kill(os.getpid(), s)
+time.sleep(0.3)
+print("saved", signal.sigpending() == set(both))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, both[:1])
+`
+
+func TestASignalThatIsBlockedWaits(t *testing.T) {
+	t.Parallel()
+	r := runInto(t, filepath.Join(t.TempDir(), "run"), record.Options{}, python(t), script(t, blocking))
+	if r.ExitCode != 0 || r.stdout != "saved True\nSIGTERM\n" || r.stderr != "" {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
+}
+
 // own has our thread at work while the program's comes to a step, while a function ends, and in a fork.
 const own = `
 import _thread, gc, threading, time, weakref

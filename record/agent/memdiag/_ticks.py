@@ -48,7 +48,12 @@ class Ticker:
         signal.siginterrupt(signal.SIGUSR1, False)
         self.running = True
         self.main = _thread.get_ident()
-        _thread.start_new_thread(self.loop, ())
+        # A signal that the program blocks for a while is not to come to our thread instead.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            _thread.start_new_thread(self.loop, ())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def begin_anew(self):
         self.interval = self.agent.seconds or INTERVAL
