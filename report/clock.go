@@ -30,6 +30,14 @@ func readable(r diff.Rate) diff.Rate {
 	return out
 }
 
+// each is a unit with its article: "a step", "an hour".
+func each(u diff.Unit) string {
+	if u == "hour" {
+		return "an hour"
+	}
+	return "a " + string(u)
+}
+
 // drawn is an axis as pictures show it: by the clock in the largest time of which it has
 // two, of size seconds; else size is 1.
 func drawn(a diff.Axis) (unit diff.Unit, size float64, x []float64) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -45,6 +46,13 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 	page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) }))
 	if !strings.Contains(page, `"axis":"minute"`) || !strings.Contains(page, "4.96 days") || strings.Contains(page, "step -1") {
 		t.Error("the page is not in minutes")
+	}
+	if strings.Contains(page, "there is no forecast") {
+		t.Error("the page says that there is no forecast, which it has")
+	}
+	slow := diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: 0.6, Low: 0.5, High: 0.7, N: 20}}
+	if got := strings.ReplaceAll(rateText(slow), noBreak, " "); !strings.Contains(got, " an hour (95 %") {
+		t.Errorf("%q has no hour", got)
 	}
 	var out resultJSON
 	if err := json.Unmarshal(rendered(t, func(b *bytes.Buffer) error { return JSON(b, r) }), &out); err != nil {

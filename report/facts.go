@@ -201,7 +201,7 @@ func rateText(r diff.Rate) string {
 	if bytes != "" {
 		parts = append(parts, glue(bytes))
 	}
-	text := fmt.Sprintf("%s a %s (95 %% interval, n = %d)", strings.Join(parts, ", "), r.Unit, r.Bytes.N)
+	text := fmt.Sprintf("%s %s (95 %% interval, n = %d)", strings.Join(parts, ", "), each(r.Unit), r.Bytes.N)
 	if doubt(r.Blocks)+doubt(r.Bytes) != "" {
 		text += "; ~ is a rate that may be zero"
 	}

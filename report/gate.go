@@ -40,7 +40,7 @@ func rateWithin(r diff.Rate) string {
 	if low == high {
 		return ""
 	}
-	return fmt.Sprintf("; %s%s to %s%s a %s (95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, r.Unit, r.Bytes.N)
+	return fmt.Sprintf("; %s%s to %s%s %s (95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, each(r.Unit), r.Bytes.N)
 }
 
 // Failing says how many leaks of several fail, and which of them grows most.

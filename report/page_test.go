@@ -49,6 +49,16 @@ func TestPage(t *testing.T) {
 	}
 }
 
+func TestThePageSaysWhatMakesStacksOneLeak(t *testing.T) {
+	r := pyramidResult(t)
+	f := &r.Findings[0]
+	f.Rows, f.Joined = append(f.Rows, f.Rows[0]), 1
+	page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) }))
+	if !strings.Contains(page, "Allocated by 2 stacks that one holder keeps<") {
+		t.Error("the page does not say that one holder keeps them")
+	}
+}
+
 func TestPageOfOneSnapshot(t *testing.T) {
 	dated := pyramidResult(t).Last
 	for _, c := range []struct {

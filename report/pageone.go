@@ -13,7 +13,7 @@ import (
 func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v := &view{
 		One: true, Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(s, s.Notes, "how memory grew: that takes two snapshots, a verdict three"),
+		Missing: missing(s, "", s.Notes, "how memory grew: that takes two snapshots, a verdict three"),
 	}
 	sites := s.Sites()
 	var live diff.Tally
@@ -93,6 +93,7 @@ func findingOfOne(f *diff.Finding) findingView {
 		Facts: append(plainFacts(firstFacts(f)), fact{"Stack hash", hashText(row.Hash) + " on " + deviceName(row.Device)}),
 	}
 	v.Together, v.TogetherMore = togetherViews(f)
+	v.Common = common(f)
 	if f.Headline >= 0 {
 		v.Function = shortFunction(row.Frames[f.Headline])
 	}

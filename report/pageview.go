@@ -60,6 +60,7 @@ type findingView struct {
 	Mark              string     // beside the guilty line
 	Together          []elseView // all its stacks, where there are several
 	TogetherMore      string
+	Common            string // what makes them one leak
 	Facts             []fact
 }
 
@@ -85,7 +86,7 @@ type rankView struct {
 func pageView(r *diff.Result, about About) *view {
 	v := &view{
 		Title: Headline(r), Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(r.Last, r.Notes, leastText(r)), Totals: totalsView(r),
+		Missing: missing(r.Last, r.Series.Axis().Unit, r.Notes, leastText(r)), Totals: totalsView(r),
 	}
 	v.State, _ = state(r)
 	v.Lead = lead(r)
@@ -184,6 +185,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	}
 	v.Mark = guiltyMark(f)
 	v.Together, v.TogetherMore = togetherViews(f)
+	v.Common = common(f)
 	v.Stack = stackView(f.Rows[0].Frames, f.Headline)
 	if text := liveText(r, f); text != "" {
 		v.Facts = []fact{{"Live there now", text}}
@@ -279,8 +281,8 @@ func rankViewOf(rank RankResult) rankView {
 }
 
 // missing says what the files do not tell: the notes, what s lacks, and the least
-// leak that could be shown, unless that is "".
-func missing(s *snapshot.Snapshot, notes []string, least string) []string {
+// leak that could be shown, unless that is "". Growth is by the unit; "" where none is told.
+func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string) []string {
 	var out []string
 	for _, n := range notes {
 		out = append(out, brief(n))
@@ -308,8 +310,8 @@ func missing(s *snapshot.Snapshot, notes []string, least string) []string {
 	if h := s.History; h.LostFrees > 0 {
 		say("the record of allocations is not whole: %s of blocks allocated before it", count(h.LostFrees, "free"))
 	}
-	if s.Mark.Step == snapshot.NoStep {
-		say("the files do not tell their steps: rates are for a snapshot, and there is no forecast")
+	if unit == diff.Place {
+		say("the files tell neither their steps nor their times: rates are for a snapshot, and there is no forecast")
 	}
 	limited := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Limit > 0 })
 	for _, d := range s.Devices {

@@ -145,16 +145,20 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	}
 }
 
+// common is what makes a finding's stacks one leak.
+func common(f *diff.Finding) string {
+	if f.Joined > 0 {
+		return "one holder keeps"
+	}
+	return "grow in step"
+}
+
 // together lists the stacks of a finding that has several.
 func (p *page) together(f *diff.Finding, o TextOptions) {
 	if len(f.Rows) < 2 {
 		return
 	}
-	why := "that grow in step"
-	if f.Joined > 0 {
-		why = "that one holder keeps"
-	}
-	p.prose("", "  ", fmt.Sprintf("Allocated by %s %s:", count(int64(len(f.Rows)), "stack"), why))
+	p.prose("", "  ", fmt.Sprintf("Allocated by %s that %s:", count(int64(len(f.Rows)), "stack"), common(f)))
 	shown := len(f.Rows)
 	if !o.All {
 		shown = min(shown, 5)
