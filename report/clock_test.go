@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -86,5 +87,17 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 	}
 	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "no forecast can be made") {
 		t.Error("the page says that there is no forecast")
+	}
+	f := &r.Findings[0]
+	if got := runsOutText(r, f); strings.Contains(got, "if nothing else grew") {
+		t.Errorf("%q, and nothing else grows", got)
+	}
+	r.Reserves = []diff.Reserve{{Meter: cause.Host}}
+	if got := runsOutText(r, f); !strings.Contains(got, "has left, if nothing else grew;") {
+		t.Errorf("%q, and the process grows besides", got)
+	}
+	r.Reserves, r.Findings = nil, append(r.Findings, *f)
+	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "has left, if nothing else grew;") {
+		t.Errorf("%q, and there is another leak", got)
 	}
 }

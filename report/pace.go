@@ -66,6 +66,9 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	} else {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
+	if othersTake(r, f) {
+		text += ", if nothing else grew"
+	}
 	if at.Step == snapshot.NoStep {
 		return text
 	}
@@ -77,6 +80,23 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 		}
 	}
 	return text
+}
+
+// othersTake reports whether more than the finding fills the memory that its forecast is of.
+func othersTake(r *diff.Result, f *diff.Finding) bool {
+	if f.RunsOut.OfProcess && r.Unexplained() {
+		return true
+	}
+	for i := range r.Findings {
+		g := &r.Findings[i]
+		if g == f || g.Verdict != diff.Leak || g.RunsOut == nil {
+			continue
+		}
+		if f.RunsOut.OfProcess && g.RunsOut.OfProcess || deviceName(f.Rows[0].Device) == deviceName(g.Rows[0].Device) {
+			return true
+		}
+	}
+	return false
 }
 
 // atText is "step 4,000", or by the clock "3.20 h after the last snapshot".
