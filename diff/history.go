@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -232,7 +233,8 @@ func (h *history) eachStep() bool {
 }
 
 // replaced holds where the site has held the same number of blocks ever since it
-// held any, at two marks or more.
+// held any, at two marks or more; or, after the first third of its time, never more than
+// at the mark before, at so many that chance does not do that.
 func (h *history) replaced() bool { return h.whole.replaced() }
 
 func (p points) replaced() bool {
@@ -241,7 +243,9 @@ func (p points) replaced() bool {
 		return false
 	}
 	held := p.blocks[i:]
-	return len(held) > 1 && slices.Min(held) == slices.Max(held)
+	later := held[len(held)/3:]
+	falls := slices.IsSortedFunc(later, func(a, b float64) int { return cmp.Compare(b, a) })
+	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= testable && falls && later[len(later)-1] > 0
 }
 
 // lasting is of each value what is left of it at the next two marks: those by the clock lie

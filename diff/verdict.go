@@ -85,15 +85,15 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	y := h.bytes
 	rises := rising(y)
 	goesOn, stopped, why := h.goesOn()
-	wanders := born && h.wanders(row)
+	// A block that is replaced by a larger one was born just now, however long it
+	// has been growing.
+	replaced := h.replaced() && !last.Blocks.Uncounted()
+	wanders := born && !replaced && h.wanders(row)
 	steady := born && births.steady() && !wanders
 	trending := q <= significant && rises >= fewStairs
 	if wanders && falling(y) && (!births.steady() || h.mostGone(row)) {
 		trending = false // blocks that live for much of the run come and go in waves as long
 	}
-	// A block that is replaced by a larger one was born just now, however long it
-	// has been growing.
-	replaced := h.replaced() && !last.Blocks.Uncounted()
 	window := born && !replaced && births.atOnce() && births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-births.blocks)
 	moments := risesOf(h, row, born)
 	if moments != nil {
@@ -138,7 +138,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Leak, Strong, "%s", riseInWords(y))
 		if replaced {
 			j.shape = BytesOnly
-			j.because("the number of its blocks stays the same: they are replaced by larger ones")
+			j.because("its blocks do not become more: they are replaced by larger ones")
 		} else if trend.Accelerates(h.x, h.blocks) {
 			j.shape = Quadratic
 			j.because("each time adds more blocks than the last")

@@ -54,6 +54,7 @@ func TestShapesOfGrowthAreToldApart(t *testing.T) {
 		{"one block in twenty steps", func(t int64) int64 { return t / 20 }, nil, Leak, Steady, ""},
 		{"a block that is replaced by a larger one", one, each(line), Leak, BytesOnly, "replaced by larger ones"},
 		{"a block replaced by a larger one every seventh step", one, each(func(t int64) int64 { return (t + 6) / 7 }), Leak, BytesOnly, "replaced by larger ones"},
+		{"a block that is replaced by a larger one, beside which at first the one before was seen", func(t int64) int64 { return min(t, 2-t/61) }, each(line), Leak, BytesOnly, "replaced by larger ones"},
 		{"a buffer that is doubled when it is full", one, each(func(t int64) int64 { return 1 << bits.Len64(uint64(t)) }), Leak, Doubling, "constant factor"},
 		{"a block that was replaced by a larger one three times", one, each(func(t int64) int64 { return 1 + min(t/30, 3) }), Inconclusive, BytesOnly, ""},
 		{"a buffer that was doubled until it was large enough", one, each(func(t int64) int64 { return 1 << bits.Len64(uint64(min(t, 15))) }), Bounded, Steady, ""},
