@@ -120,6 +120,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		f.Hint = "read the run with the memdiag that recorded it"
 		return nil, f
 	}
+	if err := in.Finish(); err != nil {
+		return nil, err
+	}
 	s, err := d.snapshot(cmp.Or(opts.Stacks, snapshot.NewStacks()))
 	if err != nil {
 		return nil, in.Fail("%v", err)

@@ -276,6 +276,21 @@ func (in *Input) lengthen(by []byte) ([]byte, error) {
 	return in.long, nil
 }
 
+// Finish reads a compressed file to its end, where its checksum is; a reader may need no
+// more of it before.
+func (in *Input) Finish() error {
+	if _, compressed := in.r.(*capped); !compressed {
+		return nil
+	}
+	for in.more() {
+		in.pos = len(in.buf)
+	}
+	if errors.Is(in.err, io.EOF) {
+		return nil
+	}
+	return in.wrap(in.err)
+}
+
 // Mark makes the next byte the place that errors name.
 func (in *Input) Mark() { in.start = in.offset() }
 

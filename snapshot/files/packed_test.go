@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -82,6 +83,41 @@ func TestARecordingOfALoopIsRead(t *testing.T) {
 			t.Errorf("%s, %s in %s: %v", how, snapshot.Bytes(len(recording)), snapshot.Bytes(len(b)), err)
 		} else if s.Blocks.Len() != 1 || s.History.Events != 2*rounds+1 {
 			t.Errorf("%s: %d rows, %d events", how, s.Blocks.Len(), s.History.Events)
+		}
+	}
+}
+
+// Readers that stop at the end of a value did not see a checksum that is wrong, and told other
+// figures than the file was written with.
+func TestAWrongChecksumIsAnError(t *testing.T) {
+	files := map[string]string{"agent": `{"memdiag_agent": 1, "producer": "Python", "step": 1, "rank": null, "phase": "", "time_us": 1, "devices": [], "frames": [], "stacks": [[]], ` +
+		`"blocks": {"device": [], "address": [], "size": [], "stack": [], "birth": []}, "holders": [], "notes": []}`}
+	profiles, torch := filepath.Join("..", "..", "testdata", "profilers"), filepath.Join("..", "torch", "testdata")
+	for _, path := range []string{
+		filepath.Join(profiles, "tracemalloc_30.pickle"), filepath.Join(profiles, "dhat_30.json"), filepath.Join(profiles, "profiler_2.json.gz"),
+		filepath.Join(profiles, "memray_30.csv"), filepath.Join(torch, "full_protocol4.pickle"), filepath.Join(torch, "full.json"),
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+			if data, err = io.ReadAll(z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files[path] = string(data)
+	}
+	for path, data := range files {
+		for how, checksum := range map[string]int{"gzip": 8, "zstd": 4} { // bytes before the end
+			b := packed(t, how, []byte(data))
+			if _, err := Open(write(t, t.TempDir(), "whole", string(b))); err != nil {
+				t.Errorf("%s by %s: %v", path, how, err)
+			}
+			b[len(b)-checksum] ^= 1
+			if _, err := Open(write(t, t.TempDir(), "wrong", string(b))); err == nil {
+				t.Errorf("%s by %s is read with a wrong checksum", path, how)
+			}
 		}
 	}
 }

@@ -36,6 +36,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err := t.read(); err != nil {
 		return nil, err
 	}
+	if err := in.Finish(); err != nil {
+		return nil, err
+	}
 	if len(t.memory) == 0 {
 		err := in.Fail("the trace has no memory events")
 		err.Offset = 0

@@ -44,6 +44,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if !m.isDump {
 		return nil, in.Fail("the pickle holds no snapshot of tracemalloc")
 	}
+	if err := in.Finish(); err != nil {
+		return nil, err
+	}
 	var notes []string
 	if m.cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s blocks have stacks that were cut at %d frames; python -X tracemalloc=25 keeps more", snapshot.Grouped(m.cut), snapshot.Grouped(m.traced), m.limit))

@@ -44,6 +44,9 @@ func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	if d.version != dhatVersion {
 		return nil, in.Fail("version %d of DHAT's format; memdiag reads %d", d.version, dhatVersion)
 	}
+	if err := in.Finish(); err != nil {
+		return nil, err
+	}
 	if err := d.add(); err != nil {
 		return nil, err
 	}
