@@ -35,6 +35,18 @@ func (j *judging) complete(env *environment) (diff.Options, error) {
 	return o, nil
 }
 
+// doubt warns of a known-good run that leaks itself: what it leaks passes for wanted.
+func (env *environment) doubt(o diff.Options) {
+	good := o.Against
+	if good == nil {
+		return
+	}
+	o.Against = nil
+	if r, err := env.analyze(good, o); err == nil && r.Leaks() > 0 {
+		env.talk.say("--against %s: it leaks itself, and what it leaks is taken for wanted; whether a fix worked tells memdiag verify", good.Path)
+	}
+}
+
 // forRank are the options for a rank: a known-good run that has files of it is read for it.
 func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) {
 	good := o.Against
