@@ -26,12 +26,8 @@ func Verify(w io.Writer, checks []baseline.Check) error {
 	}
 	b.WriteByte('\n')
 	for _, c := range checks {
-		before := rateInterval(c.Finding.Rate.Bytes)
-		if c.Why == "it is new" {
-			before = "0 B"
-		}
 		unit := c.Finding.Rate.Unit
-		fmt.Fprintf(&b, "%s: %s: %s; before %s a %s, after %s\n", c.Answer, Place(c.Finding), c.Why, before, unit, rateInterval(c.After))
+		fmt.Fprintf(&b, "%s: %s: %s; before %s a %s, after %s\n", c.Answer, Place(c.Finding), c.Why, rateInterval(c.Before), unit, rateInterval(c.After))
 	}
 	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
 	return err

@@ -22,8 +22,10 @@ const (
 type Check struct {
 	Finding *diff.Finding // of the run before; of that after for a leak that is new
 	Answer  Answer
-	Why     string      // one clause
-	After   trend.Slope // bytes for one of the axis that the same places gain after the fix
+	Why     string // one clause
+	// Before and After are the bytes for one of the axis that the same places gained
+	// before the fix, and gain after it.
+	Before, After trend.Slope
 }
 
 // enough is how many blocks a leak must have had time to add after a fix for their
@@ -48,14 +50,14 @@ func Verify(before, after *diff.Result) []Check {
 			continue
 		}
 		names := fingerprints(f)
-		c := Check{Finding: f, After: gain(after, names)}
+		c := Check{Finding: f, Before: gain(before, names), After: gain(after, names)}
 		for _, n := range names {
 			mended[n] = true
 		}
 		switch now := verdictOn(after, names); {
 		case now == diff.Leak:
 			c.Answer, c.Why = Remains, "it still leaks"
-			if f.Rate.Unit == unit && unit != diff.Place && c.After.High < f.Rate.Bytes.Low {
+			if f.Rate.Unit == unit && unit != diff.Place && c.After.High < c.Before.Low {
 				c.Why = "it leaks less, but still"
 			}
 		case now == diff.Inconclusive:

@@ -12,7 +12,8 @@ import (
 
 // analysis is what is said of a run of so many steps, with a snapshot every tenth of
 // them, of a program that keeps a block in every so many steps at each of these
-// functions; one in every 0 steps is kept once.
+// functions; one in every 0 steps is kept once. Behind "/" stands what tells two stacks of
+// one function apart.
 func analysis(t *testing.T, steps int64, line int, every map[string]int64) *diff.Result {
 	t.Helper()
 	run := &snapshot.Run{}
@@ -21,7 +22,8 @@ func analysis(t *testing.T, steps int64, line int, every map[string]int64) *diff
 		s.Devices = []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}}
 		b := &s.Blocks
 		for function, n := range every {
-			id := s.Stacks.InternFrames([]snapshot.Frame{{Function: function, File: "train.py", Line: line}})
+			function, other, _ := strings.Cut(function, "/")
+			id := s.Stacks.InternFrames([]snapshot.Frame{{Function: function, File: "train.py", Line: line + len(other)}})
 			for i := range max(1, step) {
 				if n == 0 && i > 0 || n > 0 && (i%n != 0 || step == 0) {
 					continue
@@ -75,5 +77,19 @@ func TestVerify(t *testing.T) {
 				t.Errorf("%s: %s; want %s: %s", baseline.Overall(checks), text, c.overall, c.want)
 			}
 		})
+	}
+}
+
+// Lines of one function have one fingerprint: a leak's rate before and after is of all of them.
+func TestVerifyComparesTheSamePlaces(t *testing.T) {
+	run := analysis(t, 100, 10, map[string]int64{"keep": 1, "keep/log": 2, "weights": 0})
+	for _, c := range baseline.Verify(run, run) {
+		if c.Before != c.After || c.Before.Value < 1400 {
+			t.Errorf("%s: before %+v, after %+v, of the same run, which gains 1536 B a step", c.Why, c.Before, c.After)
+		}
+	}
+	mended := analysis(t, 100, 10, map[string]int64{"keep": 0, "keep/log": 2, "weights": 0})
+	if c := baseline.Verify(run, mended)[0]; c.Why != "it leaks less, but still" {
+		t.Errorf("%s: before %+v, after %+v", c.Why, c.Before, c.After)
 	}
 }
