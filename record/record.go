@@ -253,12 +253,22 @@ func (o *Outcome) collect(dir string, rank int) {
 	}
 	o.agents = len(agents) > 0
 	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
+	alike := make(map[string]int) // how many processes say a note
+	for _, a := range agents {
+		for _, n := range a.Notes {
+			alike[n]++
+		}
+	}
 	for _, a := range agents {
 		if a.Recorded {
 			o.Steps = max(o.Steps, a.Steps)
 		}
 		for _, n := range a.Notes {
-			if note := a.says(n, len(agents) > 1); !slices.Contains(o.Notes, note) {
+			note := a.says(n, len(agents) > 1)
+			if alike[n] > mostAlike {
+				note = fmt.Sprintf("%d processes: %s", alike[n], n)
+			}
+			if !slices.Contains(o.Notes, note) {
 				o.Notes = append(o.Notes, note)
 			}
 		}
@@ -269,6 +279,9 @@ func (o *Outcome) collect(dir string, rank int) {
 		}
 	}
 }
+
+// mostAlike is how many processes are named that say the same; a command may fork hundreds.
+const mostAlike = 8
 
 // says is a note of an agent, with the process where there were several.
 func (a *about) says(note string, several bool) string {
