@@ -82,10 +82,13 @@ func (r *Result) joinHeld(tree *callTree) {
 		}
 		if f.Joined > 0 {
 			f.Pace = nil
+			lead := f.Rows[0]
 			if f.Holder.Kind == "graph" {
 				f.graph = true
 				endFirst(f.Rows)
 				f.Headline = r.headOf(&cluster{rows: f.Rows, graph: true}, tree)
+			} else if largestFirst(f.Rows); f.Rows[0] != lead {
+				f.Headline = r.head(f.Rows[:1], tree)
 			}
 			r.measure(f)
 			f.Reasons = append(f.Reasons, fmt.Sprintf("what else %s holds is counted with it (stacks: %d)", f.Holder.Path, f.Joined))
