@@ -109,15 +109,18 @@ func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\nFalse None\n[True] [] []\n")
 }
 
-// renewed looks at what is made anew in each round of a loop while that is half made.
-const renewed = `
+// windowsByHand begins a program that opens windows and looks into them itself.
+const windowsByHand = `
 import types
 from memdiag import _heap, _windows
 
 agent = types.SimpleNamespace(settings={}, step=0, elapsed=lambda: 100.0, fixed=0,
     torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 windows = _windows.Windows(agent, _heap.Heap(agent).malloc)
-kept, scratch = [], []
+`
+
+// renewed looks at what is made anew in each round of a loop while that is half made.
+const renewed = windowsByHand + `kept, scratch = [], []
 def work(many, more):
     scratch[:] = [float(i) for i in range(many)]
     for _ in range(more):
@@ -136,14 +139,7 @@ func TestWhatIsMadeAnewInEachRoundDoesNotGrow(t *testing.T) {
 }
 
 // terms keeps three of four arrays that a line makes, of which the other is larger.
-const terms = `
-import types
-from memdiag import _heap, _windows
-
-agent = types.SimpleNamespace(settings={}, step=0, elapsed=lambda: 100.0, fixed=0,
-    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0.0))
-windows = _windows.Windows(agent, _heap.Heap(agent).malloc)
-kept, terms = [], []
+const terms = windowsByHand + `kept, terms = [], []
 def work(i):
     *first, second = map(bytearray, [30_000] * 3 + [900_000 * (i * 7 % 4)])
     kept.extend(first)

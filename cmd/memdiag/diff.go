@@ -55,7 +55,7 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
-			env.doubt(options)
+			env.warnIfGoodLeaks(options)
 			options.Rule = diff.Rule(rule.value)
 			result, _, err := env.judge(cmd, run, options)
 			if err != nil {

@@ -35,8 +35,8 @@ func (j *judging) complete(env *environment) (diff.Options, error) {
 	return o, nil
 }
 
-// doubt warns of a known-good run that leaks itself: what it leaks passes for wanted.
-func (env *environment) doubt(o diff.Options) {
+// warnIfGoodLeaks warns of a known-good run that leaks itself: what it leaks passes for wanted.
+func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	good := o.Against
 	if good == nil {
 		return

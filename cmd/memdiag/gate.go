@@ -218,7 +218,7 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.env.doubt(options)
+	g.env.warnIfGoodLeaks(options)
 	runs := []*snapshot.Run{run}
 	if g.allRanks {
 		for _, rank := range run.Ranks[min(1, len(run.Ranks)):] {

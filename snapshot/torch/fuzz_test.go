@@ -15,8 +15,8 @@ import (
 
 // refusals are the reasons for which the reader refuses what its twin, which
 // has the whole tree before it and believes any number, can make sense of. Real
-// files need none of it, such as a dict that is a block and an event. Dicts go into their lists as soon as the next one begins,
-// and are then not on the stack any more.
+// files need none of it, such as a dict that is a block and an event. Dicts go into
+// their lists as soon as the next one begins, and are then not on the stack any more.
 var refusals = regexp.MustCompile(`lies in an unexpected place|stored out of turn|is memoised twice|to something passed already` +
 	`|a second time the list|two lists of blocks|, not a list that can be read|the list of (traces|annotations) holds|holds (a frame|a container passed already|a dict passed already)|device -?\d+ is out of range|(block|segment|request|sum) of -?\d+ bytes` +
 	`|(items are added|attributes are given) to (a frame|a list|a container passed already)|is in its list already|pickle protocol \d+ is not known|a frame of \d+ bytes, but|add up to more`)

@@ -13,7 +13,8 @@ import (
 // beginning, as branches of a tree.
 
 const (
-	// mostPieces are learned of a file; those of PyTorch have some ten.
+	// mostPieces are learned of a file; those of PyTorch have 20 to 40, as ints of each width
+	// and each kind of value make a shape.
 	mostPieces = 64
 	// pieceSize is the most bytes of a piece, pieceReach how much of the window it
 	// and a value behind it may take.
