@@ -32,13 +32,22 @@ func function(f snapshot.Frame) string {
 	return Printable(f.Function)
 }
 
-// inFunction is " in FUNCTION", and nothing where the function is not known, as in
-// what tracemalloc writes.
-func inFunction(f snapshot.Frame) string {
-	if f.Function == "" {
+// besidePlace is the function that a frame is shown with beside its place; "" where only
+// the place is known, as in what tracemalloc writes.
+func besidePlace(f snapshot.Frame) string {
+	if f.Function == "" && location(f) != "" {
 		return ""
 	}
-	return " in " + shortFunction(f)
+	return shortFunction(f)
+}
+
+// frameText is "train.py:218 in train", or what is known of it; at is its location.
+func frameText(f snapshot.Frame, at string) string {
+	name := besidePlace(f)
+	if at != "" && name != "" {
+		return at + " in " + name
+	}
+	return at + name
 }
 
 // spot is where a frame is: its file and line, or else its function.
@@ -225,18 +234,26 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 
 // shortLabel is frameLabel without folders and parameters.
 func shortLabel(f snapshot.Frame) string {
-	name := shortFunction(f)
+	name := besidePlace(f)
 	if location(f) == "" {
 		return name
 	}
 	f.File = path.Base(strings.ReplaceAll(f.File, `\`, "/"))
-	return name + " (" + location(f) + ")"
+	return withPlace(name, location(f))
 }
 
 // frameLabel is "function (file:line)", however long.
 func frameLabel(f snapshot.Frame) string {
-	if at := atLine(f, Printable(f.File)); at != "" {
-		return function(f) + " (" + at + ")"
+	at := atLine(f, Printable(f.File))
+	if at == "" {
+		return function(f)
 	}
-	return function(f)
+	return withPlace(Printable(f.Function), at)
+}
+
+func withPlace(name, at string) string {
+	if name == "" {
+		return at
+	}
+	return name + " (" + at + ")"
 }

@@ -45,3 +45,25 @@ func TestAStackOfLibrariesIsNamedByItsLineOfPython(t *testing.T) {
 		t.Errorf("the stack is shown as %q", lines)
 	}
 }
+
+func TestAFrameIsShownByWhatIsKnownOfIt(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		frame              snapshot.Frame
+		beside, text       string
+		short, whole, sure string
+	}{
+		{"all", snapshot.Frame{Function: "train", File: "/w/a.py", Line: 3}, "train", "/w/a.py:3 in train", "train (a.py:3)", "train (/w/a.py:3)", "train"},
+		{"no function, as of tracemalloc", snapshot.Frame{File: "/w/a.py", Line: 3}, "", "/w/a.py:3", "a.py:3", "/w/a.py:3", "<unknown function>"},
+		{"no place", snapshot.Frame{Function: "malloc", Line: -1}, "malloc", "malloc", "malloc", "malloc", "malloc"},
+		{"nothing", snapshot.Frame{File: "??", Line: -1}, "<unknown function>", "<unknown function>", "<unknown function>", "<unknown function>", "<unknown function>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := c.frame
+			got := []string{besidePlace(f), frameText(f, location(f)), shortLabel(f), frameLabel(f), function(f)}
+			if want := []string{c.beside, c.text, c.short, c.whole, c.sure}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -92,7 +92,8 @@ func (g *Gate) JUnit(w io.Writer) error {
 		file, _ := g.site(l.Finding)
 		c := junitCase{Name: "no leak " + Printable(l.Fingerprint), Class: cmp.Or(Printable(file), whole.Class)}
 		if f := l.Finding; f.Headline >= 0 {
-			c.Name = "no leak in " + shortFunction(f.Rows[0].Frames[f.Headline]) + " " + Printable(l.Fingerprint)
+			frame := f.Rows[0].Frames[f.Headline]
+			c.Name = "no leak in " + cmp.Or(besidePlace(frame), location(frame)) + " " + Printable(l.Fingerprint)
 		}
 		if g.Verdict == diff.Leak && !l.Passes() {
 			c.Failure = &junitNote{Message: g.title(l), Type: string(l.State), Text: g.about(l)}

@@ -92,10 +92,7 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, false) {
 		text := "… " + count(int64(l.skipped), l.what)
 		if l.frame != nil {
-			text = shortFunction(*l.frame)
-			if at := location(*l.frame); at != "" {
-				text = at + " in " + text
-			}
+			text = frameText(*l.frame, location(*l.frame))
 			if l.headline {
 				text += "   <- " + guiltyMark(f)
 			}

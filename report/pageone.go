@@ -95,7 +95,7 @@ func findingOfOne(f *diff.Finding) findingView {
 	v.Together, v.TogetherMore = togetherViews(f)
 	v.Common = common(f)
 	if f.Headline >= 0 {
-		v.Function = shortFunction(row.Frames[f.Headline])
+		v.Function = besidePlace(row.Frames[f.Headline])
 	}
 	if f.Rate.Unit != "" {
 		v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRateOf(f)

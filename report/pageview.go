@@ -181,7 +181,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 		Label: brief(f.Rows[0].Label),
 	}
 	if f.Headline >= 0 {
-		v.Function = shortFunction(f.Rows[0].Frames[f.Headline])
+		v.Function = besidePlace(f.Rows[0].Frames[f.Headline])
 	}
 	v.Mark = guiltyMark(f)
 	v.Together, v.TogetherMore = togetherViews(f)
@@ -201,7 +201,7 @@ func stackView(frames []snapshot.Frame, headline int) []frameView {
 			out = append(out, frameView{Skipped: count(int64(l.skipped), l.what), Library: true})
 			continue
 		}
-		out = append(out, frameView{Place: location(*l.frame), Function: shortFunction(*l.frame), Guilty: l.headline, Library: l.library})
+		out = append(out, frameView{Place: location(*l.frame), Function: besidePlace(*l.frame), Guilty: l.headline, Library: l.library})
 	}
 	return out
 }

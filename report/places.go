@@ -30,10 +30,7 @@ func (w where) text() string {
 		return brief(w.label)
 	}
 	op, i := operation(w.frames), w.origin()
-	text := glue(spot(w.frames[i]))
-	if location(w.frames[i]) != "" {
-		text += inFunction(w.frames[i])
-	}
+	text := frameText(w.frames[i], glue(location(w.frames[i])))
 	if op < i {
 		text += " → " + shortLabel(w.frames[op])
 	}

@@ -81,8 +81,8 @@ func (b *pprofBuilder) add(s *Sample, v diff.Tally) {
 	}
 	for _, f := range s.Frames {
 		name := function(f)
-		if at := atLine(f, Printable(f.File)); f.Function == "" && at != "" {
-			name = at // else all that tracemalloc knows would be one function
+		if f.Function == "" {
+			name = frameLabel(f) // else all that tracemalloc knows would be one function
 		}
 		sample.Location = append(sample.Location, b.location(pprofPlace{name, Printable(f.File), max(int64(f.Line), 0)}))
 	}

@@ -140,7 +140,10 @@ func (g *Gate) sarifResult(d *sarifDriver, f *diff.Finding, fingerprint string) 
 }
 
 func sarifAt(file string, line int, f snapshot.Frame) sarifLocation {
-	l := sarifLocation{Logical: []sarifLogical{{function(f)}}}
+	var l sarifLocation
+	if file == "" || f.Function != "" {
+		l.Logical = []sarifLogical{{function(f)}}
+	}
 	if file != "" {
 		l.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(file)}}
 		if line > 0 {

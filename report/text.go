@@ -110,12 +110,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 			p.line(p.paint.dim(fmt.Sprintf("%s… %s", lead, count(int64(l.skipped), l.what))))
 			continue
 		}
-		text := glue(location(*l.frame))
-		if text == "" {
-			text = shortFunction(*l.frame)
-		} else {
-			text += inFunction(*l.frame)
-		}
+		text := frameText(*l.frame, glue(location(*l.frame)))
 		switch {
 		case l.headline:
 			mark := "  <- allocated here"
