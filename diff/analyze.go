@@ -265,7 +265,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Last.Blocks.Uncounted(), graph: c.graph,
+		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Uncounted(), graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
 	if c.settled {
@@ -316,6 +316,10 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 	}
 	return nil
 }
+
+// Uncounted holds where the profiler told bytes alone in either snapshot, so that figures
+// of blocks mean nothing.
+func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.Blocks.Uncounted() }
 
 // Leaks counts the findings with verdict leak.
 func (r *Result) Leaks() int { return r.Count(Leak) }

@@ -25,9 +25,11 @@ func CSV(w io.Writer, r *diff.Result) error {
 	for _, row := range changedRows(r) {
 		line := []string{row.Device, row.Hash, noFormula(row.Where), row.Verdict}
 		for _, t := range []tallyJSON{row.Before, row.After, row.Growth, row.Born, row.Died} {
-			for _, n := range []int64{t.Blocks, t.Bytes, t.Requested} {
-				line = append(line, strconv.FormatInt(n, 10))
+			blocks := "" // of what nobody counted
+			if t.Blocks != nil {
+				blocks = strconv.FormatInt(*t.Blocks, 10)
 			}
+			line = append(line, blocks, strconv.FormatInt(t.Bytes, 10), strconv.FormatInt(t.Requested, 10))
 		}
 		_ = table.Write(line)
 	}

@@ -123,6 +123,7 @@ type flame struct {
 	boxes  []*box
 	growth bool
 	unit   string // of a rate; "" of sizes
+	bare   bool   // blocks are not counted
 	total  int64
 	top    int64   // of the first row
 	scale  float64 // pixels a byte
@@ -136,7 +137,7 @@ func newFlame(p *Profile, limit int, top int64) (f *flame, left int) {
 	}
 	tree := newFlameTree(p)
 	left = tree.prune(max(limit, 2))
-	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, unit: p.PerUnit, total: tree.root.weight, top: top}
+	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, unit: p.PerUnit, bare: p.Uncounted, total: tree.root.weight, top: top}
 	f.scale = float64(flameWidth-2*flameMargin) / float64(max(f.total, 1))
 	tree.root.label = "all"
 	return f, left
@@ -212,7 +213,10 @@ func (f *flame) tooltip(b *box) string {
 	if e := exact(snapshot.Bytes(b.value)); e != "" {
 		parts = append(parts, e)
 	}
-	parts = append(parts, blocks, f.share(b))
+	if !f.bare {
+		parts = append(parts, blocks)
+	}
+	parts = append(parts, f.share(b))
 	if b.leaks {
 		parts = append(parts, "a leak is in here")
 	}
@@ -226,7 +230,11 @@ func (f *flame) share(b *box) string {
 // rateTip is the tooltip of a rate, without its name.
 func (f *flame) rateTip(b *box) string {
 	bytes, blocks := float64(b.value)/rateScale, float64(b.blocks)/rateScale
-	parts := []string{plusSign(bytes) + snapshot.FormatBytes(bytes) + "/" + f.unit, plusSign(blocks) + threeDigits(blocks) + " blocks/" + f.unit, f.share(b)}
+	parts := []string{plusSign(bytes) + snapshot.FormatBytes(bytes) + "/" + f.unit}
+	if !f.bare {
+		parts = append(parts, plusSign(blocks)+threeDigits(blocks)+" blocks/"+f.unit)
+	}
+	parts = append(parts, f.share(b))
 	switch {
 	case b.leaks:
 		parts = append(parts, "a leak is in here")

@@ -42,7 +42,7 @@ type gateEntryJSON struct {
 func (g *Gate) JSON(w io.Writer) error {
 	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
-		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateOf(f.Rate)}
+		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateOf(f.Rate, f.Uncounted)}
 		j.File, j.Line = g.site(f)
 		if f.Cause != nil {
 			j.Cause = f.Cause.ID

@@ -66,9 +66,9 @@ type markJSON struct {
 }
 
 type tallyJSON struct {
-	Blocks    int64 `json:"blocks"`
-	Bytes     int64 `json:"bytes"`
-	Requested int64 `json:"requested_bytes"`
+	Blocks    *int64 `json:"blocks,omitempty"`
+	Bytes     int64  `json:"bytes"`
+	Requested int64  `json:"requested_bytes"`
 }
 
 type accountJSON struct {
@@ -88,8 +88,8 @@ type changeJSON struct {
 type metersJSON struct {
 	Requested int64  `json:"requested_bytes"`
 	Allocated int64  `json:"allocated_bytes"`
-	Active    int64  `json:"active_bytes"`
-	Reserved  int64  `json:"reserved_bytes"`
+	Active    *int64 `json:"active_bytes,omitempty"`
+	Reserved  *int64 `json:"reserved_bytes,omitempty"`
 	Driver    *int64 `json:"driver_bytes,omitempty"`
 }
 
@@ -147,9 +147,9 @@ type memberJSON struct {
 }
 
 type rateJSON struct {
-	Unit   string    `json:"unit"`
-	Blocks slopeJSON `json:"blocks"`
-	Bytes  slopeJSON `json:"bytes"`
+	Unit   string     `json:"unit"`
+	Blocks *slopeJSON `json:"blocks,omitempty"`
+	Bytes  slopeJSON  `json:"bytes"`
 }
 
 // againstJSON compares with a run that is known to be good.
@@ -230,7 +230,7 @@ type paceJSON struct {
 func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
-		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth()),
+		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth(), r.Uncounted()),
 		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
 	if least := r.Least().Every; r.Series.Axis().Unit == diff.Second {
@@ -239,12 +239,12 @@ func JSON(w io.Writer, r *diff.Result) error {
 		out.Least = int64(least)
 	}
 	for _, a := range accounts(r) {
-		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth)})
+		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth, r.Uncounted())})
 	}
 	for _, d := range r.Last.Devices {
-		c := changeJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Last: metersJSONOf(d.Meters)}
-		if before := metersOf(r.First, d); before != nil {
-			m := metersJSONOf(*before)
+		c := changeJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Last: metersJSONOf(r.Last, &d)}
+		if before := deviceOf(r.First, d); before != nil {
+			m := metersJSONOf(r.First, before)
 			c.First = &m
 		}
 		out.Devices = append(out.Devices, c)
@@ -264,7 +264,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 		out.Ranks = &ranksJSON{Judged: a.Ranks, Leaks: []rankLeakJSON{}, Notes: append([]string{}, a.Notes...)}
 		for _, l := range a.Leaks {
 			f := l.Finding
-			out.Ranks.Leaks = append(out.Ranks.Leaks, rankLeakJSON{l.On, l.Rank, place(f.Rows[0], f.Headline), rateOf(f.Rate)})
+			out.Ranks.Leaks = append(out.Ranks.Leaks, rankLeakJSON{l.On, l.Rank, place(f.Rows[0], f.Headline), rateOf(f.Rate, f.Uncounted)})
 		}
 	}
 	for i := range r.Findings {
@@ -277,7 +277,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 // changedRows are the sites that changed, or whose blocks did, in the order of the
 // result; JSON and CSV show them.
 func changedRows(r *diff.Result) []rowJSON {
-	verdicts := verdictsOf(r)
+	verdicts, uncounted := verdictsOf(r), r.Uncounted()
 	var out []rowJSON
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -286,19 +286,20 @@ func changedRows(r *diff.Result) []rowJSON {
 		}
 		out = append(out, rowJSON{
 			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, diff.Headline(row.Frames)), Verdict: string(verdicts[row]),
-			Before: tallyOf(row.Before), After: tallyOf(row.After), Growth: tallyOf(row.Growth()), Born: tallyOf(row.Born), Died: tallyOf(row.Died),
+			Before: tallyOf(row.Before, uncounted), After: tallyOf(row.After, uncounted), Growth: tallyOf(row.Growth(), uncounted),
+			Born: tallyOf(row.Born, uncounted), Died: tallyOf(row.Died, uncounted),
 		})
 	}
 	return out
 }
 
 func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
-	row := f.Rows[0]
+	row, uncounted := f.Rows[0], f.Uncounted
 	out := findingJSON{
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Reasons: append([]string{}, f.Reasons...),
 		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
-		Live: tallyOf(f.After()), Growth: tallyOf(f.Growth()), Born: tallyOf(f.Born()), Died: tallyOf(f.Died()),
-		Rate:   rateOf(f.Rate),
+		Live: tallyOf(f.After(), uncounted), Growth: tallyOf(f.Growth(), uncounted), Born: tallyOf(f.Born(), uncounted), Died: tallyOf(f.Died(), uncounted),
+		Rate:   rateOf(f.Rate, uncounted),
 		Owners: append([]string{}, f.Owners().Names()...), Estimate: f.Estimated(),
 	}
 	if f.Headline >= 0 {
@@ -316,7 +317,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 		out.Pace = &paceJSON{string(p.Event), p.Every, p.Events, p.Blocks, int64(p.Bytes)}
 	}
 	if a := f.Against; a != nil {
-		out.Against = &againstJSON{string(a.Match), rateOf(a.Good), slopeOf(a.Excess)}
+		out.Against = &againstJSON{string(a.Match), rateOf(a.Good, uncounted), slopeOf(a.Excess)}
 	}
 	if at := f.RunsOut; at != nil {
 		out.RunsOut = &forecastJSON{Limit: int64(at.Limit), OfProcess: at.OfProcess}
@@ -329,7 +330,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	}
 	if len(f.Rows) > 1 {
 		for _, row := range f.Rows {
-			out.Stacks = append(out.Stacks, memberJSON{hashText(row.Hash), framesOf(row.Frames), tallyOf(row.Growth())})
+			out.Stacks = append(out.Stacks, memberJSON{hashText(row.Hash), framesOf(row.Frames), tallyOf(row.Growth(), uncounted)})
 		}
 	}
 	return out
@@ -363,16 +364,35 @@ func markOf(s *snapshot.Snapshot) markJSON {
 	return m
 }
 
-func tallyOf(t diff.Tally) tallyJSON { return tallyJSON{t.Blocks, int64(t.Bytes), int64(t.Requested)} }
+// tallyOf leaves out the blocks that nobody counted.
+func tallyOf(t diff.Tally, uncounted bool) tallyJSON {
+	out := tallyJSON{Bytes: int64(t.Bytes), Requested: int64(t.Requested)}
+	if !uncounted {
+		out.Blocks = &t.Blocks
+	}
+	return out
+}
 
-func rateOf(r diff.Rate) rateJSON {
-	return rateJSON{string(r.Unit), slopeOf(r.Blocks), slopeOf(r.Bytes)}
+func rateOf(r diff.Rate, uncounted bool) rateJSON {
+	out := rateJSON{Unit: string(r.Unit), Bytes: slopeOf(r.Bytes)}
+	if !uncounted {
+		blocks := slopeOf(r.Blocks)
+		out.Blocks = &blocks
+	}
+	return out
 }
 
 func slopeOf(s trend.Slope) slopeJSON { return slopeJSON{s.Value, s.Low, s.High, s.N} }
 
-func metersJSONOf(m snapshot.Meters) metersJSON {
-	return metersJSON{int64(m.Requested), int64(m.Allocated), int64(m.Active), int64(m.Reserved), knownBytes(m.Driver)}
+// metersJSONOf are the meters of a device; without active and reserved where the file tells
+// of it what is live and no more. A recorder of blocks that saw none used tells that nothing
+// is reserved.
+func metersJSONOf(s *snapshot.Snapshot, d *snapshot.Device) metersJSON {
+	m := d.Meters
+	if liveOnly(s, *d) && (s.Blocks.Count != nil || !unused(m)) {
+		m.Active, m.Reserved = snapshot.Unknown, snapshot.Unknown
+	}
+	return metersJSON{int64(m.Requested), int64(m.Allocated), knownBytes(m.Active), knownBytes(m.Reserved), knownBytes(m.Driver)}
 }
 
 // knownBytes is nil for a size that nobody gave.

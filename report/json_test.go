@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func TestJSON(t *testing.T) {
@@ -48,15 +49,18 @@ func TestJSONTotalsSumToTheGrowth(t *testing.T) {
 	if err := json.Unmarshal(rendered(t, func(b *bytes.Buffer) error { return JSON(b, pyramidResult(t)) }), &got); err != nil {
 		t.Fatal(err)
 	}
-	var totals, rows tallyJSON
+	var totals, rows diff.Tally
+	add := func(to *diff.Tally, t tallyJSON) {
+		*to = plus(*to, diff.Tally{Blocks: *t.Blocks, Bytes: snapshot.Bytes(t.Bytes)})
+	}
 	for _, a := range got.Totals {
-		totals.Blocks, totals.Bytes = totals.Blocks+a.Blocks, totals.Bytes+a.Bytes
+		add(&totals, a.tallyJSON)
 	}
 	for _, r := range got.Rows {
-		rows.Blocks, rows.Bytes = rows.Blocks+r.Growth.Blocks, rows.Bytes+r.Growth.Bytes
+		add(&rows, r.Growth)
 	}
-	want := tallyJSON{Blocks: 51, Bytes: 40 << 20}
-	if totals != want || rows != want || got.Growth.Bytes != want.Bytes {
+	want := diff.Tally{Blocks: 51, Bytes: 40 << 20}
+	if totals != want || rows != want || got.Growth.Bytes != int64(want.Bytes) {
 		t.Errorf("totals %+v, rows %+v, growth %+v, want %+v", totals, rows, got.Growth, want)
 	}
 }

@@ -77,7 +77,7 @@ func (m *markdown) findings(list []*diff.Finding) {
 	for i, place := range placesApart(wheres) {
 		f := list[i]
 		g := f.Growth()
-		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(g.Bytes), signedCount(g.Blocks),
+		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(g.Bytes), grownBlocks(g.Blocks, f.Uncounted),
 			strings.ReplaceAll(codeSpan(place), "|", `\|`), plainMarkdown(causeName(f)))
 	}
 }
@@ -109,7 +109,11 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("%s", fence)
 	m.line("")
 	g := f.Growth()
-	m.line("- Grew: %s in all, %s born %s", estimate(f, signed(g.Bytes)), count(f.Born().Blocks, "block"), fate(f))
+	grew := "blocks are not counted"
+	if !f.Uncounted {
+		grew = count(f.Born().Blocks, "block") + " born " + fate(f)
+	}
+	m.line("- Grew: %s in all, %s", estimate(f, signed(g.Bytes)), grew)
 	if text := liveText(r, f); text != "" {
 		m.line("- Live there now: %s", plainMarkdown(text))
 	}
@@ -125,10 +129,10 @@ func (m *markdown) totals(r *diff.Result) {
 	m.line("| blocks | bytes | sites |")
 	m.line("|---:|---:|---|")
 	for _, a := range accounts(r) {
-		m.line("| %s | %s | %s: %s |", signedCount(a.growth.Blocks), signed(a.growth.Bytes), grouped(int64(a.sites)), a.name)
+		m.line("| %s | %s | %s: %s |", grownBlocks(a.growth.Blocks, r.Uncounted()), signed(a.growth.Bytes), grouped(int64(a.sites)), a.name)
 	}
 	g := r.Growth()
-	m.line("| **%s** | **%s** | %s in all |", signedCount(g.Blocks), signed(g.Bytes), grouped(int64(len(r.Rows))))
+	m.line("| **%s** | **%s** | %s in all |", grownBlocks(g.Blocks, r.Uncounted()), signed(g.Bytes), grouped(int64(len(r.Rows))))
 }
 
 // guiltyMark says what the headline frame of a finding did.

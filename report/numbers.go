@@ -73,6 +73,31 @@ func bytesRate(r diff.Rate) string {
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
 
+// heldBlocks and grownBlocks are figures of blocks in tables; "?" where the profiler
+// told bytes alone.
+
+func heldBlocks(n int64, uncounted bool) string {
+	if uncounted {
+		return "?"
+	}
+	return grouped(n)
+}
+
+func grownBlocks(n int64, uncounted bool) string {
+	if uncounted {
+		return "?"
+	}
+	return signedCount(n)
+}
+
+// inBlocks is " in 5 blocks" behind a size; "" where nobody counted them.
+func inBlocks(n int64, uncounted bool) string {
+	if uncounted {
+		return ""
+	}
+	return " in " + glue(count(n, "block"))
+}
+
 // ratesText is a finding's rates, of blocks only where those are counted.
 func ratesText(f *diff.Finding) string {
 	text := glue(bytesRate(f.Rate))

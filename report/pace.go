@@ -36,6 +36,8 @@ func paceText(f *diff.Finding) string {
 	}
 	size := signed(p.Bytes)
 	switch whole := math.Round(p.Blocks); {
+	case f.Uncounted:
+		return size + " " + when
 	case p.Blocks == 0:
 		return size + " " + when + ", in blocks that replace smaller ones"
 	case f.Shape == diff.Quadratic:

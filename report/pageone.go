@@ -20,7 +20,7 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	for i := range sites {
 		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes})
 	}
-	held := fmt.Sprintf("%s live in %s at %s", live.Bytes, count(live.Blocks, "block"), count(int64(len(sites)), "site"))
+	held := fmt.Sprintf("%s live%s at %s", live.Bytes, strings.ReplaceAll(inBlocks(live.Blocks, s.Blocks.Uncounted()), noBreak, " "), count(int64(len(sites)), "site"))
 	v.Lead = fmt.Sprintf("One snapshot: %s; %s; recorded by %s.", held, markText(s), producer(s))
 	for _, d := range s.Devices {
 		if !unused(d.Meters) {
@@ -115,7 +115,7 @@ func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapsho
 		}
 	}
 	for i, text := range placesApart(wheres) {
-		v.Sites = append(v.Sites, siteView{grouped(sites[i].Count), sites[i].Bytes.String(), share(sites[i].Bytes, live), strings.ReplaceAll(text, noBreak, " ")})
+		v.Sites = append(v.Sites, siteView{heldBlocks(sites[i].Count, s.Blocks.Uncounted()), sites[i].Bytes.String(), share(sites[i].Bytes, live), strings.ReplaceAll(text, noBreak, " ")})
 	}
 	var rest snapshot.Bytes
 	for i := shown; i < len(sites); i++ {

@@ -223,7 +223,7 @@ func elseViews(findings []*diff.Finding) (rows []elseView, more string) {
 	for i, text := range placesApart(wheres) {
 		f := findings[i]
 		g := f.Growth()
-		rows = append(rows, elseView{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), strings.ReplaceAll(text, noBreak, " ")})
+		rows = append(rows, elseView{grownBlocks(g.Blocks, f.Uncounted), signed(g.Bytes), string(f.Verdict), strings.ReplaceAll(text, noBreak, " ")})
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
 		more = count(int64(len(rest)), "more site") + ", " + signed(growthOf(rest).Bytes)
@@ -243,7 +243,7 @@ func togetherViews(f *diff.Finding) (rows []elseView, more string) {
 	}
 	for i, text := range placesApart(wheres) {
 		g := f.Rows[i].Growth()
-		rows = append(rows, elseView{Blocks: signedCount(g.Blocks), Bytes: signed(g.Bytes), Where: strings.ReplaceAll(text, noBreak, " ")})
+		rows = append(rows, elseView{Blocks: grownBlocks(g.Blocks, f.Uncounted), Bytes: signed(g.Bytes), Where: strings.ReplaceAll(text, noBreak, " ")})
 	}
 	if rest := f.Rows[shown:]; len(rest) > 0 {
 		more = count(int64(len(rest)), "more stack") + ", " + signed((&diff.Finding{Rows: rest}).Growth().Bytes)
@@ -254,10 +254,10 @@ func togetherViews(f *diff.Finding) (rows []elseView, more string) {
 func totalsView(r *diff.Result) []totalView {
 	var rows []totalView
 	for _, a := range accounts(r) {
-		rows = append(rows, totalView{Blocks: signedCount(a.growth.Blocks), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "site") + ": " + a.name})
+		rows = append(rows, totalView{Blocks: grownBlocks(a.growth.Blocks, r.Uncounted()), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "site") + ": " + a.name})
 	}
 	g := r.Growth()
-	return append(rows, totalView{signedCount(g.Blocks), signed(g.Bytes), "in all", true})
+	return append(rows, totalView{grownBlocks(g.Blocks, r.Uncounted()), signed(g.Bytes), "in all", true})
 }
 
 func rankViewOf(rank RankResult) rankView {

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"github.com/google/pprof/profile"
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Pprof writes p as a gzipped profile.proto for go tool pprof and its kin. The
-// sample types are blocks/count and bytes/bytes, the default being bytes; those of
+// sample types are blocks/count and bytes/bytes, the default being bytes, and bytes alone
+// where nobody counted blocks; those of
 // a growth are growth_blocks and growth_bytes, and may be negative; those of rates
 // end in _per_1000_steps. Labels carry
 // the device, the stack hash, and the verdict where there is one, so that
@@ -33,12 +33,15 @@ func Pprof(w io.Writer, p *Profile) error {
 		// pprof calls a profile without mapping "unknown", and cannot merge one
 		// without period type.
 		out: &profile.Profile{
-			SampleType:        []*profile.ValueType{{Type: prefix + "blocks" + suffix, Unit: "count"}, {Type: prefix + "bytes" + suffix, Unit: "bytes"}},
+			SampleType:        []*profile.ValueType{{Type: prefix + "bytes" + suffix, Unit: "bytes"}},
 			DefaultSampleType: prefix + "bytes" + suffix,
 			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1,
 			Mapping:  []*profile.Mapping{{ID: 1, File: "device memory", HasFunctions: true, HasFilenames: true, HasLineNumbers: true}},
 			Comments: []string{what},
 		},
+	}
+	if !p.Uncounted {
+		b.out.SampleType = slices.Insert(b.out.SampleType, 0, &profile.ValueType{Type: prefix + "blocks" + suffix, Unit: "count"})
 	}
 	if !p.Growth && p.Taken.Step != snapshot.NoStep {
 		b.out.Comments = append(b.out.Comments, fmt.Sprintf("memdiag: step %d", p.Taken.Step)) // package pprofio reads it
@@ -51,7 +54,8 @@ func Pprof(w io.Writer, p *Profile) error {
 	}
 	for i := range p.Samples {
 		if v := p.Samples[i].Value(); v.Blocks != 0 || v.Bytes != 0 {
-			b.add(&p.Samples[i], v)
+			values := []int64{v.Blocks, int64(v.Bytes)}
+			b.add(&p.Samples[i], values[2-len(b.out.SampleType):])
 		}
 	}
 	if err := b.out.CheckValid(); err != nil {
@@ -71,9 +75,9 @@ type pprofBuilder struct {
 	locations map[pprofPlace]*profile.Location
 }
 
-func (b *pprofBuilder) add(s *Sample, v diff.Tally) {
+func (b *pprofBuilder) add(s *Sample, values []int64) {
 	sample := &profile.Sample{
-		Value: []int64{v.Blocks, int64(v.Bytes)},
+		Value: values,
 		Label: map[string][]string{"device": {deviceName(s.Device)}, "stack_hash": {hashText(s.Hash)}},
 	}
 	if s.Verdict != "" {

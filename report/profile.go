@@ -20,6 +20,7 @@ type Profile struct {
 	Samples []Sample
 	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
 	Taken, Since snapshot.Mark
+	Uncounted    bool // the profiler told bytes alone: counts of blocks mean nothing
 }
 
 // Sample is one site of a Profile.
@@ -45,7 +46,7 @@ func (s *Sample) Value() diff.Tally {
 // the order of its rows. Its values sum to r.Growth.
 func GrowthProfile(r *diff.Result) *Profile {
 	first, last := names(r)
-	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark}
+	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark, Uncounted: r.Uncounted()}
 	if r.Across != nil {
 		p.Title += ", " + rankOf(r)
 	}
@@ -117,7 +118,7 @@ func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {
 
 // LiveProfile holds every live site of a snapshot, largest first.
 func LiveProfile(s *snapshot.Snapshot) *Profile {
-	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark}
+	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark, Uncounted: s.Blocks.Uncounted()}
 	for _, site := range s.Sites() {
 		p.Samples = append(p.Samples, Sample{
 			Device: s.Devices[site.Device], Hash: site.Hash, Frames: s.Stacks.Frames(site.Stack), Label: site.Label,

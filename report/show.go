@@ -23,8 +23,8 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	for i := range sites {
 		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes, Requested: sites[i].Requested})
 	}
-	p.prose("", "  ", fmt.Sprintf("%s live in %s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
-		glue(count(live.Blocks, "block")), glue(count(int64(len(sites)), "site")), glue(markText(s))))
+	p.prose("", "  ", fmt.Sprintf("%s live%s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
+		inBlocks(live.Blocks, s.Blocks.Uncounted()), glue(count(int64(len(sites)), "site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
 	p.firstVerdict(s, diff.Inspect(s))
 	for i, shape := range shapesOf(s) {
@@ -83,7 +83,7 @@ func liveOnly(s *snapshot.Snapshot, d snapshot.Device) bool {
 // liveOnlyText says what is live on such a device.
 func liveOnlyText(m snapshot.Meters) string {
 	text := glue(m.Requested.String()) + " live"
-	if m.Requested != m.Allocated {
+	if m.Requested.String() != m.Allocated.String() {
 		text += ", which take " + glue(m.Allocated.String())
 	}
 	return text + "; what the allocator has beside it is not in the file"
@@ -194,7 +194,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 		return
 	}
 	p.line(p.paint.bold("Largest sites"))
-	several := len(s.Devices) > 1
+	several, uncounted := len(s.Devices) > 1, s.Blocks.Uncounted()
 	shown := o.top(len(sites))
 	var rows [][]string
 	var rest, bare diff.Tally
@@ -216,20 +216,20 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 			rest = plus(rest, held)
 			continue
 		}
-		rows = append(rows, []string{grouped(site.Count), site.Bytes.String(), share(site.Bytes, live.Bytes), texts[i]})
+		rows = append(rows, []string{heldBlocks(site.Count, uncounted), site.Bytes.String(), share(site.Bytes, live.Bytes), texts[i]})
 	}
 	if n := len(sites) - shown; n > 0 {
-		rows = append(rows, []string{grouped(rest.Blocks), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more site")})
+		rows = append(rows, []string{heldBlocks(rest.Blocks, uncounted), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more site")})
 	}
 	all := "in all"
 	if e := exact(live.Bytes); e != "" {
 		all += " (" + e + ")"
 	}
-	rows = append(rows, []string{grouped(live.Blocks), live.Bytes.String(), "", all})
+	rows = append(rows, []string{heldBlocks(live.Blocks, uncounted), live.Bytes.String(), "", all})
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"share", true}, {"where", false}}, rows)
 	if bare.Blocks > 0 {
-		p.prose("  ", "    ", fmt.Sprintf("without a stack: %s in %s (%s of what is live)",
-			glue(bare.Bytes.String()), glue(count(bare.Blocks, "block")), glue(share(bare.Bytes, live.Bytes))))
+		p.prose("  ", "    ", fmt.Sprintf("without a stack: %s%s (%s of what is live)",
+			glue(bare.Bytes.String()), inBlocks(bare.Blocks, uncounted), glue(share(bare.Bytes, live.Bytes))))
 	}
 }
 

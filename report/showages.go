@@ -186,7 +186,7 @@ func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
 		f := &a.Findings[i]
 		found := firstFindingJSON{
 			Verdict: string(f.Verdict), Evidence: string(f.Evidence), Device: deviceName(f.Rows[0].Device),
-			Where: place(f.Rows[0], f.Headline), Live: tallyOf(f.After()), Cause: causeOf(f),
+			Where: place(f.Rows[0], f.Headline), Live: tallyOf(f.After(), false), Cause: causeOf(f),
 		}
 		for _, row := range f.Rows {
 			found.Hashes = append(found.Hashes, hashText(row.Hash))

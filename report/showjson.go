@@ -78,7 +78,7 @@ type historyJSON struct {
 // the sites the top largest, or all where top is 0 or less. Keys for what is not
 // known are left out.
 func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
-	sites := s.Sites()
+	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), NumSites: len(sites),
 		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Notes: append([]string{}, s.Notes...),
@@ -98,13 +98,13 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 		frames := s.Stacks.Frames(site.Stack)
 		out.Sites = append(out.Sites, showSiteJSON{
 			Device: deviceName(s.Devices[site.Device]), Hash: hashText(site.Hash), Where: placeOf(frames, site.Label, diff.Headline(frames)),
-			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Frames: framesOf(frames), tallyJSON: tallyOf(held),
+			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Frames: framesOf(frames), tallyJSON: tallyOf(held, uncounted),
 		})
 	}
-	out.Live, out.WithoutStack = tallyOf(live), tallyOf(bare)
+	out.Live, out.WithoutStack = tallyOf(live, uncounted), tallyOf(bare, uncounted)
 	for i, shape := range shapesOf(s) {
 		d := s.Devices[i]
-		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(d.Meters), Waterfall: make(map[string]int64)}
+		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(s, &d), Waterfall: make(map[string]int64)}
 		told := shape.parts
 		if liveOnly(s, d) {
 			const live, rounding = 1, 2 // how many of the waterfall's parts
@@ -121,13 +121,13 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 		out.Devices = append(out.Devices, device)
 	}
 	if a, ok := agesOf(s); ok {
-		out.Ages = &agesJSON{Unit: a.unit, From: a.from, To: a.to, Unknown: tallyOf(a.unknown)}
+		out.Ages = &agesJSON{Unit: a.unit, From: a.from, To: a.to, Unknown: tallyOf(a.unknown, uncounted)}
 		for _, q := range a.quarters {
-			out.Ages.Quarters = append(out.Ages.Quarters, tallyOf(q))
+			out.Ages.Quarters = append(out.Ages.Quarters, tallyOf(q, uncounted))
 		}
 	}
 	if older := olderThanRecord(s); older.Blocks > 0 && s.History.Events > 0 {
-		t := tallyOf(older)
+		t := tallyOf(older, uncounted)
 		out.OlderThanIt = &t
 	}
 	out.FirstVerdict = firstVerdictOf(diff.Inspect(s))

@@ -78,7 +78,7 @@ func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	out.text("{\n\"schema\": %s,\n\"schema_version\": %d,\n\"mark\": %s,\n", out.json(SnapshotSchema), schemaVersion, out.json(mark))
 	list(&out, "devices", len(s.Devices), func(i int) any {
 		d := s.Devices[i]
-		return fullDeviceJSON{string(d.Kind), d.Index, d.Name, knownBytes(d.Limit), metersJSONOf(d.Meters)}
+		return fullDeviceJSON{string(d.Kind), d.Index, d.Name, knownBytes(d.Limit), metersJSONOf(s, &d)}
 	})
 	stacks := usedStacks(s)
 	list(&out, "stacks", len(stacks.order), func(i int) any {
@@ -111,7 +111,7 @@ func segmentOf(s *snapshot.Snapshot, at int, place map[snapshot.StackID]int) seg
 			Address: addressText(b.Address[row]), Size: int64(b.Size[row]), Requested: int64(b.Requested[row]),
 			State: b.State[row].String(), Stack: place[b.Stack[row]],
 		}
-		if b.Count != nil {
+		if b.Count != nil && b.Count[row] != 0 {
 			block.Count = &b.Count[row]
 		}
 		if b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep {

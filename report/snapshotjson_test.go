@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // readBack is the sites of what SnapshotJSON wrote, worked out from the text alone.
-func readBack(t *testing.T, text []byte) map[string]tallyJSON {
+func readBack(t *testing.T, text []byte) map[string]diff.Tally {
 	t.Helper()
 	var s struct {
 		Schema   string
@@ -26,7 +27,7 @@ func readBack(t *testing.T, text []byte) map[string]tallyJSON {
 	if s.Schema != SnapshotSchema {
 		t.Errorf("schema %q", s.Schema)
 	}
-	out := make(map[string]tallyJSON)
+	out := make(map[string]diff.Tally)
 	for _, seg := range s.Segments {
 		d := s.Devices[seg.Device]
 		for _, b := range seg.Blocks {
@@ -39,7 +40,7 @@ func readBack(t *testing.T, text []byte) map[string]tallyJSON {
 			}
 			key := d.Kind + ":" + strconv.Itoa(d.Index) + " " + s.Stacks[b.Stack].Hash
 			sum := out[key]
-			out[key] = tallyJSON{sum.Blocks + n, sum.Bytes + b.Size, sum.Requested + b.Requested}
+			out[key] = plus(sum, diff.Tally{Blocks: n, Bytes: snapshot.Bytes(b.Size), Requested: snapshot.Bytes(b.Requested)})
 		}
 	}
 	return out
@@ -74,7 +75,7 @@ func TestSnapshotJSON(t *testing.T) {
 					continue
 				}
 				key := deviceName(c.s.Devices[site.Device]) + " " + hashText(site.Hash)
-				if want := (tallyJSON{site.Count, int64(site.Bytes), int64(site.Requested)}); back[key] != want {
+				if want := (diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested}); back[key] != want {
 					t.Errorf("%s: %+v, want %+v", key, back[key], want)
 				}
 				delete(back, key)

@@ -165,11 +165,11 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 	var rows [][]string
 	for i, text := range placesApart(wheres) {
 		g := f.Rows[i].Growth()
-		rows = append(rows, []string{"  " + signedCount(g.Blocks), signed(g.Bytes), text})
+		rows = append(rows, []string{"  " + grownBlocks(g.Blocks, f.Uncounted), signed(g.Bytes), text})
 	}
 	if rest := f.Rows[shown:]; len(rest) > 0 {
 		g := (&diff.Finding{Rows: rest}).Growth()
-		rows = append(rows, []string{"  " + signedCount(g.Blocks), signed(g.Bytes), "… " + count(int64(len(rest)), "more stack")})
+		rows = append(rows, []string{"  " + grownBlocks(g.Blocks, f.Uncounted), signed(g.Bytes), "… " + count(int64(len(rest)), "more stack")})
 	}
 	p.table([]column{{"  blocks", true}, {"bytes", true}, {"where", false}}, rows)
 }
@@ -238,11 +238,11 @@ func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
 		if name := causeName(f); name != "" {
 			texts[i] += ": " + name
 		}
-		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), string(f.Verdict), texts[i]})
+		rows = append(rows, []string{grownBlocks(g.Blocks, f.Uncounted), signed(g.Bytes), string(f.Verdict), texts[i]})
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
 		g := growthOf(rest)
-		rows = append(rows, []string{signedCount(g.Blocks), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more site")})
+		rows = append(rows, []string{grownBlocks(g.Blocks, findings[0].Uncounted), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more site")})
 	}
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
 	p.line("")
@@ -263,14 +263,14 @@ func (p *page) totals(r *diff.Result) {
 	groups := accounts(r)
 	var rows [][]string
 	for _, g := range groups {
-		rows = append(rows, []string{signedCount(g.growth.Blocks), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})
+		rows = append(rows, []string{grownBlocks(g.growth.Blocks, r.Uncounted()), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})
 	}
 	total := r.Growth()
 	text := "in all"
 	if e := exact(total.Bytes); e != "" {
 		text += " (" + e + ")"
 	}
-	rows = append(rows, []string{signedCount(total.Blocks), signed(total.Bytes), text})
+	rows = append(rows, []string{grownBlocks(total.Blocks, r.Uncounted()), signed(total.Bytes), text})
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"", false}}, rows)
 }
 
@@ -395,12 +395,20 @@ func deviceTitle(d snapshot.Device) string {
 	return title
 }
 
-// metersOf finds the same device in another snapshot; nil where it is missing.
-func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
+// deviceOf finds the same device in another snapshot; nil where it is missing.
+func deviceOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Device {
 	for i := range s.Devices {
 		if s.Devices[i].Kind == d.Kind && s.Devices[i].Index == d.Index {
-			return &s.Devices[i].Meters
+			return &s.Devices[i]
 		}
+	}
+	return nil
+}
+
+// metersOf are the same device's meters in another snapshot; nil where it is missing.
+func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
+	if other := deviceOf(s, d); other != nil {
+		return &other.Meters
 	}
 	return nil
 }

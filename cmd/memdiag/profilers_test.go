@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,45 @@ func TestWhatCountsNoBlocksSaysNothingOfThem(t *testing.T) {
 	}
 }
 
+// TestBlocksThatNobodyCountedAreNoFigureAnywhere looks for figures of blocks in all that is
+// printed and written of such profiles, and of what they were converted to.
+func TestBlocksThatNobodyCountedAreNoFigureAnywhere(t *testing.T) {
+	figure := regexp.MustCompile(`\d blocks?\b|"blocks": |_blocks": `)
+	for _, name := range []string{"massif_%d.out", "heaptrack_print_%d.txt"} {
+		dir := t.TempDir()
+		written := func(name string) string { return filepath.Join(dir, name) }
+		before, after := "../../testdata/profilers/"+fmt.Sprintf(name, 10), "../../testdata/profilers/"+fmt.Sprintf(name, 30)
+		for _, args := range [][]string{
+			{"convert", before, "-o", written("snapshot_10.pb.gz")}, {"convert", after, "-o", written("snapshot_30.memdiag")},
+			{"convert", after, "-o", written("snapshot.json")},
+			{"show", after}, {"show", "--format", "json", after}, {"show", written("snapshot_10.pb.gz")}, {"show", written("snapshot_30.memdiag")},
+			{"diff", before, after}, {"diff", "--format", "json", before, after}, {"diff", "--format", "md", before, after}, {"diff", written("snapshot_10.pb.gz"), written("snapshot_30.memdiag")},
+			{"report", after, "-o", written("one.html")}, {"report", before, after, "-o", written("two.html")},
+			{"flame", after, "-o", written("one.svg")}, {"flame", before, after, "-o", written("two.svg")}, {"flame", "--rate", before, after, "-o", written("rate.svg")},
+		} {
+			var out, talk bytes.Buffer
+			if code := run(args, nil, &out, &talk); code != exitFine {
+				t.Fatalf("%s: exit %d: %s", args, code, &talk)
+			}
+			text := out.Bytes()
+			if file := args[len(args)-1]; strings.HasPrefix(file, dir) && args[0] != "show" && args[0] != "diff" {
+				var err error
+				if text, err = os.ReadFile(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Segments have lists of blocks, and pages scripts.
+			text = bytes.ReplaceAll(text, []byte(`"blocks": [`), nil)
+			if body, _, ok := bytes.Cut(text, []byte("<script")); ok {
+				text = body
+			}
+			if at := figure.FindIndex(text); at != nil {
+				t.Errorf("%s has %q", args, text[max(0, at[0]-80):min(len(text), at[1]+40)])
+			}
+		}
+	}
+}
+
 // TestWhatAHeapProfileDoesNotTellIsNotCalledNothing holds against figures of caches and of
 // reserved memory, which heap profilers do not know.
 func TestWhatAHeapProfileDoesNotTellIsNotCalledNothing(t *testing.T) {
@@ -120,7 +160,7 @@ func TestWhatAHeapProfileDoesNotTellIsNotCalledNothing(t *testing.T) {
 			t.Fatalf("%d files, %v", len(files), err)
 		}
 		page := filepath.Join(t.TempDir(), "report.html")
-		for _, args := range [][]string{{"show", files[0]}, append([]string{"diff"}, files...), append([]string{"report", "-o", page}, files...)} {
+		for _, args := range [][]string{{"show", files[0]}, {"show", "--format", "json", files[0]}, append([]string{"diff", "--format", "json"}, files...), append([]string{"diff"}, files...), append([]string{"report", "-o", page}, files...)} {
 			var out, talk bytes.Buffer
 			if code := run(args, nil, &out, &talk); code != 0 {
 				t.Fatalf("exit %d: %s", code, &talk)

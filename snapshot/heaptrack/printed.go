@@ -222,7 +222,7 @@ func (p *printed) endStack() error {
 
 func (p *printed) notes() []string {
 	out := []string{
-		"heaptrack_print counts calls, not blocks that are live: each stack counts as one",
+		"heaptrack_print counts calls, not blocks that are live",
 		"bytes are rounded, to hundredths of a kB or MB",
 	}
 	if total, ok := parseSize(p.leaked); ok && p.listed < total-total/100 {

@@ -201,7 +201,7 @@ func (s *samples) add(device, kind string) error {
 		return err
 	}
 	if s.count < 0 {
-		count = 0 // the stack counts as one block, however many samples it has
+		count = 0 // unknown
 	}
 	return s.out.Add(d, stack, count, bytes)
 }
@@ -312,7 +312,7 @@ func (s *samples) unnamed(l location) snapshot.Frame {
 func (s *samples) notes() []string {
 	var out []string
 	if s.count < 0 {
-		out = append(out, "the profile counts no blocks: each stack counts as one")
+		out = append(out, "the profile counts no blocks")
 	}
 	if s.period > 1 && s.text(s.periodUnit) == "bytes" {
 		out = append(out, fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(s.period)))

@@ -146,8 +146,8 @@ func (b *Builder) Empty() bool { return len(b.rows) == 0 }
 
 // Snapshot returns the snapshot, in order of devices and then of what was added
 // first. Allocators' own figures are not known, so that requested, allocated,
-// active and reserved are all the sum of the totals. A stack without a count
-// counts as one block.
+// active and reserved are all the sum of the totals. Where some stacks have a count,
+// those without count as one block.
 func (b *Builder) Snapshot(producer string, notes ...string) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank,

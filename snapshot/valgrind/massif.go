@@ -237,7 +237,7 @@ func (d *massif) snapshot() *snapshot.Snapshot {
 		which += ", the peak"
 	}
 	notes := []string{
-		"massif counts no blocks: each stack counts as one",
+		"massif counts no blocks",
 		fmt.Sprintf("%s, taken at %s %s of %s; at the end %s were live, at most %s",
 			which, snapshot.Grouped(d.taken.time), unit, snapshot.Grouped(d.last.time), snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
 	}
