@@ -184,7 +184,8 @@ from memdiag import _holders
 
 many = [[i, [i]] for i in range(300)]
 more = [[[i] for i in range(300)] for _ in range(100)]
-search = _holders.Search(types.SimpleNamespace(), types.SimpleNamespace(module=None, table={}))
+agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None))
+search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}))
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(phase))
 def collections():

@@ -270,7 +270,7 @@ const held = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
+    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None), step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -414,6 +414,34 @@ print("freed" if step()() is None else "kept")
 func TestAWalkKeepsNothingOfTheFunctionsThatRun(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, lets, "freed\n")
+}
+
+// switches has a thread of the program's switch the collector off during a walk of another one.
+const switches = `
+import gc, threading, types
+from memdiag import _holders
+
+def visit(self, obj, node):
+    if not looked.is_set():
+        walks.set()
+        looked.wait()
+def work():
+    walks.wait()
+    print(gc.isenabled())
+    gc.disable()
+    looked.set()
+_holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
+thread = threading.Thread(target=work)
+thread.start()
+agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None))
+_holders.Search(agent, types.SimpleNamespace(module=None, table={})).walk({1: "site"}, {}, {})
+thread.join()
+print(gc.isenabled())
+`
+
+func TestAWalkLeavesTheCollectorToThreadsThatRunMeanwhile(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, switches, "True\nFalse\n")
 }
 
 // agentProgram runs a Python program that uses the agent's parts.

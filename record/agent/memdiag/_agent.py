@@ -190,7 +190,6 @@ class Agent:
         """In the child of a fork: it is another process, which records only if it trains."""
         self.pid = os.getpid()
         self.busy = False
-        self.holders.forked()
         self.ticker.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.

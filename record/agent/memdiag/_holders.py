@@ -12,7 +12,7 @@ import gc
 import itertools
 import sys
 import types
-from _thread import _local as threading_local
+from _thread import _local as threading_local, get_ident
 
 from ._agent import work
 from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
@@ -57,13 +57,6 @@ class Search:
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.cut, self.cuts = False, 0
-        self.paused = False  # the collector, for a walk
-
-    def forked(self):
-        """In the child of a fork: there, no walk of another thread goes on."""
-        if self.paused:
-            gc.enable()
-            self.paused = False
 
     def begin_anew(self):
         """Steps count from now on."""
@@ -135,14 +128,16 @@ class Search:
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items)
-        self.paused = gc.isenabled()
-        gc.disable()  # the many objects of a walk would have the collector go through all of the program's
+        # The many objects of a walk would have the collector go through all of the program's. Another thread of the
+        # program's would see it off, and may switch it off itself.
+        paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
+        if paused:
+            gc.disable()
         try:
             walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
         finally:
-            if self.paused:
+            if paused:
                 gc.enable()
-                self.paused = False
         covered = walk.covered()
         try:
             if wanted:
