@@ -1,6 +1,7 @@
 """What a dispatch mode could break, each printed as the sum of what it computed."""
 
 import threading
+import weakref
 
 import torch
 import torch.nn as nn
@@ -70,6 +71,19 @@ with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
     show("hooks", d.grad)
 with torch.autocast("cpu", torch.bfloat16):
     show("autocast", mlp(x))
+passed = []
+
+
+def pass_on(t):
+    passed.append(weakref.ref(t))
+    return t
+
+
+try:
+    pass_on(torch.ones(2, 2)) @ torch.ones(3)
+except RuntimeError as e:
+    kept = e
+print("error", passed[0]() is None, kept)
 lbfgs = nn.Linear(8, 1)
 optimizer = torch.optim.LBFGS(lbfgs.parameters(), max_iter=5)
 

@@ -47,7 +47,11 @@ def mode_class(torch, source):
             op = ops.get(func)
             if op is None:
                 op = ops[func] = getattr(func, "_op", func)  # what calling it calls
-            out = op(*args, **kwargs) if kwargs else op(*args)
+            try:
+                out = op(*args, **kwargs) if kwargs else op(*args)
+            except BaseException:
+                del args, kwargs  # the error keeps this frame, which must not keep tensors that the program lets go of
+                raise
             self.ops += 1
             if self.ops >= self.limit:
                 self.watcher.exhausted(self, getframe(1))
