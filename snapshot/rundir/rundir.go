@@ -137,7 +137,7 @@ type file interface {
 }
 
 func createFile(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 }
 
 // Create makes the folder, with those above it, and writes run.json. A folder
@@ -152,6 +152,10 @@ func Create(dir string, info snapshot.Info) (*Writer, error) {
 	if err != nil {
 		return nil, cannotWrite(dir, err)
 	}
+	// One that was killed before it had begun has recorded nothing, and may be tried again.
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() == temporaryName(InfoName) || e.Name() == temporaryName(RankInfoName(RankOf(e.Name())))
+	})
 	info.SchemaVersion = SchemaVersion
 	w := &Writer{dir: dir, name: InfoName, info: info, create: createFile}
 	switch {
@@ -332,8 +336,7 @@ func (w *Writer) writeInfo() error {
 // write brings what fill writes to the disk under a temporary name, and then
 // under its own. On error, neither is there, or its own is as it was.
 func (w *Writer) write(path string, fill func(io.Writer) error) error {
-	// A name that begins with a dot is passed over by whoever reads the folder.
-	temporary := filepath.Join(w.dir, "."+filepath.Base(path)+".tmp")
+	temporary := filepath.Join(w.dir, temporaryName(filepath.Base(path)))
 	f, err := w.create(temporary)
 	if err != nil {
 		return cannotWrite(path, err)
@@ -351,6 +354,9 @@ func (w *Writer) write(path string, fill func(io.Writer) error) error {
 	}
 	return nil
 }
+
+// temporaryName begins with a dot, and so is passed over by whoever reads the folder.
+func temporaryName(name string) string { return "." + name + ".tmp" }
 
 func fillFile(f file, fill func(io.Writer) error) error {
 	buffered := bufio.NewWriterSize(f, 64<<10)

@@ -106,6 +106,24 @@ func TestANewRunDoesNotMixWithWhatIsThere(t *testing.T) {
 	}
 }
 
+func TestWhatWasKilledBeforeItBeganMayBeTriedAgain(t *testing.T) {
+	rank := 1
+	for _, c := range []struct {
+		left string
+		rank *int
+	}{{".run.json.tmp", nil}, {".run.json.tmp", &rank}, {".run_rank1.json.tmp", &rank}} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, c.left), []byte(`{"schema_version": 1, "a longer file than the one that is written": [`+strings.Repeat("1,", 9999)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Create(dir, snapshot.Info{Rank: c.rank}); err != nil {
+			t.Errorf("%s, as rank %v: %v", c.left, c.rank, err)
+			continue
+		}
+		info(t, dir)
+	}
+}
+
 func TestAStepIsRecordedOnce(t *testing.T) {
 	w := create(t)
 	if err := w.WriteSnapshot(1, &snapshot.Snapshot{Producer: "first"}); err != nil {
