@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", args[0]), "what follows -- is run as it stands, without a shell")}
 	}
-	rank := env.taskRank()
+	rank, remark := env.taskRank()
 	if dir == "" {
 		name := commandName(args)
 		if rank != nil {
@@ -52,6 +53,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		}
 		return &exitError{exitOwn, err}
 	}
+	if remark != "" && !slices.Contains(outcome.Notes, remark) {
+		outcome.Notes = append(outcome.Notes, remark)
+	}
 	took := duration(env.now().Sub(began))
 	ended := fmt.Sprintf("ended with code %d", outcome.ExitCode)
 	if outcome.Signal != "" {
@@ -65,15 +69,23 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	return nil
 }
 
+// plainRank is a rank as the agent reads one as well.
+var plainRank = regexp.MustCompile(`^[0-9]{1,9}$`)
+
 // taskRank is memdiag's own rank, where srun, mpirun or the like started several of it; nil
-// elsewhere.
-func (env *environment) taskRank() *int {
+// elsewhere. The remark, in the agent's words, is of a value that is none.
+func (env *environment) taskRank() (rank *int, remark string) {
 	for _, name := range [...]string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} {
-		if rank, err := strconv.Atoi(env.getenv(name)); err == nil && rank >= 0 {
-			return &rank
+		value := env.getenv(name)
+		if plainRank.MatchString(value) {
+			n, _ := strconv.Atoi(value) // so few digits fit
+			return &n, remark
+		}
+		if value != "" {
+			remark = fmt.Sprintf("%s=%s is no rank, which has digits only, 9 at most; it is ignored", name, value)
 		}
 	}
-	return nil
+	return nil, remark
 }
 
 // recordProfiles records the heap profiles of a program that runs already, until it

@@ -30,6 +30,8 @@ WAIT = 8
 LATE = 64
 # The disk, or the user's part of it, is full.
 FULL = errno.ENOSPC, errno.EDQUOT
+# Digits of a rank in the environment at most; memdiag reads it as well.
+RANK_DIGITS = 9
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -345,13 +347,30 @@ class Agent:
         under one command: launchers, loader workers, helpers. The first that comes to a mark
         records; but one that counts steps takes over from those that only have ticks."""
         if kind not in self.owner:
-            self.rank = rank_of(self.torch.module, self.settings["rank"])
+            self.rank = self.find_rank()
             self.owner[kind] = self.claim(kind)
             if self.owner[kind] and kind == "step":
                 self.drop_ticks()
         if kind == "tick" and self.owner[kind] and os.path.exists(os.path.join(self.dir, self.claim_name("step"))):
             self.owner[kind] = False
         return self.owner[kind]
+
+    def find_rank(self):
+        """The rank of this process among those that train together; None where it is alone."""
+        dist = sys.modules.get("torch.distributed") if self.torch.module else None
+        try:
+            if dist is not None and dist.is_available() and dist.is_initialized():
+                return dist.get_rank()
+        except Exception:
+            pass  # half imported
+        for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+            value = os.environ.get(name, "")
+            if value.isascii() and value.isdigit() and len(value) <= RANK_DIGITS:
+                return int(value)
+            if value:
+                self.note("%s=%s is no rank, which has digits only, %d at most; it is ignored" % (name, value, RANK_DIGITS))
+        task = self.settings["rank"]  # that memdiag is, or -1
+        return task if task >= 0 else None
 
     def claim_name(self, kind):
         return ".claim_%s%s" % (kind, self.suffix())
@@ -534,17 +553,3 @@ class Agent:
         if not whole and len(self.written) > 2:
             self.remove(self.written.pop()[1])
             self.write(name, text)
-
-
-def rank_of(torch, task):
-    """The rank of this process among those that train together, or -1 of the task that memdiag is; None where it is alone."""
-    dist = sys.modules.get("torch.distributed") if torch else None
-    try:
-        if dist is not None and dist.is_available() and dist.is_initialized():
-            return dist.get_rank()
-    except Exception:
-        pass  # half imported
-    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return task if task >= 0 else None
