@@ -16,8 +16,27 @@ func TestOnATinyDiskTwoSnapshotsOfACommandStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := disk(t, "20k")
+	t.Setenv("RECORD_TEST_GROW", "1")
+	r := runInto(t, dir, record.Options{}, self)
+	if r.ExitCode != 0 || r.Snapshots != 2 || !r.noted("no space left on device") {
+		t.Errorf("%+v", r.Outcome)
+	}
+}
+
+func TestAnAgentThatHasNoRoomForItsReportWasThere(t *testing.T) {
+	dir := disk(t, "4k")
+	r := runInto(t, dir, record.Options{}, python(t), "-c", "print(1)")
+	if r.ExitCode != 0 || r.stdout != "1\n" || !r.noted("could not write its report") || r.noted("no Python process") {
+		t.Errorf("%+v", r.Outcome)
+	}
+}
+
+// disk mounts one of a size, and returns where a run on it is to be.
+func disk(t *testing.T, size string) string {
+	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=20k"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("no disk can be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
@@ -25,9 +44,5 @@ func TestOnATinyDiskTwoSnapshotsOfACommandStay(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv("RECORD_TEST_GROW", "1")
-	r := runInto(t, filepath.Join(dir, "run"), record.Options{}, self)
-	if r.ExitCode != 0 || r.Snapshots != 2 || !r.noted("no space left on device") {
-		t.Errorf("%+v", r.Outcome)
-	}
+	return filepath.Join(dir, "run")
 }

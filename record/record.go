@@ -69,7 +69,7 @@ type Outcome struct {
 	// Unseen is the memory that was not recorded.
 	Unseen []snapshot.Unseen
 
-	agents bool // there were some
+	agents bool // there were some, or nobody knows
 }
 
 // Run starts the command, records it into out and waits for its end. Signals
@@ -222,6 +222,7 @@ func (o *Outcome) collect(dir string, rank int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("the run's folder cannot be read: %v", err))
+		o.agents = true
 		return
 	}
 	var agents []about
@@ -232,11 +233,15 @@ func (o *Outcome) collect(dir string, rank int) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if a, err := readReport(path); err == nil {
-			agents = append(agents, a)
-			if a.Rank != nil {
-				ranks = append(ranks, *a.Rank)
-			}
+		a, err := readReport(path)
+		if err != nil {
+			what := "what the agent recorded is not known: it could not write its report, as on a full disk"
+			pid, _ := strconv.Atoi(strings.TrimSuffix(name[strings.LastIndexByte(name, '_')+1:], ".json")) // the agent named it
+			a = about{PID: pid, Notes: []string{what}, Unseen: []snapshot.Unseen{{What: what}}}
+		}
+		agents = append(agents, a)
+		if a.Rank != nil {
+			ranks = append(ranks, *a.Rank)
 		}
 		_ = os.Remove(path)
 	}

@@ -540,9 +540,9 @@ class Agent:
 
     def squeeze(self, name, text):
         """Says on a full disk that it is full: where the first report stands, which has room, or else in place of
-        a snapshot, unless there are but two."""
+        a snapshot, unless there are but two. That there is a file, if an empty one, says that an agent was here."""
         try:
-            f = os.open(os.path.join(self.dir, name), os.O_WRONLY)
+            f = os.open(os.path.join(self.dir, name), os.O_CREAT | os.O_WRONLY, 0o666)
             try:
                 whole = os.write(f, text) == len(text)
                 os.ftruncate(f, len(text))
