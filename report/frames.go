@@ -97,12 +97,15 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	return brief(label)
 }
 
-// originIn is the index of the frame that names a stack's place: its headline, else a
-// library's innermost line of Python, which can be looked up, else the operation. It is -1
-// without frames.
+// originIn is the index of the frame that names a stack's place: its headline, else the
+// innermost line of a program without a file, as of python -c, else a library's innermost
+// line of Python, which can be looked up, else the operation. It is -1 without frames.
 func originIn(frames []snapshot.Frame, headline int) int {
 	if headline >= 0 || len(frames) == 0 {
 		return headline
+	}
+	if typed := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return f.File == "<string>" || f.File == "<stdin>" }); typed >= 0 {
+		return typed
 	}
 	python := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") })
 	return max(python, operation(frames))

@@ -67,3 +67,13 @@ func TestAFrameIsShownByWhatIsKnownOfIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAProgramWithoutAFileIsNamedBeforeTheLibraryThatStartsItsThread(t *testing.T) {
+	const thread = "/usr/lib/python3.11/threading.py"
+	for _, file := range []string{"<string>", "<stdin>"} {
+		stack := []snapshot.Frame{{Function: "w", File: file, Line: 4}, {Function: "Thread.run", File: thread, Line: 982}, {Function: "Thread._bootstrap", File: thread, Line: 1002}}
+		if got, want := placeOf(stack, "", -1), file+":4"; got != want {
+			t.Errorf("the place is %q, want %q", got, want)
+		}
+	}
+}
