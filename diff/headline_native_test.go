@@ -24,8 +24,10 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 		}, 2},
 		{"a place in the program's binary, where no source is known", []snapshot.Frame{
 			{Function: "libjemalloc.so.2+0xa2630", File: "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", Line: -1},
-			{Function: "leak+0x119c", File: "/home/user/leak", Line: -1},
+			{Function: "leak+0x119b", File: "/home/user/leak", Line: -1},
 		}, 1},
+		{"a place in a binary with a path of its own", []snapshot.Frame{{Function: "libc.so.6+0xa2630", File: "./libc.so.6", Line: -1}, {Function: "leak+0x119b", File: "./leak", Line: -1}}, 1},
+		{"none in a file of no known kind", []snapshot.Frame{{Function: "f", File: "leak", Line: -1}}, -1},
 		{"none in what starts a program", nil, -1},
 		{"none in PyTorch's backward pass", []snapshot.Frame{{Function: "c10::cuda::malloc", Line: -1}, {Function: "AddmmBackward0::apply", File: "engine.cpp", Line: -1}, {Function: "clone", Line: -1}}, -1},
 		{"the script's, where there is one", []snapshot.Frame{{Function: "f", File: "ext/kernel.cu", Line: 3}, {Function: "train", File: "train.py", Line: 4}}, 1},

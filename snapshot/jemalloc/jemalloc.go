@@ -153,7 +153,10 @@ func (d *decoder) addresses(line []byte) error {
 	return nil
 }
 
+// frameAt is the frame of a return address, which lies behind the call: the byte before it is
+// of the call's line, and jeprof looks that up, too.
 func (d *decoder) frameAt(address uint64) snapshot.Frame {
+	address -= min(address, 1)
 	i, exact := slices.BinarySearchFunc(d.maps, address, func(m mapping, a uint64) int { return cmp.Compare(m.start, a) })
 	if !exact {
 		i--

@@ -64,6 +64,9 @@ func slow(text string) map[string][2]int64 {
 		var key []string
 		for _, field := range strings.Fields(m[1]) {
 			address, name := number(field[2:], 16), "<no binary>"
+			if address > 0 {
+				address-- // the call is before where it returns to
+			}
 			for _, l := range mapLine.FindAllStringSubmatch(text, -1) {
 				if start := number(l[1], 16); address >= start && address < number(l[2], 16) {
 					name = fmt.Sprintf("%s+%#x", filepath.Base(l[4]), address-start+number(l[3], 16))
@@ -201,4 +204,13 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAFrameIsThePlaceOfTheCall holds against return addresses, of which addr2line told the
+// line behind the call: of leak.c's call in line 23 the one in line 24.
+func TestAFrameIsThePlaceOfTheCall(t *testing.T) {
+	stack, _ := leak(t, "jemalloc_30.heap")
+	if want := "leak+0x119b leak+0x120b leak+0x1255"; !strings.Contains(stack, want) {
+		t.Errorf("%s, want %s", stack, want)
+	}
 }
