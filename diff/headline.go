@@ -36,7 +36,8 @@ func isNativeOwn(f snapshot.Frame) bool {
 	if slices.Contains(nativeSources, strings.ToLower(path.Ext(file))) {
 		return f.Line > 0
 	}
-	return f.Line <= 0 && strings.HasPrefix(file, "/") && path.Ext(file) == ""
+	binary := path.Base(file) // which pprof calls as it was given
+	return f.Line <= 0 && path.Ext(file) == "" && (strings.HasPrefix(file, "/") || binary != "." && strings.HasPrefix(f.Function, binary+"+0x"))
 }
 
 var nativeSources = []string{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".cu", ".cuh", ".rs", ".m", ".mm", ".f90", ".zig"}

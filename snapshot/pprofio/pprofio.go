@@ -103,7 +103,7 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 		}
 	}
 	switch {
-	case slices.Equal(types, []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}):
+	case slices.Equal(types, []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}) && t.isOfGo():
 		m.producer = "Go heap profile"
 	case slices.Equal(types, []string{"allocations", "space"}):
 		m.producer = "JAX device memory profile"
@@ -111,6 +111,17 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 		m.producer = "pprof (" + types[m.bytes] + ")"
 	}
 	return m, nil
+}
+
+// isOfGo tells a profile of Go from those of others that pprof gives the same types, such as
+// gperftools'.
+func (t *tables) isOfGo() bool {
+	for _, f := range t.functions {
+		if strings.HasSuffix(t.text(f.file), ".go") {
+			return true
+		}
+	}
+	return false
 }
 
 func describe(types, units []string) string {
@@ -276,6 +287,9 @@ func (s *samples) resolve(in *bounded.Input, id uint64) ([]snapshot.FrameID, err
 			name = s.text(f.systemName)
 		}
 		at := snapshot.Frame{Function: name, File: s.text(f.file), Line: lineNumber(line.line)}
+		if binary := s.text(s.mappings[l.mapping].file); at.File == "" && name != "" && strings.Contains(binary, "/") {
+			at.File = binary
+		}
 		if at.Line >= 0 && name == at.File+":"+strconv.Itoa(at.Line) {
 			at.Function = "" // so memdiag names a frame of which no function is known
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -65,6 +66,9 @@ func slow(p *profile.Profile, count, size int) []total {
 			t.Device = "executable"
 		}
 		for _, l := range s.Location {
+			if m := l.Mapping; m != nil && m.File != "" && len(l.Line) == 0 {
+				t.Frames = append(t.Frames, snapshot.Frame{Function: fmt.Sprintf("%s+%#x", filepath.Base(m.File), l.Address-m.Start+m.Offset), File: m.File, Line: -1})
+			}
 			for _, line := range l.Line {
 				n := int(line.Line)
 				if n == 0 {
@@ -91,6 +95,7 @@ func TestRealProfilesReadAsPprofReadsThem(t *testing.T) {
 	}{
 		{"go_10.pb.gz", "Go heap profile", 2, 3},
 		{"go_30.pb.gz", "Go heap profile", 2, 3},
+		{"gperftools_30.pb.gz", "pprof (inuse_space)", 2, 3},
 		{"jax_20.pb.gz", "JAX device memory profile", 0, 1},
 		{"jax_40.pb.gz", "JAX device memory profile", 0, 1},
 	} {
@@ -211,7 +216,7 @@ func TestWhatIsLiveIsFoundAmongTheSampleTypes(t *testing.T) {
 		bytes    snapshot.Bytes
 		producer string
 	}{
-		{"what was allocated is not what is live", []string{"alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"}, "alloc_space", []int64{9, 99, 2, 20}, 2, 20, "Go heap profile"},
+		{"what was allocated is not what is live", []string{"alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"}, "alloc_space", []int64{9, 99, 2, 20}, 2, 20, "pprof (inuse_space)"},
 		{"the default of several", []string{"blocks/count", "requested/bytes", "bytes/bytes"}, "bytes", []int64{3, 28, 32}, 3, 32, "pprof (bytes)"},
 		{"without a count a stack is one block", []string{"space/bytes"}, "", []int64{64}, 1, 64, "pprof (space)"},
 		{"blocks of no bytes count", []string{"allocations/count", "space/bytes"}, "", []int64{4, 0}, 4, 0, "JAX device memory profile"},
@@ -269,6 +274,21 @@ func TestAddressesWithoutSymbolsAreNamedByTheirPlaceInTheBinary(t *testing.T) {
 	want := snapshot.Frame{Function: "x.so+0x234", File: "/lib/x.so", Line: -1}
 	if a, b := at(0x7f0000), at(0x55555000); a != want || b != want {
 		t.Errorf("%+v and %+v, want %+v in every process", a, b, want)
+	}
+}
+
+func TestAFunctionWithoutAFileIsOfItsBinary(t *testing.T) {
+	for binary, want := range map[string]string{"/home/user/leak": "/home/user/leak", "device memory": "", "": ""} {
+		p := made([]string{"objects/count", "space/bytes"}, 1, 8)
+		p.Mapping = []*profile.Mapping{{ID: 1, File: binary}}
+		p.Function[0].Filename, p.Location[0].Line[0].Line, p.Location[0].Mapping = "", 0, p.Mapping[0]
+		s, err := decode(written(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.Stacks.FrameAt(0), (snapshot.Frame{Function: "f", File: want, Line: -1}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the profiles in this folder: real profilers on programs that leak at one
-# line each. Needs Go 1.26, gcc, heaptrack 1.4, valgrind 3.19, libjemalloc2 5.3
-# (Debian 12); Python 3.11 with memray 1.20 and jax 0.10 as $PYTHON, and with
+# line each. Needs Go 1.26, gcc, heaptrack 1.4, valgrind 3.19, libjemalloc2 5.3 and
+# libgoogle-perftools4 2.10 (Debian 12); Python 3.11 with memray 1.20 and jax 0.10 as $PYTHON, and with
 # torch 2.15 as $TORCH_PYTHON.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,6 +12,7 @@ cp "$here"/leak* "$work"
 cd "$work"
 
 gcc -g -O1 -fdebug-prefix-map="$work"=. -o leak leak.c
+tcmalloc=$(ldconfig -p | sed -n 's/.*libtcmalloc\.so\.4 .* => //p' | head -1)
 jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -1)
 for steps in 10 30; do
 	heaptrack --output heaptrack_$steps ./leak $steps >/dev/null 2>&1
@@ -21,6 +22,9 @@ for steps in 10 30; do
 	# Every allocation is sampled, so that the figures are exact.
 	MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:jeprof LD_PRELOAD=$jemalloc ./leak $steps
 	mv jeprof.*.heap jemalloc_$steps.heap
+	HEAPPROFILE=gperftools LD_PRELOAD=$tcmalloc ./leak $steps 2>/dev/null
+	go tool pprof -proto -output gperftools_$steps.pb.gz leak "$(ls gperftools.*.heap | tail -1)" >/dev/null 2>&1
+	rm gperftools.*.heap
 	"$python" -m memray run --quiet --force --output memray.bin leak_python.py $steps
 	"$python" -m memray transform csv --leaks --force --output memray_$steps.csv memray.bin >/dev/null
 done
@@ -32,4 +36,4 @@ go run -trimpath leak.go
 "$python" leak_python.py tracemalloc
 "$python" leak_jax.py
 "${TORCH_PYTHON:-$python}" leak_torch.py >/dev/null 2>&1
-mv go_* jax_* heaptrack_* dhat_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"
+mv go_* jax_* gperftools_* heaptrack_* dhat_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"
