@@ -146,11 +146,11 @@ func TestWhatAProfileMayHold(t *testing.T) {
 		name, text string
 		want       map[string][2]int64
 	}{
-		{"places in binaries", "heap_v2/1\n@ 0x1010 0x1fff\n  t*: 2: 20 [0: 0]\n  t7: 2: 20 [0: 0]\n" + maps_, map[string][2]int64{"with space.so+0x3010 with space.so+0x3fff": {2, 20}}},
-		{"addresses of no binary", "heap_v2/1\n@ 0x2000 0x3000 0x1\n  t*: 1: 8 [0: 0]\n" + maps_, map[string][2]int64{"<no binary> <no binary> <no binary>": {1, 8}}},
+		{"places in binaries", "heap_v2/1\n@ 0x1010 0x1fff\n  t*: 2: 20 [0: 0]\n  t7: 2: 20 [0: 0]\n" + maps_, map[string][2]int64{"with space.so+0x300f with space.so+0x3ffe": {2, 20}}},
+		{"addresses of no binary", "heap_v2/1\n@ 0x2001 0x3000 0x1 0x0\n  t*: 1: 8 [0: 0]\n" + maps_, map[string][2]int64{"<no binary> <no binary> <no binary> <no binary>": {1, 8}}},
 		{"no maps", "heap_v2/1\n@ 0x1010\n  t*: 1: 8 [0: 0]\n", map[string][2]int64{"<no binary>": {1, 8}}},
 		{"what was freed is not live", "heap_v2/1\n  t*: 0: 0 [9: 99]\n@ 0x1010\n  t*: 0: 0 [9: 99]\n" + maps_, map[string][2]int64{}},
-		{"small blocks are scaled most", "heap_v2/1000\n@ 0x1010\n  t*: 1: 10 [0: 0]\n" + maps_, map[string][2]int64{"with space.so+0x3010": {101, 1005}}},
+		{"small blocks are scaled most", "heap_v2/1000\n@ 0x1010\n  t*: 1: 10 [0: 0]\n" + maps_, map[string][2]int64{"with space.so+0x300f": {101, 1005}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := decode([]byte(c.text))
