@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,46 +30,48 @@ func decode(data []byte) (*snapshot.Snapshot, error) {
 	return Decode("test.memdiag", bytes.NewReader(data), int64(len(data)), nil)
 }
 
-// difference compares two snapshots by what they say: stacks by their frames,
-// as ids belong to a table.
+// difference compares two snapshots by what they say: stacks by their frames, each
+// once, as ids belong to a table.
 func difference(a, b *snapshot.Snapshot) string {
-	frames := func(table *snapshot.Stacks, ids []snapshot.StackID) [][]snapshot.Frame {
-		out := make([][]snapshot.Frame, len(ids))
-		for i, id := range ids {
-			out[i] = table.Frames(id)
-		}
-		return out
-	}
 	type view struct {
-		Snapshot                 snapshot.Snapshot
-		Blocks, Segments, Holder [][]snapshot.Frame
-		NoStep, NoTime, NoOwners bool
-		NoCount                  bool
+		Snapshot                          snapshot.Snapshot
+		Stacks                            [][]snapshot.Frame // in the order in which they are met
+		NoStep, NoTime, NoOwners, NoCount bool
 	}
 	look := func(s *snapshot.Snapshot) view {
 		v := view{Snapshot: *s}
 		v.NoStep, v.NoTime, v.NoOwners = s.Blocks.BirthStep == nil, s.Blocks.BirthTime == nil, s.Blocks.Owners == nil
 		v.NoCount = s.Blocks.Count == nil
-		v.Blocks = frames(s.Stacks, s.Blocks.Stack)
-		v.Snapshot.Blocks.Stack = nil
+		met := make(map[snapshot.StackID]snapshot.StackID)
+		number := func(id *snapshot.StackID) {
+			n, ok := met[*id]
+			if !ok {
+				n = snapshot.StackID(len(met))
+				met[*id] = n
+				v.Stacks = append(v.Stacks, s.Stacks.Frames(*id))
+			}
+			*id = n
+		}
 		v.Snapshot.Stacks = nil
+		v.Snapshot.Blocks.Stack = slices.Clone(s.Blocks.Stack)
+		for i := range v.Snapshot.Blocks.Stack {
+			number(&v.Snapshot.Blocks.Stack[i])
+		}
 		v.Snapshot.Segments = slices.Clone(s.Segments)
-		var ids []snapshot.StackID
 		for i := range v.Snapshot.Segments {
-			ids = append(ids, s.Segments[i].Stack)
-			v.Snapshot.Segments[i].Stack = 0
+			number(&v.Snapshot.Segments[i].Stack)
 		}
-		v.Segments = frames(s.Stacks, ids)
-		ids = nil
 		v.Snapshot.Holders = slices.Clone(s.Holders)
-		for i := range s.Holders {
-			ids = append(ids, s.Holders[i].Stack)
-			v.Snapshot.Holders[i].Stack = 0
+		for i := range v.Snapshot.Holders {
+			number(&v.Snapshot.Holders[i].Stack)
 		}
-		v.Holder = frames(s.Stacks, ids)
 		return v
 	}
-	return cmp.Diff(look(a), look(b), cmpopts.EquateEmpty())
+	x, y := look(a), look(b)
+	if reflect.DeepEqual(x, y) { // a tenth of the time of Diff
+		return ""
+	}
+	return cmp.Diff(x, y, cmpopts.EquateEmpty())
 }
 
 func TestDecodingWhatWasEncodedGivesItBack(t *testing.T) {
