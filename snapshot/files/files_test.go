@@ -218,6 +218,19 @@ func TestASnapshotOfOursWithBlocksOfTheFutureIsRefused(t *testing.T) {
 	}
 }
 
+// What is told of each device grows with their square: 100,000 took minutes.
+func TestDevicesAreAsManyAsAMachineHas(t *testing.T) {
+	for devices, want := range map[int]bool{16: true, 5000: false} {
+		var b strings.Builder
+		if err := native.Encode(&b, &snapshot.Snapshot{Devices: make([]snapshot.Device, devices)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(write(t, t.TempDir(), "snapshot_7.memdiag", b.String())); (err == nil) != want {
+			t.Errorf("%d devices: %v", devices, err)
+		}
+	}
+}
+
 func TestARunOfOursIsReadInTheOrderOfItsSteps(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 100, 0, 9, 50)
 	write(t, dir, "truth.json", `{"leaks":[]}`)

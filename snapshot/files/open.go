@@ -57,7 +57,9 @@ type shared struct {
 
 func newShared(maxUnpacked snapshot.Bytes) shared {
 	stacks := snapshot.NewStacks()
-	return shared{totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, native.NewReader(stacks)}
+	ours := native.NewReader(stacks)
+	ours.MaxMemory = int64(maxUnpacked)
+	return shared{totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, ours}
 }
 
 // headSize is how much of a file tells its format.
@@ -119,8 +121,14 @@ const maxStep = 1 << 53
 // few machines 57. No sum or difference of some overflows.
 const maxLive = 1 << 57
 
+// maxDevices is more than the devices of all ranks that share a machine.
+const maxDevices = 4096
+
 // impossible says which figure no snapshot of any format has; "" for none.
 func impossible(s *snapshot.Snapshot) string {
+	if len(s.Devices) > maxDevices {
+		return fmt.Sprintf("it has %d devices, which no machine has", len(s.Devices))
+	}
 	if step := s.Mark.Step; step < snapshot.NoStep || step > maxStep {
 		return fmt.Sprintf("it tells step %d, which no training has", step)
 	}

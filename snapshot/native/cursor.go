@@ -17,6 +17,7 @@ type cursor struct {
 	data   []byte
 	pos    int
 	err    error
+	room   *int64 // bytes of memory that the file may still ask for; nil without a bound
 }
 
 func (c *cursor) fail(format string, args ...any) {
@@ -71,12 +72,29 @@ func (c *cursor) varint() int64 {
 
 func (c *cursor) bytesValue() snapshot.Bytes { return snapshot.Bytes(c.varint()) }
 
-// count reads how many elements follow. Each takes at least the given number of
-// bytes, so that what is left bounds what a caller allocates.
-func (c *cursor) count(what string, each int) int {
+// charge counts memory that the file makes a reader keep.
+func (c *cursor) charge(bytes int) {
+	if c.room == nil {
+		return
+	}
+	if *c.room -= int64(bytes); *c.room < 0 && c.err == nil {
+		c.err = &snapshot.FormatError{
+			File: c.file, Offset: c.offset, Reason: c.where + " takes more memory than a file of its size may ask for",
+			Hint: "where you trust the file, --max-unpacked SIZE lifts the bound",
+		}
+	}
+}
+
+// count reads how many elements follow, which take so many bytes each of memory. Each
+// takes at least the given number of bytes, so that what is left bounds what a caller
+// allocates.
+func (c *cursor) count(what string, each, memory int) int {
 	n := c.uvarint()
 	if c.err == nil && n > uint64(c.left()/each) {
 		c.fail("%d %s, but only %d bytes are left", n, what, c.left())
+	}
+	if c.err == nil {
+		c.charge(int(n) * memory)
 	}
 	if c.err != nil {
 		return 0
@@ -97,7 +115,7 @@ func (c *cursor) index(what string, limit int) int {
 }
 
 func (c *cursor) string() string {
-	n := c.count("bytes of text", 1)
+	n := c.count("bytes of text", 1, 1)
 	s := string(c.data[c.pos : c.pos+n])
 	c.pos += n
 	return s

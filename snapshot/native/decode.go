@@ -18,10 +18,8 @@ import (
 // a table that was given may hold more stacks afterwards even on error.
 //
 // What it returns keeps to the model: indices are in range, columns are of equal
-// length, and stack hashes are computed, not read. It takes at most
-// 4 MiB + 16 times the stored size of each section to unpack, and no more than
-// 48 bytes of model for each byte unpacked. Errors of the format are
-// *snapshot.FormatError.
+// length, and stack hashes are computed, not read. It takes at most 100 MiB + twice
+// its size to unpack and to keep. Errors of the format are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	if into == nil {
 		into = snapshot.NewStacks()
@@ -34,6 +32,10 @@ func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*sna
 // stacks at each mark, its files list them in the same bytes, which are then neither
 // unpacked nor looked up again.
 type Reader struct {
+	// MaxMemory is what a snapshot may take, unpacked and as a model, in the place of
+	// 100 MiB + twice its size, where that is less.
+	MaxMemory int64
+
 	stacks *snapshot.Stacks
 	last   stackList
 }
@@ -48,7 +50,7 @@ func (r *Reader) Decode(name string, file io.ReaderAt, size int64) (*snapshot.Sn
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{name: name, r: file, size: size, offset: fileHeaderSize, last: &r.last}
+	d := &decoder{name: name, r: file, size: size, offset: fileHeaderSize, room: max(r.MaxMemory, maxMemory(size)), last: &r.last}
 	defer d.close()
 	s := &snapshot.Snapshot{Stacks: r.stacks}
 	var unknown []kind
@@ -71,8 +73,8 @@ func (r *Reader) Decode(name string, file io.ReaderAt, size int64) (*snapshot.Sn
 			return nil, err
 		}
 	}
-	for _, k := range unknown {
-		s.Notes = append(s.Notes, fmt.Sprintf("section %v of format version %d.%d is not known to this memdiag and was passed over", k, majorVersion, minor))
+	if n := len(unknown); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d sections of format version %d.%d, the first of them %v, are not known to this memdiag and were passed over", n, majorVersion, minor, unknown[0]))
 	}
 	return s, nil
 }
@@ -82,6 +84,7 @@ type decoder struct {
 	r        io.ReaderAt
 	size     int64
 	offset   int64 // of the next section
+	room     int64 // bytes of memory that it may still ask for
 	sections uint64
 	next     int // place in known after the last known section
 	unpacker *zstd.Decoder
@@ -145,7 +148,7 @@ func (d *decoder) section() (kind, *cursor, error) {
 	}
 	d.offset += int64(len(head) + len(body))
 	d.sections++
-	c := &cursor{file: d.name, where: "section " + k.String(), offset: start + sectionHeaderSize}
+	c := &cursor{file: d.name, where: "section " + k.String(), offset: start + sectionHeaderSize, room: &d.room}
 	isKnown, err := d.place(k, start)
 	if err != nil || !isKnown {
 		return k, c, err
@@ -157,7 +160,7 @@ func (d *decoder) section() (kind, *cursor, error) {
 		}
 		*d.last = stackList{head: head, stored: content} // its ids come when they are read
 	}
-	c.data, err = d.unpack(k, how, content, raw, start)
+	c.data, err = d.unpack(c, k, how, content, raw, start)
 	return k, c, err
 }
 
@@ -183,7 +186,7 @@ func (d *decoder) place(k kind, start int64) (isKnown bool, err error) {
 	return true, nil
 }
 
-func (d *decoder) unpack(k kind, how codec, stored []byte, raw uint64, start int64) ([]byte, error) {
+func (d *decoder) unpack(c *cursor, k kind, how codec, stored []byte, raw uint64, start int64) ([]byte, error) {
 	switch how {
 	case plain:
 		if raw != uint64(len(stored)) {
@@ -196,6 +199,9 @@ func (d *decoder) unpack(k kind, how codec, stored []byte, raw uint64, start int
 	}
 	if raw > unpackLimit(uint64(len(stored))) {
 		return nil, d.fault(start, "section %v asks for %d bytes from %d; the limit is %d", k, raw, len(stored), unpackLimit(uint64(len(stored))))
+	}
+	if c.charge(int(raw)); c.err != nil {
+		return nil, c.err
 	}
 	if d.unpacker == nil {
 		unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
@@ -282,7 +288,7 @@ func readMeta(c *cursor, s *snapshot.Snapshot) {
 }
 
 func readDevices(c *cursor) []snapshot.Device {
-	n := c.count("devices", 9)
+	n := c.count("devices", 9, deviceMemory)
 	if n == 0 {
 		return nil
 	}
@@ -313,11 +319,11 @@ func readMeters(c *cursor, base snapshot.Meters) snapshot.Meters {
 // table has from the file before. So the id behind the last one is tried first, and
 // to compare is several times cheaper than to look up.
 func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
-	texts := make([]string, c.count("strings", 1))
+	texts := make([]string, c.count("strings", 1, textMemory))
 	for i := range texts {
 		texts[i] = c.string()
 	}
-	frames := make([]snapshot.FrameID, c.count("frames", 3))
+	frames := make([]snapshot.FrameID, c.count("frames", 3, frameMemory))
 	next := snapshot.FrameID(0)
 	for i := range frames {
 		f := snapshot.Frame{}
@@ -333,12 +339,12 @@ func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 		frames[i] = next
 		next++
 	}
-	n := c.count("stacks", 2)
+	n := c.count("stacks", 2, stackMemory)
 	stacks := make([]snapshot.StackID, 1, n+1)
 	var ids []snapshot.FrameID
 	following := snapshot.StackID(1)
 	for range n {
-		depth := c.count("frames of a stack", 1)
+		depth := c.count("frames of a stack", 1, 4)
 		if depth == 0 {
 			c.fail("a stack without frames")
 		}
@@ -367,7 +373,7 @@ func at[T any](list []T, i int) (v T) {
 }
 
 func (d *decoder) readSegments(c *cursor, devices int) []snapshot.Segment {
-	n := c.count("segments", 9)
+	n := c.count("segments", 9, segmentMemory)
 	if n == 0 {
 		return nil
 	}
@@ -405,7 +411,7 @@ const maxRows = 1<<31 - 1
 
 func (d *decoder) readBlocks(c *cursor, s *snapshot.Snapshot) {
 	const leastBytes = 5 // a byte each of address, size, state, requested, stack
-	n := c.count("blocks", leastBytes)
+	n := c.count("blocks", leastBytes, blockMemory)
 	inSegments := 0
 	for i := range s.Segments {
 		inSegments += s.Segments[i].NumBlocks
@@ -456,17 +462,20 @@ func (d *decoder) readBlocks(c *cursor, s *snapshot.Snapshot) {
 	s.Blocks = b
 }
 
-// enough says whether a column of so many rows can be in what is left; the
-// end of the section tells whether it is.
-func enough(c *cursor, rows int) bool {
+// enough says whether a column of so many rows can be in what is left, and may take so
+// much memory a row; the end of the section tells whether it is.
+func enough(c *cursor, rows, memory int) bool {
 	if c.left() < rows {
 		c.fail("%d bytes for %d blocks", c.left(), rows)
+	}
+	if c.err == nil {
+		c.charge(rows * memory)
 	}
 	return c.err == nil
 }
 
 func readDeltas(c *cursor, rows int) []int64 {
-	if !enough(c, rows) {
+	if !enough(c, rows, 8) {
 		return nil
 	}
 	column := make([]int64, rows)
@@ -479,7 +488,7 @@ func readDeltas(c *cursor, rows int) []int64 {
 }
 
 func readOwners(c *cursor, rows int) []snapshot.Owners {
-	if !enough(c, rows) {
+	if !enough(c, rows, 1) {
 		return nil
 	}
 	column := make([]snapshot.Owners, rows)
@@ -490,7 +499,7 @@ func readOwners(c *cursor, rows int) []snapshot.Owners {
 }
 
 func (d *decoder) readHolders(c *cursor) []snapshot.Holder {
-	n := c.count("holders", 4)
+	n := c.count("holders", 4, holderMemory)
 	if n == 0 {
 		return nil
 	}
@@ -505,7 +514,7 @@ func (d *decoder) readHolders(c *cursor) []snapshot.Holder {
 }
 
 func readNotes(c *cursor) []string {
-	n := c.count("notes", 1)
+	n := c.count("notes", 1, textMemory)
 	if n == 0 {
 		return nil
 	}

@@ -51,6 +51,24 @@ func unpackLimit(stored uint64) uint64 {
 	return maxFree + maxRatio*stored
 }
 
+// maxMemory is what a snapshot of size bytes may take of memory, unpacked and as a model,
+// unless a caller allows more: a million blocks take half of what is free. A block takes 33 to
+// 58 bytes, and some 6 of the file.
+func maxMemory(size int64) int64 { return 100<<20 + 2*min(size, 1<<50) }
+
+// What an element takes of memory, in bytes. Frames and stacks are counted with what it
+// takes to find them again.
+const (
+	deviceMemory  = 88
+	textMemory    = 16
+	frameMemory   = 128
+	stackMemory   = 64
+	segmentMemory = 80
+	blockMemory   = 33
+	holderMemory  = 48
+	siteMemory    = 512 // of a log, with what comparing makes of it
+)
+
 type kind [4]byte
 
 // The kinds of section of a snapshot.

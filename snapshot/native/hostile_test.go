@@ -38,7 +38,7 @@ func (r *raw) plain(name string, content []byte) *raw {
 
 // contents are the unpacked sections of a file.
 func contents(data []byte) (names []string, content map[string][]byte) {
-	d := &decoder{name: "test.memdiag", r: bytes.NewReader(data), size: int64(len(data)), offset: fileHeaderSize, last: &stackList{}}
+	d := &decoder{name: "test.memdiag", r: bytes.NewReader(data), size: int64(len(data)), offset: fileHeaderSize, room: maxMemory(int64(len(data))), last: &stackList{}}
 	defer d.close()
 	content = make(map[string][]byte)
 	for d.offset < d.size {
@@ -162,7 +162,7 @@ func TestSectionsFromALaterVersionArePassedOverAndNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Notes) != len(names)-1+1 || !strings.Contains(s.Notes[1], `section "NEW!"`) {
+	if len(s.Notes) != 2 || !strings.Contains(s.Notes[1], fmt.Sprintf(`%d sections of format version 1.0, the first of them "NEW!"`, len(names)-1)) {
 		t.Errorf("notes: %q", s.Notes)
 	}
 	s.Notes = s.Notes[:1]
@@ -187,6 +187,39 @@ func TestReadingCostsNoMoreMemoryThanStated(t *testing.T) {
 				t.Errorf("%d bytes of file took %d MiB", len(data), got>>20)
 			}
 		})
+	}
+}
+
+// A section may unpack to 16 times its size, and its elements take up to 40 times as much
+// again: a file of 1 MB took 300 MB.
+func TestMemoryIsBoundedByTheSizeOfTheFile(t *testing.T) {
+	const unpacked, padding = 20 << 20, 2 << 20
+	packer, err := newPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	skipped := binary.LittleEndian.AppendUint32([]byte("\x50\x2a\x4d\x18"), padding)
+	names, good := contents(encode(t, sample(40)))
+	for name, each := range map[string]int{"STKS": 1, "SEGS": 9, "HOLD": 4, "NOTE": 1, "DEVS": 9} {
+		content := make([]byte, unpacked)
+		binary.PutUvarint(content, uint64(unpacked-4)/uint64(each))
+		r := newRaw()
+		for _, n := range names {
+			if n == name {
+				r.section(n, 1, unpacked, append(packer.EncodeAll(content, nil), append(skipped, make([]byte, padding)...)...))
+				break
+			}
+			r.plain(n, good[n])
+		}
+		const want = "takes more memory than a file of its size may ask for"
+		if _, err := decode(r.Bytes()); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		lifted := NewReader(snapshot.NewStacks())
+		lifted.MaxMemory = 1 << 30
+		if _, err := lifted.Decode("test.memdiag", bytes.NewReader(r.Bytes()), int64(r.Len())); err == nil || strings.Contains(err.Error(), want) {
+			t.Errorf("%s, with the bound lifted: %v", name, err)
+		}
 	}
 }
 

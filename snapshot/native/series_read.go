@@ -18,7 +18,7 @@ var errTorn = errors.New("torn record")
 // DecodeSeries reads a series log of size bytes; name is what errors and notes
 // call it. A log whose writer was killed is read up to its last whole record,
 // and a note says how much was left behind. Notes say too where points were
-// thinned out: at most 8 Mi counts (192 MiB) are kept, and a longer log loses
+// thinned out: at most 4 Mi counts (96 MiB) are kept, and a longer log loses
 // every second point, evenly, until it fits; the last point is always kept.
 // Errors are *snapshot.FormatError.
 func DecodeSeries(name string, r io.ReaderAt, size int64) (*snapshot.Series, []string, error) {
@@ -31,7 +31,7 @@ func readSeries(name string, r io.ReaderAt, size int64, room int) (*snapshot.Ser
 		return nil, nil, err
 	}
 	d := &seriesDecoder{
-		stream: recordStream{name: name, r: r, size: size, offset: fileHeaderSize},
+		stream: recordStream{name: name, r: r, size: size, offset: fileHeaderSize, memory: maxMemory(size)},
 		series: &snapshot.Series{Stacks: snapshot.NewStacks()},
 		stride: 1, room: room,
 	}
@@ -62,7 +62,7 @@ func readSeries(name string, r io.ReaderAt, size int64, room int) (*snapshot.Ser
 
 // maxCounts bounds what a short log of a run with many sites may cost to read:
 // a point of 30 bytes can stand for thousands of counts.
-const maxCounts = 8 << 20
+const maxCounts = 4 << 20
 
 type seriesDecoder struct {
 	stream   recordStream
@@ -70,11 +70,13 @@ type seriesDecoder struct {
 	texts    []string
 	frames   []snapshot.FrameID
 	before   pointState
-	points   int  // read, kept or not
-	missing  bool // the last point that was read is not among those kept
-	counts   int  // cost of the points that are kept
-	stride   int  // every so many points one is kept
-	room     int  // for points, in counts
+	live     []int32 // sites that the last point kept, and those changed since
+	isLive   []bool  // by site: it is in live
+	points   int     // read, kept or not
+	missing  bool    // the last point that was read is not among those kept
+	counts   int     // cost of the points that are kept
+	stride   int     // every so many points one is kept
+	room     int     // for points, in counts
 	hasTable bool
 	notes    []string
 }
@@ -104,7 +106,8 @@ func (d *seriesDecoder) read(k byte, c *cursor) (known bool) {
 
 func (d *seriesDecoder) readSite(c *cursor) {
 	device := c.index("device", len(d.series.Devices))
-	frames := make([]snapshot.FrameID, c.count("frames", 1))
+	c.charge(siteMemory)
+	frames := make([]snapshot.FrameID, c.count("frames", 1, 4))
 	for i := range frames {
 		frames[i] = d.readFrame(c)
 	}
@@ -114,6 +117,7 @@ func (d *seriesDecoder) readSite(c *cursor) {
 	d.series.Sites = append(d.series.Sites, snapshot.SeriesSite{Device: device, Stack: d.series.Stacks.Intern(frames)})
 	d.before.count = append(d.before.count, 0)
 	d.before.bytes = append(d.before.bytes, 0)
+	d.isLive = append(d.isLive, false)
 }
 
 func (d *seriesDecoder) readText(c *cursor) string {
@@ -121,6 +125,7 @@ func (d *seriesDecoder) readText(c *cursor) string {
 		return d.texts[n-1]
 	}
 	s := c.string()
+	c.charge(textMemory)
 	d.texts = append(d.texts, s)
 	return s
 }
@@ -130,6 +135,7 @@ func (d *seriesDecoder) readFrame(c *cursor) snapshot.FrameID {
 		return d.frames[n-1]
 	}
 	function, file := d.readText(c), d.readText(c)
+	c.charge(frameMemory)
 	id := d.series.Stacks.Frame(snapshot.Frame{Function: function, File: file, Line: c.line()})
 	d.frames = append(d.frames, id)
 	return id
@@ -146,7 +152,7 @@ func (d *seriesDecoder) readPoint(c *cursor) {
 		d.before.meters[i] = readMeters(c, d.before.meters[i])
 	}
 	next := 0
-	for range c.count("changed sites", 3) {
+	for range c.count("changed sites", 3, 0) {
 		site := c.uvarint()
 		if c.err == nil && site >= uint64(len(d.before.count)-next) {
 			c.fail("site %d after %d of %d", site, next, len(d.before.count))
@@ -157,6 +163,10 @@ func (d *seriesDecoder) readPoint(c *cursor) {
 		next += int(site)
 		d.before.count[next] += c.varint()
 		d.before.bytes[next] += c.bytesValue()
+		if !d.isLive[next] {
+			d.isLive[next] = true
+			d.live = append(d.live, int32(next))
+		}
 		next++
 	}
 	if c.err != nil {
@@ -176,30 +186,28 @@ func (d *seriesDecoder) readPoint(c *cursor) {
 	d.points++
 }
 
-// keep adds the state as it is to the points.
+// keep adds the state as it is to the points. It does not look at sites that held nothing
+// at the point before: a log may have a million of them, and as many points.
 func (d *seriesDecoder) keep() {
 	p := snapshot.Point{Mark: d.before.mark, Meters: slices.Clone(d.before.meters)}
-	live := 0
-	for id, n := range d.before.count {
-		if n != 0 || d.before.bytes[id] != 0 {
-			live++
-		}
+	d.live = slices.DeleteFunc(d.live, func(id int32) bool {
+		d.isLive[id] = d.before.count[id] != 0 || d.before.bytes[id] != 0
+		return !d.isLive[id]
+	})
+	slices.Sort(d.live)
+	if len(d.live) > 0 {
+		p.Sites = make([]snapshot.SiteCount, len(d.live))
 	}
-	if live > 0 {
-		p.Sites = make([]snapshot.SiteCount, 0, live)
-	}
-	for id, n := range d.before.count {
-		if n != 0 || d.before.bytes[id] != 0 {
-			p.Sites = append(p.Sites, snapshot.SiteCount{Site: int32(id), Count: n, Bytes: d.before.bytes[id]})
-		}
+	for i, id := range d.live {
+		p.Sites[i] = snapshot.SiteCount{Site: id, Count: d.before.count[id], Bytes: d.before.bytes[id]}
 	}
 	d.series.Points = append(d.series.Points, p)
 	d.counts += cost(&p)
 }
 
-// cost is a point's size in counts of 24 bytes.
+// cost is a point's size in counts of 24 bytes, what comparing makes of it included.
 func cost(p *snapshot.Point) int {
-	return 4 + 2*len(p.Meters) + len(p.Sites)
+	return 8 + 4*len(p.Meters) + len(p.Sites)
 }
 
 // thin drops every second point; the first stays.
@@ -236,6 +244,7 @@ type recordStream struct {
 	r      io.ReaderAt
 	size   int64
 	offset int64 // of the next record
+	memory int64 // bytes that sites may still ask for
 	piece  []byte
 	from   int64 // offset of piece in the file
 }
@@ -261,7 +270,7 @@ func (s *recordStream) next() (byte, *cursor, error) {
 	}
 	c := &cursor{
 		file: s.name, where: "a record", offset: s.offset + recordHeaderSize,
-		data: record[recordHeaderSize:end:end],
+		data: record[recordHeaderSize:end:end], room: &s.memory,
 	}
 	s.offset += int64(len(record))
 	return record[4], c, nil

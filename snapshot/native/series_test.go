@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/go-cmp/cmp"
@@ -448,4 +449,39 @@ func unframe(log []byte) (out []byte) {
 		log = log[13+n:]
 	}
 	return out
+}
+
+// manySites is a log of sites and points, each as short as can be.
+func manySites(sites, points int) []byte {
+	device := []snapshot.Device{{Kind: snapshot.CPU}}
+	b := appendRecord(fileHeader(seriesMagic), recordDevices, func(b []byte) []byte { return appendDevices(b, device) })
+	for range sites {
+		b = appendRecord(b, recordSite, func(b []byte) []byte { return append(b, 0, 0) })
+	}
+	point := make([]byte, 12) // and the phase, which the first tells
+	b = appendRecord(b, recordPoint, func(b []byte) []byte { return append(b, append(point, 0)...) })
+	point[2] = 1
+	for range points - 1 {
+		b = appendRecord(b, recordPoint, func(b []byte) []byte { return append(b, point...) })
+	}
+	return b
+}
+
+// Each point looked at each site: a log of 30 MB would have taken hours.
+func TestSitesThatHoldNothingCostNothing(t *testing.T) {
+	const many, most = 60_000, 2 * time.Second
+	begin := time.Now()
+	s, _, err := decodeSeries(manySites(many, many))
+	if err != nil || len(s.Points) != many {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > most {
+		t.Errorf("%d sites and as many points took %v", many, took)
+	}
+}
+
+func TestSitesAreBoundedByTheSizeOfTheLog(t *testing.T) {
+	if _, _, err := decodeSeries(manySites(250_000, 1)); !strings.Contains(fmt.Sprint(err), "takes more memory than a file of its size may ask for") {
+		t.Error(err)
+	}
 }
