@@ -46,9 +46,7 @@ func (m *memo) put(i uint64, s slot) bool {
 	if i > uint64(m.count)+ahead {
 		return false
 	}
-	for i>>pageBits >= uint64(len(m.pages)) {
-		m.pages = append(m.pages, memoPages.Get().(*[pageSize]slot))
-	}
+	m.grow(int(i >> pageBits))
 	at := &m.pages[i>>pageBits][i&(pageSize-1)]
 	if *at != 0 {
 		return false
@@ -58,18 +56,26 @@ func (m *memo) put(i uint64, s slot) bool {
 	return true
 }
 
-// push stores into the next slot, if it is empty and there is room; it reports whether it did.
-func (m *memo) push(s slot) bool {
-	p := m.count >> pageBits
-	if p >= len(m.pages) {
-		return false
+// grow makes room for page p.
+func (m *memo) grow(p int) {
+	for p >= len(m.pages) {
+		m.pages = append(m.pages, memoPages.Get().(*[pageSize]slot))
 	}
-	at := &m.pages[p][m.count&(pageSize-1)]
-	if *at != 0 {
-		return false
+}
+
+// push stores into the next slots; it reports whether all were empty.
+func (m *memo) push(all []slot) bool {
+	for _, s := range all {
+		if p := m.count >> pageBits; p >= len(m.pages) {
+			m.grow(p)
+		}
+		at := &m.pages[m.count>>pageBits][m.count&(pageSize-1)]
+		if *at != 0 {
+			return false
+		}
+		*at = s
+		m.count++
 	}
-	*at = s
-	m.count++
 	return true
 }
 

@@ -29,15 +29,10 @@ type quickReader struct {
 	tenant object // of its history
 	ends   []int  // where its values end
 	shapes shapes
-	puts   []put // what it stores in the memo
-	placed bool  // some of it under numbers that the file gives
+	puts   []slot // what it stores in the memo, one behind the other
+	named  bool   // … some of it with a number of its own
 	frames []uint32
 	spans  *spanTable
-}
-
-type put struct {
-	at uint64
-	s  slot
 }
 
 const goneSlot = slot(tagGone << payloadBits)
@@ -88,11 +83,11 @@ func quickRole(l *object) role {
 // where it is the only one. It reports whether it did.
 func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	q := &m.quick
-	q.puts, q.placed = q.puts[:0], false
+	q.puts, q.named = q.puts[:0], false
 	b := m.in.buf
 	end := m.quickShape(b, m.in.pos, r, &q.item)
 	if end < 0 {
-		q.puts, q.placed = q.puts[:0], false
+		q.puts, q.named = q.puts[:0], false
 		if end = m.quickDict(b, m.in.pos, r, &q.item); end >= 0 {
 			m.learn(b, m.in.pos, end, r)
 		}
@@ -124,7 +119,7 @@ func (m *machine) quickFrames() error {
 	if q.off || n == m.floor() || m.stack[n-1] != (value{vString, uint64(kwFrames)}) || !m.in.ready(quickAhead) {
 		return nil
 	}
-	q.puts, q.placed = q.puts[:0], false
+	q.puts, q.named = q.puts[:0], false
 	b, p := m.in.buf, m.in.pos+1
 	if p+reach > len(b) {
 		return nil
@@ -152,14 +147,14 @@ func (m *machine) storePuts() error {
 	if err := m.bounded(); err != nil {
 		return err
 	}
-	for _, p := range m.quick.puts {
-		next := p.at == uint64(m.memo.count)
-		if !(next && m.memo.push(p.s)) && !m.memo.put(p.at, p.s) {
-			return m.fail("memo entry %d is stored out of turn", p.at)
-		}
+	if !m.memo.push(m.quick.puts) {
+		return m.fail("memo entry %d is stored out of turn", m.memo.count)
 	}
 	return nil
 }
+
+// nextSlot is the number in the memo of what is stored next.
+func (m *machine) nextSlot() uint64 { return uint64(m.memo.count + len(m.quick.puts)) }
 
 // endsItem reports whether what follows a dict of a list's makes it complete: the next
 // dict, the list's end, or one of them behind the beginning of a pickle's frame. Before
@@ -293,22 +288,25 @@ func (m *machine) quickGet(b []byte, p int) (slot, int) {
 	return 0, p
 }
 
-// quickPut notes that the instruction at b[p], if it is one, stores s, and
-// returns the position behind it.
+// quickPut notes that the instruction at b[p], if it is one, stores s, and returns the
+// position behind it. What is stored under another number than the next is the machine's:
+// the instruction is then no key, value or end of anything here.
 func (m *machine) quickPut(b []byte, p int, s slot) int {
 	q := &m.quick
 	switch opcode(b[p]) {
 	case opMemoize:
-		q.puts = append(q.puts, put{uint64(m.memo.count + len(q.puts)), s})
+		q.puts = append(q.puts, s)
 		return p + 1
 	case opMemoPut1:
-		q.puts = append(q.puts, put{uint64(b[p+1]), s})
-		q.placed = true
-		return p + 2
+		if uint64(b[p+1]) == m.nextSlot() {
+			q.puts, q.named = append(q.puts, s), true
+			return p + 2
+		}
 	case opMemoPut4:
-		q.puts = append(q.puts, put{uint64(binary.LittleEndian.Uint32(b[p+1:])), s})
-		q.placed = true
-		return p + 5
+		if uint64(binary.LittleEndian.Uint32(b[p+1:])) == m.nextSlot() {
+			q.puts, q.named = append(q.puts, s), true
+			return p + 5
+		}
 	}
 	return p
 }

@@ -26,7 +26,10 @@ const (
 type piece struct {
 	words, masks [pieceSize / 8]uint64 // the bytes, and which of their bits count
 	size         int
-	takes        []take
+	ints         []takeInt
+	gets         []takeGet
+	puts         []slot // that are stored
+	numbers      []takeNumber
 	hole         bool   // a value of any length follows, of which the opcode is compared too
 	history      bool   // … which is that of a block's history
 	field        field  // … where it goes
@@ -37,26 +40,23 @@ type piece struct {
 // branches are the pieces that may come next. The one that did last time is first.
 type branches []*piece
 
-// take is what a piece is read for: a value that always takes as many bytes, or
-// a store to the memo.
-type take struct {
-	what  taken
-	at    uint8 // of its argument, in the piece
-	shift uint8 // how many bits of the eight bytes there are not the int's
-	field field
-	slot  slot // that is stored
-}
-
-type taken uint8
-
-const (
-	takeInt taken = iota
-	takeUint
-	takeGet1
-	takeGet4
-	takeMemoize
-	takePut1
-	takePut4
+// What a piece is read for, beside what it stores: at is where the argument stands in it.
+type (
+	takeInt struct {
+		at, place  uint8
+		mask, sign uint64 // of its bits among the eight bytes there
+	}
+	takeGet struct {
+		at    uint8
+		wide  bool // four bytes
+		field field
+	}
+	// takeNumber is the number that the file gives to what is stored.
+	takeNumber struct {
+		at    uint8
+		wide  bool
+		ahead int // how many of puts come before
+	}
 )
 
 // shapes are those that were learned, by role.
@@ -77,11 +77,24 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 		if c == nil {
 			return -1
 		}
-		for i := range c.takes {
-			if !m.take(o, &c.takes[i], w) {
+		for i := range c.ints {
+			t := &c.ints[i]
+			o.values[t.place] = (binary.LittleEndian.Uint64(w[t.at:])&t.mask ^ t.sign) - t.sign
+		}
+		for i := range c.gets {
+			t := &c.gets[i]
+			s := m.memo.get(argument(w, t.at, t.wide))
+			if !o.fits(t.field, value{kindOf[s>>payloadBits], uint64(s & maxPayload)}) {
 				return -1
 			}
 		}
+		for i := range c.numbers {
+			t := &c.numbers[i]
+			if argument(w, t.at, t.wide) != m.nextSlot()+uint64(t.ahead) {
+				return -1
+			}
+		}
+		q.puts = append(q.puts, c.puts...)
 		p += c.size
 		if c.hole {
 			if c.history {
@@ -124,31 +137,12 @@ func (c *piece) differ(w *[pieceReach]byte, i int) uint64 {
 	return (binary.LittleEndian.Uint64(w[8*i:]) ^ c.words[i]) & c.masks[i]
 }
 
-// take takes what t says from a piece's bytes, and reports whether it could.
-func (m *machine) take(o *object, t *take, w *[pieceReach]byte) bool {
-	q := &m.quick
-	at := uint64(m.memo.count + len(q.puts))
-	switch t.what {
-	case takeInt:
-		o.values[t.field.at] = uint64(int64(binary.LittleEndian.Uint64(w[t.at:])<<t.shift) >> t.shift)
-		return true
-	case takeUint:
-		o.values[t.field.at] = binary.LittleEndian.Uint64(w[t.at:]) << t.shift >> t.shift
-		return true
-	case takeGet1, takeGet4:
-		i := uint64(w[t.at])
-		if t.what == takeGet4 {
-			i = uint64(binary.LittleEndian.Uint32(w[t.at:]))
-		}
-		s := m.memo.get(i)
-		return o.fits(t.field, value{kindOf[s>>payloadBits], uint64(s & maxPayload)})
-	case takePut1:
-		at, q.placed = uint64(w[t.at]), true
-	case takePut4:
-		at, q.placed = uint64(binary.LittleEndian.Uint32(w[t.at:])), true
+// argument is that of an instruction on the memo.
+func argument(w *[pieceReach]byte, at uint8, wide bool) uint64 {
+	if wide {
+		return uint64(binary.LittleEndian.Uint32(w[at:]))
 	}
-	q.puts = append(q.puts, put{at, t.slot})
-	return true
+	return uint64(w[at])
 }
 
 // fits puts a value into its field, and reports whether it is of the field's kind.
@@ -196,8 +190,8 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 }
 
 func (c *piece) equal(other *piece) bool {
-	return c.words == other.words && c.masks == other.masks && c.size == other.size && slices.Equal(c.takes, other.takes) &&
-		c.hole == other.hole && c.history == other.history && c.field == other.field && c.set == other.set
+	return c.words == other.words && c.masks == other.masks && c.size == other.size && slices.Equal(c.ints, other.ints) &&
+		slices.Equal(c.gets, other.gets) && slices.Equal(c.puts, other.puts) && slices.Equal(c.numbers, other.numbers) && c.hole == other.hole && c.history == other.history && c.field == other.field && c.set == other.set
 }
 
 // shapeLearner walks a dict that is well formed.
@@ -250,20 +244,21 @@ func (l *shapeLearner) argument(n, width int) (c *piece, at uint8) {
 
 // stores adds the instruction that stores s, if one is next.
 func (l *shapeLearner) stores(s slot) {
-	var what taken
-	var width int
+	width := 0
 	switch opcode(l.b[l.p]) {
 	case opMemoize:
-		what = takeMemoize
 	case opMemoPut1:
-		what, width = takePut1, 1
+		width = 1
 	case opMemoPut4:
-		what, width = takePut4, 4
+		width = 4
 	default:
 		return
 	}
 	c, at := l.argument(1, width)
-	c.takes = append(c.takes, take{what: what, at: at, slot: s})
+	if width > 0 {
+		c.numbers = append(c.numbers, takeNumber{at, width > 1, len(c.puts)})
+	}
+	c.puts = append(c.puts, s)
 }
 
 // key adds a key and returns what it is.
@@ -290,15 +285,14 @@ func (l *shapeLearner) value(end int, f field) {
 	width := end - l.p - 1 // of an argument
 	switch op := opcode(l.b[l.p]); op {
 	case opInt1, opInt2:
-		l.takes(takeUint, 1, width, f)
+		l.int(1, width, false, f)
 	case opInt4:
-		l.takes(takeInt, 1, width, f)
+		l.int(1, width, true, f)
 	case opLong1:
-		l.takes(takeInt, 2, width-1, f)
-	case opMemoGet1:
-		l.takes(takeGet1, 1, width, f)
-	case opMemoGet4:
-		l.takes(takeGet4, 1, width, f)
+		l.int(2, width-1, true, f)
+	case opMemoGet1, opMemoGet4:
+		c, at := l.argument(1, width)
+		c.gets = append(c.gets, takeGet{at, op == opMemoGet4, f})
 	default:
 		if f.want == wantNothing && op == opString1 {
 			l.text()
@@ -315,11 +309,15 @@ func (l *shapeLearner) value(end int, f field) {
 	}
 }
 
-// takes adds an instruction of n bytes and its argument of width bytes, which is taken.
-func (l *shapeLearner) takes(what taken, n, width int, f field) {
+// int adds an instruction of n bytes and the int of width bytes behind it, which is taken.
+func (l *shapeLearner) int(n, width int, signed bool, f field) {
 	c, at := l.argument(n, width)
-	if isInt := what == takeInt || what == takeUint; isInt && f.want == wantNothing {
+	if f.want == wantNothing {
 		return
 	}
-	c.takes = append(c.takes, take{what: what, at: at, shift: uint8(64 - 8*width), field: f})
+	t := takeInt{at: at, place: f.at, mask: ^uint64(0) >> (64 - 8*width)}
+	if signed {
+		t.sign = 1 << (8*width - 1)
+	}
+	c.ints = append(c.ints, t)
 }

@@ -102,15 +102,13 @@ func (t *spanTable) find(text []byte, h uint64) uint32 {
 }
 
 // keep makes a span of a text that find does not know.
-func (t *spanTable) keep(text []byte, h uint64, stack slot, puts []put) uint32 {
+func (t *spanTable) keep(text []byte, h uint64, stack slot, puts []slot) uint32 {
 	if len(t.spans) >= maxSpans || len(t.texts)+len(text) > maxSpanBytes || len(t.slots)+len(puts) > maxSpanSlots {
 		t.forget()
 	}
 	s := span{text: int32(len(t.texts)), slot: int32(len(t.slots)), stack: stack}
 	t.texts = append(t.texts, text...)
-	for _, p := range puts {
-		t.slots = append(t.slots, p.s)
-	}
+	t.slots = append(t.slots, puts...)
 	s.textEnd, s.slotEnd = int32(len(t.texts)), int32(len(t.slots))
 	id := uint32(len(t.spans))
 	t.spans = append(t.spans, s)
@@ -144,7 +142,7 @@ func (m *machine) quickList(b []byte, p int) (value, int) {
 		return value{}, -1
 	}
 	if stored {
-		q.puts[own].s = s
+		q.puts[own] = s
 	}
 	return value{vStack, uint64(s & maxPayload)}, m.quickEnd(b, p, stored, s)
 }
@@ -162,9 +160,7 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	if id := t.guess(b[p:]); id != 0 {
 		t.met(id)
 		s := t.spans[id]
-		for _, stored := range t.slots[s.slot:s.slotEnd] {
-			q.puts = append(q.puts, put{uint64(m.memo.count + len(q.puts)), stored})
-		}
+		q.puts = append(q.puts, t.slots[s.slot:s.slotEnd]...)
 		return s.stack, p + int(s.textEnd-s.text)
 	}
 	if end := referencesEnd(b, p); opcode(b[end]) == opAppends {
@@ -195,8 +191,8 @@ func referencesEnd(b []byte, p int) int {
 // newSpan reads the frames from b[p] on, and keeps their text.
 func (m *machine) newSpan(b []byte, p int) (slot, int) {
 	q := &m.quick
-	own, placed, start := len(q.puts), q.placed, p
-	q.placed = false
+	own, named, start := len(q.puts), q.named, p
+	q.named = false
 	frames := q.frames[:0]
 	low := m.memo.low()
 read:
@@ -227,7 +223,7 @@ read:
 	}
 	q.frames = frames
 	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
-	if !q.placed { // else no other list has this text
+	if !q.named { // else no other list has this text
 		text := b[start:p]
 		h := xxhash.Sum64(text)
 		id := q.spans.find(text, h)
@@ -236,7 +232,7 @@ read:
 		}
 		q.spans.met(id)
 	}
-	q.placed = q.placed || placed
+	q.named = q.named || named
 	return stack, p
 }
 
@@ -290,7 +286,7 @@ func (m *machine) quickFrame(b []byte, p int) (frame uint32, end int) {
 	id := m.symbols.frame(f)
 	s := slot(tagFrame<<payloadBits | id)
 	if stored {
-		q.puts[own].s = s
+		q.puts[own] = s
 	}
 	return id, m.quickEnd(b, p+1, stored, s)
 }
