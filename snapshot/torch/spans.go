@@ -19,8 +19,8 @@ const (
 	maxSpans     = 1 << 16
 	maxSpanBytes = 8 << 20
 	maxSpanSlots = 1 << 20
-	// followers is the size of the tables of what follows.
-	followers = 1 << 12
+	// likelyBits is the size of the tables of what is likely, in bits of its places.
+	likelyBits = 12
 	// onces is the size of the table of texts that came once. A text that spells out
 	// frames is kept when it comes again: many never do, and keeping them took a third
 	// of the time.
@@ -39,13 +39,13 @@ type span struct {
 }
 
 type spanTable struct {
-	spans   []span // the first is none
-	texts   []byte
-	slots   []slot
-	byHash  map[uint64]uint32
-	last    [2]uint32            // newest first
-	follows [2][followers]uint32 // what came after a span, and after two
-	once    [onces]uint32        // upper halves of hashes, by their lower bits
+	spans  []span // the first is none
+	texts  []byte
+	slots  []slot
+	byHash map[uint64]uint32
+	last   [2]uint32                  // newest first
+	likely [2][1 << likelyBits]uint32 // what came after a span, and after two, and began alike
+	once   [onces]uint32              // upper halves of hashes, by their lower bits
 }
 
 func (t *spanTable) forget() {
@@ -69,13 +69,18 @@ func (t *spanTable) again(h uint64) bool {
 
 func (t *spanTable) text(id uint32) []byte { return t.texts[t.spans[id].text:t.spans[id].textEnd] }
 
-// followed are the places of what follows the last span, and the last two.
-func (t *spanTable) followed() (one, two *uint32) {
-	return &t.follows[0][t.last[0]%followers], &t.follows[1][(t.last[0]*0x9e3779b1^t.last[1])%followers]
+// places are those of what begins as b does, by the last span and by the last two.
+func (t *spanTable) places(b *[reach]byte) (one, two *uint32) {
+	const k1, k2, k3 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xc2b2ae3d27d4eb4f
+	head := binary.LittleEndian.Uint64(b[0:])*k1 ^ uint64(t.last[0])*k2
+	h1 := (head ^ binary.LittleEndian.Uint64(b[24:])) * k3
+	h2 := (head ^ binary.LittleEndian.Uint64(b[16:])*k3 ^ uint64(t.last[1])) * k1
+	return &t.likely[0][h1>>(64-likelyBits)], &t.likely[1][h2>>(64-likelyBits)]
 }
 
-func (t *spanTable) met(id uint32) {
-	one, two := t.followed()
+// met notes that the span comes, which begins as b does.
+func (t *spanTable) met(b *[reach]byte, id uint32) {
+	one, two := t.places(b)
 	*one, *two = id, id
 	t.last[1], t.last[0] = t.last[0], id
 }
@@ -83,8 +88,8 @@ func (t *spanTable) met(id uint32) {
 // guess returns the span that b begins with, 0 if it is not one of those that
 // are likely.
 func (t *spanTable) guess(b []byte) uint32 {
-	one, two := t.followed()
-	for _, id := range [...]uint32{*two, *one, t.last[0]} {
+	one, two := t.places((*[reach]byte)(b))
+	for _, id := range [...]uint32{*two, *one} {
 		if text := t.text(id); len(text) > 0 && bytes.HasPrefix(b, text) {
 			return id
 		}
@@ -150,6 +155,9 @@ func (m *machine) quickList(b []byte, p int) (value, int) {
 // quickSpan finds the stack that the frames from b[p] to APPENDS mean, and the
 // position behind.
 func (m *machine) quickSpan(b []byte, p int) (slot, int) {
+	if p+reach > len(b) {
+		return 0, -1
+	}
 	q := &m.quick
 	t := q.spans
 	if t == nil {
@@ -158,7 +166,7 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 		q.spans = t
 	}
 	if id := t.guess(b[p:]); id != 0 {
-		t.met(id)
+		t.met((*[reach]byte)(b[p:]), id)
 		s := t.spans[id]
 		q.puts = append(q.puts, t.slots[s.slot:s.slotEnd]...)
 		return s.stack, p + int(s.textEnd-s.text)
@@ -166,7 +174,7 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	if end := referencesEnd(b, p); opcode(b[end]) == opAppends {
 		text := b[p : end+1]
 		if id := t.find(text, xxhash.Sum64(text)); id != 0 {
-			t.met(id)
+			t.met((*[reach]byte)(b[p:]), id)
 			return t.spans[id].stack, end + 1
 		}
 	}
@@ -230,7 +238,7 @@ read:
 		if id == 0 && (len(q.puts) == own || q.spans.again(h)) {
 			id = q.spans.keep(text, h, stack, q.puts[own:])
 		}
-		q.spans.met(id)
+		q.spans.met((*[reach]byte)(b[start:]), id)
 	}
 	q.named = q.named || named
 	return stack, p
