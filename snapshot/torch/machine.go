@@ -57,7 +57,7 @@ type object struct {
 	role   role
 	isList bool
 	class  bool   // a dict of a class that may have attributes too
-	early  bool   // a list that has items of its mark's already
+	early  bool   // a list that has items of its mark's already, or a segment
 	mixed  bool   // a list of anything that holds something else than frames
 	gone   bool   // … that holds a reference to something passed already
 	set    uint32 // the values that are present, by place
@@ -67,7 +67,7 @@ type object struct {
 	serial uint64 // never used twice; 1 is the root
 	parent uint64 // serial of the container that its role assumes; 0 for none
 	other  uint64 // of one that would do as well
-	values [maxFields]uint64
+	values [fieldRoom]uint64
 	frames []uint32 // of a list
 }
 
@@ -93,6 +93,7 @@ type machine struct {
 	pairs   [][2]uint64
 	pairIDs map[[2]uint64]uint64
 	symbols symbols
+	spent   int64 // by tables, as bounded saw it last
 	quick   quickReader
 	build   builder
 	// Dicts that are items of two places. Nothing that PyTorch writes has any, and
@@ -395,8 +396,13 @@ func (m *machine) fullError() error {
 // bounded fails where the tables have outgrown the memo's slots, or the memory that
 // the file may ask for.
 func (m *machine) bounded() error {
+	spent := m.symbols.spent + m.build.record.spent
+	if spent == m.spent {
+		return nil
+	}
+	m.spent = spent
 	switch {
-	case m.symbols.spent+m.build.record.spent > m.build.mostTables:
+	case spent > m.build.mostTables:
 		err := m.fail("its names, stacks and events take more memory than a file of its size may ask for")
 		err.Hint = liftHint
 		return err

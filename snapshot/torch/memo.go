@@ -66,10 +66,11 @@ func (m *memo) grow(p int) {
 // push stores into the next slots; it reports whether all were empty.
 func (m *memo) push(all []slot) bool {
 	for _, s := range all {
-		if p := m.count >> pageBits; p >= len(m.pages) {
+		p := m.count >> pageBits
+		if p >= len(m.pages) {
 			m.grow(p)
 		}
-		at := &m.pages[m.count>>pageBits][m.count&(pageSize-1)]
+		at := &m.pages[p][m.count&(pageSize-1)]
 		if *at != 0 {
 			return false
 		}

@@ -176,8 +176,8 @@ func (m *machine) fill(op opcode) error {
 		m.stack = m.stack[:n-2]
 		return m.setItem(dict, key, v)
 	}
-	if list := m.marked(); list >= 0 && op == opAppends {
-		m.objects[list].early = false
+	if c := m.marked(); c >= 0 && (op == opAppends && m.objects[c].isList || op == opSetItems && !m.objects[c].isList) {
+		m.objects[c].early = false
 	}
 	at, err := m.unmark()
 	if err != nil {

@@ -56,11 +56,14 @@ func (m *machine) quickItems() error {
 	}
 	l := &m.objects[list]
 	r := quickRole(l)
-	if r == anything {
+	if r == anything && l.role != segments {
 		return nil
 	}
 	if err := m.closeSibling(); err != nil || len(m.stack) != m.floor() {
 		return err
+	}
+	if l.role == segments {
+		return m.quickSegment()
 	}
 	for m.in.ready(quickAhead) && opcode(m.in.buf[m.in.pos]) == opEmptyDict {
 		if ok, err := m.quickItem(l, r, false); !ok || err != nil {
@@ -77,6 +80,34 @@ func quickRole(l *object) role {
 		return r
 	}
 	return anything
+}
+
+// quickSegment opens a segment, and takes what of it comes before the list of its blocks. There are
+// few of them, and their sizes are written in so many ways that shapes would not pay.
+func (m *machine) quickSegment() error {
+	q := &m.quick
+	if !m.in.ready(quickAhead) {
+		return nil
+	}
+	q.puts, q.named = q.puts[:0], false
+	end := m.quickDict(m.in.buf, m.in.pos, segment, &q.item)
+	if end < 0 || opcode(m.in.buf[end]) != opEmptyList {
+		return nil
+	}
+	m.at = m.in.offset()
+	if err := m.openContainer(false); err != nil {
+		return err
+	}
+	if err := m.storePuts(); err != nil {
+		return err
+	}
+	m.in.pos = end
+	o := &m.objects[m.stack[len(m.stack)-1].n]
+	o.set, o.values, o.early = q.item.set, q.item.values, true
+	if err := m.mark(); err != nil {
+		return err
+	}
+	return m.push(value{vString, uint64(kwBlocks)})
 }
 
 // quickItem takes one dict as an item of l, and the instruction that appends it
@@ -167,14 +198,15 @@ func endsItem(b []byte) bool {
 	return op == opEmptyDict || op == opAppends
 }
 
-// quickDict reads the dict at b[p] into o, and returns where it ends, or -1.
+// quickDict reads the dict at b[p] into o, and returns where it ends, of a segment where the value
+// of its blocks begins, or -1.
 // It changes nothing else but what may be interned, and the list of puts.
 func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 	if p+reach > len(b) {
 		return -1
 	}
 	o.role, o.set = r, 0
-	clear(o.values[:quickFields])
+	o.values = [fieldRoom]uint64{}
 	if r != tenant {
 		m.quick.ends = m.quick.ends[:0]
 	}
@@ -212,6 +244,9 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 			return -1
 		}
 		id := keyword(key & maxPayload)
+		if id == kwBlocks && r == segment {
+			return p
+		}
 		if id == kwHistory && r == block && opcode(b[p]) == opEmptyList {
 			if p = m.quickHistory(b, p, o); p < 0 {
 				return -1

@@ -122,6 +122,9 @@ func (b *builder) expect() {
 
 // of returns a device's tenancies.
 func (r *record) of(device int) *tenancies {
+	if device < len(r.live) {
+		return r.live[device]
+	}
 	for device >= len(r.live) {
 		r.live = append(r.live, newTenancies())
 		r.live[len(r.live)-1].only = r.only

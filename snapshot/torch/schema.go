@@ -244,8 +244,8 @@ const (
 	hdLimit       // what may be reserved, likewise
 )
 
-// maxFields is one more than the greatest place.
-const maxFields = sgEnd + 1
+// fieldRoom is a power of two above the greatest place, sgEnd: what is below it needs no check.
+const fieldRoom = 16
 
 var frameFields = map[keyword]field{kwName: {frName, wantString}, kwFilename: {frFile, wantString}, kwLine: {frLine, wantInt}}
 

@@ -20,6 +20,8 @@ const (
 	// and a value behind it may take.
 	pieceSize  = 48
 	pieceReach = pieceSize + reach
+	// pieceRoom is a power of two that is no less: what is below it needs no check.
+	pieceRoom = 64
 )
 
 // piece is a run of instructions that are always as long, and the value behind it.
@@ -30,15 +32,17 @@ type piece struct {
 	gets         []takeGet
 	puts         []slot // that are stored
 	numbers      []takeNumber
-	hole         bool   // a value of any length follows, of which the opcode is compared too
+	hole         opcode // of a value of any length that follows, 0 for none
 	history      bool   // … which is that of a block's history
 	field        field  // … where it goes
+	ends         bool   // a dict may end behind the hole, by SETITEMS and with nothing stored
 	set          uint32 // the values that are present, of a dict that ends here
 	next         branches
 }
 
-// branches are the pieces that may come next. The one that did last time is first.
-type branches []*piece
+// branches are the places among the pieces of those that may come next. The one that did last
+// time is first.
+type branches []uint8
 
 // What a piece is read for, beside what it stores: at is where the argument stands in it.
 type (
@@ -47,9 +51,9 @@ type (
 		mask, sign uint64 // of its bits among the eight bytes there
 	}
 	takeGet struct {
-		at    uint8
-		wide  bool // four bytes
-		field field
+		at, place uint8
+		wide      bool // four bytes
+		tag       slot // of what it must mean; 0 where that does not count
 	}
 	// takeNumber is the number that the file gives to what is stored.
 	takeNumber struct {
@@ -62,7 +66,8 @@ type (
 // shapes are those that were learned, by role.
 type shapes struct {
 	first  [numRoles]branches
-	pieces int
+	pieces []piece
+	full   bool
 }
 
 // quickShape is quickDict for the shapes that are known.
@@ -73,18 +78,23 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 	next := q.shapes.first[r]
 	for p+pieceReach <= len(b) {
 		w := (*[pieceReach]byte)(b[p:])
-		c := next.find(w)
+		c := q.shapes.find(next, w)
 		if c == nil {
 			return -1
 		}
 		for i := range c.ints {
 			t := &c.ints[i]
-			o.values[t.place] = (binary.LittleEndian.Uint64(w[t.at:])&t.mask ^ t.sign) - t.sign
+			at := t.at & (pieceRoom - 1)
+			o.values[t.place&(fieldRoom-1)] = (binary.LittleEndian.Uint64(w[at:at+8])&t.mask ^ t.sign) - t.sign
 		}
 		for i := range c.gets {
 			t := &c.gets[i]
 			s := m.memo.get(argument(w, t.at, t.wide))
-			if !o.fits(t.field, value{kindOf[s>>payloadBits], uint64(s & maxPayload)}) {
+			switch tag := s >> payloadBits; {
+			case t.tag == 0 && kindOf[tag] != vObject:
+			case t.tag != 0 && t.tag == tag:
+				o.values[t.place&(fieldRoom-1)] = uint64(s & maxPayload)
+			default:
 				return -1
 			}
 		}
@@ -94,22 +104,33 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 				return -1
 			}
 		}
-		q.puts = append(q.puts, c.puts...)
+		if len(c.puts) > 0 {
+			q.puts = append(q.puts, c.puts...)
+		}
 		p += c.size
-		if c.hole {
-			if c.history {
+		if c.hole != 0 {
+			var v value
+			switch {
+			case c.history:
 				p = m.quickHistory(b, p, o)
-			} else {
-				var v value
-				if v, p = m.quickUsual(b, p); !o.fits(c.field, v) {
-					return -1
-				}
+			case c.hole == opEmptyList:
+				v, p = m.quickList(b, p+1)
+			default:
+				v, p = m.quickUsual(b, p)
 			}
-			if p < 0 {
+			if p < 0 || !c.history && !o.fits(c.field, v) {
 				return -1
 			}
 		}
-		if next = c.next; next == nil {
+		next = c.next
+		switch {
+		case c.ends && p < len(b) && opcode(b[p]) == opSetItems:
+			o.set |= c.set
+			return p + 1
+		case next != nil:
+		case c.ends:
+			return -1
+		default:
 			o.set |= c.set
 			return p
 		}
@@ -118,14 +139,17 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 }
 
 // find returns the piece that w begins with, nil if it is none of them.
-func (pieces branches) find(w *[pieceReach]byte) *piece {
-	for i, c := range pieces {
+func (s *shapes) find(next branches, w *[pieceReach]byte) *piece {
+	for i, at := range next {
+		c := &s.pieces[at]
 		differ := c.differ(w, 0) | c.differ(w, 1) | c.differ(w, 2)
 		if c.size > pieceSize/2 {
 			differ |= c.differ(w, 3) | c.differ(w, 4) | c.differ(w, 5)
 		}
 		if differ == 0 {
-			pieces[0], pieces[i] = c, pieces[0]
+			if i > 0 {
+				next[0], next[i] = at, next[0]
+			}
 			return c
 		}
 	}
@@ -139,8 +163,9 @@ func (c *piece) differ(w *[pieceReach]byte, i int) uint64 {
 
 // argument is that of an instruction on the memo.
 func argument(w *[pieceReach]byte, at uint8, wide bool) uint64 {
+	at &= pieceRoom - 1
 	if wide {
-		return uint64(binary.LittleEndian.Uint32(w[at:]))
+		return uint64(binary.LittleEndian.Uint32(w[at : at+4]))
 	}
 	return uint64(w[at])
 }
@@ -154,10 +179,14 @@ func (o *object) fits(f field, v value) bool {
 	return v.k == wantedKind[f.want]
 }
 
-// learn makes a shape of the dict b[p:end], which quickDict has just read into o.
+// learn makes a shape of the dict b[p:end], which quickDict has just read.
 func (m *machine) learn(b []byte, p, end int, r role) {
 	q := &m.quick
-	l := shapeLearner{m: m, b: b, p: p, pieces: make([]*piece, 0, 8)}
+	known := &q.shapes
+	if known.full {
+		return
+	}
+	l := shapeLearner{m: m, b: b, p: p, pieces: make([]piece, 0, 8)}
 	l.literal(1)
 	l.stores(goneSlot)
 	l.literal(1)
@@ -171,27 +200,40 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 			return
 		}
 	}
-	l.literal(1)
-	l.stores(goneSlot)
-	if l.p != end || q.shapes.pieces+len(l.pieces) > mostPieces {
+	behindHole := l.pieces[len(l.pieces)-1].hole != 0 && l.p+1 == end
+	if behindHole {
+		l.p++
+	} else {
+		l.literal(1)
+		l.stores(goneSlot)
+	}
+	known.full = len(known.pieces)+len(l.pieces) > mostPieces
+	if l.p != end || known.full {
 		return
 	}
-	l.pieces[len(l.pieces)-1].set = l.set
-	next := &q.shapes.first[r]
-	for _, c := range l.pieces {
-		at := slices.IndexFunc(*next, c.equal)
+	if known.pieces == nil {
+		known.pieces = make([]piece, 0, mostPieces) // they stay where they are
+	}
+	next := &known.first[r]
+	for i := range l.pieces {
+		c := &l.pieces[i]
+		at := slices.IndexFunc(*next, func(at uint8) bool { return known.pieces[at].equal(c) })
 		if at < 0 {
 			at = len(*next)
-			*next = append(*next, c)
-			q.shapes.pieces++
+			*next = append(*next, uint8(len(known.pieces)))
+			known.pieces = append(known.pieces, *c)
 		}
-		next = &(*next)[at].next
+		c = &known.pieces[(*next)[at]]
+		next = &c.next
+		if i == len(l.pieces)-1 {
+			c.set, c.ends = l.set, behindHole
+		}
 	}
 }
 
 func (c *piece) equal(other *piece) bool {
 	return c.words == other.words && c.masks == other.masks && c.size == other.size && slices.Equal(c.ints, other.ints) &&
-		slices.Equal(c.gets, other.gets) && slices.Equal(c.puts, other.puts) && slices.Equal(c.numbers, other.numbers) && c.hole == other.hole && c.history == other.history && c.field == other.field && c.set == other.set
+		slices.Equal(c.gets, other.gets) && slices.Equal(c.puts, other.puts) && slices.Equal(c.numbers, other.numbers) && c.hole == other.hole && c.history == other.history && c.field == other.field
 }
 
 // shapeLearner walks a dict that is well formed.
@@ -200,17 +242,17 @@ type shapeLearner struct {
 	b      []byte
 	p      int
 	set    uint32
-	pieces []*piece
+	pieces []piece
 }
 
 // room returns the piece that takes the next n bytes.
 func (l *shapeLearner) room(n int) *piece {
 	last := len(l.pieces) - 1
-	if last < 0 || l.pieces[last].hole || l.pieces[last].size+n > pieceSize {
-		l.pieces = append(l.pieces, &piece{})
+	if last < 0 || l.pieces[last].hole != 0 || l.pieces[last].size+n > pieceSize {
+		l.pieces = append(l.pieces, piece{})
 		last++
 	}
-	return l.pieces[last]
+	return &l.pieces[last]
 }
 
 // literal adds the next n bytes, which all dicts of the shape have.
@@ -282,41 +324,58 @@ func (l *shapeLearner) text() slot {
 
 // value adds the value that ends at end.
 func (l *shapeLearner) value(end int, f field) {
-	width := end - l.p - 1 // of an argument
-	switch op := opcode(l.b[l.p]); op {
-	case opInt1, opInt2:
-		l.int(1, width, false, f)
-	case opInt4:
-		l.int(1, width, true, f)
-	case opLong1:
-		l.int(2, width-1, true, f)
-	case opMemoGet1, opMemoGet4:
-		c, at := l.argument(1, width)
-		c.gets = append(c.gets, takeGet{at, op == opMemoGet4, f})
-	default:
-		if f.want == wantNothing && op == opString1 {
-			l.text()
-			break
+	op := opcode(l.b[l.p])
+	switch {
+	case op == opInt1 || op == opInt2 || op == opInt4 || op == opLong1:
+		if _, intEnd := quickInt(l.b, l.p); intEnd == end {
+			l.int(op, end, f)
+		} else {
+			l.hole(end, f) // a pair
 		}
-		c := l.room(1)
-		l.add(c, 0xff) // its opcode, so that no dict fits two shapes
-		c.size--
-		c.hole, c.history, c.field = true, f.want == wantList, f
-		l.p = end
+	case op == opMemoGet1 || op == opMemoGet4:
+		c, at := l.argument(1, end-l.p-1)
+		c.gets = append(c.gets, takeGet{at, f.at, op == opMemoGet4, wantedTag(f.want)})
+	case f.want == wantNothing && op == opString1:
+		l.text()
+	default:
+		l.hole(end, f)
 	}
 	if f.want != wantNothing && f.want != wantList {
 		l.set |= 1 << f.at
 	}
 }
 
-// int adds an instruction of n bytes and the int of width bytes behind it, which is taken.
-func (l *shapeLearner) int(n, width int, signed bool, f field) {
-	c, at := l.argument(n, width)
+// wantedTag is the tag of a value that is wanted, 0 where nothing is.
+func wantedTag(w want) slot {
+	if w == wantNothing {
+		return 0
+	}
+	return slot(tagOf[wantedKind[w]])
+}
+
+// hole adds a value of any length, of which only the opcode is compared, so that no dict fits
+// two shapes.
+func (l *shapeLearner) hole(end int, f field) {
+	c := l.room(1)
+	l.add(c, 0xff)
+	c.size--
+	c.hole, c.history, c.field = opcode(l.b[l.p-1]), f.want == wantList, f
+	l.p = end
+}
+
+// int adds an int, which is taken.
+func (l *shapeLearner) int(op opcode, end int, f field) {
+	before := 1 // the argument
+	if op == opLong1 {
+		before = 2
+	}
+	width := end - l.p - before
+	c, at := l.argument(before, width)
 	if f.want == wantNothing {
 		return
 	}
 	t := takeInt{at: at, place: f.at, mask: ^uint64(0) >> (64 - 8*width)}
-	if signed {
+	if op == opInt4 || op == opLong1 {
 		t.sign = 1 << (8*width - 1)
 	}
 	c.ints = append(c.ints, t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestADictThatIsAlmostOfAShape puts one that differs behind two of a shape.
+// TestADictThatIsAlmostOfAShape puts one that differs behind two of a shape, and any two by turns.
 func TestADictThatIsAlmostOfAShape(t *testing.T) {
 	const (
 		begin = "\x80\x04}q\x00(\x8c\x08segmentsq\x01]q\x02}q\x10(\x8c\x06deviceq\x11K\x00\x8c\x07addressq\x12\x8a\x06\x00\x04\x00\x00\x00\x7f\x8c\x0atotal_sizeq\x13K\x20" +
@@ -18,7 +18,7 @@ func TestADictThatIsAlmostOfAShape(t *testing.T) {
 		return "}(h\x20" + action + "h\x22" + addr + "h\x23" + size + "h\x24" + stream + "h\x25" + c + "u"
 	}
 	addr := "\x8a\x06\x00\x04\x00\x00\x00\x7f"
-	for what, dict := range map[string]string{
+	dicts := map[string]string{
 		"nothing":                       entry("h\x21", addr, "K\x20", "K\x00", "h\x21"),
 		"another string":                entry("h\x01", addr, "K\x20", "K\x00", "h\x01"),
 		"a list for an action":          entry("h\x02", addr, "K\x20", "K\x00", "h\x21"),
@@ -40,17 +40,24 @@ func TestADictThatIsAlmostOfAShape(t *testing.T) {
 		"an item more":                  entry("h\x21", addr, "K\x20", "K\x00", "h\x21") + "(h\x23K\x07u",
 		"the end inside":                "}(h\x20h\x21h\x22" + addr + "u",
 		"the same key twice":            entry("h\x21", addr, "K\x20h\x23K\x30", "K\x00", "h\x21"),
+		"a list, then the end":          "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]u",
+		"a list, then a key":            "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]h\x20h\x21u",
+		"a list, then two values":       "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]h\x20h\x21h\x21u",
 		"a dict in the memo":            "}q\x77(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25h\x21u",
-	} {
-		other := entry("h\x21", "\x8a\x06\x00\x02\x00\x00\x00\x7f", "K\x40", "K\x00", "h\x21")
-		for _, b := range []string{begin + first + other + dict + strings.Repeat(other, 9) + end, begin + first + other + dict + dict + strings.Repeat(other, 9) + end} {
-			t.Run(what, func(t *testing.T) { compareWithMachine(t, []byte(b)) })
-		}
+	}
+	other := entry("h\x21", "\x8a\x06\x00\x02\x00\x00\x00\x7f", "K\x40", "K\x00", "h\x21")
+	for what, dict := range dicts {
+		t.Run(what, func(t *testing.T) {
+			compareWithMachine(t, []byte(begin+first+other+dict+strings.Repeat(other, 9)+end))
+			for _, behind := range dicts {
+				compareWithMachine(t, []byte(begin+first+other+dict+behind+dict+behind+strings.Repeat(other, 9)+end))
+			}
+		})
 	}
 	b := []byte(begin + first + strings.Repeat(entry("h\x21", addr, "K\x20", "K\x00", "h\x21"), 9) + end)
 	m := newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
 	m.build.allow(int64(len(b)), 0)
-	if err := decodePickle(m); err != nil || m.quick.shapes.pieces == 0 {
-		t.Errorf("%v, %d pieces of shapes", err, m.quick.shapes.pieces)
+	if err := decodePickle(m); err != nil || len(m.quick.shapes.pieces) == 0 {
+		t.Errorf("%v, %d pieces of shapes", err, len(m.quick.shapes.pieces))
 	}
 }

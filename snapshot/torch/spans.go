@@ -67,40 +67,46 @@ func (t *spanTable) again(h uint64) bool {
 	return known
 }
 
-func (t *spanTable) text(id uint32) []byte { return t.texts[t.spans[id].text:t.spans[id].textEnd] }
+// places are those of a list among the likely ones, by the last span and by the last two.
+type places struct{ one, two *uint32 }
 
-// places are those of what begins as b does, by the last span and by the last two.
-func (t *spanTable) places(b *[reach]byte) (one, two *uint32) {
+// places returns those of a list that begins as b does.
+func (t *spanTable) places(b *[reach]byte) places {
 	const k1, k2, k3 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xc2b2ae3d27d4eb4f
 	head := binary.LittleEndian.Uint64(b[0:])*k1 ^ uint64(t.last[0])*k2
 	h1 := (head ^ binary.LittleEndian.Uint64(b[24:])) * k3
 	h2 := (head ^ binary.LittleEndian.Uint64(b[16:])*k3 ^ uint64(t.last[1])) * k1
-	return &t.likely[0][h1>>(64-likelyBits)], &t.likely[1][h2>>(64-likelyBits)]
+	return places{&t.likely[0][h1>>(64-likelyBits)], &t.likely[1][h2>>(64-likelyBits)]}
 }
 
-// met notes that the span comes, which begins as b does.
-func (t *spanTable) met(b *[reach]byte, id uint32) {
-	one, two := t.places(b)
-	*one, *two = id, id
+// met notes that the span comes which begins as what has these places.
+func (t *spanTable) met(at places, id uint32) {
+	*at.one, *at.two = id, id
 	t.last[1], t.last[0] = t.last[0], id
 }
 
 // guess returns the span that b begins with, 0 if it is not one of those that
 // are likely.
-func (t *spanTable) guess(b []byte) uint32 {
-	one, two := t.places((*[reach]byte)(b))
-	for _, id := range [...]uint32{*two, *one} {
-		if text := t.text(id); len(text) > 0 && bytes.HasPrefix(b, text) {
-			return id
-		}
+func (t *spanTable) guess(b []byte, at places) uint32 {
+	if t.begins(*at.two, b) {
+		return *at.two
+	}
+	if t.begins(*at.one, b) {
+		return *at.one
 	}
 	return 0
+}
+
+// begins reports whether b begins with a span.
+func (t *spanTable) begins(id uint32, b []byte) bool {
+	s := &t.spans[id]
+	return id != 0 && bytes.HasPrefix(b, t.texts[s.text:s.textEnd])
 }
 
 // find returns the span of this text and hash, 0 if there is none.
 func (t *spanTable) find(text []byte, h uint64) uint32 {
 	id := t.byHash[h]
-	if !bytes.Equal(t.text(id), text) {
+	if s := &t.spans[id]; !bytes.Equal(t.texts[s.text:s.textEnd], text) {
 		return 0
 	}
 	return id
@@ -159,26 +165,28 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 		return 0, -1
 	}
 	q := &m.quick
-	t := q.spans
-	if t == nil {
-		t = spanTables.Get().(*spanTable)
-		t.forget()
-		q.spans = t
+	if q.spans == nil {
+		q.spans = spanTables.Get().(*spanTable)
+		q.spans.forget()
 	}
-	if id := t.guess(b[p:]); id != 0 {
-		t.met((*[reach]byte)(b[p:]), id)
-		s := t.spans[id]
-		q.puts = append(q.puts, t.slots[s.slot:s.slotEnd]...)
+	t, rest := q.spans, b[p:]
+	at := t.places((*[reach]byte)(rest))
+	if id := t.guess(rest, at); id != 0 {
+		t.met(at, id)
+		s := &t.spans[id]
+		if s.slotEnd > s.slot {
+			q.puts = append(q.puts, t.slots[s.slot:s.slotEnd]...)
+		}
 		return s.stack, p + int(s.textEnd-s.text)
 	}
 	if end := referencesEnd(b, p); opcode(b[end]) == opAppends {
 		text := b[p : end+1]
 		if id := t.find(text, xxhash.Sum64(text)); id != 0 {
-			t.met((*[reach]byte)(b[p:]), id)
+			t.met(at, id)
 			return t.spans[id].stack, end + 1
 		}
 	}
-	return m.newSpan(b, p)
+	return m.newSpan(b, p, at)
 }
 
 // referencesEnd is where the references that b[p] begins with end.
@@ -196,8 +204,8 @@ func referencesEnd(b []byte, p int) int {
 	return p
 }
 
-// newSpan reads the frames from b[p] on, and keeps their text.
-func (m *machine) newSpan(b []byte, p int) (slot, int) {
+// newSpan reads the frames from b[p] on, and keeps their text, which has these places.
+func (m *machine) newSpan(b []byte, p int, at places) (slot, int) {
 	q := &m.quick
 	own, named, start := len(q.puts), q.named, p
 	q.named = false
@@ -238,7 +246,7 @@ read:
 		if id == 0 && (len(q.puts) == own || q.spans.again(h)) {
 			id = q.spans.keep(text, h, stack, q.puts[own:])
 		}
-		q.spans.met((*[reach]byte)(b[start:]), id)
+		q.spans.met(at, id)
 	}
 	q.named = q.named || named
 	return stack, p
