@@ -107,12 +107,18 @@ type text struct {
 
 func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	bound := func(json bool) int64 { return cmp.Or(unpacked, expansion(size, json)) }
-	head := make([]byte, min(size, DetectLen))
-	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
-	}
 	whole := io.NewSectionReader(r, 0, size)
-	switch f := sniff(head, true); f {
+	head, f := []byte(nil), unknown
+	for _, n := range [...]int64{headLen, DetectLen} { // most need no more than the first
+		head = make([]byte, min(size, n))
+		if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+			return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
+		}
+		if f = sniff(head, true); f != unknown {
+			break
+		}
+	}
+	switch f {
 	case pickleFormat, jsonFormat:
 		if begin := oldSaveLen(head); begin > 0 {
 			in := newInput(name, io.NewSectionReader(r, begin, size-begin), size-begin)

@@ -1,6 +1,10 @@
 package torch
 
-import "github.com/memdiag/memdiag/snapshot"
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 type rawSegment struct {
 	snapshot.Segment
@@ -81,6 +85,9 @@ func (b *builder) addSegment(o *object) error {
 		}
 	}
 	b.settle(&seg, o.has(sgTotal))
+	if n := len(b.segments); n == cap(b.segments) {
+		b.segments = slices.Grow(b.segments, max(64, min(n, 1<<14)))
+	}
 	b.segments = append(b.segments, seg)
 	return nil
 }

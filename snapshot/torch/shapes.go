@@ -68,6 +68,8 @@ type shapes struct {
 	first  [numRoles]branches
 	pieces []piece
 	full   bool
+	// learned has room for what is learned next.
+	learned []piece
 }
 
 // quickShape is quickDict for the shapes that are known.
@@ -186,7 +188,8 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 	if known.full {
 		return
 	}
-	l := shapeLearner{m: m, b: b, p: p, pieces: make([]piece, 0, 8)}
+	l := shapeLearner{m: m, b: b, p: p, pieces: known.learned[:0]}
+	defer func() { known.learned = l.pieces }()
 	l.literal(1)
 	l.stores(goneSlot)
 	l.literal(1)
@@ -211,9 +214,6 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 	if l.p != end || known.full {
 		return
 	}
-	if known.pieces == nil {
-		known.pieces = make([]piece, 0, mostPieces) // they stay where they are
-	}
 	next := &known.first[r]
 	for i := range l.pieces {
 		c := &l.pieces[i]
@@ -224,10 +224,10 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 			known.pieces = append(known.pieces, *c)
 		}
 		c = &known.pieces[(*next)[at]]
-		next = &c.next
 		if i == len(l.pieces)-1 {
 			c.set, c.ends = l.set, behindHole
 		}
+		next = &c.next
 	}
 }
 
