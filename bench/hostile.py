@@ -3,7 +3,8 @@
 
     bench/hostile.py [--size MB] [--rounds N] [--packed gzip|zstd] MEMDIAG [WORD …]
 
-Without WORDs all files are made, else those whose names hold one of them. With --packed they are compressed: what repeats
+Our own files, those of torch.save and logs of runs are made without --packed only: they are compressed inside, if at
+all. Without WORDs all files are made, else those whose names hold one of them. With --packed they are compressed: what repeats
 shrinks a thousandfold, so that the file unpacks to as much as it may; nothing fills it up to its size. A line a file: processor time of
 "memdiag show" (the best of --rounds), that of sha256sum on the same file, which tells how fast the machine is just
 now, peak memory beyond the file's size, the exit code, and what was said. Behind a "!" stands what misses the goal: 1 s,
@@ -13,11 +14,14 @@ now, peak memory beyond the file's size, the exit code, and what was said. Behin
 import argparse
 import functools
 import gzip
+import io
 import os
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 PPROF = b"\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x0binuse_space\x32\x05bytes\x22\x02\x08\x01"
 TRACE = b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": ['
@@ -92,6 +96,221 @@ def chain(nodes, callers):
     bytes_ = range(nodes, 0, -1) if callers else [nodes] + [1] * (nodes - 1)
     yield ('"value":[%s],"n_allocations":[%s]},"strings":["a"]}' % (",".join(map(str, bytes_)), ",".join(map(str, bytes_)))).encode()
 
+
+MASK = (1 << 64) - 1
+PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def turned(x, by):
+    return (x << by | x >> 64 - by) & MASK
+
+
+def mixed(lane, word):
+    return turned(lane + word * PRIMES[1] & MASK, 31) * PRIMES[0] & MASK
+
+
+def xxh64(data):
+    """The checksum of our own files, of seed 0."""
+    p1, p2, p3, p4, p5 = PRIMES
+    whole = len(data) & ~31
+    h = p5
+    if whole:
+        a, b, c, d = p1 + p2 & MASK, p2, 0, -p1 & MASK
+        for w, x, y, z in struct.iter_unpack("<4Q", memoryview(data)[:whole]):
+            a = (a + w * p2) & MASK
+            a = ((a << 31 | a >> 33) & MASK) * p1 & MASK
+            b = (b + x * p2) & MASK
+            b = ((b << 31 | b >> 33) & MASK) * p1 & MASK
+            c = (c + y * p2) & MASK
+            c = ((c << 31 | c >> 33) & MASK) * p1 & MASK
+            d = (d + z * p2) & MASK
+            d = ((d << 31 | d >> 33) & MASK) * p1 & MASK
+        h = turned(a, 1) + turned(b, 7) + turned(c, 12) + turned(d, 18) & MASK
+        for lane in a, b, c, d:
+            h = ((h ^ mixed(0, lane)) * p1 + p4) & MASK
+    h = h + len(data) & MASK
+    rest = data[whole:]
+    while len(rest) >= 8:
+        h = (turned(h ^ mixed(0, int.from_bytes(rest[:8], "little")), 27) * p1 + p4) & MASK
+        rest = rest[8:]
+    if len(rest) >= 4:
+        h = (turned(h ^ int.from_bytes(rest[:4], "little") * p1 & MASK, 23) * p2 + p3) & MASK
+        rest = rest[4:]
+    for byte in rest:
+        h = turned(h ^ byte * p5 & MASK, 11) * p1 & MASK
+    h = (h ^ h >> 33) * p2 & MASK
+    h = (h ^ h >> 29) * p3 & MASK
+    return h ^ h >> 32
+
+
+def headed(magic):
+    begin = b"\x89" + magic + b"\n\x01\0\0\0"
+    return begin + struct.pack("<I", xxh64(begin) & 0xFFFFFFFF)
+
+
+def listed(n, element):
+    return varint(n) + element * n
+
+
+# What our own file must have, of one device without a block.
+OURS = {
+    b"META": bytes(8), b"DEVS": b"\x01\x03cpu" + bytes(8), b"STKS": b"\x01\x00\x01\x00\x00\x00\x00", b"SEGS": b"\0", b"BLKS": b"\0",
+    b"BSTP": None, b"BTIM": None, b"OWNR": None, b"CNTS": None, b"HOLD": b"\0", b"HIST": bytes(4), b"NOTE": b"\0",
+}
+
+
+def ours(*kinds, each, make, packed=False):
+    """A file of ours in which make, of a number, gives the contents of so many elements of each bytes."""
+
+    def whole(size):
+        contents = dict(OURS)
+        of = (size * 16 if packed else size) // each
+        contents.update(zip(kinds, make(of)))
+        out = [headed(b"MDSNAP")]
+        for kind, content in contents.items():
+            if content is None:
+                continue
+            how, stored = 0, content
+            if packed and kind in kinds and len(content) > 1 << 20:
+                how, stored = 1, subprocess.run(["zstd", "-q", "-1"], input=content, stdout=subprocess.PIPE, check=True).stdout
+                stored += nothing("zstd", max(0, len(content) // 16 - len(stored)))
+            out.append(section(kind, how, stored, len(content)))
+        return b"".join(out) + section(b"END.", 0, bytes([len(out) - 1]), 1)
+
+    return whole
+
+
+def section(kind, how, stored, unpacked):
+    head = kind + struct.pack("<IQQ", how, len(stored), unpacked) + stored
+    return head + struct.pack("<Q", xxh64(head))
+
+
+def one_segment(n):
+    return b"\x01" + bytes(8) + varint(n)
+
+
+def columns(n):
+    return one_segment(n), listed(n, bytes(5)), bytes(n), bytes(n), bytes(n), bytes(n)
+
+
+FRAMES = b"\x01\x00" + varint(128) + b"".join(b"\0\0" + varint(i) for i in range(128))
+
+
+def stacks(n, make):
+    """The section of so many stacks that make builds out of their numbers."""
+    return FRAMES + varint(n) + b"".join(map(make, range(n)))
+
+
+def digits(i, n):
+    """A number of n digits of base 128."""
+    return bytes(i >> 7 * k & 127 for k in range(n))
+
+
+def sites(n):
+    rows = b"".join(varint(i % n + 1) for i in range(n))
+    return stacks(n, lambda i: b"\x03" + digits(i, 3)), one_segment(n), varint(n) + bytes(n) + b"\x02" * n + b"\x01" * n + bytes(n) + rows
+
+
+def record(kind, content):
+    head = struct.pack("<I", len(content)) + kind + content
+    return head + struct.pack("<Q", xxh64(head))
+
+
+def log(make):
+    """A log of so many bytes, about, behind the table of one device."""
+    return lambda size: headed(b"MDSERI") + record(b"D", b"\x01\x03cpu" + bytes(8)) + make(size)
+
+
+def times(record, size):
+    return record * (size // len(record))
+
+
+POINT = bytes(2) + b"\x01" + bytes(9)  # its last byte is the number of changed sites
+FIRST = record(b"P", bytes(13))
+SITE = record(b"S", b"\0\0")
+
+
+def points(sites, live, size):
+    """Points behind so many sites, the first of which stay live."""
+    change = record(b"P", POINT[:-1] + varint(live) + b"\0\x02\x02" * live)
+    return SITE * sites + FIRST + change + times(record(b"P", POINT), size - len(SITE) * sites - len(change))
+
+
+LOGS = {
+    "log: points": log(lambda size: FIRST + times(record(b"P", POINT), size)),
+    "log: sites": log(lambda size: times(SITE, size) + FIRST),
+    "log: sites that differ": log(lambda size: b"".join(record(b"S", b"\0\x01\0\0\x06%06x\x01\x01" % i) for i in range(size // 26)) + FIRST),
+    "log: points of sites that hold nothing": log(lambda size: points(size // 2 // len(SITE), 0, size)),
+    "log: points of fewer such sites": log(lambda size: points(100_000, 0, size)),
+    "log: points of live sites": log(lambda size: points(30_000, 30_000, size)),
+    "log: records of no meaning": log(lambda size: times(record(b"X", b""), size)),
+}
+
+
+def saved(*entries, claim=None, deflate=False):
+    """What torch.save writes: entries of a name and of a function that gives content of so many bytes."""
+
+    def whole(size):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED, compresslevel=1) as archive:
+            for name, make in entries:
+                archive.writestr("archive/" + name, make(size))
+            if deflate:
+                archive.writestr("archive/data/0", bytes(size - out.tell()), zipfile.ZIP_STORED)
+            if claim:
+                archive.getinfo("archive/data.pkl").file_size = claim
+        return out.getvalue()
+
+    return whole
+
+
+def entries(size, name):
+    """Empty entries up to a size."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("archive/data.pkl", PICKLE)
+        for i in range(size // (2 * len(name % 0) + 76)):
+            archive.writestr(name % i, b"")
+    return out.getvalue()
+
+
+def pickled(size):
+    return PICKLE + times(b"}\x8c\x04sizeK\x01s", size)
+
+
+# Files that are made whole, of a size. They are compressed inside, if at all.
+WHOLE = {
+    "ours: blocks": ours(b"SEGS", b"BLKS", each=5, make=lambda n: (one_segment(n), listed(n, bytes(5)))),
+    "ours: blocks with all columns": ours(b"SEGS", b"BLKS", b"BSTP", b"BTIM", b"OWNR", b"CNTS", each=9, make=columns),
+    "ours: blocks with all columns, packed": ours(b"SEGS", b"BLKS", b"BSTP", b"BTIM", b"OWNR", b"CNTS", each=100, make=columns, packed=True),
+    "ours: more blocks, packed": ours(b"SEGS", b"BLKS", each=5, make=lambda n: (one_segment(n), listed(n, bytes(5))), packed=True),
+    "ours: blocks of many sites": ours(b"STKS", b"SEGS", b"BLKS", each=14, make=sites),
+    "ours: blocks of fewer sites": ours(b"STKS", b"SEGS", b"BLKS", each=170, make=sites),
+    "ours: empty texts": ours(b"STKS", each=1, make=lambda n: (listed(n, b"\0") + b"\0\0",)),
+    "ours: texts, packed": ours(b"STKS", each=1_000_000, make=lambda n: (listed(n, varint(999_996) + bytes(999_996)) + b"\0\0",), packed=True),
+    "ours: frames": ours(b"STKS", each=6, make=lambda n: (b"\x01\0" + varint(n) + b"".join(b"\0\0" + varint(i) for i in range(n)) + b"\0",)),
+    "ours: fewer frames": ours(b"STKS", each=36, make=lambda n: (b"\x01\0" + varint(n) + b"".join(b"\0\0" + varint(i) for i in range(n)) + b"\0",)),
+    "ours: stacks": ours(b"STKS", each=2, make=lambda n: (FRAMES + listed(n, b"\x01\0"),)),
+    "ours: stacks that differ": ours(b"STKS", each=4, make=lambda n: (stacks(n, lambda i: b"\x03" + digits(i, 3)),)),
+    "ours: deep stacks": ours(b"STKS", each=16_000, make=lambda n: (stacks(n, lambda i: varint(16_000) + digits(i, 3) + bytes(15_997)),)),
+    "ours: deep stacks, packed": ours(b"STKS", each=160_000, make=lambda n: (stacks(n, lambda i: varint(16_000) + digits(i, 3) + bytes(15_997)),), packed=True),
+    "ours: segments": ours(b"SEGS", each=9, make=lambda n: (listed(n, bytes(9)),)),
+    "ours: fewer segments": ours(b"SEGS", each=32, make=lambda n: (listed(n, bytes(9)),)),
+    "ours: devices": ours(b"DEVS", each=9, make=lambda n: (listed(n, bytes(9)),)),
+    "ours: holders": ours(b"HOLD", each=4, make=lambda n: (listed(n, bytes(4)),)),
+    "ours: fewer holders": ours(b"HOLD", each=14, make=lambda n: (listed(n, bytes(4)),)),
+    "ours: notes": ours(b"NOTE", each=1, make=lambda n: (listed(n, b"\0"),)),
+    "ours: fewer notes": ours(b"NOTE", each=20, make=lambda n: (listed(n, b"\0"),)),
+    "ours: sections of no meaning": lambda size: headed(b"MDSNAP") + times(section(b"NEW!", 0, b"", 0), size),
+    "torch.save: blocks": saved(("data.pkl", pickled)),
+    "torch.save: blocks, compressed": saved(("data.pkl", lambda size: pickled(size * 5)), deflate=True),
+    "torch.save: nothing, compressed": saved(("data.pkl", lambda size: pickled(0) + bytes(size * 10)), deflate=True),
+    "torch.save: tensors": saved(("data.pkl", lambda size: b"\x80\x02}X\x08\0\0\0segments]s."), ("data/0", bytes)),
+    "torch.save: a length that lies": saved(("data.pkl", pickled), claim=1 << 50),
+    "torch.save: entries": lambda size: entries(size, "archive/%d"),
+    "torch.save: entries of long names": lambda size: entries(size, "a" * 60_000 + "%d"),
+    "torch.save: pickles": lambda size: entries(size, "%d/data.pkl"),
+}
 
 TRACE_END = b"{}]}"
 # A file is a beginning, pieces that go on until it is large enough, and perhaps an end.
@@ -279,6 +498,10 @@ FILES = {
 
 
 def write(name, path, size, packed):
+    if name in WHOLE:
+        with open(path, "wb") as file:
+            file.write(WHOLE[name](size))
+        return
     begin, pieces, *end = FILES[name]
     pack = PACKERS[packed]
     written = unpacked = 0
@@ -329,13 +552,26 @@ def cost(command):
     return float(user) + float(system), int(peak) << 10, int(code), ran.stderr
 
 
-def measure(memdiag, rounds, name, path):
-    runs = [cost([memdiag, "show", "--color", "never", path]) for _ in range(rounds)]
+def write_run(folder, log):
+    """A run of ours with this log, and two snapshots of nothing."""
+    os.mkdir(folder)
+    for name, content in ("run.json", b'{"schema_version": 1, "steps": 50}'), ("series.memdiag", log):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+    for step in 0, 50:
+        OURS[b"META"] = varint(2 * step) + bytes(7)
+        with open(os.path.join(folder, f"snapshot_{step}.memdiag"), "wb") as file:
+            file.write(ours(each=1, make=lambda n: ())(0))
+
+
+def measure(memdiag, rounds, name, path, command="show"):
+    runs = [cost([memdiag, command, "--color", "never", path]) for _ in range(rounds)]
     took = min(run[0] for run in runs)
     _, peak, code, said = runs[-1]
-    yardstick = cost(["sha256sum", path])[0]
-    beyond = max(0, peak - os.path.getsize(path)) / 1e6
-    lines = [line for line in said.splitlines() if not line.startswith(("hint: ", "memdiag: reading "))]
+    largest = path if command == "show" else os.path.join(path, "series.memdiag")
+    yardstick = cost(["sha256sum", largest])[0]
+    beyond = max(0, peak - os.path.getsize(largest)) / 1e6
+    lines = [line for line in said.splitlines() if not line.startswith(("hint: ", "memdiag: reading ", "next: "))]
     missed = took > 1 or beyond > 200 or code not in (0, 3) or code == 3 and len(lines) != 1
     said = lines[0].replace(path, "FILE")[:100] if lines else "read"
     print(f"{'!' if missed else ' '} {name:48} {took:6.2f} s {yardstick:6.2f} s {beyond:6.0f} MB  {code}  {said}", flush=True)
@@ -350,11 +586,18 @@ def main():
     options.add_argument("memdiag")
     options.add_argument("words", nargs="*")
     options = options.parse_args()
-    wanted = [name for name in FILES if any(word in name for word in options.words) or not options.words]
+    names = [*FILES] if options.packed != "plain" else [*FILES, *WHOLE, *LOGS]
+    wanted = [name for name in names if any(word in name for word in options.words) or not options.words]
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
         for name in wanted:
+            if name in LOGS:
+                run = os.path.join(folder, "run")
+                write_run(run, LOGS[name](options.size * 1_000_000))
+                missed += measure(options.memdiag, options.rounds, name, run, "diff")
+                shutil.rmtree(run)
+                continue
             write(name, path, options.size * 1_000_000, options.packed)
             missed += measure(options.memdiag, options.rounds, name, path)
     print(f"{missed} of {len(wanted)} files miss the goal")

@@ -147,7 +147,9 @@ func (d *decoder) section() (kind, *cursor, error) {
 		return k, nil, d.fault(start, "section %v does not match its checksum: the file is damaged", k)
 	}
 	d.offset += int64(len(head) + len(body))
-	d.sections++
+	if d.sections++; d.sections > maxSections {
+		return k, nil, d.fault(start, "more than %d sections, and a snapshot has %d", maxSections, len(known)+1)
+	}
 	c := &cursor{file: d.name, where: "section " + k.String(), offset: start + sectionHeaderSize, room: &d.room}
 	isKnown, err := d.place(k, start)
 	if err != nil || !isKnown {
@@ -514,7 +516,7 @@ func (d *decoder) readHolders(c *cursor) []snapshot.Holder {
 }
 
 func readNotes(c *cursor) []string {
-	n := c.count("notes", 1, textMemory)
+	n := c.count("notes", 1, noteMemory)
 	if n == 0 {
 		return nil
 	}

@@ -56,18 +56,21 @@ func unpackLimit(stored uint64) uint64 {
 // 58 bytes, and some 6 of the file.
 func maxMemory(size int64) int64 { return 100<<20 + 2*min(size, 1<<50) }
 
-// What an element takes of memory, in bytes. Frames and stacks are counted with what it
-// takes to find them again.
+// What an element takes of memory, in bytes. Frames are counted with what it takes to find
+// them again; stacks, segments and notes with what comparing and showing make of them.
 const (
 	deviceMemory  = 88
 	textMemory    = 16
 	frameMemory   = 128
-	stackMemory   = 64
-	segmentMemory = 80
+	stackMemory   = 512
+	segmentMemory = 128
 	blockMemory   = 33
 	holderMemory  = 48
-	siteMemory    = 512 // of a log, with what comparing makes of it
+	noteMemory    = 64
 )
+
+// maxSections is many times what a later version may have.
+const maxSections = 1000
 
 type kind [4]byte
 

@@ -94,6 +94,10 @@ func TestHostileFilesAreRefused(t *testing.T) {
 	}
 	huge := newRaw()
 	huge.WriteString("META\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff12345678")
+	endless := newRaw()
+	for range maxSections + 1 {
+		endless.plain("NEW!", nil)
+	}
 	for name, c := range map[string]struct {
 		data []byte
 		want string
@@ -127,6 +131,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"a truth value of 2":                  {rebuild("HIST", []byte{0, 2}), "neither true nor false"},
 		"a section that ends inside a value":  {rebuild("HIST", []byte{0x80}), "ends inside a value"},
 		"a text longer than what is left":     {rebuild("NOTE", []byte{1, 200, 1}), "bytes of text, but only"},
+		"sections without number":             {endless.Bytes(), "more than 1000 sections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decode(c.data)
@@ -216,7 +221,7 @@ func TestMemoryIsBoundedByTheSizeOfTheFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		lifted := NewReader(snapshot.NewStacks())
-		lifted.MaxMemory = 1 << 30
+		lifted.MaxMemory = 4 << 30
 		if _, err := lifted.Decode("test.memdiag", bytes.NewReader(r.Bytes()), int64(r.Len())); err == nil || strings.Contains(err.Error(), want) {
 			t.Errorf("%s, with the bound lifted: %v", name, err)
 		}

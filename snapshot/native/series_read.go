@@ -106,7 +106,7 @@ func (d *seriesDecoder) read(k byte, c *cursor) (known bool) {
 
 func (d *seriesDecoder) readSite(c *cursor) {
 	device := c.index("device", len(d.series.Devices))
-	c.charge(siteMemory)
+	c.charge(stackMemory)
 	frames := make([]snapshot.FrameID, c.count("frames", 1, 4))
 	for i := range frames {
 		frames[i] = d.readFrame(c)
@@ -207,7 +207,7 @@ func (d *seriesDecoder) keep() {
 
 // cost is a point's size in counts of 24 bytes, what comparing makes of it included.
 func cost(p *snapshot.Point) int {
-	return 8 + 4*len(p.Meters) + len(p.Sites)
+	return 16 + 4*len(p.Meters) + len(p.Sites)
 }
 
 // thin drops every second point; the first stays.
