@@ -107,7 +107,7 @@ func originIn(frames []snapshot.Frame, headline int) int {
 	if typed := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return f.File == "<string>" || f.File == "<stdin>" }); typed >= 0 {
 		return typed
 	}
-	python := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") })
+	python := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") && !isNoise(f) })
 	return max(python, operation(frames))
 }
 
@@ -115,9 +115,12 @@ func originIn(frames []snapshot.Frame, headline int) int {
 func isLibrary(f snapshot.Frame) bool { return diff.Headline([]snapshot.Frame{f}) < 0 }
 
 // isNoise is true for frames that stand in every stack and say nothing: the
-// unwinder, the interpreter's own calls, a program's start. PyTorch's viewer
-// hides the same ones.
+// unwinder, the interpreter's own calls, a program's start, and memray's own.
+// PyTorch's viewer hides the same ones.
 func isNoise(f snapshot.Frame) bool {
+	if strings.HasSuffix(f.File, "/memray/commands/run.py") {
+		return true
+	}
 	if strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") {
 		return false
 	}

@@ -46,6 +46,24 @@ func TestAStackOfLibrariesIsNamedByItsLineOfPython(t *testing.T) {
 	}
 }
 
+func TestMemraysOwnFramesAreNoPlace(t *testing.T) {
+	run := snapshot.Frame{Function: "_run_tracker", File: "/x/site-packages/memray/commands/run.py", Line: 83}
+	frozen := snapshot.Frame{Function: "_compile_bytecode", File: "<frozen importlib._bootstrap_external>", Line: 729}
+	library := snapshot.Frame{Function: "load", File: "/usr/lib/python3.11/json/__init__.py", Line: 9}
+	for _, c := range []struct {
+		frames []snapshot.Frame
+		want   string
+	}{
+		{[]snapshot.Frame{frozen, run}, "<frozen importlib._bootstrap_external>:729"},
+		{[]snapshot.Frame{frozen, library, run}, "/usr/lib/python3.11/json/__init__.py:9"},
+		{[]snapshot.Frame{run}, "/x/site-packages/memray/commands/run.py:83"}, // what memray itself allocates
+	} {
+		if got := placeOf(c.frames, "", -1); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestAFrameIsShownByWhatIsKnownOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name               string
