@@ -94,7 +94,7 @@ func insideOf(f format, head []byte) bool {
 	defer closer()
 	inner := make([]byte, headLen)
 	n, _ := io.ReadFull(r, inner) // the head is cut, so an error is usual
-	return sniff(inner[:n], false) != unknown
+	return sniff(inner[:n], false) != unknown || page.Match(inner[:n])
 }
 
 // text is a pickle or JSON text, out of whatever wraps it.
@@ -131,19 +131,15 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 		if err != nil {
 			return nil, &snapshot.FormatError{File: name, Reason: err.Error(), Err: err}
 		}
-		return unwrap(name, inner, bound, closer)
+		b := bufio.NewReaderSize(inner, headLen)
+		if head, _ := b.Peek(headLen); page.Match(head) {
+			return openPage(name, &limited{r: b, left: bound(false)}, bound, closer)
+		}
+		return unwrap(name, b, bound, closer)
 	case zipFormat:
 		return openArchive(name, r, size, bound)
 	case pageFormat:
-		embedded, err := openPage(name, whole)
-		if err != nil {
-			return nil, err
-		}
-		t, err := unwrap(name, base64.NewDecoder(base64.StdEncoding, embedded), bound, func() {})
-		if err == nil {
-			t.more = embedded.more
-		}
-		return t, err
+		return openPage(name, whole, bound, func() {})
 	}
 	return nil, notASnapshot(name)
 }
@@ -266,8 +262,22 @@ func openArchive(name string, r io.ReaderAt, size int64, bound func(json bool) i
 
 var embedKey = []byte(`"base64":`)
 
-// openPage finds the first file that the viewer's page embeds.
-func openPage(name string, r io.Reader) (*quoted, error) {
+// openPage opens the first file that the viewer's page embeds.
+func openPage(name string, r io.Reader, bound func(json bool) int64, closer func()) (*text, error) {
+	embedded, err := findEmbedded(name, r)
+	if err != nil {
+		closer()
+		return nil, err
+	}
+	t, err := unwrap(name, base64.NewDecoder(base64.StdEncoding, embedded), bound, closer)
+	if err == nil {
+		t.more = embedded.more
+	}
+	return t, err
+}
+
+// findEmbedded finds that file.
+func findEmbedded(name string, r io.Reader) (*quoted, error) {
 	const head = 1 << 20
 	b := bufio.NewReaderSize(r, head)
 	seen, _ := b.Peek(head)

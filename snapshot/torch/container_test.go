@@ -43,7 +43,7 @@ func zstandard(t *testing.T, b []byte) []byte {
 }
 
 func TestCompressedFilesSayWhatIsInThem(t *testing.T) {
-	for _, name := range []string{"full_protocol4.pickle", "full_protocol0.pickle", "full.json", "big_lists.pickle"} {
+	for _, name := range []string{"full_protocol4.pickle", "full_protocol0.pickle", "full.json", "full.html", "big_lists.pickle"} {
 		want := describe(decodeSeed(t, name))
 		for wrapping, b := range map[string][]byte{"gzip": gzipped(t, seed(t, name)), "zstd": zstandard(t, seed(t, name))} {
 			if !Detect(b[:min(len(b), DetectLen)]) {

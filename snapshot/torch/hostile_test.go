@@ -15,6 +15,23 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// TestTensorsSayWhatToGiveInTheirPlace has what torch.save writes of a list of tensors, of a
+// state and of a model.
+func TestTensorsSayWhatToGiveInTheirPlace(t *testing.T) {
+	const tensor = "ctorch._utils\n_rebuild_tensor_v2\n(tR"
+	for _, c := range []struct{ name, file, want string }{
+		{"a list of tensors", "\x80\x02](" + tensor + "e.", "as torch.save writes them"},
+		{"a dict of tensors", "\x80\x02}(X\x01\x00\x00\x00w" + tensor + "u.", "as torch.save writes them"},
+		{"a model", "\x80\x02ctorch.nn.modules.linear\nLinear\n)\x81.", "as torch.save writes them"},
+		{"a list of numbers", "\x80\x02](K\x01e.", "memdiag reads what torch.cuda"},
+	} {
+		_, err := Decode(c.name, strings.NewReader(c.file), int64(len(c.file)), Options{})
+		if f, ok := errors.AsType[*snapshot.FormatError](err); !ok || !strings.Contains(f.Hint, c.want) || !strings.Contains(f.Hint, "_dump_snapshot") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 	// Every pickle begins a snapshot, so that it is the rest that is refused.
 	const begin = "\x80\x04}(\x8c\x08segments]"

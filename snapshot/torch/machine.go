@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -489,6 +490,17 @@ func (m *machine) root() error {
 	if v.k == vObject && m.objects[v.n].role == top {
 		err.Reason = fmt.Sprintf("there is no snapshot in this file: neither %q nor %q among its keys", keywords[kwSegments], keywords[kwTraces])
 	}
-	err.Hint = "memdiag reads what torch.cuda.memory._dump_snapshot() writes"
+	err.Hint = m.writerHint()
 	return err
+}
+
+// writerHint says what writes a snapshot, to who gives a file that is none.
+func (m *machine) writerHint() string {
+	const writer = "torch.cuda.memory._dump_snapshot"
+	for _, name := range m.symbols.strings {
+		if strings.HasPrefix(name, "torch._utils._rebuild_") || strings.HasPrefix(name, "torch.nn.modules.") || strings.HasPrefix(name, "__torch__.") {
+			return "these are tensors or a model, as torch.save writes them; " + writer + `("snapshot_50.pickle") in the program that holds them writes a snapshot`
+		}
+	}
+	return "memdiag reads what " + writer + "() writes"
 }

@@ -129,7 +129,11 @@ func (m *machine) appendItem(list, v value) error {
 		m.shared = true
 		return m.fail("%s holds %s", l.role, m.describe(v))
 	case v.k != vObject || m.objects[v.n].role == anything:
-		return m.fail("%s holds %s", l.role, m.describe(v))
+		err := m.fail("%s holds %s", l.role, m.describe(v))
+		if l.role == segments {
+			err.Hint = m.writerHint()
+		}
+		return err
 	}
 	if err := m.build.item(l, &m.objects[v.n]); err != nil {
 		return err
