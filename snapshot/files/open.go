@@ -318,6 +318,8 @@ func (s *source) unknown() error {
 const convertedHint = "memdiag convert SNAPSHOT -o NAME.memdiag gives a file that it reads"
 
 const (
+	memrayRecording = "a recording of memray, which only memray reads"
+
 	memrayHint   = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
 	valgrindHint = "valgrind --tool=dhat PROGRAM, at two lengths of the run or more, gives profiles that memdiag reads"
 	unpackHint   = "unpack it first; memdiag itself unpacks gzip and zstd"
@@ -331,7 +333,12 @@ var others = []struct {
 	what, hint string
 }{
 	{"heap profile: ", 14, "a heap profile as text, which memdiag does not read", "go tool pprof -proto PROGRAM FILE > NAME.pb.gz makes it one that it reads, of gperftools too; Go's /debug/pprof/heap without debug=1 is one"},
-	{"memray", 64, "a recording of memray, which only memray reads", memrayHint},
+	{"\x1f\x8b", 2, "compressed twice", unpackHint},
+	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},
+	{"PK\x03\x04", 4, "a zip archive, of which memdiag reads those that torch.save wrote, as they are", "unpack it first"},
+	{"SQLite format 3\x00", 16, "a database, such as nsys exports, which has no snapshot of memory", `torch.cuda.memory._dump_snapshot("snapshot_50.pickle") of PyTorch, or memdiag record, gives one`},
+	{"memray", 6, memrayRecording, memrayHint},
+	{"memray\x00", 64, memrayRecording, memrayHint}, // behind the head of lz4
 	{`{"version": 0, "costs": [`, 25, "memray's graph for gprof2dot, which has neither lines nor counts", memrayHint},
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
 	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},

@@ -88,6 +88,10 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 		}
 		key, value, ok := strings.Cut(string(line[:min(len(line), 256)]), "=")
 		switch {
+		case bytes.HasPrefix(line, []byte("desc: xtree")):
+			err := in.Fail("a tree of --xtree-memory, whose snapshots are figures of other kinds")
+			err.Hint = "valgrind --tool=massif --detailed-freq=1 PROGRAM, or --tool=dhat, gives a profile that memdiag reads"
+			return err
 		case strings.HasPrefix(string(line), "time_unit:"):
 			d.unit = strings.TrimSpace(string(line[len("time_unit:"):min(len(line), 32)]))
 		case bytes.HasPrefix(line, []byte(" ")), len(line) > 1 && line[0] == 'n' && line[1] >= '0' && line[1] <= '9':

@@ -207,6 +207,7 @@ func TestBrokenFiles(t *testing.T) {
 		{"more callers than follow", replaced("n3: 1000", "n9: 1000"), "is no line of a tree"},
 		{"negative bytes", replaced("n0: 300", "n0: -300"), "is no line of a tree"},
 		{"a size that is none", replaced("mem_heap_B=1000", "mem_heap_B=many"), `"many" is no number`},
+		{"a tree of all that was ever allocated", "desc: xtree.produce_report" + usual[strings.IndexByte(usual, '\n'):], "a tree of --xtree-memory"},
 		{"a tree without end", usual + deep.String(), "deeper than 4096"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
