@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 shared=${MEMDIAG_SHARED:-../shared}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-go build -o "$tmp/torch_reader" ./bench/torch_reader
+go build -pgo=cmd/memdiag/default.pgo -o "$tmp/torch_reader" ./bench/torch_reader
 
 large=
 if [ "${1-}" = --large ]; then
