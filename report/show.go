@@ -274,16 +274,19 @@ func (p *page) history(s *snapshot.Snapshot) {
 		text += " over " + duration(h.Last.Sub(h.First))
 	}
 	if h.LostFrees > 0 {
-		verb := "are"
-		if h.LostFrees == 1 {
-			verb = "is"
-		}
-		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), verb)
+		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
 	}
 	if older := olderThanRecord(s); older.Blocks > 0 && h.Events > 0 {
-		text += fmt.Sprintf("; %s of %s are older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
+		text += fmt.Sprintf("; %s of %s %s older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()), isOrAre(older.Blocks))
 	}
 	p.prose("history: ", "  ", text)
+}
+
+func isOrAre(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // olderThanRecord are the live blocks whose allocation the record does not have.

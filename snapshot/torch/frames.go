@@ -49,7 +49,7 @@ func isNoise(f snapshot.Frame) bool {
 
 // stackTable moves frame lists into the snapshot's table, without their noise.
 // A list of nothing but noise is kept whole: it still tells its blocks apart.
-// A file of "??" and a line of 0, PyTorch's words for unknown, become "" and -1.
+// A file of "??" or "none" and a line of 0, PyTorch's words for unknown, become "" and -1.
 type stackTable struct {
 	from   *symbols
 	to     *snapshot.Stacks
@@ -96,7 +96,7 @@ func (t *stackTable) frame(raw uint32) tableFrame {
 	if f.Line == 0 {
 		f.Line = -1
 	}
-	if f.File == "??" {
+	if f.File == "??" || f.File == "none" && f.Line < 0 { // the latter of torch.profiler's timeline
 		f.File = ""
 	}
 	out := tableFrame{t.to.Frame(f), true, isNoise(f)}

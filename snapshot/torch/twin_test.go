@@ -287,7 +287,7 @@ func twinFrames(v any) []snapshot.Frame {
 			return nil
 		}
 		f := snapshot.Frame{Function: name, File: file, Line: int(twinInt(d.get("line"), -1))}
-		if f.File == "??" {
+		if f.File == "??" || f.File == "none" && f.Line <= 0 {
 			f.File = ""
 		}
 		if f.Line <= 0 || f.Line >= 1<<31 {
