@@ -21,20 +21,27 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 	if slices.ContainsFunc(frames, isInterpreted) {
 		return func(f snapshot.Frame) bool { return !isLibrary(f) }
 	}
-	return isNativeOwn
+	if slices.ContainsFunc(frames, isNativeSource) {
+		return isNativeSource // what has no line beside them starts the program, or is linked into it
+	}
+	return isBinary
 }
 
-// isNativeOwn holds for a frame of a native program with its source, or else in a
-// binary that is no library; PyTorch's C++ frames have neither.
-func isNativeOwn(f snapshot.Frame) bool {
+// isNativeSource holds for a line of a native program; PyTorch's C++ frames have none.
+func isNativeSource(f snapshot.Frame) bool {
 	file := strings.ReplaceAll(f.File, `\`, "/")
-	for _, part := range systemPaths {
-		if strings.Contains(file, part) {
-			return false
-		}
-	}
-	if slices.Contains(nativeSources, strings.ToLower(path.Ext(file))) {
-		return f.Line > 0
+	return !isSystems(file) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
+}
+
+func isSystems(file string) bool {
+	return slices.ContainsFunc(systemPaths, func(part string) bool { return strings.Contains(file, part) })
+}
+
+// isBinary holds for a frame of which no more is known than the binary, which is no library.
+func isBinary(f snapshot.Frame) bool {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	if isSystems(file) {
+		return false
 	}
 	binary := path.Base(file) // which pprof calls as it was given
 	return f.Line <= 0 && path.Ext(file) == "" && (strings.HasPrefix(file, "/") || binary != "." && strings.HasPrefix(f.Function, binary+"+0x"))

@@ -27,6 +27,7 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 			{Function: "leak+0x119b", File: "/home/user/leak", Line: -1},
 		}, 1},
 		{"a place in a binary with a path of its own", []snapshot.Frame{{Function: "libc.so.6+0xa2630", File: "./libc.so.6", Line: -1}, {Function: "leak+0x119b", File: "./leak", Line: -1}}, 1},
+		{"the line, not what starts the program or is linked into it", []snapshot.Frame{{Function: "leak+0x10a0", File: "/home/user/leak", Line: -1}, {Function: "main", File: "leak.c", Line: 30}, {Function: "leak+0x10b0", File: "/home/user/leak", Line: -1}}, 1},
 		{"none in a file of no known kind", []snapshot.Frame{{Function: "f", File: "leak", Line: -1}}, -1},
 		{"none in what starts a program", nil, -1},
 		{"none in PyTorch's backward pass", []snapshot.Frame{{Function: "c10::cuda::malloc", Line: -1}, {Function: "AddmmBackward0::apply", File: "engine.cpp", Line: -1}, {Function: "clone", Line: -1}}, -1},

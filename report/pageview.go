@@ -321,7 +321,11 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		if d.Limit <= 0 && !(limited && d.Kind.InProcess()) {
 			say("the limit of %s is not known: no forecast can be made", deviceName(d))
 		}
-		if d.Meters.Driver == snapshot.Unknown {
+		switch {
+		case d.Meters.Driver != snapshot.Unknown:
+		case s.Blocks.Count != nil && d.Kind.InProcess(): // a heap has no driver
+			say("what the process takes beside %s is not in the file", deviceName(d))
+		default:
 			say("the driver's own figure of %s was not read: memory outside of the allocator does not show", deviceName(d))
 		}
 	}
