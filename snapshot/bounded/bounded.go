@@ -231,6 +231,22 @@ func (in *Input) Line() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
+// Lines calls each for every line that is left, up to its first error.
+func (in *Input) Lines(each func(line []byte) error) error {
+	for {
+		line, err := in.Line()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
 func (in *Input) rawLine() ([]byte, error) {
 	searched := 0
 	in.long = in.long[:0]

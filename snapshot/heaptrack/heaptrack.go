@@ -44,20 +44,13 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err := d.header(); err != nil {
 		return nil, err
 	}
-	for {
-		line, err := in.Line()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := in.Lines(func(line []byte) error {
 		if err := d.line(line); err != nil {
-			return nil, err
+			return err
 		}
-		if err := d.events(); err != nil {
-			return nil, err
-		}
+		return d.events()
+	}); err != nil {
+		return nil, err
 	}
 	return d.snapshot(totals.New(in, opts))
 }

@@ -1,12 +1,8 @@
 package heaptrack
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,42 +10,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(Decode, data)
 }
 
 // held is what is live by stack, frames written "function file:line".
 func held(s *snapshot.Snapshot) map[string][2]int64 {
-	out := make(map[string][2]int64)
-	for _, site := range s.Sites() {
-		var key []string
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			key = append(key, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
-		}
-		out[strings.Join(key, " < ")] = [2]int64{site.Count, int64(site.Bytes)}
-	}
-	return out
-}
-
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return totalstest.Held(s, " < ", totalstest.Place)
 }
 
 func TestRealRecordingsTellWhatWasNeverFreed(t *testing.T) {
 	for _, steps := range []int64{10, 30} {
-		data := fixture(t, fmt.Sprintf("heaptrack_%d.zst", steps))
+		data := totalstest.Profile(t, fmt.Sprintf("heaptrack_%d.zst", steps))
 		s, err := decode(data)
 		if err != nil {
 			t.Fatal(err)
@@ -150,23 +128,9 @@ func slow(text string) map[string][2]int64 {
 	return out
 }
 
-func unpacked(t testing.TB, data []byte) []byte {
-	t.Helper()
-	z, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	out, err := z.DecodeAll(data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestTheSlowReaderAgrees(t *testing.T) {
 	for _, name := range []string{"heaptrack_10.zst", "heaptrack_30.zst"} {
-		text := unpacked(t, fixture(t, name))
+		text := totalstest.Unpacked(t, totalstest.Profile(t, name))
 		s, err := decode(text)
 		if err != nil {
 			t.Fatal(err)
@@ -221,10 +185,7 @@ func TestBrokenRecordings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -262,7 +223,7 @@ func TestChainsOfNoAddressEnd(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, seed := range [][]byte{unpacked(f, fixture(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n")} {
+	for _, seed := range [][]byte{totalstest.Unpacked(f, totalstest.Profile(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n")} {
 		if _, ok := trySlow(seed); !ok {
 			f.Error("the slow reader passes over a seed")
 		}
@@ -271,10 +232,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		want, ok := trySlow(data)

@@ -2,7 +2,6 @@ package heaptrack
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -44,17 +43,8 @@ func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) 
 	if p.device, err = p.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
 		return nil, err
 	}
-	for {
-		line, err := in.Line()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := p.line(string(line)); err != nil {
-			return nil, err
-		}
+	if err := in.Lines(func(line []byte) error { return p.line(string(line)) }); err != nil {
+		return nil, err
 	}
 	switch {
 	case !p.found:

@@ -1,7 +1,6 @@
 package heaptrack
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,16 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decodePrinted(data []byte) (*snapshot.Snapshot, error) {
-	return DecodePrinted("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(DecodePrinted, data)
 }
 
 func TestPrintedLeaksAreThoseOfTheRecording(t *testing.T) {
 	for _, steps := range []int{10, 30} {
-		data := fixture(t, fmt.Sprintf("heaptrack_print_%d.txt", steps))
+		data := totalstest.Profile(t, fmt.Sprintf("heaptrack_print_%d.txt", steps))
 		if !DetectPrinted(data) {
 			t.Error("not detected")
 		}
@@ -32,7 +31,7 @@ func TestPrintedLeaksAreThoseOfTheRecording(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recording, err := decode(fixture(t, fmt.Sprintf("heaptrack_%d.zst", steps)))
+		recording, err := decode(totalstest.Profile(t, fmt.Sprintf("heaptrack_%d.zst", steps)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,10 +141,7 @@ func TestBrokenPrintedTexts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decodePrinted([]byte(strings.Replace(text, c.old, c.new, 1)))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -205,7 +201,7 @@ func FuzzDecodePrinted(f *testing.F) {
 	}
 	f.Add([]byte(plain))
 	f.Add([]byte(text))
-	f.Add(fixture(f, "heaptrack_print_30.txt"))
+	f.Add(totalstest.Profile(f, "heaptrack_print_30.txt"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decodePrinted(data)
 		want, ok := slowPrinted(data)

@@ -89,29 +89,20 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 		}
 	}
 	mapped := false
-	for {
-		line, err := in.Line()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return in.Lines(func(line []byte) error {
 		switch {
 		case mapped && !d.reading:
-			err = d.mapping(line)
+			return d.mapping(line)
 		case bytes.Equal(line, []byte("MAPPED_LIBRARIES:")):
 			mapped = true
 		case mapped || !d.reading:
 		case bytes.HasPrefix(line, []byte("@")):
-			err = d.addresses(line)
+			return d.addresses(line)
 		case d.has && bytes.HasPrefix(line, []byte("  t*: ")):
-			err = d.figures(line)
+			return d.figures(line)
 		}
-		if err != nil {
-			return err
-		}
-	}
+		return nil
+	})
 }
 
 // mapping reads a line as /proc/PID/maps has it; what is no file is passed over.

@@ -1,11 +1,8 @@
 package jemalloc
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -15,33 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(Decode, data)
 }
 
 // held is what is live by stack.
 func held(s *snapshot.Snapshot) map[string][2]int64 {
-	out := make(map[string][2]int64)
-	for _, site := range s.Sites() {
-		var key []string
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			key = append(key, f.Function)
-		}
-		out[strings.Join(key, " ")] = [2]int64{site.Count, int64(site.Bytes)}
-	}
-	return out
-}
-
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return totalstest.Held(s, " ", func(f snapshot.Frame) string { return f.Function })
 }
 
 var (
@@ -86,7 +66,7 @@ func slow(text string) map[string][2]int64 {
 
 func TestRealProfilesReadAsTheSlowReaderReadsThem(t *testing.T) {
 	for _, name := range []string{"jemalloc_10.heap", "jemalloc_30.heap", "jemalloc_sampled.heap"} {
-		data := fixture(t, name)
+		data := totalstest.Profile(t, name)
 		s, err := decode(data)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +84,7 @@ func TestRealProfilesReadAsTheSlowReaderReadsThem(t *testing.T) {
 // jemalloc's size for 10,000 bytes.
 func leak(t *testing.T, name string) (stack string, held_ [2]int64) {
 	t.Helper()
-	s, err := decode(fixture(t, name))
+	s, err := decode(totalstest.Profile(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +113,7 @@ func TestSampledFiguresAreEstimates(t *testing.T) {
 	if got[0] < 900-3*36 || got[0] > 900+3*36 || got[1] < 10_240*(900-3*36) || got[1] > 10_240*(900+3*36) {
 		t.Errorf("estimated %v; the truth is 900 blocks, %d bytes", got, 900*10240)
 	}
-	s, err := decode(fixture(t, "jemalloc_sampled.heap"))
+	s, err := decode(totalstest.Profile(t, "jemalloc_sampled.heap"))
 	if err != nil || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "a sampled profile, of about one allocation in 16.0 KiB") {
 		t.Errorf("notes %q, %v", s.Notes, err)
 	}
@@ -178,24 +158,18 @@ func TestBrokenProfiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(fixture(f, "jemalloc_10.heap"))
+	f.Add(totalstest.Profile(f, "jemalloc_10.heap"))
 	f.Add([]byte("heap_v2/1000\n@ 0x1010 0x1fff\n  t*: 2: 20 [0: 0]\n" + maps_))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		for _, n := range held(s) {

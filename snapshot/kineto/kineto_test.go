@@ -1,47 +1,29 @@
 package kineto
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/gzip"
 	"pgregory.net/rapid"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(Decode, data)
 }
 
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return totalstest.Unpacked(t, totalstest.Profile(t, name))
 }
 
 // rows are the live blocks, with names of functions from inside out.
@@ -253,10 +235,7 @@ func TestBrokenTraces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -295,10 +274,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		var sum snapshot.Bytes

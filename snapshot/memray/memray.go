@@ -41,17 +41,8 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, err
 	}
 	t := table{in: in, out: out, device: device, frames: make(map[string]snapshot.FrameID)}
-	for {
-		line, err := in.Line()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := t.addRow(line); err != nil {
-			return nil, err
-		}
+	if err := in.Lines(t.addRow); err != nil {
+		return nil, err
 	}
 	return out.Snapshot("memray", "the table does not say whether it is of the peak or of what was never freed (--leaks)"), nil
 }

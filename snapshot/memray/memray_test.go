@@ -3,7 +3,6 @@ package memray
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,24 +14,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(Decode, data)
 }
 
 // held is what is live by stack, frames written "function;file;line".
 func held(s *snapshot.Snapshot) map[string][2]int64 {
-	out := make(map[string][2]int64)
-	for _, site := range s.Sites() {
-		var key []string
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			key = append(key, fmt.Sprintf("%s;%s;%d", f.Function, f.File, f.Line))
-		}
-		out[strings.Join(key, "|")] = [2]int64{site.Count, int64(site.Bytes)}
-	}
-	return out
+	return totalstest.Held(s, "|", func(f snapshot.Frame) string { return fmt.Sprintf("%s;%s;%d", f.Function, f.File, f.Line) })
 }
 
 // slow adds up the columns of a table with encoding/csv, as a whole.
@@ -120,10 +111,7 @@ func TestBrokenTables(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -154,10 +142,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		if bytes.ContainsRune(data, '\r') {

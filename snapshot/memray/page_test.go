@@ -2,12 +2,9 @@ package memray
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decodePage(data []byte) (*snapshot.Snapshot, error) {
-	return DecodePage("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(DecodePage, data)
 }
 
 // page of testdata, unpacked.
@@ -32,14 +29,7 @@ func realPage(t testing.TB, name string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err = io.ReadAll(r); err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return totalstest.Unpacked(t, data)
 }
 
 // recorded is the table of the recording that the pages are of.
@@ -124,10 +114,7 @@ func TestAFlamegraphOverTimeIsReadAtItsPeakOrItsEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decodePage([]byte(strings.Replace(overTime, c.old, c.new, 1)))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -176,10 +163,7 @@ func TestBrokenPages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(flame, c.old, c.new, 1)
 			_, err := decodePage([]byte(text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -280,10 +264,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decodePage(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		_, report, _ := bytes.Cut(data, []byte(title))

@@ -3,10 +3,7 @@ package tracemalloc
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,38 +11,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return Decode("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(Decode, data)
 }
 
 // held is what is live by stack, frames written "file:line".
 func held(s *snapshot.Snapshot) map[string][2]int64 {
-	out := make(map[string][2]int64)
-	for _, site := range s.Sites() {
-		var key []string
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			key = append(key, fmt.Sprintf("%s:%d", f.File, f.Line))
-		}
-		out[strings.Join(key, " < ")] = [2]int64{site.Count, int64(site.Bytes)}
-	}
-	return out
-}
-
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return totalstest.Held(s, " < ", func(f snapshot.Frame) string { return fmt.Sprintf("%s:%d", f.File, f.Line) })
 }
 
 func TestRealDumpsTellTheLeak(t *testing.T) {
 	for _, steps := range []int64{10, 30, 60} {
-		data := fixture(t, fmt.Sprintf("tracemalloc_%d.pickle", steps))
+		data := totalstest.Profile(t, fmt.Sprintf("tracemalloc_%d.pickle", steps))
 		s, err := decode(data)
 		if err != nil {
 			t.Fatal(err)
@@ -278,10 +258,7 @@ func TestBrokenDumps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -300,15 +277,12 @@ func TestOtherPicklesAreNoDumps(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(fixture(f, "tracemalloc_10.pickle"))
+	f.Add(totalstest.Profile(f, "tracemalloc_10.pickle"))
 	f.Add(dump(2, 5, []block{{0, 8, []snapshot.Frame{{File: "a.py", Line: 1}, {File: "b.py", Line: 2}}, 7}, {1, 1 << 40, nil, 0}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		// What was read can be written, and reads alike.

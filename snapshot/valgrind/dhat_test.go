@@ -3,7 +3,6 @@ package valgrind
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -14,16 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decodeDHAT(data []byte) (*snapshot.Snapshot, error) {
-	return DecodeDHAT("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(DecodeDHAT, data)
 }
 
 func TestRealFilesOfDHATTellWhatLivesAtTheEnd(t *testing.T) {
 	for _, steps := range []int64{10, 30} {
-		data := fixture(t, fmt.Sprintf("dhat_%d.json", steps))
+		data := totalstest.Profile(t, fmt.Sprintf("dhat_%d.json", steps))
 		s, err := decodeDHAT(data)
 		if err != nil {
 			t.Fatal(err)
@@ -118,10 +117,7 @@ func TestBrokenFilesOfDHAT(t *testing.T) {
 				c.want = "ends in the middle"
 			}
 			_, err := decodeDHAT([]byte(text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -169,7 +165,7 @@ func once(data []byte) bool {
 }
 
 func FuzzDHAT(f *testing.F) {
-	for _, seed := range [][]byte{[]byte(usualDHAT), fixture(f, "dhat_10.json")} {
+	for _, seed := range [][]byte{[]byte(usualDHAT), totalstest.Profile(f, "dhat_10.json")} {
 		if _, ok := slowDHAT(seed); !ok || !once(seed) {
 			f.Error("the slow reader passes over a seed")
 		}
@@ -178,10 +174,7 @@ func FuzzDHAT(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decodeDHAT(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		if !once(data) {

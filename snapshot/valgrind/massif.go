@@ -78,43 +78,38 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 		}
 	}
 	snapshots := 0
-	for {
-		line, err := in.Line()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	if err := in.Lines(func(line []byte) error {
 		key, value, ok := strings.Cut(string(line[:min(len(line), 256)]), "=")
 		switch {
 		case bytes.HasPrefix(line, []byte("desc: xtree")):
 			err := in.Fail("a tree of --xtree-memory, whose snapshots are figures of other kinds")
 			err.Hint = "valgrind --tool=massif --detailed-freq=1 PROGRAM, or --tool=dhat, gives a profile that memdiag reads"
 			return err
-		case strings.HasPrefix(string(line), "time_unit:"):
+		case bytes.HasPrefix(line, []byte("time_unit:")):
 			d.unit = strings.TrimSpace(string(line[len("time_unit:"):min(len(line), 32)]))
 		case bytes.HasPrefix(line, []byte(" ")), len(line) > 1 && line[0] == 'n' && line[1] >= '0' && line[1] <= '9':
-			err = in.Fail("a line of a tree has more callers than it tells")
+			return in.Fail("a line of a tree has more callers than it tells")
 		case !ok:
 		case key == "snapshot":
 			snapshots++
 			d.now = figures{}
 		case key == "time":
-			err = d.number(value, &d.now.time)
+			return d.number(value, &d.now.time)
 		case key == "mem_heap_B":
-			err = d.number(value, &d.now.heap)
+			err := d.number(value, &d.now.heap)
 			d.peak, d.last = max(d.peak, d.now.heap), d.now
+			return err
 		case key == "mem_heap_extra_B":
-			err = d.number(value, &d.now.extra)
+			err := d.number(value, &d.now.extra)
 			d.last = d.now
+			return err
 		case key == "heap_tree" && value != "empty":
 			d.now.isPeak = value == "peak"
-			err = d.tree()
+			return d.tree()
 		}
-		if err != nil {
-			return err
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if d.trees == 0 {
 		err := in.Fail("none of %d snapshots tells bytes by stack", snapshots)

@@ -2,10 +2,7 @@ package valgrind
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,38 +11,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
-	return DecodeMassif("f", bytes.NewReader(data), int64(len(data)), totals.Options{})
+	return totalstest.Decode(DecodeMassif, data)
 }
 
 // held is what is live by stack, frames written "function file:line".
 func held(s *snapshot.Snapshot) map[string]int64 {
 	out := make(map[string]int64)
-	for _, site := range s.Sites() {
-		var key []string
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			key = append(key, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
-		}
-		out[strings.Join(key, " < ")] += int64(site.Bytes)
+	for stack, held := range totalstest.Held(s, " < ", totalstest.Place) {
+		out[stack] = held[1]
 	}
 	return out
 }
 
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "profilers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 func TestRealFilesTellTheLastTree(t *testing.T) {
 	for _, steps := range []int64{10, 30} {
-		data := fixture(t, fmt.Sprintf("massif_%d.out", steps))
+		data := totalstest.Profile(t, fmt.Sprintf("massif_%d.out", steps))
 		s, err := decode(data)
 		if err != nil {
 			t.Fatal(err)
@@ -212,10 +196,7 @@ func TestBrokenFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := decode([]byte(c.text))
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			totalstest.Refused(t, err, c.want)
 		})
 	}
 }
@@ -224,7 +205,7 @@ func TestBrokenFiles(t *testing.T) {
 var plainTree = regexp.MustCompile(`^[^\n]*\n( *n\d+: \d+ (0x[0-9A-F]+: )?[a-z(?][[:print:]]*\n)*(#-|$)`)
 
 func FuzzMassif(f *testing.F) {
-	for _, seed := range [][]byte{fixture(f, "massif_10.out"), []byte(usual)} {
+	for _, seed := range [][]byte{totalstest.Profile(f, "massif_10.out"), []byte(usual)} {
 		if !twinned(seed) {
 			f.Error("the slow reader passes over a seed")
 		}
@@ -233,10 +214,7 @@ func FuzzMassif(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
-			var format *snapshot.FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error of no file: %v", err)
-			}
+			totalstest.Refused(t, err, "")
 			return
 		}
 		if !twinned(data) {
