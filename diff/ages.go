@@ -30,8 +30,6 @@ type Ages struct {
 type SiteAges struct {
 	Device   snapshot.Device
 	Site     snapshot.Site
-	Frames   []snapshot.Frame // innermost first
-	Headline int              // index into Frames; -1 where no frame is the user's
 	Pattern  Pattern
 	Verdict  Verdict
 	Evidence Evidence
@@ -153,8 +151,7 @@ func holderOfSite(s *snapshot.Snapshot, site *snapshot.Site) *snapshot.Holder {
 
 // site judges one site.
 func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
-	frames := s.Stacks.Frames(site.Stack)
-	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Frames: frames, Headline: Headline(frames), Evidence: Weak, Holder: holderOfSite(s, site)}
+	out := SiteAges{Device: s.Devices[site.Device], Site: *site, Evidence: Weak, Holder: holderOfSite(s, site)}
 	events, all := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {

@@ -180,7 +180,7 @@ type siteAgesJSON struct {
 	Holder         *holderJSON `json:"holder,omitempty"`
 }
 
-func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
+func firstVerdictOf(s *snapshot.Snapshot, a *diff.Ages) firstVerdictJSON {
 	out := firstVerdictJSON{Unit: a.Unit, From: a.From, To: a.To, Why: a.Why, Findings: []firstFindingJSON{}, Sites: []siteAgesJSON{}}
 	for i := range a.Findings {
 		f := &a.Findings[i]
@@ -194,19 +194,20 @@ func firstVerdictOf(a *diff.Ages) firstVerdictJSON {
 		out.Findings = append(out.Findings, found)
 	}
 	for i := range a.Sites {
-		s := &a.Sites[i]
+		site := &a.Sites[i]
+		frames := s.Stacks.Frames(site.Site.Stack)
 		row := siteAgesJSON{
-			Device: deviceName(s.Device), Hash: hashText(s.Site.Hash), Where: placeOf(s.Frames, s.Site.Label, s.Headline),
-			Pattern: string(s.Pattern), Verdict: string(s.Verdict), Evidence: string(s.Evidence), Reasons: s.Reasons,
-			DistinctBirths: s.Distinct, LongestGap: s.Gap, UniformP: s.P, UnknownBlocks: s.Unknown,
+			Device: deviceName(site.Device), Hash: hashText(site.Site.Hash), Where: placeOf(frames, site.Site.Label, diff.Headline(frames)),
+			Pattern: string(site.Pattern), Verdict: string(site.Verdict), Evidence: string(site.Evidence), Reasons: site.Reasons,
+			DistinctBirths: site.Distinct, LongestGap: site.Gap, UniformP: site.P, UnknownBlocks: site.Unknown,
 		}
-		if s.Distinct > 0 {
-			row.FirstBirth = &s.First
+		if site.Distinct > 0 {
+			row.FirstBirth = &site.First
 		}
-		if s.Rate.Unit != "" {
-			row.BlocksPerStep, row.BytesPerStep = &s.Rate.Blocks.Value, &s.Rate.Bytes.Value
+		if site.Rate.Unit != "" {
+			row.BlocksPerStep, row.BytesPerStep = &site.Rate.Blocks.Value, &site.Rate.Bytes.Value
 		}
-		if h := s.Holder; h != nil {
+		if h := site.Holder; h != nil {
 			row.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 		}
 		out.Sites = append(out.Sites, row)

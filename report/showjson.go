@@ -130,7 +130,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 		t := tallyOf(older, uncounted)
 		out.OlderThanIt = &t
 	}
-	out.FirstVerdict = firstVerdictOf(diff.Inspect(s))
+	out.FirstVerdict = firstVerdictOf(s, diff.Inspect(s))
 	return writeJSON(w, out)
 }
 

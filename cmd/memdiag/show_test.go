@@ -37,7 +37,7 @@ func TestOneRealSnapshotRaisesNoAlarm(t *testing.T) {
 		}
 		for _, site := range ages.Sites {
 			if site.Verdict == diff.Leak {
-				t.Errorf("%s: %v at %v", e.Name(), site.Reasons, site.Frames)
+				t.Errorf("%s: %v at %v", e.Name(), site.Reasons, s.Stacks.Frames(site.Site.Stack))
 			}
 		}
 	}
@@ -93,13 +93,13 @@ func TestOneSnapshotOfEachWorkload(t *testing.T) {
 		last := whole.Snapshots[len(whole.Snapshots)-1]
 		leaks := firstLeaks(last)
 		sameLines(t, r, whole, last)
-		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(a.Frames, r.isGuilty) })
+		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(last.Stacks.Frames(a.Site.Stack), r.isGuilty) })
 		id := r.workload.ID
 		switch {
 		case r.leaks() && !found && !slices.Contains(missed, id):
 			t.Errorf("%s: the leak is not seen", id)
 		case !r.leaks() && len(leaks) > 0 && !slices.Contains(alarms, id):
-			t.Errorf("%s, repaired %t: %v at %v", id, r.fixed, leaks[0].Reasons, leaks[0].Frames)
+			t.Errorf("%s, repaired %t: %v at %v", id, r.fixed, leaks[0].Reasons, last.Stacks.Frames(leaks[0].Site.Stack))
 		case r.leaks() && found && slices.Contains(missed, id), !r.leaks() && len(leaks) == 0 && slices.Contains(alarms, id):
 			t.Errorf("%s is told right by now: take it off the list", id)
 		}
