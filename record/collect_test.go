@@ -3,9 +3,11 @@ package record
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -27,5 +29,41 @@ func TestWhatManyProcessesSayIsOneNote(t *testing.T) {
 	o.collect(dir, snapshot.NoRank)
 	if want := []string{"300 processes: all say this", "process 0: two say this", "process 1: two say this"}; !slices.Equal(o.Notes, want) {
 		t.Errorf("%q", o.Notes)
+	}
+}
+
+func TestOldAgentsOfKilledMemdiagsAreSweptAway(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("no /proc here")
+	}
+	temporary := t.TempDir()
+	folder := func(name string, age time.Duration) string {
+		path := filepath.Join(temporary, name)
+		if err := os.MkdirAll(filepath.Join(path, "memdiag"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-age)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	folder("memdiag-agent-1", 8*24*time.Hour)
+	used := folder("memdiag-agent-2", 8*24*time.Hour)
+	folder("memdiag-agent-3", 24*time.Hour)
+	folder("another", 8*24*time.Hour)
+	running := exec.Command("sleep", "600")
+	running.Env = []string{"PYTHONPATH=" + used + ":/mine"}
+	if err := running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = running.Process.Kill(), running.Wait() }() // it has no more to do
+	sweep(temporary)
+	left, err := filepath.Glob(filepath.Join(temporary, "*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if want := []string{"another", "memdiag-agent-2", "memdiag-agent-3"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q, %v", left, err)
 	}
 }

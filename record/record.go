@@ -85,6 +85,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if err != nil {
 		return nil, err
 	}
+	sweep(os.TempDir())
 	agent, err := unpackAgent("")
 	if err != nil {
 		agent, err = unpackAgent(dir) // there are no temporary files, or no room for them
@@ -174,7 +175,7 @@ func environ(env []string, agent, settings string) []string {
 // unpackAgent writes the agent into a new folder in one, or with "" among temporary
 // files.
 func unpackAgent(in string) (dir string, err error) {
-	dir, err = os.MkdirTemp(in, "memdiag-agent-")
+	dir, err = os.MkdirTemp(in, agentPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -187,6 +188,27 @@ func unpackAgent(in string) (dir string, err error) {
 		return "", err
 	}
 	return dir, nil
+}
+
+const (
+	agentPrefix = "memdiag-agent-"
+	// leftFor is how old an agent must be to be swept away. A process may have written over its
+	// environment, or be in another container, and only so long ones need their agent then.
+	leftFor = 7 * 24 * time.Hour
+)
+
+// sweep removes agents from a folder of temporary files whose memdiag was killed, unless
+// a process still has them in its environment.
+func sweep(temporary string) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		return // of no process it is known
+	}
+	agents, _ := filepath.Glob(filepath.Join(temporary, agentPrefix+"*")) // of a folder with [ in its name, none
+	for _, agent := range agents {
+		if info, err := os.Lstat(agent); err == nil && time.Since(info.ModTime()) > leftFor && len(outlive(agent)) == 0 {
+			_ = os.RemoveAll(agent) // another user's stays
+		}
+	}
 }
 
 // about is what an agent reports of its process.

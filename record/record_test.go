@@ -421,7 +421,7 @@ func start(t *testing.T, dir string, args ...string) *exec.Cmd {
 	}
 	recordtest.Bound(t, dir)
 	c := exec.Command(self, args...)
-	c.Env = append(os.Environ(), "RECORD_TEST_DIR="+dir)
+	c.Env = append(os.Environ(), "RECORD_TEST_DIR="+dir, "TMPDIR="+t.TempDir()) // what is killed leaves the agent
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
