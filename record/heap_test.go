@@ -109,6 +109,43 @@ func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\nFalse None\n[True] [] []\n")
 }
 
+// freed makes tuples and lets go of them, of which Python keeps some.
+const freed = `
+import gc, sys, types
+from memdiag import _windows
+
+agent = types.SimpleNamespace(torch=types.SimpleNamespace(bytes=0), elapsed=lambda: 100.0)
+def windows():
+    gc.collect()
+    return _windows.Windows(agent, lambda: None)
+def level(windows):
+    windows.settle()
+    return windows.level[0]
+w = windows()
+before, raw = level(w), sys.getallocatedblocks()
+for length in (2, 8, 19):
+    made = [(None,) * length for _ in range(1500)]
+    made = [tuple(list(t)) for t in made]
+del made, length
+print(sys.getallocatedblocks() - raw > 3000, abs(level(w) - before) < 300)
+kept = [tuple([i, i]) for i in range(1000)]
+print(900 < level(w) - before < 1900)
+
+agent.torch.module, agent.elapsed = None, lambda: 100.0
+agent.step, agent.holders = 1, types.SimpleNamespace(look=lambda lines: 0)
+w = windows()
+before = level(w)
+for _ in range(_windows.LOOKS + 1):
+    w.look()
+    kept += [object() for _ in range(1000)]
+print(4700 < level(w) - before < 5300)
+`
+
+func TestFreeTuplesThatPythonKeepsAreNoGrowth(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, freed, "True True\nTrue\nTrue\n")
+}
+
 // windowsByHand begins a program that opens windows and looks into them itself.
 const windowsByHand = `
 import types

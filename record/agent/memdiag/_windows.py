@@ -8,6 +8,7 @@ earlier one. The growth is shared out among them.
 
 import _tracemalloc
 import collections
+import gc
 import math
 import os
 import sys
@@ -33,6 +34,8 @@ MUCH = 16  # times that must be told
 # The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
 # stay to those that seem to grow, a little each time.
 DIPS = 3
+# Of tuples that are free Python keeps so many of each length, up to this one.
+FREE, LENGTHS = 2000, 19
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
@@ -58,6 +61,7 @@ class Windows:
         self.level = self.highest = None  # the totals that are shared out, and the highest
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.own = (0, 0)  # what of them is the agent's
+        self.free = 0  # tuples, when the window that is open began: to count them in one takes long
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = 0
@@ -99,7 +103,7 @@ class Windows:
         return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
     def start(self):
-        self.began = time.monotonic(), time.process_time()
+        self.began, self.free = (time.monotonic(), time.process_time()), free_tuples()
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.due = self.began[0] + self.apart
 
@@ -136,6 +140,7 @@ class Windows:
             cost = time.process_time() - self.began[1]
             self.spent += cost
             self.pace = max(0.01, cost / took)
+            self.own = self.own[0] - free_tuples() + self.free, self.own[1]  # to trace is to make many
             self.began, self.looks, self.due = None, [], None
 
     def growing(self):
@@ -173,7 +178,7 @@ class Windows:
     def settle(self):
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
         blocks, held = (t - o for t, o in zip(self.totals(), self.own))
-        level = blocks, held - self.agent.torch.bytes
+        level = blocks - (free_tuples() if self.began is None else self.free), held - self.agent.torch.bytes
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
@@ -217,6 +222,23 @@ class Windows:
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
+
+
+def free_tuples():
+    """Tuples that are free and that Python keeps: a program that makes one anew in each round, as f(*(x for x in xs)) does,
+    has one more each time, until there are 2,000. The collector does not count one that is made of them as new."""
+    total, made = 0, []
+    for length in range(1, LENGTHS + 1):
+        items = [None] * length
+        for _ in range(3):  # another thread may run meanwhile, or the collector
+            made.clear()
+            count = gc.get_count()[0]
+            while gc.get_count()[0] == count and len(made) < FREE:
+                made.append(tuple(items))
+            if gc.get_count()[0] == count + 1 or len(made) == FREE:
+                break
+        total += max(0, len(made) - 1)
+    return total
 
 
 def lasting(now, before, dips):
