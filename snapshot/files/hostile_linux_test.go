@@ -39,6 +39,8 @@ func bombs() []bomb {
 		massif  = "desc: x\ncmd: y\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\nmem_heap_extra_B=0\nmem_stacks_B=0\n"
 		heap    = "heap_v2/1\n  t*: 1: 1 [0: 0]\n"
 		dump    = "\x80\x04\x8c\x0btracemalloc\x94\x8c\x08Snapshot\x94\x93\x94]"
+		dhat    = `{"dhatFileVersion":2,"mode":"heap","bklt":true,`
+		printed = "reading file \"a\" - please wait, this might take some time...\nDebuggee command was: a\nfinished reading file, now analyzing data:\n\nMEMORY LEAKS\n"
 		pickle  = "\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks]("
 	)
 	var deep strings.Builder // a stack of 16,000, and allocations below it
@@ -62,6 +64,14 @@ func bombs() []bomb {
 		{"memray: nodes of a page", page + `"value":[`, "0,", "", ""},
 		{"memray: nodes without children", page + `"children":[`, "[],", "", ""},
 		{"memray: rows of a page", "<title>memray - table report\npacked_data = [", "{},", "", ""},
+		{"memray: intervals of a page over time", "<title>memray - temporal flamegraph report\npacked_data = {\"intervals\":[", "[1,null,0,1,1],", "", ""},
+		{"memray: peaks of a page over time", "<title>memray - temporal flamegraph report\npacked_data = {\"high_water_mark_by_snapshot\":[", "1,", "", ""},
+		{"heaptrack_print: leaks", printed, "1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n\n", "", ""},
+		{"heaptrack_print: callers", printed + "1B leaked over 1 calls from\na\n1B leaked over 1 calls from:\n", "    f\n", "", ""},
+		{"heaptrack_print: empty lines", printed, "\n", "", ""},
+		{"dhat: sites", dhat + `"pps":[`, `{"eb":1,"ebk":1,"fs":[1]},`, "", ""},
+		{"dhat: frames of a site", dhat + `"pps":[{"fs":[`, "1,", "", ""},
+		{"dhat: empty places", dhat + `"ftbl":[`, `"",`, "", ""},
 		{"heaptrack: allocations", "v 10400 3\n", "a 1 0\n", "", ""},
 		{"heaptrack: allocations in a file of 10 MB", "v 10400 3\n", "a 1 0\n", "# ", "\n"},
 		{"heaptrack: addresses in a file of 10 MB", "v 10400 3\n", "i 1 1\n", "# ", "\n"},
