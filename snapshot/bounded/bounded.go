@@ -56,7 +56,9 @@ type Input struct {
 	base   int64 // of buf, unpacked
 	start  int64 // of the last line or record
 	tables int64 // bytes that may still be charged
-	work   int64 // steps done
+	work   int64 // steps done, and bytes read, by earlier readings of the file too
+	before int64
+	pace   int64 // steps for each byte of a compressed file
 	lifted int64 // bytes that a caller allows to unpack, or 0
 	long   []byte
 	close  func()
@@ -68,7 +70,7 @@ type Input struct {
 // no more than 100 MiB + 4 times, 40 MiB + 3 times where it is not compressed.
 // The name appears in errors only; they are *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
-	in := &Input{name: name, size: size, tables: maxTables(size), lifted: unpacked, close: func() {}, buf: make([]byte, 0, bufferSize(size))}
+	in := &Input{name: name, size: size, tables: maxTables(size), pace: usualPace, lifted: unpacked, close: func() {}, buf: make([]byte, 0, bufferSize(size))}
 	whole := io.NewSectionReader(r, 0, size)
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -415,12 +417,33 @@ func (in *Input) Charge(bytes int) error {
 	return nil
 }
 
-// Work counts steps that a reader does for the file, of some 10 ns. A file may ask for
-// 32 Mi, and 4 a byte, of at most four times its size where it is compressed.
+// What a file may ask for in steps of some 10 ns: so many in any case, and so many for each
+// byte, unpacked; but no more than so many for each byte of the file.
+const (
+	freeSteps    = 32 << 20
+	stepsPerByte = 4
+	usualPace    = 16 // heaptrack's loops ask for it, memray's pages for 14
+)
+
+// Pace sets how many steps a compressed file of a format may ask for, for each of its
+// bytes; 16 otherwise.
+func (in *Input) Pace(steps int64) { in.pace = steps }
+
+// After counts what an earlier reading of the same file did as done by this one.
+func (in *Input) After(first *Input) {
+	in.work += first.work
+	in.before = first.before + first.offset()
+}
+
+// Work counts steps that a reader does for the file.
 func (in *Input) Work(steps int) error {
 	in.work += int64(steps)
-	if in.work > 32<<20 && in.work > 32<<20+4*min(in.offset(), max(4*in.size, in.lifted)) {
-		err := in.Fail("it asks for %d steps in %d bytes, more than a file of its size may", in.work, in.offset())
+	if in.work <= freeSteps {
+		return nil
+	}
+	read := in.before + in.offset()
+	if in.work > freeSteps+min(stepsPerByte*read, max(in.pace*in.size, stepsPerByte*in.lifted)) {
+		err := in.Fail("it asks for %d steps in %d bytes, more than a file of its size may", in.work, read)
 		err.Hint = liftHint
 		return err
 	}

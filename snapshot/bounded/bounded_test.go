@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -178,6 +179,52 @@ func TestWorkIsLiftedWithWhatIsUnpacked(t *testing.T) {
 		}
 		if err := in.Work(steps); (err == nil) != (lifted > 0) {
 			t.Errorf("%d steps, %d bytes allowed: %v", steps, lifted, err)
+		}
+	}
+}
+
+// A file that is read twice could ask for twice the steps.
+func TestTheWorkOfAnEarlierReadingCounts(t *testing.T) {
+	const size = 1000
+	text := strings.Repeat("a", size)
+	read := func(first *Input) *Input {
+		in := open(t, text, 0)
+		if first != nil {
+			in.After(first)
+		}
+		if err := in.Skip(size); err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	first := read(nil)
+	if err := first.Work(freeSteps); err != nil {
+		t.Fatal(err)
+	}
+	second := read(first)
+	if err := second.Work(stepsPerByte*2*size - 200); err != nil { // reading takes some, too
+		t.Errorf("four for each byte of both: %v", err)
+	}
+	if err := second.Work(200); err == nil {
+		t.Error("the first reading's steps do not count")
+	}
+}
+
+func TestPaceBoundsTheStepsOfACompressedFile(t *testing.T) {
+	var numbers strings.Builder
+	for i := range 1000 {
+		numbers.WriteString(strconv.Itoa(i))
+	}
+	text := strings.Repeat(numbers.String(), 10)
+	data := gzipped(text)
+	for pace, want := range map[int64]bool{usualPace: true, 4: false} {
+		in := open(t, data, 0)
+		in.Pace(pace)
+		if err := in.Skip(uint64(len(text))); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Work(freeSteps + 6*len(data)); (err == nil) != want {
+			t.Errorf("%d steps a byte: %v", pace, err)
 		}
 	}
 }

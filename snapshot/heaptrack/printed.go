@@ -39,6 +39,8 @@ func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) 
 		return nil, err
 	}
 	defer in.Close()
+	const steps = 4 // a byte of a compressed file: real ones ask for 1
+	in.Pace(steps)
 	p := printed{in: in, out: totals.New(in, opts)}
 	if p.device, err = p.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
 		return nil, err

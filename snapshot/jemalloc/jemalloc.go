@@ -73,6 +73,11 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 		return err
 	}
 	defer in.Close()
+	const steps = 4 // a byte of a compressed file: real ones ask for 2
+	in.Pace(steps)
+	if d.reading {
+		in.After(d.in)
+	}
 	d.in = in
 	line, err := in.Line()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -107,7 +112,8 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 
 // mapping reads a line as /proc/PID/maps has it; what is no file is passed over.
 func (d *decoder) mapping(line []byte) error {
-	f := bytes.Fields(line)
+	const most = 200 // bytes before the file's name, and some of it
+	f := bytes.Fields(line[:min(len(line), most)])
 	if len(f) < 6 || f[5][0] != '/' {
 		return nil
 	}

@@ -241,6 +241,10 @@ func (s *Scanner) Pass() error {
 // Text reads one; null is an empty one.
 func (s *Scanner) Text() (string, error) {
 	raw, err := s.Value(true)
+	if err == nil {
+		const steps = 4
+		err = s.In.Work(steps * bytes.Count(raw, []byte(`\`)))
+	}
 	text := ""
 	if err == nil && !ReadText(raw, &text) {
 		err = s.In.Fail("%.40q where a text should be", raw)

@@ -219,6 +219,10 @@ func (t *trace) events(s *jsoncut.Scanner) error {
 		if !matters {
 			continue
 		}
+		const perStep = 2 // bytes that are read again
+		if err := t.in.Work(len(raw) / perStep); err != nil {
+			return err
+		}
 		if !e.read(raw) {
 			t.odd++
 			continue

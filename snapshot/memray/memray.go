@@ -70,7 +70,7 @@ func (t *table) addRow(line []byte) error {
 		return nil
 	}
 	const steps = 12
-	if err := t.in.Work(steps + bytes.Count(line, []byte(`"`))); err != nil {
+	if err := t.in.Work(steps + bytes.Count(line, []byte(`"`)) + bytes.Count(line, []byte("|"))); err != nil {
 		return err
 	}
 	var ok bool

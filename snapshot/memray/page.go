@@ -139,6 +139,10 @@ func (p *page) through(mark string) error {
 // text is one with what HTML writes otherwise undone: pages have it escaped twice.
 func (p *page) text() (string, error) {
 	text, err := p.Text()
+	if err == nil {
+		const steps = 4
+		err = p.In.Work(steps * strings.Count(text, "&"))
+	}
 	return html.UnescapeString(text), err
 }
 

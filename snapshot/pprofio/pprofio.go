@@ -24,19 +24,26 @@ import (
 //
 // The profile is read twice, so that only its tables are in memory.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	var first *bounded.Input
 	read := func(each func(in *bounded.Input, number, wire int) error) (*bounded.Input, error) {
 		in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 		if err != nil {
 			return nil, err
 		}
 		defer in.Close()
+		const steps = 8 // a byte of a compressed file: real ones ask for 4
+		in.Pace(steps)
+		if first != nil {
+			in.After(first)
+		}
 		return in, topLevel(in, each)
 	}
 	var t tables
-	first, err := read(t.read)
+	in, err := read(t.read)
 	if err != nil {
 		return nil, err
 	}
+	first = in
 	meaning, err := t.meaning(first)
 	if err != nil {
 		return nil, err
