@@ -86,7 +86,7 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 		}
 		for i := range c.ints {
 			t := &c.ints[i]
-			at := t.at & (pieceRoom - 1)
+			at := int(t.at & (pieceRoom - 1))
 			o.values[t.place&(fieldRoom-1)] = (binary.LittleEndian.Uint64(w[at:at+8])&t.mask ^ t.sign) - t.sign
 		}
 		for i := range c.gets {
@@ -164,8 +164,8 @@ func (c *piece) differ(w *[pieceReach]byte, i int) uint64 {
 }
 
 // argument is that of an instruction on the memo.
-func argument(w *[pieceReach]byte, at uint8, wide bool) uint64 {
-	at &= pieceRoom - 1
+func argument(w *[pieceReach]byte, place uint8, wide bool) uint64 {
+	at := int(place & (pieceRoom - 1))
 	if wide {
 		return uint64(binary.LittleEndian.Uint32(w[at : at+4]))
 	}
