@@ -79,7 +79,7 @@ func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
 	clear(o.values[:quickFields])
 	next := q.shapes.first[r]
 	for p+pieceReach <= len(b) {
-		w := (*[pieceReach]byte)(b[p:])
+		w := (*[pieceReach]byte)(b[p : p+pieceReach])
 		c := q.shapes.find(next, w)
 		if c == nil {
 			return -1

@@ -216,12 +216,13 @@ read:
 		if p+reach > len(b) || len(frames) >= mostItems {
 			return 0, -1
 		}
+		w := (*[reach]byte)(b[p : p+reach])
 		var f slot
-		switch opcode(b[p]) {
+		switch opcode(w[0]) {
 		case opMemoGet1:
-			f, p = low[b[p+1]], p+2
+			f, p = low[w[1]], p+2
 		case opMemoGet4:
-			f, p = m.memo.get(uint64(binary.LittleEndian.Uint32(b[p+1:]))), p+5
+			f, p = m.memo.get(uint64(binary.LittleEndian.Uint32(w[1:5]))), p+5
 		case opEmptyDict:
 			var id uint32
 			if id, p = m.quickFrame(b, p); p < 0 {

@@ -101,7 +101,19 @@ type table[V any] struct {
 	shift  int
 }
 
-const fewestKeys = 64
+const (
+	fewestKeys = 64
+	// fewKeys are so few that room is cheaper than looking further.
+	fewKeys = 1 << 14
+)
+
+// most is how many keys there may be before the table grows.
+func (t *table[V]) most() int {
+	if n := len(t.keys); n > fewKeys {
+		return n / 4 * 3
+	}
+	return len(t.keys) / 2
+}
 
 func newTable[V any]() table[V] {
 	t := table[V]{factor: random() | 1}
@@ -142,7 +154,7 @@ func (t *table[V]) find(key uint64) int {
 func (t *table[V]) put(key uint64) *V {
 	i := t.find(key)
 	if t.keys[i] == 0 {
-		if (t.count+1)*4 > len(t.keys)*3 { // at most three quarters are taken
+		if t.count >= t.most() {
 			t.resize(2 * len(t.keys))
 			i = t.find(key)
 		}
