@@ -98,26 +98,12 @@ func ruled(x, y []float64) bool {
 // was recorded in the same memory; nil where there is none to tell of.
 func (r *Result) unexplained() *Reserve {
 	s := r.Series
-	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
+	at, rest := s.unrecorded()
 	from := s.WarmUp()
-	if at < 0 || len(s.Marks)-from < testable || len(s.Meters[at]) != len(s.Marks) {
-		return nil
-	}
-	// What is not seen of the process at some marks says nothing of it.
-	if s.seen != nil && slices.Contains(s.seen[at][from:], false) {
+	if len(rest)-from < testable {
 		return nil
 	}
 	x := s.axis.X
-	var rest []float64
-	for i, m := range s.Meters[at] {
-		known := snapshot.Bytes(0)
-		for d := range s.Devices {
-			if s.Devices[d].Kind.InProcess() {
-				known += s.Meters[d][i].Allocated
-			}
-		}
-		rest = append(rest, float64(m.Allocated-known))
-	}
 	x, rest = trend.Floors(x[from:], rest[from:], windows)
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
@@ -135,6 +121,36 @@ func (r *Result) unexplained() *Reserve {
 	}
 	e.explain()
 	return e
+}
+
+// unrecorded is at each mark what the process held of its own memory beyond what was
+// recorded in it, and which device the process is; nil where that is not known of each mark
+// after warm-up.
+func (s *Series) unrecorded() (process int, rest []float64) {
+	process = slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
+	if process < 0 || len(s.Meters[process]) != len(s.Marks) || s.seen != nil && slices.Contains(s.seen[process][s.WarmUp():], false) {
+		return process, nil
+	}
+	for i, m := range s.Meters[process] {
+		known := snapshot.Bytes(0)
+		for d := range s.Devices {
+			if s.Devices[d].Kind.InProcess() {
+				known += s.Meters[d][i].Allocated
+			}
+		}
+		rest = append(rest, float64(m.Allocated-known))
+	}
+	return process, rest
+}
+
+// Besides is by how much the process's own memory has grown since warm-up beyond what was
+// recorded in it, steadily or not; 0 where that is not known.
+func (r *Result) Besides() snapshot.Bytes {
+	_, rest := r.Series.unrecorded()
+	if len(rest) == 0 {
+		return 0
+	}
+	return snapshot.Bytes(rest[len(rest)-1] - rest[r.Series.WarmUp()])
 }
 
 // Unexplained holds where the process's own memory grew steadily and no stack tells

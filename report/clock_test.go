@@ -100,4 +100,15 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "has left, if nothing else grew;") {
 		t.Errorf("%q, and there is another leak", got)
 	}
+
+	// Nodes of the graph behind losses that are kept grow by more than these, and not by enough to be told.
+	for i, s := range run.Snapshots {
+		s.Devices[1].Meters.Allocated = s.Devices[0].Meters.Allocated + snapshot.GiB + snapshot.Bytes(i*i)*snapshot.MiB
+	}
+	if r, err = diff.Analyze(run, diff.ByTrend); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "if nothing else grew; but the process did, by 99.0 MiB besides what is told;") {
+		t.Errorf("%q, and the process grows by more", got)
+	}
 }

@@ -68,7 +68,10 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	} else {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
-	if othersTake(r, f) {
+	switch besides := r.Besides(); {
+	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > f.Growth().Bytes && !r.Unexplained():
+		text += ", if nothing else grew; but the process did, by " + glue(besides.String()) + " besides what is told"
+	case othersTake(r, f):
 		text += ", if nothing else grew"
 	}
 	if at.Step == snapshot.NoStep {
