@@ -162,7 +162,7 @@ func (s *Scanner) Value(keep bool) ([]byte, error) {
 	var v span
 	for {
 		n, done := v.through(b)
-		const perStep = 8 // bytes
+		const perStep = 4 // bytes
 		if err := s.In.Work(n / perStep); err != nil {
 			return nil, err
 		}

@@ -219,7 +219,7 @@ func (t *trace) events(s *jsoncut.Scanner) error {
 		if !matters {
 			continue
 		}
-		const perStep = 2 // bytes that are read again
+		const perStep = 4 // bytes that are read again
 		if err := t.in.Work(len(raw) / perStep); err != nil {
 			return err
 		}
