@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
 	"github.com/memdiag/memdiag/snapshot/totals"
+	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
 // good is a snapshot of two devices: three storages by two lines, and a line of
@@ -127,4 +128,11 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWhatATextMayMakeIsCharged(t *testing.T) {
+	for name, piece := range map[string]string{"numbers": "0,", "frames": "[],", "devices": "{},"} {
+		totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+			totalstest.Flood{Name: name, Before: `{"memdiag_agent":1,"holders":[`, Piece: piece, Count: 1_400_000, After: `{}]}`, Packed: true})
+	}
 }

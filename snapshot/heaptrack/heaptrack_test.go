@@ -254,3 +254,14 @@ func trySlow(data []byte) (got map[string][2]int64, ok bool) {
 	}
 	return slow(string(data)), true
 }
+
+func TestTablesAreCharged(t *testing.T) {
+	const start = "v 10400 3\n"
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "texts", Before: start, Piece: "s 0 \n", Count: 1_400_000, Packed: true},
+		totalstest.Flood{Name: "addresses", Before: start, Piece: "i 1 1\n", Count: 1_800_000, Packed: true},
+		totalstest.Flood{Name: "frames of addresses", Before: start, Piece: "i 1 1" + strings.Repeat(" 0 0 0", 100) + "\n", Count: 27_000, Packed: true},
+		totalstest.Flood{Name: "traces", Before: start + "i 1 1\n", Piece: "t 1 0\n", Count: 3_600_000, Packed: true},
+		totalstest.Flood{Name: "allocations", Before: start, Piece: "a 8 0\n", Count: 1_400_000, Packed: true},
+	)
+}

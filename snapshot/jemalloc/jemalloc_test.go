@@ -188,3 +188,10 @@ func TestAFrameIsThePlaceOfTheCall(t *testing.T) {
 		t.Errorf("%s, want %s", stack, want)
 	}
 }
+
+func TestWhatAProfileAsksForIsBounded(t *testing.T) {
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "maps", Before: "heap_v2/1\nMAPPED_LIBRARIES:\n", Piece: "1-2 r 0 0 0 /\n", Count: 200_000})
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "figures", Before: "heap_v2/1\n", Piece: "@\n  t*: 1: 1 [0: 0]\n", Count: 1_600_000, Packed: true})
+}

@@ -1,10 +1,13 @@
 package jsoncut
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
@@ -73,5 +76,37 @@ func TestIntegersAreReadAsGoReadsThem(t *testing.T) {
 		if ok := ReadInt([]byte(text), &small, 32); ok != (wantErr == nil) || ok && int64(small) != want {
 			t.Errorf("%s in 32 bits: %d, %t; want %d, %v", text, small, ok, want, wantErr)
 		}
+	}
+}
+
+// flooded is a text that is compressed so well that 32 Mi steps are all that it may ask for.
+func flooded(t *testing.T, text string) *Scanner {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Write([]byte(text)) // a buffer takes all
+	_ = w.Close()
+	return scan(t, b.String(), 100)
+}
+
+func TestItemsAndKeysAreSteps(t *testing.T) {
+	list := flooded(t, "["+strings.Repeat("0,", 11_500_000)+"0]")
+	err := list.List(func() error {
+		_, err := list.Value(false)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "steps") {
+		t.Errorf("a list of 11,500,000 numbers: %v", err)
+	}
+	object := flooded(t, "{"+strings.Repeat(`"":0,`, 2_200_000)+`"":0}`)
+	err = object.Object(func(string) error {
+		_, err := object.Value(false)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "steps") {
+		t.Errorf("an object of 2,200,000 keys: %v", err)
 	}
 }

@@ -292,3 +292,28 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatATraceAsksForIsBounded(t *testing.T) {
+	const start, end = `{"traceEvents":[`, `{}]}`
+	const call = `{"ph":"X","cat":"cpu_op","name":"f","tid":1,"ts":1,"dur":1},`
+	const block = `{"ph":"i","name":"[memory]","tid":%d,"ts":9e9,"args":{"Addr":%[1]d,"Bytes":8}},`
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "calls", Before: start, Piece: call, Count: 320_000, After: end, Packed: true},
+		totalstest.Flood{Name: "names", Before: start, Piece: strings.Replace(call, `"f"`, `"%06d`+strings.Repeat("f", 2000)+`"`, 1), Count: 20_000, After: end, Packed: true},
+		totalstest.Flood{Name: "threads", Before: start, Piece: strings.Replace(call, `"tid":1`, `"tid":"%06d`+strings.Repeat("1", 2000)+`"`, 1), Count: 20_000, After: end, Packed: true})
+	nested := strings.Replace(call, `"ts":1,"dur":1`, `"ts":%d,"dur":8e9`, 1)
+	several := func(piece string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, piece, i+2)
+		}
+		return b.String()
+	}
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "keys", Before: "{", Piece: `"":0,`, Count: 2_200_000, After: `"":0}`, Packed: true},
+		totalstest.Flood{Name: "events", Before: start, Piece: `{},`, Count: 4_600_000, After: end, Packed: true},
+		// Calls of one thread that have ended when blocks of others are made.
+		totalstest.Flood{Name: "calls of other threads", Before: start + several(nested, 12_000), Piece: block, Count: 5_000, After: end},
+		totalstest.Flood{Name: "deep stacks", Before: start, Piece: strings.ReplaceAll(nested, "%d", "%[1]d") +
+			`{"ph":"i","name":"[memory]","tid":1,"ts":%[1]d.5,"args":{"Addr":%[1]d,"Bytes":8}},`, Count: 5_500, After: end})
+}

@@ -160,3 +160,12 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatATableAsksForIsBounded(t *testing.T) {
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "rows", Before: header + "\n", Piece: "M,1,0,1,t,\n", Count: 2_400_000, Packed: true},
+		totalstest.Flood{Name: "quotation marks", Before: header + "\n", Piece: `M,1,0,1,"` + strings.Repeat(`""`, 5000) + `",` + "\n", Count: 3_400, Packed: true})
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		// Texts of equal frames, which are kept once.
+		totalstest.Flood{Name: "texts of frames", Before: header + "\n", Piece: "M,1,0,1,t,f;a;%010000d\n", Count: 6_000, Packed: true})
+}

@@ -288,3 +288,18 @@ func FuzzDecodePage(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatAPageAsksForIsBounded(t *testing.T) {
+	within := func(name, page, at, piece string, count int) totalstest.Flood {
+		before, after, ok := strings.Cut(page, at)
+		if !ok {
+			t.Fatalf("%s is not in the page", at)
+		}
+		return totalstest.Flood{Name: name, Before: before + at, Piece: piece, Count: count, After: after, Packed: true}
+	}
+	totalstest.Flooded(t, decodePage, totalstest.TooMuchMemory,
+		within("texts", flame, `"strings":[`, `"",`, 2_700_000),
+		within("a column", flame, `"lineno":[`, `0,`, 5_400_000),
+		within("intervals", overTime, `"intervals":[`, `[0,0,0,0,0],`, 1_100_000),
+		within("peaks", overTime, `by_snapshot":[`, `0,`, 5_400_000))
+}

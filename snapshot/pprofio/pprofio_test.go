@@ -437,3 +437,25 @@ func TestACommentTellsTheStep(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAProfileAsksForIsBounded(t *testing.T) {
+	const types = "\x32\x00\x32\x05bytes\x0a\x04\x08\x01\x10\x01"
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "functions", Before: types, Piece: "\x2a\x00", Count: 350_000, Packed: true},
+		totalstest.Flood{Name: "mappings", Before: types, Piece: "\x1a\x00", Count: 350_000, Packed: true},
+		totalstest.Flood{Name: "frames of places", Before: types + places(450_000), Packed: true})
+	calls := "\x12\x87\x80\x40\x0a\x80\x80\x40" + strings.Repeat("\x01", 1<<20) + "\x12\x01" // and a value
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "fields", Before: types, Piece: "\x78\x00", Count: 8_500_000, Packed: true},
+		totalstest.Flood{Name: "calls", Before: types + "\x22\x04\x08\x01\x22\x00", Piece: calls + "\x01", Count: 36, Packed: true})
+}
+
+// places are so many locations, each with a sample that names it.
+func places(n int) string {
+	var b strings.Builder
+	for i := range n {
+		id := string([]byte{byte(i)&0x7f | 0x80, byte(i>>7)&0x7f | 0x80, byte(i>>14) + 1})
+		b.WriteString("\x22\x06\x08" + id + "\x22\x00" + "\x12\x08\x0a\x03" + id + "\x12\x01\x01")
+	}
+	return b.String()
+}

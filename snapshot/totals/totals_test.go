@@ -164,3 +164,34 @@ func TestDevicesAreBounded(t *testing.T) {
 	}
 	t.Error("5000 devices")
 }
+
+// A small file must not fill memory, whichever table its elements go to.
+func TestWhatIsKeptIsCharged(t *testing.T) {
+	for name, keep := range map[string]func(b *Builder, i int) error{
+		"frames": func(b *Builder, i int) error {
+			_, err := b.Frame(snapshot.Frame{Function: "f", Line: i})
+			return err
+		},
+		"stacks": func(b *Builder, i int) error {
+			frames := make([]snapshot.FrameID, 60)
+			for bit := range 20 {
+				frames[bit] = snapshot.FrameID(i >> bit & 1)
+			}
+			_, err := b.Stack(frames)
+			return err
+		},
+		"rows": func(b *Builder, i int) error { return b.Add(0, snapshot.StackID(i), 1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t, 0)
+			b.device(t, 0)
+			b.stackOf(t, "f", "g") // two frames
+			for i := range 300_000 {
+				if err := keep(b, i); err != nil {
+					return
+				}
+			}
+			t.Error("300,000 are not too many for an empty file")
+		})
+	}
+}

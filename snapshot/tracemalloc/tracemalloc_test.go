@@ -312,3 +312,13 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatADumpAsksForIsBounded(t *testing.T) {
+	const start = "\x80\x04]"
+	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "texts", Before: start, Piece: "\x8c\x00a", Count: 1_800_000, Packed: true},
+		totalstest.Flood{Name: "the memo", Before: start, Piece: "N\x94a", Count: 2_700_000, Packed: true},
+		totalstest.Flood{Name: "traces", Before: start, Piece: "(K\x00K\x01)K\x01ta", Count: 1_800_000, Packed: true})
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "instructions", Before: start, Piece: "Na", Count: 18_000_000, Packed: true})
+}

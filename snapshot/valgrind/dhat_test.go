@@ -185,3 +185,10 @@ func FuzzDHAT(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatAFileOfDHATAsksForIsBounded(t *testing.T) {
+	totalstest.Flooded(t, decodeDHAT, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "sites", Before: `{"pps":[`, Piece: `{},`, Count: 1_400_000, Packed: true},
+		totalstest.Flood{Name: "calls", Before: `{"pps":[{"fs":[`, Piece: `1,`, Count: 10_600_000, Packed: true},
+		totalstest.Flood{Name: "places", Before: `{"ftbl":[`, Piece: `"",`, Count: 1_400_000, Packed: true})
+}

@@ -225,3 +225,9 @@ func FuzzMassif(f *testing.F) {
 		}
 	})
 }
+
+func TestLinesOfATreeAreSteps(t *testing.T) {
+	before, _, _ := strings.Cut(usual, "#-----------")
+	totalstest.Flooded(t, decode, totalstest.TooManySteps,
+		totalstest.Flood{Name: "callers", Before: before + "#-----------\nsnapshot=0\nheap_tree=detailed\nn2147483647: 0 x\n", Piece: " n0: 0 0x1: f\n", Count: 2_400_000, Packed: true})
+}
