@@ -30,7 +30,22 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 // isNativeSource holds for a line of a native program; PyTorch's C++ frames have none.
 func isNativeSource(f snapshot.Frame) bool {
 	file := strings.ReplaceAll(f.File, `\`, "/")
-	return !isSystems(file) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
+	return !isSystems(file) && !isRustLibrary(f) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
+}
+
+// isRustLibrary holds for functions of Rust's own crates and of its profiler: paths of their
+// files are cut to their last elements by the crate dhat, and to the last by massif. A method
+// of a trait for a type without a path, "<u8 as alloc::vec::SpecFromElem>::from_elem", is the trait's.
+func isRustLibrary(f snapshot.Frame) bool {
+	if !strings.HasSuffix(f.File, ".rs") {
+		return false
+	}
+	name := strings.TrimLeft(f.Function, "<&")
+	if of, trait, ok := strings.Cut(name, " as "); ok && !strings.Contains(of, "::") {
+		name = trait
+	}
+	crate, _, _ := strings.Cut(name, "::")
+	return slices.Contains([]string{"alloc", "core", "std", "dhat"}, crate)
 }
 
 func isSystems(file string) bool {

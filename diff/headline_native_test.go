@@ -28,6 +28,13 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 		}, 1},
 		{"a place in a binary with a path of its own", []snapshot.Frame{{Function: "libc.so.6+0xa2630", File: "./libc.so.6", Line: -1}, {Function: "leak+0x119b", File: "./leak", Line: -1}}, 1},
 		{"the line, not what starts the program or is linked into it", []snapshot.Frame{{Function: "leak+0x10a0", File: "/home/user/leak", Line: -1}, {Function: "main", File: "leak.c", Line: 30}, {Function: "leak+0x10b0", File: "/home/user/leak", Line: -1}}, 1},
+		{"the line of a Rust program, behind Rust's own crates", []snapshot.Frame{
+			{Function: "<alloc::alloc::Global as core::alloc::Allocator>::allocate", File: "alloc/src/alloc.rs", Line: 429},
+			{Function: "alloc::raw_vec::RawVecInner<A>::with_capacity_in", File: "src/raw_vec/mod.rs", Line: 433},
+			{Function: "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem", File: "src/vec/spec_from_elem.rs", Line: 53},
+			{Function: "<leak::Kept as core::iter::Extend>::extend", File: "src/main.rs", Line: 4},
+			{Function: "leak::main", File: "src/main.rs", Line: 8},
+		}, 3},
 		{"none in a file of no known kind", []snapshot.Frame{{Function: "f", File: "leak", Line: -1}}, -1},
 		{"none in what starts a program", nil, -1},
 		{"none in PyTorch's backward pass", []snapshot.Frame{{Function: "c10::cuda::malloc", Line: -1}, {Function: "AddmmBackward0::apply", File: "engine.cpp", Line: -1}, {Function: "clone", Line: -1}}, -1},
