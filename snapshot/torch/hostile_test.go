@@ -59,6 +59,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		{"a memo entry stored again", begin + "q\x00\x8c\x01aq\x00", "stored out of turn"},
 		{"a container memoised a million times", begin + marks("\x94"), "memoised twice"},
 		{"a memo entry never stored", begin + "h\x07", "used before it is stored"},
+		{"blocks of a segment that has ended", begin + "(}(\x8c\x0atotal_sizeK\x01u](}(\x8c\x04sizeK\x01\x8c\x05state\x8c\x08inactiveueueu.", "items are added to the list of segments"},
 		{"a list that holds itself", "\x80\x04]\x94(h\x00e.", "the list of segments holds a reference"},
 		{"frames that hold themselves", begin + "(}(\x8c\x06blocks](}(\x8c\x04sizeK\x01\x8c\x06frames]\x94(h\x00eueueu.", "the frames of a block refer to a reference"},
 		{"a segment list read a second time", begin + "\x8c\x08segments]u.", "a second time the list of segments"},

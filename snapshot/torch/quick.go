@@ -214,6 +214,9 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 	p = m.quickPut(b, open, goneSlot)
 	stored := p > open
 	if opcode(b[p]) != opMark {
+		if endsItem(b[p:]) { // nothing is in it
+			return p
+		}
 		return -1
 	}
 	p++
@@ -236,6 +239,9 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 			}
 			key = slotOf(v)
 		case opSetItems:
+			if r == segment { // without blocks: a list behind it is none of its
+				return -1
+			}
 			return m.quickEnd(b, p+1, stored, goneSlot)
 		default:
 			return -1

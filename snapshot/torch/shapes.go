@@ -16,6 +16,9 @@ const (
 	// mostPieces are learned of a file; those of PyTorch have 20 to 40, as ints of each width
 	// and each kind of value make a shape.
 	mostPieces = 64
+	// mostBranches may follow one piece; PyTorch's have at most 10. Each of them is
+	// compared with a dict that fits none, however short it is.
+	mostBranches = 16
 	// pieceSize is the most bytes of a piece, pieceReach how much of the window it
 	// and a value behind it may take.
 	pieceSize  = 48
@@ -74,6 +77,9 @@ type shapes struct {
 
 // quickShape is quickDict for the shapes that are known.
 func (m *machine) quickShape(b []byte, p int, r role, o *object) int {
+	if p+pieceReach > len(b) || opcode(b[p+1]) == opEmptyDict { // it is empty, as no shape is
+		return -1
+	}
 	q := &m.quick
 	o.role, o.set = r, 0
 	clear(o.values[:quickFields])
@@ -185,7 +191,7 @@ func (o *object) fits(f field, v value) bool {
 func (m *machine) learn(b []byte, p, end int, r role) {
 	q := &m.quick
 	known := &q.shapes
-	if known.full {
+	if known.full || len(q.ends) == 0 {
 		return
 	}
 	l := shapeLearner{m: m, b: b, p: p, pieces: known.learned[:0]}
@@ -219,6 +225,9 @@ func (m *machine) learn(b []byte, p, end int, r role) {
 		c := &l.pieces[i]
 		at := slices.IndexFunc(*next, func(at uint8) bool { return known.pieces[at].equal(c) })
 		if at < 0 {
+			if known.full = len(*next) == mostBranches; known.full {
+				return
+			}
 			at = len(*next)
 			*next = append(*next, uint8(len(known.pieces)))
 			known.pieces = append(known.pieces, *c)

@@ -43,6 +43,10 @@ func TestADictThatIsAlmostOfAShape(t *testing.T) {
 		"a list, then the end":          "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]u",
 		"a list, then a key":            "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]h\x20h\x21u",
 		"a list, then two values":       "}(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25]h\x20h\x21h\x21u",
+		"empty":                         "}",
+		"empty, and with a mark":        "}(u",
+		"empty, with an item added":     "}h\x20h\x21s",
+		"empty, in the memo":            "}q\x77",
 		"a dict in the memo":            "}q\x77(h\x20h\x21h\x22" + addr + "h\x23K\x20h\x24K\x00h\x25h\x21u",
 	}
 	other := entry("h\x21", "\x8a\x06\x00\x02\x00\x00\x00\x7f", "K\x40", "K\x00", "h\x21")
@@ -59,5 +63,25 @@ func TestADictThatIsAlmostOfAShape(t *testing.T) {
 	m.build.allow(int64(len(b)), 0)
 	if err := decodePickle(m); err != nil || len(m.quick.shapes.pieces) == 0 {
 		t.Errorf("%v, %d pieces of shapes", err, len(m.quick.shapes.pieces))
+	}
+}
+
+// TestADictOfAsManyKindsAsOneLikes reads one that fits no shape in a time that does not grow with the
+// kinds that came before.
+func TestADictOfAsManyKindsAsOneLikes(t *testing.T) {
+	b := []byte("\x80\x04}(\x8c\x08segments](}(\x8c\x0atotal_sizeK\x20ue\x8c\x0ddevice_traces](](}(")
+	for i := range 60 {
+		b = append(b, 0x8c, 1, byte(i), 'q', byte(i), 'G', 0, 0, 0, 0, 0, 0, 0, 0) // a float, which no shape has
+	}
+	b = append(b, 'u')
+	for i := range 60 {
+		b = append(b, '}', '(', 'h', byte(i), 'N', 'u')
+	}
+	b = append(b, strings.Repeat("}", 99)+"eeu."...)
+	compareWithMachine(t, b)
+	m := newMachine(newInput("file", bytes.NewReader(b), int64(len(b))))
+	m.build.allow(int64(len(b)), 0)
+	if err := decodePickle(m); err != nil || len(m.quick.shapes.first[entry]) != mostBranches || m.build.record.events != 160 {
+		t.Errorf("%v, %d kinds, %d events", err, len(m.quick.shapes.first[entry]), m.build.record.events)
 	}
 }
