@@ -126,6 +126,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		"gperftools'":                                 {write(t, dir, "tc.heap", "heap profile:      1:     4096 [     3:     4157] @ heapprofile\n"), "a heap profile as text", true},
 		"memcheck's report":                           {write(t, dir, "memcheck.txt", "==26241== Memcheck, a memory error detector\n==26241== Command: ./leak\n"), "a report of valgrind's memcheck", true},
 		"memcheck's report as XML":                    {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
+		"what speedscope shows":                       {write(t, dir, "memray.speedscope.json", `{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {`), "stacks for speedscope", true},
 		"memray's statistics":                         {write(t, dir, "stats.json", "{\n  \"total_num_allocations\": 1182,\n"), "memray's statistics", true},
 		"torch.profiler's timeline":                   {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
 		"a table compressed twice":                    {write(t, dir, "memray_30.csv.gz.gz", string(packed(t, "gzip", packed(t, "gzip", []byte("allocator,num_allocations"))))), "compressed twice", true},

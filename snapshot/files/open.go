@@ -340,6 +340,7 @@ var others = []struct {
 	{"memray", 6, memrayRecording, memrayHint},
 	{"memray\x00", 64, memrayRecording, memrayHint}, // behind the head of lz4
 	{`{"version": 0, "costs": [`, 25, "memray's graph for gprof2dot, which has neither lines nor counts", memrayHint},
+	{"speedscope.app/file-format-schema", 100, "stacks for speedscope, which do not tell how many blocks they hold", "give memdiag the profiler's own file; of memray: " + memrayHint},
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
 	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},
 	{"# callgrind format", 18, "a tree of valgrind's, which has no stacks", valgrindHint},
