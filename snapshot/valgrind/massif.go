@@ -70,6 +70,9 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 		return err
 	}
 	defer in.Close()
+	if d.wanted > 0 {
+		in.After(d.in)
+	}
 	d.in = in
 	if d.wanted > 0 {
 		d.out = totals.New(in, opts)
@@ -91,6 +94,10 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 			return in.Fail("a line of a tree has more callers than it tells")
 		case !ok:
 		case key == "snapshot":
+			const steps = 12 // for all lines of its figures
+			if err := in.Work(steps); err != nil {
+				return err
+			}
 			snapshots++
 			d.now = figures{}
 		case key == "time":
@@ -165,8 +172,8 @@ func (d *massif) tree() error {
 }
 
 func (d *massif) node(line []byte) (n node, what string, err error) {
-	const steps = 12
-	if err := d.in.Work(steps); err != nil {
+	const steps, perStep = 12, 8 // and bytes
+	if err := d.in.Work(steps + len(line)/perStep); err != nil {
 		return n, "", err
 	}
 	text := strings.TrimLeft(string(line), " ")
