@@ -422,7 +422,7 @@ func (in *Input) Charge(bytes int) error {
 const (
 	freeSteps    = 32 << 20
 	stepsPerByte = 4
-	usualPace    = 16 // heaptrack's loops ask for it, memray's pages for 14
+	usualPace    = 16 // memray's tables and pages ask for it
 )
 
 // Pace sets how many steps a compressed file of a format may ask for, for each of its

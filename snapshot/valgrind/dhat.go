@@ -34,7 +34,7 @@ func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 		return nil, err
 	}
 	defer in.Close()
-	const steps = 8 // a byte of a compressed file: real ones ask for 6
+	const steps = 8 // a byte of a compressed file: real ones ask for 7
 	in.Pace(steps)
 	d := dhat{Scanner: jsoncut.Scanner{In: in, Max: maxText, What: "file of DHAT"}, out: totals.New(in, opts)}
 	if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
