@@ -41,6 +41,7 @@ type builder struct {
 	mostRows   int
 	mostSegs   int
 	mostTables int64 // bytes
+	mostMemo   int   // entries
 	pinned     bool  // the CPU's segments are of pinned memory
 	stepped    bool  // some block has a step
 	total      int64 // of the sizes of blocks and segments
@@ -68,6 +69,7 @@ func (b *builder) allow(size, unpacked int64) {
 	b.mostRows = int(min(maxRows, fewRows+max(size, unpacked)/rowBytes))
 	b.mostSegs = int(min(maxRows, fewSegments+max(size, unpacked)/segmentBytes))
 	b.mostTables = fewTables + min(max(size, unpacked), 1<<50)
+	b.mostMemo = fewMemo + int(min(max(size, unpacked), 1<<50))
 }
 
 func (b *builder) init(m *machine) {

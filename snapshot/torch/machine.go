@@ -387,7 +387,16 @@ func (m *machine) store(i uint64) error {
 	if !m.memo.put(i, s) {
 		return m.fail("memo entry %d is stored out of turn", i)
 	}
-	return nil
+	return m.memoBounded()
+}
+
+func (m *machine) memoBounded() error {
+	if m.memo.count <= m.build.mostMemo {
+		return nil
+	}
+	err := m.fail("it has %d entries to remember, more than a file of its size may", m.memo.count)
+	err.Hint = liftHint
+	return err
 }
 
 func (m *machine) fullError() error {

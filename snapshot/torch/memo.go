@@ -10,6 +10,10 @@ const (
 	maxPayload  = 1<<payloadBits - 1
 )
 
+// fewMemo is how many entries a small file may have; larger ones may have one more for
+// each byte. A file of 2 GB has twenty million, and may be packed fiftyfold.
+const fewMemo = 8 << 20
+
 // memo is the pickle's table of objects that can be referred to again. Slots
 // are numbered by the pickler in the order in which it stores them.
 type memo struct {

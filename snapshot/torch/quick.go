@@ -181,7 +181,7 @@ func (m *machine) storePuts() error {
 	if !m.memo.push(m.quick.puts) {
 		return m.fail("memo entry %d is stored out of turn", m.memo.count)
 	}
-	return nil
+	return m.memoBounded()
 }
 
 // nextSlot is the number in the memo of what is stored next.
