@@ -55,7 +55,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		return nil, errors.New("a run of fewer than two snapshots has no growth to compare with")
 	}
 	if why, _ := strangers(good); why != "" {
-		return nil, fmt.Errorf("its snapshots do not seem to be of one process: %s; what one holds more has not grown then", why)
+		return nil, fmt.Errorf("it cannot be judged: %s; what one holds more has not grown then", why)
 	}
 	first, last := good.Snapshots[0], good.Snapshots[len(good.Snapshots)-1]
 	b := &baseline{

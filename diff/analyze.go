@@ -35,8 +35,9 @@ type Result struct {
 	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
 	Intermediate int // snapshots between First and Last
-	// Comparable: the snapshots can be of one process, so that growth is growth. Nothing
-	// is called a leak where they cannot.
+	// Comparable: the snapshots can be of one process, and do not hold parts of what it
+	// allocated that exclude each other, so that growth is growth. Nothing is called a
+	// leak where they are not.
 	Comparable bool
 	Across     *Across // nil unless JoinRanks found it among the ranks of a run
 	// Idle are the declared bounds of which nothing that the snapshots hold is.

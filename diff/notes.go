@@ -38,7 +38,7 @@ func notes(r *Result) []string {
 		out = append(out, fmt.Sprintf("the last snapshot is of step %d of %d: what comes later was not seen", b.Mark.Step, info.Steps))
 	}
 	if !r.Comparable {
-		out = append(out, fmt.Sprintf("the snapshots do not seem to be of one process: %s; births and deaths are net figures", r.stranger))
+		out = append(out, r.stranger+"; births and deaths are net figures")
 	}
 	out = append(out, r.markNotes()...)
 	if n := worthless(b); n > 0 {

@@ -9,12 +9,17 @@ import (
 )
 
 // strangers says why what a later snapshot of the run holds more cannot be growth: two
-// that follow each other are not of one process, of which at is the later. It is "" for
-// snapshots that can be.
+// that follow each other are not of one process, or of parts of it that have no block in
+// common; at is the later. It is "" for snapshots that can be compared.
 func strangers(run *snapshot.Run) (why string, at int) {
 	for i := 1; i < len(run.Snapshots); i++ {
-		if why := apart(run.Snapshots[i-1], run.Snapshots[i]); why != "" {
-			return why, i
+		a, b := run.Snapshots[i-1], run.Snapshots[i]
+		if why := apart(a, b); why != "" {
+			return "the snapshots do not seem to be of one process: " + why, i
+		}
+		if separate(a, b) {
+			return "each snapshot holds only what was allocated while it was recorded, and the recordings do not overlap: " +
+				"record from the program's start, or take snapshots of all that is live", i
 		}
 	}
 	return "", 0
@@ -35,6 +40,12 @@ func apart(a, b *snapshot.Snapshot) string {
 		return "no segment of memory is common to both, as it is in one process"
 	}
 	return otherProgram(a, b)
+}
+
+// separate holds for two parts of one process's record, of which the later knows nothing of
+// what the earlier left.
+func separate(a, b *snapshot.Snapshot) bool {
+	return a.History.Process != "" && a.History.Process == b.History.Process && !b.History.First.Before(a.History.Last)
 }
 
 // otherProgram says which files the stacks of two snapshots are of, where they have none
@@ -195,6 +206,6 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 func (r *Result) doubt(j *judgement) {
 	if !r.Comparable {
 		j.reasons = nil
-		j.call(Inconclusive, Weak, "the snapshots do not seem to be of one process: %s; what one holds more has not grown then", r.stranger)
+		j.call(Inconclusive, Weak, "%s; what one holds more has not grown then", r.stranger)
 	}
 }

@@ -36,12 +36,22 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 				s.Blocks.Stack[i] = id
 			}
 		}, "their stacks have no file in common (w.py and /home/b/serve.py)"},
+		{"a part of its record that begins behind the other's end", func(s *snapshot.Snapshot) {
+			s.History = snapshot.History{Process: "7", First: time.Unix(30, 0), Last: time.Unix(40, 0)}
+		}, "the recordings do not overlap"},
+		{"a part of its record that begins with the other", func(s *snapshot.Snapshot) {
+			s.History = snapshot.History{Process: "7", First: time.Unix(10, 0), Last: time.Unix(40, 0)}
+		}, ""},
+		{"the record of another process", func(s *snapshot.Snapshot) {
+			s.History = snapshot.History{Process: "8", First: time.Unix(30, 0), Last: time.Unix(40, 0)}
+		}, ""},
 		{"no addresses at all", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0 }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := runOf(build(0, grown("w", 1, 512, snapshot.NoStep, 0)...), build(50, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("keep", 50, 512, 0, 1)...)...))
 			for _, s := range run.Snapshots {
 				s.Rank, s.Devices[0].Name = 1, "A100"
+				s.History = snapshot.History{Process: "7", First: time.Unix(10, 0), Last: time.Unix(20, 0)}
 			}
 			c.other(run.Snapshots[1])
 			r, err := Analyze(run, ByTrend)

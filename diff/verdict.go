@@ -116,6 +116,8 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Inconclusive, Weak, "%s; but it rose %s only, and as long a silence at the end may be chance; a longer run decides", why, moments)
 	case !goesOn && h.unit != Step && h.jumpsLast():
 		j.call(Inconclusive, Weak, "its last interval carries more than half of its growth, and nothing tells how it goes on; a longer run decides")
+	case !goesOn && !stopped && h.unit == Place && rises == len(y)-1:
+		j.call(Inconclusive, Weak, "%s; but it rose in each interval, and nothing tells how far the snapshots lie apart: name them by their steps", why)
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
 	case (replaced || window) && trending && rises < enough:

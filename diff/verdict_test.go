@@ -307,6 +307,31 @@ func TestALongIntervalIsNoJump(t *testing.T) {
 	}
 }
 
+// TestOrderAloneTellsNoJump: files 1, 2, 3, 10, 11 and 12 of a run whose names tell no steps.
+func TestOrderAloneTellsNoJump(t *testing.T) {
+	for _, c := range []struct {
+		counts []int
+		want   Verdict
+	}{
+		{[]int{1, 2, 3, 10, 11, 12}, Inconclusive},
+		{[]int{1, 1, 1, 10, 10, 10}, Bounded},
+	} {
+		var snapshots []*snapshot.Snapshot
+		for _, n := range c.counts {
+			s := build(0, grown("keep", n, 512, snapshot.NoStep, 0)...)
+			s.Mark = snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep}
+			snapshots = append(snapshots, s)
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("%v: %s, %v; want %s", c.counts, f.Verdict, f.Reasons, c.want)
+		}
+	}
+}
+
 // TestALineThatIsSeenEverMoreRarelyIsALeak: the marks of a recorder that looked at each step, then waited long, and
 // looked again, as it does on a busy machine.
 func TestALineThatIsSeenEverMoreRarelyIsALeak(t *testing.T) {

@@ -43,7 +43,7 @@ func sentence(r *diff.Result) string {
 	leaks := r.Leaks()
 	live := "live memory " + signed(r.Growth().Bytes)
 	if leaks == 0 && !r.Comparable {
-		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of different processes; " + live
+		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of " + unlike(r) + "; " + live
 	}
 	if why := noComparison(r); leaks == 0 && why != "" {
 		return "no verdict: " + why + "; " + live
@@ -53,7 +53,7 @@ func sentence(r *diff.Result) string {
 		for _, f := range withVerdict(r, diff.Inconclusive) {
 			sites += len(f.Rows)
 		}
-		if sites > 0 && tooShort(r) {
+		if sites > 0 && (tooShort(r) || mostUndecided(r)) {
 			return fmt.Sprintf("no verdict: %s of %s may leak; %s", grouped(int64(sites)), count(int64(len(r.Rows)), "site"), live)
 		}
 		s := "no leak found among " + count(int64(len(r.Rows)), "site")
@@ -68,6 +68,24 @@ func sentence(r *diff.Result) string {
 	}
 	return fmt.Sprintf("%d leaks, %s in all; the largest: %s allocated %s",
 		leaks, signed(growthOf(withVerdict(r, diff.Leak)).Bytes), bytesRate(first.Rate), atPlace(first))
+}
+
+// mostUndecided holds where half of what grew is inconclusive, or more.
+func mostUndecided(r *diff.Result) bool {
+	var grown snapshot.Bytes
+	for i := range r.Rows {
+		grown += max(r.Rows[i].Growth().Bytes, 0)
+	}
+	undecided := growthOf(withVerdict(r, diff.Inconclusive)).Bytes
+	return undecided > 0 && undecided >= grown/2
+}
+
+// unlike is what the snapshots of a comparison are of that has no verdict.
+func unlike(r *diff.Result) string {
+	if r.First.History.Process != "" {
+		return "separate recordings"
+	}
+	return "different processes"
 }
 
 // noComparison says why two snapshots show no growth whatever leaks; "" where they may.

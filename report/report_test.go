@@ -39,12 +39,15 @@ func TestHeadline(t *testing.T) {
 			r.Findings, r.Intermediate, r.First = nil, 0, r.Last
 			r.Rows = []diff.Row{{Before: diff.Tally{Blocks: 1}, After: diff.Tally{Blocks: 1}}}
 		}, "no verdict: the two snapshots are equal; live memory 0 B"},
-		{"what is inconclusive is counted", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
-			"no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
+		{"what is inconclusive is counted", func(r *diff.Result) {
+			r.Findings[0].Verdict, r.Findings[0].Rows = diff.Inconclusive, []*diff.Row{{After: diff.Tally{Blocks: 1, Bytes: 512}}}
+		}, "no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
+		{"where most of what grew is inconclusive there is no verdict", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
+			"no verdict: 1 of 5 sites may leak; live memory +40.0 MiB"},
 		{"of what is inconclusive its sites are counted", func(r *diff.Result) {
 			f := &r.Findings[0]
 			f.Verdict, f.Rows = diff.Inconclusive, append(f.Rows, f.Rows[0])
-		}, "no leak found among 5 sites, 2 inconclusive; live memory +40.0 MiB"},
+		}, "no verdict: 2 of 5 sites may leak; live memory +40.0 MiB"},
 		{"what is too short to show a leak has no verdict", func(r *diff.Result) {
 			r.Findings[0].Verdict = diff.Inconclusive
 			r.Last.Mark.Step = r.First.Mark.Step + 3

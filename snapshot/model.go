@@ -208,4 +208,8 @@ type History struct {
 	First     time.Time // of the oldest event; zero where there is none
 	Last      time.Time
 	LostFrees int64 // frees whose allocation is not in the record
+	// Process is the one whose record this is, where the snapshot holds nothing but what
+	// was allocated in the record; "" where it holds older blocks as well. Files of memdiag
+	// do not have it.
+	Process string
 }

@@ -300,7 +300,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	case len(g.slice.unseen(run)) > 0:
 		j.doubt = report.Printable(g.slice.unseen(run)[0].What) + "; "
 	case !j.result.Comparable:
-		j.doubt = "the snapshots are not of one process; "
+		j.doubt = "the snapshots cannot be compared; "
 	case len(j.result.Rows) == 0 && !stayedEmpty(j.result):
 		j.doubt = "no snapshot holds a live block; "
 	case j.result.Unexplained():

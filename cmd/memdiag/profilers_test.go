@@ -33,7 +33,7 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 		{"massif, which counts no blocks", "massif_*.out", "leak.c:10", 0, 20 * 10_000},
 		{"memray", "memray_*.csv", "leak_python.py:13", 20, 20 * 10_001},
 		{"jemalloc", "jemalloc_[13]0.heap", "", 20, 20 * 10_240},
-		{"torch.profiler", "profiler_*.json.gz", "leak_torch.py:15", 4, 4 * 32 * 64 * 4},
+		{"torch.profiler", "profiler_*.json.gz", "leak_torch.py:18", 4, 4 * 32 * 64 * 4},
 		// An object and a buffer a step; the list that keeps them grows too.
 		{"tracemalloc", "tracemalloc_*.pickle", "leak_python.py:13", 100, 50*(56+10_001) + 384},
 	} {

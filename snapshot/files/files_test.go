@@ -492,6 +492,13 @@ func TestASnapshotThatIsThereTwiceCountsOnce(t *testing.T) {
 	if len(run.Snapshots) != 3 || len(run.Notes) != 1 || !strings.HasSuffix(run.Notes[0], "1 file left out, as another holds the same snapshot: snapshot_1.pickle") {
 		t.Errorf("%d snapshots, notes %q", len(run.Snapshots), run.Notes)
 	}
+	run, err = OpenSnapshots(filepath.Join(dir, "snapshot_1.json"), filepath.Join(dir, "snapshot_2.json"), filepath.Join(dir, "snapshot_1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Snapshots) != 2 || len(run.Files) != 2 || len(run.Notes) == 0 || !strings.HasPrefix(run.Notes[0], "1 file left out") {
+		t.Errorf("named one by one: %d snapshots, notes %q", len(run.Snapshots), run.Notes)
+	}
 }
 
 func TestOfSeveralRanksTheLowestIsRead(t *testing.T) {

@@ -276,7 +276,10 @@ func (r *runReader) read(files []string) error {
 		r.note("%s left out, since memdiag writes snapshots as JSON and does not read them: %s", plural(len(lost), "file"), some(lost))
 		r.run.Partial = true
 	}
-	list = r.once(r.oneRank(list))
+	list, note := once(r.oneRank(list))
+	if note != "" {
+		r.note("%s", note)
+	}
 	if note := setSteps(list); note != "" {
 		r.note("%s", note)
 	}
@@ -286,12 +289,12 @@ func (r *runReader) read(files []string) error {
 			hint:   "compare one of them, by its names: memdiag diff " + filepath.Join(r.run.Path, pattern(filepath.ToSlash(first[len(first)-1]))),
 		}
 	}
-	list, note, err := arrange(list)
+	list, order, err := arrange(list)
 	if err != nil {
 		return &InputError{Reason: r.run.Path + ": " + err.Error(), hint: "number the files, or name them in their order: memdiag diff FILE FILE …"}
 	}
-	if counted := slices.ContainsFunc(list, func(o opened) bool { return o.snapshot.Mark.Step != snapshot.NoStep }); note != "" && (counted || r.run.Info.Version == "") {
-		r.note("%s", note) // memdiag itself records by the clock what counts no steps
+	if counted := slices.ContainsFunc(list, func(o opened) bool { return o.snapshot.Mark.Step != snapshot.NoStep }); order != "" && (counted || r.run.Info.Version == "") {
+		r.note("%s", order) // memdiag itself records by the clock what counts no steps
 	}
 	for _, o := range list {
 		r.run.Snapshots = append(r.run.Snapshots, o.snapshot)
@@ -402,27 +405,27 @@ func (r *runReader) oneRank(list []opened) []opened {
 }
 
 // once leaves one of the files that hold the same snapshot, such as a pickle and what was
-// made of it: counted twice it would halve every rate and double the evidence.
-func (r *runReader) once(list []opened) []opened {
+// made of it: counted twice it would halve every rate and double the evidence. The note
+// says which are left out; "" where none is.
+func once(list []opened) (kept []opened, note string) {
 	same := func(a, b *snapshot.Snapshot) bool {
 		return a.Mark.Step == b.Mark.Step && taken(a).Equal(taken(b)) && a.History == b.History && a.Rank == b.Rank &&
 			slices.Equal(a.Blocks.Address, b.Blocks.Address) && slices.Equal(a.Blocks.Size, b.Blocks.Size) &&
-			slices.Equal(a.Blocks.State, b.Blocks.State) && slices.Equal(a.Blocks.Stack, b.Blocks.Stack) && slices.Equal(a.Blocks.BirthTime, b.Blocks.BirthTime)
+			slices.Equal(a.Blocks.State, b.Blocks.State) && slices.Equal(a.Blocks.Stack, b.Blocks.Stack) && slices.Equal(a.Blocks.Count, b.Blocks.Count) && slices.Equal(a.Blocks.BirthTime, b.Blocks.BirthTime)
 	}
-	var kept []opened
 	var again []string
 	for _, o := range list {
 		twin := slices.IndexFunc(kept, func(k opened) bool { return k.step == o.step && same(k.snapshot, o.snapshot) })
-		if twin >= 0 && o.best() != snapshot.NoStep && !taken(o.snapshot).IsZero() && o.snapshot.Blocks.Len() > 0 {
+		if twin >= 0 && (kept[twin].name == o.name || o.best() != snapshot.NoStep && o.snapshot.Blocks.Len() > 0) {
 			again = append(again, o.name)
 			continue
 		}
 		kept = append(kept, o)
 	}
 	if len(again) > 0 {
-		r.note("%s left out, as another holds the same snapshot: %s", plural(len(again), "file"), some(again))
+		note = fmt.Sprintf("%s left out, as another holds the same snapshot: %s", plural(len(again), "file"), some(again))
 	}
-	return kept
+	return kept, note
 }
 
 // nothing is the error for a folder without a readable snapshot.

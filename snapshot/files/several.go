@@ -9,12 +9,13 @@ import (
 
 // OpenSnapshots reads files as a run's snapshots, in the order given, whatever
 // their ranks. Steps come from the snapshots or from the names, as OpenRun takes
-// them. All share one table of stacks; one that cannot be read is an error.
+// them. All share one table of stacks; one that cannot be read is an error, and of more than
+// two one that is there again counts once.
 func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.OpenSnapshots(paths...) }
 
 // OpenSnapshots is the function of that name with the opener's bounds.
 func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
-	run := &snapshot.Run{Files: slices.Clone(paths)}
+	run := &snapshot.Run{}
 	into, names := newShared(o.MaxUnpacked), newNamePatterns()
 	var list []opened
 	for i, path := range paths {
@@ -29,14 +30,20 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 		}
 		list = append(list, opened{s, path, step, names.bare(filepath.ToSlash(path))})
 	}
+	if len(list) > 2 {
+		var note string
+		if list, note = once(list); note != "" {
+			run.Notes = append(run.Notes, note)
+		}
+	}
 	if note := setSteps(list); note != "" {
 		run.Notes = append(run.Notes, note)
 	}
 	if len(list) > 2 && sortGiven(list) {
 		run.Notes = append(run.Notes, "the snapshots were not given in the order in which they were taken, and were put into it")
 	}
-	for i, o := range list {
-		run.Files[i] = o.name
+	for _, o := range list {
+		run.Files = append(run.Files, o.name)
 		run.Snapshots = append(run.Snapshots, o.snapshot)
 	}
 	return run, nil

@@ -23,7 +23,7 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 	s.Mark.Time = time.UnixMicro(t.micros(last))
 	events := int64(len(t.memory))
 	live, lost := t.live()
-	s.History = snapshot.History{Events: events, First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost}
+	s.History = snapshot.History{Events: events, First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost, Process: t.process}
 	stacks, err := t.stacksOf(live, out)
 	if err != nil {
 		return err

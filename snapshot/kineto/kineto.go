@@ -68,6 +68,7 @@ type trace struct {
 	devices map[device]bool
 	calls   []call
 	memory  []memory
+	process string // of the first of memory
 	odd     int // events with values of other types
 }
 
@@ -247,6 +248,9 @@ func (t *trace) add(e *event) error {
 		return err
 	}
 	if !isCall {
+		if len(t.memory) == 0 {
+			t.process = string(e.process)
+		}
 		d := device{e.args.deviceType, e.args.deviceID}
 		if t.devices[d] = true; len(t.devices) > maxDevices {
 			return t.in.Fail("more than %d devices", maxDevices)

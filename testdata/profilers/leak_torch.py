@@ -1,8 +1,11 @@
 """Profiles a training loop that keeps activations with torch.profiler.
 
     pip install torch==2.15.0
-    python leak_torch.py
+    python leak_torch.py 2
+    python leak_torch.py 6
 """
+
+import sys
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -22,8 +25,7 @@ def train(steps):
         forward(torch.randn(32, 64)).backward()
 
 
-for held in (2, 6):
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, with_stack=True) as profiler:
-        kept.clear()
-        train(held)
-    profiler.export_chrome_trace(f"profiler_{held}.json.gz")
+held = int(sys.argv[1])
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True, with_stack=True) as profiler:
+    train(held)
+profiler.export_chrome_trace(f"profiler_{held}.json.gz")

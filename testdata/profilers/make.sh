@@ -35,5 +35,7 @@ mv jeprof.*.heap jemalloc_sampled.heap
 go run -trimpath leak.go
 "$python" leak_python.py tracemalloc
 "$python" leak_jax.py
-"${TORCH_PYTHON:-$python}" leak_torch.py >/dev/null 2>&1
+for held in 2 6; do
+	"${TORCH_PYTHON:-$python}" leak_torch.py $held >/dev/null 2>&1
+done
 mv go_* jax_* gperftools_* heaptrack_* dhat_* massif_* jemalloc_* memray_*.csv tracemalloc_* profiler_* "$here"
