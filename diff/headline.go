@@ -30,7 +30,7 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 // isNativeSource holds for a line of a native program; PyTorch's C++ frames have none.
 func isNativeSource(f snapshot.Frame) bool {
 	file := strings.ReplaceAll(f.File, `\`, "/")
-	return !isSystems(file) && !isRustLibrary(f) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
+	return !isSystems(file) && !isStandardCPP(f.Function, file) && !isRustLibrary(f) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
 }
 
 // isRustLibrary holds for functions of Rust's own crates and of its profiler: paths of their
@@ -47,6 +47,20 @@ func isRustLibrary(f snapshot.Frame) bool {
 	crate, _, _ := strings.Cut(name, "::")
 	return slices.Contains([]string{"alloc", "core", "std", "dhat"}, crate)
 }
+
+// isStandardCPP holds for functions of C++'s library, which valgrind places in headers
+// without a path, inlined ones without their namespace: "void std::vector<int>::_M_realloc_insert<int>(int&&)",
+// "_M_create_node<int>", "allocate" in new_allocator.h.
+func isStandardCPP(function, file string) bool {
+	return standardName.MatchString(function) || standardHeader.MatchString(file)
+}
+
+var (
+	// standardName may stand behind a result that has no arguments of its own. Names that begin
+	// so are the implementation's, but for mangled ones, _Z….
+	standardName   = regexp.MustCompile(`^(\w+[ &*]+)?(std::|__gnu_cxx::|_[A-Y_])`)
+	standardHeader = regexp.MustCompile(`^(stl_\w+|new_allocator|alloc_traits|allocated_ptr|basic_string|hashtable_policy|unique_ptr|shared_ptr_base|std_function)\.h$`)
+)
 
 func isSystems(file string) bool {
 	return slices.ContainsFunc(systemPaths, func(part string) bool { return strings.Contains(file, part) })

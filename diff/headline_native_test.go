@@ -28,6 +28,18 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 		}, 1},
 		{"a place in a binary with a path of its own", []snapshot.Frame{{Function: "libc.so.6+0xa2630", File: "./libc.so.6", Line: -1}, {Function: "leak+0x119b", File: "./leak", Line: -1}}, 1},
 		{"the line, not what starts the program or is linked into it", []snapshot.Frame{{Function: "leak+0x10a0", File: "/home/user/leak", Line: -1}, {Function: "main", File: "leak.c", Line: 30}, {Function: "leak+0x10b0", File: "/home/user/leak", Line: -1}}, 1},
+		{"valgrind tells C++'s headers without a path", []snapshot.Frame{
+			{Function: "allocate", File: "new_allocator.h", Line: 137},
+			{Function: "_M_create_node<int const&>", File: "map.h", Line: 611},
+			{Function: "std::vector<double, std::allocator<double> >::_M_default_append(unsigned long)", File: "vector.h", Line: 650},
+			{Function: "void std::vector<int>::_M_realloc_insert<int>(int&&)", File: "vector.h", Line: 440},
+			{Function: "Cache::put(int)", File: "cache.h", Line: 5},
+			{Function: "main", File: "main.cc", Line: 7},
+		}, 4},
+		{"a mangled name is nobody's namespace", []snapshot.Frame{
+			{Function: "_ZN5Cache3putEi", File: "cache.cc", Line: 5},
+			{Function: "main", File: "main.cc", Line: 7},
+		}, 0},
 		{"the line of a Rust program, behind Rust's own crates", []snapshot.Frame{
 			{Function: "<alloc::alloc::Global as core::alloc::Allocator>::allocate", File: "alloc/src/alloc.rs", Line: 429},
 			{Function: "alloc::raw_vec::RawVecInner<A>::with_capacity_in", File: "src/raw_vec/mod.rs", Line: 433},

@@ -143,7 +143,7 @@ func (d *decoder) line(line []byte) error {
 		}
 	case 'm':
 		err := d.in.Fail("raw data of heaptrack, without names of functions")
-		err.Hint = "zstd -dc < RAW | heaptrack_interpret > FILE adds them; heaptrack without --raw does so itself"
+		err.Hint = "zstd -dc < RAW | heaptrack_interpret > FILE adds them, which Debian has in /usr/lib/heaptrack/libexec; heaptrack without --raw does so itself"
 		return err
 	}
 	return nil // command line, memory pages, suppressions and what newer versions add

@@ -246,7 +246,7 @@ func (d *massif) snapshot() *snapshot.Snapshot {
 	}
 	notes := []string{
 		"massif counts no blocks",
-		fmt.Sprintf("%s, taken at %s %s of %s; at the end %s were live, at most %s",
+		fmt.Sprintf("%s, taken at %s %s of %s; in its last of all %s were live, at most %s",
 			which, snapshot.Grouped(d.taken.time), unit, snapshot.Grouped(d.last.time), snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
 	}
 	s := d.out.Snapshot("massif", notes...)

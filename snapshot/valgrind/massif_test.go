@@ -142,7 +142,7 @@ func TestTreesAreReadToTheirLeaves(t *testing.T) {
 	if d := cmp.Diff(want, held(s)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	note := "the last snapshot with stacks, the peak, taken at 500 instructions of 900; at the end 10 B were live, at most 1000 B"
+	note := "the last snapshot with stacks, the peak, taken at 500 instructions of 900; in its last of all 10 B were live, at most 1000 B"
 	if len(s.Notes) != 2 || s.Notes[1] != note {
 		t.Errorf("notes %q", s.Notes)
 	}
