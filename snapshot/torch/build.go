@@ -153,6 +153,8 @@ func figure(list []snapshot.Bytes, gpu int) snapshot.Bytes {
 
 // tenant takes o as the current tenant of block d.
 func (b *builder) tenant(d, o *object) {
+	d.set &^= 1<<blReal | 1<<blTenantStack // of a history before, under the same key
+	d.values[blTenantStack] = 0
 	if o.has(tnReal) {
 		d.put(blReal, o.values[tnReal])
 	}

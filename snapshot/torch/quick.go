@@ -438,6 +438,8 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 		p++
 	}
 	n := 0
+	m.quick.tenant.set = 0
+	m.build.tenant(o, &m.quick.tenant)
 	for ; opcode(b[p]) == opEmptyDict; n++ {
 		if p = m.quickDict(b, p, tenant, &m.quick.tenant); p < 0 || n >= mostItems {
 			return -1

@@ -183,8 +183,12 @@ func (m *machine) setItem(dict, key, v value) error {
 		if !isList && !empty && !again {
 			return m.fail("%q is %s, not a list that can be read", keywords[key.n], m.describe(v))
 		}
-		if empty && !isList && d.role == segment {
+		switch {
+		case isList || !empty:
+		case d.role == segment:
 			return m.noBlocks(d, v.k == vStack)
+		case d.role == block:
+			m.build.tenant(d, &object{})
 		}
 		return nil
 	case wantStack:

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestADictThatIsAlmostOfAShape puts one that differs behind two of a shape, and any two by turns.
@@ -83,5 +85,26 @@ func TestADictOfAsManyKindsAsOneLikes(t *testing.T) {
 	m.build.allow(int64(len(b)), 0)
 	if err := decodePickle(m); err != nil || len(m.quick.shapes.first[entry]) != mostBranches || m.build.record.events != 160 {
 		t.Errorf("%v, %d kinds, %d events", err, len(m.quick.shapes.first[entry]), m.build.record.events)
+	}
+}
+
+// TestTheLastHistoryOfABlockCounts has blocks with two under one key, as Python takes the last value of a key.
+func TestTheLastHistoryOfABlockCounts(t *testing.T) {
+	const (
+		begin = "\x80\x04\x8c\x09real_size\x940\x8c\x07history\x940\x8c\x04size\x940\x8c\x05state\x940\x8c\x10active_allocated\x940}(h\x04]\x94\x8c\x08segments](}(" +
+			"\x8c\x0atotal_sizeK\x40\x8c\x06blocks]("
+		first = "}(h\x02K\x20h\x03h\x04h\x01](}(h\x00K\x10ueh\x01"
+		end   = "eueu.                                "
+	)
+	for last, requested := range map[string]snapshot.Bytes{
+		"](}(h\x00K\x11ue": 0x11, "]}(h\x00K\x11ua": 0x11, "](}(h\x02K\x11ue": 0x20, "]": 0x20, "](e": 0x20, "h\x05": 0x20, "N": 0x20,
+	} {
+		b := []byte(begin + strings.Repeat(first+last+"u", 2) + end)
+		compareWithTwin(t, b, pickleTreeLost)
+		compareWithMachine(t, b)
+		s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{})
+		if err != nil || s.Blocks.Requested[1] != requested {
+			t.Errorf("%q: %v, %v, want %v", last, err, s, requested)
+		}
 	}
 }
