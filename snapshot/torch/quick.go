@@ -429,6 +429,7 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 	if opcode(b[p]) != opEmptyList {
 		return -1
 	}
+	own := len(m.quick.puts)
 	open := p + 1
 	p = m.quickPut(b, open, goneSlot)
 	stored := p > open
@@ -457,5 +458,12 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 	case n > 0 || end == opAppends:
 		return -1
 	}
-	return m.quickEnd(b, p, stored, goneSlot)
+	s := goneSlot
+	if n == 0 {
+		s = tagStack << payloadBits // an empty list, whatever it is referred to for
+	}
+	if stored {
+		m.quick.puts[own] = s
+	}
+	return m.quickEnd(b, p, stored, s)
 }

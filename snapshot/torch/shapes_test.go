@@ -106,5 +106,8 @@ func TestTheLastHistoryOfABlockCounts(t *testing.T) {
 		if err != nil || s.Blocks.Requested[1] != requested {
 			t.Errorf("%q: %v, %v, want %v", last, err, s, requested)
 		}
-	}
+	} // An empty one may be that of the next block too.
+	const block = "}(h\x02K\x20h\x03h\x04h\x01"
+	compareWithMachine(t, []byte(begin+block+"]\x94u"+block+"h\x06u"+end))
+	compareWithMachine(t, []byte(begin+block+"]\x94(eu"+block+"h\x06u"+end))
 }
