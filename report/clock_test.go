@@ -52,8 +52,12 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 		t.Error("the page says that there is no forecast, which it has")
 	}
 	slow := diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: 0.6, Low: 0.5, High: 0.7, N: 20}}
-	if got := strings.ReplaceAll(rateText(slow), noBreak, " "); !strings.Contains(got, " an hour (95 %") {
+	if got := strings.ReplaceAll(rateText(slow, false), noBreak, " "); !strings.Contains(got, " an hour (95 %") {
 		t.Errorf("%q has no hour", got)
+	}
+	slow.Blocks = trend.Slope{Value: 2, Low: 1, High: 3, N: 20}
+	if got := rateText(slow, true); strings.Contains(got, "block") {
+		t.Errorf("%q has blocks that nobody counted", got)
 	}
 	var out resultJSON
 	if err := json.Unmarshal(rendered(t, func(b *bytes.Buffer) error { return JSON(b, r) }), &out); err != nil {

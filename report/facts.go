@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -98,7 +99,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	if f.Estimated() {
 		overall = overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate)
 	}
-	add("Rate", join(rateText(f.Rate), overall))
+	add("Rate", join(rateText(f.Rate, f.Uncounted), overall))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
@@ -187,9 +188,13 @@ func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
 	return fmt.Sprintf("in all of the run %s blocks, %s a step", glue(plusSign(blocks)+threeDigits(blocks)), glue(plusSign(overall)+snapshot.FormatBytes(overall)))
 }
 
-// rateText is the doubt about the rate; "" where the points lie on one line.
-func rateText(r diff.Rate) string {
+// rateText is the doubt about the rate; "" where the points lie on one line. Blocks that
+// nobody counted have none.
+func rateText(r diff.Rate, uncounted bool) string {
 	r = readable(r)
+	if uncounted {
+		r.Blocks = trend.Slope{}
+	}
 	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
 	if blocks == "" && bytes == "" {
 		return ""

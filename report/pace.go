@@ -139,7 +139,7 @@ func tellsLeast(r *diff.Result) bool {
 // tooShort reports whether the run could show no leak at all, such as one of two snapshots.
 func tooShort(r *diff.Result) bool { return tellsLeast(r) && r.Least().Every == 0 }
 
-// leastText is the smallest leak that the run could have shown.
+// leastText is the smallest leak that the run could have shown; "" where nobody counted blocks.
 func leastText(r *diff.Result) string {
 	if !tellsLeast(r) {
 		return ""
@@ -150,6 +150,9 @@ func leastText(r *diff.Result) string {
 			return "this run is too short, or has too few snapshots, to show a leak slower than those above"
 		}
 		return "this run is too short, or has too few snapshots, to show a leak for certain"
+	}
+	if r.Uncounted() {
+		return ""
 	}
 	text := "the smallest leak that this run could show: " + oneBlock(least.Every, unit)
 	if least.Mixed {
