@@ -98,12 +98,15 @@ func (m *machine) quickSegment() error {
 	if err := m.openContainer(false); err != nil {
 		return err
 	}
+	o := &m.objects[m.stack[len(m.stack)-1].n]
+	o.set, o.values, o.early = q.item.set, q.item.values, true
+	if opcode(m.in.buf[m.in.pos+1]) != opMark {
+		o.slot = int64(m.memo.count) // the first of what is stored is the segment
+	}
 	if err := m.storePuts(); err != nil {
 		return err
 	}
 	m.in.pos = end
-	o := &m.objects[m.stack[len(m.stack)-1].n]
-	o.set, o.values, o.early = q.item.set, q.item.values, true
 	if err := m.mark(); err != nil {
 		return err
 	}
@@ -161,7 +164,11 @@ func (m *machine) quickFrames() error {
 	}
 	if opcode(b[end]) != opSetItems {
 		key, at := m.quickGet(b, end)
-		if key>>payloadBits != tagString || opcode(b[at]) == opAppend {
+		if key>>payloadBits != tagString {
+			return nil
+		}
+		switch opcode(b[at]) {
+		case opAppend, opMemoize, opMemoPut1, opMemoPut4, opFrame: // it may be an item
 			return nil
 		}
 	}
@@ -453,9 +460,9 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 		}
 	}
 	switch {
-	case opcode(b[p]) == end:
+	case opcode(b[p]) == end && (n > 0 || end == opAppends):
 		p++
-	case n > 0 || end == opAppends:
+	case n > 0 || end == opAppends || opcode(b[p]) == opAppend:
 		return -1
 	}
 	s := goneSlot

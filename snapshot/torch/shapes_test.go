@@ -111,3 +111,20 @@ func TestTheLastHistoryOfABlockCounts(t *testing.T) {
 	compareWithMachine(t, []byte(begin+block+"]\x94u"+block+"h\x06u"+end))
 	compareWithMachine(t, []byte(begin+block+"]\x94(eu"+block+"h\x06u"+end))
 }
+
+// TestTheShortCutRefusesWhatTheMachineRefuses has what no pickler writes.
+func TestTheShortCutRefusesWhatTheMachineRefuses(t *testing.T) {
+	const (
+		begin = "\x80\x04\x8c\x06frames\x940\x8c\x07history\x940\x8c\x04size\x940\x8c\x05state\x940\x8c\x04name\x940\x8c\x06blocks\x940\x8c\x0atotal_size\x940}(\x8c\x08segments]("
+		end   = "eu.                                "
+	)
+	for what, segment := range map[string]string{
+		"a history with nothing to append":   "}(h\x06K\x40h\x05](}(h\x02K\x20h\x01]aueu",
+		"a segment that is stored twice":     "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu\x94",
+		"a segment that is stored":           "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu",
+		"a string behind a list of frames":   "}(h\x06K\x40h\x00](}(h\x04h\x02ueh\x02\x94ah\x05](}(h\x02K\x20ueu",
+		"a string that is an item of frames": "}(h\x06K\x40h\x00](}(h\x04h\x02ueh\x02ah\x05](}(h\x02K\x20ueu",
+	} {
+		t.Run(what, func(t *testing.T) { compareWithMachine(t, []byte(begin+segment+end)) })
+	}
+}
