@@ -69,7 +69,7 @@ type trace struct {
 	calls   []call
 	memory  []memory
 	process string // of the first of memory
-	odd     int // events with values of other types
+	odd     int    // events with values of other types
 }
 
 // call is an operator or a function that ran, in microseconds.

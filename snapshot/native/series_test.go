@@ -464,7 +464,7 @@ func manySites(sites, points int) []byte {
 		b = appendRecord(b, recordSite, func(b []byte) []byte { return append(b, 0, 0) })
 	}
 	point := make([]byte, 12) // and the phase, which the first tells
-	b = appendRecord(b, recordPoint, func(b []byte) []byte { return append(b, append(point, 0)...) })
+	b = appendRecord(b, recordPoint, func(b []byte) []byte { return append(append(b, point...), 0) })
 	point[2] = 1
 	for range points - 1 {
 		b = appendRecord(b, recordPoint, func(b []byte) []byte { return append(b, point...) })
