@@ -448,19 +448,20 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 	n := 0
 	m.quick.tenant.set = 0
 	m.build.tenant(o, &m.quick.tenant)
-	for ; opcode(b[p]) == opEmptyDict; n++ {
+	for opcode(b[p]) == opEmptyDict {
 		if p = m.quickDict(b, p, tenant, &m.quick.tenant); p < 0 || n >= mostItems {
 			return -1
 		}
 		if n == 0 {
 			m.build.tenant(o, &m.quick.tenant)
 		}
+		n++
 		if opcode(b[p]) == end {
 			break
 		}
 	}
 	switch {
-	case opcode(b[p]) == end && (n > 0 || end == opAppends):
+	case (n > 0 || end == opAppends) && opcode(b[p]) == end:
 		p++
 	case n > 0 || end == opAppends || opcode(b[p]) == opAppend:
 		return -1

@@ -119,6 +119,8 @@ func TestTheShortCutRefusesWhatTheMachineRefuses(t *testing.T) {
 		end   = "eu.                                "
 	)
 	for what, segment := range map[string]string{
+		"a history of one that is another block's too": "}(h\x06K\x40h\x05](}(h\x02K\x20h\x01]\x94}(h\x02K\x20uau}(h\x02K\x20h\x01h\x07ueu",
+		"… with a mark":                      "}(h\x06K\x40h\x05](}(h\x02K\x20h\x01]\x94(}(h\x02K\x20ueu}(h\x02K\x20h\x01h\x07ueu",
 		"a history with nothing to append":   "}(h\x06K\x40h\x05](}(h\x02K\x20h\x01]aueu",
 		"a segment that is stored twice":     "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu\x94",
 		"a segment that is stored":           "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu",
