@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,14 +95,13 @@ func TestTheAddressOfAHeapProfileIsCompleted(t *testing.T) {
 // attach records a server until it has so many snapshots.
 func attach(t *testing.T, handler http.Handler, enough int) (*record.Outcome, string, error) {
 	t.Helper()
-	served := 0
-	server := httptest.NewServer(nil)
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if served++; served > enough {
+	var served atomic.Int64 // a request that was aborted comes again by another connection
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if served.Add(1) > int64(enough) {
 			panic(http.ErrAbortHandler) // the program has ended
 		}
 		handler.ServeHTTP(w, r)
-	})
+	}))
 	defer server.Close()
 	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
 	if err != nil {
