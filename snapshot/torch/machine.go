@@ -58,7 +58,7 @@ type object struct {
 	role   role
 	isList bool
 	class  bool   // a dict of a class that may have attributes too
-	early  bool   // a list that has items of its mark's already, or a segment
+	early  bool   // what came above its mark is in it already, and not on the stack
 	mixed  bool   // a list of anything that holds something else than frames
 	gone   bool   // … that holds a reference to something passed already
 	set    uint32 // the values that are present, by place

@@ -24,15 +24,15 @@ const (
 
 // quickReader is the state of the short cut.
 type quickReader struct {
-	off    bool   // where dicts are kept, and for tests, which compare
-	item   object // the dict that is read
-	tenant object // of its history
-	ends   []int  // where its values end
-	shapes shapes
-	puts   []slot // what it stores in the memo, one behind the other
-	named  bool   // … some of it with a number of its own
-	frames []uint32
-	spans  *spanTable
+	off      bool   // where dicts are kept, and for tests, which compare
+	item     object // the dict that is read
+	tenant   object // of its history
+	ends     []int  // where its values end
+	shapes   shapes
+	puts     []slot // what it stores in the memo, one behind the other
+	numbered bool   // … some of it by instructions that tell its number
+	frames   []uint32
+	spans    *spanTable
 }
 
 const goneSlot = slot(tagGone << payloadBits)
@@ -89,7 +89,7 @@ func (m *machine) quickSegment() error {
 	if !m.in.ready(quickAhead) {
 		return nil
 	}
-	q.puts, q.named = q.puts[:0], false
+	q.puts, q.numbered = q.puts[:0], false
 	end := m.quickDict(m.in.buf, m.in.pos, segment, &q.item)
 	if end < 0 || opcode(m.in.buf[end]) != opEmptyList {
 		return nil
@@ -117,11 +117,11 @@ func (m *machine) quickSegment() error {
 // where it is the only one. It reports whether it did.
 func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	q := &m.quick
-	q.puts, q.named = q.puts[:0], false
+	q.puts, q.numbered = q.puts[:0], false
 	b := m.in.buf
 	end := m.quickShape(b, m.in.pos, r, &q.item)
 	if end < 0 {
-		q.puts, q.named = q.puts[:0], false
+		q.puts, q.numbered = q.puts[:0], false
 		if end = m.quickDict(b, m.in.pos, r, &q.item); end >= 0 {
 			m.learn(b, m.in.pos, end, r)
 		}
@@ -153,7 +153,7 @@ func (m *machine) quickFrames() error {
 	if q.off || n == m.floor() || m.stack[n-1] != (value{vString, uint64(kwFrames)}) || !m.in.ready(quickAhead) {
 		return nil
 	}
-	q.puts, q.named = q.puts[:0], false
+	q.puts, q.numbered = q.puts[:0], false
 	b, p := m.in.buf, m.in.pos+1
 	if p+reach > len(b) {
 		return nil
@@ -347,12 +347,12 @@ func (m *machine) quickPut(b []byte, p int, s slot) int {
 		return p + 1
 	case opMemoPut1:
 		if uint64(b[p+1]) == m.nextSlot() {
-			q.puts, q.named = append(q.puts, s), true
+			q.puts, q.numbered = append(q.puts, s), true
 			return p + 2
 		}
 	case opMemoPut4:
 		if uint64(binary.LittleEndian.Uint32(b[p+1:])) == m.nextSlot() {
-			q.puts, q.named = append(q.puts, s), true
+			q.puts, q.numbered = append(q.puts, s), true
 			return p + 5
 		}
 	}

@@ -10,9 +10,9 @@ import (
 // The frames of most dicts are a list that came before: references to frames,
 // or, where nothing is shared, the same frames spelled out again. Slots of the
 // memo never change, so equal bytes mean equal frames, stored in the memo in
-// the same order. The text of each distinct list is kept, and is found again
-// by comparing it with those that followed before, or by its
-// hash; comparing runs at memory speed, and reading is skipped.
+// the same order. The text of each distinct list is kept. It is found again by
+// comparing it with those that followed the last one, or that begin alike, and
+// else by its hash; comparing runs at memory speed, and reading is skipped.
 
 const (
 	// The lists that are kept, their bytes and slots; when full, all are forgotten.
@@ -207,8 +207,8 @@ func referencesEnd(b []byte, p int) int {
 // newSpan reads the frames from b[p] on, and keeps their text, which has these places.
 func (m *machine) newSpan(b []byte, p int, at places) (slot, int) {
 	q := &m.quick
-	own, named, start := len(q.puts), q.named, p
-	q.named = false
+	own, numbered, start := len(q.puts), q.numbered, p
+	q.numbered = false
 	frames := q.frames[:0]
 	low := m.memo.low()
 read:
@@ -240,7 +240,7 @@ read:
 	}
 	q.frames = frames
 	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
-	if !q.named { // else no other list has this text
+	if !q.numbered { // else no other list has this text
 		text := b[start:p]
 		h := xxhash.Sum64(text)
 		id := q.spans.find(text, h)
@@ -249,7 +249,7 @@ read:
 		}
 		q.spans.met(at, id)
 	}
-	q.named = q.named || named
+	q.numbered = q.numbered || numbered
 	return stack, p
 }
 
