@@ -322,6 +322,10 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 // of blocks mean nothing.
 func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.Blocks.Uncounted() }
 
+// Separate holds where the snapshots cannot be compared since they are parts of one process's
+// record that do not overlap, and not since they are of different processes.
+func (r *Result) Separate() bool { return r.stranger == separateRecordings }
+
 // Leaks counts the findings with verdict leak.
 func (r *Result) Leaks() int { return r.Count(Leak) }
 

@@ -30,7 +30,8 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 // isNativeSource holds for a line of a native program; PyTorch's C++ frames have none.
 func isNativeSource(f snapshot.Frame) bool {
 	file := strings.ReplaceAll(f.File, `\`, "/")
-	return !isSystems(file) && !isStandardCPP(f.Function, file) && !isRustLibrary(f) && f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file)))
+	return f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file))) &&
+		!isRustLibrary(f) && !isSystems(file) && !isStandardCPP(f.Function, file)
 }
 
 // isRustLibrary holds for functions of Rust's own crates and of its profiler: paths of their

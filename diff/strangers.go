@@ -18,8 +18,7 @@ func strangers(run *snapshot.Run) (why string, at int) {
 			return "the snapshots do not seem to be of one process: " + why, i
 		}
 		if separate(a, b) {
-			return "each snapshot holds only what was allocated while it was recorded, and the recordings do not overlap: " +
-				"record from the program's start, or take snapshots of all that is live", i
+			return separateRecordings, i
 		}
 	}
 	return "", 0
@@ -41,6 +40,9 @@ func apart(a, b *snapshot.Snapshot) string {
 	}
 	return otherProgram(a, b)
 }
+
+const separateRecordings = "each snapshot holds only what was allocated while it was recorded, and the recordings do not overlap: " +
+	"record from the program's start, or take snapshots of all that is live"
 
 // separate holds for two parts of one process's record, of which the later knows nothing of
 // what the earlier left.
@@ -201,7 +203,7 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 	return ""
 }
 
-// doubt takes back what is said of growth between snapshots of different processes:
+// doubt takes back what is said of growth between snapshots that cannot be compared:
 // neither that it goes on nor that it stopped is known of any.
 func (r *Result) doubt(j *judgement) {
 	if !r.Comparable {

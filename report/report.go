@@ -43,7 +43,11 @@ func sentence(r *diff.Result) string {
 	leaks := r.Leaks()
 	live := "live memory " + signed(r.Growth().Bytes)
 	if leaks == 0 && !r.Comparable {
-		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of " + unlike(r) + "; " + live
+		unlike := "different processes"
+		if r.Separate() {
+			unlike = "separate recordings"
+		}
+		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of " + unlike + "; " + live
 	}
 	if why := noComparison(r); leaks == 0 && why != "" {
 		return "no verdict: " + why + "; " + live
@@ -78,14 +82,6 @@ func mostUndecided(r *diff.Result) bool {
 	}
 	undecided := growthOf(withVerdict(r, diff.Inconclusive)).Bytes
 	return undecided > 0 && undecided >= grown/2
-}
-
-// unlike is what the snapshots of a comparison are of that has no verdict.
-func unlike(r *diff.Result) string {
-	if r.First.History.Process != "" {
-		return "separate recordings"
-	}
-	return "different processes"
 }
 
 // noComparison says why two snapshots show no growth whatever leaks; "" where they may.

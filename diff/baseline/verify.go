@@ -63,7 +63,7 @@ func Verify(before, after *diff.Result) []Check {
 		case now == diff.Inconclusive:
 			c.Answer, c.Why = CannotTell, "it grew, and a longer run must tell whether it leaks"
 		case !after.Comparable:
-			c.Answer, c.Why = CannotTell, "the snapshots of the run after are not of one process"
+			c.Answer, c.Why = CannotTell, "the snapshots of the run after cannot be compared"
 		case !shows && least.Every == 0:
 			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
 		case !shows && f.Rate.Unit == unit && unit != diff.Place && f.Rate.Blocks.Value > 0 && (least.Every*f.Rate.Blocks.Value < 1 || length*f.Rate.Blocks.Value < enough):
