@@ -61,6 +61,7 @@ type Input struct {
 	pace   int64 // steps for each byte of a compressed file
 	lifted int64 // bytes that a caller allows to unpack, or 0
 	long   []byte
+	torn   bool // it ends in the middle of a line
 	close  func()
 }
 
@@ -219,7 +220,8 @@ func (e *tooLarge) Error() string {
 func (in *Input) Close() { in.close() }
 
 // Line returns the next line without its end, valid until the next call; io.EOF
-// after the last. A last line without a line feed is a line too.
+// after the last. A last line without a line feed is an error, for half a name or a number
+// reads as well as a whole one.
 func (in *Input) Line() ([]byte, error) {
 	in.start = in.offset()
 	line, err := in.rawLine()
@@ -230,8 +232,11 @@ func (in *Input) Line() ([]byte, error) {
 	if err := in.Work(steps); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(line, []byte("\r")), nil
+	return bytes.TrimRight(line, "\r"), nil // two where Windows wrote what had one already
 }
+
+// Torn holds after Line found the file to end in the middle of a line.
+func (in *Input) Torn() bool { return in.torn }
 
 // Lines calls each for every line that is left, up to its first error.
 func (in *Input) Lines(each func(line []byte) error) error {
@@ -279,10 +284,17 @@ func (in *Input) rawLine() ([]byte, error) {
 			return nil, in.wrap(in.err)
 		}
 		line, err := in.lengthen(rest)
-		if err == nil && len(line) == 0 {
-			err = io.EOF
+		switch {
+		case err != nil:
+			return nil, err
+		case len(line) == 0:
+			return nil, io.EOF
 		}
-		return line, err
+		in.torn = true
+		cut := in.Cut()
+		cut.Reason = "the file ends in the middle of a line"
+		cut.Hint += "; where nothing is missing, a line feed at its end says so"
+		return nil, cut
 	}
 }
 

@@ -48,10 +48,9 @@ func TestLinesComeOutOfAnyWrapping(t *testing.T) {
 		if rapid.Bool().Draw(t, "a line longer than the buffer") {
 			lines = append(lines, strings.Repeat("x", bufferLen+3))
 		}
-		text := strings.Join(lines, "\n")
-		want := strings.Split(text, "\n")
-		if want[len(want)-1] == "" { // what follows the last line feed is no line
-			want = want[:len(want)-1]
+		text, want := "", lines
+		for _, line := range lines {
+			text += line + "\n"
 		}
 		for _, data := range []string{text, gzipped(text), zstded(text)} {
 			in := open(t, data, 0)
@@ -103,7 +102,7 @@ func TestBounds(t *testing.T) {
 		unpacked   int64
 		want       string // in the error; "" for io.EOF
 	}{
-		{"what fits is read", gzipped("a\nb"), 3, ""},
+		{"what fits is read", gzipped("a\n\n"), 3, ""},
 		{"one byte more than is allowed is an error", gzipped("a\nbc"), 3, "f: byte 3: it unpacks to more than 3 B"},
 		{"a bomb ends at its bound", gzipped(bomb), 1 << 20, "it unpacks to more than 1.00 MiB"},
 		{"so does one of zstd", zstded(bomb), 1 << 20, "it unpacks to more than 1.00 MiB"},
@@ -127,6 +126,33 @@ func TestBounds(t *testing.T) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// Half a number or a name passed for a whole one.
+func TestALineWithoutItsEndIsCut(t *testing.T) {
+	long := strings.Repeat("x", bufferLen)
+	for _, text := range []string{"a", "a\nb", "a\r", long + "\n" + long + long} {
+		for _, data := range []string{text, gzipped(text), zstded(text)} {
+			in := open(t, data, 0)
+			err := drain(in)
+			if !in.Torn() || !strings.Contains(err.Error(), "the file ends in the middle of a line") {
+				t.Errorf("%.9q: torn %t, %v", text, in.Torn(), err)
+			}
+			in.Close()
+		}
+	}
+	if in := open(t, "a\n\n", 0); !errors.Is(drain(in), io.EOF) || in.Torn() {
+		t.Error("what is whole is torn")
+	}
+}
+
+func TestLinesMayEndAsWindowsEndsThem(t *testing.T) {
+	in := open(t, "a\r\nb\r\r\n", 0)
+	for _, want := range []string{"a", "b"} {
+		if line, err := in.Line(); string(line) != want || err != nil {
+			t.Errorf("%q, %v; want %q", line, err, want)
+		}
 	}
 }
 

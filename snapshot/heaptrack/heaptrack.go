@@ -51,7 +51,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 			return err
 		}
 		return d.events()
-	}); err != nil {
+	}); err != nil && !in.Torn() {
 		return nil, err
 	}
 	return d.snapshot(totals.New(in, opts))
@@ -306,6 +306,9 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 		}
 	}
 	notes := []string{fmt.Sprintf("what was live when recording ended, %s after it began; the peak was %s", duration(d.millis), snapshot.Bytes(d.peak))}
+	if d.in.Torn() {
+		notes = append(notes, "the recording ends in the middle of a line: heaptrack was stopped, or the copy is not complete")
+	}
 	s := out.Snapshot("heaptrack", notes...)
 	s.History = snapshot.History{Events: d.seen, LostFrees: d.lost}
 	return s, nil

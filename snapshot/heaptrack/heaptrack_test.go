@@ -222,6 +222,18 @@ func TestChainsOfNoAddressEnd(t *testing.T) {
 	}
 }
 
+func TestARecordingIsReadUpToWhereItWasCut(t *testing.T) {
+	for _, rest := range []string{"+ 0", "s 10 half"} {
+		s, err := decode([]byte(start + "+ 0\n+ 0\n" + rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Blocks.Count[0] != 2 || !strings.Contains(s.Notes[len(s.Notes)-1], "ends in the middle of a line") {
+			t.Errorf("%q: %d blocks, notes %q", rest, s.Blocks.Count[0], s.Notes)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, seed := range [][]byte{totalstest.Unpacked(f, totalstest.Profile(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n")} {
 		if _, ok := trySlow(seed); !ok {

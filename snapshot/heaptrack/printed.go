@@ -53,7 +53,7 @@ func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) 
 		err := in.Fail("a text of heaptrack_print without leaks")
 		err.Hint = "heaptrack_print --print-leaks 1 RECORDING, or give memdiag the recording itself"
 		return nil, err
-	case !p.ended:
+	case !p.ended || p.leaked == "": // which stands below all lists
 		return nil, in.Cut()
 	}
 	return p.out.Snapshot("heaptrack", p.notes()...), nil

@@ -112,7 +112,7 @@ func TestPrintedPlacesHaveTheirCallersBelow(t *testing.T) {
 
 func TestPrintedStacksThatAreNotMerged(t *testing.T) {
 	s, err := decodePrinted([]byte(before(text, "53.21M leaked") + "1.5K leaked over 2 calls from\n  f\n    at ./a.c:6\n  main\n    at ./a.c:9\n\n" +
-		"2KB leaked over 1 calls from\n  main\n    at ./a.c:8\n\n\n" + temporaryTitle + "\n1 leaked over nothing\n"))
+		"2KB leaked over 1 calls from\n  main\n    at ./a.c:8\n\n\n" + temporaryTitle + "\n1 leaked over nothing\n\ntotal memory leaked: 3.50K\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +130,8 @@ func TestBrokenPrintedTexts(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"no leaks", leaksTitle, "LEAKS", "a text of heaptrack_print without leaks"},
 		{"a text that is cut", "\ntotal runtime", "", "ends in the middle"},
+		{"figures that are cut", "total memory leaked: 55.55M\n", "", "ends in the middle of the snapshot"},
+		{"a figure that is cut", "5.55M\n", "5.", "ends in the middle of a line"},
 		{"a difference", "Debuggee", "reading diff file \"b.zst\"\nDebuggee", "a difference of two recordings"},
 		{"a size that is none", "78.00K", "many", `"many" where a number of bytes should be`},
 		{"a size of two units", "78.00K", "78.00MK", "where a number of bytes should be"},
@@ -147,7 +149,7 @@ func TestBrokenPrintedTexts(t *testing.T) {
 }
 
 var (
-	plainLeaks = regexp.MustCompile(`^reading file "[[:print:]]*\nDebuggee command was: [[:print:]]*\n(?:[[:print:]]*\n)*?MEMORY LEAKS\n((?:` + plainPlace + `)*)\ntotal runtime: `)
+	plainLeaks = regexp.MustCompile(`^reading file "[[:print:]]*\nDebuggee command was: [[:print:]]*\n(?:[[:print:]]*\n)*?MEMORY LEAKS\n((?:` + plainPlace + `)*)\ntotal runtime: [[:print:]]*\n(?:[[:print:]]*\n)*total memory leaked: [[:print:]]+\n$`)
 	plainPlace = plainHead + `from\n((?:` + plainFrame(0) + `)+)((?:` + plainHead + `from:\n(?:` + plainFrame(4) + `)*)+)(  and \d{1,3}\.\d\dK from \d+ other places\n)?\n`
 	onePlace   = regexp.MustCompile(plainPlace)
 	oneCaller  = regexp.MustCompile(`(` + plainHead + `)from:\n((?:` + plainFrame(4) + `)*)`)
@@ -195,7 +197,7 @@ func slowPrinted(data []byte) (map[string][2]int64, bool) {
 
 func FuzzDecodePrinted(f *testing.F) {
 	plain := before(text, "53.21M leaked") + "8.10K leaked over 9 calls from\nf\n  at ./a.c:6\n5.00K leaked over 6 calls from:\n    g\n      at ./a.c:7\n    main\n      at ./a.c:9\n" +
-		"1.10K leaked over 6 calls from:\n    main\n      at ./a.c:10\n  and 2.00K from 2 other places\n\n0.50K leaked over 1 calls from\nmain\n  at ./a.c:0\n0.50K leaked over 1 calls from:\n\n\ntotal runtime: 1s\n"
+		"1.10K leaked over 6 calls from:\n    main\n      at ./a.c:10\n  and 2.00K from 2 other places\n\n0.50K leaked over 1 calls from\nmain\n  at ./a.c:0\n0.50K leaked over 1 calls from:\n\n\ntotal runtime: 1s\ntotal memory leaked: 9.10K\n"
 	if _, ok := slowPrinted([]byte(plain)); !ok {
 		f.Error("the slow reader passes over a seed")
 	}

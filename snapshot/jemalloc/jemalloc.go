@@ -43,7 +43,10 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if d.period > 1 {
 		notes = append(notes, fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(d.period)))
 	}
-	if d.unmapped {
+	switch {
+	case !d.mapped:
+		notes = append(notes, "the profile lists no binaries, so that addresses cannot be told apart: it is cut, or the system has no /proc")
+	case d.unmapped:
 		notes = append(notes, "some addresses lie in no binary that the profile lists: they cannot be told apart")
 	}
 	return d.out.Snapshot("jemalloc", notes...), nil
@@ -58,7 +61,10 @@ type decoder struct {
 	device   int
 	stack    []snapshot.FrameID
 	has      bool // stack is one that waits for its figures
+	mapped   bool // the line above the maps was read
 	unmapped bool
+	total    int64 // bytes of all stacks, as the profile tells before them; -1 before
+	sum      int64 // and as they add up
 }
 
 // mapping is a piece of a binary in memory, start <= address < end.
@@ -93,21 +99,28 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 			return err
 		}
 	}
-	mapped := false
-	return in.Lines(func(line []byte) error {
+	d.mapped, d.total = false, -1
+	if err := in.Lines(func(line []byte) error {
 		switch {
-		case mapped && !d.reading:
+		case d.mapped && !d.reading:
 			return d.mapping(line)
 		case bytes.Equal(line, []byte("MAPPED_LIBRARIES:")):
-			mapped = true
-		case mapped || !d.reading:
+			d.mapped = true
+		case d.mapped || !d.reading:
 		case bytes.HasPrefix(line, []byte("@")):
 			return d.addresses(line)
-		case d.has && bytes.HasPrefix(line, []byte("  t*: ")):
+		case bytes.HasPrefix(line, []byte("  t*: ")):
 			return d.figures(line)
 		}
 		return nil
-	})
+	}); err != nil {
+		return err
+	}
+	// Sampled figures are corrected stack by stack, so that they do not add up to the total.
+	if d.has || d.period == 1 && d.sum < d.total {
+		return in.Cut()
+	}
+	return nil
 }
 
 // mapping reads a line as /proc/PID/maps has it; what is no file is passed over.
@@ -169,7 +182,6 @@ func (d *decoder) frameAt(address uint64) snapshot.Frame {
 // figures reads "  t*: 10: 102400 [0: 0]": live blocks and bytes of all threads,
 // and in brackets those ever allocated.
 func (d *decoder) figures(line []byte) error {
-	d.has = false
 	const steps = 20 // for both lines
 	if err := d.in.Work(steps); err != nil {
 		return err
@@ -183,6 +195,14 @@ func (d *decoder) figures(line []byte) error {
 	if err1 != nil || err2 != nil || count < 0 || size < 0 {
 		return d.in.Fail("%.40q is no count of blocks and bytes", line)
 	}
+	if !d.has {
+		if d.total < 0 {
+			d.total = size
+		}
+		return nil
+	}
+	d.has = false
+	d.sum += size
 	id, err := d.out.Stack(d.stack)
 	if err != nil {
 		return err

@@ -144,6 +144,13 @@ func TestWhatAProfileMayHold(t *testing.T) {
 	}
 }
 
+func TestAProfileWithoutMapsSaysSo(t *testing.T) {
+	s, err := decode([]byte("heap_v2/1\n@ 0x1010\n  t*: 1: 8 [0: 0]\n"))
+	if err != nil || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "the profile lists no binaries") {
+		t.Errorf("%v, notes %q", err, s.Notes)
+	}
+}
+
 func TestBrokenProfiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "byte 0: not a heap profile of jemalloc"},
@@ -154,6 +161,10 @@ func TestBrokenProfiles(t *testing.T) {
 		{"figures that are cut", "heap_v2/1\n@ 0x10\n  t*: 1\n", "is no count of blocks and bytes"},
 		{"fewer than none", "heap_v2/1\n@ 0x10\n  t*: 1: -8 [0: 0]\n", "is no count of blocks and bytes"},
 		{"more than all memory", "heap_v2/1\n@ 0x10\n  t*: 9000000000000000000: 1 [0: 0]\n", "more than 2^62"},
+		{"a stack without figures", "heap_v2/1\n@ 0x10\n", "the file ends in the middle of the snapshot"},
+		{"a stack without figures, and maps", "heap_v2/1\n@ 0x10\n" + maps_, "the file ends in the middle of the snapshot"},
+		{"less than it tells at first", "heap_v2/1\n  t*: 2: 20 [0: 0]\n@ 0x10\n  t*: 1: 8 [0: 0]\n", "the file ends in the middle of the snapshot"},
+		{"a map that is cut", "heap_v2/1\n" + maps_ + "5000-60", "the file ends in the middle of a line"},
 		{"a map that is none", "heap_v2/1\nMAPPED_LIBRARIES:\nx-y r-xp 0 0 0 /lib/x.so\n", "is no line of a map"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -105,6 +105,7 @@ func TestBrokenTables(t *testing.T) {
 		{"nothing", "", "byte 0: not a table of memray"},
 		{"another table", "a,b,c\n1,2,3\n", `not a table of memray: it begins with "a,b,c"`},
 		{"a row that is cut", header + "\nMALLOC,1,2\n", `byte 59: not a row of 6 columns: "MALLOC,1,2"`},
+		{"a row that is cut in a name", header + "\nMALLOC,1,2,1,t,f;a;1|g;b", "byte 83: the file ends in the middle of a line"},
 		{"a quotation without end", header + "\nMALLOC,1,2,1,\"x,f;a;1\n", "not a row of 6 columns"},
 		{"a count that is none", header + "\nMALLOC,x,2,1,t,f;a;1\n", `"x" allocations of "2" bytes`},
 		{"fewer bytes than none", header + "\nMALLOC,1,-2,1,t,f;a;1\n", "this is a difference of profiles"},

@@ -82,7 +82,7 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 			return err
 		}
 	}
-	snapshots := 0
+	snapshots, open := 0, false // open until the tree of the last one
 	if err := in.Lines(func(line []byte) error {
 		key, value, ok := strings.Cut(string(line[:min(len(line), 256)]), "=")
 		switch {
@@ -100,7 +100,7 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 			if err := in.Work(steps); err != nil {
 				return err
 			}
-			snapshots++
+			snapshots, open = snapshots+1, true
 			d.now = figures{}
 		case key == "time":
 			return d.number(value, &d.now.time)
@@ -112,13 +112,19 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 			err := d.number(value, &d.now.extra)
 			d.last = d.now
 			return err
-		case key == "heap_tree" && value != "empty":
-			d.now.isPeak = value == "peak"
-			return d.tree()
+		case key == "heap_tree":
+			open = false
+			if value != "empty" {
+				d.now.isPeak = value == "peak"
+				return d.tree()
+			}
 		}
 		return nil
 	}); err != nil {
 		return err
+	}
+	if open {
+		return in.Cut()
 	}
 	if d.trees == 0 {
 		err := in.Fail("none of %d snapshots tells bytes by stack", snapshots)

@@ -184,6 +184,8 @@ func TestBrokenFiles(t *testing.T) {
 		{"nothing", "", "none of 0 snapshots tells bytes by stack"},
 		{"no tree", before(usual, "#-----------\nsnapshot=1"), "none of 1 snapshots tells bytes by stack"},
 		{"a tree that is cut", before(usual, " n0: 300"), "the file ends in the middle of the snapshot"},
+		{"a snapshot that is cut", usual + "#-----------\nsnapshot=3\n#-----------\ntime=950\n", "the file ends in the middle of the snapshot"},
+		{"a line that is cut", usual[:len(usual)-3], "the file ends in the middle of a line"},
 		{"callers of more than their callee", replaced("n0: 400", "n0: 999"), "callers hold more bytes than what they call"},
 		{"a line out of place", replaced("\n n0: 300", "\n   n0: 300"), "indented by 3 where 1 belong"},
 		{"a line that is none", replaced(" n0: 300", " x0: 300"), `"x0: 300 0x1091EF: main (a.c:28)" is no line of a tree`},
