@@ -43,8 +43,8 @@ func Pprof(w io.Writer, p *Profile) error {
 	if !p.Uncounted {
 		b.out.SampleType = slices.Insert(b.out.SampleType, 0, &profile.ValueType{Type: prefix + "blocks" + suffix, Unit: "count"})
 	}
-	if !p.Growth && p.Taken.Step != snapshot.NoStep {
-		b.out.Comments = append(b.out.Comments, fmt.Sprintf("memdiag: step %d", p.Taken.Step)) // package pprofio reads it
+	if p.Snapshot != nil {
+		b.out.Comments = append(b.out.Comments, remarks(p.Snapshot)...)
 	}
 	if !p.Taken.Time.IsZero() {
 		b.out.TimeNanos = p.Taken.Time.UnixNano()
@@ -62,6 +62,33 @@ func Pprof(w io.Writer, p *Profile) error {
 		return fmt.Errorf("pprof: %w", err)
 	}
 	return b.out.Write(w)
+}
+
+// remarks tell what a profile has no place for, as comments that package pprofio reads.
+func remarks(s *snapshot.Snapshot) []string {
+	var out []string
+	remark := func(format string, args ...any) {
+		out = append(out, "memdiag: "+Printable(fmt.Sprintf(format, args...)))
+	}
+	if s.Mark.Step != snapshot.NoStep {
+		remark("step %d", s.Mark.Step)
+	}
+	if s.Rank != snapshot.NoRank {
+		remark("rank %d", s.Rank)
+	}
+	remark("producer %s", s.Producer)
+	if h := s.History; h.Process != "" {
+		remark("recording %s since %d", h.Process, h.First.UnixMicro())
+	}
+	for _, d := range s.Devices {
+		if d.Name != "" {
+			remark("device %s is %s", deviceName(d), d.Name)
+		}
+	}
+	for _, n := range s.Notes {
+		remark("note %s", n)
+	}
+	return out
 }
 
 type pprofPlace struct {

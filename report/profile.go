@@ -20,7 +20,8 @@ type Profile struct {
 	Samples []Sample
 	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
 	Taken, Since snapshot.Mark
-	Uncounted    bool // the profiler told bytes alone: counts of blocks mean nothing
+	Uncounted    bool               // the profiler told bytes alone: counts of blocks mean nothing
+	Snapshot     *snapshot.Snapshot // that it is of; nil for a growth
 }
 
 // Sample is one site of a Profile.
@@ -118,7 +119,7 @@ func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {
 
 // LiveProfile holds every live site of a snapshot, largest first.
 func LiveProfile(s *snapshot.Snapshot) *Profile {
-	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark, Uncounted: s.Blocks.Uncounted()}
+	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark, Uncounted: s.Blocks.Uncounted(), Snapshot: s}
 	for _, site := range s.Sites() {
 		p.Samples = append(p.Samples, Sample{
 			Device: s.Devices[site.Device], Hash: site.Hash, Frames: s.Stacks.Frames(site.Stack), Label: site.Label,

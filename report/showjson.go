@@ -72,6 +72,8 @@ type historyJSON struct {
 	First     *time.Time `json:"first,omitempty"`
 	Last      *time.Time `json:"last,omitempty"`
 	LostFrees int64      `json:"lost_frees"`
+	// Process is the one whose record this is, where older blocks are not in the snapshot.
+	Process string `json:"process,omitempty"`
 }
 
 // ShowJSON writes one snapshot as one indented object with what Show tells; of
@@ -82,7 +84,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), NumSites: len(sites),
 		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Notes: append([]string{}, s.Notes...),
-		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees},
+		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}
 	var live, bare diff.Tally
 	for i := range sites {

@@ -95,7 +95,7 @@ func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	})
 	h := s.History
 	out.text("\"history\": %s,\n\"notes\": %s\n}\n",
-		out.json(historyJSON{h.Events, knownTime(h.First), knownTime(h.Last), h.LostFrees}), out.json(append([]string{}, s.Notes...)))
+		out.json(historyJSON{h.Events, knownTime(h.First), knownTime(h.Last), h.LostFrees, h.Process}), out.json(append([]string{}, s.Notes...)))
 	return out.err
 }
 

@@ -209,7 +209,6 @@ type History struct {
 	Last      time.Time
 	LostFrees int64 // frees whose allocation is not in the record
 	// Process is the one whose record this is, where the snapshot holds nothing but what
-	// was allocated in the record; "" where it holds older blocks as well. Files of memdiag
-	// do not have it.
+	// was allocated in the record; "" where it holds older blocks as well.
 	Process string
 }

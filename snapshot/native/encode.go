@@ -109,6 +109,9 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 	}
 	e.section(kindHolders, func(b []byte) []byte { return appendHolders(b, s.Holders, used) })
 	e.section(kindHistory, func(b []byte) []byte { return appendHistory(b, &s.History) })
+	if s.History.Process != "" {
+		e.section(kindProcess, func(b []byte) []byte { return appendString(b, s.History.Process) })
+	}
 	e.section(kindNotes, func(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(len(s.Notes)))
 		for _, n := range s.Notes {

@@ -88,6 +88,7 @@ var (
 	kindCounts    = kind{'C', 'N', 'T', 'S'}
 	kindHolders   = kind{'H', 'O', 'L', 'D'}
 	kindHistory   = kind{'H', 'I', 'S', 'T'}
+	kindProcess   = kind{'P', 'R', 'O', 'C'}
 	kindNotes     = kind{'N', 'O', 'T', 'E'}
 	kindEnd       = kind{'E', 'N', 'D', '.'}
 )
@@ -112,6 +113,7 @@ var known = []section{
 	{kindCounts, false},
 	{kindHolders, true},
 	{kindHistory, true},
+	{kindProcess, false},
 	{kindNotes, true},
 }
 

@@ -68,7 +68,7 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 		Devices: drawDevices(t, 0), Stacks: snapshot.NewStacks(),
 		History: snapshot.History{
 			Events: rapid.Int64().Draw(t, "events"), First: drawTime(t, "first"), Last: drawTime(t, "last"),
-			LostFrees: rapid.Int64().Draw(t, "lost frees"),
+			LostFrees: rapid.Int64().Draw(t, "lost frees"), Process: rapid.SampledFrom([]string{"", "4242", "\xff"}).Draw(t, "process"),
 		},
 		Notes: rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "notes"),
 	}

@@ -108,8 +108,8 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 	s = &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
 	stacks := []snapshot.StackID{snapshot.NoStack}
 	var unknown []string
-	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "NOTE", "END."}
-	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true}
+	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "NOTE", "END."}
+	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true, "PROC": true}
 	count := uint64(0)
 	for data = data[16:]; ; count++ {
 		must(len(data) >= 32, "section header")
@@ -265,6 +265,8 @@ func slowSection(name string, r slow, s *snapshot.Snapshot, stacks *[]snapshot.S
 		}
 	case "HIST":
 		s.History.Events, s.History.First, s.History.Last, s.History.LostFrees = r.i(), r.time(0), r.time(0), r.i()
+	case "PROC":
+		s.History.Process = r.text()
 	case "NOTE":
 		for range r.n(1) {
 			s.Notes = append(s.Notes, r.text())

@@ -4,6 +4,7 @@
 package pprofio
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -48,7 +49,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err != nil {
 		return nil, err
 	}
-	s := samples{tables: &t, meaning: meaning, frames: make(map[uint64][]snapshot.FrameID)}
+	s := samples{tables: &t, meaning: meaning, said: t.remarks(), frames: make(map[uint64][]snapshot.FrameID)}
 	if _, err := read(func(in *bounded.Input, number, wire int) error {
 		if s.out == nil {
 			s.out = totals.New(in, opts)
@@ -57,11 +58,11 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}); err != nil {
 		return nil, err
 	}
-	out := s.out.Snapshot(meaning.producer, s.notes()...)
-	out.Mark.Step = t.step()
+	out := s.out.Snapshot(cmp.Or(s.said.producer, meaning.producer), s.notes()...)
 	if t.timeNanos != 0 {
 		out.Mark.Time = time.Unix(0, t.timeNanos)
 	}
+	s.said.set(out)
 	return out, nil
 }
 
@@ -149,6 +150,7 @@ func describe(types, units []string) string {
 type samples struct {
 	*tables
 	meaning
+	said   remarks
 	out    *totals.Builder
 	frames map[uint64][]snapshot.FrameID // of a location, innermost first
 	// Of the sample that is read.
@@ -230,7 +232,7 @@ func (s *samples) device(label, kind string) (int, error) {
 	const maxName, maxIndex = 64, 1 << 20
 	if at := strings.LastIndexAny(label, ":_"); at > 0 && at <= maxName {
 		if index, err := strconv.ParseUint(label[at+1:], 10, 32); err == nil && index <= maxIndex {
-			return s.out.Device(snapshot.DeviceKind(label[:at]), int(index), "")
+			return s.out.Device(snapshot.DeviceKind(label[:at]), int(index), s.said.devices[label])
 		}
 	}
 	switch {
@@ -331,6 +333,9 @@ func (s *samples) unnamed(l location) snapshot.Frame {
 }
 
 func (s *samples) notes() []string {
+	if s.said.producer != "" {
+		return s.said.notes
+	}
 	var out []string
 	if s.count < 0 {
 		out = append(out, "the profile counts no blocks")

@@ -438,6 +438,31 @@ func TestACommentTellsTheStep(t *testing.T) {
 	}
 }
 
+func TestCommentsTellWhatAProfileHasNoPlaceFor(t *testing.T) {
+	p := made([]string{"blocks/count", "bytes/bytes"}, 1, 8)
+	p.TimeNanos = 90_000_000
+	p.Sample[0].Label = map[string][]string{"device": {"cpu:0"}}
+	p.Comments = []string{
+		"memdiag: rank 3", "memdiag: producer massif", "memdiag: recording 42 since 70000", "memdiag: device cpu:0 is host heap", "memdiag: note one", "memdiag: note two",
+		"note three", "memdiag: rank -1", "memdiag: recording 43 since 90001", "memdiag: recording 44",
+	}
+	s, err := decode(written(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type told struct {
+		Rank                    int
+		Producer, Name, Process string
+		First, Last             int64
+		Notes                   []string
+	}
+	h := s.History
+	got := told{s.Rank, s.Producer, s.Devices[0].Name, h.Process, h.First.UnixMicro(), h.Last.UnixMicro(), s.Notes}
+	if d := gocmp.Diff(told{3, "massif", "host heap", "42", 70_000, 90_000, []string{"one", "two"}}, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
 func TestWhatAProfileAsksForIsBounded(t *testing.T) {
 	const types = "\x32\x00\x32\x05bytes\x0a\x04\x08\x01\x10\x01"
 	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,

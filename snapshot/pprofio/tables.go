@@ -2,10 +2,7 @@ package pprofio
 
 import (
 	"encoding/binary"
-	"strconv"
-	"strings"
 
-	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
@@ -87,7 +84,7 @@ func (t *tables) read(in *bounded.Input, number, wire int) error {
 
 // comment reads an index of a string, or a packed list of them.
 func (t *tables) comment(in *bounded.Input, wire int) error {
-	const most = 16
+	const most = 64
 	if wire == wireVarint {
 		v, err := integer(in, wire)
 		if len(t.comments) < most {
@@ -104,18 +101,6 @@ func (t *tables) comment(in *bounded.Input, wire int) error {
 		t.comments, b = append(t.comments, v), b[n:]
 	}
 	return err
-}
-
-// step is what memdiag's own profiles say in a comment.
-func (t *tables) step() int64 {
-	for _, i := range t.comments {
-		if text, ok := strings.CutPrefix(t.text(i), "memdiag: step "); ok {
-			if step, err := strconv.ParseUint(text, 10, 63); err == nil {
-				return int64(step)
-			}
-		}
-	}
-	return snapshot.NoStep
 }
 
 func (t *tables) valueType(in *bounded.Input, b []byte, number int) error {
