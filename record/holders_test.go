@@ -444,6 +444,36 @@ func TestAWalkLeavesTheCollectorToThreadsThatRunMeanwhile(t *testing.T) {
 	agentProgram(t, switches, "True\nFalse\n")
 }
 
+// fills has a thread fill a tuple while a walk looks at what it found among all objects.
+const fills = `
+import threading
+from memdiag import _holders
+
+def items():
+    begun.set()
+    found.wait()
+    yield 1
+def fill():
+    try:
+        print(tuple(items()))
+    finally:
+        filled.set()
+def frame(self, frame, node):
+    found.set()
+    filled.wait()
+_holders.Walk.frame, begun, found, filled = frame, threading.Event(), threading.Event(), threading.Event()
+thread = threading.Thread(target=fill)
+thread.start()
+begun.wait()
+_holders.Walk(None, {1: "site"}, {}).suspended()
+thread.join()
+`
+
+func TestAWalkHoldsNoTupleThatAThreadStillFills(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, fills, "(1,)\n")
+}
+
 // agentProgram runs a Python program that uses the agent's parts.
 func agentProgram(t *testing.T, program, want string) {
 	t.Helper()

@@ -8,6 +8,8 @@ storages of that size. What only autograd's graph holds is not among them.
 import collections
 import gc
 
+from ._objects import of_types
+
 # Tensors that are looked into at most; of more, each so many-th.
 MOST = 20_000
 
@@ -24,7 +26,7 @@ def handled(torch):
     may call the program."""
     kinds = torch.Tensor, torch.nn.Parameter
     # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
-    tensors = [o for o in gc.get_referrers(*kinds) if type(o) in kinds]
+    tensors = of_types(kinds, gc.get_referrers, *kinds)
     each = -(-len(tensors) // MOST) or 1
     storages = {}
     for t in tensors[::each]:

@@ -16,6 +16,7 @@ from _thread import _local as threading_local, get_ident
 
 from ._agent import work
 from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
+from ._objects import of_types
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
@@ -224,8 +225,8 @@ class Walk:
 
     def suspended(self):
         """Functions that wait and that nothing with a name holds, as the generator of a loop."""
-        for obj in gc.get_objects():
-            if type(obj) in SUSPENDED and id(obj) not in self.seen:
+        for obj in of_types(SUSPENDED, gc.get_objects):
+            if id(obj) not in self.seen:
                 frame = getattr(obj, SUSPENDED[type(obj)])
                 if frame is not None:
                     self.seen.add(id(obj))
