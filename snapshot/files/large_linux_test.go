@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/native"
 )
 
 // large is a file of so many MB, not compressed: a beginning, and pieces one after the
@@ -119,5 +121,60 @@ func TestLargeFilesTakeNoMoreThanTheirSize(t *testing.T) {
 				t.Errorf("got %q, want %q", said, l.says)
 			}
 		})
+	}
+}
+
+// writeMany writes a snapshot of three million blocks as memdiag does.
+func writeMany(path string) error {
+	const n = 3_000_000
+	s := &snapshot.Snapshot{
+		Mark: snapshot.Mark{Step: n}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks(),
+		Devices:  []snapshot.Device{{Kind: snapshot.CUDA, Limit: snapshot.Unknown}},
+		Segments: []snapshot.Segment{{Size: n << 20, NumBlocks: n}},
+	}
+	b := &s.Blocks
+	b.Segment, b.Owners = make([]int32, n), make([]snapshot.Owners, n)
+	at := uint64(0)
+	for i := range n {
+		size := snapshot.Bytes(512 * (1 + i*i%999))
+		b.Address, b.Size, b.Requested = append(b.Address, at), append(b.Size, size), append(b.Requested, size-snapshot.Bytes(i%512))
+		at += uint64(size)
+		b.State = append(b.State, snapshot.Live)
+		b.Stack = append(b.Stack, s.Stacks.InternFrames([]snapshot.Frame{{Function: "f", File: "train.py", Line: i % 1000}}))
+		b.BirthStep, b.BirthTime = append(b.BirthStep, int64(i)), append(b.BirthTime, int64(i)*1000)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(native.Encode(file, s), file.Close())
+}
+
+// TestOurLargeSnapshotsAreReadWithinTheSameBounds opens one that memdiag itself writes. A
+// child writes it: what a process takes, Linux counts as taken by its children too.
+func TestOurLargeSnapshotsAreReadWithinTheSameBounds(t *testing.T) {
+	const writersFile = "MEMDIAG_LARGE"
+	if path := os.Getenv(writersFile); path != "" {
+		if err := writeMany(path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	path := filepath.Join(t.TempDir(), "snapshot.memdiag")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), writersFile+"="+path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _, peak := openInChild(t, path)
+	if peak > mostMemory+snapshot.Bytes(info.Size()) || said != isRead {
+		t.Errorf("a file of %s took %s: %s", snapshot.Bytes(info.Size()), peak, said)
 	}
 }

@@ -19,7 +19,7 @@ import (
 //
 // What it returns keeps to the model: indices are in range, columns are of equal
 // length, and stack hashes are computed, not read. It takes at most 100 MiB + twice
-// its size to unpack and to keep. Errors of the format are *snapshot.FormatError.
+// its size, or 5.5 times that, to unpack and to keep. Errors of the format are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	if into == nil {
 		into = snapshot.NewStacks()
@@ -33,7 +33,7 @@ func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*sna
 // unpacked nor looked up again.
 type Reader struct {
 	// MaxMemory is what a snapshot may take, unpacked and as a model, in the place of
-	// 100 MiB + twice its size, where that is less.
+	// bound of Decode, where that is less.
 	MaxMemory int64
 
 	stacks *snapshot.Stacks

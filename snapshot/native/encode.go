@@ -48,6 +48,7 @@ type encoder struct {
 	packed   []byte // reused
 	content  []byte // reused
 	sections uint64
+	asIs     bool // sections are not packed
 	err      error
 }
 
@@ -61,8 +62,11 @@ func (e *encoder) write(b []byte) {
 func (e *encoder) section(k kind, fill func(b []byte) []byte) {
 	e.content = fill(e.content[:0])
 	stored, how := e.content, plain
-	e.packed = e.packer.EncodeAll(e.content, e.packed[:0])
-	if n := len(e.packed); n < len(e.content) && uint64(len(e.content)) <= unpackLimit(uint64(n)) {
+	e.packed = e.packed[:0]
+	if !e.asIs {
+		e.packed = e.packer.EncodeAll(e.content, e.packed)
+	}
+	if n := len(e.packed); 0 < n && n < len(e.content) && uint64(len(e.content)) <= unpackLimit(uint64(n)) {
 		stored, how = e.packed, zstd1
 	}
 	head := make([]byte, 0, sectionHeaderSize)
@@ -89,6 +93,7 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 	e.section(kindDevices, func(b []byte) []byte { return appendDevices(b, s.Devices) })
 	e.section(kindStacks, func(b []byte) []byte { return appendStacks(b, s.Stacks, used.order) })
 	e.section(kindSegments, func(b []byte) []byte { return appendSegments(b, s.Segments, used) })
+	e.asIs = s.Blocks.Len() > maxPackedBlocks
 	e.section(kindBlocks, func(b []byte) []byte { return appendBlocks(b, &s.Blocks, used) })
 	if s.Blocks.BirthStep != nil {
 		e.section(kindBirthStep, func(b []byte) []byte { return appendDeltas(b, s.Blocks.BirthStep) })
@@ -107,6 +112,7 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 	if s.Blocks.Count != nil {
 		e.section(kindCounts, func(b []byte) []byte { return appendDeltas(b, s.Blocks.Count) })
 	}
+	e.asIs = false
 	e.section(kindHolders, func(b []byte) []byte { return appendHolders(b, s.Holders, used) })
 	e.section(kindHistory, func(b []byte) []byte { return appendHistory(b, &s.History) })
 	if s.History.Process != "" {

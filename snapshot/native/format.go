@@ -52,9 +52,16 @@ func unpackLimit(stored uint64) uint64 {
 }
 
 // maxMemory is what a snapshot of size bytes may take of memory, unpacked and as a model,
-// unless a caller allows more: a million blocks take half of what is free. A block takes 33 to
-// 58 bytes, and some 6 of the file.
-func maxMemory(size int64) int64 { return 100<<20 + 2*min(size, 1<<50) }
+// unless a caller allows more: 2^20 blocks take two thirds of what is free. A block takes 33 to
+// 58 bytes, and where it is not packed at least 6 to 10 of the file; real ones take 12.
+func maxMemory(size int64) int64 {
+	size = min(size, 1<<50)
+	return max(100<<20+2*size, 11*size/2)
+}
+
+// maxPackedBlocks is how many blocks a file may have for them to be packed. More would ask
+// for more memory than a reader allows a small file, which may be made to hurt.
+const maxPackedBlocks = 1 << 20
 
 // What an element takes of memory, in bytes. Frames are counted with what it takes to find
 // them again; stacks, segments and notes with what comparing and showing make of them.
