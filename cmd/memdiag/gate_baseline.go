@@ -92,7 +92,7 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 	if err != nil {
 		return outcome, err
 	}
-	if err := writeFile(g.baseline, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+	if err := g.env.writeFile(g.baseline, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return outcome, err
 	}
 	leaks := "leaks"

@@ -73,8 +73,8 @@ func (g *gate) canWrite() error {
 			continue
 		}
 		var err error
-		if _, there := os.Stat(name); name == g.files.markdown && there == nil {
-			err = appendTo(name, func(io.Writer) error { return nil })
+		if info, there := os.Stat(name); name == g.files.markdown && there == nil && info.Mode().IsRegular() {
+			err = g.env.appendTo(name, func(io.Writer) error { return nil })
 		} else {
 			err = replaceable(name)
 		}
@@ -148,7 +148,7 @@ func (f *gateFiles) write(env *environment, d *report.Gate) (first error) {
 	case standard(f.markdown):
 		also(env.result(f.markdown, false, d.Markdown))
 	case f.markdown != "":
-		also(appendTo(f.markdown, d.Markdown))
+		also(env.appendTo(f.markdown, d.Markdown))
 	}
 	if f.annotations.value == "github" {
 		also(d.GitHub(env.stdout))
@@ -157,10 +157,6 @@ func (f *gateFiles) write(env *environment, d *report.Gate) (first error) {
 }
 
 // appendTo writes behind what a file has: a job's summary is of all its steps.
-func appendTo(path string, write func(io.Writer) error) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
-	if err != nil {
-		return cannotWrite(path, err)
-	}
-	return fill(path, file, write)
+func (env *environment) appendTo(path string, write func(io.Writer) error) error {
+	return env.fillThere(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, write)
 }

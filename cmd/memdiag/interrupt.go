@@ -62,3 +62,38 @@ func (w interruptible) Write(p []byte) (int, error) {
 		return w.Writer.Write(p)
 	}
 }
+
+// patience is how long what takes no more may still take a write once the command is
+// interrupted: bench says what it knows by then, and a pipe whose reader stands still
+// would be waited for without end.
+const patience = 500 * time.Millisecond
+
+// abandoning is a place to write that is waited for no longer than patience once the
+// command is interrupted: the process ends then.
+type abandoning struct {
+	io.Writer
+	interrupted <-chan struct{}
+}
+
+func (w abandoning) Write(p []byte) (int, error) {
+	type outcome struct {
+		n   int
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		n, err := w.Writer.Write(p)
+		done <- outcome{n, err}
+	}()
+	select {
+	case o := <-done:
+		return o.n, o.err
+	case <-w.interrupted:
+	}
+	select {
+	case o := <-done:
+		return o.n, o.err
+	case <-time.After(patience):
+		return 0, context.Canceled
+	}
+}

@@ -16,7 +16,7 @@ import (
 // not written to a terminal.
 func (env *environment) result(path string, binary bool, write func(io.Writer) error) error {
 	if path != "" && !standard(path) {
-		return writeFile(path, func(w io.Writer) error { return write(interruptible{w, env.interrupted}) })
+		return env.writeFile(path, func(w io.Writer) error { return write(interruptible{w, env.interrupted}) })
 	}
 	if binary && env.out.tty {
 		return &exitError{exitUsage, withHint(errors.New("binary output is not written to a terminal"), "name a file with -o, or redirect standard output")}
@@ -36,18 +36,14 @@ func standard(path string) bool { return path == "-" || path == "/dev/stdout" }
 // which must stay what it is. A link stays a link. What goes wrong with the file
 // is memdiag's own error, not bad input; what write itself returns passes as it
 // is.
-func writeFile(path string, write func(io.Writer) error) error {
+func (env *environment) writeFile(path string, write func(io.Writer) error) error {
 	target := behind(path)
 	info, err := os.Stat(path) // not of target: a pipe behind /dev/fd/63 has no name of its own
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cannotWrite(path, err)
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		file, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return cannotWrite(path, err)
-		}
-		return fill(path, file, write)
+		return env.fillThere(path, os.O_WRONLY, write)
 	}
 	// Not os.CreateTemp: its files are private, a result obeys the umask.
 	beside := filepath.Join(filepath.Dir(target), ".memdiag."+rand.Text())
@@ -57,7 +53,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	}
 	// After the rename there is nothing to remove; after a panic there is.
 	defer func() { _ = os.Remove(beside) }()
-	if err := fill(path, file, write); err != nil {
+	if err := env.fill(path, file, write); err != nil {
 		return err
 	}
 	if err := os.Rename(beside, target); err != nil {
@@ -86,9 +82,18 @@ func behind(path string) string {
 	return path
 }
 
+// fillThere writes to what path itself is: to open a pipe waits for its reader.
+func (env *environment) fillThere(path string, flag int, write func(io.Writer) error) error {
+	file, err := awaited(env, noNews, func() (*os.File, error) { return os.OpenFile(path, flag, 0o666) })
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	return env.fill(path, file, write)
+}
+
 // fill writes file, which the user calls path, and closes it.
-func fill(path string, file *os.File, write func(io.Writer) error) error {
-	into := &sink{w: file}
+func (env *environment) fill(path string, file *os.File, write func(io.Writer) error) error {
+	into := &sink{w: abandoning{file, env.interrupted}}
 	buffered := bufio.NewWriter(into)
 	err := write(buffered)
 	if err == nil {

@@ -138,7 +138,8 @@ func TestFullDiskNamesTheFileAskedFor(t *testing.T) {
 	if err != nil {
 		t.Skip("this system has no /dev/full")
 	}
-	err = fill("a.svg", file, writes("x", nil))
+	env, _, _ := newTestEnvironment()
+	err = env.fill("a.svg", file, writes("x", nil))
 	if err == nil || err.Error() != "a.svg: no space left on device" || exitCode(err) != exitOwn {
 		t.Errorf("error %v", err)
 	}

@@ -69,8 +69,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer signal.Stop(broken)
 
 	env := &environment{
-		stdout: &sink{w: stdout},
-		talk:   &talker{w: stderr, now: time.Now, progressed: time.Now(), program: program()},
+		stdout: &sink{w: abandoning{stdout, ctx.Done()}},
+		talk:   &talker{w: abandoning{stderr, ctx.Done()}, now: time.Now, progressed: time.Now(), program: program()},
 		getenv: os.Getenv,
 		now:    time.Now,
 		child:  streams{stdin, stdout, stderr},
