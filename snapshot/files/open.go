@@ -293,6 +293,9 @@ func (s *source) unknown() error {
 	switch {
 	case s.size == 0:
 		e.Reason, e.Hint = "an empty file", ""
+		if n, _ := s.file.Read(make([]byte, 1)); n > 0 {
+			e.Reason, e.Hint = "a file that tells no size, such as the kernel's own below /proc", "copy it first; it is not read in one go"
+		}
 	case s.isZeros():
 		e.Reason, e.Hint = "zeros in place of a snapshot", "the machine failed while it was written; take it again"
 	case s.isCutOff():

@@ -60,3 +60,29 @@ func TestAPipeIsNotSaidToBeMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestALinkToNothingIsSaidToBeOne(t *testing.T) {
+	dir := t.TempDir()
+	for link, to := range map[string]string{"dead": "gone.pickle", "loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, resolve := range map[string]func(name, dir string) (string, error){"a snapshot": Resolve, "a run": ResolveRun} {
+		for name, want := range map[string]string{"dead": "dead: a link to gone.pickle, which is not there", "loop": "loop: a link that cannot be followed: too many levels of symbolic links"} {
+			if _, err := resolve(name, dir); err == nil || err.Error() != want {
+				t.Errorf("%s: got %v, want %s", what, err, want)
+			}
+		}
+	}
+}
+
+func TestAFileWithoutASizeIsNotSaidToBeEmpty(t *testing.T) {
+	const path = "/proc/self/status"
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("this system has no /proc")
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "a file that tells no size") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,6 +1,9 @@
 package files
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -29,8 +32,27 @@ func notRegular(path string) error {
 	return &InputError{Reason: path + ": not a regular file, but a pipe, a socket or a device", hint: "save the snapshot to a file first; it is not read in one go"}
 }
 
-// isSpecial holds for what is there and is neither a file nor a folder.
-func isSpecial(path string) bool {
+// neither is the error for what is at path and neither a file nor a folder: a pipe, or a
+// link that leads to nothing. It is nil for all else.
+func neither(name, path string) error {
 	info, err := os.Stat(path)
-	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return notRegular(name)
+	}
+	to, link := os.Readlink(path)
+	switch {
+	case err == nil || link != nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return notThere(fmt.Sprintf("%s: a link to %s, which is not there", name, to), "")
+	}
+	return &InputError{Reason: name + ": a link that cannot be followed: " + reason(err)}
+}
+
+// reason is an error without the call and the path, which its user tells.
+func reason(err error) string {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	return err.Error()
 }

@@ -28,8 +28,8 @@ func Resolve(name, dir string) (path string, err error) {
 	if isRegular(full) {
 		return full, nil
 	}
-	if isSpecial(full) {
-		return "", notRegular(name)
+	if err := neither(name, full); err != nil {
+		return "", err
 	}
 	folder, base := filepath.Split(full)
 	in := snapshotsIn(filepath.Clean(folder))
@@ -149,8 +149,8 @@ func ResolveRun(name, dir string) (path string, err error) {
 	if isDir(full) {
 		return full, nil
 	}
-	if isSpecial(full) {
-		return "", notRegular(name)
+	if err := neither(name, full); err != nil {
+		return "", err
 	}
 	runs := runsBelow(dir)
 	var found, names []string
