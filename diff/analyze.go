@@ -47,6 +47,8 @@ type Result struct {
 	stranger string // why the snapshots are not comparable
 	options  Options
 	tides    []tide
+	few      fewMarks
+	changed  int // rows that are not in the last snapshot as in the first
 	half     map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
 	around   *surroundings   // nil before it is first asked for
 }
@@ -73,9 +75,7 @@ type Finding struct {
 	Others   []cause.Match // causes that fit less well, the best first
 	Against  *Comparison   // nil unless held against a good run
 	Pace     *Pace         // nil unless it is a leak, and the run tells what it follows
-	// More is after how many more steps, or seconds, as the axis counts, an inconclusive
-	// finding may be decided; 0 where nothing tells.
-	More int64
+	More     More
 	// Bound is what an inconclusive finding is declared to gather up to and has not
 	// reached; nil where nothing is declared of it.
 	Bound   *snapshot.Bound
@@ -188,11 +188,14 @@ func (r *Result) judgeByHandbook() {
 func (r *Result) judgeByTrend(good *baseline) {
 	histories := make([]*history, len(r.Rows))
 	p := make([]float64, len(r.Rows))
-	var marks fewMarks
+	marks := &r.few
 	for i := range r.Rows {
 		histories[i] = historyOf(r.Series, r.Series.Site(&r.Rows[i]))
 		p[i] = histories[i].p()
 		marks.add(histories[i])
+		if r.Rows[i].Growth() != (Tally{}) {
+			r.changed++
+		}
 		if h := histories[i]; h != nil {
 			if t := h.tide(); t.bytes > 0 {
 				r.tides = append(r.tides, t)

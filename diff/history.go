@@ -139,10 +139,16 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if site == nil || len(series.Marks) < 3 {
 		return nil
 	}
-	a := &series.compared
-	if len(a.x) < 3 {
+	p := series.pointsOf(site)
+	if len(p.x) < 3 {
 		return nil
 	}
+	return judgedFrom(p, series.axis.Unit)
+}
+
+// pointsOf are a site's marks that are compared.
+func (s *Series) pointsOf(site *SiteSeries) points {
+	a := &s.compared
 	p := points{x: a.x, elements: a.elements, length: a.length, instants: a.instants, blocks: make([]float64, len(a.x)), sizes: make([]float64, len(a.x))}
 	for i, at := range a.marks {
 		p.blocks[i], p.sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
@@ -154,18 +160,20 @@ func historyOf(series *Series, site *SiteSeries) *history {
 			p.bytes[i] = p.sizes[i] - float64(site.rounding[at])
 		}
 	}
-	if series.seen != nil {
-		p = p.only(func(i int) bool { return series.seen[site.Device][a.marks[i]] })
+	if s.seen != nil {
+		p = p.only(func(i int) bool { return s.seen[site.Device][a.marks[i]] })
 	}
-	if len(p.x) < 3 {
-		return nil
-	}
-	if series.axis.Unit == Second && p.replaced() {
+	return p
+}
+
+// judgedFrom is the history of three points or more.
+func judgedFrom(p points, unit Unit) *history {
+	if unit == Second && p.replaced() {
 		p.bytes = lasting(p.bytes)
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := newHistory(p.from(warmUp(len(p.x))), series.axis.Unit)
+	h := newHistory(p.from(warmUp(len(p.x))), unit)
 	if i := h.onset(); i > 0 {
 		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
 		h = newHistory(h.all.from(i), h.unit)

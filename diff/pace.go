@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -68,33 +67,4 @@ func (r *Result) stepTime() time.Duration {
 		return 0
 	}
 	return b.Time.Sub(a.Time) / time.Duration(b.Step-a.Step)
-}
-
-// farthest is for how many times the length of a run its rates are thought on to tell when
-// a bound is reached.
-const farthest = 100
-
-// more estimates after how many more steps, or seconds, an inconclusive site would be
-// decided; 0 where nothing tells.
-func (r *Result) more(c *cluster) int64 {
-	length := int64(math.Ceil(r.Series.axis.Length()))
-	if c.j.verdict != Inconclusive || !r.Comparable || r.Series.axis.Unit == Place || length <= 0 {
-		return 0
-	}
-	if c.toBound > 0 && c.j.rate.Unit != Place && c.j.rate.Blocks.Value > 0 {
-		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= farthest*float64(length) {
-			return int64(more)
-		}
-	}
-	if c.toBound > 0 {
-		return 0
-	}
-	n := len(r.Series.Marks)
-	if births := distinct(c.rows[0].births.steps); r.Series.axis.Unit == Step && len(births) > 0 && len(births) < 4 {
-		return length * int64(4-len(births)) / int64(len(births))
-	}
-	if n-warmUp(n) < climbing && n > 1 && len(c.rows[0].births.steps) == 0 {
-		return length * int64(climbing+1-n) / int64(n-1)
-	}
-	return length // the doubt falls with the root of the length: twice as long halves it nearly
 }

@@ -51,8 +51,8 @@ func TestAnInconclusiveFindingSaysWhatDecidesIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := r.Findings[0]; f.Verdict != Inconclusive || f.More != c.want {
-				t.Errorf("got %s, %d more steps: %v; want inconclusive, %d", f.Verdict, f.More, f.Reasons, c.want)
+			if f := r.Findings[0]; f.Verdict != Inconclusive || f.More.Steps != c.want {
+				t.Errorf("got %s, %d more steps: %v; want inconclusive, %d", f.Verdict, f.More.Steps, f.Reasons, c.want)
 			}
 		})
 	}
@@ -122,8 +122,8 @@ func TestABoundTooFarAwayHasNoForecast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := r.Findings[0]; f.Verdict != Inconclusive || (f.More > 0) != want {
-			t.Errorf("bound %d: %s, decided in %d steps", bound, f.Verdict, f.More)
+		if f := r.Findings[0]; f.Verdict != Inconclusive || (f.More.Steps > 0) != want {
+			t.Errorf("bound %d: %s, decided in %d steps", bound, f.Verdict, f.More.Steps)
 		}
 	}
 }

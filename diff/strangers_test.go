@@ -65,8 +65,8 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 				}
 				return
 			}
-			if f.More > 0 {
-				t.Errorf("%d more steps are said to decide what is of another process", f.More)
+			if f.More != (More{}) {
+				t.Errorf("%+v more is said to decide what is of another process", f.More)
 			}
 			if r.Leaks() > 0 || r.Comparable || !strings.Contains(strings.Join(r.Notes, "; "), c.says) || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("got %s, comparable %t: %v; notes %q; want both to say %q", f.Verdict, r.Comparable, f.Reasons, r.Notes, c.says)

@@ -116,3 +116,20 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 		t.Errorf("%q, and the process grows by more", got)
 	}
 }
+
+func TestWhatDecidesAFindingIsToldInStepsAndSnapshots(t *testing.T) {
+	run := pyramid()
+	run.Snapshots = run.Snapshots[:2]
+	for _, s := range run.Snapshots {
+		s.Blocks.BirthStep = nil
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
+	_, after, _ := strings.Cut(strings.ReplaceAll(text, noBreak, " "), "\nDecided in: ")
+	if got, _, _ := strings.Cut(after, "\n"); got != "about 15 more steps, in 3 more snapshots" {
+		t.Errorf("%q\n%s", got, text)
+	}
+}

@@ -138,6 +138,8 @@ type findingJSON struct {
 	// Stacks are all that leak together, where there are several; label, frames and
 	// stack_hash are of the first, all other figures of them together.
 	Stacks []memberJSON `json:"stacks,omitempty"`
+	// MoreSnapshots may decide it, as far apart as the last two; 0 where counters do.
+	MoreSnapshots int `json:"more_snapshots,omitempty"`
 }
 
 type memberJSON struct {
@@ -309,9 +311,9 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 	}
 	out.Cause = causeOf(f)
-	out.Shape, out.More = string(f.Shape), f.More
+	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots
 	if r.Series.Axis().Unit == diff.Second {
-		out.More, out.MoreTime = 0, f.More
+		out.More, out.MoreTime = 0, f.More.Steps
 	}
 	if p := f.Pace; p != nil {
 		out.Pace = &paceJSON{string(p.Event), p.Every, p.Events, p.Blocks, int64(p.Bytes)}

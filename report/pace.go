@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -122,13 +123,21 @@ func span(d time.Duration) string {
 
 // moreText says after how much more an inconclusive finding is decided.
 func moreText(r *diff.Result, f *diff.Finding) string {
+	m := f.More
+	var parts []string
 	switch {
-	case f.More <= 0:
-		return ""
-	case r.Series.Axis().Unit == diff.Second:
-		return "about " + glue(span(time.Duration(f.More)*time.Second)) + " more"
+	case m.Steps > 0 && r.Series.Axis().Unit == diff.Second:
+		parts = append(parts, glue(span(time.Duration(m.Steps)*time.Second))+" more")
+	case m.Steps > 0:
+		parts = append(parts, count(m.Steps, "more step"))
 	}
-	return "about " + count(f.More, "more step")
+	if m.Snapshots > 0 {
+		parts = append(parts, count(int64(m.Snapshots), "more snapshot"))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "about " + strings.Join(parts, ", in ")
 }
 
 // tellsLeast reports whether the smallest leak that the run could have shown is known.

@@ -1,0 +1,73 @@
+package diff
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestAVerdictComesWhenItIsSaidTo cuts runs that leak at each of their snapshots: what may
+// be a leak must be decided by the snapshot that is told then, and not much before.
+func TestAVerdictComesWhenItIsSaidTo(t *testing.T) {
+	const rare = "one block in thirty steps, among nine others"
+	line := func(t int) int { return t }
+	for name, run := range map[string]*snapshot.Run{
+		"one block a step":                            noisy(1, 0, 400, 10, line),
+		"one block a step, among nine others":         noisy(1, 9, 400, 10, line),
+		"one block a step, among ninety others":       noisy(1, 90, 400, 10, line),
+		"twelve a step at three places, among others": noisy(1, 9, 400, 10, line, line, func(t int) int { return 10 * t }),
+		"one block in seven steps, among nine others": noisy(1, 9, 400, 10, func(t int) int { return t / 7 }),
+		rare:                                  noisy(1, 9, 400, 10, func(t int) int { return t / 30 }),
+		"births of one block a step":          program{{stack: "init:1 main:2"}, {stack: "keep:8", every: 1}}.run(400, 10),
+		"births of one block in thirty steps": program{{stack: "init:1 main:2"}, {stack: "keep:8", every: 30}}.run(400, 10),
+		"births of one block in seven, by instants": program{{stack: "init:1 main:2"}, {stack: "keep:8", every: 7, micros: 5}}.run(400, 10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := make(map[int]int) // by the number of snapshots, how many more
+			for n := 2; n <= len(run.Snapshots); n++ {
+				r, err := Analyze(&snapshot.Run{Snapshots: run.Snapshots[:n]}, ByTrend)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := findingOf(r, leaking(run))
+				if f != nil && f.Verdict == Inconclusive {
+					said[n] = f.More.Snapshots
+					if steps := int64(10 * f.More.Snapshots); f.More.Steps != steps {
+						t.Errorf("after %d: %d more snapshots are %d more steps", n, f.More.Snapshots, f.More.Steps)
+					}
+					continue
+				}
+				for before, more := range said {
+					t.Logf("after %d snapshots %d more were said to decide, and %d did", before, more, n-before)
+					was, late := n-before, 0
+					if name == rare { // where a run is cut decides how rare a block seems
+						late = more
+					}
+					if more+late < was || more >= 5*was {
+						t.Errorf("after %d snapshots %d more were said to decide, and %d did", before, more, was)
+					}
+				}
+				clear(said)
+			}
+			if len(said) > 0 {
+				t.Errorf("never decided: %v", said)
+			}
+		})
+	}
+}
+
+func findingOf(r *Result, hash snapshot.Hash) *Finding {
+	for i := range r.Findings {
+		if slices.ContainsFunc(r.Findings[i].Rows, func(row *Row) bool { return row.Hash == hash }) {
+			return &r.Findings[i]
+		}
+	}
+	return nil
+}
+
+// leaking is the stack of a run's last site.
+func leaking(run *snapshot.Run) snapshot.Hash {
+	s := run.Snapshots[len(run.Snapshots)-1]
+	return s.Stacks.Hash(s.Blocks.Stack[len(s.Blocks.Stack)-1])
+}
