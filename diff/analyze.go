@@ -48,7 +48,7 @@ type Result struct {
 	options  Options
 	tides    []tide
 	few      fewMarks
-	changed  int // rows that are not in the last snapshot as in the first
+	changed  int             // rows that are not in the last snapshot as in the first
 	half     map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
 	around   *surroundings   // nil before it is first asked for
 }

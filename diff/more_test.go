@@ -16,7 +16,7 @@ func TestAVerdictComesWhenItIsSaidTo(t *testing.T) {
 		"one block a step":                            noisy(1, 0, 400, 10, line),
 		"one block a step, among nine others":         noisy(1, 9, 400, 10, line),
 		"one block a step, among ninety others":       noisy(1, 90, 400, 10, line),
-		"twelve a step at three places, among others": noisy(1, 9, 400, 10, line, line, func(t int) int { return 10 * t }),
+		"twelve a step at three places, among others": noisy(1, 9, 400, 10, line, func(t int) int { return t + 1 }, func(t int) int { return 10 * t }),
 		"one block in seven steps, among nine others": noisy(1, 9, 400, 10, func(t int) int { return t / 7 }),
 		rare:                                  noisy(1, 9, 400, 10, func(t int) int { return t / 30 }),
 		"births of one block a step":          program{{stack: "init:1 main:2"}, {stack: "keep:8", every: 1}}.run(400, 10),

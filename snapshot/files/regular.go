@@ -39,14 +39,13 @@ func neither(name, path string) error {
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return notRegular(name)
 	}
-	to, link := os.Readlink(path)
-	switch {
-	case err == nil || link != nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		return notThere(fmt.Sprintf("%s: a link to %s, which is not there", name, to), "")
+	if to, link := os.Readlink(path); err != nil && link == nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return notThere(fmt.Sprintf("%s: a link to %s, which is not there", name, to), "")
+		}
+		return &InputError{Reason: name + ": a link that cannot be followed: " + reason(err)}
 	}
-	return &InputError{Reason: name + ": a link that cannot be followed: " + reason(err)}
+	return nil
 }
 
 // reason is an error without the call and the path, which its user tells.
