@@ -114,8 +114,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if data[0] == 0x1f || data[0] == 0x28 {
-			return // compressed
+		if data[0] == 0x1f || data[0] == 0x28 || data[0] == 0xef {
+			return // compressed, or behind a mark that encoding/json does not know
 		}
 		wantBytes, wantCount := twin(data)
 		for _, site := range s.Sites() {

@@ -98,10 +98,21 @@ func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 	default:
 		in.tables = min(in.tables, max(unpacked, 40<<20+plainTables*min(size, 1<<50)))
 		in.r = whole
+		in.passMark()
 		return in, nil
 	}
 	in.r = &capped{inner, limit, limit}
+	in.passMark()
 	return in, nil
+}
+
+// byteOrderMark is what some editors put before a text in UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
+
+func (in *Input) passMark() {
+	if bytes.HasPrefix(in.peek(len(byteOrderMark)), []byte(byteOrderMark)) {
+		in.pos += len(byteOrderMark)
+	}
 }
 
 const bufferLen = 64 << 10
@@ -183,11 +194,11 @@ func Head(head []byte) []byte {
 		defer z.Close()
 		inner = z
 	default:
-		return head[:min(len(head), headLen)]
+		return bytes.TrimPrefix(head[:min(len(head), headLen)], []byte(byteOrderMark))
 	}
 	out := make([]byte, headLen)
 	n, _ := io.ReadFull(inner, out) // the head is cut, so an error is usual
-	return out[:n]
+	return bytes.TrimPrefix(out[:n], []byte(byteOrderMark))
 }
 
 // capped ends a stream with an error when it grows beyond its limit.

@@ -156,6 +156,19 @@ func TestLinesMayEndAsWindowsEndsThem(t *testing.T) {
 	}
 }
 
+func TestAByteOrderMarkIsPassedOver(t *testing.T) {
+	for _, data := range []string{byteOrderMark + "a\n", gzipped(byteOrderMark + "a\n")} {
+		if head := string(Head([]byte(data))); head != "a\n" {
+			t.Errorf("head %q", head)
+		}
+		in := open(t, data, 0)
+		if line, err := in.Line(); string(line) != "a" || err != nil {
+			t.Errorf("%q, %v", line, err)
+		}
+		in.Close()
+	}
+}
+
 func TestTablesAreBounded(t *testing.T) {
 	in := open(t, "text", 0)
 	if err := in.Charge(40 << 20); err != nil {

@@ -336,9 +336,10 @@ var others = []struct {
 	what, hint string
 }{
 	{"heap profile: ", 14, "a heap profile as text, which memdiag does not read", "go tool pprof -proto PROGRAM FILE > NAME.pb.gz makes it one that it reads, of gperftools too; Go's /debug/pprof/heap without debug=1 is one"},
+	{"\x89MDSNAP\n", 8, "a snapshot of memdiag's that was compressed once more: it is compressed inside already", "unpack it first"},
 	{"\x1f\x8b", 2, "compressed twice", unpackHint},
 	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},
-	{"PK\x03\x04", 4, "a zip archive, of which memdiag reads those that torch.save wrote, as they are", "unpack it first"},
+	{"PK\x03\x04", 4, "a zip archive, of which memdiag reads those that torch.save wrote, where they are not compressed by gzip or zstd", "unpack it first"},
 	{"SQLite format 3\x00", 16, "a database, such as nsys exports, which has no snapshot of memory", `torch.cuda.memory._dump_snapshot("snapshot_50.pickle") of PyTorch, or memdiag record, gives one`},
 	{"memray", 6, memrayRecording, memrayHint},
 	{"memray\x00", 64, memrayRecording, memrayHint}, // behind the head of lz4
