@@ -131,7 +131,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		"torch.profiler's timeline":                   {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
 		"a table compressed twice":                    {write(t, dir, "memray_30.csv.gz.gz", string(packed(t, "gzip", packed(t, "gzip", []byte("allocator,num_allocations"))))), "compressed twice", true},
 		"a snapshot compressed by gzip in zstd":       {write(t, dir, "twice.zst", string(packed(t, "zstd", packed(t, "gzip", []byte("a table"))))), "compressed twice", true},
-		"a snapshot of ours in gzip":                  {write(t, dir, "snapshot_7.memdiag.gz", string(packed(t, "gzip", cut))), "it is compressed inside already", true},
+		"a snapshot of ours in gzip":                  {write(t, dir, "snapshot_7.memdiag.gz", string(packed(t, "gzip", []byte(cut)))), "it is compressed inside already", true},
 		"a zip archive":                               {write(t, dir, "run.zip", "PK\x03\x04\x14\x00\x00\x00\x08\x00snapshot_1.pickle"), "a zip archive", true},
 		"what nsys exports":                           {write(t, dir, "run.sqlite", "SQLite format 3\x00\x10\x00"), "a database", true},
 		"memray's recording":                          {write(t, dir, "memray.bin", "\x04\x22\x4d\x18\x40\x40\xc0\xef\x3d\x00\x00\xf9\x05memray\x00\r"), "a recording of memray", true},
