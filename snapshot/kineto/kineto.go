@@ -45,6 +45,12 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		err.Hint = "profile with torch.profiler.profile(profile_memory=True, with_stack=True)"
 		return nil, err
 	}
+	if !slices.ContainsFunc(t.memory, func(m memory) bool { return m.address != 0 }) {
+		err := in.Fail("the memory events have no addresses, so that which blocks live is unknown")
+		err.Offset = 0
+		err.Hint = "PyTorch of 2021 wrote such traces; a newer one writes addresses"
+		return nil, err
+	}
 	if opts.Stacks == nil {
 		opts.Stacks = snapshot.NewStacks()
 	}

@@ -227,6 +227,7 @@ func TestBrokenTraces(t *testing.T) {
 		{"no list", `{"traceEvents": {}}`, `'{' where '[' should be`},
 		{"no JSON", `{"traceEvents": [zebra]}`, "byte 17: 'z' where a value should be"},
 		{"no memory events", string(made(ran(1, "op", 1, 1))), "byte 0: the trace has no memory events"},
+		{"memory events without addresses, of 2021", string(made(`{"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {"Device Type": 1, "Device Id": 0, "Bytes": 512}}`)), "byte 0: the memory events have no addresses"},
 		{"an event without end", `{"traceEvents": [{"name": "` + strings.Repeat("x", maxEvent), "a value of more than 4.00 MiB"},
 		{"brackets without end", `{"x": ` + strings.Repeat("[", 1<<20), "the file ends in the middle of the snapshot"},
 		{"no commas", `{"traceEvents": [1 2]}`, `byte 19: '2' where ',' should be`},
