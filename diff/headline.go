@@ -22,32 +22,57 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 		return func(f snapshot.Frame) bool { return !isLibrary(f) }
 	}
 	if slices.ContainsFunc(frames, isNativeSource) {
-		return isNativeSource // what has no line beside them starts the program, or is linked into it
+		installed := installedCrates(frames)
+		// What has no line beside them starts the program, or is linked into it.
+		return func(f snapshot.Frame) bool { return isNativeSource(f) && !slices.Contains(installed, crateOf(f)) }
 	}
 	return isBinary
 }
 
 // isNativeSource holds for a line of a native program; PyTorch's C++ frames have none.
 func isNativeSource(f snapshot.Frame) bool {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := slashed(f.File)
 	return f.Line > 0 && slices.Contains(nativeSources, strings.ToLower(path.Ext(file))) &&
-		!isRustLibrary(f) && !isSystems(file) && !isStandardCPP(f.Function, file)
+		!isRustLibrary(f) && !isSystems(file) && !isStandardCPP(f.Function, file) && !glibcFile.MatchString(file) && f.Function != "(below main)"
 }
 
-// isRustLibrary holds for functions of Rust's own crates and of its profiler: paths of their
-// files are cut to their last elements by the crate dhat, and to the last by massif. A method
-// of a trait for a type without a path, "<u8 as alloc::vec::SpecFromElem>::from_elem", is the trait's.
+// isRustLibrary holds for functions of Rust's own crates, of its profiler, and of crates that
+// were downloaded: their folder ends in a version.
 func isRustLibrary(f snapshot.Frame) bool {
-	if !strings.HasSuffix(f.File, ".rs") {
-		return false
+	return versioned.MatchString(slashed(f.File)) || slices.Contains([]string{"alloc", "core", "std", "dhat"}, crateOf(f))
+}
+
+// versioned is a source of a crate from a registry, "rayon-core-1.12.0/src/lib.rs".
+var versioned = regexp.MustCompile(`(?:^|/)([\w-]+)-\d+\.\d+\.\d+[^/]*/src/.*\.rs$`)
+
+// installedCrates are those of which a frame has a versioned source. Another may have it
+// without the version: the crate dhat cuts paths to their last elements, massif to the
+// last, and heaptrack has those of functions that are not inlined as the compiler was given them.
+func installedCrates(frames []snapshot.Frame) (crates []string) {
+	for _, f := range frames {
+		if m := versioned.FindStringSubmatch(slashed(f.File)); m != nil {
+			crates = append(crates, strings.ReplaceAll(m[1], "-", "_"))
+		}
 	}
-	name := strings.TrimLeft(f.Function, "<&")
+	return crates
+}
+
+// crateOf is the crate of a function of Rust, "" for one of another language. A method of a trait
+// for a type without a path, "<u8 as alloc::vec::SpecFromElem>::from_elem", is the trait's.
+func crateOf(f snapshot.Frame) string {
+	if !strings.HasSuffix(f.File, ".rs") {
+		return ""
+	}
+	name := strings.TrimLeft(mangledRust.Replace(f.Function), "<&")
 	if of, trait, ok := strings.Cut(name, " as "); ok && !strings.Contains(of, "::") {
 		name = trait
 	}
 	crate, _, _ := strings.Cut(name, "::")
-	return slices.Contains([]string{"alloc", "core", "std", "dhat"}, crate)
+	return crate
 }
+
+// mangledRust undoes what heaptrack leaves of Rust's older way to write names in symbols.
+var mangledRust = strings.NewReplacer("_$LT$", "<", "$LT$", "<", "$u20$", " ", "$RF$", "&", "..", "::")
 
 // isStandardCPP holds for functions of C++'s library, which valgrind places in headers
 // without a path, inlined ones without their namespace: "void std::vector<int>::_M_realloc_insert<int>(int&&)",
@@ -61,6 +86,8 @@ var (
 	// so are the implementation's, but for mangled ones, _Z….
 	standardName   = regexp.MustCompile(`^(\w+[ &*]+)?(std::|__gnu_cxx::|_[A-Y_])`)
 	standardHeader = regexp.MustCompile(`^(stl_\w+|new_allocator|alloc_traits|allocated_ptr|basic_string|hashtable_policy|unique_ptr|shared_ptr_base|std_function)\.h$`)
+	// glibcFile is a source of the C library's, of which valgrind tells no path either.
+	glibcFile = regexp.MustCompile(`^(dl-[\w-]+|rtld|libc-start|libc_start_call_main|pthread_create|allocatestack|malloc|morecore|mmap(64)?|s?brk|iofopen|filedoalloc|fileops|genops|iogetdelim|loadlocale|vfprintf-internal|cxa_atexit)\.[ch]$`)
 )
 
 func isSystems(file string) bool {
@@ -69,7 +96,7 @@ func isSystems(file string) bool {
 
 // isBinary holds for a frame of which no more is known than the binary, which is no library.
 func isBinary(f snapshot.Frame) bool {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := slashed(f.File)
 	if isSystems(file) {
 		return false
 	}
@@ -81,11 +108,11 @@ var nativeSources = []string{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", "
 
 // systemPaths mark sources and binaries of the C and C++ libraries, of the
 // loader, and of what is installed.
-var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "libstdc++", "/rustc/", "/.cargo/registry/", ".so."}
+var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "libstdc++", "/rustc/", "/.cargo/", ".so.", "/heaptrack_preload.cpp"}
 
 // libraryPaths mark files of installed or standard code by a part of their path.
 var libraryPaths = []string{
-	"site-packages/", "dist-packages/", "/lib/python3", "/usr/local/go/src/", "/pkg/mod/",
+	"site-packages/", "dist-packages/", "/lib/python3", "/pkg/mod/",
 	"torch/nn/", "torch/optim/", "torch/utils/", "torch/autograd/", "torch/_",
 	"/torchinductor", "/.triton/cache/", // what compilers write
 	"/debugpy/",
@@ -97,20 +124,25 @@ var windowsLibrary = regexp.MustCompile(`(?i)/python3\d*/lib/`)
 // goRoots are the first elements of the paths of Go's own packages.
 var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
 
-// isTrimmedGo holds for frames of Go's own packages and of modules that are depended
-// on, in a program that was built with -trimpath: "sync/waitgroup.go" of
-// sync.(*WaitGroup).Go, "golang.org/x/net@v0.30.0/http2/transport.go". A folder of the
-// program's that bears such a name is told by the package, which has a longer path.
-func isTrimmedGo(f snapshot.Frame) bool {
-	if path.Ext(f.File) != ".go" {
+// isGoLibrary holds for frames of Go's own packages, of modules that are depended on, of
+// vendored ones, and of the main function that go test writes. Go lies anywhere, and with
+// -trimpath nowhere: "sync/waitgroup.go" of sync.(*WaitGroup).Go. A folder of the program's
+// that bears the name of a package of Go's is told by its own package, which has a longer path.
+func isGoLibrary(f snapshot.Frame) bool {
+	file := slashed(f.File)
+	if path.Ext(file) != ".go" {
 		return false
 	}
-	if strings.Contains(f.File, "@v") {
+	if strings.Contains(file, "@v") || vendored.MatchString(file) || path.Base(file) == "_testmain.go" {
 		return true
 	}
-	root, _, _ := strings.Cut(f.File, "/")
-	return slices.Contains(goRoots, root) && path.Dir(f.File) == goPackage(f.Function)
+	pkg := goPackage(f.Function)
+	root, _, _ := strings.Cut(pkg, "/")
+	return slices.Contains(goRoots, root) && (path.Dir(file) == pkg || strings.HasSuffix(path.Dir(file), "/src/"+pkg))
 }
+
+// vendored is the copy of a module in the program's folder: its path begins with a host.
+var vendored = regexp.MustCompile(`(^|/)vendor/[\w-]+(\.[\w-]+)+/`)
 
 // goPackage is the path of a Go function's package: "net/http" of
 // "net/http.(*conn).serve".
@@ -131,17 +163,17 @@ const (
 
 // isInterpreted holds for frames of Python and Go.
 func isInterpreted(f snapshot.Frame) bool {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := slashed(f.File)
 	return strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".go") || strings.HasSuffix(file, ".ipynb") || strings.HasPrefix(file, "/tmp/ipykernel")
 }
 
 func isLibrary(f snapshot.Frame) bool {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := slashed(f.File)
 	switch {
 	case !isInterpreted(f):
 		return true // C++ frames have "??", "" or a bare .cpp; "<frozen …>" and "<string>" are not a place to edit
 	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)
 	}
-	return isTrimmedGo(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) }) || windowsLibrary.MatchString(file)
+	return isGoLibrary(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) }) || windowsLibrary.MatchString(file)
 }

@@ -47,6 +47,36 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 			{Function: "<leak::Kept as core::iter::Extend>::extend", File: "src/main.rs", Line: 4},
 			{Function: "leak::main", File: "src/main.rs", Line: 8},
 		}, 3},
+		{"behind crates that were downloaded, of which some paths are cut", []snapshot.Frame{
+			{Function: "gimli::read::abbrev::Abbreviations::parse", File: "src/read/abbrev.rs", Line: 207},
+			{Function: "gimli::read::dwarf::Unit<R>::new", File: "gimli-0.28.0/src/dwarf.rs", Line: 5},
+			{Function: "rayon_core::registry::Registry::new", File: "src/registry.rs", Line: 255},
+			{Function: "rayon_core::current_num_threads", File: `C:\Users\u\.cargo\registry\src\index\rayon-core-1.12.0\src\lib.rs`, Line: 138},
+			{Function: "<app::Row as rayon_core::Job>::run", File: "rayon-core-1.12.0/src/job.rs", Line: 9},
+			{Function: "app::solve", File: "app/src/solve.rs", Line: 6},
+			{Function: "app::main", File: "app/src/main.rs", Line: 6},
+		}, 5},
+		{"behind names of Rust that are mangled in part", []snapshot.Frame{
+			{Function: "_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$alloc..vec..spec_from_iter..SpecFromIter$LT$T$C$I$GT$$GT$::from_iter", File: "src/vec/spec_from_iter.rs", Line: 34},
+			{Function: "_$LT$$RF$T$u20$as$u20$core..iter..Iterator$GT$::next", File: "src/iter/mod.rs", Line: 3},
+			{Function: "app::main::h008606c137dfeec5", File: "/home/user/app/src/main.rs", Line: 44},
+		}, 2},
+		{"behind the C library and the loader, of which valgrind tells no paths", []snapshot.Frame{
+			{Function: "mmap", File: "mmap64.c", Line: 52},
+			{Function: "sysmalloc", File: "malloc.c", Line: 2590},
+			{Function: "_dl_map_object_from_fd", File: "dl-load.c", Line: 1287},
+			{Function: "plug", File: "plugins.c", Line: 12},
+			{Function: "(below main)", File: "libc-start.c", Line: 226},
+		}, 3},
+		{"none in what only the loader asked for", []snapshot.Frame{
+			{Function: "???", File: "/usr/lib/libstdc++.so.6.0.30", Line: -1},
+			{Function: "call_init.part.0", File: "dl-init.c", Line: 70},
+			{Function: "(below main)", File: "main.c", Line: 1},
+		}, -1},
+		{"behind heaptrack's own", []snapshot.Frame{
+			{Function: "operator()<char const*, int>", File: "/build/heaptrack/src/track/heaptrack_preload.cpp", Line: 61},
+			{Function: "load", File: "/home/user/app/load.cpp", Line: 35},
+		}, 1},
 		{"none in a file of no known kind", []snapshot.Frame{{Function: "f", File: "leak", Line: -1}}, -1},
 		{"none in what starts a program", nil, -1},
 		{"none in PyTorch's backward pass", []snapshot.Frame{{Function: "c10::cuda::malloc", Line: -1}, {Function: "AddmmBackward0::apply", File: "engine.cpp", Line: -1}, {Function: "clone", Line: -1}}, -1},
@@ -61,7 +91,7 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 	}
 }
 
-func TestTrimmedPathsOfGoAreLibraries(t *testing.T) {
+func TestFramesOfGosLibraries(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		frame snapshot.Frame
@@ -71,6 +101,14 @@ func TestTrimmedPathsOfGoAreLibraries(t *testing.T) {
 		{"a package of Go's in a folder", snapshot.Frame{Function: "net/http.(*conn).serve", File: "net/http/server.go", Line: 2}, -1},
 		{"a generic function of Go's", snapshot.Frame{Function: "slices.Grow[go.shape.[]example.com/app/model.Row,go.shape.int]", File: "slices/slices.go", Line: 2}, -1},
 		{"a module that is depended on", snapshot.Frame{Function: "golang.org/x/net/http2.(*Transport).RoundTrip", File: "golang.org/x/net@v0.30.0/http2/transport.go", Line: 2}, -1},
+		{"Go of Debian", snapshot.Frame{Function: "runtime.allocm", File: "/usr/lib/go-1.17/src/runtime/proc.go", Line: 1875}, -1},
+		{"Go of Windows", snapshot.Frame{Function: "database/sql.(*DB).conn", File: "C:/Program Files/Go/src/database/sql/sql.go", Line: 1423}, -1},
+		{"Go of Homebrew", snapshot.Frame{Function: "bufio.NewWriterSize", File: "/opt/homebrew/Cellar/go/1.22.2/libexec/src/bufio/bufio.go", Line: 596}, -1},
+		{"a module that Go has in itself", snapshot.Frame{Function: "vendor/golang.org/x/net/http/httpguts.init", File: "/usr/lib/go-1.17/src/vendor/golang.org/x/net/http/httpguts/guts.go", Line: 28}, -1},
+		{"a vendored module", snapshot.Frame{Function: "github.com/a/b.New", File: "/home/user/app/vendor/github.com/a/b/new.go", Line: 2}, -1},
+		{"the main function of a test", snapshot.Frame{Function: "main.main", File: "_testmain.go", Line: 42}, -1},
+		{"a program below GOPATH", snapshot.Frame{Function: "sync-photos/image.Load", File: "/home/user/go/src/sync-photos/image/load.go", Line: 2}, 0},
+		{"a program of vendors", snapshot.Frame{Function: "shop/vendor.List", File: "/home/user/shop/vendor/list.go", Line: 2}, 0},
 		{"the program's main package", snapshot.Frame{Function: "main.main", File: "example.com/app/main.go", Line: 2}, 0},
 		{"a package of the program's with a name of Go's", snapshot.Frame{Function: "example.com/app/sync.Pull", File: "sync/pull.go", Line: 2}, 0},
 		{"a module without a dot", snapshot.Frame{Function: "trainer/model.New", File: "trainer/model/new.go", Line: 2}, 0},
