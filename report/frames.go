@@ -2,6 +2,7 @@ package report
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func spot(f snapshot.Frame) string {
 func shortFunction(f snapshot.Frame) string { return shortened(bareFunction(f)) }
 
 // bareFunction is a native function's name without its parameters, which may
-// take lines; any other function's name as it is.
+// take lines; any other function's name as it is, as is "operator()".
 func bareFunction(f snapshot.Frame) string {
 	name := strings.TrimPrefix(function(f), "void ")
 	if strings.HasSuffix(f.File, ".go") || !strings.HasSuffix(strings.TrimSuffix(name, " const"), ")") {
@@ -75,6 +76,9 @@ func bareFunction(f snapshot.Frame) string {
 			depth++
 		case '(':
 			depth--
+		}
+		if depth == 0 && strings.HasSuffix(name[:i], "operator") {
+			return name
 		}
 		if depth == 0 {
 			return name[:i]
@@ -138,8 +142,17 @@ func isPlumbing(f snapshot.Frame) bool {
 	}
 	return containsAny(f.Function, "Allocator", "StorageImpl", "at::detail::", "::empty", "new_empty", ").empty", "malloc",
 		"wrap_kernel_functor", "wrapper_CUDA", "wrapper_Composite", "::redispatch", "create_out", "set_output", "at::meta::",
-		"structured_", "TensorIteratorBase", "autograd::VariableType::", "runtime.") || strings.Contains(f.File, "engine/mem/")
+		"structured_", "TensorIteratorBase", "autograd::VariableType::", "runtime.", "operator new") || strings.Contains(f.File, "engine/mem/") || isRusts(f)
 }
+
+// isRusts is true for functions of the crates that come with Rust, which allocate for whoever
+// calls them: "alloc::raw_vec::finish_grow", and mangled in part "_$LT$alloc..vec..Vec$LT$T$GT$…".
+func isRusts(f snapshot.Frame) bool {
+	name := strings.TrimLeft(strings.TrimPrefix(f.Function, "_$LT$"), "<&")
+	return strings.HasSuffix(f.File, ".rs") && rustsOwn.MatchString(name)
+}
+
+var rustsOwn = regexp.MustCompile(`^(alloc|core|std)(::|\.\.)`)
 
 func containsAny(s string, parts ...string) bool {
 	for _, p := range parts {

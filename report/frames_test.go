@@ -74,6 +74,9 @@ func TestAFrameIsShownByWhatIsKnownOfIt(t *testing.T) {
 		{"all", snapshot.Frame{Function: "train", File: "/w/a.py", Line: 3}, "train", "/w/a.py:3 in train", "train (a.py:3)", "train (/w/a.py:3)", "train"},
 		{"no function, as of tracemalloc", snapshot.Frame{File: "/w/a.py", Line: 3}, "", "/w/a.py:3", "a.py:3", "/w/a.py:3", "<unknown function>"},
 		{"no place", snapshot.Frame{Function: "malloc", Line: -1}, "malloc", "malloc", "malloc", "malloc", "malloc"},
+		{"a function of C++", snapshot.Frame{Function: "void Cache::put(int)", File: "c.cc", Line: 3}, "Cache::put", "c.cc:3 in Cache::put", "Cache::put (c.cc:3)", "void Cache::put(int) (c.cc:3)", "void Cache::put(int)"},
+		{"an operator of brackets", snapshot.Frame{Function: "operator()", File: "c.cc", Line: 3}, "operator()", "c.cc:3 in operator()", "operator() (c.cc:3)", "operator() (c.cc:3)", "operator()"},
+		{"one with parameters", snapshot.Frame{Function: "Less::operator()(int, int) const", File: "c.cc", Line: 3}, "Less::operator()", "c.cc:3 in Less::operator()", "Less::operator() (c.cc:3)", "Less::operator()(int, int) const (c.cc:3)", "Less::operator()(int, int) const"},
 		{"nothing", snapshot.Frame{File: "??", Line: -1}, "<unknown function>", "<unknown function>", "<unknown function>", "<unknown function>", "<unknown function>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,5 +96,30 @@ func TestAProgramWithoutAFileIsNamedBeforeTheLibraryThatStartsItsThread(t *testi
 		if got, want := placeOf(stack, "", -1), file+":4"; got != want {
 			t.Errorf("the place is %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAnOperationIsNoFunctionThatAllocatesForAll(t *testing.T) {
+	own := snapshot.Frame{Function: "app::main", File: "src/main.rs", Line: 44}
+	for _, c := range []struct {
+		name   string
+		frames []snapshot.Frame
+		want   string
+	}{
+		{"of Rust's crates", []snapshot.Frame{
+			{Function: "alloc::raw_vec::finish_grow", File: "alloc/src/raw_vec.rs", Line: 781},
+			{Function: "_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Index$GT$::index", File: "/r/alloc/src/vec/mod.rs", Line: 9},
+			{Function: "<core::iter::Map<I,F> as core::iter::Iterator>::next", File: "src/iter/map.rs", Line: 9},
+			{Function: "gimli::read::abbrev::Abbreviations::insert", File: "gimli-0.31.1/src/read/abbrev.rs", Line: 238},
+			own,
+		}, "gimli::read::abbrev::Abbreviations::insert"},
+		{"of C++", []snapshot.Frame{{Function: "operator new(unsigned long)", File: "new_op.cc", Line: 50}, {Function: "QVector::realloc", File: "/usr/include/qvector.h", Line: 479}, own}, "QVector::realloc"},
+		{"but of a program that has no other", []snapshot.Frame{{Function: "alloc::alloc::alloc", File: "alloc/src/alloc.rs", Line: 95}}, "alloc::alloc::alloc"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.frames[operation(c.frames)].Function; got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -165,8 +165,12 @@ func (w where) shown(f snapshot.Frame) snapshot.Frame {
 func userCallers(w where) []string {
 	var calls []string
 	for _, f := range w.frames[w.origin()+1:] {
-		if !isLibrary(f) {
+		switch {
+		case isLibrary(f):
+		case f.Line > 0:
 			calls = append(calls, spot(w.shown(f)))
+		default:
+			calls = append(calls, shortFunction(f)) // all are of one binary
 		}
 	}
 	return calls

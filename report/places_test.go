@@ -46,6 +46,9 @@ func TestRowsOfOneTextAreToldApart(t *testing.T) {
 	lib := func(name string) snapshot.Frame {
 		return snapshot.Frame{Function: name, File: "/usr/lib/python3/site-packages/torch/nn/functional.py", Line: 9}
 	}
+	binary := func(place string) snapshot.Frame {
+		return snapshot.Frame{Function: place, File: "/home/me/app", Line: -1}
+	}
 	at := call("fpn.py", 88)
 	for _, c := range []struct {
 		name string
@@ -69,6 +72,8 @@ func TestRowsOfOneTextAreToldApart(t *testing.T) {
 			[]string{"fpn.py:88 in f → empty (functional.py:9) → linear (functional.py:9)", "fpn.py:88 in f → empty (functional.py:9) → conv (functional.py:9)"}},
 		{"by a library where nothing else differs", [][]snapshot.Frame{{at, lib("call")}, {at, lib("backward")}},
 			[]string{"fpn.py:88 in f ← called from call (functional.py:9)", "fpn.py:88 in f ← called from backward (functional.py:9)"}},
+		{"by places in a binary, where no lines are known", [][]snapshot.Frame{{binary("app+0x10"), binary("app+0x20")}, {binary("app+0x10"), binary("app+0x30")}},
+			[]string{"/home/me/app in app+0x10 ← called from app+0x20", "/home/me/app in app+0x10 ← called from app+0x30"}},
 		{"equal rows stay equal", [][]snapshot.Frame{{at}, {at}}, []string{"fpn.py:88 in f", "fpn.py:88 in f"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
