@@ -305,7 +305,7 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 			return nil, err
 		}
 	}
-	notes := []string{fmt.Sprintf("what was live when recording ended, %s after it began; the peak was %s", duration(d.millis), snapshot.Bytes(d.peak))}
+	notes := out.Ended("recording ended, "+duration(d.millis)+" after it began", snapshot.Bytes(d.peak))
 	if d.in.Torn() {
 		notes = append(notes, "the recording ends in the middle of a line: heaptrack was stopped, or the copy is not complete")
 	}

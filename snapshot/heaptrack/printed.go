@@ -222,7 +222,7 @@ func (p *printed) notes() []string {
 			snapshot.Bytes(p.listed), snapshot.Bytes(total)))
 	}
 	if peak, ok := parseSize(p.peak); ok {
-		out = append(out, fmt.Sprintf("what was live when recording ended; the peak was %s", snapshot.Bytes(peak)))
+		out = append(out, p.out.Ended("recording ended", snapshot.Bytes(peak))...)
 	}
 	return out
 }

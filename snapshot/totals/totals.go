@@ -141,6 +141,20 @@ func (b *Builder) Add(device int, stack snapshot.StackID, count, bytes int64) er
 	return nil
 }
 
+// Ended returns the note on what was live at a program's end, after the words that say
+// whose, and another where little of the peak was: such a program frees what it held.
+func (b *Builder) Ended(end string, peak snapshot.Bytes) []string {
+	notes := []string{fmt.Sprintf("what was live when %s; the peak was %s", end, peak)}
+	live := snapshot.Bytes(0)
+	for i := range b.devices {
+		live += b.devices[i].Meters.Allocated
+	}
+	if live < peak/10 {
+		notes = append(notes, "more than nine tenths of the peak were freed before the end: what the program held until then, valgrind --tool=massif --detailed-freq=1 PROGRAM tells")
+	}
+	return notes
+}
+
 // Empty is true while nothing was added.
 func (b *Builder) Empty() bool { return len(b.rows) == 0 }
 

@@ -2,7 +2,6 @@ package valgrind
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -52,8 +51,7 @@ func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	if err := d.add(); err != nil {
 		return nil, err
 	}
-	note := fmt.Sprintf("what was live when the program ended; the peak was %s", snapshot.Bytes(d.peak))
-	return d.out.Snapshot("DHAT", note), nil
+	return d.out.Snapshot("DHAT", d.out.Ended("the program ended", snapshot.Bytes(d.peak))...), nil
 }
 
 // dhat is what is kept of a file: what sites hold, whose places come behind them.

@@ -91,6 +91,21 @@ const usualDHAT = `{"dhatFileVersion":2
 }
 `
 
+func TestAProgramThatFreesAllHasANoteOfIt(t *testing.T) {
+	for _, c := range []struct {
+		end  string
+		want int
+	}{{`"eb":0,"ebk":0,"gb":1000`, 2}, {`"eb":99,"ebk":1,"gb":1000`, 2}, {`"eb":100,"ebk":1,"gb":1000`, 1}, {`"eb":0,"ebk":0,"gb":0`, 1}} {
+		s, err := decodeDHAT([]byte(`{"dhatFileVersion":2,"mode":"heap","pps":[{` + c.end + `,"fs":[0]}],"ftbl":["f"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Notes) != c.want || c.want == 2 && !strings.Contains(s.Notes[1], "--tool=massif") {
+			t.Errorf("%s: notes %q", c.end, s.Notes)
+		}
+	}
+}
+
 func TestBrokenFilesOfDHAT(t *testing.T) {
 	s, err := decodeDHAT([]byte(usualDHAT))
 	if err != nil {
