@@ -65,3 +65,33 @@ func newExitCodesTopic() *cobra.Command {
 A reader that closes the pipe early (memdiag show x | head) is no error.`,
 	}
 }
+
+func newFormatsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "formats",
+		Short: "what memdiag reads, and what makes it",
+		Long: `What memdiag reads, whatever a file's name, and what makes it. Blocks:
+
+  memdiag          memdiag record -- COMMAND
+  PyTorch          torch.cuda.memory._dump_snapshot("snapshot_50.pickle")
+  torch.profiler   profile(profile_memory=True, with_stack=True), later
+                   export_chrome_trace("trace_50.json.gz")
+
+Totals by stack:
+
+  JAX              jax.profiler.save_device_memory_profile("jax_50.pb.gz")
+  tracemalloc      tracemalloc.take_snapshot().dump("dump_50.pickle")
+  memray           memray transform csv --leaks -o memray_50.csv RECORDING
+  Go               curl -o heap_50.pb.gz HOST/debug/pprof/heap
+  gperftools       go tool pprof -proto PROGRAM heap.0050.heap > heap_50.pb.gz
+  jemalloc         MALLOC_CONF=prof:true,prof_final:true PROGRAM
+  heaptrack        heaptrack PROGRAM
+  heaptrack_print  heaptrack_print --print-leaks 1 RECORDING > heaptrack_50.txt
+  massif           valgrind --tool=massif --detailed-freq=1 PROGRAM
+  DHAT             valgrind --tool=dhat PROGRAM
+  others           a heap profile of pprof's, profile.proto
+
+Several files are a run, in a folder or named one after the other; the number in
+a name is its step. gzip and zstd are unpacked.`,
+	}
+}

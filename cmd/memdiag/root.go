@@ -37,6 +37,7 @@ func commands(env *environment) []*cobra.Command {
 		newPythonPathCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
+		newFormatsTopic(),
 	}
 }
 

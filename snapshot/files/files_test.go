@@ -128,6 +128,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		"memcheck's report as XML":                    {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
 		"what speedscope shows":                       {write(t, dir, "memray.speedscope.json", `{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {`), "stacks for speedscope", true},
 		"memray's statistics":                         {write(t, dir, "stats.json", "{\n  \"total_num_allocations\": 1182,\n"), "memray's statistics", true},
+		"lists in lists":                              {write(t, dir, "lists.json", "[[[[[[[["), "not a snapshot in a format that memdiag reads", true},
 		"torch.profiler's timeline":                   {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
 		"a table compressed twice":                    {write(t, dir, "memray_30.csv.gz.gz", string(packed(t, "gzip", packed(t, "gzip", []byte("allocator,num_allocations"))))), "compressed twice", true},
 		"a snapshot compressed by gzip in zstd":       {write(t, dir, "twice.zst", string(packed(t, "zstd", packed(t, "gzip", []byte("a table"))))), "compressed twice", true},

@@ -288,7 +288,7 @@ func (s *source) unknown() error {
 	e := &snapshot.FormatError{
 		File:   s.file.Name(),
 		Reason: "not a snapshot in a format that memdiag reads",
-		Hint:   "memdiag reads its own files, PyTorch's memory snapshots, and profiles of JAX, Go, memray, heaptrack and others: docs/formats.md",
+		Hint:   "memdiag reads its own files, PyTorch's memory snapshots, and profiles of JAX, Go, memray, heaptrack and others: memdiag help formats",
 	}
 	switch {
 	case s.size == 0:
@@ -348,7 +348,7 @@ var others = []struct {
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
 	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},
 	{"# callgrind format", 18, "a tree of valgrind's, which has no stacks", valgrindHint},
-	{"[[", 2, "lists of numbers, such as torch.profiler's memory timeline, which has no stacks", `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`},
+	{"[[1", 3, "lists of numbers, such as torch.profiler's memory timeline, which has no stacks", `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`},
 	{"\xfd7zXZ\x00", 6, "compressed by xz", unpackHint},
 	{"BZh", 3, "compressed by bzip2", unpackHint},
 }
