@@ -135,3 +135,22 @@ func TestASnapshotByTheClockComesForEachQuarterOfTheTime(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, clocked, "")
 }
+
+// taken has our thread do what the main thread was asked for, when that one begins to.
+const taken = `
+import types
+from memdiag import _ticks
+
+def runs(frame):
+    ticker.asked = None
+    return True
+_ticks.runs = runs
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, guarded=lambda what, f, *_: print(what, f)))
+ticker.asked = "snapshot"
+ticker.handle(None, None)
+`
+
+func TestWhatTheMainThreadWasAskedForIsNotTakenFromIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, taken, "tick snapshot\n")
+}

@@ -62,14 +62,15 @@ class Ticker:
         self.running = False
 
     def handle(self, signum, frame):
+        what = self.asked  # before our thread does it
         self.agent.interrupting, owed, self.owed = True, self.owed, False
         try:
-            if not self.asked and owed:
+            if not what and owed:
                 pass
-            elif not self.asked:
+            elif not what:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
             elif runs(frame) and not loads_ctypes():
-                self.agent.guarded("tick", self.asked, imports(frame))
+                self.agent.guarded("tick", what, imports(frame))
         finally:
             self.asked, self.agent.interrupting = None, False
 
