@@ -71,7 +71,9 @@ _cuda_isHistoryEnabled = lambda: False
 _cuda_attach_out_of_memory_observer = observers.append
 def _len_torch_dispatch_stack(): return 1
 def _get_dispatch_stack_at(i): return None
-_dispatch_tls_is_dispatch_key_included = None
+_dispatch_tls_is_dispatch_key_included = _has_torch_function_variadic = DisableTorchFunctionSubclass = None
+class _autograd:
+    class SavedTensor: data = None
 class DispatchKey: Python = None
 `
 

@@ -270,8 +270,8 @@ const held = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None), step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
-    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table))
+    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_"))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):
@@ -433,8 +433,8 @@ def work():
 _holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
 thread = threading.Thread(target=work)
 thread.start()
-agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None))
-_holders.Search(agent, types.SimpleNamespace(module=None, table={})).walk({1: "site"}, {}, {})
+agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+_holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="")).walk({1: "site"}, {}, {})
 thread.join()
 print(gc.isenabled())
 `
@@ -472,6 +472,27 @@ thread.join()
 func TestAWalkHoldsNoTupleThatAThreadStillFills(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, fills, "(1,)\n")
+}
+
+// packs has a PyTorch that cannot tell what hooks have packed, and a program that pushes some.
+const packs = `
+import types
+from memdiag import _torch
+
+pushed = []
+class SavedTensor:
+    register_hooks = None
+autograd = types.SimpleNamespace(SavedTensor=SavedTensor, _push_saved_tensors_default_hooks=lambda *hooks: pushed.append(hooks))
+source = _torch.Torch(None)
+source.saved = source.saved_names(types.SimpleNamespace(_C=types.SimpleNamespace(_autograd=autograd)))
+print(repr(source.saved))
+autograd._push_saved_tensors_default_hooks("pack", "unpack")
+print(repr(source.saved), pushed)
+`
+
+func TestWhatHooksPackIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, packs, "'_saved_'\n'' [('pack', 'unpack')]\n")
 }
 
 // agentProgram runs a Python program that uses the agent's parts.

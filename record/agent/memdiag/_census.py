@@ -6,6 +6,7 @@ storages of that size. What only autograd's graph holds is not among them.
 """
 
 import collections
+import contextlib
 import gc
 
 from ._objects import of_types
@@ -18,6 +19,12 @@ def has_memory(storage):
     """Whether a storage's memory is PyTorch's, or shared by processes, as a loader's workers hand on their batches;
     what NumPy owns is not."""
     return storage.resizable() or storage.is_shared()
+
+
+def unasked(torch):
+    """A context in which tensors do not ask the program's subclasses and modes how to answer."""
+    guard = getattr(getattr(torch, "_C", None), "DisableTorchFunction", contextlib.nullcontext)
+    return guard()
 
 
 def handled(torch):

@@ -15,6 +15,7 @@ import types
 from _thread import _local as threading_local, get_ident
 
 from ._agent import work
+from ._census import unasked
 from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
 from ._objects import of_types
 from ._places import ITEMS, NEW, PARTS, Node, Votes
@@ -128,21 +129,24 @@ class Search:
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
-        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items)
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved)
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
         if paused:
             gc.disable()
         try:
-            walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
+            with unasked(walk.torch):
+                walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
         finally:
             if paused:
                 gc.enable()
         covered = walk.covered()
         try:
-            if wanted:
-                walk.graphs(set(wanted.values()) - covered)
+            # In our thread, backward may go through the same graph meanwhile, and let go of what it has used.
+            if wanted and not self.agent.ticker.acts():
+                with unasked(walk.torch):
+                    walk.graphs(set(wanted.values()) - covered)
         finally:
             self.cut = walk.cut
             self.found.update(walk.graph_hits)
@@ -154,8 +158,8 @@ class Search:
 
 
 class Walk:
-    def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS):
-        self.torch, self.items = torch, items
+    def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved=""):
+        self.torch, self.items, self.prefix = torch, items, saved
         self.tensor = torch.Tensor if torch else ()
         self.wanted, self.lines, self.unseen, self.table = wanted, lines, unseen, table
         self.sizes = collections.Counter(wanted.values())
@@ -454,11 +458,13 @@ class Walk:
         """Addresses of the storages that a node of the graph has saved, or into whose gradient it adds."""
         t = type(f)
         if t not in self.names:
-            self.names[t] = [n for n in dir(f) if n.startswith("_saved_") or n == "variable"]
+            self.names[t] = [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"]
         out = []
         for name in self.names[t]:
             try:
                 v = getattr(f, name)
+                if name.startswith("_raw"):
+                    v = v.data  # of a list of them nothing: backward frees it, and who has one of them reads what is gone
             except Exception:
                 continue  # released by backward
             for x in v if isinstance(v, (tuple, list)) else (v,):

@@ -22,6 +22,7 @@ def mode_class(torch, source):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
+    overrides, plainly = torch._C._has_torch_function_variadic, torch._C.DisableTorchFunctionSubclass
 
     class MemdiagMode(TorchDispatchMode):
         stopped = paused = False
@@ -48,7 +49,11 @@ def mode_class(torch, source):
             if op is None:
                 op = ops[func] = getattr(func, "_op", func)  # what calling it calls
             try:
-                out = op(*args, **kwargs) if kwargs else op(*args)
+                if overrides(*args):  # without a mode, no subclass is asked from here on
+                    with plainly():
+                        out = op(*args, **(kwargs or {}))
+                else:
+                    out = op(*args, **kwargs) if kwargs else op(*args)
             except BaseException:
                 del args, kwargs  # the error keeps this frame, which must not keep tensors that the program lets go of
                 raise

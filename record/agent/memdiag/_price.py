@@ -9,6 +9,7 @@ import mmap
 import sys
 
 from ._agent import work
+from ._census import unasked
 
 # Bytes that fill the caches of a core; and the seconds from one operator to the next in which a program's own data do.
 CACHES, FAR = 4 << 20, 2e-4
@@ -17,11 +18,12 @@ CACHES, FAR = 4 << 20, 2e-4
 class Price:
     def __init__(self, source):
         torch = source.module or sys.modules["torch"]
-        aside = torch._C._DisableTorchDispatch()  # where the mode is on
-        without = seconds(torch)
-        del aside
-        with contextlib.nullcontext() if source.modes() else source.mode:
-            watched = seconds(torch)
+        with unasked(torch):
+            aside = torch._C._DisableTorchDispatch()  # where the mode is on
+            without = seconds(torch)
+            del aside
+            with contextlib.nullcontext() if source.modes() else source.mode:
+                watched = seconds(torch)
         self.near, self.far = (max(1e-6, w - a) for w, a in zip(watched, without))
 
     def of(self, operators, took):

@@ -35,6 +35,7 @@ class Torch:
         self.mode = None
         self.price = None  # of operators under the mode
         self.cuda = None
+        self.saved = ""
         self.fresh()
 
     def fresh(self):
@@ -93,8 +94,24 @@ class Torch:
             included, python = torch._C._dispatch_tls_is_dispatch_key_included, torch._C.DispatchKey.Python
             self.reached = lambda: included(python)
             self.watch_phases(torch)
+            self.saved = self.saved_names(torch)
             _threads.Threads(self).start()
             self.on(1)
+
+    def saved_names(self, torch):
+        """How the names of what a node of autograd's graph has saved begin, of what may be read without calling a hook of
+        the program's that packed it: checkpoint's computes the forward pass anew."""
+        autograd = torch._C._autograd
+        if hasattr(autograd.SavedTensor, "data"):
+            return "_raw_saved_"
+        push = autograd._push_saved_tensors_default_hooks
+
+        def pushed(*hooks):
+            self.saved = ""
+            return push(*hooks)
+
+        autograd._push_saved_tensors_default_hooks = pushed
+        return "_saved_"
 
     def watch_steps(self, torch, version):
         agent = self.agent
@@ -446,7 +463,8 @@ class Torch:
             self.since = self.turn
         if self.since is None or not self.whole:
             return {}, {}
-        storages, each = _census.handled(self.module)
+        with _census.unasked(self.module):
+            storages, each = _census.handled(self.module)
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if entry[4] < self.turn - 1:
