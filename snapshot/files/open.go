@@ -308,14 +308,21 @@ func (s *source) unknown() error {
 		e.Reason = "a snapshot as JSON, which memdiag writes and does not read"
 		e.Hint = convertedHint
 	}
+	if other := s.other(); other != nil {
+		return other
+	}
+	return e
+}
+
+// other is the error for what another tool is known to write; nil for what is of none.
+func (s *source) other() *snapshot.FormatError {
 	inside := bounded.Head(s.head)
 	for _, o := range others {
 		if bytes.Contains(inside[:min(len(inside), o.within)], []byte(o.text)) {
-			e.Reason, e.Hint = o.what, o.hint
-			break
+			return &snapshot.FormatError{File: s.file.Name(), Reason: o.what, Hint: o.hint}
 		}
 	}
-	return e
+	return nil
 }
 
 const convertedHint = "memdiag convert SNAPSHOT -o NAME.memdiag gives a file that it reads"

@@ -219,9 +219,10 @@ type runReader struct {
 	opener Opener
 	into   shared
 	names  *namePatterns
-	rank   int      // that is read
-	ranks  int      // that the names of snapshots tell
-	passed []string // files of no format that is read
+	rank   int                   // that is read
+	ranks  int                   // that the names of snapshots tell
+	passed []string              // files of no format that is read
+	other  *snapshot.FormatError // of the first that another tool is known to write
 	// converted are those of them that memdiag made of snapshots.
 	converted []string
 	broken    []error
@@ -371,6 +372,9 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 	}
 	if f.format == nil {
 		r.passed = append(r.passed, name)
+		if r.other == nil {
+			r.other = f.other()
+		}
 		return nil, nil
 	}
 	r.run.Files = append(r.run.Files, path)
@@ -438,6 +442,8 @@ func (r *runReader) nothing(list listing) error {
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case len(r.converted) > 0:
 		return &InputError{Reason: fmt.Sprintf("%s: no snapshot but as JSON, which memdiag writes and does not read: %s", path, some(r.converted)), hint: convertedHint}
+	case r.other != nil:
+		return fmt.Errorf("no snapshot among %s: %w", plural(len(r.passed), "file"), r.other)
 	case len(r.passed) > 0:
 		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record -- COMMAND makes a run")
 	}
