@@ -43,14 +43,15 @@ type Result struct {
 	// Idle are the declared bounds of which nothing that the snapshots hold is.
 	Idle []snapshot.Bound
 
-	run      *snapshot.Run
-	stranger string // why the snapshots are not comparable
-	options  Options
-	tides    []tide
-	few      fewMarks
-	changed  int             // rows that are not in the last snapshot as in the first
-	half     map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
-	around   *surroundings   // nil before it is first asked for
+	run       *snapshot.Run
+	stranger  string // why the snapshots are not comparable
+	options   Options
+	tides     []tide
+	few       fewMarks
+	changed   int             // rows that are not in the last snapshot as in the first
+	half      map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
+	profilers *bool           // whether what they hold for themselves is little; nil before it is first asked for
+	around    *surroundings   // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -218,6 +219,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		}
 		j := judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
 		r.churned(row, &j)
+		r.observed(row, &j)
 		r.doubt(&j)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
