@@ -108,7 +108,7 @@ func (s *Site) common(frame int) bool {
 func (s *Site) isPlumbing(frame int) bool {
 	f := s.Frames[frame]
 	switch {
-	case s.library(frame) && slices.ContainsFunc(plumbing, func(at string) bool { return strings.Contains(f.File, at) }):
+	case s.library(frame) && (isGosOwn(f) || slices.ContainsFunc(plumbing, func(at string) bool { return strings.Contains(f.File, at) })):
 		return true
 	case isScript(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
 		return false

@@ -107,8 +107,7 @@ func fileWords(f snapshot.Frame, library bool) []string {
 // baseOf is a file's name without its folders.
 func baseOf(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }
 
-// functionWords are those of a function's name. Of Go's the package is left out
-// where the file tells it; "<listcomp>" and the like tell nothing.
+// functionWords are those of a function's name; "<listcomp>" and the like tell nothing.
 func functionWords(function string) []string {
 	if strings.HasPrefix(function, "<") {
 		return nil
@@ -127,13 +126,36 @@ func bareName(function string) string {
 
 // ownWords are those of a frame's function. Of one that a library made within another,
 // only its own name counts: "profile_hook_step.<locals>.wrapper" is PyTorch's way round
-// each step of each optimizer, and no hook.
+// each step of each optimizer, and no hook. Of Go's the package counts in libraries alone,
+// as folders do.
 func ownWords(f snapshot.Frame, library bool) []string {
-	function := f.Function
+	function := goName(f)
 	if i := strings.LastIndex(function, madeIn); library && i >= 0 {
 		function = function[i+len(madeIn):]
 	}
+	if isGo(f) && !library {
+		function = shortName(function)
+	}
 	return functionWords(function)
+}
+
+func isGo(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".go") }
+
+// isGosOwn holds for functions of the packages that come with Go, whose paths name no host:
+// compress/flate.NewWriter and net.maxListenerBacklog say nothing of who keeps what they make.
+func isGosOwn(f snapshot.Frame) bool {
+	host, _, _ := strings.Cut(f.Function, "/")
+	return isGo(f) && (host == f.Function || !strings.Contains(host, ".")) && !strings.HasPrefix(f.Function, "main.")
+}
+
+// goName is a function without what stands before the last element of its package's path:
+// "github.com/me/metrics-server/handler.Get" of Go is "handler.Get".
+func goName(f snapshot.Frame) string {
+	if !isGo(f) {
+		return f.Function
+	}
+	path, _, _ := strings.Cut(f.Function, "[") // type arguments have paths of their own
+	return f.Function[strings.LastIndexByte(path, '/')+1:]
 }
 
 // madeIn is what Python writes between a function and the one that it was made in.
@@ -145,7 +167,7 @@ func place(f snapshot.Frame) string {
 	if f.Function == "" {
 		return baseOf(f.File)
 	}
-	return shortName(bareName(f.Function))
+	return shortName(bareName(goName(f)))
 }
 
 func shortName(function string) string {

@@ -62,3 +62,35 @@ func TestFoldersCountInLibrariesOnly(t *testing.T) {
 		t.Errorf("the library's file gives %q", got)
 	}
 }
+
+func TestPathsOfGosPackagesTellNothing(t *testing.T) {
+	f := snapshot.Frame{Function: "github.com/me/metrics-server/handler.(*Writer[go.shape.github.com/me/hook.Row]).Get", File: "/home/me/handler/get.go"}
+	for _, c := range []struct {
+		library bool
+		want    string
+	}{{false, "writer go shape github com me hook row get"}, {true, "handler writer go shape github com me hook row get"}} {
+		if got := strings.Join(ownWords(f, c.library), " "); got != c.want {
+			t.Errorf("library %t: %q, want %q", c.library, got, c.want)
+		}
+	}
+	if got, want := place(snapshot.Frame{Function: "github.com/me/metrics-server/handler.Get.func1", File: "get.go"}), "Get.func1"; got != want {
+		t.Errorf("the place is %q, want %q", got, want)
+	}
+}
+
+func TestGosOwnPackagesTellNothing(t *testing.T) {
+	for function, want := range map[string]bool{
+		"compress/flate.NewWriter":            true,
+		"net.maxListenerBacklog":              true,
+		"bytes.(*Buffer).grow":                true,
+		"main.newQueue":                       false,
+		"github.com/me/queue.New":             false,
+		"gopkg.in/cache%2ev2.(*Cache).Set":    false,
+		"github.com/memdiag/memdiag/engine.F": false,
+	} {
+		s := Site{Headline: 1, Frames: []snapshot.Frame{{Function: function, File: "x.go"}, {Function: "main.main", File: "main.go"}}}
+		if got := s.isPlumbing(0); got != want {
+			t.Errorf("%s: %t, want %t", function, got, want)
+		}
+	}
+}
