@@ -136,10 +136,21 @@ func isGoLibrary(f snapshot.Frame) bool {
 	if strings.Contains(file, "@v") || vendored.MatchString(file) || path.Base(file) == "_testmain.go" {
 		return true
 	}
+	// A generic function is of the package that it is made for: main.init.OnceFunc.func1.
+	if m := goRoot.FindStringSubmatch(file); m != nil && isGosPackage(m[1]) {
+		return true
+	}
 	pkg := goPackage(f.Function)
-	root, _, _ := strings.Cut(pkg, "/")
-	return slices.Contains(goRoots, root) && (path.Dir(file) == pkg || strings.HasSuffix(path.Dir(file), "/src/"+pkg))
+	return isGosPackage(pkg) && (isGosPackage(file) || strings.HasSuffix(path.Dir(file), "/src/"+pkg))
 }
+
+func isGosPackage(name string) bool {
+	root, _, _ := strings.Cut(name, "/")
+	return slices.Contains(goRoots, root)
+}
+
+// goRoot is where Go lies: /usr/lib/go-1.17/src, C:/Program Files/Go/src, Cellar/go/1.22.2/libexec/src.
+var goRoot = regexp.MustCompile(`(?i)/go[^/]*/(?:[^/]+/libexec/)?src/(.+)`)
 
 // vendored is the copy of a module in the program's folder: its path begins with a host.
 var vendored = regexp.MustCompile(`(^|/)vendor/[\w-]+(\.[\w-]+)+/`)

@@ -81,6 +81,7 @@ func formats() []format {
 		{detect: unpacked(valgrind.DetectMassif), decode: profile(valgrind.DecodeMassif)},
 		{detect: unpacked(valgrind.DetectDHAT), decode: profile(valgrind.DecodeDHAT)},
 		{detect: unpacked(jemalloc.Detect), decode: profile(jemalloc.Decode)},
+		{detect: unpacked(jemalloc.DetectText), decode: profile(jemalloc.DecodeText)},
 		{detect: unpacked(pprofio.Detect), decode: profile(pprofio.Decode)},
 	}
 }
@@ -342,7 +343,6 @@ var others = []struct {
 	within     int // so many bytes of the beginning
 	what, hint string
 }{
-	{"heap profile: ", 14, "a heap profile as text, which memdiag does not read", "go tool pprof -proto PROGRAM FILE > NAME.pb.gz makes it one that it reads, of gperftools too; Go's /debug/pprof/heap without debug=1 is one"},
 	{"\x89MDSNAP\n", 8, "a snapshot of memdiag's that was compressed once more: it is compressed inside already", "unpack it first"},
 	{"\x1f\x8b", 2, "compressed twice", unpackHint},
 	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},

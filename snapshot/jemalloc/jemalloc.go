@@ -1,4 +1,5 @@
-// Package jemalloc reads the heap profiles that jemalloc dumps.
+// Package jemalloc reads heap profiles as text: jemalloc's, and those in the form that it
+// had before and shared with gperftools and Go.
 package jemalloc
 
 import (
@@ -41,16 +42,22 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}
 	var notes []string
 	if d.period > 1 {
-		notes = append(notes, fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(d.period)))
+		notes = append(notes, sampled(d.period))
 	}
 	switch {
 	case !d.mapped:
 		notes = append(notes, "the profile lists no binaries, so that addresses cannot be told apart: it is cut, or the system has no /proc")
 	case d.unmapped:
-		notes = append(notes, "some addresses lie in no binary that the profile lists: they cannot be told apart")
+		notes = append(notes, unmapped)
 	}
 	return d.out.Snapshot("jemalloc", notes...), nil
 }
+
+func sampled(period int64) string {
+	return fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(period))
+}
+
+const unmapped = "some addresses lie in no binary that the profile lists: they cannot be told apart"
 
 type decoder struct {
 	in       *bounded.Input

@@ -29,13 +29,13 @@ func handle(requests int) {
 	}
 }
 
-func write(name string) {
+func write(name string, debug int) {
 	runtime.GC() // a heap profile is as of the last collection
 	f, err := os.Create(name)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := pprof.Lookup("heap").WriteTo(f, 0); err != nil {
+	if err := pprof.Lookup("heap").WriteTo(f, debug); err != nil {
 		log.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -48,7 +48,8 @@ func main() {
 	table = make([]byte, 1<<20)
 	for handled := range 4 {
 		if handled > 0 {
-			write(fmt.Sprintf("go_%d.pb.gz", 10*handled))
+			write(fmt.Sprintf("go_%d.pb.gz", 10*handled), 0)
+			write(fmt.Sprintf("go_%d.txt", 10*handled), 1)
 		}
 		handle(10)
 	}

@@ -24,7 +24,8 @@ for steps in 10 30; do
 	mv jeprof.*.heap jemalloc_$steps.heap
 	HEAPPROFILE=gperftools LD_PRELOAD=$tcmalloc ./leak $steps 2>/dev/null
 	go tool pprof -proto -output gperftools_$steps.pb.gz leak "$(ls gperftools.*.heap | tail -1)" >/dev/null 2>&1
-	rm gperftools.*.heap
+	mv "$(ls gperftools.*.heap | tail -1)" gperftools_$steps.heap
+	rm -f gperftools.*.heap
 	"$python" -m memray run --quiet --force --output memray.bin leak_python.py $steps
 	"$python" -m memray transform csv --leaks --force --output memray_$steps.csv memray.bin >/dev/null
 done
