@@ -25,6 +25,8 @@ func TestLeakOfToyProgramsIsFirst(t *testing.T) {
 	}{
 		// The slice that holds them grows in the same line: from 256 to 768 bytes.
 		{"Go", "go_*.pb.gz", "leak.go:23", 20, 20*16<<10 + 512},
+		{"Go, as text", "go_*.txt.gz", "leak.go:23", 20, 20*16<<10 + 512},
+		{"gperftools, as text", "gperftools_*.heap", "", 20, 20 * 10_000},
 		{"gperftools", "gperftools_*.pb.gz", "leak.c:10", 20, 20 * 10_000},
 		{"JAX", "jax_*.pb.gz", "leak_jax.py:21", 20, 20 * 64 * 256 * 4},
 		{"heaptrack", "heaptrack_*.zst", "leak.c:10", 20, 20 * 10_000},

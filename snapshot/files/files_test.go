@@ -122,8 +122,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 	}{
 		"text":                                        {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
 		"an empty file":                               {write(t, dir, "empty", ""), "an empty file", true},
-		"Go's debug=1":                                {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text", true},
-		"gperftools'":                                 {write(t, dir, "tc.heap", "heap profile:      1:     4096 [     3:     4157] @ heapprofile\n"), "a heap profile as text", true},
+		"a heap profile of an old Go":                 {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text that tells addresses", true},
 		"memcheck's report":                           {write(t, dir, "memcheck.txt", "==26241== Memcheck, a memory error detector\n==26241== Command: ./leak\n"), "a report of valgrind's memcheck", true},
 		"memcheck's report as XML":                    {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
 		"what speedscope shows":                       {write(t, dir, "memray.speedscope.json", `{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {`), "stacks for speedscope", true},

@@ -34,6 +34,8 @@ MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:14,prof_prefix:jeprof LD_PR
 mv jeprof.*.heap jemalloc_sampled.heap
 
 go run -trimpath leak.go
+rm go_20.txt
+gzip -n9 go_10.txt go_30.txt
 "$python" leak_python.py tracemalloc
 "$python" leak_jax.py
 for held in 2 6; do
