@@ -327,7 +327,7 @@ func TestARunWithoutReadableSnapshotsSaysWhy(t *testing.T) {
 	}{
 		"an empty folder":       {nil, "no snapshots", true},
 		"other files":           {map[string]string{"a.png": "\x89PNG", "truth.json": "{}"}, "no snapshot among 2 files: a.png, truth.json", true},
-		"another tool's files":  {map[string]string{"a.png": "\x89PNG", "heap.txt": "heap profile: 1: 8 [1: 8] @ heap/1048576\n"}, "no snapshot among 2 files: ", false},
+		"another tool's files":  {map[string]string{"a.png": "\x89PNG", "memcheck.txt": "==26241== Memcheck, a memory error detector\n"}, "no snapshot among 2 files: ", false},
 		"broken snapshots":      {map[string]string{"a.memdiag": cut[:40], "b.txt": "b"}, "no snapshot can be read: ", false},
 		"folders of other runs": {map[string]string{"x/run.json": "{}", "x/s.memdiag": cut, "y/z/run.json": "{}"}, "but runs below it", true},
 	} {
