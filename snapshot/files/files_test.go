@@ -134,6 +134,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		"a snapshot of ours in gzip":                  {write(t, dir, "snapshot_7.memdiag.gz", string(packed(t, "gzip", []byte(cut)))), "it is compressed inside already", true},
 		"a zip archive":                               {write(t, dir, "run.zip", "PK\x03\x04\x14\x00\x00\x00\x08\x00snapshot_1.pickle"), "a zip archive", true},
 		"what nsys exports":                           {write(t, dir, "run.sqlite", "SQLite format 3\x00\x10\x00"), "a database", true},
+		"heaptrack's recording of nothing":            {write(t, dir, "heaptrack_10", "\n# strings: 0\n# ips: 0\n"), "a recording of heaptrack with nothing in it", true},
 		"memray's recording":                          {write(t, dir, "memray.bin", "\x04\x22\x4d\x18\x40\x40\xc0\xef\x3d\x00\x00\xf9\x05memray\x00\r"), "a recording of memray", true},
 		"a script that names memray":                  {write(t, dir, "run.py", "import memray\n"), "not a snapshot in a format that memdiag reads", true},
 		"a file compressed by xz":                     {write(t, dir, "a.csv.xz", "\xfd7zXZ\x00\x00\x04"), "compressed by xz", true},

@@ -347,6 +347,7 @@ var others = []struct {
 	{"\x1f\x8b", 2, "compressed twice", unpackHint},
 	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},
 	{"PK\x03\x04", 4, "a zip archive, of which memdiag reads those that torch.save wrote, where they are not compressed by gzip or zstd", "unpack it first"},
+	{"\n# strings: 0\n", 14, "a recording of heaptrack with nothing in it: the program ended before heaptrack wrote", "let it run longer, or end by exit instead of _Exit"},
 	{"SQLite format 3\x00", 16, "a database, such as nsys exports, which has no snapshot of memory", `torch.cuda.memory._dump_snapshot("snapshot_50.pickle") of PyTorch, or memdiag record, gives one`},
 	{"memray", 6, memrayRecording, memrayHint},
 	{"memray\x00", 64, memrayRecording, memrayHint}, // behind the head of lz4

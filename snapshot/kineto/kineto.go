@@ -42,7 +42,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if len(t.memory) == 0 {
 		err := in.Fail("the trace has no memory events")
 		err.Offset = 0
-		err.Hint = "profile with torch.profiler.profile(profile_memory=True, with_stack=True)"
+		err.Hint = "profile with torch.profiler.profile(profile_memory=True, with_stack=True); leave out a window in which nothing was allocated"
 		return nil, err
 	}
 	if !slices.ContainsFunc(t.memory, func(m memory) bool { return m.address != 0 }) {
