@@ -44,12 +44,12 @@ def gzipped(piece):
 PACKERS = {"plain": lambda piece: piece, "gzip": gzipped, "zstd": zstd}
 
 
-def counted(pattern):
-    """Pieces of a pattern with a number that counts up in the place of %d."""
+def counted(pattern, each=10_000):
+    """Pieces of each patterns with a number that counts up in the place of %d."""
     n = 0
     while True:
-        yield "".join(pattern.replace("%d", str(i)) for i in range(n, n + 10_000)).encode()
-        n += 10_000
+        yield "".join(pattern.replace("%d", str(i)) for i in range(n, n + each)).encode()
+        n += each
 
 
 def numbered(make):
@@ -490,6 +490,7 @@ FILES = {
     "torch JSON: escapes": (TORCH, again(b'{"a":"' + b"\\u0041" * 150_000 + b'"},')),
     "torch JSON: long texts": (TORCH, again(b'"' + b"a" * 1_000_000 + b'",')),
     "torch JSON: frames": (TORCH + b'{"total_size":1,"blocks":[{"size":1,"frames":[', counted('{"name":"%d","filename":"a.py","line":1},')),
+    "torch JSON: frames in frames": (TORCH + b'{"total_size":1,"a":[', counted('{"frames":[' * 480 + '{"name":"%d"}' + '],"name":"a"}' * 480 + ",", 100)),
     "torch JSON: events": (TORCH + b'],"device_traces":[[', counted('{"action":"alloc","addr":%d,"size":1,"frames":[]},')),
     "torch JSON: spaces": (TORCH, again(b" ")),
     "torch page: base64": (b'<!DOCTYPE html>\n<html><script>add_local_files([{"name":"a","base64":"', again(b"gARd")),

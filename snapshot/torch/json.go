@@ -26,21 +26,26 @@ type jsonReader struct {
 	m       *machine
 	in      *input
 	scratch []byte // a string without its escapes
+	inside  bool   // of a list of frames
 }
 
 // next is the first byte that is not white space, or 0 at the end; it stays.
 func (j *jsonReader) next() byte {
-	for j.in.have(1) {
-		switch c := j.in.buf[j.in.pos]; c {
-		case ' ', '\t', '\n', '\r':
-			j.in.pos++
-		default:
-			j.m.at = j.in.offset()
-			return c
+	in := j.in
+	for in.have(1) {
+		at := in.pos
+		for at < len(in.buf) && isSpace(in.buf[at]) {
+			at++
+		}
+		if in.pos = at; at < len(in.buf) {
+			j.m.at = in.offset()
+			return in.buf[at]
 		}
 	}
 	return 0
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func (j *jsonReader) unexpected(c byte, where string) error {
 	if c == 0 && j.in.err != nil && !j.in.have(1) {
@@ -65,11 +70,10 @@ func (j *jsonReader) value(depth int) error {
 		}
 		return j.items('}', depth)
 	case '[':
-		j.in.pos++
-		if err := j.m.openContainer(true); err != nil {
-			return err
+		if n := len(j.m.stack); n > 0 && j.m.stack[n-1] == (value{vString, uint64(kwFrames)}) {
+			return j.frames(depth)
 		}
-		return j.items(']', depth)
+		return j.list(depth)
 	case '"':
 		return j.text()
 	case 0:
@@ -77,6 +81,46 @@ func (j *jsonReader) value(depth int) error {
 	default:
 		return j.scalar(c)
 	}
+}
+
+// frames pushes the list of frames at the next byte. Most are written again and again, all of
+// them out: such a text is known by its bytes.
+func (j *jsonReader) frames(depth int) error {
+	const ahead = window / 4 // of a list that is compared
+	in, m := j.in, j.m
+	in.ready(ahead)
+	start, base := in.pos, in.base
+	if start+reach > len(in.buf) || j.inside {
+		return j.list(depth)
+	}
+	t := m.spans()
+	at := t.places((*[reach]byte)(in.buf[start:]))
+	if id := t.guess(in.buf[start:], at); id != 0 {
+		t.met(at, id)
+		s := &t.spans[id]
+		in.pos += int(s.textEnd - s.text)
+		return m.push(value{vStack, uint64(s.stack & maxPayload)})
+	}
+	j.inside = true
+	err := j.list(depth)
+	j.inside = false
+	if err != nil {
+		return err
+	}
+	top := &m.stack[len(m.stack)-1]
+	*top = m.finish(*top)
+	if in.base == base && top.k == vStack {
+		t.read(in.buf[start:in.pos], at, slotOf(*top), nil, false)
+	}
+	return nil
+}
+
+func (j *jsonReader) list(depth int) error {
+	j.in.pos++
+	if err := j.m.openContainer(true); err != nil {
+		return err
+	}
+	return j.items(']', depth)
 }
 
 // items reads the inside of the container on top of the stack.
@@ -204,6 +248,10 @@ func (j *jsonReader) hex() (rune, error) {
 
 // scalar pushes a number or a literal; Python writes NaN and Infinity too.
 func (j *jsonReader) scalar(c byte) error {
+	if v, n := digits(j.in.buf[j.in.pos:]); n > 0 {
+		j.in.pos += n
+		return j.m.push(value{vInt, v})
+	}
 	const longestNumber = 1 << 10
 	n := 0
 	for n < longestNumber && j.in.have(n+1) && isWord(j.in.buf[j.in.pos+n]) {
@@ -228,6 +276,19 @@ func (j *jsonReader) scalar(c byte) error {
 		return j.m.push(value{k: vOpaque})
 	}
 	return j.unexpected(c, "where a value should be")
+}
+
+// digits reads an int of no more than 18 digits and nothing else; n is 0 for all other words.
+func digits(b []byte) (v uint64, n int) {
+	const most = 18 // which is less than 2^63
+	for n < min(len(b), most) && b[n]-'0' < 10 {
+		v = v*10 + uint64(b[n]-'0')
+		n++
+	}
+	if n == len(b) || isWord(b[n]) {
+		return 0, 0
+	}
+	return v, n
 }
 
 func isWord(c byte) bool {

@@ -127,6 +127,17 @@ func (t *spanTable) keep(text []byte, h uint64, stack slot, puts []slot) uint32 
 	return id
 }
 
+// read notes that a list was read which has these places, and makes a span of it, now or when it
+// comes again.
+func (t *spanTable) read(text []byte, at places, stack slot, puts []slot, now bool) {
+	h := xxhash.Sum64(text)
+	id := t.find(text, h)
+	if id == 0 && (now || t.again(h)) {
+		id = t.keep(text, h, stack, puts)
+	}
+	t.met(at, id)
+}
+
 // quickList reads a list of frames; b[p] is behind EMPTY_LIST.
 func (m *machine) quickList(b []byte, p int) (value, int) {
 	q := &m.quick
@@ -158,6 +169,14 @@ func (m *machine) quickList(b []byte, p int) (value, int) {
 	return value{vStack, uint64(s & maxPayload)}, m.quickEnd(b, p, stored, s)
 }
 
+func (m *machine) spans() *spanTable {
+	if m.quick.spans == nil {
+		m.quick.spans = spanTables.Get().(*spanTable)
+		m.quick.spans.forget()
+	}
+	return m.quick.spans
+}
+
 // quickSpan finds the stack that the frames from b[p] to APPENDS mean, and the
 // position behind.
 func (m *machine) quickSpan(b []byte, p int) (slot, int) {
@@ -165,11 +184,7 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 		return 0, -1
 	}
 	q := &m.quick
-	if q.spans == nil {
-		q.spans = spanTables.Get().(*spanTable)
-		q.spans.forget()
-	}
-	t, rest := q.spans, b[p:]
+	t, rest := m.spans(), b[p:]
 	at := t.places((*[reach]byte)(rest))
 	if id := t.guess(rest, at); id != 0 {
 		t.met(at, id)
@@ -241,13 +256,8 @@ read:
 	q.frames = frames
 	stack := slot(tagStack<<payloadBits | m.symbols.list(q.frames))
 	if !q.numbered { // else no other list has this text
-		text := b[start:p]
-		h := xxhash.Sum64(text)
-		id := q.spans.find(text, h)
-		if id == 0 && (len(q.puts) == own || q.spans.again(h)) {
-			id = q.spans.keep(text, h, stack, q.puts[own:])
-		}
-		q.spans.met(at, id)
+		puts := q.puts[own:]
+		q.spans.read(b[start:p], at, stack, puts, len(puts) == 0)
 	}
 	q.numbered = q.numbered || numbered
 	return stack, p
