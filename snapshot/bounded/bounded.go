@@ -458,6 +458,12 @@ func (in *Input) After(first *Input) {
 	in.before = first.before + first.offset()
 }
 
+// MostSteps is what a file may ask for of which so many bytes were read, unpacked, where its size
+// as it is compressed allows for packed steps, and a caller for the bytes lifted.
+func MostSteps(read, packed, lifted int64) int64 {
+	return freeSteps + min(stepsPerByte*read, max(packed, stepsPerByte*lifted))
+}
+
 // Work counts steps that a reader does for the file.
 func (in *Input) Work(steps int) error {
 	in.work += int64(steps)
@@ -465,7 +471,7 @@ func (in *Input) Work(steps int) error {
 		return nil
 	}
 	read := in.before + in.offset()
-	if in.work > freeSteps+min(stepsPerByte*read, max(in.pace*in.size, stepsPerByte*in.lifted)) {
+	if in.work > MostSteps(read, in.pace*in.size, in.lifted) {
 		err := in.Fail("it asks for %d steps in %d bytes, more than a file of its size may", in.work, read)
 		err.Hint = liftHint
 		return err

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
 // window is how much of a file is in memory at once. It stays in a core's
@@ -28,6 +29,9 @@ type input struct {
 	mem  []byte        // window bytes, or the whole of a smaller stream
 	all  *[window]byte // what mem is of
 	err  error         // what ended the stream, io.EOF if it just ended
+	// steps of some 10 ns that were done for it; and how many its size as it is compressed allows
+	// for, or the bytes that a caller lets it unpack to.
+	steps, packed, lifted int64
 }
 
 func newInput(name string, r io.Reader, size int64) *input {
@@ -60,6 +64,11 @@ func (in *input) fill(n int) bool {
 		var got int
 		got, in.err = in.r.Read(in.mem[kept:])
 		kept += got
+		const perStep = 16 // bytes that are unpacked and looked through
+		in.steps += int64(got / perStep)
+		if in.steps > bounded.MostSteps(in.base+int64(kept), in.packed, in.lifted) && in.err == nil {
+			in.err = errTooManySteps
+		}
 		if got > 0 {
 			idle = 0
 		} else if idle++; idle > 100 && in.err == nil {
@@ -140,7 +149,7 @@ func (in *input) cut() error {
 	err.Offset = in.base + int64(len(in.buf))
 	if in.err != nil && !errors.Is(in.err, io.EOF) && !errors.Is(in.err, io.ErrUnexpectedEOF) {
 		err.Reason, err.Err = in.err.Error(), in.err
-		if errors.Is(in.err, errTooLarge) {
+		if errors.Is(in.err, errTooLarge) || errors.Is(in.err, errTooManySteps) {
 			err.Hint = liftHint
 		}
 		return err
@@ -148,6 +157,8 @@ func (in *input) cut() error {
 	err.Hint = cutHint
 	return err
 }
+
+var errTooManySteps = errors.New("it asks for more steps than a file of its size may")
 
 // lacks is the error of a file that ends before what it says that follows.
 func (in *input) lacks(what string, bytes uint64) error {

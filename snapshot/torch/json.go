@@ -22,6 +22,9 @@ func decodeJSON(m *machine) error {
 	return m.root()
 }
 
+// usualSteps are those of a value or text.
+const usualSteps = 2
+
 type jsonReader struct {
 	m       *machine
 	in      *input
@@ -37,6 +40,8 @@ func (j *jsonReader) next() byte {
 		for at < len(in.buf) && isSpace(in.buf[at]) {
 			at++
 		}
+		const perStep = 4
+		in.steps += int64(at-in.pos) / perStep
 		if in.pos = at; at < len(in.buf) {
 			j.m.at = in.offset()
 			return in.buf[at]
@@ -62,6 +67,7 @@ func (j *jsonReader) value(depth int) error {
 	if err := j.m.bounded(); err != nil {
 		return err
 	}
+	j.in.steps += usualSteps
 	switch c := j.next(); c {
 	case '{':
 		j.in.pos++
@@ -164,6 +170,7 @@ func (j *jsonReader) items(end byte, depth int) error {
 // text pushes the string that begins at the next byte.
 func (j *jsonReader) text() error {
 	j.in.pos++
+	j.in.steps += usualSteps
 	rest := j.in.buf[j.in.pos:]
 	if n := bytes.IndexByte(rest, '"'); n >= 0 && n <= longest && bytes.IndexByte(rest[:n], '\\') < 0 {
 		j.in.pos += n + 1

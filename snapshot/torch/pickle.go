@@ -11,7 +11,10 @@ import (
 func decodePickle(m *machine) error {
 	in := m.in
 	for {
+		before := in.pos
 		m.pushScalars()
+		const usual, perScalar = 4, 2 // steps of an instruction, and bytes that a step pushes
+		in.steps += usual + int64(in.pos-before)/perScalar
 		if in.have(1) {
 			switch opcode(in.buf[in.pos]) {
 			case opEmptyDict:

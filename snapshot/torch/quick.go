@@ -140,6 +140,8 @@ func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	if err := m.storePuts(); err != nil {
 		return false, err
 	}
+	const usual = 4
+	m.in.steps += usual
 	m.in.pos = end
 	l.items++
 	return true, m.build.item(l, &q.item)

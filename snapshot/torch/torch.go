@@ -20,7 +20,7 @@ type Options struct {
 	// it; nil makes a new one.
 	Stacks *snapshot.Stacks
 	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
-	// 64 MiB and 100 times its size, JSON 256 MiB and 300 times. A block may be had for every 56 bytes of it,
+	// 64 MiB and 100 times its size, JSON 256 MiB and 512 times. A block may be had for every 56 bytes of it,
 	// or of the file, and a million besides.
 	MaxUnpacked int64
 }
@@ -65,6 +65,7 @@ func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *ma
 	defer m.release()
 	m.keep, m.quick.off = keep, keep
 	m.build.allow(size, opts.MaxUnpacked)
+	m.in.packed, m.in.lifted = stepsFor(size, text.json), opts.MaxUnpacked
 	if text.json {
 		err = decodeJSON(m)
 	} else {
