@@ -42,7 +42,7 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	if p.device, err = p.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
 		return nil, err
 	}
-	if err := p.through(title); err != nil {
+	if _, err := p.through(title); err != nil {
 		return nil, p.end(err)
 	}
 	report, err := in.Line()
@@ -63,10 +63,12 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	case !bytes.Contains(report, []byte("flamegraph report")):
 		return nil, p.refuse("a page of memray's that is neither a flamegraph nor a table")
 	}
-	if err := p.through("packed_data = "); err != nil {
+	const before16 = "const data = "
+	mark, err := p.through("packed_data = ", before16)
+	if err != nil {
 		return nil, p.end(err)
 	}
-	if err := read(); err != nil {
+	if err := read(mark == before16); err != nil {
 		return nil, err
 	}
 	return p.out.Snapshot("memray", note), nil
@@ -84,6 +86,7 @@ type page struct {
 	nodes map[string]*bounded.List[int64] // a value for each node of a flamegraph
 	above bounded.List[int64]             // the nodes that nodes are called from
 	texts bounded.List[string]            // that nodes name by their places
+	place map[string]int64                // of a text, where nodes have texts instead
 
 	intervals bounded.List[interval]
 	peaks     bounded.List[int64] // bytes, of each of memray's snapshots; none with --leaks
@@ -109,29 +112,31 @@ func (p *page) end(err error) error {
 	return err
 }
 
-// through passes over all up to the end of a mark, whose first character is in it
-// once; io.EOF where there is none.
-func (p *page) through(mark string) error {
-	seen := 0
+// through passes over all up to the end of one of the marks, which it returns; of each, the
+// first character is in it once. It is io.EOF where there is none.
+func (p *page) through(marks ...string) (string, error) {
+	seen := make([]int, len(marks))
 	for {
 		b, err := p.In.Ahead()
 		if err != nil {
-			return err
+			return "", err
 		}
-		n := len(b)
-		for i, c := range b {
-			if c == mark[seen] {
-				seen++
-			} else if seen = 0; c == mark[0] {
-				seen = 1
-			}
-			if seen == len(mark) {
-				n = i + 1
-				break
+		n, found := len(b), ""
+		for i := 0; i < len(b) && found == ""; i++ {
+			for m, mark := range marks {
+				if b[i] == mark[seen[m]] {
+					seen[m]++
+				} else if seen[m] = 0; b[i] == mark[0] {
+					seen[m] = 1
+				}
+				if seen[m] == len(mark) {
+					n, found = i+1, mark
+					break
+				}
 			}
 		}
-		if err := p.In.Skip(uint64(n)); err != nil || seen == len(mark) {
-			return err
+		if err := p.In.Skip(uint64(n)); err != nil || found != "" {
+			return found, err
 		}
 	}
 }
@@ -147,7 +152,7 @@ func (p *page) text() (string, error) {
 }
 
 // table reads rows, of which each has a frame written "train at leak.py:18".
-func (p *page) table() error {
+func (p *page) table(bool) error {
 	return p.List(func() error {
 		var count, size int64
 		text, named := "", false
@@ -208,10 +213,13 @@ const (
 	nodeCount    = "n_allocations"
 )
 
-func (p *page) flamegraph() error {
+func (p *page) flamegraph(isTree bool) error {
 	p.nodes = make(map[string]*bounded.List[int64])
 	for _, column := range []string{nodeFunction, nodeFile, nodeLine, nodeBytes, nodeCount} {
 		p.nodes[column] = new(bounded.List[int64])
+	}
+	if isTree {
+		return p.tree()
 	}
 	err := p.Object(func(key string) error {
 		switch key {

@@ -33,9 +33,11 @@ func realPage(t testing.TB, name string) []byte {
 }
 
 // recorded is the table of the recording that the pages are of.
-func recorded(t testing.TB) map[string][2]int64 {
+func recorded(t testing.TB) map[string][2]int64 { return tableOf(t, "recording.csv") }
+
+func tableOf(t testing.TB, name string) map[string][2]int64 {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "recording.csv"))
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func recorded(t testing.TB) map[string][2]int64 {
 }
 
 func TestAFlamegraphHoldsWhatTheTableOfItsRecordingDoes(t *testing.T) {
-	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz"} {
+	for name, recording := range map[string]string{"flamegraph.html.gz": "recording.csv", "inverted.html.gz": "recording.csv", "old_flamegraph.html.gz": "old_recording.csv"} {
 		t.Run(name, func(t *testing.T) {
 			data := realPage(t, name)
 			if !DetectPage(data[:1024]) {
@@ -53,7 +55,7 @@ func TestAFlamegraphHoldsWhatTheTableOfItsRecordingDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(recorded(t), held(s)); d != "" {
+			if d := cmp.Diff(tableOf(t, recording), held(s)); d != "" {
 				t.Errorf("-table +page\n%s", d)
 			}
 			if want := "the page is of what was never freed"; !slices.Contains(s.Notes, want) {
@@ -120,17 +122,19 @@ func TestAFlamegraphOverTimeIsReadAtItsPeakOrItsEnd(t *testing.T) {
 }
 
 func TestAPageOfATableHoldsTheInnermostFrames(t *testing.T) {
-	s, err := decodePage(realPage(t, "table.html.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := make(map[string][2]int64)
-	for stack, n := range recorded(t) {
-		frame, _, _ := strings.Cut(stack, "|")
-		want[frame] = [2]int64{want[frame][0] + n[0], want[frame][1] + n[1]}
-	}
-	if d := cmp.Diff(want, held(s)); d != "" {
-		t.Errorf("-table +page\n%s", d)
+	for page, recording := range map[string]string{"table.html.gz": "recording.csv", "old_table.html.gz": "old_recording.csv"} {
+		s, err := decodePage(realPage(t, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make(map[string][2]int64)
+		for stack, n := range tableOf(t, recording) {
+			frame, _, _ := strings.Cut(stack, "|")
+			want[frame] = [2]int64{want[frame][0] + n[0], want[frame][1] + n[1]}
+		}
+		if d := cmp.Diff(want, held(s)); d != "" {
+			t.Errorf("%s: -table +page\n%s", page, d)
+		}
 	}
 }
 
@@ -144,7 +148,8 @@ func TestBrokenPages(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a page of another report", "flamegraph report", "tree report", "neither a flamegraph nor a table"},
-		{"a page without data", "packed_data", "data", "ends in the middle"},
+		{"a page without data", "packed_data", "no_data", "ends in the middle"},
+		{"data of no kind that is known", "packed_data", "data", "a node without a location"},
 		{"a list without end", "[15,15,5]", "[15", "where a whole number should be"},
 		{"a list of an object's end", "[15,15,5]", "[15}", "'}' where ',' should be: no page of memray's"},
 		{"a circle", "[[1],[2],[]]", "[[1],[2],[1]]", "node 1 below node 2"},
@@ -163,6 +168,36 @@ func TestBrokenPages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(flame, c.old, c.new, 1)
 			_, err := decodePage([]byte(text))
+			totalstest.Refused(t, err, c.want)
+		})
+	}
+}
+
+// tree is flame as memray 1.5 would have written it.
+const tree = "<title>memray - flamegraph report</title>\nconst data = " +
+	`{"children":[{"children":[{"location":["g","a.py",8],"n_allocations":1,"value":5}],"interesting":true,"location":["f","a.py","7"],"n_allocations":3,"value":15}],` +
+	`"location":["&lt;tracker&gt;","<b>memray</b>",0],"n_allocations":3,"value":15}` + ";\n"
+
+func TestBrokenTrees(t *testing.T) {
+	s, err := decodePage([]byte(tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[string][2]int64{"f;a.py;7": {2, 10}, "g;a.py;8|f;a.py;7": {1, 5}}, held(s)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"a tree without end", `"value":15}` + ";\n", `"value":15`, "ends in the middle"},
+		{"a location of two parts", `["g","a.py",8]`, `["g","a.py"]`, "a location of 2 parts"},
+		{"a location of four parts", `["g","a.py",8]`, `["g","a.py",8,9]`, "a location of more than 3 parts"},
+		{"a name that is a number", `["g",`, `[1,`, "where a text should be"},
+		{"a value that is a text", `"value":5`, `"value":"5"`, "where a whole number should be"},
+		{"more than it is called from", `"value":5`, `"value":16`, "this is a difference of profiles"},
+		{"a node that is none", `[{"location":["g"`, `[7,{"location":["g"`, "'7' where '{' should be"},
+		{"calls without end", `{"children":[{`, `{"children":[{` + strings.Repeat(`"children":[{`, 20_000), "a tree deeper than 16384"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := decodePage([]byte(strings.Replace(tree, c.old, c.new, 1)))
 			totalstest.Refused(t, err, c.want)
 		})
 	}
@@ -258,7 +293,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte(strings.Replace(flame, "flamegraph", "inverted flamegraph", 1)))
 	f.Add([]byte("<title>memray - table report</title>\npacked_data = " + `[{"n_allocations":1,"size":2,"stack_trace":"f at a.py:3","tid":"0x1"}]`))
 	f.Add([]byte(overTime))
-	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz", "temporal.html.gz", "table.html.gz"} {
+	for _, name := range []string{"flamegraph.html.gz", "inverted.html.gz", "temporal.html.gz", "table.html.gz", "old_flamegraph.html.gz"} {
 		f.Add(realPage(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -269,7 +304,7 @@ func FuzzDecodePage(f *testing.F) {
 		}
 		_, report, _ := bytes.Cut(data, []byte(title))
 		report, _, _ = bytes.Cut(report, []byte("\n"))
-		if bytes.Contains(report, []byte("table report")) || bytes.Contains(report, []byte("temporal")) {
+		if bytes.Contains(report, []byte("table report")) || bytes.Contains(report, []byte("temporal")) || bytes.Contains(data, []byte("const data = ")) {
 			return
 		}
 		want, ok := slowFlame(data)
@@ -301,5 +336,6 @@ func TestWhatAPageAsksForIsBounded(t *testing.T) {
 		within("texts", flame, `"strings":[`, `"",`, 2_700_000),
 		within("a column", flame, `"lineno":[`, `0,`, 5_400_000),
 		within("intervals", overTime, `"intervals":[`, `[0,0,0,0,0],`, 1_100_000),
+		within("nodes of a tree", tree, `"children":[`, `{"location":["","",0]},`, 1_100_000),
 		within("peaks", overTime, `by_snapshot":[`, `0,`, 5_400_000))
 }
