@@ -101,6 +101,8 @@ func TestWhatConvertWritesIsJudgedAlike(t *testing.T) {
 		{"DHAT", profiles("dhat_10.json", "dhat_30.json"), false},
 		{"Go", profiles("go_10.pb.gz", "go_20.pb.gz", "go_30.pb.gz"), false},
 		{"gperftools", profiles("gperftools_10.pb.gz", "gperftools_30.pb.gz"), false},
+		{"Go, as text", profiles("go_10.txt.gz", "go_30.txt.gz"), false},
+		{"gperftools, as text", profiles("gperftools_10.heap", "gperftools_30.heap"), false},
 		{"heaptrack", profiles("heaptrack_10.zst", "heaptrack_30.zst"), false},
 		{"heaptrack_print", profiles("heaptrack_print_10.txt", "heaptrack_print_30.txt"), false},
 		{"JAX", profiles("jax_20.pb.gz", "jax_30.pb.gz", "jax_40.pb.gz"), false},
