@@ -107,15 +107,6 @@ func (b *Builder) Stack(frames []snapshot.FrameID) (snapshot.StackID, error) {
 // Depth counts the frames of a stack.
 func (b *Builder) Depth(id snapshot.StackID) int { return len(b.stacks.FrameIDs(id)) }
 
-// Innermost is the frame that allocated; the zero frame of no stack.
-func (b *Builder) Innermost(id snapshot.StackID) snapshot.Frame {
-	ids := b.stacks.FrameIDs(id)
-	if len(ids) == 0 {
-		return snapshot.Frame{}
-	}
-	return b.stacks.FrameAt(ids[0])
-}
-
 // Add adds live blocks, which may be 0, and their bytes to what a stack holds on a
 // device. Negative figures are an error: such a profile is a difference.
 func (b *Builder) Add(device int, stack snapshot.StackID, count, bytes int64) error {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
@@ -51,9 +50,6 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	var notes []string
 	if m.cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s blocks have stacks that were cut at %d frames; python -X tracemalloc=25 keeps more", snapshot.Grouped(m.cut), snapshot.Grouped(m.traced), m.limit))
-	}
-	if m.ownBlocks > 0 {
-		notes = append(notes, fmt.Sprintf("%s blocks, %s, that tracemalloc itself holds are left out", snapshot.Grouped(m.ownBlocks), snapshot.Bytes(m.ownBytes)))
 	}
 	return m.out.Snapshot("tracemalloc", notes...), nil
 }
@@ -103,8 +99,6 @@ type machine struct {
 	cut     int64              // blocks whose stacks were deeper
 	isDump  bool
 	stopped bool
-
-	ownBlocks, ownBytes int64 // that tracemalloc's own code allocated for the snapshots that it took
 }
 
 // Limits of the machine. Python adds a thousand items at a time, and a stack has
@@ -207,27 +201,11 @@ func (m *machine) add(to value, items []value) error {
 		if t.cut {
 			m.cut++
 		}
-		if isOwn(m.out.Innermost(t.stack).File) && t.size >= 0 && t.size <= maxOwn-m.ownBytes {
-			m.ownBlocks++
-			m.ownBytes += t.size
-			continue
-		}
 		if err := m.out.Add(m.device, t.stack, 1, t.size); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// maxOwn keeps the sum of tracemalloc's own bytes in range.
-const maxOwn = 1 << 57
-
-// isOwn holds for tracemalloc's file, which lies in lib/python3.14 or Lib: a program may have
-// one of that name.
-func isOwn(file string) bool {
-	folder, ok := strings.CutSuffix(strings.ReplaceAll(file[max(0, len(file)-64):], `\`, "/"), "/tracemalloc.py")
-	folder = folder[strings.LastIndexByte(folder, '/')+1:]
-	return ok && (strings.HasPrefix(folder, "python3") || folder == "Lib")
 }
 
 // set looks at what is put into a dict.
