@@ -72,6 +72,7 @@ type decoder struct {
 	seen        int64    // events
 	lost        int64    // frees of what was never allocated
 	live, peak  int64    // bytes
+	ended       bool
 }
 
 // pointer is an address of code, and which are its frames.
@@ -122,6 +123,8 @@ func (d *decoder) line(line []byte) error {
 	}
 	rest := line[2:]
 	switch line[0] {
+	case '#': // heaptrack's last words, which it writes of a program that was killed too
+		d.ended = d.ended || bytes.HasPrefix(rest, []byte("strings: "))
 	case '+', '-':
 		var i uint64
 		if scan(rest, &i) != 1 {
@@ -306,8 +309,8 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 		}
 	}
 	notes := out.Ended("recording ended, "+duration(d.millis)+" after it began", snapshot.Bytes(d.peak))
-	if d.in.Torn() {
-		notes = append(notes, "the recording ends in the middle of a line: heaptrack was stopped, or the copy is not complete")
+	if !d.ended {
+		notes = append(notes, "the recording has no end: heaptrack was stopped, or the copy is not complete")
 	}
 	s := out.Snapshot("heaptrack", notes...)
 	s.History = snapshot.History{Events: d.seen, LostFrees: d.lost}

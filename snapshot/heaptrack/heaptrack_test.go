@@ -223,12 +223,12 @@ func TestChainsOfNoAddressEnd(t *testing.T) {
 }
 
 func TestARecordingIsReadUpToWhereItWasCut(t *testing.T) {
-	for _, rest := range []string{"+ 0", "s 10 half"} {
+	for rest, whole := range map[string]bool{"+ 0": false, "s 10 half": false, "": false, "# strings: 2\n# ips: 1\n": true, "# strings: 2\n# ips": true} {
 		s, err := decode([]byte(start + "+ 0\n+ 0\n" + rest))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Blocks.Count[0] != 2 || !strings.Contains(s.Notes[len(s.Notes)-1], "ends in the middle of a line") {
+		if s.Blocks.Count[0] != 2 || strings.Contains(s.Notes[len(s.Notes)-1], "the recording has no end") == whole {
 			t.Errorf("%q: %d blocks, notes %q", rest, s.Blocks.Count[0], s.Notes)
 		}
 	}
