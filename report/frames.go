@@ -51,9 +51,9 @@ func frameText(f snapshot.Frame, at string) string {
 	return at + name
 }
 
-// spot is where a frame is: its file and line, or else its function.
+// spot is where a frame is: its file and line, or else its function, or else its file.
 func spot(f snapshot.Frame) string {
-	if at := location(f); at != "" {
+	if at := location(f); at != "" && (f.Line > 0 || f.Function == "") {
 		return at
 	}
 	return shortFunction(f)

@@ -29,12 +29,16 @@ func (w where) text() string {
 	if len(w.frames) == 0 {
 		return brief(w.label)
 	}
-	op, i := operation(w.frames), w.origin()
-	text := frameText(w.frames[i], glue(location(w.frames[i])))
-	if op < i {
-		text += " → " + shortLabel(w.frames[op])
+	i := w.origin()
+	return frameText(w.frames[i], glue(location(w.frames[i]))) + w.operation()
+}
+
+// operation is " → " and the library's operation below the place; "" for none.
+func (w where) operation() string {
+	if op := operation(w.frames); op < w.origin() {
+		return " → " + shortLabel(w.frames[op])
 	}
-	return text
+	return ""
 }
 
 // whereFound is the place that a finding is named by.
@@ -82,8 +86,9 @@ func withoutFolders(frames []snapshot.Frame) []snapshot.Frame {
 	return bare
 }
 
-// callsApart are, of rows with equal short names, the calls that tell them apart,
-// "← train.py:7", as placesApart chooses them; "" for a name that no other row has.
+// callsApart are, of rows with equal short names, the calls that tell them apart, as
+// placesApart chooses them: "→ empty" where it is the operation below, "← train.py:7"; ""
+// for a name that no other row has.
 func callsApart(names []string, rows []*diff.Row) []string {
 	wheres := make([]where, len(rows))
 	groups := make(map[string][]int)
@@ -94,8 +99,20 @@ func callsApart(names []string, rows []*diff.Row) []string {
 	}
 	texts := make([]string, len(rows))
 	for _, group := range groups {
-		if len(group) > 1 {
-			tellApart(wheres, texts, group, waysOut(" ← "))
+		below := make(map[string][]int)
+		for _, i := range group {
+			op := wheres[i].operation()
+			below[op] = append(below[op], i)
+		}
+		for op, same := range below {
+			for _, i := range same {
+				if len(below) > 1 {
+					texts[i] = op
+				}
+			}
+			if len(same) > 1 {
+				tellApart(wheres, texts, same, waysOut(" ← "))
+			}
 		}
 	}
 	for i := range texts {

@@ -37,6 +37,21 @@ func TestCallsTellShortNamesApart(t *testing.T) {
 	if d := cmp.Diff([]string{"→ f (pjit.py:1190)", ""}, callsApart([]string{"fpn.py:88", "fpn.py:88"}, below)); d != "" {
 		t.Errorf("a call below the line: %s", d)
 	}
+	torch := func(name string, line int) snapshot.Frame {
+		return snapshot.Frame{Function: name, File: "/lib/python3/site-packages/torch/f.py", Line: line}
+	}
+	// As a table names them, which tells the operation first.
+	rows = []*diff.Row{{Frames: []snapshot.Frame{torch("empty", 1), torch("linear", 2), at}}, {Frames: []snapshot.Frame{torch("copy", 3), torch("conv", 2), at}}}
+	if d := cmp.Diff([]string{"→ empty (f.py:1)", "→ copy (f.py:3)"}, callsApart([]string{"fpn.py:88", "fpn.py:88"}, rows)); d != "" {
+		t.Errorf("operations below the line: %s", d)
+	}
+}
+
+func TestAPlaceInABinaryIsNotTheBinary(t *testing.T) {
+	row := &diff.Row{Frames: []snapshot.Frame{{Function: "app+0x10", File: "/home/me/app", Line: -1}}}
+	if got := shortPlace(row, 0); got != "app+0x10" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestRowsOfOneTextAreToldApart(t *testing.T) {
