@@ -44,6 +44,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err != nil {
 		return nil, err
 	}
+	if t.named > 0 && t.named >= uint64(t.strings.Len()) { // texts are what writers write last
+		return nil, in.Cut()
+	}
 	first = in
 	meaning, err := t.meaning(first)
 	if err != nil {

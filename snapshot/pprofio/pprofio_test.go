@@ -363,6 +363,21 @@ func TestHostileProfilesEnd(t *testing.T) {
 	}
 }
 
+// Names were empty, and stacks that differ in them alone were one.
+func TestAProfileThatIsCutBetweenTextsIsAnError(t *testing.T) {
+	p := made([]string{"objects/count", "space/bytes"}, 1, 8)
+	whole := written(p)
+	last := bytes.LastIndex(whole, []byte("\x32\x04a.py"))
+	if last < 0 {
+		t.Fatal("no text of the file's name")
+	}
+	if _, err := decode(whole[:last+6]); err != nil {
+		t.Error(err)
+	}
+	_, err := decode(whole[:last])
+	totalstest.Refused(t, err, "the file ends in the middle of the snapshot")
+}
+
 func TestDetectTellsProfilesFromOtherFiles(t *testing.T) {
 	for name, head := range map[string]string{
 		"text":                        "heap profile: 1: 2 [3: 4] @\n",

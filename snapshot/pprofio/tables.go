@@ -19,6 +19,7 @@ type tables struct {
 	periodUnit  uint64
 	timeNanos   int64
 	comments    []uint64 // the first few
+	named       uint64   // the last of the texts that functions and mappings name
 }
 
 type function struct{ name, systemName, file uint64 }
@@ -143,6 +144,7 @@ func (t *tables) function(in *bounded.Input, b []byte, cost int) error {
 		t.functions = make(map[uint64]function)
 	}
 	t.functions[id] = v
+	t.named = max(t.named, v.name, v.systemName, v.file)
 	if f.err != nil {
 		return f.err
 	}
@@ -208,6 +210,7 @@ func (t *tables) mapping(in *bounded.Input, b []byte, cost int) error {
 		t.mappings = make(map[uint64]mapping)
 	}
 	t.mappings[id] = v
+	t.named = max(t.named, v.file)
 	if f.err != nil {
 		return f.err
 	}
