@@ -13,6 +13,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
 	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
@@ -276,4 +277,21 @@ func TestTablesAreCharged(t *testing.T) {
 		totalstest.Flood{Name: "traces", Before: start + "i 1 1\n", Piece: "t 1 0\n", Count: 3_600_000, Packed: true},
 		totalstest.Flood{Name: "allocations", Before: start, Piece: "a 8 0\n", Count: 1_400_000, Packed: true},
 	)
+}
+
+// Traces of one stack, of which there is one only, have an entry each.
+func TestStacksOfTracesAreCharged(t *testing.T) {
+	const traces = 1_100_000
+	in, err := bounded.Open("f", strings.NewReader(""), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decoder{in: in}
+	d.pointers.Append(pointer{})
+	for i := range uint64(traces) {
+		d.traces.Append(trace{pointer: 1})
+		d.allocations.Append(allocation{size: 1, trace: i + 1, live: 1})
+	}
+	_, err = d.snapshot(totals.New(in, totals.Options{}))
+	totalstest.Refused(t, err, totalstest.TooMuchMemory)
 }

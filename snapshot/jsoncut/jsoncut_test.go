@@ -110,3 +110,10 @@ func TestItemsAndKeysAreSteps(t *testing.T) {
 		t.Errorf("an object of 2,200,000 keys: %v", err)
 	}
 }
+
+func TestBytesOfValuesAreSteps(t *testing.T) {
+	const length = 112 << 20 // which is unpacked in a fifth of the steps
+	if _, err := flooded(t, `"`+strings.Repeat("a", length)+`"`).Value(false); err == nil || !strings.Contains(err.Error(), "steps") {
+		t.Error(err)
+	}
+}

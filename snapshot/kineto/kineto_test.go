@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/totals"
 	"github.com/memdiag/memdiag/snapshot/totals/totalstest"
 )
 
@@ -317,4 +319,18 @@ func TestWhatATraceAsksForIsBounded(t *testing.T) {
 		totalstest.Flood{Name: "calls of other threads", Before: start + several(nested, 12_000), Piece: block, Count: 5_000, After: end},
 		totalstest.Flood{Name: "deep stacks", Before: start, Piece: strings.ReplaceAll(nested, "%d", "%[1]d") +
 			`{"ph":"i","name":"[memory]","tid":1,"ts":%[1]d.5,"args":{"Addr":%[1]d,"Bytes":8}},`, Count: 5_500, After: end})
+}
+
+// Frames of a name that is called at many places are one frame, and each place has an entry.
+func TestPlacesOfCallsAreCharged(t *testing.T) {
+	const places = 1_100_000
+	in, err := bounded.Open("f", strings.NewReader(""), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := framesOf{t: &trace{in: in, texts: []string{"f"}}, out: totals.New(in, totals.Options{}), known: make(map[[2]int32]knownFrame)}
+	for from := int32(0); err == nil && from < places; from++ {
+		_, err = f.newFrame(0, from)
+	}
+	totalstest.Refused(t, err, totalstest.TooMuchMemory)
 }
