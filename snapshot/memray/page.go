@@ -38,6 +38,8 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 		return nil, err
 	}
 	defer in.Close()
+	const ofTable, ofFlamegraph = 8, 16 // steps a byte of a compressed file: real ones ask for 4 and 16
+	in.Pace(ofTable)
 	p := page{Scanner: jsoncut.Scanner{In: in, Max: maxValue, What: "page of memray's"}, out: totals.New(in, opts)}
 	if p.device, err = p.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
 		return nil, err
@@ -55,12 +57,14 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	}
 	p.callersBelow = bytes.Contains(report, []byte("inverted"))
 	p.overTime = bytes.Contains(report, []byte("temporal"))
-	read := p.flamegraph
+	read := p.table
 	switch {
 	case bytes.Contains(report, []byte("table report")):
-		read = p.table
 		note += ", and of each stack it has the line that allocated only"
-	case !bytes.Contains(report, []byte("flamegraph report")):
+	case bytes.Contains(report, []byte("flamegraph report")):
+		in.Pace(ofFlamegraph)
+		read = p.flamegraph
+	default:
 		return nil, p.refuse("a page of memray's that is neither a flamegraph nor a table")
 	}
 	const before16 = "const data = "
@@ -122,6 +126,10 @@ func (p *page) through(marks ...string) (string, error) {
 			return "", err
 		}
 		n, found := len(b), ""
+		const perStep = 2 // bytes
+		if err := p.In.Work(n / perStep); err != nil {
+			return "", err
+		}
 		for i := 0; i < len(b) && found == ""; i++ {
 			for m, mark := range marks {
 				if b[i] == mark[seen[m]] {
@@ -255,7 +263,7 @@ func (p *page) addText() error {
 	if err != nil {
 		return err
 	}
-	const entry = 16
+	const entry = 24 // a text's, and what collecting garbage leaves of them
 	if err := p.In.Charge(entry + len(text)); err != nil {
 		return err
 	}

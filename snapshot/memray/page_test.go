@@ -337,5 +337,16 @@ func TestWhatAPageAsksForIsBounded(t *testing.T) {
 		within("a column", flame, `"lineno":[`, `0,`, 5_400_000),
 		within("intervals", overTime, `"intervals":[`, `[0,0,0,0,0],`, 1_100_000),
 		within("nodes of a tree", tree, `"children":[`, `{"location":["","",0]},`, 1_100_000),
-		within("peaks", overTime, `by_snapshot":[`, `0,`, 5_400_000))
+		within("peaks", overTime, `by_snapshot":[`, `0,`, 5_400_000),
+		within("nodes", flame, `"children":[`, `[6000000],`, 1),
+		totalstest.Flood{Name: "figures of nodes over time", Before: strings.Replace(overTime, "[[1],[2],[]]", "[[2000000]]", 1), Packed: true})
+	totalstest.Flooded(t, decodePage, totalstest.TooManySteps,
+		totalstest.Flood{Name: "no mark", Piece: strings.Repeat("a", 1<<20), Count: 200, Packed: true})
+	const nodes = 800_000 // 48 bytes each, and 8 for its frame
+	columns := ""
+	for _, name := range []string{nodeFunction, nodeFile, nodeLine, nodeBytes, nodeCount} {
+		columns += `"` + name + `":[` + strings.Repeat("0,", nodes-1) + "0],"
+	}
+	totalstest.Flooded(t, decodePage, totalstest.TooMuchMemory,
+		totalstest.Flood{Name: "frames of nodes", Before: strings.SplitAfter(flame, "{")[0] + `"nodes":{` + columns + fmt.Sprintf(`"children":[[%d]]}}`, nodes-1), Packed: true})
 }
