@@ -133,3 +133,9 @@ func TestWhatDecidesAFindingIsToldInStepsAndSnapshots(t *testing.T) {
 		t.Errorf("%q\n%s", got, text)
 	}
 }
+
+func TestATimeIsRoundedAndNotCut(t *testing.T) {
+	if got := wholeNumber(6.97); got != "7" {
+		t.Errorf("a mark at 6.97 s stands at %s", got)
+	}
+}

@@ -36,7 +36,7 @@ func Pprof(w io.Writer, p *Profile) error {
 			SampleType:        []*profile.ValueType{{Type: prefix + "bytes" + suffix, Unit: "bytes"}},
 			DefaultSampleType: prefix + "bytes" + suffix,
 			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1,
-			Mapping:  []*profile.Mapping{{ID: 1, File: "device memory", HasFunctions: true, HasFilenames: true, HasLineNumbers: true}},
+			Mapping:  []*profile.Mapping{{ID: 1, File: "memory", HasFunctions: true, HasFilenames: true, HasLineNumbers: true}},
 			Comments: []string{what},
 		},
 	}

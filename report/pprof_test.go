@@ -100,7 +100,7 @@ func TestGoToolPprofShowsOurTotals(t *testing.T) {
 			t.Errorf("%s: %s, want %s, in\n%s", function, cum[function], want, text)
 		}
 	}
-	for _, want := range []string{"File: device memory", "Type: growth_bytes"} {
+	for _, want := range []string{"File: memory", "Type: growth_bytes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

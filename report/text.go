@@ -380,7 +380,7 @@ func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool
 	}
 	if len(names) > 0 {
 		p.line("")
-		p.prose("", "  ", "not used: "+strings.Join(names, ", "))
+		p.prose("", "  ", "no memory in use: "+strings.Join(names, ", "))
 	}
 }
 

@@ -242,8 +242,8 @@ func TestUnusedDevicesTakeOneLine(t *testing.T) {
 		write func(*bytes.Buffer) error
 		want  string
 	}{
-		"diff": {func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }, "\nnot used: cuda:1, cuda:3\n"},
-		"show": {func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) }, "\nnot used: cuda:1 to cuda:3\n"},
+		"diff": {func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }, "\nno memory in use: cuda:1, cuda:3\n"},
+		"show": {func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{}) }, "\nno memory in use: cuda:1 to cuda:3\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := string(rendered(t, c.write))

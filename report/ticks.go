@@ -80,7 +80,7 @@ func wholeNumber(v float64) string {
 	if v >= math.MaxInt64 {
 		return grouped(math.MaxInt64)
 	}
-	return grouped(int64(v))
+	return grouped(int64(math.Round(v)))
 }
 
 // roundStep is the smallest of 1, 2 and 5 times a power of ten not below v.

@@ -74,6 +74,9 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.child.err)
 	root.InitDefaultCompletionCmd() // takes the output as it is set now
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Use = "completion SHELL"
+	}
 
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")

@@ -495,6 +495,12 @@ func TestASnapshotThatIsThereTwiceCountsOnce(t *testing.T) {
 	if len(run.Snapshots) != 3 || len(run.Notes) != 1 || !strings.HasSuffix(run.Notes[0], "1 file left out, as another holds the same snapshot: snapshot_1.pickle") {
 		t.Errorf("%d snapshots, notes %q", len(run.Snapshots), run.Notes)
 	}
+	broken := write(t, dir, "snapshot_3.json", "")
+	_, err = OpenSnapshots(filepath.Join(dir, "snapshot_1.json"), filepath.Join(dir, "snapshot_2.json"), broken)
+	var f *snapshot.FormatError
+	if !errors.As(err, &f) || f.File != broken || f.Hint != "name the others alone: of a folder they are read without it" {
+		t.Errorf("one of several that is broken: %#v", err)
+	}
 	run, err = OpenSnapshots(filepath.Join(dir, "snapshot_1.json"), filepath.Join(dir, "snapshot_2.json"), filepath.Join(dir, "snapshot_1.json"))
 	if err != nil {
 		t.Fatal(err)

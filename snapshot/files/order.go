@@ -59,7 +59,8 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 
 // sets are the first names of each set of snapshots, where a folder has several sets of the
 // same steps whose names differ in more than digits, as heap_0, heap_10 and allocs_0, allocs_10
-// do: what one holds more than the other has not grown. It is nil where there is one.
+// do: what one holds more than the other has not grown. The set of most files comes last.
+// It is nil where there is one.
 func sets(list []opened) []string {
 	steps := make(map[int64][]opened)
 	for _, o := range list {
@@ -84,6 +85,15 @@ func sets(list []opened) []string {
 	if repeated < 2 {
 		return nil
 	}
+	size := func(of opened) (n int) {
+		for _, o := range list {
+			if o.sameSet(of) {
+				n++
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(first, func(a, b opened) int { return cmp.Compare(size(a), size(b)) })
 	var names []string
 	for _, o := range first {
 		names = append(names, o.name)

@@ -145,8 +145,14 @@ func TestSeveralSetsInAFolderAreNotOneRun(t *testing.T) {
 		!strings.HasSuffix(input.Hint(), filepath.Join(dir, "heap_*.memdiag")) {
 		t.Errorf("got %v, hint %q", err, input.Hint())
 	}
-	if err := os.Remove(filepath.Join(dir, "allocs_10.memdiag")); err != nil {
-		t.Fatal(err)
+	write(t, dir, "allocs_20.memdiag", ours(t, 20, 0, "us"))
+	if _, err := OpenRun(dir); !errors.As(err, &input) || !strings.HasSuffix(input.Hint(), filepath.Join(dir, "allocs_*.memdiag")) {
+		t.Errorf("got %v, hint %q", err, input.Hint())
+	}
+	for _, name := range []string{"allocs_10.memdiag", "allocs_20.memdiag"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := OpenRun(dir); err != nil { // another of one step is no set
 		t.Error(err)

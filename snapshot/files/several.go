@@ -1,8 +1,10 @@
 package files
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -21,6 +23,9 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	for i, path := range paths {
 		o.reading(path, i+1, len(paths))
 		s, err := o.openInto(path, into)
+		if broken, ok := errors.AsType[*snapshot.FormatError](err); ok && len(paths) > 2 {
+			broken.Hint = strings.TrimPrefix(broken.Hint+"; or name the others alone: of a folder they are read without it", "; or ")
+		}
 		if err != nil {
 			return nil, err
 		}
