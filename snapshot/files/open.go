@@ -334,6 +334,12 @@ const (
 	memrayHint   = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
 	valgrindHint = "valgrind --tool=dhat PROGRAM, at two lengths of the run or more, gives profiles that memdiag reads"
 	unpackHint   = "unpack it first; memdiag itself unpacks gzip and zstd"
+
+	goroutines = "stacks of Go's goroutines, not of its heap"
+	goHint     = "take /debug/pprof/heap in place of /debug/pprof/goroutine"
+
+	// gperftoolsCPU are the first three words of its head: 0, how many words follow, and 0.
+	gperftoolsCPU = "\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 )
 
 // others are what tools write that memdiag does not read, by a text at the beginning, and what
@@ -355,7 +361,12 @@ var others = []struct {
 	{"speedscope.app/file-format-schema", 100, "stacks for speedscope, which do not tell how many blocks they hold", "give memdiag the profiler's own file; of memray: " + memrayHint},
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
 	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},
+	{"ms_print arguments:", 1024, "what ms_print prints of massif's file", "give memdiag the file itself"},
 	{"# callgrind format", 18, "a tree of valgrind's, which has no stacks", valgrindHint},
+	{"goroutine profile: total ", 25, goroutines, goHint},
+	{"goroutine ", 10, goroutines, goHint},
+	{gperftoolsCPU, len(gperftoolsCPU), "a profile of processor time, as gperftools and old versions of Go write it", "take one of the heap: HEAPPROFILE of gperftools, /debug/pprof/heap of Go"},
+	{`{"meta":{"categories":[`, 23, "a profile of processor time, as Firefox's profiler shows it", "DHAT, heaptrack or jemalloc profile the heap"},
 	{"[[1", 3, "lists of numbers, such as torch.profiler's memory timeline, which has no stacks", `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`},
 	{"\xfd7zXZ\x00", 6, "compressed by xz", unpackHint},
 	{"BZh", 3, "compressed by bzip2", unpackHint},
