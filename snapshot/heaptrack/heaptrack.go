@@ -370,10 +370,10 @@ func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, 
 		if p.count > 0 {
 			f = *d.frames.At(int(p.first) + i)
 		}
-		at := snapshot.Frame{Function: d.name(uint64(f.function)), File: d.name(uint64(f.file)), Line: int(min(f.line, 1<<31))}
+		at := snapshot.Frame{Function: rusts(d.name(uint64(f.function))), File: d.name(uint64(f.file)), Line: int(min(f.line, 1<<31))}
 		if at.Function == "" {
 			module := d.name(p.module)
-			at.Function = noSymbol + module[strings.LastIndexByte(module, '/')+1:]
+			at.Function = strings.TrimSpace(noSymbol + module[strings.LastIndexByte(module, '/')+1:])
 		}
 		if at.Line == 0 {
 			at.Line = -1

@@ -115,7 +115,7 @@ func slow(text string) map[string][2]int64 {
 				function, line := name(fields[2]), number(fields[4])
 				if function == "" {
 					parts := strings.Split(name(fields[1]), "/")
-					function = "<no symbol> " + parts[len(parts)-1]
+					function = strings.TrimSpace("<no symbol> " + parts[len(parts)-1])
 				}
 				if line == 0 || line > 1<<31-1 {
 					line = -1
@@ -154,6 +154,8 @@ func TestWhatARecordingMayHold(t *testing.T) {
 		{"strings of older versions go to the end of the line", strings.NewReplacer("v 10400 3", "v 10000 1", "s 1 f", "s operator new(unsigned long)", "s 3 ", "s ").Replace(start) + "+ 0\n", map[string][2]int64{"operator new(unsigned long) a.c:10": {1, 16}}},
 		{"inlined calls come after what they call", "v 10400 3\ns 1 f\ns 1 g\ni 1 0 1 0 0 2 0 5\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"f :-1 < g :5": {1, 8}}},
 		{"no symbol", "v 10400 3\ns c /lib/libx.so\ni 7f00 1\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"<no symbol> libx.so :-1": {1, 8}}},
+		{"neither symbol nor module", "v 10400 3\ni 7f00 0\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"<no symbol> :-1": {1, 8}}},
+		{"symbols of Rust", "v 10400 3\ns 40 _$LT$T$u20$as$u20$core..ops..Index$GT$::index::h041d071a1e6c1400\ns 4 a.rs\ni 55aa 0 1 2 a\nt 1 0\na 8 1\n+ 0\n", map[string][2]int64{"<T as core::ops::Index>::index a.rs:10": {1, 8}}},
 		{"nothing", start, map[string][2]int64{}},
 		{"lines that nobody knows", start + "# note\nR 10\nZ 1 2 3\n\n+ 0\n", map[string][2]int64{"f a.c:10": {1, 16}}},
 	} {
@@ -294,4 +296,21 @@ func TestStacksOfTracesAreCharged(t *testing.T) {
 	}
 	_, err = d.snapshot(totals.New(in, totals.Options{}))
 	totalstest.Refused(t, err, totalstest.TooMuchMemory)
+}
+
+func TestSymbolsOfRustAreOneInEachBuild(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"alloc::alloc::realloc::h041d071a1e6c1400": "alloc::alloc::realloc",
+		"core::ops::function::impls::_$LT$impl$u20$core..ops..function..FnOnce$LT$A$GT$$u20$for$u20$$RF$F$GT$::call_once::h6c621dda041d071a": "core::ops::function::impls::<impl core::ops::function::FnOnce<A> for &F>::call_once",
+		"std::rt::lang_start::_$u7b$$u7b$closure$u7d$$u7d$::hba41b60a37dd34a2":                                                               "std::rt::lang_start::{{closure}}",
+		"Cache::put(int)":  "Cache::put(int)",
+		"ns::hash":         "ns::hash",
+		"f$LT$g..h":        "f$LT$g..h",
+		"_$LT$::h041d071a": "_$LT$::h041d071a",
+		"":                 "",
+	} {
+		if got := rusts(symbol); got != want {
+			t.Errorf("%q gives %q, want %q", symbol, got, want)
+		}
+	}
 }

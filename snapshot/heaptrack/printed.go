@@ -163,7 +163,7 @@ func (p *printed) part(line string) error {
 		if err := p.endFrame(); err != nil {
 			return err
 		}
-		p.frame, p.open = snapshot.Frame{Function: text, Line: -1}, true
+		p.frame, p.open = snapshot.Frame{Function: rusts(text), Line: -1}, true
 		return nil
 	}
 	at, isPlace := strings.CutPrefix(text, "at ")
