@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -63,16 +64,13 @@ func crateOf(f snapshot.Frame) string {
 	if !strings.HasSuffix(f.File, ".rs") {
 		return ""
 	}
-	name := strings.TrimLeft(mangledRust.Replace(f.Function), "<&")
+	name := strings.TrimLeft(f.Function, "<&")
 	if of, trait, ok := strings.Cut(name, " as "); ok && !strings.Contains(of, "::") {
 		name = trait
 	}
 	crate, _, _ := strings.Cut(name, "::")
 	return crate
 }
-
-// mangledRust undoes what heaptrack leaves of Rust's older way to write names in symbols.
-var mangledRust = strings.NewReplacer("_$LT$", "<", "$LT$", "<", "$u20$", " ", "$RF$", "&", "..", "::")
 
 // isStandardCPP holds for functions of C++'s library, which valgrind places in headers
 // without a path, inlined ones without their namespace: "void std::vector<int>::_M_realloc_insert<int>(int&&)",
@@ -121,9 +119,6 @@ var libraryPaths = []string{
 // windowsLibrary is where Python's own library lies on Windows.
 var windowsLibrary = regexp.MustCompile(`(?i)/python3\d*/lib/`)
 
-// goRoots are the first elements of the paths of Go's own packages.
-var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
-
 // isGoLibrary holds for frames of Go's own packages, of modules that are depended on, of
 // vendored ones, and of the main function that go test writes. Go lies anywhere, and with
 // -trimpath nowhere: "sync/waitgroup.go" of sync.(*WaitGroup).Go. A folder of the program's
@@ -137,16 +132,11 @@ func isGoLibrary(f snapshot.Frame) bool {
 		return true
 	}
 	// A generic function is of the package that it is made for: main.init.OnceFunc.func1.
-	if m := goRoot.FindStringSubmatch(file); m != nil && isGosPackage(m[1]) {
+	if m := goRoot.FindStringSubmatch(file); m != nil && cause.IsGosPackage(m[1]) {
 		return true
 	}
 	pkg := goPackage(f.Function)
-	return isGosPackage(pkg) && (isGosPackage(file) || strings.HasSuffix(path.Dir(file), "/src/"+pkg))
-}
-
-func isGosPackage(name string) bool {
-	root, _, _ := strings.Cut(name, "/")
-	return slices.Contains(goRoots, root)
+	return cause.IsGosPackage(pkg) && (cause.IsGosPackage(file) || strings.HasSuffix(path.Dir(file), "/src/"+pkg))
 }
 
 // goRoot is where Go lies: /usr/lib/go-1.17/src, C:/Program Files/Go/src, Cellar/go/1.22.2/libexec/src.

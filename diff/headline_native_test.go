@@ -56,11 +56,6 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 			{Function: "app::solve", File: "app/src/solve.rs", Line: 6},
 			{Function: "app::main", File: "app/src/main.rs", Line: 6},
 		}, 5},
-		{"behind names of Rust that are mangled in part", []snapshot.Frame{
-			{Function: "_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$alloc..vec..spec_from_iter..SpecFromIter$LT$T$C$I$GT$$GT$::from_iter", File: "src/vec/spec_from_iter.rs", Line: 34},
-			{Function: "_$LT$$RF$T$u20$as$u20$core..iter..Iterator$GT$::next", File: "src/iter/mod.rs", Line: 3},
-			{Function: "app::main::h008606c137dfeec5", File: "/home/user/app/src/main.rs", Line: 44},
-		}, 2},
 		{"behind the C library and the loader, of which valgrind tells no paths", []snapshot.Frame{
 			{Function: "mmap", File: "mmap64.c", Line: 52},
 			{Function: "sysmalloc", File: "malloc.c", Line: 2590},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -32,8 +33,7 @@ func isStandard(f snapshot.Frame) bool {
 	case !isInterpreted(f):
 		return true
 	case path.Ext(file) == ".go":
-		root, _, _ := strings.Cut(goPackage(f.Function), "/")
-		return slices.Contains(goRoots, root)
+		return cause.IsGosPackage(goPackage(f.Function))
 	}
 	return isLibrary(f) && !strings.Contains(file, "-packages/")
 }

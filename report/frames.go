@@ -146,13 +146,12 @@ func isPlumbing(f snapshot.Frame) bool {
 }
 
 // isRusts is true for functions of the crates that come with Rust, which allocate for whoever
-// calls them: "alloc::raw_vec::finish_grow", and mangled in part "_$LT$alloc..vec..Vec$LT$T$GT$…".
+// calls them: "alloc::raw_vec::finish_grow".
 func isRusts(f snapshot.Frame) bool {
-	name := strings.TrimLeft(strings.TrimPrefix(f.Function, "_$LT$"), "<&")
-	return strings.HasSuffix(f.File, ".rs") && rustsOwn.MatchString(name)
+	return strings.HasSuffix(f.File, ".rs") && rustsOwn.MatchString(f.Function)
 }
 
-var rustsOwn = regexp.MustCompile(`^(alloc|core|std)(::|\.\.)`)
+var rustsOwn = regexp.MustCompile(`^[<&]*(alloc|core|std)::`)
 
 func containsAny(s string, parts ...string) bool {
 	for _, p := range parts {

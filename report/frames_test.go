@@ -108,7 +108,7 @@ func TestAnOperationIsNoFunctionThatAllocatesForAll(t *testing.T) {
 	}{
 		{"of Rust's crates", []snapshot.Frame{
 			{Function: "alloc::raw_vec::finish_grow", File: "alloc/src/raw_vec.rs", Line: 781},
-			{Function: "_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Index$GT$::index", File: "/r/alloc/src/vec/mod.rs", Line: 9},
+			{Function: "<&alloc::vec::Vec<T> as core::ops::Index>::index", File: "/r/alloc/src/vec/mod.rs", Line: 9},
 			{Function: "<core::iter::Map<I,F> as core::iter::Iterator>::next", File: "src/iter/map.rs", Line: 9},
 			{Function: "gimli::read::abbrev::Abbreviations::insert", File: "gimli-0.31.1/src/read/abbrev.rs", Line: 238},
 			own,

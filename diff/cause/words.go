@@ -2,6 +2,7 @@ package cause
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -141,12 +142,21 @@ func ownWords(f snapshot.Frame, library bool) []string {
 
 func isGo(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".go") }
 
-// isGosOwn holds for functions of the packages that come with Go, whose paths name no host:
-// compress/flate.NewWriter and net.maxListenerBacklog say nothing of who keeps what they make.
+// isGosOwn holds for functions of the packages that come with Go: compress/flate.NewWriter
+// and net.maxListenerBacklog say nothing of who keeps what they make.
 func isGosOwn(f snapshot.Frame) bool {
-	host, _, _ := strings.Cut(f.Function, "/")
-	return isGo(f) && (host == f.Function || !strings.Contains(host, ".")) && !strings.HasPrefix(f.Function, "main.")
+	name, _, _ := strings.Cut(f.Function, ".")
+	return isGo(f) && IsGosPackage(name)
 }
+
+// IsGosPackage reports whether the path of a package, or of a file in it, is one of Go's own.
+func IsGosPackage(path string) bool {
+	root, _, _ := strings.Cut(path, "/")
+	return slices.Contains(goRoots, root)
+}
+
+// goRoots are the first elements of the paths of Go's own packages.
+var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
 
 // goName is a function without what stands before the last element of its package's path:
 // "github.com/me/metrics-server/handler.Get" of Go is "handler.Get".
