@@ -80,11 +80,10 @@ func (p *page) lineNumber() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseUint(string(bytes.Trim(raw, `"`)), 10, 31)
-	if err != nil {
-		return 0, nil
+	if n, err := strconv.ParseUint(string(bytes.Trim(raw, `"`)), 10, 31); err == nil {
+		return int64(n), nil
 	}
-	return int64(n), nil
+	return 0, nil
 }
 
 // placeOf reads a text and keeps each once.
