@@ -198,7 +198,7 @@ func expansion(size int64, json bool) int64 {
 }
 
 // stepsFor is how many steps a compressed file may ask for: pickles of each protocol took up to 16
-// for each byte by gzip -6, and JSON of a loop of one operator, a million events by zstd -9, 41.
+// for each byte by gzip -6, and JSON of a loop of one operator, a million events by zstd -9, 42.
 func stepsFor(size int64, json bool) int64 {
 	pace := int64(16)
 	if json {

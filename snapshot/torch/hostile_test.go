@@ -222,6 +222,8 @@ func TestStepsAreBoundedByTheSizeOfTheFile(t *testing.T) {
 		{"scalars", pickle, "(" + strings.Repeat("N", 1<<10) + "1", 128},
 		{"events", "\x80\x04}(\x8c\x0ddevice_traces](](", "}(u", 32},
 		{"keys of JSON", `{"segments": []`, `,"a":1`, 64},
+		{"lists of JSON", `{"segments": [], "a": [[]`, `,[]`, 16},
+		{"dicts of JSON", `{"segments": [], "a": [{}`, `,{}`, 16},
 		{"spaces of JSON", `{"segments": []`, " ", 128},
 	} {
 		t.Run(c.name, func(t *testing.T) {

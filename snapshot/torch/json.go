@@ -22,8 +22,11 @@ func decodeJSON(m *machine) error {
 	return m.root()
 }
 
-// usualSteps are those of a value or text.
-const usualSteps = 2
+// Steps of a value or text, and what a list or dict takes more.
+const (
+	usualSteps     = 2
+	containerSteps = 6
+)
 
 type jsonReader struct {
 	m       *machine
@@ -71,6 +74,7 @@ func (j *jsonReader) value(depth int) error {
 	switch c := j.next(); c {
 	case '{':
 		j.in.pos++
+		j.in.steps += containerSteps
 		if err := j.m.openContainer(false); err != nil {
 			return err
 		}
@@ -123,6 +127,7 @@ func (j *jsonReader) frames(depth int) error {
 
 func (j *jsonReader) list(depth int) error {
 	j.in.pos++
+	j.in.steps += containerSteps
 	if err := j.m.openContainer(true); err != nil {
 		return err
 	}
