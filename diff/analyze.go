@@ -48,6 +48,7 @@ type Result struct {
 	options   Options
 	tides     []tide
 	few       fewMarks
+	tried     int             // findings of which was asked what decides them
 	changed   int             // rows that are not in the last snapshot as in the first
 	half      map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
 	profilers *bool           // whether what they hold for themselves is little; nil before it is first asked for

@@ -21,8 +21,12 @@ type More struct {
 // a bound is reached.
 const farthest = 100
 
-// mostMore is how many more marks are tried for each that a run has, and besides.
-const mostMore = 2
+// Bounds on the trials, so that they take no longer than the judgement itself.
+const (
+	mostMore   = 2      // more marks, for each that a run has, and for each that a test needs
+	mostTried  = 1000   // findings, those that grew most
+	mostBirths = 10_000 // of a site
+)
 
 // more tells what decides an inconclusive cluster. It is found by trial: what its first site
 // did since warm-up is done again, and again, at marks as far apart as the last two, and
@@ -42,7 +46,7 @@ func (r *Result) more(c *cluster) More {
 		return More{}
 	}
 	p := r.pastOf(c.rows[0])
-	if p == nil {
+	if r.tried++; p == nil || r.tried > mostTried {
 		return More{}
 	}
 	decided := func(marks int) bool { return r.wouldDecide(c, p, marks) }
@@ -77,10 +81,10 @@ type past struct {
 	warm int // the mark from which on it is done again
 }
 
-// pastOf is nil for a site of fewer than two marks.
+// pastOf is nil for a site of fewer than two marks, and for one of too many births.
 func (r *Result) pastOf(row *Row) *past {
 	site := r.Series.Site(row)
-	if site == nil {
+	if site == nil || len(row.births.steps)+len(row.births.times) > mostBirths {
 		return nil
 	}
 	p := &past{points: r.Series.pointsOf(site)}

@@ -71,3 +71,33 @@ func leaking(run *snapshot.Run) snapshot.Hash {
 	s := run.Snapshots[len(run.Snapshots)-1]
 	return s.Stacks.Hash(s.Blocks.Stack[len(s.Blocks.Stack)-1])
 }
+
+// What a hostile file, or a long one, could make expensive has a bound: the trials do again
+// what was done, up to sixteen times.
+func TestTrialsAreBounded(t *testing.T) {
+	many := make([]func(int) int, mostTried+5)
+	for i := range many {
+		many[i] = func(t int) int { return t }
+	}
+	r, err := Analyze(noisy(1, 0, 10, 10, many...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, f := range r.Findings {
+		if f.More != (More{}) {
+			told++
+		}
+	}
+	if len(r.Findings) != len(many) || told != mostTried {
+		t.Errorf("%d of %d findings tell what decides them, want %d", told, len(r.Findings), mostTried)
+	}
+	births := program{{stack: "keep:8", every: 1, micros: 1}}.run(2*mostBirths, 2*mostBirths)
+	r, err = Analyze(births, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.pastOf(&r.Rows[0]) != nil {
+		t.Error("a site of too many births is tried")
+	}
+}
