@@ -410,6 +410,9 @@ func FuzzDecode(f *testing.F) {
 		f.Add(written(p))
 	}
 	f.Add(written(made([]string{"objects/count", "space/bytes"}, 1, 8)))
+	said := made([]string{"blocks/count", "bytes/bytes"}, 1, 8)
+	said.TimeNanos, said.Comments = 9e6, []string{"memdiag: step 5", "memdiag: rank 1", "memdiag: producer massif", "memdiag: recording 4 since 7", "memdiag: device cpu:0 is host heap", "memdiag: note one"}
+	f.Add(written(said))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decode(data)
 		if err != nil {
