@@ -52,8 +52,8 @@ type massif struct {
 }
 
 type figures struct {
-	time, heap, extra int64
-	isPeak            bool
+	time, heap, extra, stacks int64
+	isPeak                    bool
 }
 
 // node is a line of a tree whose children are being read.
@@ -112,6 +112,8 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 			err := d.number(value, &d.now.extra)
 			d.last = d.now
 			return err
+		case key == "mem_stacks_B":
+			return d.number(value, &d.now.stacks)
 		case key == "heap_tree":
 			open = false
 			if value != "empty" {
@@ -254,6 +256,9 @@ func (d *massif) snapshot() *snapshot.Snapshot {
 		"massif counts no blocks",
 		fmt.Sprintf("%s, taken at %s %s of %s; in its last of all %s were live, at most %s",
 			which, snapshot.Grouped(d.taken.time), unit, snapshot.Grouped(d.last.time), snapshot.Bytes(d.last.heap), snapshot.Bytes(d.peak)),
+	}
+	if d.taken.stacks > 0 {
+		notes = append(notes, fmt.Sprintf("the stacks of its threads, %s, are not in it", snapshot.Bytes(d.taken.stacks)))
 	}
 	s := d.out.Snapshot("massif", notes...)
 	m := &s.Devices[0].Meters

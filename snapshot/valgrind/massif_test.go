@@ -153,6 +153,10 @@ func TestTreesAreReadToTheirLeaves(t *testing.T) {
 	if d := cmp.Diff(slow(usual), held(s)); d != "" {
 		t.Errorf("-slow +fast\n%s", d)
 	}
+	threads, err := decode([]byte(strings.ReplaceAll(usual, "mem_stacks_B=0\nheap_tree=peak", "mem_stacks_B=1208\nheap_tree=peak")))
+	if err != nil || len(threads.Notes) != 3 || threads.Notes[2] != "the stacks of its threads, 1.18 KiB, are not in it" {
+		t.Errorf("%v, notes %q", err, threads.Notes)
+	}
 }
 
 func before(text, mark string) string {
