@@ -40,7 +40,7 @@ func isNativeSource(f snapshot.Frame) bool {
 // isRustLibrary holds for functions of Rust's own crates, of its profiler, and of crates that
 // were downloaded: their folder ends in a version.
 func isRustLibrary(f snapshot.Frame) bool {
-	return versioned.MatchString(slashed(f.File)) || slices.Contains([]string{"alloc", "core", "std", "dhat"}, crateOf(f))
+	return versioned.MatchString(slashed(f.File)) || slices.Contains([]string{"alloc", "core", "std", "panic_unwind", "dhat"}, crateOf(f))
 }
 
 // versioned is a source of a crate from a registry, "rayon-core-1.12.0/src/lib.rs".

@@ -43,10 +43,11 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 		{"the line of a Rust program, behind Rust's own crates", []snapshot.Frame{
 			{Function: "<alloc::alloc::Global as core::alloc::Allocator>::allocate", File: "alloc/src/alloc.rs", Line: 429},
 			{Function: "alloc::raw_vec::RawVecInner<A>::with_capacity_in", File: "src/raw_vec/mod.rs", Line: 433},
+			{Function: "panic_unwind::__rust_start_panic", File: `panic_unwind\src\lib.rs`, Line: 103},
 			{Function: "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem", File: "src/vec/spec_from_elem.rs", Line: 53},
 			{Function: "<leak::Kept as core::iter::Extend>::extend", File: "src/main.rs", Line: 4},
 			{Function: "leak::main", File: "src/main.rs", Line: 8},
-		}, 3},
+		}, 4},
 		{"behind crates that were downloaded, of which some paths are cut", []snapshot.Frame{
 			{Function: "gimli::read::abbrev::Abbreviations::parse", File: "src/read/abbrev.rs", Line: 207},
 			{Function: "gimli::read::dwarf::Unit<R>::new", File: "gimli-0.28.0/src/dwarf.rs", Line: 5},
