@@ -97,6 +97,10 @@ func (s *Scanner) ahead() ([]byte, error) {
 			return nil, s.end(err)
 		}
 		rest := trim(b)
+		const perStep = 4 // spaces
+		if err := s.In.Work((len(b) - len(rest)) / perStep); err != nil {
+			return nil, err
+		}
 		if err := s.In.Skip(uint64(len(b) - len(rest))); err != nil {
 			return nil, err
 		}

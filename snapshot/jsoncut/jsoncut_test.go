@@ -111,9 +111,11 @@ func TestItemsAndKeysAreSteps(t *testing.T) {
 	}
 }
 
-func TestBytesOfValuesAreSteps(t *testing.T) {
+func TestBytesOfValuesAndSpacesAreSteps(t *testing.T) {
 	const length = 112 << 20 // which is unpacked in a fifth of the steps
-	if _, err := flooded(t, `"`+strings.Repeat("a", length)+`"`).Value(false); err == nil || !strings.Contains(err.Error(), "steps") {
-		t.Error(err)
+	for name, text := range map[string]string{"a text": `"` + strings.Repeat("a", length) + `"`, "spaces": strings.Repeat(" ", length) + "1"} {
+		if _, err := flooded(t, text).Value(false); err == nil || !strings.Contains(err.Error(), "steps") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
