@@ -12,7 +12,7 @@ import (
 // profilerModules are Python's modules that look at memory, as parts of their files' paths.
 var profilerModules = []string{
 	"/tracemalloc.py", "/memray/", "/memory_profiler.py", "/pympler/", "/objgraph.py", "/guppy/", "/scalene/", "/filprofiler/", "/psutil/",
-	"/torch/profiler/", "/torch/cuda/memory.py", "/torch/cuda/_memory_viz.py", "/jax/_src/profiler.py",
+	"/torch/profiler/", "/torch/cuda/_memory_viz.py", "/jax/_src/profiler.py",
 }
 
 // profilerPackages are Go's.
