@@ -9,9 +9,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// profilerModules are Python's modules that look at memory, as parts of their files' paths.
+// profilerModules are Python's modules that a program calls to look at memory, as parts of
+// their files' paths. Those that run the program, such as memray, are below all of its calls.
 var profilerModules = []string{
-	"/tracemalloc.py", "/memray/", "/memory_profiler.py", "/pympler/", "/objgraph.py", "/guppy/", "/scalene/", "/filprofiler/", "/psutil/",
+	"/tracemalloc.py", "/memory_profiler.py", "/pympler/", "/objgraph.py", "/guppy/", "/psutil/",
 	"/torch/profiler/", "/torch/cuda/_memory_viz.py", "/jax/_src/profiler.py",
 }
 
@@ -30,6 +31,8 @@ func isProfiler(f snapshot.Frame) bool {
 func isStandard(f snapshot.Frame) bool {
 	file := slashed(f.File)
 	switch {
+	case strings.HasPrefix(file, "<") && !strings.HasPrefix(file, "<frozen"):
+		return false // typed, or handed to python -c
 	case !isInterpreted(f):
 		return true
 	case path.Ext(file) == ".go":

@@ -31,7 +31,9 @@ func TestWhatAProfilerAllocatesIsToldFromWhatRunsUnderIt(t *testing.T) {
 		"a package of the user's of such a name":         {[]snapshot.Frame{frame("/app/pprof/keep.go", "example.com/app/pprof.Keep"), frame("/app/main.go", "main.main")}, false},
 		"an allocation beside a profiler's calls":        {[]snapshot.Frame{frame("/x/site-packages/torch/cuda/memory.py", "caching_allocator_alloc"), frame("train.py", "main")}, false},
 		"labels for a profile, and what runs under them": {[]snapshot.Frame{frame(inGo+"bytes/buffer.go", "bytes.growSlice"), frame("/app/main.go", "main.step"), frame(inGo+"runtime/pprof/runtime.go", "runtime/pprof.Do"), frame("/app/main.go", "main.main")}, false},
-		"nothing": {nil, false},
+		"a program that was handed over":                 {[]snapshot.Frame{frame("<string>", "f"), frame("/x/site-packages/memory_profiler.py", "exec_with_profiler")}, false},
+		"a program that memray runs":                     {[]snapshot.Frame{frame(inPython+"runpy.py", "run_path"), frame("/x/site-packages/memray/commands/run.py", "run")}, false},
+		"nothing":                                        {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := byProfiler(c.frames); got != c.want {
