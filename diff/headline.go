@@ -23,9 +23,12 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 		return func(f snapshot.Frame) bool { return !isLibrary(f) }
 	}
 	if slices.ContainsFunc(frames, isNativeSource) {
-		installed := installedCrates(frames)
-		// What has no line beside them starts the program, or is linked into it.
-		return func(f snapshot.Frame) bool { return isNativeSource(f) && !slices.Contains(installed, crateOf(f)) }
+		installed, own := crates(frames)
+		return func(f snapshot.Frame) bool {
+			crate := crateOf(f)
+			isForeign := slices.Contains(installed, crate) || crate != "" && len(own) > 0 && !slices.Contains(own, crate) && !ofCrate.MatchString(slashed(f.File))
+			return isNativeSource(f) && !isForeign // what has no line beside them starts the program, or is linked into it
+		}
 	}
 	return isBinary
 }
@@ -40,22 +43,33 @@ func isNativeSource(f snapshot.Frame) bool {
 // isRustLibrary holds for functions of Rust's own crates, of its profiler, and of crates that
 // were downloaded: their folder ends in a version.
 func isRustLibrary(f snapshot.Frame) bool {
-	return versioned.MatchString(slashed(f.File)) || slices.Contains([]string{"alloc", "core", "std", "panic_unwind", "dhat"}, crateOf(f))
+	crate := crateOf(f)
+	return crate != "" && (versioned.MatchString(slashed(f.File)) || slices.Contains([]string{"alloc", "core", "std", "panic_unwind", "dhat"}, crate))
 }
 
 // versioned is a source of a crate from a registry, "rayon-core-1.12.0/src/lib.rs".
 var versioned = regexp.MustCompile(`(?:^|/)([\w-]+)-\d+\.\d+\.\d+[^/]*/src/.*\.rs$`)
 
-// installedCrates are those of which a frame has a versioned source. Another may have it
-// without the version: the crate dhat cuts paths to their last elements, massif to the
-// last, and heaptrack has those of functions that are not inlined as the compiler was given them.
-func installedCrates(frames []snapshot.Frame) (crates []string) {
+// ofCrate is a source whose path has the folder of its crate.
+var ofCrate = regexp.MustCompile(`^(?:/|[A-Za-z]:/|[^/]+/src/)`)
+
+// crates are those of which a frame has a versioned source, and those that are known to be
+// the program's: they have main, or a source below a folder without a version. Paths of others
+// tell nothing: the crate dhat cuts them to their last elements, massif to the last, and
+// heaptrack has those of functions that are not inlined as the compiler was given them.
+func crates(frames []snapshot.Frame) (installed, own []string) {
 	for _, f := range frames {
+		crate := crateOf(f)
+		if crate == "" {
+			continue
+		}
 		if m := versioned.FindStringSubmatch(slashed(f.File)); m != nil {
-			crates = append(crates, strings.ReplaceAll(m[1], "-", "_"))
+			installed = append(installed, strings.ReplaceAll(m[1], "-", "_"))
+		} else if isNativeSource(f) && (f.Function == crate+"::main" || ofCrate.MatchString(slashed(f.File))) {
+			own = append(own, crate)
 		}
 	}
-	return crates
+	return installed, own
 }
 
 // crateOf is the crate of a function of Rust, "" for one of another language. A method of a trait

@@ -57,6 +57,19 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 			{Function: "app::solve", File: "app/src/solve.rs", Line: 6},
 			{Function: "app::main", File: "app/src/main.rs", Line: 6},
 		}, 5},
+		{"behind crates of which no path is whole, where the program's own are", []snapshot.Frame{
+			{Function: "winit::platform_impl::window::create", File: `platform_impl\windows\window.rs`, Line: 716},
+			{Function: "<rayon::iter::map::Map<I,F> as rayon::iter::ParallelIterator>::drive", File: "src/iter/map.rs", Line: 49},
+			{Function: "engine::mesh::load", File: "engine/src/mesh.rs", Line: 4},
+			{Function: "app::day::solve", File: "src/day/solve.rs", Line: 6},
+			{Function: "app::main", File: "src/main.rs", Line: 6},
+		}, 2},
+		{"a module of the program's, deep below its folder", []snapshot.Frame{
+			{Function: "alloc::alloc::alloc", File: "alloc/src/alloc.rs", Line: 95},
+			{Function: "app::day::solve", File: "src/day/solve.rs", Line: 6},
+			{Function: "app::main", File: "src/main.rs", Line: 6},
+		}, 1},
+		{"a crate that is cut, where nothing tells which is the program's", []snapshot.Frame{{Function: "app::day::solve", File: "src/day/solve.rs", Line: 6}}, 0},
 		{"behind the C library and the loader, of which valgrind tells no paths", []snapshot.Frame{
 			{Function: "mmap", File: "mmap64.c", Line: 52},
 			{Function: "sysmalloc", File: "malloc.c", Line: 2590},
