@@ -104,7 +104,8 @@ func (s *Site) common(frame int) bool {
 // isPlumbing holds for frames of PyTorch's and Python's own native code, which may stand in
 // any stack: that an allocator caches, an engine evaluates functions and an output is set
 // says nothing of a block. Nodes of a backward pass and collectives do. Neither does what runs
-// a compiled graph, nor the queue out of which a batch of a loader's comes.
+// a compiled graph, nor the queue out of which a batch of a loader's comes, nor JAX's way into
+// each call, which filters tracebacks and misses a cache.
 func (s *Site) isPlumbing(frame int) bool {
 	f := s.Frames[frame]
 	switch {
@@ -120,7 +121,7 @@ func (s *Site) isPlumbing(frame int) bool {
 }
 
 // plumbing are parts of the paths of such files.
-var plumbing = []string{"/torch/_ops.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/"}
+var plumbing = []string{"/torch/_ops.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/", "/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py"}
 
 func isScript(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")

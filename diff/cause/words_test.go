@@ -95,3 +95,18 @@ func TestGosOwnPackagesTellNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestJAXsWayIntoACallTellsNothing(t *testing.T) {
+	const jax = "/v/lib/python3.10/site-packages/jax/_src/"
+	s := Site{Headline: 3, Frames: []snapshot.Frame{
+		{Function: "compile_or_get_cached", File: jax + "compiler.py"},
+		{Function: "cache_miss", File: jax + "pjit.py"},
+		{Function: "reraise_with_filtered_traceback", File: jax + "traceback_util.py"},
+		{Function: "train", File: "/home/me/train.py"},
+	}}
+	for i, want := range []bool{false, true, true, false} {
+		if got := s.isPlumbing(i); got != want {
+			t.Errorf("%s: %t, want %t", s.Frames[i].Function, got, want)
+		}
+	}
+}
