@@ -138,25 +138,29 @@ func (p *past) goneOn(marks int) points {
 }
 
 // bornOn repeats the births of the past, up to the last of the points.
-func (p *past) bornOn(b births, to points) births {
-	repeat := func(at []int64, first, last, end float64) (out, weights []int64) {
-		out, weights = slices.Clone(at), slices.Clone(b.weights)
-		for times := 1; last > first && first+float64(times)*(last-first) < end; times++ {
+func (p *past) bornOn(b births, to points, unit Unit) births {
+	repeat := func(at, of []int64, first, last, end float64) (out, weights []int64) {
+		out, weights = slices.Clone(at), slices.Clone(of)
+		// Clocks are put back: the last two may lie further apart than first and last.
+		for times := 1; last > first && times < len(to.x) && first+float64(times)*(last-first) < end; times++ {
 			for i, v := range at {
 				later := float64(v) + float64(times)*(last-first)
 				if float64(v) < first || later >= end {
 					continue
 				}
-				if out = append(out, int64(later)); b.weights != nil {
-					weights = append(weights, b.weights[i])
+				if out = append(out, int64(later)); of != nil {
+					weights = append(weights, of[i])
 				}
 			}
 		}
 		return out, weights
 	}
 	n, m := len(p.x), len(to.x)
-	steps, weights := repeat(b.steps, p.x[p.warm], p.x[n-1], to.x[m-1])
-	times, _ := repeat(b.times, float64(p.instants[p.warm]), float64(p.instants[n-1]), float64(to.instants[m-1]))
+	steps, weights := b.steps, b.weights
+	if unit == Step {
+		steps, weights = repeat(b.steps, b.weights, p.x[p.warm], p.x[n-1], to.x[m-1])
+	}
+	times, _ := repeat(b.times, nil, float64(p.instants[p.warm]), float64(p.instants[n-1]), float64(to.instants[m-1]))
 	return births{steps: steps, times: times, weights: weights, unknown: b.unknown, latest: b.latest}
 }
 
@@ -168,7 +172,7 @@ func (r *Result) wouldDecide(c *cluster, p *past, marks int) bool {
 		return false
 	}
 	n, m := len(p.x), len(to.x)
-	row.births = p.bornOn(row.births, to)
+	row.births = p.bornOn(row.births, to, r.Series.axis.Unit)
 	more := Tally{Blocks: int64(to.blocks[m-1] - to.blocks[n-1]), Bytes: snapshot.Bytes(to.sizes[m-1] - to.sizes[n-1])}
 	row.After, row.Born = row.After.plus(more), row.Born.plus(more)
 	last := *r.Last

@@ -3,6 +3,7 @@ package diff
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -99,5 +100,33 @@ func TestTrialsAreBounded(t *testing.T) {
 	}
 	if r.pastOf(&r.Rows[0]) != nil {
 		t.Error("a site of too many births is tried")
+	}
+}
+
+// TestAClockThatWasPutBackEndsTheTrials: the distance of the last two snapshots is no measure of
+// how often what came before fits.
+func TestAClockThatWasPutBackEndsTheTrials(t *testing.T) {
+	run := program{{stack: "init:1 main:2"}, {stack: "keep:8", every: 3, micros: 5}}.run(30, 10)
+	at := time.Unix(1000, 0)
+	for i, behind := range []time.Duration{0, time.Minute, -200_000 * time.Hour, time.Minute + time.Microsecond} {
+		run.Snapshots[i].Mark = snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: at.Add(behind)}
+		run.Snapshots[i].History.Last = at.Add(behind)
+	}
+	done := make(chan error, 1)
+	go func() {
+		r, err := Analyze(run, ByTrend)
+		if err == nil {
+			p := r.pastOf(&r.Rows[0])
+			p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.axis.Unit)
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
 	}
 }
