@@ -89,7 +89,7 @@ def outer():
     [cached(i) for i in range(9)]
     for path in sorted(places):
         try:
-            print(path, places[path].items, length(places[path], _holders.LISTS, _holders.DICTS, _holders.key_text))
+            print(path, places[path].items, length(places[path], _holders.LISTS, _holders.key_text))
         except LookupError:
             print(path, "is not reached")
     for label in ".value", ".batch":
@@ -252,10 +252,9 @@ class Storage:
     def nbytes(self):
         return self.size
 class Tensor:
-    __slots__ = "storage", "grad_fn"
-    is_leaf, grad, _backward_hooks = True, None, None
+    __slots__ = "storage", "grad_fn", "is_leaf", "grad", "_backward_hooks"
     def __init__(self, size=8, grad_fn=None):
-        self.storage, self.grad_fn = Storage(size), grad_fn
+        self.storage, self.grad_fn, self.is_leaf, self.grad, self._backward_hooks = Storage(size), grad_fn, True, None, None
     def untyped_storage(self):
         return self.storage
 class Function:
@@ -314,7 +313,7 @@ s, parts = search(parts), None
 show(s)
 
 class Leaf(Tensor):
-    __slots__ = "grad",
+    pass
 class Accumulates:
     next_functions = ()
     def __init__(self, variable):
@@ -472,6 +471,52 @@ thread.join()
 func TestAWalkHoldsNoTupleThatAThreadStillFills(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, fills, "(1,)\n")
+}
+
+// asks has objects, classes, keys and a module that remember what they were asked.
+const asks = `
+import collections, importlib.util, sys, types
+from memdiag import _holders, _names
+
+asked = collections.Counter()
+def answers(what, answer):
+    return lambda *args: (asked.update([what]), answer(*args))[1]
+class Meta(type):
+    __getattribute__ = answers("class", type.__getattribute__)
+    __hash__, __eq__ = answers("hash of a class", type.__hash__), answers("== of a class", type.__eq__)
+class Unhashable(type):
+    __eq__ = answers("== of an unhashable class", type.__eq__)
+class Object(metaclass=Meta):
+    __getattribute__ = answers("object", object.__getattribute__)
+    __class__ = property(answers("__class__", lambda self: int))
+    __dict__ = property(answers("__dict__", lambda self: {}))
+class ndarray(metaclass=Unhashable):
+    base = property(answers("base", lambda self: None))
+class Key:
+    __hash__, __eq__ = answers("hash of a key", lambda self: 1), answers("== of a key", lambda self, other: self is other)
+class Name(str):
+    __str__ = answers("name", str.__str__)
+class List(list):
+    __len__, __iter__ = answers("list", list.__len__), answers("list", list.__iter__)
+class Dict(dict):
+    __len__, __iter__, __getitem__ = answers("dict", dict.__len__), answers("dict", dict.__iter__), answers("dict", dict.__getitem__)
+class Lazy(types.ModuleType):
+    __getattribute__ = answers("module", types.ModuleType.__getattribute__)
+
+sys.modules["lazy"] = Lazy("lazy")
+thing = Object()
+things = thing, ndarray(), [List([[1]])], Dict(a=[1]), {Key(): 1, Key(): [2]}, {Object: 1}, Object, ndarray
+globals()[Name("named")] = last = [3]
+asked.clear()
+walk = _holders.Walk(None, {1: "site"}, {})
+walk.run()
+names = _names.Names()
+print(names.of(__file__, answers.__code__.co_firstlineno), id(last) in walk.seen, walk.cut, dict(asked))
+`
+
+func TestAWalkAndNamesAskNothingOfTheProgram(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, asks, "<module> True False {}\n")
 }
 
 // packs has a PyTorch that cannot tell what hooks have packed, and a program that pushes some.

@@ -16,7 +16,7 @@ from _thread import _local as threading_local, get_ident
 
 from ._agent import work
 from ._census import unasked
-from ._length import OPTIMIZED, SUSPENDED, defaults, length, locals_of
+from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, defaults, dict_of, length, locals_of, lru_cache_wrapper, members, module_of, mro, own
 from ._objects import of_types
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 
@@ -45,10 +45,13 @@ NODES, ALL_NODES = 400, 4000
 OFTEN = 32
 
 BASES = str, bytes, int, float, complex
-ATOMS = {*BASES, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.WrapperDescriptorType,
-         types.GetSetDescriptorType, types.MemberDescriptorType, range, slice}
+# Types are known by their ids: the program's have its metaclasses' own hash and ==.
+ATOMS = set(map(id, (*BASES, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.WrapperDescriptorType,
+                     types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)))
+TRACED_ATOMS = set(map(id, (float, int, str, bytes)))
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
-DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+SEQUENCES = tuple(LISTS)
+DICTS = set(map(id, (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)))
 
 
 class Search:
@@ -102,7 +105,7 @@ class Search:
     def length(self, nodes, items):
         """How many items containers have now, which had so many when a walk found them."""
         try:
-            return sum(length(n, LISTS, DICTS, key_text) for n in nodes)
+            return sum(length(n, LISTS, key_text) for n in nodes)
         except Exception:
             return items  # it cannot be reached without a walk
 
@@ -169,7 +172,8 @@ class Walk:
         self.graph_hits = {}  # by site: the holder
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
-        self.names = {}  # by type: its slots, or of a node of the graph the attributes that hold tensors
+        self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
+        self.ndarray = contents(sys.modules["numpy"]).get("ndarray") if "numpy" in sys.modules else None
         self.cut = False
         self.order = iter
         if lines:
@@ -212,7 +216,7 @@ class Walk:
                 frame = frame.f_back
             for frame in reversed(frames):  # an object has the name that its outermost function gives it
                 name = frame.f_globals.get("__name__", "")
-                if frame.f_code.co_flags & OPTIMIZED and not name.startswith((here, "torch.", "importlib.", "threading")):
+                if frame.f_code.co_flags & OPTIMIZED and not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading"))):
                     self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
             # This function's own frame is among them: a cycle, which would keep all that the program's functions
             # hold until the collector comes by.
@@ -231,7 +235,7 @@ class Walk:
         """Functions that wait and that nothing with a name holds, as the generator of a loop."""
         for obj in of_types(SUSPENDED, gc.get_objects):
             if id(obj) not in self.seen:
-                frame = getattr(obj, SUSPENDED[type(obj)])
+                frame = getattr(obj, FRAMES[id(type(obj))])
                 if frame is not None:
                     self.seen.add(id(obj))
                     self.frame(frame, Node(None, obj.__qualname__ + ".<locals>"))
@@ -246,11 +250,12 @@ class Walk:
         if not issubclass(type(module), types.ModuleType):
             return
         self.seen.add(id(module))
-        self.seen.add(id(module.__dict__))
+        names = contents(module)
+        self.seen.add(id(names))
         node = Node(None, name)
-        for k, v in list(module.__dict__.items()):
+        for k, v in list(names.items()):
             if not (type(k) is str and k.startswith("__")):
-                self.push(v, node, "." + str(k), "variable")
+                self.push(v, node, named(k), "variable")
 
     def frame(self, frame, node):
         for k, v in locals_of(frame).items():
@@ -258,8 +263,8 @@ class Walk:
 
     def push(self, obj, parent, label, kind=""):
         t = type(obj)
-        if t in ATOMS or issubclass(t, BASES):
-            if self.lines and t in (float, int, str, bytes):
+        if id(t) in ATOMS or issubclass(t, BASES):
+            if self.lines and id(t) in TRACED_ATOMS:
                 stack = self.line(obj)
                 if stack is not None:
                     vote(self.line_hits, stack, Node(parent, label, kind))
@@ -282,14 +287,15 @@ class Walk:
                 vote(self.line_hits, stack, node)  # which is no container yet: it does not hold itself
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
-        elif t in LISTS or issubclass(t, tuple(LISTS)):
-            for v in self.order(some(obj, self.container(obj, node, LISTS.get(t, "list"), len(obj)))):
+        elif issubclass(t, SEQUENCES):
+            base = base_of(t)
+            for v in self.order(some(obj, self.container(obj, node, LISTS[base], base.__len__(obj)))):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
-        elif t in DICTS or issubclass(t, dict):
-            for k in self.order(some_keys(obj, self.container(obj, node, "dict", len(obj)))):
+        elif issubclass(t, dict):
+            for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj)))):
                 self.push(k, node, "{…}")
-                self.push(dict.__getitem__(obj, k), node, "[%s]" % key_text(k))
-            if t not in DICTS:
+                self.push(v, node, "[%s]" % key_text(k))
+            if id(t) not in DICTS:
                 self.attributes(obj, node)
         elif t is types.FunctionType:
             for name, cell in zip(obj.__code__.co_freevars, obj.__closure__ or ()):
@@ -304,17 +310,17 @@ class Walk:
         elif t is types.MethodType:
             self.push(obj.__self__, node, ".__self__", "attribute")
             self.push(obj.__func__, node, "")
-        elif t.__name__ == "_lru_cache_wrapper":
+        elif t is lru_cache_wrapper:
             most = self.container(obj, node, "cache", obj.cache_info().currsize)
             for v in some(gc.get_referents(obj), most):
                 if type(v) is dict:  # of a cache without a bound; of others the results come themselves
                     self.seen.add(id(v))
-                    for k in some_keys(v, most):
-                        self.push(dict.__getitem__(v, k), node, "[…]")
+                    for _, result in some_items(v, most):
+                        self.push(result, node, "[…]")
                 elif v is not obj.__wrapped__:
                     self.push(v, node, "[…]")
-        elif t in SUSPENDED:
-            frame = getattr(obj, SUSPENDED[t])
+        elif id(t) in FRAMES:
+            frame = getattr(obj, FRAMES[id(t)])
             if frame is not None:  # it has not ended
                 self.frame(frame, node)
         elif t is threading_local:
@@ -322,11 +328,11 @@ class Walk:
                 for d in list(threads.values()) if type(threads) is dict else ():
                     if type(d) is dict:  # what one thread has
                         self.push_all(d, node)
-        elif t.__name__ == "ndarray":
+        elif t is self.ndarray:
             self.push(obj.base, node, ".base", "attribute")
         elif issubclass(t, type):
-            if "." not in obj.__module__ or obj.__module__ == "__main__":
-                self.push_all(dict(type.__dict__["__dict__"].__get__(obj)), node)
+            if "." not in module_of(obj):
+                self.push_all(dict(members(obj)), node)
         elif t is types.TracebackType:
             if obj.tb_frame.f_code.co_flags & OPTIMIZED:
                 self.frame(obj.tb_frame, node)
@@ -347,18 +353,13 @@ class Walk:
 
     def attributes(self, obj, node):
         """Follows an object's dictionary and slots; False where it has neither."""
-        any_ = False
+        d, slots = self.fields(type(obj))
         if issubclass(type(obj), BaseException):
             for name in "__traceback__", "__cause__", "__context__":
                 self.push(getattr(BaseException, name).__get__(obj), node, "." + name, "attribute")
-        try:
-            d = object.__getattribute__(obj, "__dict__")
-        except AttributeError:
-            d = None
-        if type(d) is dict:
-            self.push_all(d, node)
-            any_ = True
-        for name, member in self.slots(type(obj)):
+        self.push_all(own(obj, d), node)
+        any_ = d is not None
+        for name, member in slots:
             try:
                 self.push(member.__get__(obj), node, "." + name, "attribute")
                 any_ = True
@@ -366,41 +367,37 @@ class Walk:
                 pass  # a slot that is not set
         return any_
 
-    def slots(self, t):
-        """The slots of a type, by their names."""
-        found = self.names.get(t)
-        if found is None:
-            found = self.names[t] = [(name, member) for c in t.__mro__ for name, member in c.__dict__.items()
-                                     if type(member) is types.MemberDescriptorType and name != "__dict__"]
-        return found
+    def fields(self, t):
+        """What reads the dictionary of a type's objects, and its slots by their names."""
+        return once(self.types, t, lambda: (dict_of(t), [(name, member) for c in mro(t) for name, member in members(c).items()
+                                                  if type(member) is types.MemberDescriptorType and name != "__dict__"]))
 
     def push_all(self, d, node):
         self.seen.add(id(d))
         for k, v in list(d.items()):
-            if "." + str(k) in PARTS and type(v) is dict:
+            label = named(k)
+            if label in PARTS and type(v) is dict:
                 self.seen.add(id(v))
-                parts = Node(node, "." + k)
-                for name in some_keys(v, self.container(v, parts, "dict", len(v))):
-                    self.push(dict.__getitem__(v, name), parts, "." + str(name), "attribute")
+                parts = Node(node, label)
+                for name, part in some_items(v, self.container(v, parts, "dict", len(v))):
+                    self.push(part, parts, named(name), "attribute")
             else:
-                self.push(v, node, "." + str(k), "attribute")
+                self.push(v, node, label, "attribute")
 
     def tensor_(self, t, node):
         if self.sizes:
             try:
-                stack = self.site(t.untyped_storage())
+                stack = self.site(self.tensor.untyped_storage(t))
             except Exception:
                 stack = None  # it has no storage: sparse, or of a subclass
             if stack is not None:
                 vote(self.hits, stack, node)
-            if t.grad_fn is not None:
+            if self.tensor.grad_fn.__get__(t) is not None:
                 self.graph_roots.append((t, node))
-            elif t.is_leaf and t.grad is not None:
-                self.push(t.grad, node, ".grad", "attribute")
-        d = getattr(t, "__dict__", None)
-        if d:
-            self.push_all(d, node)
-        hooks = t._backward_hooks
+            elif self.tensor.is_leaf.__get__(t):
+                self.push(self.tensor.grad.__get__(t), node, ".grad", "attribute")
+        self.push_all(own(t, self.fields(type(t))[0]), node)
+        hooks = self.tensor._backward_hooks.__get__(t)
         if hooks:
             self.push(hooks, node, "._backward_hooks", "attribute")
 
@@ -416,7 +413,7 @@ class Walk:
         are in one graph the one with most behind it keeps it, before it comes to another of them: of a state that is
         carried on, and a loss of it, the state."""
         # The newest first: what is kept of each step looks alike.
-        ends = {t.grad_fn: node for t, node in reversed(self.graph_roots)}
+        ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
         total, seen, found = 0, set(), {site: collections.Counter() for site in left}
         left = set(left)
@@ -456,11 +453,8 @@ class Walk:
 
     def saved(self, f):
         """Addresses of the storages that a node of the graph has saved, or into whose gradient it adds."""
-        t = type(f)
-        if t not in self.names:
-            self.names[t] = [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"]
         out = []
-        for name in self.names[t]:
+        for name in once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"]):
             try:
                 v = getattr(f, name)
                 if name.startswith("_raw"):
@@ -468,10 +462,10 @@ class Walk:
             except Exception:
                 continue  # released by backward
             for x in v if isinstance(v, (tuple, list)) else (v,):
-                for x in (x, x.grad) if name == "variable" else (x,):
+                for x in (x, self.tensor.grad.__get__(x)) if name == "variable" else (x,):
                     if issubclass(type(x), self.tensor):
                         try:
-                            out.append(x.untyped_storage()._cdata)
+                            out.append(self.tensor.untyped_storage(x)._cdata)
                         except Exception:
                             pass  # it has none
         return out
@@ -480,7 +474,7 @@ class Walk:
 def some(c, most):
     """The items of a list, set and the like; of a large one the first and the last, which are new.
     What a subclass defines of its own is not called."""
-    base = next(b for b in LISTS if issubclass(type(c), b))
+    base = base_of(type(c))
     if base.__len__(c) <= most:
         return list(base.__iter__(c))
     first = itertools.islice(base.__iter__(c), most // 4)
@@ -491,11 +485,24 @@ def some(c, most):
     return [*first, *itertools.islice(last, most - most // 4)]
 
 
-def some_keys(d, most):
-    """The same of a dict's keys."""
-    if len(d) <= most:
-        return list(dict.keys(d))
-    return [*itertools.islice(dict.keys(d), most // 4), *itertools.islice(dict.__reversed__(d), most - most // 4)]
+def some_items(d, most):
+    """The same of a dict's keys and values: to look for a key's value asks the key."""
+    items = dict.items(d)
+    if len(items) <= most:
+        return list(items)
+    return [*itertools.islice(items, most // 4), *itertools.islice(reversed(items), most - most // 4)]
+
+
+def once(types, t, find):
+    """What find() returns, which is called once for each type."""
+    found = types.get(id(t))
+    if found is None:
+        found = types[id(t)] = find(), t  # which keeps the id its own
+    return found[0]
+
+
+def base_of(t):
+    return next(b for b in LISTS if issubclass(t, b))
 
 
 def vote(hits, stack, node):
@@ -503,10 +510,15 @@ def vote(hits, stack, node):
 
 
 def key_text(k):
-    return repr(k)[:40] if type(k) in (str, int) else "…"
+    return repr(k)[:40] if type(k) is str or type(k) is int else "…"
+
+
+def named(k):
+    """The label of what a namespace has under a name."""
+    return "." + (k if type(k) is str else "…")
 
 
 def is_programs(module):
     """Whether a module is the program's own: neither installed nor Python's."""
-    f = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
-    return isinstance(f, str) and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f
+    f = contents(module).get("__file__") if issubclass(type(module), types.ModuleType) else None
+    return type(f) is str and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f

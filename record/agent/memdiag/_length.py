@@ -9,15 +9,20 @@ import gc
 import sys
 import types
 from _thread import _local as threading_local
+from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # Functions that have begun and wait, and where they have their frames.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
+FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 # Keys of a dictionary that are compared with a label at most.
 KEYS = 400
+# What a class and a module have, without asking the program's metaclasses, and modules that it loads when they are asked.
+mro, members, module_of = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__module__"))
+contents = types.ModuleType.__dict__["__dict__"].__get__
 
 
-def length(node, lists, dicts, key_text):
+def length(node, lists, key_text):
     """The items of the container at a node. Another one there is not taken for it: a name may be that
     of a loop, which goes through several."""
     labels, id_ = [], node.id
@@ -30,9 +35,9 @@ def length(node, lists, dicts, key_text):
     if id(obj) != id_:
         raise LookupError("another object is there")
     t = type(obj)
-    if t.__name__ == "_lru_cache_wrapper":
+    if t is lru_cache_wrapper:
         return obj.cache_info().currsize
-    for base in (*lists, *dicts):
+    for base in (*lists, dict):
         if issubclass(t, base):
             return base.__len__(obj)
     raise LookupError("no container")
@@ -41,7 +46,7 @@ def length(node, lists, dicts, key_text):
 def scope(root, name):
     """What a module, or a function that runs, has under a name."""
     if not root.endswith(".<locals>"):
-        return sys.modules[root].__dict__[name]
+        return contents(sys.modules[root])[name]
     function = root[: -len(".<locals>")]
     for frame in list(sys._current_frames().values()):
         while frame is not None:
@@ -81,8 +86,8 @@ def follow(obj, label, key_text):
         return obj.__closure__[obj.__code__.co_freevars.index(label[len(" closure "):])].cell_contents
     elif label.startswith(" default ") and t is types.FunctionType:
         return defaults(obj)[label[len(" default "):]]
-    elif t in SUSPENDED and getattr(obj, SUSPENDED[t]) is not None:
-        return locals_of(getattr(obj, SUSPENDED[t]))[label[1:]]
+    elif id(t) in FRAMES and getattr(obj, FRAMES[id(t)]) is not None:
+        return locals_of(getattr(obj, FRAMES[id(t)]))[label[1:]]
     elif label.startswith(".") and t is dict:  # of the parts of an nn.Module
         return obj[label[1:]]
     elif label.startswith("."):
@@ -92,15 +97,24 @@ def follow(obj, label, key_text):
 
 def attribute(obj, t, name):
     if issubclass(t, type):
-        return type.__dict__["__dict__"].__get__(obj)[name]
-    try:
-        d = (threading_local if t is threading_local else object).__getattribute__(obj, "__dict__")
-    except AttributeError:
-        d = {}
+        return members(obj)[name]
+    d = threading_local.__getattribute__(obj, "__dict__") if t is threading_local else own(obj, dict_of(t))
     if name in d:
         return d[name]
-    for c in t.__mro__:
-        member = c.__dict__.get(name)
+    for c in mro(t):
+        member = members(c).get(name)
         if type(member) is types.MemberDescriptorType:
             return member.__get__(obj)
     raise LookupError(name)
+
+
+def dict_of(t):
+    """What reads the dictionary of a type's objects; None where they have none, or the program makes it."""
+    found = next((members(c)["__dict__"] for c in mro(t) if "__dict__" in members(c)), None)
+    return found if type(found) is types.GetSetDescriptorType else None
+
+
+def own(obj, d):
+    """The dictionary of an object, of whose type dict_of is d; empty where it has none."""
+    found = None if d is None else d.__get__(obj)
+    return found if type(found) is dict else {}

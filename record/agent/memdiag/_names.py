@@ -8,6 +8,8 @@ compiled files read nor all objects gone through: each takes longer than a snaps
 import sys
 import types
 
+from ._length import contents, members
+
 
 class Names:
     def __init__(self):
@@ -29,7 +31,7 @@ class Names:
         return name
 
     def look(self):
-        self.modules = {vars(m).get("__file__"): m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)}
+        self.modules = {contents(m).get("__file__"): m for m in list(sys.modules.values()) if issubclass(type(m), types.ModuleType)}
         for frame in list(sys._current_frames().values()):
             while frame is not None:
                 if frame.f_code.co_name == "<module>":
@@ -43,13 +45,13 @@ class Names:
 
 def defined(module, file):
     """The code of a file's functions and methods; of what wraps one, of that which is wrapped."""
-    level = list(vars(module).values()) if module is not None else []
-    for c in [c for c in level if isinstance(c, type)]:
-        level += vars(c).values()
+    level = list(contents(module).values()) if module is not None else []
+    for c in [c for c in level if issubclass(type(c), type)]:
+        level += members(c).values()
     for f in level:
-        if isinstance(f, (staticmethod, classmethod)):
+        if type(f) is staticmethod or type(f) is classmethod:
             f = f.__func__
-        elif isinstance(f, property):
+        elif type(f) is property:
             f = f.fget
         while type(f) is types.FunctionType:
             if f.__code__.co_filename == file:
