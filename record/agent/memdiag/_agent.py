@@ -11,6 +11,8 @@ import sys
 import time
 import zlib
 
+from ._handlers import raised
+
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
 
 # Snapshots that are kept: when there are more, every second one goes and the interval doubles.
@@ -122,13 +124,18 @@ class Agent:
     # What the program's events call.
 
     def guarded(self, what, f, *args):
-        """Calls f unless the agent is stopped or at work in a thread of the program's; its errors become notes."""
+        """Calls f unless the agent is stopped or at work in a thread of the program's; its errors become notes, but not
+        the program's own."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
         self.busy = True
         try:
             return f(*args)
+        except RecursionError:
+            pass  # the program is nearly as deep as it may go
         except Exception as e:
+            if raised(e):
+                raise
             self.failed(what, e)
         finally:
             self.busy = False

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import gc
 
+from ._handlers import raised
 from ._objects import of_types
 
 # Tensors that are looked into at most; of more, each so many-th.
@@ -42,8 +43,10 @@ def handled(torch):
                 s = t.untyped_storage()
                 if has_memory(s):
                     storages[s._cdata] = s.nbytes()
-        except Exception:
-            pass  # it has none: sparse, or of a transformation
+        except Exception as e:
+            if raised(e):
+                raise
+            # It has none: sparse, or of a transformation.
     return storages, each
 
 

@@ -16,6 +16,7 @@ from _thread import _local as threading_local, get_ident
 
 from ._agent import work
 from ._census import unasked
+from ._handlers import raised
 from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, defaults, dict_of, length, locals_of, lru_cache_wrapper, members, module_of, mro, own
 from ._objects import of_types
 from ._places import ITEMS, NEW, PARTS, Node, Votes
@@ -193,8 +194,10 @@ class Walk:
                     return
                 try:
                     self.visit(obj, node)
-                except Exception:
-                    pass  # an object that cannot be looked into hides what it holds
+                except Exception as e:
+                    if raised(e):
+                        raise
+                    # An object that cannot be looked into hides what it holds.
             if len(self.covered()) == len(self.sizes) and (self.line_hits or not self.lines):
                 return
 

@@ -7,6 +7,7 @@ microseconds an operator.
 import sys
 
 from ._census import has_memory
+from ._handlers import raised
 
 # Frames that are kept of a stack, innermost first.
 DEPTH = 48
@@ -77,6 +78,8 @@ def mode_class(torch, source):
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
+                if raised(e):
+                    raise
                 MemdiagMode.stopped = True
                 source.agent.failed("operator %s" % func, e)
             return out

@@ -71,6 +71,8 @@ class Ticker:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
             elif runs(frame) and not loads_ctypes():
                 self.agent.guarded("tick", what, imports(frame))
+        except RecursionError:
+            pass  # as deep as the program is, there is no room for us
         finally:
             self.asked, self.agent.interrupting = None, False
 

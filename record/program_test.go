@@ -1,0 +1,66 @@
+package record_test
+
+import "testing"
+
+// late has handlers of signals that raise errors, in a call of the agent's, in a walk and in a census.
+const late = `
+import functools, gc, signal, types
+from memdiag import _census, _holders
+from memdiag._agent import Agent
+
+class Late(Exception): pass
+def function(*args): raise Late("function")
+class Object:
+    def method(self, *args): raise Late("method")
+    def __call__(self, *args): raise Late("object")
+def interrupt(*args):
+    signal.raise_signal(signal.SIGALRM)
+    while True: pass
+class Tensor:
+    is_cpu = property(interrupt)
+tensors = [Tensor()]
+torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
+def walk():
+    walk = _holders.Walk(None, {1: "site"}, {})
+    walk.visit = interrupt
+    walk.run()
+a = Agent({"dir": ".", "rank": -1})
+for handler in function, Object().method, Object(), functools.partial(function, 1):
+    signal.signal(signal.SIGALRM, handler)
+    for f in interrupt, walk, functools.partial(_census.handled, torch):
+        try:
+            print(a.guarded("step", f))
+        except Late as e:
+            print(e, end=" ")
+print(a.notes)
+a.guarded("step", lambda: 1 / 0)
+print(a.errors)
+`
+
+func TestAnErrorOfTheProgramsHandlerReachesTheProgram(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, late, "function function function method method method object object object function function function {}\n1\n")
+}
+
+// deep is asked for snapshots near the limit of recursion.
+const deep = `
+import sys
+from memdiag import _ticks
+from memdiag._agent import Agent
+
+a = Agent({"dir": ".", "rank": -1})
+a.ticker = ticker = _ticks.Ticker(a)
+def recurse(n):
+    if n:
+        return recurse(n - 1)
+    ticker.asked = lambda importing: recurse(50)
+    return ticker.handle(0, sys._getframe())
+for left in range(8, 60):
+    recurse(sys.getrecursionlimit() - left)
+print(a.errors)
+`
+
+func TestAProgramNearTheLimitOfRecursionGoesOn(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, deep, "0\n")
+}
