@@ -64,3 +64,34 @@ func TestAProgramNearTheLimitOfRecursionGoesOn(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, deep, "0\n")
 }
+
+// traces begins tracemalloc in a window, and without its module.
+const traces = `
+import _tracemalloc, sys, types
+from memdiag import _heap
+
+torch = types.SimpleNamespace(module=None, bytes=0)
+blind = []
+agent = types.SimpleNamespace(settings={}, step=1, torch=torch, elapsed=lambda: 100, blind=lambda *what: blind.append(what))
+agent.heap = heap = _heap.Heap(agent)
+_tracemalloc.start(3)
+heap.windows.open()
+heap.windows.stop()
+print(_tracemalloc.is_tracing(), len(blind))
+_tracemalloc.stop()
+
+heap.windows.open()
+print(_tracemalloc.is_tracing())
+sys.meta_path.insert(0, _heap.Finder(agent))
+import tracemalloc
+print(tracemalloc.is_tracing())
+tracemalloc.start(25)
+kept = [[] for _ in range(9)]
+heap.windows.stop()
+print(tracemalloc.get_traceback_limit(), len(tracemalloc.take_snapshot().traces) > 0)
+`
+
+func TestAProgramHasTracemallocForItself(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, traces, "True 1\nTrue\nFalse\n25 True\n")
+}

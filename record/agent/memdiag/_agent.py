@@ -187,6 +187,7 @@ class Agent:
             self.canary = _canary.Canary(self)
         for s in self.sources:
             s.start()
+        sys.meta_path.insert(0, _heap.Finder(self))
         self.ticker.start()
         import atexit
 

@@ -63,7 +63,8 @@ class Heap:
     def stop(self):
         # Tracing that the program asked for, or uses, is its own.
         if self.tracing:
-            _tracemalloc.stop()
+            if "tracemalloc" not in sys.modules:
+                _tracemalloc.stop()
             self.tracing = False
         self.windows.stop()
 
@@ -236,6 +237,18 @@ class Heap:
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)
         self.names.forget()
+
+
+class Finder:
+    """Ends a window before the program has tracemalloc, which would take it for its own."""
+
+    def __init__(self, agent):
+        self.agent = agent
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "tracemalloc":
+            self.agent.heap.windows.stop()
+        return None
 
 
 def mallinfo2():

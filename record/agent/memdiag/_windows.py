@@ -91,7 +91,7 @@ class Windows:
         wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
         afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
-        if "tracemalloc" in sys.modules:
+        if "tracemalloc" in sys.modules or _tracemalloc.is_tracing():
             agent.heap.give_way()
         elif afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
             self.start()
@@ -117,9 +117,9 @@ class Windows:
         return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items() if not here[stack]}
 
     def close(self):
-        none, changed = (0, 0, 0, 0, {}), {}
-        for stack in set().union(*self.looks):
-            *looks, kinds = zip(*(look.get(stack, none) for look in self.looks))
+        none, changed, found = (0, 0, 0, 0, {}), {}, self.looks  # which another thread may end
+        for stack in set().union(*found):
+            *looks, kinds = zip(*(look.get(stack, none) for look in found))
             grown = [rise(*n) for n in looks]
             fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
             each = [held / n for n, held in zip(*looks[2:]) if n]
@@ -127,7 +127,7 @@ class Windows:
             changed[stack] = grown, fell, larger, stays(kinds)
         self.recent.append(changed)
         self.number += 1
-        first, last = self.looks[0], self.looks[-1]
+        first, last = found[0], found[-1]
         self.alive = last
         lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, none)[:4:2]) for stack in self.growing() if stack in last}
         self.spent -= self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
