@@ -95,3 +95,21 @@ func TestAProgramHasTracemallocForItself(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, traces, "True 1\nTrue\nFalse\n25 True\n")
 }
+
+// closes closes all files, as one that becomes a daemon does, and opens its own.
+const closes = `
+import os, sys, types
+from memdiag._counters import Counters
+
+counters = Counters(types.SimpleNamespace(elapsed=lambda: 9), sys.argv[0] + ".series", 1, lambda device: {})
+os.closerange(3, 64)
+own = [os.open(sys.argv[0] + "%d" % i, os.O_CREAT | os.O_RDWR) for i in range(3)]
+counters.count(1, "", {0})
+counters.write()
+print([os.fstat(f).st_size for f in own], os.stat(counters.path).st_size > 0)
+`
+
+func TestCountersAreWrittenIntoNoFileOfTheProgram(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, closes, "[0, 0, 0] True\n")
+}

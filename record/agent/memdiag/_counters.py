@@ -18,8 +18,8 @@ METERS = "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"
 class Counters:
     def __init__(self, agent, path, devices, stats):
         """Of so many devices, whose statistics PyTorch gives by number."""
-        self.agent, self.stats = agent, stats
-        self.file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
+        self.agent, self.path, self.stats = agent, path, stats
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
         self.step = self.time = 0  # likewise
         self.phases = {}
@@ -64,7 +64,11 @@ class Counters:
     def write(self):
         if self.pending:
             b, self.pending = self.pending, bytearray()
-            os.write(self.file, b)
+            f = os.open(self.path, os.O_WRONLY | os.O_APPEND)  # anew: the program may close files that it did not open
+            try:
+                os.write(f, b)
+            finally:
+                os.close(f)
 
 
 def unsigned(n):
