@@ -7,6 +7,7 @@ or, where no tensor of the program's has it, stood for by what is born in a reco
 
 import _thread
 import collections
+import functools
 import itertools
 import sys
 
@@ -150,8 +151,7 @@ class Torch:
             agent.guarded("eval", self.evaluates)
             return original(self_)
 
-        eval.__doc__, eval.__wrapped__ = original.__doc__, original
-        torch.nn.Module.eval = eval
+        torch.nn.Module.eval = functools.update_wrapper(eval, original)  # pickled by its name
 
     def optimizer_stepped(self, optimizer):
         """Counts the steps of one optimizer among several: the one that was first, as long as it steps.
