@@ -1,6 +1,12 @@
+//go:build unix
+
 package record_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/record"
+)
 
 // late has handlers of signals that raise errors, in a call of the agent's, in a walk and in a census.
 const late = `
@@ -112,4 +118,28 @@ print([os.fstat(f).st_size for f in own], os.stat(counters.path).st_size > 0)
 func TestCountersAreWrittenIntoNoFileOfTheProgram(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, closes, "[0, 0, 0] True\n")
+}
+
+// inner makes another interpreter in its process.
+const inner = `
+import sys
+try:
+    import _xxsubinterpreters as interpreters
+    run = interpreters.run_string
+except ImportError:
+    import _interpreters as interpreters
+    run = interpreters.exec
+import memdiag
+which = interpreters.create()
+run(which, "import memdiag; assert memdiag._running is None")
+interpreters.destroy(which)
+print(memdiag._running is not None)
+`
+
+func TestAnInterpreterInsideTheProgramHasNoAgent(t *testing.T) {
+	t.Parallel()
+	r := runOf(t, record.Options{}, python(t), script(t, inner))
+	if r.ExitCode != 0 || r.stdout != "True\n" {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
 }

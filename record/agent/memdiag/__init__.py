@@ -17,11 +17,23 @@ def mark(step=None, phase=None):
         _running.told(step, phase)
 
 
+def _in_main():
+    """Whether this is the main interpreter: others share its process and the handlers of its signals."""
+    import signal
+
+    try:
+        signal.signal(signal.SIGINT, None)
+    except ValueError:  # which only another interpreter's call raises: None is no handler
+        return False
+    except TypeError:
+        return True
+
+
 def _start():
     import os
 
     settings = os.environ.get("MEMDIAG_AGENT")
-    if not settings:
+    if not settings or not _in_main():
         return
     import json
 
