@@ -478,6 +478,9 @@ FILES = {
     "torch: keys of a block": (PICKLE + b"}(", again(b"\x8c\x04sizeK\x01")),
     "torch: frames": (PICKLE + b"}(\x8c\x06frames](", numbered(lambda i: b"}(\x8c\x04nameX\x06\x00\x00\x00%06x\x8c\x04lineK\x01u" % i)),
     "torch: events": (b"\x80\x04}(\x8c\x0ddevice_traces](](", again(b"}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01u")),
+    "torch: steps of an optimizer": (b"\x80\x04}(\x8c\x08segments]\x8c\x01x](\x8c\x04name\x94\x8c\x05stage\x94\x8c\x03END\x94\x8c\x07time_us\x94\x8c\x10Optimizer.step#a\x94e"
+                                     b"\x8c\x14external_annotations](", again(b"}(h\x00h\x04h\x01h\x02h\x03K\x01u")),
+    "torch: frames of an open list": (b"\x80\x04}(\x8c\x04name\x8c\x01f\x86N}(\x8c\x04name\x8c\x01fu\x94](", again(b"h\x00" * 1000 + b"e(")),
     "torch: globals": (PICKLE, again(b"cos\nsystem\n0")),
     "torch JSON: segments": (TORCH, again(b'{"total_size":1},')),
     "torch JSON: empty segments": (TORCH, again(b"{},")),

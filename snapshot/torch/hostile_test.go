@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -55,6 +56,8 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		{"dicts nested a million deep", begin + marks("}\x8c\x01a"), "containers are open"},
 		{"marks nested a million deep", begin + marks("("), "marks nest deeper"},
 		{"a stack that only grows", begin + strings.Repeat("NNNNNNNN", 1<<19), "values are pending"},
+		{"frames of an open list", "\x80\x04}(\x8c\x04name\x8c\x01f\x86N}(\x8c\x04name\x8c\x01fu\x94](" + marks("h\x00h\x00h\x00h\x00h\x00e("), "open lists have more than"},
+		{"plain values to remember", begin + marks("K\x01\x94"), "plain values are memoised"},
 		{"a memo entry far ahead", begin + "r\xff\xff\xff\x7f", "stored out of turn"},
 		{"a memo entry stored again", begin + "q\x00\x8c\x01aq\x00", "stored out of turn"},
 		{"a container memoised a million times", begin + marks("\x94"), "memoised twice"},
@@ -277,5 +280,55 @@ func TestWhatIsRememberedIsBoundedByTheSizeOfTheFile(t *testing.T) {
 	_, err := Decode("f", bytes.NewReader(b), int64(len(b)), Options{})
 	if !strings.Contains(fmt.Sprint(err), "entries to remember, more than a file of its size may") {
 		t.Error(err)
+	}
+}
+
+// TestTablesAreCharged adds to each table until a file of no size may have no more.
+func TestTablesAreCharged(t *testing.T) {
+	long := strings.Repeat("a", 10_000)
+	frames := make([]uint32, 1000)
+	annotation := func(m *machine, name string) {
+		o := object{role: annotation}
+		o.put(anStage, uint64(kwEnd))
+		o.put(anName, uint64(m.symbols.intern([]byte(name))))
+		o.put(anTime, 1)
+		m.build.record.annotate(&o, m.symbols.strings)
+	}
+	for _, c := range []struct {
+		name string
+		cost int // bytes
+		add  func(m *machine, i int)
+	}{
+		{"strings", symbolCost, func(m *machine, i int) { m.symbols.intern([]byte(strconv.Itoa(i))) }},
+		{"long strings", len(long), func(m *machine, i int) { m.symbols.intern(strconv.AppendInt([]byte(long), int64(i), 10)) }},
+		{"frames", symbolCost, func(m *machine, i int) { m.symbols.frame(rawFrame{line: int64(i)}) }},
+		{"stacks", symbolCost, func(m *machine, i int) { m.symbols.list([]uint32{uint32(i)}) }},
+		{"long stacks", refCost * len(frames), func(m *machine, i int) {
+			frames[0] = uint32(i)
+			m.symbols.list(frames)
+		}},
+		{"pairs", pairCost, func(m *machine, i int) { m.pair(uint64(i), 0) }},
+		{"optimizers", nameCost, func(m *machine, i int) { annotation(m, "Optimizer.step#"+strconv.Itoa(i)) }},
+		{"steps", timeCost, func(m *machine, _ int) { annotation(m, "Optimizer.step#a") }},
+		{"steps of torch.profiler", timeCost, func(m *machine, _ int) { annotation(m, "ProfilerStep#1") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMachine(newInput("f", strings.NewReader(""), 0))
+			m.build.allow(0, 0)
+			var err error
+			n := 0
+			for ; n < fewTables/c.cost+1 && err == nil; n++ {
+				c.add(m, n)
+				err = m.bounded()
+			}
+			if err == nil {
+				t.Errorf("%d of %d bytes are allowed", n, c.cost)
+			}
+			if spent := m.symbols.spent + m.build.record.spent; m.build.record.spent > 0 {
+				if m.build.record.weigh(); m.symbols.spent+m.build.record.spent < spent {
+					t.Errorf("%d bytes, weighed %d", spent, m.symbols.spent+m.build.record.spent)
+				}
+			}
+		})
 	}
 }

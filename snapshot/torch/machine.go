@@ -14,10 +14,11 @@ import (
 // libtorch writes in one piece is reduced as it comes: real files stay below
 // 10,000 pending values and 2,000 open containers.
 const (
-	maxStack = 1 << 20
-	maxMarks = 1 << 16
-	maxOpen  = 1 << 14
-	maxBoxed = 1 << 16 // memoised values of a kind that no pickler memoises
+	maxStack  = 1 << 20
+	maxMarks  = 1 << 16
+	maxOpen   = 1 << 14
+	maxListed = 1 << 22 // frames in open lists
+	maxBoxed  = 1 << 16 // memoised values of a kind that no pickler memoises
 )
 
 // kind is the type of a value as far as the reader cares.
@@ -88,6 +89,7 @@ type machine struct {
 	marks   []int // positions in stack
 	objects []object
 	idle    []uint32 // objects that are not open
+	listed  int      // frames in those that are
 	serial  uint64
 	memo    memo
 	boxed   []value // values that fit no slot

@@ -20,6 +20,7 @@ type record struct {
 	ooms        map[int]oom
 	ends        map[string][]int64 // times at which an annotation ended, by name
 	profiled    []int64            // … of torch.profiler's steps
+	times       int64              // of both, how many
 	spent       int64              // bytes that this takes at most
 }
 
@@ -83,12 +84,16 @@ func (r *record) add(live *tenancies, o *object) {
 // eventsBetween is how often the tables of tenancies are weighed.
 const eventsBetween = 1 << 14
 
-// nameCost is what the name of an optimizer takes in bytes, with a step.
-const nameCost = 200
+// What the name of an optimizer takes in bytes, and the time of a step, with what growing
+// leaves behind.
+const (
+	nameCost = 200
+	timeCost = 24
+)
 
 // weigh sums up what the tenancies and names take, in bytes.
 func (r *record) weigh() {
-	r.spent = r.host.bytes() + nameCost*int64(len(r.ends))
+	r.spent = r.host.bytes() + nameCost*int64(len(r.ends)) + timeCost*r.times
 	for _, t := range r.live {
 		r.spent += t.bytes()
 	}
@@ -147,7 +152,11 @@ func (r *record) annotate(o *object, strings_ []string) {
 		r.ends[name] = append(r.ends[name], t)
 	case strings.HasPrefix(name, "ProfilerStep#"):
 		r.profiled = append(r.profiled, t)
+	default:
+		return
 	}
+	r.times++
+	r.spent += timeCost
 }
 
 // stepEnds returns when steps ended, in order. torch.optim annotates every

@@ -39,6 +39,11 @@ func (m *machine) finish(v value) value {
 	if o.slot >= 0 {
 		m.memo.replace(uint64(o.slot), slotOf(out))
 	}
+	const kept = 1 << 10 // frames, room for which the next list finds
+	m.listed -= len(o.frames)
+	if o.frames = o.frames[:0]; cap(o.frames) > kept {
+		o.frames = nil
+	}
 	m.idle = append(m.idle, uint32(v.n))
 	return out
 }
@@ -102,6 +107,9 @@ func (m *machine) appendItem(list, v value) error {
 	switch {
 	case l.role == anything:
 		if v = m.finish(v); v.k == vFrame && !l.mixed {
+			if m.listed++; m.listed > maxListed {
+				return m.fail("open lists have more than %d frames", maxListed)
+			}
 			l.frames = append(l.frames, uint32(v.n))
 		} else {
 			l.mixed = true
