@@ -179,7 +179,7 @@ func slowPrinted(data []byte) (map[string][2]int64, bool) {
 			if line == 0 {
 				line = -1
 			}
-			stack = append(stack, fmt.Sprintf("%s %s:%d", f[1], f[2], line))
+			stack = append(stack, fmt.Sprintf("%s %s:%d", slowRusts(f[1]), f[2], line))
 		}
 		if kilo > 0 {
 			key := strings.Join(stack, " < ")
