@@ -97,7 +97,7 @@ var (
 	// standardName may stand behind a result that has no arguments of its own. Names that begin
 	// so are the implementation's, but for mangled ones, _Z….
 	standardName   = regexp.MustCompile(`^(\w+[ &*]+)?(std::|__gnu_cxx::|_[A-Y_])`)
-	standardHeader = regexp.MustCompile(`^(stl_\w+|new_allocator|alloc_traits|allocated_ptr|basic_string|hashtable_policy|unique_ptr|shared_ptr_base|std_function)\.h$`)
+	standardHeader = regexp.MustCompile(`^(stl_\w+|new_allocator|alloc_traits|allocated_ptr|basic_string|forward_list|hashtable_policy|unordered_(map|set)|unique_ptr|shared_ptr(_base)?|std_(function|thread))\.h$`)
 	// glibcFile is a source of the C library's, of which valgrind tells no path either.
 	glibcFile = regexp.MustCompile(`^(dl-[\w-]+|rtld|libc-start|libc_start_call_main|pthread_create|allocatestack|malloc|morecore|mmap(64)?|s?brk|iofopen|filedoalloc|fileops|genops|iogetdelim|loadlocale|vfprintf-internal|cxa_atexit)\.[ch]$`)
 )

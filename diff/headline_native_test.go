@@ -33,9 +33,11 @@ func TestHeadlinesOfNativePrograms(t *testing.T) {
 			{Function: "_M_create_node<int const&>", File: "map.h", Line: 611},
 			{Function: "std::vector<double, std::allocator<double> >::_M_default_append(unsigned long)", File: "vector.h", Line: 650},
 			{Function: "void std::vector<int>::_M_realloc_insert<int>(int&&)", File: "vector.h", Line: 440},
+			{Function: "shared_ptr<std::allocator<void>, int>", File: "shared_ptr.h", Line: 464},
+			{Function: "operator[]", File: "unordered_map.h", Line: 980},
 			{Function: "Cache::put(int)", File: "cache.h", Line: 5},
 			{Function: "main", File: "main.cc", Line: 7},
-		}, 4},
+		}, 6},
 		{"a mangled name is nobody's namespace", []snapshot.Frame{
 			{Function: "_ZN5Cache3putEi", File: "cache.cc", Line: 5},
 			{Function: "main", File: "main.cc", Line: 7},

@@ -97,8 +97,8 @@ Totals by stack:
   jemalloc         MALLOC_CONF=prof:true,prof_final:true PROGRAM
   heaptrack        heaptrack PROGRAM
   heaptrack_print  heaptrack_print --print-leaks 1 RECORDING > heaptrack_50.txt
-  massif           valgrind --tool=massif --detailed-freq=1 PROGRAM
-  DHAT             valgrind --tool=dhat PROGRAM
+  massif           valgrind --tool=massif --detailed-freq=1 --fullpath-after= PROGRAM
+  DHAT             valgrind --tool=dhat --fullpath-after= PROGRAM
   others           a heap profile of pprof's, profile.proto
 
 Several files are a run, in a folder or named one after the other; the number in

@@ -332,7 +332,7 @@ const (
 	memrayRecording = "a recording of memray, which only memray reads"
 
 	memrayHint   = "memray transform csv --leaks RECORDING gives a table that memdiag reads"
-	valgrindHint = "valgrind --tool=dhat PROGRAM, at two lengths of the run or more, gives profiles that memdiag reads"
+	valgrindHint = "valgrind --tool=dhat --fullpath-after= PROGRAM, at two lengths of the run or more, gives profiles that memdiag reads"
 	unpackHint   = "unpack it first; memdiag itself unpacks gzip and zstd"
 
 	goroutines = "stacks of Go's goroutines, not of its heap"

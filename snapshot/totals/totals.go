@@ -150,7 +150,7 @@ func (b *Builder) Ended(end string, peak snapshot.Bytes) []string {
 		live += b.devices[i].Meters.Allocated
 	}
 	if live < peak/10 {
-		notes = append(notes, "more than nine tenths of the peak were freed before the end: what the program held until then, valgrind --tool=massif --detailed-freq=1 PROGRAM tells")
+		notes = append(notes, "more than nine tenths of the peak were freed before the end: what the program held until then, valgrind --tool=massif --detailed-freq=1 --fullpath-after= PROGRAM tells")
 	}
 	return notes
 }

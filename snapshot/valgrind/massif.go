@@ -88,7 +88,7 @@ func (d *massif) pass(name string, r io.ReaderAt, size int64, opts totals.Option
 		switch {
 		case bytes.HasPrefix(line, []byte("desc: xtree")):
 			err := in.Fail("a tree of --xtree-memory, whose snapshots are figures of other kinds")
-			err.Hint = "valgrind --tool=massif --detailed-freq=1 PROGRAM, or --tool=dhat, gives a profile that memdiag reads"
+			err.Hint = "valgrind --tool=massif --detailed-freq=1 --fullpath-after= PROGRAM, or --tool=dhat, gives a profile that memdiag reads"
 			return err
 		case bytes.HasPrefix(line, []byte("time_unit:")):
 			d.unit = strings.TrimSpace(string(line[len("time_unit:"):min(len(line), 32)]))
