@@ -519,6 +519,29 @@ func TestAWalkAndNamesAskNothingOfTheProgram(t *testing.T) {
 	agentProgram(t, asks, "<module> True False {}\n")
 }
 
+// backs has tensors that tell when autograd's part of them is read, which our thread must not do.
+const backs = `
+import types
+from memdiag import _holders
+
+class Tensor:
+    grad_fn, is_leaf = (property(lambda self, name=name: read.append(name)) for name in ("grad_fn", "is_leaf"))
+    _backward_hooks = property(lambda self: None)
+    def untyped_storage(self):
+        raise NotImplementedError
+kept = Tensor()
+for ours in True, False:
+    read = []
+    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: ours))
+    _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="")).walk({1: "site"}, {}, {})
+    print(read)
+`
+
+func TestOurThreadLeavesAutogradAlone(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, backs, "[]\n['grad_fn', 'is_leaf']\n")
+}
+
 // packs has a PyTorch that cannot tell what hooks have packed, and a program that pushes some.
 const packs = `
 import types

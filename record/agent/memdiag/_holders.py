@@ -133,7 +133,9 @@ class Search:
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
-        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved)
+        # In our thread, backward may go through the graph meanwhile, and let go of what it has used, without Python's lock.
+        quiet = not self.agent.ticker.acts()
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet)
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -147,8 +149,7 @@ class Search:
                 gc.enable()
         covered = walk.covered()
         try:
-            # In our thread, backward may go through the same graph meanwhile, and let go of what it has used.
-            if wanted and not self.agent.ticker.acts():
+            if wanted and quiet:
                 with unasked(walk.torch):
                     walk.graphs(set(wanted.values()) - covered)
         finally:
@@ -162,8 +163,9 @@ class Search:
 
 
 class Walk:
-    def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved=""):
+    def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved="", quiet=True):
         self.torch, self.items, self.prefix = torch, items, saved
+        self.quiet = quiet  # autograd is
         self.tensor = torch.Tensor if torch else ()
         self.wanted, self.lines, self.unseen, self.table = wanted, lines, unseen, table
         self.sizes = collections.Counter(wanted.values())
@@ -395,9 +397,9 @@ class Walk:
                 stack = None  # it has no storage: sparse, or of a subclass
             if stack is not None:
                 vote(self.hits, stack, node)
-            if self.tensor.grad_fn.__get__(t) is not None:
+            if self.quiet and self.tensor.grad_fn.__get__(t) is not None:
                 self.graph_roots.append((t, node))
-            elif self.tensor.is_leaf.__get__(t):
+            elif self.quiet and self.tensor.is_leaf.__get__(t):
                 self.push(self.tensor.grad.__get__(t), node, ".grad", "attribute")
         self.push_all(own(t, self.fields(type(t))[0]), node)
         hooks = self.tensor._backward_hooks.__get__(t)
