@@ -134,6 +134,8 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		}
 	case b.Count != nil:
 		a.Why = "the file has totals by stack, not blocks with their births"
+	case s.History.Events > 0:
+		a.Why = "all of its live blocks are older than what the file records"
 	default:
 		a.Why = "the file does not say when its live blocks were allocated"
 	}

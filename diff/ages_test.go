@@ -185,6 +185,8 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 			t.Errorf("got %+v, %q", a.Sites, a.Why)
 		}
 	})
+	recorded := bornAt(100, 2, []int64{snapshot.NoStep})
+	recorded.History.Events = 9
 	for _, c := range []struct {
 		name string
 		s    *snapshot.Snapshot
@@ -194,6 +196,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		{"totals", whole, "totals by stack"},
 		{"a snapshot by the clock", byTime, "does not tell its step"},
 		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not say when its live blocks"},
+		{"births before the record", recorded, "older than what the file records"},
 		{"nothing live", bornAt(100, 2, nil), "does not say when its live blocks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
