@@ -112,21 +112,10 @@ func TestAClockThatWasPutBackEndsTheTrials(t *testing.T) {
 		run.Snapshots[i].Mark = snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: at.Add(behind)}
 		run.Snapshots[i].History.Last = at.Add(behind)
 	}
-	done := make(chan error, 1)
-	go func() {
-		r, err := Analyze(run, ByTrend)
-		if err == nil {
-			p := r.pastOf(&r.Rows[0])
-			p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.axis.Unit)
-		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+	r, err := Analyze(run, ByTrend) // which did not end
+	if err != nil {
+		t.Fatal(err)
 	}
+	p := r.pastOf(&r.Rows[0])
+	p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.axis.Unit)
 }
