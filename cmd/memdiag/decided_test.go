@@ -11,9 +11,7 @@ import (
 // TestAVerdictOfRealDumpsComesWhenItIsSaidTo has Python dump what tracemalloc traces, and compares
 // the first of the dumps, then one more each time. What the dumps themselves leave is no leak.
 func TestAVerdictOfRealDumpsComesWhenItIsSaidTo(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no Python here")
-	}
+	interpreter := pythonOf(t, "torch", "import tracemalloc")
 	const dumps = 8
 	dir := t.TempDir()
 	program := filepath.Join(dir, "train.py")
@@ -30,7 +28,7 @@ for n in range(1, %d):
 `, 10*dumps+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	python := exec.Command("python3", program)
+	python := exec.Command(interpreter, program)
 	python.Dir = dir
 	if out, err := python.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -16,11 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestResultKeepsPipes(t *testing.T) {
+// newPipe is the path of a named pipe.
+func newPipe(t *testing.T) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+func TestResultKeepsPipes(t *testing.T) {
+	path := newPipe(t)
 	// Open for both, so that neither side waits for the other.
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -65,10 +72,7 @@ func ends(t *testing.T, call func() error) {
 }
 
 func TestInterruptEndsTheWaitForAPipesReader(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := newPipe(t)
 	// After the test, so that the goroutine that waits can end.
 	t.Cleanup(func() {
 		if r, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
@@ -80,10 +84,7 @@ func TestInterruptEndsTheWaitForAPipesReader(t *testing.T) {
 }
 
 func TestInterruptEndsTheWaitForAReaderThatStandsStill(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := newPipe(t)
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +99,7 @@ func TestInterruptEndsTheWaitForAReaderThatStandsStill(t *testing.T) {
 }
 
 func TestAGateDoesNotWaitForAPipesReaderBeforeItJudges(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := newPipe(t)
 	g := &gate{env: interruptedSoon()}
 	g.files.markdown = path
 	if err := g.canWrite(); err != nil {

@@ -80,18 +80,32 @@ type mapping struct {
 	file               string
 }
 
-func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
+// open begins a pass, whose input is to be closed.
+func (d *decoder) open(name string, r io.ReaderAt, size int64, opts totals.Options) (*bounded.Input, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer in.Close()
 	const steps = 4 // a byte of a compressed file: real ones ask for 2
 	in.Pace(steps)
 	if d.reading {
 		in.After(d.in)
+		d.out = totals.New(in, opts)
+		if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
+			in.Close()
+			return nil, err
+		}
 	}
-	d.in = in
+	d.in, d.mapped = in, false
+	return in, nil
+}
+
+func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
+	in, err := d.open(name, r, size, opts)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	line, err := in.Line()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -100,13 +114,7 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 	if d.period, err = strconv.ParseInt(period, 10, 63); !ok || err != nil || d.period < 1 {
 		return in.Fail("not a heap profile of jemalloc: it begins with %.40q", line)
 	}
-	if d.reading {
-		d.out = totals.New(in, opts)
-		if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
-			return err
-		}
-	}
-	d.mapped, d.total = false, -1
+	d.total = -1
 	if err := in.Lines(func(line []byte) error {
 		switch {
 		case d.mapped && !d.reading:

@@ -29,15 +29,16 @@ var (
 	mapLine   = regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$`)
 )
 
+func number(s string, base int) uint64 {
+	v, err := strconv.ParseUint(s, base, 64)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // slow finds stacks and maps by regular expressions.
 func slow(text string) map[string][2]int64 {
-	number := func(s string, base int) uint64 {
-		v, err := strconv.ParseUint(s, base, 64)
-		if err != nil {
-			panic(err)
-		}
-		return v
-	}
 	period := number(strings.TrimPrefix(strings.SplitN(text, "\n", 2)[0], magic), 10)
 	out := make(map[string][2]int64)
 	for _, m := range stackLine.FindAllStringSubmatch(text, -1) {

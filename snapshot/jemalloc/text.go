@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/bounded"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
@@ -64,21 +63,11 @@ type textDecoder struct {
 }
 
 func (d *textDecoder) pass(name string, r io.ReaderAt, size int64, opts totals.Options) error {
-	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
+	in, err := d.open(name, r, size, opts)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	const steps = 4 // a byte of a compressed file
-	in.Pace(steps)
-	if d.reading {
-		in.After(d.in)
-		d.out = totals.New(in, opts)
-		if d.device, err = d.out.Device(snapshot.CPU, 0, "host heap"); err != nil {
-			return err
-		}
-	}
-	d.in, d.mapped = in, false
 	first := true
 	if err := in.Lines(func(line []byte) error {
 		switch {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -37,13 +36,6 @@ var (
 
 // slowText finds rows, names and maps by regular expressions.
 func slowText(text string) map[string][2]int64 {
-	number := func(s string, base int) uint64 {
-		v, err := strconv.ParseUint(s, base, 64)
-		if err != nil {
-			panic(err)
-		}
-		return v
-	}
 	period := uint64(1)
 	if m := rate.FindStringSubmatch(text); m != nil {
 		period = number(m[1], 10) / 2
