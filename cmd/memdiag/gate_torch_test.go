@@ -1,7 +1,3 @@
-//go:build !race
-
-// What is recorded is a Python process; the race detector would not see it.
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-//go:build !race
-
 package main
 
 import (
@@ -20,6 +18,9 @@ var pythons sync.Map
 // pythonOf is a Python of a framework, torch or jax, in which a line of imports works.
 func pythonOf(t *testing.T, framework, imports string) string {
 	t.Helper()
+	if raceEnabled {
+		t.Skip("the race detector does not see into a Python process, and slows what is beside it")
+	}
 	if testing.Short() {
 		t.Skip("each import of " + framework + " takes seconds")
 	}

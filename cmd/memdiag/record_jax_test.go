@@ -1,7 +1,3 @@
-//go:build !race
-
-// As of the recording of PyTorch: it is done by a Python process.
-
 package main
 
 import (

@@ -1,8 +1,3 @@
-//go:build !race
-
-// Recording is done by a Python process and by a test binary of its own; the race
-// detector would see neither, and slow both down.
-
 package main
 
 import (
