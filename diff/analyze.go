@@ -65,7 +65,7 @@ type Finding struct {
 	Verdict  Verdict
 	Evidence Evidence
 	Reasons  []string
-	Rate     Rate
+	Rate     Rate // zero between snapshots that are not comparable
 	Shape    Shape
 	Headline int              // index into Rows[0].Frames; -1 where no frame is the user's
 	Holder   *snapshot.Holder // nil where nobody looked, or found one
@@ -170,7 +170,9 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Growth().Bytes, a.Growth().Bytes))
 	})
-	r.explain(r.Findings)
+	if r.Comparable {
+		r.explain(r.Findings)
+	}
 	return r, nil
 }
 
@@ -331,6 +333,15 @@ func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.
 // Separate holds where the snapshots cannot be compared since they are parts of one process's
 // record that do not overlap, and not since they are of different processes.
 func (r *Result) Separate() bool { return r.stranger == separateRecordings }
+
+// Equal holds for two snapshots of one mark that show the same: one is compared with
+// itself, or nothing happened between them.
+func (r *Result) Equal() bool {
+	changed := func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }
+	sameMeters := func(a, b snapshot.Device) bool { return a.Kind == b.Kind && a.Index == b.Index && a.Meters == b.Meters }
+	return r.Comparable && r.Intermediate == 0 && r.First.Mark == r.Last.Mark &&
+		!slices.ContainsFunc(r.Rows, changed) && slices.EqualFunc(r.First.Devices, r.Last.Devices, sameMeters)
+}
 
 // Leaks counts the findings with verdict leak.
 func (r *Result) Leaks() int { return r.Count(Leak) }

@@ -49,7 +49,7 @@ func notes(r *Result) []string {
 			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: when memory runs out is not told", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
 		}
 	}
-	if r.Comparable && a.Mark == b.Mark && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }) {
+	if r.Equal() {
 		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
 	}
 	for _, n := range b.Notes {

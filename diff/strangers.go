@@ -15,7 +15,11 @@ func strangers(run *snapshot.Run) (why string, at int) {
 	for i := 1; i < len(run.Snapshots); i++ {
 		a, b := run.Snapshots[i-1], run.Snapshots[i]
 		if why := apart(a, b); why != "" {
-			return "the snapshots do not seem to be of one process: " + why, i
+			which := "the snapshots"
+			if len(run.Snapshots) > 2 {
+				which = fmt.Sprintf("snapshots %d and %d of %d", i, i+1, len(run.Snapshots))
+			}
+			return which + " do not seem to be of one process: " + why, i
 		}
 		if separate(a, b) {
 			return separateRecordings, i
@@ -207,7 +211,7 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 // neither that it goes on nor that it stopped is known of any.
 func (r *Result) doubt(j *judgement) {
 	if !r.Comparable {
-		j.reasons = nil
+		j.reasons, j.rate = nil, Rate{}
 		j.call(Inconclusive, Weak, "%s; what one holds more has not grown then", r.stranger)
 	}
 }

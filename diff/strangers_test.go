@@ -68,6 +68,9 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 			if f.More != (More{}) {
 				t.Errorf("%+v more is said to decide what is of another process", f.More)
 			}
+			if f.Rate != (Rate{}) || f.Cause != nil {
+				t.Errorf("rate %+v and cause %+v of what has not grown", f.Rate, f.Cause)
+			}
 			if r.Leaks() > 0 || r.Comparable || !strings.Contains(strings.Join(r.Notes, "; "), c.says) || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("got %s, comparable %t: %v; notes %q; want both to say %q", f.Verdict, r.Comparable, f.Reasons, r.Notes, c.says)
 			}
@@ -179,5 +182,41 @@ func TestALongPartBehindARestartIsJudgedByItself(t *testing.T) {
 	}
 	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as where a training is resumed; the part behind is judged by itself") {
 		t.Errorf("the notes do not tell it: %s", notes)
+	}
+}
+
+func TestSeveralSnapshotsOfTwoProcessesSayWhich(t *testing.T) {
+	r, err := Analyze(restartedAt(100, 50), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "snapshots 6 and 7 of 11 do not seem to be of one process: no segment of memory is common to both"; !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
+		t.Errorf("notes %q; want %q", r.Notes, want)
+	}
+}
+
+// Two files of one mark whose meters differ are no equal ones, nor are those of different
+// processes.
+func TestOnlyWhatShowsTheSameIsEqual(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other func(*snapshot.Snapshot)
+		equal bool
+	}{
+		{"itself", func(*snapshot.Snapshot) {}, true},
+		{"more is reserved", func(s *snapshot.Snapshot) { s.Devices[0].Meters.Reserved += 1 << 20 }, false},
+		{"another process", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := runOf(build(7, grown("w", 1, 512, snapshot.NoStep, 0)...), build(7, grown("w", 1, 512, snapshot.NoStep, 0)...))
+			c.other(run.Snapshots[1])
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Contains(strings.Join(r.Notes, "; "), "are equal"); r.Equal() != c.equal || said != c.equal {
+				t.Errorf("equal %t, said %t: %q; want %t", r.Equal(), said, r.Notes, c.equal)
+			}
+		})
 	}
 }

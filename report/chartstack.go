@@ -58,12 +58,12 @@ func (s *stacker) here() []*diff.Row {
 func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint, allocated []float64) {
 	s := &stacker{r: r, device: device, among: among, rest: slices.Clone(allocated)}
 	var bands []band
-	switch by {
-	case StackSites:
+	switch {
+	case by == StackSites:
 		bands = s.sites()
-	case StackOwners:
+	case by == StackOwners:
 		bands = s.owners()
-	default:
+	case s.r.Comparable:
 		bands = s.leaks(c.size)
 	}
 	name := "all other allocations"

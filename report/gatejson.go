@@ -23,7 +23,7 @@ type gateLeakJSON struct {
 	Place       string         `json:"place"`
 	File        string         `json:"file,omitempty"`
 	Line        int            `json:"line,omitempty"`
-	Rate        rateJSON       `json:"rate"`
+	Rate        *rateJSON      `json:"rate"`
 	Ranks       []int          `json:"ranks,omitempty"`
 	Cause       string         `json:"cause,omitempty"`
 	Library     string         `json:"library,omitempty"`
@@ -42,7 +42,7 @@ type gateEntryJSON struct {
 func (g *Gate) JSON(w io.Writer) error {
 	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
-		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateOf(f.Rate, f.Uncounted)}
+		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateOfFinding(f)}
 		j.File, j.Line = g.site(f)
 		if f.Cause != nil {
 			j.Cause = f.Cause.ID

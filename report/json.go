@@ -125,7 +125,7 @@ type findingJSON struct {
 	Born     tallyJSON     `json:"born"`
 	Died     tallyJSON     `json:"died"`
 	Estimate bool          `json:"estimated,omitempty"` // some steps were recorded, which stand for the others
-	Rate     rateJSON      `json:"rate"`
+	Rate     *rateJSON     `json:"rate"`
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
 	Cause    *causeJSON    `json:"cause,omitempty"`
@@ -301,7 +301,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Reasons: append([]string{}, f.Reasons...),
 		Frames: framesOf(row.Frames), Label: row.Label, Hash: hashText(row.Hash), Device: deviceName(row.Device),
 		Live: tallyOf(f.After(), uncounted), Growth: tallyOf(f.Growth(), uncounted), Born: tallyOf(f.Born(), uncounted), Died: tallyOf(f.Died(), uncounted),
-		Rate:   rateOf(f.Rate, uncounted),
+		Rate:   rateOfFinding(f),
 		Owners: append([]string{}, f.Owners().Names()...), Estimate: f.Estimated(),
 	}
 	if f.Headline >= 0 {
@@ -373,6 +373,15 @@ func tallyOf(t diff.Tally, uncounted bool) tallyJSON {
 		out.Blocks = &t.Blocks
 	}
 	return out
+}
+
+// rateOfFinding is nil where there is none.
+func rateOfFinding(f *diff.Finding) *rateJSON {
+	if f.Rate.Unit == "" {
+		return nil
+	}
+	rate := rateOf(f.Rate, f.Uncounted)
+	return &rate
 }
 
 func rateOf(r diff.Rate, uncounted bool) rateJSON {

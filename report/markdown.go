@@ -27,7 +27,7 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	}
 	if len(listed) > 0 {
 		m.line("")
-		m.line("<details><summary>What else grew: %s</summary>", count(int64(len(listed)), "finding"))
+		m.line("<details><summary>%s: %s</summary>", moreTitle(r), count(int64(len(listed)), "finding"))
 		m.findings(listed[:o.top(len(listed))])
 		if rest := listed[o.top(len(listed)):]; len(rest) > 0 {
 			m.line("")

@@ -63,9 +63,12 @@ func count(n int64, noun string) string {
 }
 
 // A rate's figure begins with "~" where its interval includes zero: the run does
-// not tell it from no growth.
+// not tell it from no growth. It is "" where there is none.
 
 func bytesRate(r diff.Rate) string {
+	if r.Unit == "" {
+		return ""
+	}
 	r = readable(r)
 	if v := r.Bytes.Value; v > 0 && v < 0.005 {
 		return fmt.Sprintf("%s+1 B every %s %ss", doubt(r.Bytes), threeDigits(1/v), r.Unit)
@@ -109,7 +112,7 @@ func ratesText(f *diff.Finding) string {
 
 // blocksRateOf is a finding's rate of blocks; "" where they are not counted.
 func blocksRateOf(f *diff.Finding) string {
-	if f.Uncounted {
+	if f.Uncounted || f.Rate.Unit == "" {
 		return ""
 	}
 	return blocksRate(f.Rate)

@@ -61,16 +61,16 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 	v.State, v.Title = "clean", "nothing looks like a leak"
 	switch {
 	case a.Why != "":
-		v.State, v.Title, v.OneAbout = "inconclusive", held, "None: "+brief(a.Why)+"."
+		v.State, v.Title, v.NoFindings = "inconclusive", held, "None: "+brief(a.Why)+"."
 	case number > 0:
 		v.State, v.Title = "leak", lookLike(number, "looks like a leak", "look like leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	case windows > 0:
 		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
 		if about := noSuspect(a); about != v.Title {
-			v.State, v.Title, v.OneAbout = "inconclusive", held, "By when live blocks were born one "+about+"."
+			v.State, v.Title, v.NoFindings = "inconclusive", held, "By when live blocks were born one "+about+"."
 		} else {
-			v.OneAbout = "By when live blocks were born, " + about + "."
+			v.NoFindings = "By when live blocks were born, " + about + "."
 		}
 	}
 	return leaks
@@ -97,9 +97,7 @@ func findingOfOne(f *diff.Finding) findingView {
 	if f.Headline >= 0 {
 		v.Function = besidePlace(row.Frames[f.Headline])
 	}
-	if f.Rate.Unit != "" {
-		v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRateOf(f)
-	}
+	v.Rate, v.BlocksRate = bytesRate(f.Rate), blocksRateOf(f)
 	return v
 }
 

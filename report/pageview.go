@@ -17,7 +17,7 @@ type view struct {
 	Style  template.CSS
 
 	One          bool   // it is of one snapshot
-	OneAbout     string // what its verdict is, where there are no findings
+	NoFindings   string // what is said where there are none
 	Sites        []siteView
 	SitesMore    string
 	Title, Name  string
@@ -34,6 +34,7 @@ type view struct {
 	Reserves     []string // of memory that is reserved and grows alone
 	Ages         *agesView
 	Maps         []mapView
+	ElseTitle    string
 	Else         []elseView
 	ElseMore     string
 	Totals       []totalView
@@ -94,6 +95,10 @@ func pageView(r *diff.Result, about About) *view {
 	full, listed := split(r, TextOptions{Top: 20})
 	for _, f := range full {
 		v.Findings = append(v.Findings, findingViewOf(r, f))
+	}
+	v.NoFindings, v.ElseTitle = "No stack went on growing.", moreTitle(r)
+	if !r.Comparable {
+		v.NoFindings = "No verdict: the snapshots cannot be compared."
 	}
 	v.Else, v.ElseMore = elseViews(listed)
 	v.Charts, v.ChartData = chartViews(r)
@@ -273,7 +278,7 @@ func rankViewOf(rank RankResult) rankView {
 		live += d.Meters.Allocated
 	}
 	v.Live = live.String()
-	if len(r.Findings) > 0 && r.Findings[0].Verdict != diff.Bounded {
+	if len(r.Findings) > 0 && r.Findings[0].Verdict != diff.Bounded && r.Comparable {
 		f := &r.Findings[0]
 		v.Where = bytesRate(f.Rate) + " at " + place(f.Rows[0], f.Headline)
 	}

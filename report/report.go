@@ -6,7 +6,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -87,13 +86,12 @@ func mostUndecided(r *diff.Result) bool {
 // noComparison says why two snapshots show no growth whatever leaks; "" where they may.
 func noComparison(r *diff.Result) string {
 	a, b := r.First.Mark, r.Last.Mark
-	changed := func(row diff.Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }
 	switch {
 	case r.Intermediate > 0:
 		return ""
 	case b.Step != snapshot.NoStep && a.Step > b.Step:
 		return fmt.Sprintf("step %s is compared with the earlier step %s", grouped(a.Step), grouped(b.Step))
-	case a == b && len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, changed):
+	case len(r.Rows) > 0 && r.Equal():
 		return "the two snapshots are equal"
 	}
 	return ""

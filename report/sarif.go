@@ -106,6 +106,9 @@ func (g *Gate) SARIF(w io.Writer) error {
 		r := g.sarifResult(&run.Tool.Driver, f, baseline.Fingerprint(f.Rows[0]))
 		r.Kind, r.Level = "open", "none"
 		r.Message.Text = bytesRate(f.Rate) + " at " + Place(f) + "; a longer run must tell whether it leaks."
+		if f.Rate.Unit == "" {
+			r.Message.Text = "more at " + Place(f) + ", in a snapshot that cannot be compared with the one before."
+		}
 		run.Results = append(run.Results, r)
 	}
 	return writeJSON(w, sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}})

@@ -29,7 +29,7 @@ var described = map[string]string{
 	"born":                   "blocks of the last snapshot that the first lacks",
 	"died":                   "blocks of the first snapshot that the last lacks",
 	"estimated":              "some steps were recorded, which stand for the others: counts and sizes are estimates",
-	"rate":                   "growth for one unit, with 95 % intervals",
+	"rate":                   "growth for one unit, with 95 % intervals; null between snapshots that cannot be compared",
 	"runs_out":               "when the device's limit is reached if growth goes on so",
 	"of_process":             "the limit is of all that the process may take",
 	"owners":                 "classes of reference on the blocks: user, tape, grad, optim, cache, comm",

@@ -85,7 +85,10 @@ func sitePanels(r *diff.Result) []panel {
 		if !ok {
 			c = restLine
 		}
-		p := panel{title: shortPlace(f.Rows[0], f.Headline), note: string(f.Verdict) + ": " + bytesRate(f.Rate), colour: c}
+		p := panel{title: shortPlace(f.Rows[0], f.Headline), note: string(f.Verdict), colour: c}
+		if text := bytesRate(f.Rate); text != "" {
+			p.note += ": " + text
+		}
 		if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 			p.note += " (" + text + ")"
 		}

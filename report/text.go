@@ -38,7 +38,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		p.finding(r, f, o)
 	}
 	p.line("")
-	p.elseGrew(listed, o)
+	p.elseGrew(moreTitle(r), listed, o)
 	p.ranks(r)
 	p.totals(r)
 	p.meters(r)
@@ -63,8 +63,12 @@ func producer(s *snapshot.Snapshot) string {
 }
 
 // split says which findings are shown in full: leaks, and a few inconclusive
-// ones, since two snapshots without births make every site that grew one.
+// ones, since two snapshots without births make every site that grew one. Between
+// snapshots of different processes nothing has grown, and all are listed.
 func split(r *diff.Result, o TextOptions) (full, listed []*diff.Finding) {
+	if !r.Comparable {
+		return nil, withVerdict(r, diff.Inconclusive)
+	}
 	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
 	shownLeaks, shownMaybe := o.top(len(leaks)), o.top(len(maybe))
 	if !o.All {
@@ -213,12 +217,20 @@ func join(parts ...string) string {
 	return strings.Join(kept, "; ")
 }
 
+// moreTitle is the title of the findings that are not shown in full.
+func moreTitle(r *diff.Result) string {
+	if !r.Comparable {
+		return "What the last snapshot holds more than the first"
+	}
+	return "What else grew"
+}
+
 // elseGrew lists the findings that were not shown in full.
-func (p *page) elseGrew(findings []*diff.Finding, o TextOptions) {
+func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	if len(findings) == 0 {
 		return
 	}
-	p.line(p.paint.bold("What else grew"))
+	p.line(p.paint.bold(title))
 	var rows [][]string
 	shown := o.top(len(findings))
 	several := false

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,9 @@ func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bo
 		}
 		profile = report.GrowthProfile(result)
 		if rate {
+			if !result.Comparable {
+				return nil, badInput(errors.New("there are no rates between snapshots that cannot be compared; without --rate, flame draws what they hold"))
+			}
 			profile = report.RateProfile(result)
 		}
 	}
