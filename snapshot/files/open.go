@@ -216,6 +216,10 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 	if reason := impossible(s); reason != "" {
 		return nil, &snapshot.FormatError{File: path, Reason: reason, Hint: "the file was edited or is damaged, or what wrote it counts something else"}
 	}
+	// What some profilers leave when their program is killed has no end that tells.
+	if now, err := f.file.Stat(); err == nil && now.Size() < f.size {
+		return nil, &snapshot.FormatError{File: path, Offset: now.Size(), Reason: "the file became shorter while it was read", Hint: "read it again when nobody writes it"}
+	}
 	return s, nil
 }
 

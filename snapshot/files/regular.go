@@ -25,6 +25,10 @@ func openRegular(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if info, err = file.Stat(); err != nil { // another may have taken its place
+		_ = file.Close()
+		return nil, 0, err
+	}
 	return file, info.Size(), nil
 }
 

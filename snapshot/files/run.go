@@ -169,6 +169,9 @@ type listing struct {
 // below it too, unless flat, which a run of ours is.
 func listFiles(root string, flat bool) (listing, error) {
 	var list listing
+	if to, err := filepath.EvalSymlinks(root); err == nil {
+		root = to // a link to a folder, such as latest, is not walked into
+	}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			if path == root {
