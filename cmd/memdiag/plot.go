@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -62,6 +63,9 @@ if that is near. Without arguments it takes the run in this folder.`,
 			if err != nil {
 				return err
 			}
+			if err := roomForFont(format); err != nil {
+				return err
+			}
 			if err := env.result(output, format != report.SVG, func(w io.Writer) error {
 				switch {
 				case sheet:
@@ -88,6 +92,23 @@ if that is near. Without arguments it takes the run in this folder.`,
 	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default that of the first finding")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
+}
+
+// roomForFont refuses a PDF where its font has no room: vgpdf writes it, and what becomes
+// of it, to temporary files, less than 1 MiB, and panics if it cannot.
+func roomForFont(format report.PlotFormat) error {
+	if format != report.PDF {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "memdiag-font-")
+	if err == nil {
+		defer os.RemoveAll(dir) //nolint:errcheck // nothing of it is needed
+		err = os.WriteFile(filepath.Join(dir, "font"), make([]byte, 1<<20), 0o600)
+	}
+	if err != nil {
+		return &exitError{exitOwn, withHint(fmt.Errorf("a PDF needs 1 MiB in temporary files: %w", err), "set TMPDIR, or take a .svg")}
+	}
+	return nil
 }
 
 // wrote says where a result went, unless that was standard output.
