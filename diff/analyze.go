@@ -84,6 +84,9 @@ type Finding struct {
 	RunsOut *Forecast // nil unless a leak on a device whose limit is known
 	// Uncounted: the profiler tells bytes alone, and figures of blocks mean nothing.
 	Uncounted bool
+	// Sampled: the profiler recorded some allocations, for which others stand: all figures
+	// are estimates.
+	Sampled bool
 
 	graph bool // the rows are of one autodiff graph
 }
@@ -274,7 +277,7 @@ func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
 		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
-		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Uncounted(), graph: c.graph,
+		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Uncounted(), Sampled: r.samplePeriod() > 0, graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
 	if c.settled {
@@ -329,6 +332,11 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 // Uncounted holds where the profiler told bytes alone in either snapshot, so that figures
 // of blocks mean nothing.
 func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.Blocks.Uncounted() }
+
+// samplePeriod is that of the last snapshot, or of the first; 0 where all allocations were recorded.
+func (r *Result) samplePeriod() snapshot.Bytes {
+	return max(r.Last.SamplePeriod, r.First.SamplePeriod, 0)
+}
 
 // Separate holds where the snapshots cannot be compared since they are parts of one process's
 // record that do not overlap, and not since they are of different processes.

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -15,6 +16,10 @@ type Least struct {
 	// others; Mixed is whether it has.
 	Counted float64
 	Mixed   bool
+	// Sample, of a profile that records about one allocation in so many bytes of them, is what
+	// comes in place of the block, in blocks of any size, on average: a leak of so much in
+	// Every is shown nine times in ten. It is 0 where all is recorded.
+	Sample snapshot.Bytes
 }
 
 // Least is zero for a comparison by another rule or of several processes, where neither
@@ -27,7 +32,7 @@ func (r *Result) Least() Least {
 	}
 	b := &r.Last.Blocks
 	stands := int64(0) // the most steps that one with a birth stands for; 0 for no births
-	l := Least{}
+	l := Least{Sample: r.samplePeriod()}
 	for i, state := range b.State {
 		switch {
 		case state != snapshot.Live:
@@ -77,38 +82,63 @@ func (a *Axis) fine() float64 {
 }
 
 // shows holds where a leak of one block in so many steps, or thousandths of a second, would
-// be called one.
+// be called one, whenever its first block comes. Samples come by chance, and are held to show
+// nine of ten such leaks.
 func (r *Result) shows(every int64, births bool) bool {
 	const phases = 40
+	most := 0 // of the leaks, that may go unseen
+	if r.samplePeriod() > 0 {
+		most = phases / 10
+	}
 	for i := range min(every, phases) {
-		if !r.wouldCall(int64(r.Series.axis.X[0]*r.Series.axis.fine())+i*every/min(every, phases), every, births) {
-			return false
+		if !r.wouldCall(r.arrivals(i, i*every/min(every, phases), every), births) {
+			if most--; most < 0 {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// wouldCall judges a site that gets a block at a place of the axis and each so far behind it.
-func (r *Result) wouldCall(from, every int64, births bool) bool {
-	const size = 512
+// arrivals are the places of the axis at which a leak gets its blocks: the first so far behind
+// the start and one each so far behind it, or of a sampled profile by chance, as often on average.
+func (r *Result) arrivals(seed, first, every int64) []int64 {
+	fine := r.Series.axis.fine()
+	x := r.Series.axis.X
+	at, end := int64(x[0]*fine)+first, int64(math.Ceil(x[len(x)-1]*fine))
+	var out []int64
+	if r.samplePeriod() == 0 {
+		for ; at < end; at += every {
+			out = append(out, at)
+		}
+		return out
+	}
+	rng := rand.New(rand.NewPCG(uint64(seed), uint64(every)))
+	for place := x[0]*fine + float64(every)*rng.ExpFloat64(); place < float64(end); place += float64(every) * rng.ExpFloat64() {
+		out = append(out, int64(place))
+	}
+	return out
+}
+
+// wouldCall judges a site that gets a block at each of some places of the axis.
+func (r *Result) wouldCall(at []int64, births bool) bool {
+	size := max(512, r.samplePeriod())
 	n := len(r.Series.Marks)
 	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
+	held := 0
 	for i, x := range r.Series.axis.X {
-		if at := int64(math.Ceil(x * r.Series.axis.fine())); at > from {
-			site.Blocks[i] = (at-from-1)/every + 1
+		for mark := int64(math.Ceil(x * r.Series.axis.fine())); held < len(at) && at[held] < mark; {
+			held++
 		}
-		site.Bytes[i] = size * snapshot.Bytes(site.Blocks[i])
+		site.Blocks[i] = int64(held)
+		site.Bytes[i] = size * snapshot.Bytes(held)
 	}
-	held := site.Blocks[n-1]
-	all := Tally{Blocks: held, Bytes: size * snapshot.Bytes(held)}
+	all := Tally{Blocks: int64(held), Bytes: size * snapshot.Bytes(held)}
 	row := Row{Born: all, After: all}
-	for k := range held {
-		if births {
-			row.births.steps = append(row.births.steps, from+k*every)
-		}
-	}
-	if !births {
-		row.births.unknown = int(held)
+	if births {
+		row.births.steps = at[:held]
+	} else {
+		row.births.unknown = held
 	}
 	h := historyOf(r.Series, &site)
 	q := h.p() * float64(max(1, len(r.Rows)))

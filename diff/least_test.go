@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -127,5 +128,49 @@ func TestTheLeastLeakIsToldWithAndWithoutBirths(t *testing.T) {
 	}
 	if l := r.Least(); whole.Mixed || !l.Mixed || l.Every != whole.Every || l.Counted == 0 || l.Counted >= l.Every {
 		t.Errorf("got %+v; %+v where all births are known", l, whole)
+	}
+}
+
+// TestTheLeastLeakOfASampledProfileIsShownNineTimesInTen draws leaks of small blocks as a profiler
+// sees them that records one allocation in so many bytes.
+func TestTheLeastLeakOfASampledProfileIsShownNineTimesInTen(t *testing.T) {
+	const period, seconds, runs = 512 << 10, 90, 200
+	run := func(seed uint64, every float64) *snapshot.Run {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		out, seen := runOf(), 0
+		for next, at := every*rng.ExpFloat64(), 0.0; at <= seconds; at += 5 {
+			for ; next < at; next += every * rng.ExpFloat64() {
+				seen++
+			}
+			s := build(snapshot.NoStep, grown("small", seen, period, snapshot.NoStep, 0)...)
+			s.Mark.Time, s.SamplePeriod = time.UnixMicro(int64(1e12+at*1e6)), period
+			out.Snapshots = append(out.Snapshots, s)
+		}
+		return out
+	}
+	r, err := Analyze(run(1, 1), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := r.Least()
+	if least.Sample != period || least.Every < 1 || least.Every > 8 {
+		t.Fatalf("got %+v", least)
+	}
+	if f := r.Findings[0]; !f.Estimated() {
+		t.Error("the figures of a sample are told as exact")
+	}
+	shown := 0
+	for seed := range uint64(runs) {
+		r, err := Analyze(run(seed+2, least.Every), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Leaks() > 0 {
+			shown++
+		}
+	}
+	t.Logf("a sample every %.2f s: %d of %d shown", least.Every, shown, runs)
+	if shown < runs*8/10 {
+		t.Errorf("a sample every %.2f s: %d of %d shown", least.Every, shown, runs)
 	}
 }

@@ -53,10 +53,10 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 	return p
 }
 
-// Estimated holds where only some steps were recorded, each of which stands for several:
-// counts and sizes are estimates.
+// Estimated holds where only some steps, or some allocations, were recorded, each of which
+// stands for several: counts and sizes are estimates.
 func (f *Finding) Estimated() bool {
-	return slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.births.sampled() })
+	return f.Sampled || slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.births.sampled() })
 }
 
 // stepTime is how long a step takes, from the marks of the two snapshots; 0 where

@@ -95,11 +95,14 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		}
 	}
 	add("Pace", paceText(f))
-	overall := ""
-	if f.Estimated() {
-		overall = overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate)
+	rate := rateText(f.Rate, f.Uncounted)
+	switch {
+	case f.Sampled && rate != "":
+		rate += "; of what was sampled, whose own chance it leaves out"
+	case f.Estimated():
+		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}
-	add("Rate", join(rateText(f.Rate, f.Uncounted), overall))
+	add("Rate", rate)
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))

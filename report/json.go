@@ -31,10 +31,12 @@ type resultJSON struct {
 	Ranks         *ranksJSON    `json:"ranks,omitempty"`
 	// Least is the smallest leak that the run could have shown, one block in so many
 	// steps, or of a run by the clock LeastTime in so many seconds; 0 for none.
-	Least     int64         `json:"smallest_leak_every_steps"`
-	LeastTime float64       `json:"smallest_leak_every_seconds,omitempty"`
-	Reserves  []reserveJSON `json:"reserves"`
-	Notes     []string      `json:"notes"`
+	Least     int64   `json:"smallest_leak_every_steps"`
+	LeastTime float64 `json:"smallest_leak_every_seconds,omitempty"`
+	// LeastSample is what comes then in place of a block, where allocations were sampled.
+	LeastSample int64         `json:"smallest_leak_sample_bytes,omitempty"`
+	Reserves    []reserveJSON `json:"reserves"`
+	Notes       []string      `json:"notes"`
 }
 
 // reserveJSON is a device of which a meter grew while its live memory did not.
@@ -124,7 +126,7 @@ type findingJSON struct {
 	Growth   tallyJSON     `json:"growth"`
 	Born     tallyJSON     `json:"born"`
 	Died     tallyJSON     `json:"died"`
-	Estimate bool          `json:"estimated,omitempty"` // some steps were recorded, which stand for the others
+	Estimate bool          `json:"estimated,omitempty"` // some steps or allocations were recorded, which stand for the others
 	Rate     *rateJSON     `json:"rate"`
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
@@ -235,10 +237,11 @@ func JSON(w io.Writer, r *diff.Result) error {
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth(), r.Uncounted()),
 		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
-	if least := r.Least().Every; r.Series.Axis().Unit == diff.Second {
-		out.LeastTime = least
+	least := r.Least()
+	if out.LeastSample = int64(least.Sample); r.Series.Axis().Unit == diff.Second {
+		out.LeastTime = least.Every
 	} else {
-		out.Least = int64(least)
+		out.Least = int64(least.Every)
 	}
 	for _, a := range accounts(r) {
 		out.Totals = append(out.Totals, accountJSON{a.name, a.sites, tallyOf(a.growth, r.Uncounted())})

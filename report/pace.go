@@ -163,6 +163,10 @@ func leastText(r *diff.Result) string {
 	if r.Uncounted() {
 		return ""
 	}
+	if least.Sample > 0 {
+		return fmt.Sprintf("the smallest leak that this run could show nine times in ten: about %s; the profile records about one allocation in %s",
+			strings.Replace(oneBlock(least.Every, unit), "1 block", glue(least.Sample.String()), 1), glue(least.Sample.String()))
+	}
 	text := "the smallest leak that this run could show: " + oneBlock(least.Every, unit)
 	if least.Mixed {
 		text += " where births are recorded; elsewhere " + oneBlock(least.Counted, unit)

@@ -44,6 +44,7 @@ func Pprof(w io.Writer, p *Profile) error {
 		b.out.SampleType = slices.Insert(b.out.SampleType, 0, &profile.ValueType{Type: prefix + "blocks" + suffix, Unit: "count"})
 	}
 	if p.Snapshot != nil {
+		b.out.Period = max(1, int64(p.Snapshot.SamplePeriod))
 		b.out.Comments = append(b.out.Comments, remarks(p.Snapshot)...)
 	}
 	if !p.Taken.Time.IsZero() {

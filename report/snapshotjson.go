@@ -94,6 +94,9 @@ func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 		return fullHolderJSON{stacks.place[h.Stack], h.Kind, h.Path, h.Items}
 	})
 	h := s.History
+	if s.SamplePeriod > 0 {
+		out.text("\"sample_period_bytes\": %d,\n", int64(s.SamplePeriod))
+	}
 	out.text("\"history\": %s,\n\"notes\": %s\n}\n",
 		out.json(historyJSON{h.Events, knownTime(h.First), knownTime(h.Last), h.LostFrees, h.Process}), out.json(append([]string{}, s.Notes...)))
 	return out.err

@@ -24,6 +24,9 @@ type Snapshot struct {
 	Stacks   *Stacks
 	Holders  []Holder
 	History  History
+	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
+	// allocation; 0 where it recorded all. Figures are then estimates.
+	SamplePeriod Bytes
 	// Notes say what is missing or does not add up, one sentence each.
 	Notes []string
 }

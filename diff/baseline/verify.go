@@ -54,6 +54,10 @@ func Verify(before, after *diff.Result) []Check {
 		for _, n := range names {
 			mended[n] = true
 		}
+		seen := f.Rate.Blocks.Value // blocks, or samples of them
+		if least.Sample > 0 {
+			seen = f.Rate.Bytes.Value / float64(least.Sample)
+		}
 		switch now := verdictOn(after, names); {
 		case now == diff.Leak:
 			c.Answer, c.Why = Remains, "it still leaks"
@@ -66,7 +70,7 @@ func Verify(before, after *diff.Result) []Check {
 			c.Answer, c.Why = CannotTell, "the snapshots of the run after cannot be compared"
 		case !shows && least.Every == 0:
 			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
-		case !shows && f.Rate.Unit == unit && unit != diff.Place && f.Rate.Blocks.Value > 0 && (least.Every*f.Rate.Blocks.Value < 1 || length*f.Rate.Blocks.Value < enough):
+		case !shows && f.Rate.Unit == unit && unit != diff.Place && seen > 0 && (least.Every*seen < 1 || length*seen < enough):
 			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f %ss of the run after are too few to show a leak of this rate", length, unit)
 		default:
 			c.Answer, c.Why = Gone, "it leaks no more"

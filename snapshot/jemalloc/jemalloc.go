@@ -41,20 +41,15 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, err
 	}
 	var notes []string
-	if d.period > 1 {
-		notes = append(notes, sampled(d.period))
-	}
 	switch {
 	case !d.mapped:
 		notes = append(notes, "the profile lists no binaries, so that addresses cannot be told apart: it is cut, or the system has no /proc")
 	case d.unmapped:
 		notes = append(notes, unmapped)
 	}
-	return d.out.Snapshot("jemalloc", notes...), nil
-}
-
-func sampled(period int64) string {
-	return fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(period))
+	out := d.out.Snapshot("jemalloc", notes...)
+	totals.Sampled(out, d.period)
+	return out, nil
 }
 
 const unmapped = "some addresses lie in no binary that the profile lists: they cannot be told apart"

@@ -40,16 +40,15 @@ func DecodeText(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 		return nil, err
 	}
 	var notes []string
-	if d.period > 1 {
-		notes = append(notes, sampled(d.period))
-	}
 	if d.unmapped {
 		notes = append(notes, unmapped)
 	}
 	if d.sum < d.total {
 		notes = append(notes, fmt.Sprintf("its stacks hold %s of the %s that were live: the rest is missing", snapshot.Bytes(d.sum), snapshot.Bytes(d.total)))
 	}
-	return d.out.Snapshot(d.producer, notes...), nil
+	out := d.out.Snapshot(d.producer, notes...)
+	totals.Sampled(out, d.period)
+	return out, nil
 }
 
 // textDecoder has the stack and the figures of the row that was read last, until the

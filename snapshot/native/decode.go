@@ -274,6 +274,8 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 		s.History = snapshot.History{Events: c.varint(), First: c.time(0), Last: c.time(0), LostFrees: c.varint()}
 	case kindProcess:
 		s.History.Process = c.string()
+	case kindSampled:
+		s.SamplePeriod = snapshot.Bytes(c.varint())
 	case kindNotes:
 		s.Notes = readNotes(c)
 	default:

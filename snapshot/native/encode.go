@@ -118,6 +118,9 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 	if s.History.Process != "" {
 		e.section(kindProcess, func(b []byte) []byte { return appendString(b, s.History.Process) })
 	}
+	if s.SamplePeriod != 0 {
+		e.section(kindSampled, func(b []byte) []byte { return binary.AppendVarint(b, int64(s.SamplePeriod)) })
+	}
 	e.section(kindNotes, func(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(len(s.Notes)))
 		for _, n := range s.Notes {

@@ -96,6 +96,7 @@ var (
 	kindHolders   = kind{'H', 'O', 'L', 'D'}
 	kindHistory   = kind{'H', 'I', 'S', 'T'}
 	kindProcess   = kind{'P', 'R', 'O', 'C'}
+	kindSampled   = kind{'S', 'M', 'P', 'L'}
 	kindNotes     = kind{'N', 'O', 'T', 'E'}
 	kindEnd       = kind{'E', 'N', 'D', '.'}
 )
@@ -121,6 +122,7 @@ var known = []section{
 	{kindHolders, true},
 	{kindHistory, true},
 	{kindProcess, false},
+	{kindSampled, false},
 	{kindNotes, true},
 }
 

@@ -70,7 +70,8 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 			Events: rapid.Int64().Draw(t, "events"), First: drawTime(t, "first"), Last: drawTime(t, "last"),
 			LostFrees: rapid.Int64().Draw(t, "lost frees"), Process: rapid.SampledFrom([]string{"", "4242", "\xff"}).Draw(t, "process"),
 		},
-		Notes: rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "notes"),
+		SamplePeriod: rapid.SampledFrom([]snapshot.Bytes{0, 1 << 19, -1}).Draw(t, "sample period"),
+		Notes:        rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "notes"),
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "stacks") {
 		s.Stacks.InternFrames(drawFrames(t, 1))

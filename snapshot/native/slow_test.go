@@ -108,8 +108,8 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 	s = &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
 	stacks := []snapshot.StackID{snapshot.NoStack}
 	var unknown []string
-	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "NOTE", "END."}
-	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true, "PROC": true}
+	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "SMPL", "NOTE", "END."}
+	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true, "PROC": true, "SMPL": true}
 	count := uint64(0)
 	for data = data[16:]; ; count++ {
 		must(len(data) >= 32, "section header")
@@ -267,6 +267,8 @@ func slowSection(name string, r slow, s *snapshot.Snapshot, stacks *[]snapshot.S
 		s.History.Events, s.History.First, s.History.Last, s.History.LostFrees = r.i(), r.time(0), r.time(0), r.i()
 	case "PROC":
 		s.History.Process = r.text()
+	case "SMPL":
+		s.SamplePeriod = snapshot.Bytes(r.i())
 	case "NOTE":
 		for range r.n(1) {
 			s.Notes = append(s.Notes, r.text())

@@ -66,6 +66,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		out.Mark.Time = time.Unix(0, t.timeNanos)
 	}
 	s.said.set(out)
+	if s.text(s.periodUnit) == "bytes" {
+		totals.Sampled(out, s.period)
+	}
 	return out, nil
 }
 
@@ -342,9 +345,6 @@ func (s *samples) notes() []string {
 	var out []string
 	if s.count < 0 {
 		out = append(out, "the profile counts no blocks")
-	}
-	if s.period > 1 && s.text(s.periodUnit) == "bytes" {
-		out = append(out, fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", snapshot.Bytes(s.period)))
 	}
 	if s.bare {
 		out = append(out, "some frames have neither symbol nor file: they cannot be told apart")

@@ -200,3 +200,16 @@ func (b *Builder) Snapshot(producer string, notes ...string) *snapshot.Snapshot 
 	}
 	return s
 }
+
+// Sampled says of a snapshot that its profiler recorded about one allocation in period bytes of
+// them; one in a byte is all.
+func Sampled(s *snapshot.Snapshot, period int64) {
+	if period <= 1 {
+		return
+	}
+	s.SamplePeriod = snapshot.Bytes(period)
+	note := fmt.Sprintf("a sampled profile, of about one allocation in %s: counts and bytes are estimates", s.SamplePeriod)
+	if !slices.Contains(s.Notes, note) {
+		s.Notes = append(s.Notes, note)
+	}
+}
