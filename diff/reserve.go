@@ -2,7 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
@@ -84,14 +83,17 @@ const unexplainedShare = 0.1
 // ruledShare is that of growth as along a ruler, which fragments and caches do not show.
 const ruledShare = 0.01
 
-// ruled holds for many points of which each interval adds about the same for its length.
+// ruled holds for many points of which the middle half of the intervals add about the same
+// for their length. The others may jump: a recorder's own tables come and go, and so does
+// what a step has under way.
 func ruled(x, y []float64) bool {
-	least, most := math.Inf(1), math.Inf(-1)
+	rates := make([]float64, 0, len(y))
 	for i := 1; i < len(y); i++ {
-		rate := (y[i] - y[i-1]) / (x[i] - x[i-1])
-		least, most = min(least, rate), max(most, rate)
+		rates = append(rates, (y[i]-y[i-1])/(x[i]-x[i-1]))
 	}
-	return len(y) > climbing && least > 0 && most <= 2*least
+	slices.Sort(rates)
+	n := len(rates)
+	return len(y) > climbing && rates[n/4] > 0 && rates[n-1-n/4] <= 2*rates[n/4]
 }
 
 // unexplained is the steady growth of the process's own memory without that of what
@@ -107,16 +109,21 @@ func (r *Result) unexplained() *Reserve {
 	x, rest = trend.Floors(x[from:], rest[from:], windows)
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
-	if t := trend.HamedRao(rest); t.Z <= 0 || max(t.P, 2*trend.DriftAlong(x, rest)) > significant {
+	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
 		return nil
 	}
-	if on, _ := keepsRising(x, rest); !on || grown < unexplainedShare*rest[0] && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
+	if on, _ := keepsRising(x, rest); !on {
+		return nil
+	}
+	// What adds the same again and again is no walk, whatever jumps there are between.
+	drifts := grown >= unexplainedShare*rest[0] && 2*trend.DriftAlong(x, rest) <= significant
+	if !drifts && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
 		return nil
 	}
 	all := s.Meters[at]
-	total := all[len(all)-1].Allocated - all[from].Allocated
+	end := len(all) - 1
 	e := &Reserve{
-		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: total - snapshot.Bytes(grown),
+		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: all[end].Allocated - all[from].Allocated - r.Besides(),
 		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.TheilSen(x, rest)},
 	}
 	e.explain()
@@ -153,10 +160,14 @@ func (r *Result) Besides() snapshot.Bytes {
 	return snapshot.Bytes(rest[len(rest)-1] - rest[r.Series.WarmUp()])
 }
 
-// Unexplained holds where the process's own memory grew steadily and no stack tells
-// what for: a run without a leak is not known to be without one then.
-func (r *Result) Unexplained() bool {
-	return slices.ContainsFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
+// Unexplained is the steady growth of the process's own memory that no stack explains; nil
+// for none. A run without a leak is not known to be without one then.
+func (r *Result) Unexplained() *Reserve {
+	i := slices.IndexFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
+	if i < 0 {
+		return nil
+	}
+	return &r.Reserves[i]
 }
 
 // growsAlone is the growth of a meter over marks after warm-up; nil unless it rose
@@ -249,8 +260,8 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
-		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s), of which no recorded stack tells: it may leak what nobody recorded, such as nodes of a graph or memory of an extension",
-			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High))
+		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beside the %s that recorded stacks explain. No line of it is known: it may leak what nobody recorded, such as a graph that is kept (memdiag explain graph-retained), or memory of native code",
+			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0))
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",

@@ -213,6 +213,7 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 		{"a straight line is told", line(2), func(int) snapshot.Bytes { return mib }, true},
 		{"one that recorded tensors explain is not", line(2), func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false},
 		{"a twentieth as along a ruler is", line(0.4), func(int) snapshot.Bytes { return mib }, true},
+		{"so is one between which jumps come and go", func(i int) snapshot.Bytes { return line(0.4)(i) + []snapshot.Bytes{2 * mib, 0, mib}[(i+7)/10] }, func(int) snapshot.Bytes { return mib }, true},
 		{"a twentieth in uneven steps is not", func(i int) snapshot.Bytes { return line(0.4)(i-i%2) + snapshot.Bytes(i) }, func(int) snapshot.Bytes { return mib }, false},
 		{"a two-hundredth is not", line(0.04), func(int) snapshot.Bytes { return mib }, false},
 		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false},
@@ -230,8 +231,8 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Unexplained() != c.want {
-				t.Errorf("got %v: %+v", r.Unexplained(), r.Reserves)
+			if (r.Unexplained() != nil) != c.want {
+				t.Errorf("got %v: %+v", r.Unexplained() != nil, r.Reserves)
 			}
 			if c.want && (r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != "host-only") {
 				t.Errorf("got the cause %+v", r.Reserves[0].Cause)
@@ -255,12 +256,15 @@ func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Unexplained() {
+	if r.Unexplained() == nil {
 		t.Fatal("nothing is said of 38 MiB")
 	}
 	run[20].Producer = "another"
-	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained() {
+	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained() != nil {
 		t.Error("two processes are taken for one that grows")
+	}
+	if e := r.Unexplained(); e.Live != 0 {
+		t.Errorf("%s are explained by stacks that hold the same all along", e.Live)
 	}
 	if rate := r.Reserves[0].Rate; rate.Unit != "step" || rate.Bytes.Low > 28*1024 || rate.Bytes.High < 28*1024 {
 		t.Errorf("got %+v, want 28 KiB a step", rate)

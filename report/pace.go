@@ -70,7 +70,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
 	switch besides := r.Besides(); {
-	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > f.Growth().Bytes && !r.Unexplained():
+	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > f.Growth().Bytes && r.Unexplained() == nil:
 		text += ", if nothing else grew; but the process did, by " + glue(besides.String()) + " besides what is told"
 	case othersTake(r, f):
 		text += ", if nothing else grew"
@@ -90,7 +90,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 
 // othersTake reports whether more than the finding fills the memory that its forecast is of.
 func othersTake(r *diff.Result, f *diff.Finding) bool {
-	if f.RunsOut.OfProcess && r.Unexplained() {
+	if f.RunsOut.OfProcess && r.Unexplained() != nil {
 		return true
 	}
 	for i := range r.Findings {

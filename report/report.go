@@ -51,6 +51,9 @@ func sentence(r *diff.Result) string {
 	if why := noComparison(r); leaks == 0 && why != "" {
 		return "no verdict: " + why + "; " + live
 	}
+	if e := r.Unexplained(); leaks == 0 && e != nil {
+		return "no verdict: the process itself grows, " + bytesRate(e.Rate) + " beyond what recorded stacks explain; " + live
+	}
 	if leaks == 0 {
 		sites := 0 // a finding may be of several
 		for _, f := range withVerdict(r, diff.Inconclusive) {

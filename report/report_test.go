@@ -115,6 +115,9 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 			r.Reserves = []diff.Reserve{{Device: r.Series.Devices[0], Meter: m, Growth: 100 * snapshot.MiB, Cause: c}}
 			if m == cause.Host {
 				r.Reserves[0].Rate = diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 2048, Low: 2000, High: 2100, N: 20}}
+				if got, want := Headline(r), "no verdict: the process itself grows, +2.00 KiB/step beyond what recorded stacks explain; "; !strings.HasPrefix(got, want) {
+					t.Errorf("the headline is %q, want %q", got, want)
+				}
 			}
 			for name, write := range map[string]func(*bytes.Buffer) error{
 				"text":     func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) },

@@ -303,8 +303,8 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		j.doubt = "the snapshots cannot be compared; "
 	case len(j.result.Rows) == 0 && !stayedEmpty(j.result):
 		j.doubt = "no snapshot holds a live block; "
-	case j.result.Unexplained():
-		j.doubt = "the process itself grows, and no stack explains it; "
+	case j.result.Unexplained() != nil:
+		j.doubt = "what grows has no line; "
 	case run.Partial:
 		j.doubt = "what could not be read of the run may hold a leak; "
 	case !run.Info.Started.IsZero() && run.Info.Finished == nil:
