@@ -430,7 +430,7 @@ func (h *history) mostGone(row *Row) bool {
 // rate is the slope of the floors, of what the device gives.
 func (h *history) rate() Rate {
 	_, sizes := trend.Floors(h.all.x, h.all.sizes, windows)
-	return Rate{Unit: h.unit, Blocks: trend.TheilSen(h.x, h.blocks), Bytes: trend.TheilSen(h.x, sizes)}
+	return Rate{Unit: h.unit, Blocks: trend.Rate(h.x, h.blocks), Bytes: trend.Rate(h.x, sizes)}
 }
 
 // keepsRising says whether floors at x rise to the end, or why not: one jump that
