@@ -1,6 +1,10 @@
 package diff
 
-import "github.com/memdiag/memdiag/snapshot"
+import (
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 // callTree holds the stacks of what leaks, outermost call first, and knows through
 // which of their calls healthy memory comes as well.
@@ -76,16 +80,22 @@ func (t *callTree) outside(row *Row, i int) *callNode {
 }
 
 // ownFrame is the index of the leaking row's outermost call of the user's through
-// which nothing healthy comes; -1 where there is none.
+// which nothing healthy comes; -1 where there is none. The main function of a native
+// program is no such call: all comes through it, and what little lives on may leak.
 func (t *callTree) ownFrame(row *Row) int {
 	n := t.roots[deviceOf(row)]
+	own := Own(row.Frames)
 	for i := len(row.Frames) - 1; i >= 0; i-- {
 		n = n.children[row.Frames[i]]
-		if len(n.healthy) == 0 && !isLibrary(row.Frames[i]) {
+		if len(n.healthy) == 0 && own(row.Frames[i]) && !isNativeMain(row.Frames[i]) {
 			return i
 		}
 	}
 	return -1
+}
+
+func isNativeMain(f snapshot.Frame) bool {
+	return !isInterpreted(f) && (f.Function == "main" || strings.HasSuffix(f.Function, "::main"))
 }
 
 // ownCall is the call at ownFrame.

@@ -243,3 +243,51 @@ func TestAFindingSumsItsRows(t *testing.T) {
 		t.Errorf("rate %+v; want 2 blocks and 5120 bytes a step", f.Rate)
 	}
 }
+
+// What one call of a C++ program keeps is one leak, as in Python; what has main alone in common
+// is not.
+func TestTotalsOfANativeProgramAreJoinedBelowMain(t *testing.T) {
+	type total struct {
+		stack string // "function:line …", innermost first, in broker.cc
+		each  int64  // blocks a step
+	}
+	publish := []total{{"publish:23 serve:35 main:46", 1}, {"Message:13 publish:22 serve:35 main:46", 3}, {"publish:22 serve:35 main:46", 3}}
+	for _, c := range []struct {
+		name   string
+		totals []total
+		want   []string // lines of findings
+	}{
+		{"one call", publish, []string{"publish:23"}},
+		{"and another", append(slices.Clone(publish), total{"subscribe:19 serve:34 main:46", 1}), []string{"publish:23", "subscribe:19"}},
+		{"calls of main itself", []total{{"put:5 main:46", 2}, {"log:9 main:47", 1}}, []string{"put:5", "log:9"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := runOf()
+			for step := int64(60); step <= 600; step += 60 {
+				s := build(step, make([]block, len(c.totals))...)
+				s.Blocks.BirthStep, s.Blocks.Count = nil, make([]int64, len(c.totals))
+				for i, total := range c.totals {
+					frames := parseStack(total.stack)
+					for k := range frames {
+						frames[k].File = "/src/broker.cc"
+					}
+					size := snapshot.Bytes(1000*step) / snapshot.Bytes(i+1)
+					s.Blocks.Stack[i], s.Blocks.Count[i], s.Blocks.Size[i], s.Blocks.Requested[i] = s.Stacks.InternFrames(frames), total.each*step, size, size
+				}
+				run.Snapshots = append(run.Snapshots, s)
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range r.Findings {
+				f := &r.Findings[i]
+				got = append(got, fmt.Sprintf("%s:%d", f.Rows[0].Frames[f.Headline].Function, f.Rows[0].Frames[f.Headline].Line))
+			}
+			if !slices.Equal(got, c.want) || r.Leaks() != len(c.want) {
+				t.Errorf("%d leaks, findings at %v; want %v", r.Leaks(), got, c.want)
+			}
+		})
+	}
+}

@@ -37,10 +37,10 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	if at < 0 {
 		return Headline(frames)
 	}
-	own := tree.ownFrame(rows[0])
+	own, isOwn := tree.ownFrame(rows[0]), Own(frames)
 	outward := func() bool {
 		for i := at + 1; i <= own; i++ {
-			if !isLibrary(frames[i]) {
+			if isOwn(frames[i]) {
 				at = i
 				return true
 			}
@@ -101,7 +101,7 @@ func commonFrame(rows []*Row) int {
 		shared = min(shared, commonSuffix(frames, row.Frames))
 	}
 	from := len(frames) - shared
-	if from > 0 && !isLibrary(frames[from-1]) && !slices.ContainsFunc(rows, func(row *Row) bool {
+	if from > 0 && Own(frames)(frames[from-1]) && !slices.ContainsFunc(rows, func(row *Row) bool {
 		i := len(row.Frames) - shared - 1
 		return i < 0 || row.Frames[i].Function != frames[from-1].Function || row.Frames[i].File != frames[from-1].File
 	}) {
