@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type surroundings struct {
 	// trained are the sizes of what exists once for each parameter: gradients and
 	// the optimizer's state.
 	trained map[snapshot.Bytes]bool
+	// plain: all is on the heap of a program that has no line of Python and no tensors.
+	plain bool
 }
 
 func (r *Result) surroundings() *surroundings {
@@ -29,8 +32,10 @@ func (r *Result) surroundings() *surroundings {
 	}
 	r.around = a
 	a.backward = seenBackward(r.run.Series)
+	a.plain = true
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		a.plain = a.plain && row.Device.Name == hostHeap && !slices.ContainsFunc(row.Frames, trains)
 		seen := make(map[snapshot.Frame]bool, len(row.Frames))
 		for _, f := range row.Frames {
 			if !seen[f] {
@@ -60,6 +65,14 @@ func (r *Result) surroundings() *surroundings {
 	}
 	return a
 }
+
+// trains holds for frames of Python, where anything may train, and of libraries of tensors.
+func trains(f snapshot.Frame) bool {
+	return isInterpreted(f) && !strings.HasSuffix(f.File, ".go") || tensors.MatchString(f.Function)
+}
+
+// tensors are the names of such libraries' functions in Go, C++ and Rust.
+var tensors = regexp.MustCompile(`(^|[ <(&*])(at|c10|torch|tensorflow|xla|mlx|tch|burn(_\w+)?|candle_\w+)::|(^|/)ggml_|^gorgonia\.org/|^github\.com/memdiag/memdiag/engine/`)
 
 // seenBackward tells from a run's counters whether anything was allocated in a backward
 // pass or by an optimizer. Only counters that name what lives within a step can deny it:
@@ -181,6 +194,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Parameters = r.likeParameters(rows)
 	e.Objects = onLanguageHeap(rows)
+	e.Plain = r.surroundings().plain
 	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }

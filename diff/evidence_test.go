@@ -181,3 +181,25 @@ func TestFramesOfMostOtherStacksAreCommon(t *testing.T) {
 		t.Errorf("common %v: two others are not most", got)
 	}
 }
+
+func TestProgramsThatTrainAreToldFromOthers(t *testing.T) {
+	heap := snapshot.Device{Kind: snapshot.CPU, Name: hostHeap}
+	for _, c := range []struct {
+		name   string
+		device snapshot.Device
+		frame  snapshot.Frame
+		plain  bool
+	}{
+		{"a Go server", heap, snapshot.Frame{Function: "main.serve", File: "/src/main.go", Line: 3}, true},
+		{"a C++ program that formats", heap, snapshot.Frame{Function: "std::format::write", File: "/src/main.cc", Line: 3}, true},
+		{"memdiag's engine", heap, snapshot.Frame{Function: "github.com/memdiag/memdiag/engine/cpu.Gemm", File: "engine/cpu/gemm.go", Line: 3}, false},
+		{"libtorch", heap, snapshot.Frame{Function: "at::_ops::add_Tensor::call", File: "??", Line: -1}, false},
+		{"Python", heap, snapshot.Frame{Function: "main", File: "train.py", Line: 3}, false},
+		{"a GPU", snapshot.Device{Kind: snapshot.CUDA}, snapshot.Frame{Function: "main", File: "train.cc", Line: 3}, false},
+	} {
+		r := &Result{run: &snapshot.Run{}, Last: &snapshot.Snapshot{}, Rows: []Row{{Device: c.device, Frames: []snapshot.Frame{c.frame}}}}
+		if got := r.surroundings().plain; got != c.plain {
+			t.Errorf("%s: plain %t", c.name, got)
+		}
+	}
+}

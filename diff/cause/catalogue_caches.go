@@ -18,6 +18,7 @@ var caches = []Cause{
 		Workloads:  []string{"L18", "L19", "L20", "L38"},
 		References: []string{"jax#2072", "torchtune#904", "mistral-inference#20"},
 		objects:    true,
+		plain:      true,
 		clues: []clue{
 			held(3, "map"),
 			named(3, "cache", "cached", "memo", "memoize", "lru", "lru cache", "plan", "replay", "experience", "lookup", "compile", "compiled", "intern", "pool", "table"),

@@ -38,7 +38,7 @@ var graphs = []Cause{
 			heads(3, Yes, "a value that the program carries from event to event is made in the same function"),
 			heads(-3, No, "nothing that the program holds leads to them"),
 			held(-2, "list", "map"),
-			ofBackward(-5),
+			unlessKept(ofBackward(-5)),
 			byOptimizer(-5),
 		},
 	},
@@ -131,6 +131,7 @@ var graphs = []Cause{
 		clues: []clue{
 			owned(4, snapshot.OwnedByGrad, "gradients of earlier steps are still alive"),
 			ofBackward(4),
+			keepsAll(-6), // a list keeps the graph, and no ring
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
 			function(2, "backward", "autograd", "grad"),
 			parameters(1),

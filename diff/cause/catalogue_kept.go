@@ -142,7 +142,7 @@ var kept = []Cause{
 		clues: []clue{
 			need(anyOf(
 				named(6, "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery"),
-				both(named(6, "error", "err"), perObject(1)), // else what a model is wrong by
+				both(named(6, "error", "err"), anyOf(perObject(1), severalParts(1))), // else what a model is wrong by
 			)),
 			follows(1, "they come at irregular steps", Irregular),
 			held(1, "list", "map", "attribute"),
@@ -159,6 +159,7 @@ var kept = []Cause{
 		After:      "self.seen.append(result)\n...\nself.seen.clear()   # behind what reads it",
 		References: []string{"pytorch#46386"},
 		objects:    true,
+		plain:      true,
 		last:       true,
 		clues:      []clue{keepsAll(Least)},
 	},

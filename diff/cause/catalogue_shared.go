@@ -14,6 +14,7 @@ var lifetimes = []Cause{
 		Workloads:  []string{"L29"},
 		References: []string{"pytorch#10348"},
 		objects:    true,
+		plain:      true,
 		clues: []clue{
 			need(anyOf(
 				lost(9),
@@ -149,6 +150,7 @@ var allocator = []Cause{
 		After:      "torch.cuda.memory._record_memory_history(stacks=\"all\")\nmodel = build().cuda()",
 		References: []string{"pytorch#175707"},
 		objects:    true,
+		plain:      true,
 		clues:      []clue{need(bare(3))},
 	},
 	{

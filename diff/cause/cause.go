@@ -26,6 +26,8 @@ type Cause struct {
 	// objects: it is also a cause of growth on a language's heap. All others are of
 	// tensors.
 	objects bool
+	// plain: it is also a cause in a server or a tool that trains nothing.
+	plain bool
 	// last: it is offered only where no other cause fits.
 	last bool
 }
@@ -79,7 +81,7 @@ func Matches(e *Evidence) []Match {
 // finding.
 func (c *Cause) match(e *Evidence) Match {
 	m := Match{Cause: c}
-	if !c.when.holds(e) || e.Objects && !c.objects {
+	if !c.when.holds(e) || e.Objects && !c.objects || e.Plain && !c.plain {
 		return m
 	}
 	type reason struct {

@@ -83,6 +83,21 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(1, 30, 4096, "autodiff.(*Ops).Backward engine/backward.go", "main.penalty main.go").ownedBy(snapshot.OwnedByGrad),
 			site(1, 30, 4, "autodiff.(*Ops).Backward engine/backward.go", "main.penalty main.go").ownedBy(tape),
 		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "gradient-graph-cycle"},
+		{"a penalty that a list keeps with its graph", leak(
+			site(1, 228, 16384, "batch common.py", "main b2.py").heldBy("graph", "main.<locals>.norms", 228).ownedBy(tape),
+			site(1, 228, 4, "main b2.py").heldBy("list", "main.<locals>.norms", 228),
+			site(2, 228, 16384, "torch::autograd::backward ??", "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "main b2.py").heldBy("graph", "main.<locals>.norms", 228).ownedBy(tape),
+			site(2, 228, 16384, "backward /x/site-packages/torch/autograd/__init__.py", "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "main b2.py").ownedBy(tape),
+		), "graph-retained"},
+		{"tracebacks, in a list whose name says little", leak(
+			site(0, 107, 65536, "one b3.py").heldBy("list", "__main__.errors", 107),
+			site(1, 107, 4096, torchLinear, "forward net.py", "one b3.py").heldBy("list", "__main__.errors", 107),
+		), "error-holds-tensors"},
+		{"residuals, each of one stack", leak(site(1, 107, 4096, torchLinear, "forward net.py").heldBy("list", "__main__.errors", 107)), "activations-kept"},
+		{"optimizers that a dict of trials keeps", leak(
+			site(1, 160, 65536, "_init_group /x/site-packages/torch/optim/adam.py", "trial a2.py").heldBy("dict", "__main__.trials", 8),
+			site(1, 160, 65536, "__init__ /x/site-packages/torch/nn/modules/linear.py", "net common.py", "trial a2.py").heldBy("dict", "__main__.trials", 8),
+		), "cache-without-bound"},
 		{"what a recomputation stores", leak(
 			site(2, 30, 4096, "relu /x/site-packages/torch/nn/functional.py", "recompute_fn /x/site-packages/torch/utils/checkpoint.py", "block model.py"),
 		), "checkpoint-storage"},
@@ -350,5 +365,17 @@ func TestEveryEntryIsWhole(t *testing.T) {
 	}
 	if Find("gremlins") != nil {
 		t.Error("a cause that is not there is found")
+	}
+}
+
+// A server has buffers and batches, too, and a tool its forward passes over text.
+func TestWhatTrainsNothingHasNoCauseOfTraining(t *testing.T) {
+	found := leak(site(0, 40, 4096, "main.(*Parser).forward parser.go").heldBy("list", "Parser.features", 40)).following(Steps)
+	if fit := Matches(&found); len(fit) == 0 || fit[0].Cause.ID != "activations-kept" {
+		t.Fatalf("got %+v", fit)
+	}
+	found.Plain = true
+	if fit := Matches(&found); len(fit) != 1 || fit[0].Cause.ID != "container-grows" {
+		t.Errorf("got %+v; want a container that grows", fit)
 	}
 }

@@ -121,7 +121,7 @@ func (s *Site) isPlumbing(frame int) bool {
 }
 
 // plumbing are parts of the paths of such files.
-var plumbing = []string{"/torch/_ops.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/", "/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py"}
+var plumbing = []string{"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/", "/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py"}
 
 func isScript(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")
@@ -412,8 +412,8 @@ func gathered(points int) clue {
 }
 
 // keepsAll holds where the blocks that grew most hang on a container that has as many
-// items as half of them, or more: it gathers them. On a language's heap an item is of a
-// few blocks.
+// items as half of them, or more: it gathers them, by themselves or with the graphs that they
+// are of. On a language's heap an item is of a few blocks.
 func keepsAll(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		s, each := &e.Sites[0], int64(2)
@@ -421,11 +421,46 @@ func keepsAll(points int) clue {
 			each = 8
 		}
 		for _, h := range s.Holders {
-			if (general(h.Kind) == "list" || general(h.Kind) == "map") && each*int64(h.Items) >= s.Live {
+			if slices.Contains([]string{"list", "map", "graph"}, general(h.Kind)) && each*int64(h.Items) >= s.Live {
 				return holds(h)
 			}
 		}
 		return ""
+	})
+}
+
+// unlessKept is a clue that counts where no container gathers the blocks.
+func unlessKept(c clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if _, kept := keepsAll(1).weigh(e); kept != "" {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
+}
+
+// heldBeside holds where a list or map that bears none of these names holds blocks.
+func heldBeside(points int, terms ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if kind := general(h.Kind); (kind == "list" || kind == "map") && h.Items > 0 && !names(holderWords(h.Path), terms) {
+					return holds(h)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// severalParts holds where each entry keeps blocks of several stacks that no graph joins, as
+// a frame of a traceback does.
+func severalParts(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if len(e.Sites) < 2 || e.Graph || e.owners()&snapshot.OwnedByTape != 0 {
+			return ""
+		}
+		return fmt.Sprintf("each keeps blocks of %d stacks", len(e.Sites))
 	})
 }
 

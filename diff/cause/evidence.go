@@ -20,6 +20,8 @@ type Evidence struct {
 	Host bool
 	// Objects: the sites are on the heap of a language, which has objects and no tensors.
 	Objects bool
+	// Plain: the program is none of Python's, and nothing in it trains.
+	Plain bool
 	// CollectorOff: the program is Python's, and its collector of cycles does not run.
 	CollectorOff bool
 	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
