@@ -3,6 +3,7 @@ package diff
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -143,4 +144,42 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	h := historyOf(r.Series, &site)
 	q := h.p() * float64(max(1, len(r.Rows)))
 	return judge(&row, h, q, false, r.tides, r.First, r.Last).verdict == Leak
+}
+
+// LeastMore is after how much more, with marks as far apart as the last two, a run that is too
+// short could show a leak; zero for one that could, and where nothing tells. It is found by
+// trial, as More is.
+func (r *Result) LeastMore() More {
+	n := len(r.Series.Marks)
+	if r.Rule != ByTrend || !r.Comparable || r.Series.axis.Unit == Place || n < 2 {
+		return More{}
+	}
+	if l := r.Least(); l.Every > 0 || l.Counted > 0 {
+		return More{}
+	}
+	return r.moreMarks(n, r.Series.axis.X[n-1]-r.Series.axis.X[n-2], func(marks int) bool { return r.longer(marks).least(false) > 0 })
+}
+
+// longer is the result as it would be with so many marks more, for a trial.
+func (r *Result) longer(marks int) *Result {
+	s := *r.Series
+	s.Marks, s.instants = slices.Clone(s.Marks), slices.Clone(s.instants)
+	for range marks {
+		n := len(s.Marks)
+		m := s.Marks[n-1]
+		if m.Step != snapshot.NoStep {
+			m.Step += m.Step - s.Marks[n-2].Step
+		}
+		s.Marks, s.instants = append(s.Marks, m), append(s.instants, 2*s.instants[n-1]-s.instants[n-2])
+	}
+	s.seen = slices.Clone(s.seen)
+	for d := range s.seen {
+		s.seen[d] = append(slices.Clone(s.seen[d]), slices.Repeat([]bool{true}, marks)...)
+	}
+	s.axis = axisOf(s.Marks, s.instants)
+	s.compared = s.alike()
+	out, last := *r, *r.Last
+	last.Mark = s.Marks[len(s.Marks)-1]
+	out.Series, out.Last = &s, &last
+	return &out
 }

@@ -174,3 +174,25 @@ func TestTheLeastLeakOfASampledProfileIsShownNineTimesInTen(t *testing.T) {
 		t.Errorf("a sample every %.2f s: %d of %d shown", least.Every, shown, runs)
 	}
 }
+
+// TestATooShortRunSaysHowMuchMoreItTakes makes the runs that are as long as it says, and one
+// snapshot shorter.
+func TestATooShortRunSaysHowMuchMoreItTakes(t *testing.T) {
+	least := func(snapshots int64) (Least, More) {
+		r, err := Analyze(leakEach(60*(snapshots-1), 60, 60, 0, false), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Least(), r.LeastMore()
+	}
+	for n := int64(2); n <= 5; n++ {
+		_, more := least(n)
+		if more.Snapshots == 0 || more.Steps != 60*int64(more.Snapshots) {
+			t.Fatalf("%d snapshots: %+v", n, more)
+		}
+		enough, none := least(n + int64(more.Snapshots))
+		if less, _ := least(n + int64(more.Snapshots) - 1); enough.Every == 0 || less.Every != 0 || none != (More{}) {
+			t.Errorf("%d snapshots: with %d more %+v, with one less %+v; then %+v", n, more.Snapshots, enough, less, none)
+		}
+	}
+}

@@ -49,17 +49,20 @@ func (r *Result) more(c *cluster) More {
 	if r.tried++; p == nil || r.tried > mostTried {
 		return More{}
 	}
-	decided := func(marks int) bool { return r.wouldDecide(c, p, marks) }
-	most := mostMore * (len(p.x) + testable)
+	return r.moreMarks(len(p.x), p.apart(), func(marks int) bool { return r.wouldDecide(c, p, marks) })
+}
+
+// moreMarks are the fewest, so far apart, behind those that there are, with which enough holds.
+func (r *Result) moreMarks(marks int, apart float64, enough func(marks int) bool) More {
 	k := 1
-	for ; !decided(k); k *= 2 {
-		if k >= most {
+	for ; !enough(k); k *= 2 {
+		if k >= mostMore*(marks+testable) {
 			return More{}
 		}
 	}
-	low, high := k/2, k // not decided, and decided
+	low, high := k/2, k // not enough, and enough
 	for high-low > 1 {
-		if half := (low + high) / 2; decided(half) {
+		if half := (low + high) / 2; enough(half) {
 			high = half
 		} else {
 			low = half
@@ -67,7 +70,7 @@ func (r *Result) more(c *cluster) More {
 	}
 	m := More{Snapshots: high}
 	if r.Series.axis.Unit != Place {
-		m.Steps = int64(math.Ceil(float64(high) * p.apart()))
+		m.Steps = int64(math.Ceil(float64(high) * apart))
 	}
 	if r.Series.seen == nil {
 		m.Snapshots = 0

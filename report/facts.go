@@ -106,7 +106,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
-	add("Decided in", moreText(r, f))
+	add("Decided in", moreText(r, f.More))
 	add("Runs out", runsOutText(r, f))
 	where := hashText(f.Rows[0].Hash) + " on " + deviceName(f.Rows[0].Device)
 	if r.Last.Rank != snapshot.NoRank {

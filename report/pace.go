@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -121,9 +120,8 @@ func span(d time.Duration) string {
 	return duration(d)
 }
 
-// moreText says after how much more an inconclusive finding is decided.
-func moreText(r *diff.Result, f *diff.Finding) string {
-	m := f.More
+// moreText says after how much more something is told; "" where that is not known.
+func moreText(r *diff.Result, m diff.More) string {
 	var parts []string
 	switch {
 	case m.Steps > 0 && r.Series.Axis().Unit == diff.Second:
@@ -155,10 +153,14 @@ func leastText(r *diff.Result) string {
 	}
 	least, unit := r.Least(), r.Series.Axis().Unit
 	if least.Every == 0 && least.Counted == 0 {
-		if slices.ContainsFunc(r.Findings, func(f diff.Finding) bool { return f.Verdict == diff.Leak }) {
-			return "this run is too short, or has too few snapshots, to show a leak slower than those above"
+		text := "this run is too short, or has too few snapshots, to show a leak for certain"
+		if r.Leaks() > 0 {
+			text = "this run is too short, or has too few snapshots, to show a leak slower than those above"
 		}
-		return "this run is too short, or has too few snapshots, to show a leak for certain"
+		if more := moreText(r, r.LeastMore()); more != "" {
+			text += "; that takes " + more
+		}
+		return text
 	}
 	if r.Uncounted() {
 		return ""

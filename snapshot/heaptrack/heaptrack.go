@@ -73,6 +73,7 @@ type decoder struct {
 	lost        int64    // frees of what was never allocated
 	live, peak  int64    // bytes
 	ended       bool
+	figured     bool // behind the last event are heaptrack's figures of the process
 }
 
 // pointer is an address of code, and which are its frames.
@@ -139,6 +140,8 @@ func (d *decoder) line(line []byte) error {
 		return d.trace(rest)
 	case 'a':
 		return d.allocation(rest)
+	case 'R':
+		d.figured = true
 	case 'c':
 		var v uint64
 		if scan(rest, &v) == 1 {
@@ -191,6 +194,7 @@ func (d *decoder) event(born bool, i uint64) error {
 	}
 	a := d.allocations.At(int(i))
 	d.seen++
+	d.figured = false
 	if !born {
 		// Where recording was attached to a running process, it sees frees of
 		// what it did not see allocated.
@@ -309,8 +313,11 @@ func (d *decoder) snapshot(out *totals.Builder) (*snapshot.Snapshot, error) {
 		}
 	}
 	notes := out.Ended("recording ended, "+duration(d.millis)+" after it began", snapshot.Bytes(d.peak))
-	if !d.ended {
+	switch {
+	case !d.ended:
 		notes = append(notes, "the recording has no end: heaptrack was stopped, or the copy is not complete")
+	case !d.figured && d.seen > 0:
+		notes = append(notes, "the recording ends with an event, and not with heaptrack's last figures: where the program ended by _exit or a signal, the last few hundred events are missing")
 	}
 	s := out.Snapshot("heaptrack", notes...)
 	s.History = snapshot.History{Events: d.seen, LostFrees: d.lost}

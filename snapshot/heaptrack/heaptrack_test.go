@@ -246,6 +246,19 @@ func TestARecordingIsReadUpToWhereItWasCut(t *testing.T) {
 	}
 }
 
+// At its end heaptrack writes what it still holds, and the process's figures behind.
+func TestARecordingWhoseLastEventsWereNotWrittenSaysSo(t *testing.T) {
+	for rest, said := range map[string]bool{"": true, "c 5\nR 3e0\n": false, "c 5\nR 3e0\n+ 0\n": true} {
+		s, err := decode([]byte(start + "+ 0\n" + rest + "\n# strings: 2\n# ips: 1\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(strings.Join(s.Notes, "; "), "the recording ends with an event") != said {
+			t.Errorf("%q: notes %q", rest, s.Notes)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, seed := range [][]byte{totalstest.Unpacked(f, totalstest.Profile(f, "heaptrack_10.zst")), []byte(start + "+ 0\n- 0\n+ 0\n"),
 		[]byte("v 10400 3\ns 1c a..b$u20$::h041d071a1e6c1400\ns 4 a.rs\ni 55aa 0 1 2 a\nt 1 0\na 8 1\n+ 0\n")} {
