@@ -150,3 +150,22 @@ func TestABlockThatIsReplacedIsSeenTwiceAtTimes(t *testing.T) {
 		}
 	}
 }
+
+// A clock's marks are never quite as far apart as each other: nine that each show more are nine.
+func TestMarksThatJitterAreNotOneStretch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 7))
+	for range 50 {
+		var at []float64
+		for i := range 9 {
+			at = append(at, 9.08*float64(i)+0.05*rng.Float64())
+		}
+		held := []int{0, 14, 27, 38, 49, 56, 63, 69, 76} // of a server, in whose time requests come by chance
+		r, err := Analyze(clocked(at, func(x float64) int { return held[int(math.Round(x/9.08))] }), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != Leak {
+			t.Fatalf("%s: %v", f.Verdict, f.Reasons)
+		}
+	}
+}

@@ -26,6 +26,9 @@ const (
 	// fewer is the share of the rises, and bytes, of the first half that the second must
 	// stay below: among many rises a rate that hardly falls is significant.
 	fewer = 0.75
+	// jitter is by how much marks by the clock may be nearer to each other than they were meant
+	// to be, as a share: two neighbours are no one stretch for it.
+	jitter = 0.1
 	// enough is how many rises tell a rate.
 	enough = 8
 )
@@ -141,6 +144,9 @@ func (r *rises) merge(steps float64) {
 		return
 	}
 	r.wait = steps
+	if r.unit == Second {
+		steps *= 1 - jitter
+	}
 	stretch := func(x float64) float64 { return math.Floor((r.to - x) / steps) }
 	last := r.at[:0]
 	for i, x := range r.at {

@@ -23,7 +23,7 @@ func readable(r diff.Rate) diff.Rate {
 	var out diff.Rate
 	for _, t := range times {
 		out = diff.Rate{Unit: t.name, Blocks: multiplied(r.Blocks, t.seconds), Bytes: multiplied(r.Bytes, t.seconds)}
-		if math.Abs(out.Blocks.Value) >= 1 || out.Blocks.Value == 0 && math.Abs(out.Bytes.Value) >= float64(snapshot.KiB) {
+		if math.Abs(out.Blocks.Value) >= 1 || out.Blocks.Value == 0 && (math.Abs(out.Bytes.Value) >= float64(snapshot.KiB) || out.Bytes.Value == 0) {
 			break
 		}
 	}

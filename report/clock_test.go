@@ -139,3 +139,11 @@ func TestATimeIsRoundedAndNotCut(t *testing.T) {
 		t.Errorf("a mark at 6.97 s stands at %s", got)
 	}
 }
+
+func TestNoRateIsNotToldByTheHour(t *testing.T) {
+	for want, bytes := range map[string]float64{"0 B/second": 0, "+3.52 KiB/hour": 1} {
+		if got := bytesRate(diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: bytes, Low: bytes, High: bytes}}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -186,3 +186,36 @@ func TestACommandThatCountsNoStepsIsNoNews(t *testing.T) {
 		}
 	}
 }
+
+// Profiles that curl fetched from a server are numbered, and a server has no steps.
+func TestNumbersOfFetchedProfilesAreNoSteps(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		names    []string
+		seconds  []int64
+		producer string
+		clock    bool
+	}{
+		{"fetched one by one", []string{"heap_1", "heap_2", "heap_3"}, []int64{10, 19, 28}, "Go heap profile", true},
+		{"named in another order", []string{"heap_3", "heap_1", "heap_2"}, []int64{28, 10, 19}, "Go heap profile", true},
+		{"every ten steps", []string{"heap_10", "heap_20", "heap_30"}, []int64{10, 19, 28}, "Go heap profile", false},
+		{"a word says that they are steps", []string{"step_1", "step_2", "step_3"}, []int64{10, 19, 28}, "Go heap profile", false},
+		{"the clock speaks against it", []string{"heap_1", "heap_2", "heap_3"}, []int64{10, 30, 20}, "Go heap profile", false},
+		{"a training's", []string{"heap_1", "heap_2", "heap_3"}, []int64{10, 19, 28}, "JAX", false},
+		{"two", []string{"heap_1", "heap_2"}, []int64{10, 19}, "Go heap profile", false},
+	} {
+		var list []opened
+		patterns := newNamePatterns()
+		for i, name := range c.names {
+			step, _ := patterns.read(name)
+			s := &snapshot.Snapshot{Producer: c.producer, Mark: snapshot.Mark{Step: snapshot.NoStep, Time: time.Unix(c.seconds[i], 0)}}
+			list = append(list, opened{snapshot: s, name: name, step: step, bare: patterns.bare(name)})
+		}
+		note := setSteps(list)
+		for _, o := range list {
+			if clock := o.snapshot.Mark.Step == snapshot.NoStep; clock != c.clock || strings.Contains(note, "count the files") != c.clock {
+				t.Errorf("%s: %s is of step %d; note %q", c.name, o.name, o.snapshot.Mark.Step, note)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/pprofio"
 )
 
 // setSteps takes steps from the names, where the program did not tell them: what PyTorch
@@ -17,6 +18,9 @@ import (
 func setSteps(list []opened) (note string) {
 	byName := slices.Clone(list)
 	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
+	if countFiles(byName) {
+		return "the numbers in the names count the files: growth is told by the clock, as the profiles tell it"
+	}
 	counts := pace{}
 	named, rising, index := len(list) > 1, true, true
 	for i, o := range byName {
@@ -55,6 +59,22 @@ func setSteps(list []opened) (note string) {
 	}
 	first, last := counts[0], counts[len(counts)-1]
 	return fmt.Sprintf("steps are those in the names, %d to %d, for which the files count calls of an optimizer, %d to %d", first[1], last[1], first[0], last[0])
+}
+
+// countFiles holds for Go's heap profiles, in the order of the numbers in their names, that were
+// fetched one by one: no word says that the numbers are steps, they rise by one, and so does the
+// clock. A server has no steps.
+func countFiles(byName []opened) bool {
+	for i, o := range byName {
+		s := o.snapshot
+		if !o.bare || o.step == snapshot.NoStep || s.Mark.Step != snapshot.NoStep || s.Producer != pprofio.GoHeap || s.Mark.Time.IsZero() {
+			return false
+		}
+		if i > 0 && (o.step != byName[i-1].step+1 || !s.Mark.Time.After(byName[i-1].snapshot.Mark.Time)) {
+			return false
+		}
+	}
+	return len(byName) > 2
 }
 
 // pace holds what snapshots count, and the steps in their names, both rising.

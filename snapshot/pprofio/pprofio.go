@@ -72,6 +72,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return out, nil
 }
 
+// GoHeap is the producer of Go's heap profiles.
+const GoHeap = "Go heap profile"
+
 // meaning is which values of a sample say what is live.
 type meaning struct {
 	producer     string
@@ -118,7 +121,7 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 	}
 	switch {
 	case slices.Equal(types, []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}) && t.isOfGo():
-		m.producer = "Go heap profile"
+		m.producer = GoHeap
 	case slices.Equal(types, []string{"allocations", "space"}):
 		m.producer = "JAX device memory profile"
 	default:
