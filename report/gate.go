@@ -144,7 +144,7 @@ func fateText(f baseline.Fate, partial bool) string {
 	case f.State == baseline.Expired:
 		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
 	}
-	return "nothing is held there: it is fixed, or the run never came there"
+	return "nothing is held there: the run never came there, or it is fixed; then delete its entry, which would let it come back unseen"
 }
 
 // owned says whose an entry is.

@@ -138,9 +138,9 @@ func TestJUnitIsReadByAnotherReader(t *testing.T) {
 		verdict                 diff.Verdict
 		passed, failed, skipped int
 	}{
-		{diff.Leak, 0, 3, 1},
-		{diff.Clean, 1, 0, 3}, // within --max-growth
-		{diff.Inconclusive, 0, 0, 4},
+		{diff.Leak, 0, 2, 3},
+		{diff.Clean, 1, 0, 4}, // within --max-growth
+		{diff.Inconclusive, 0, 0, 5},
 	} {
 		t.Run(string(c.verdict), func(t *testing.T) {
 			text := gateFile(t, func(g *Gate, b *bytes.Buffer) error { return g.JUnit(b) }, c.verdict)
@@ -149,7 +149,7 @@ func TestJUnitIsReadByAnotherReader(t *testing.T) {
 				t.Fatalf("%v in\n%s", err, text)
 			}
 			got := suites[0].Totals
-			if got.Tests != 4 || got.Passed != c.passed || got.Failed != c.failed || got.Skipped != c.skipped {
+			if got.Tests != 5 || got.Passed != c.passed || got.Failed != c.failed || got.Skipped != c.skipped {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -318,5 +318,34 @@ func TestAGatesSentenceTellsTheIntervalOfItsRate(t *testing.T) {
 	result.Findings[0].Rate.Bytes = trend.Slope{Value: 4096, Low: 4096, High: 4096, N: 20}
 	if got := GateHeadline(result); got != Headline(result) {
 		t.Errorf("an interval that is a point: %s", got)
+	}
+}
+
+// Files of CI are read in another place than that of the run.
+func TestPathsOfGateFilesAreToldFromTheRoot(t *testing.T) {
+	g := gateOf(diff.Leak)
+	g.Sentence = "2 of 3 leaks fail; the largest: +4.00 KiB/step at /repo/keep.py:12, and not /var/repo/keep.py:12"
+	for name, write := range map[string]func(io.Writer) error{"JSON": g.JSON, "JUnit": g.JUnit, "SARIF": g.SARIF, "Markdown": g.Markdown, "GitHub": g.GitHub, "GitLab": g.GitLab} {
+		text := string(rendered(t, func(b *bytes.Buffer) error { return write(b) }))
+		if rest := strings.ReplaceAll(text, "/var/repo/keep.py", ""); strings.Contains(rest, "/repo/") || name != "SARIF" && name != "GitHub" && name != "GitLab" && !strings.Contains(text, "/var/repo/keep.py:12") {
+			t.Errorf("%s has paths of the machine that ran it:\n%s", name, text)
+		}
+	}
+}
+
+func TestJUnitHasAFailureForEachLeakThatFails(t *testing.T) {
+	g := gateOf(diff.Leak)
+	suites, err := junit.Ingest(rendered(t, func(b *bytes.Buffer) error { return g.JUnit(b) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := 0
+	for _, c := range suites[0].Tests {
+		if strings.Contains(c.Name, "old.py:1") && strings.Contains(c.Message, "delete its entry") {
+			unused++
+		}
+	}
+	if n := suites[0].Totals.Failed; n != len(g.Outcome.Failing()) || unused != 1 {
+		t.Errorf("%d failures of %d leaks that fail, %d tests of the unused entry", n, len(g.Outcome.Failing()), unused)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -37,8 +38,20 @@ func (g *Gate) relative(file string) string {
 	return strings.TrimPrefix(file, strings.TrimSuffix(strings.ReplaceAll(g.Root, `\`, "/"), "/")+"/")
 }
 
+// told is a text whose paths are told from the gate's root.
+func (g *Gate) told(text string) string {
+	root := strings.TrimSuffix(Printable(strings.ReplaceAll(g.Root, `\`, "/")), "/")
+	if root == "" {
+		return text
+	}
+	begin := regexp.MustCompile(`(^|[\s("'` + "`" + `])` + regexp.QuoteMeta(root+"/"))
+	return begin.ReplaceAllString(text, "$1")
+}
+
 // title is what a leak is called, with what to do about it in about.
-func (g *Gate) title(l *baseline.Leak) string { return string(l.State) + " leak: " + leakText(l) }
+func (g *Gate) title(l *baseline.Leak) string {
+	return string(l.State) + " leak: " + g.told(leakText(l))
+}
 
 func (g *Gate) about(l *baseline.Leak) string {
 	text := upperFirst(brief(l.Why)) + "."
@@ -75,16 +88,21 @@ type junitNote struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the decision as a suite of tests: one for the run, and one for each
-// leak. A leak that passes, and a run that cannot tell, are skipped tests. Names
-// hold no figures, so that a test has one history.
+// JUnit writes the decision as a suite of tests: one for the run, one for each
+// leak, and one for each entry of the baseline that lets no leak pass. A leak that passes,
+// a run that cannot tell, and an entry are skipped tests, and so is that of the run where leaks
+// fail by themselves: there are as many failures as leaks. Names hold no figures, so that a test
+// has one history.
 func (g *Gate) JUnit(w io.Writer) error {
 	whole := junitCase{Name: "the run does not leak", Class: "memdiag.gate"}
 	switch g.Verdict {
 	case diff.Leak:
-		whole.Failure = &junitNote{Message: g.Sentence, Type: "leak"}
+		whole.Failure = &junitNote{Message: g.told(g.Sentence), Type: "leak"}
+		if len(g.Outcome.Failing()) > 0 { // each is a failure of its own
+			whole.Failure, whole.Skipped = nil, &junitNote{Message: g.told(g.Sentence)}
+		}
 	case diff.Inconclusive:
-		whole.Skipped = &junitNote{Message: "inconclusive: " + g.Sentence}
+		whole.Skipped = &junitNote{Message: "inconclusive: " + g.told(g.Sentence)}
 	}
 	suite := junitSuite{Name: "memdiag gate", Cases: []junitCase{whole}}
 	for i := range g.Outcome.Leaks {
@@ -101,6 +119,12 @@ func (g *Gate) JUnit(w io.Writer) error {
 			c.Skipped = &junitNote{Message: g.title(l), Text: g.about(l)}
 		}
 		suite.Cases = append(suite.Cases, c)
+	}
+	for _, fate := range g.Outcome.Fates {
+		suite.Cases = append(suite.Cases, junitCase{
+			Name: "baseline has " + entryText(fate.Entry), Class: whole.Class,
+			Skipped: &junitNote{Message: string(fate.State) + ": " + fateText(fate, g.Outcome.Partial) + owned(fate.Entry)},
+		})
 	}
 	for _, c := range suite.Cases {
 		suite.Tests++
@@ -183,7 +207,7 @@ func (g *Gate) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## The leak gate %s", word)
 	m.line("")
-	m.line("%s.", plainMarkdown(upperFirst(g.Sentence)))
+	m.line("%s.", plainMarkdown(upperFirst(g.told(g.Sentence))))
 	if len(g.Outcome.Leaks)+len(g.Outcome.Declared)+len(g.Outcome.Fates) > 0 {
 		m.line("")
 		m.line("| state | rate | where | why | cause |")
@@ -195,10 +219,10 @@ func (g *Gate) Markdown(w io.Writer) error {
 		if c := l.Finding.Cause; c != nil {
 			about = plainMarkdown(c.Name) + "<br>Fix: " + cell(html.EscapeString(c.Fix))
 		}
-		m.line("| %s | %s | %s | %s | %s |", l.State, plainMarkdown(bytesRate(l.Finding.Rate)), cell(codeSpan(Place(l.Finding))), plainMarkdown(brief(l.Why)+owned(l.Entry)), about)
+		m.line("| %s | %s | %s | %s | %s |", l.State, plainMarkdown(bytesRate(l.Finding.Rate)), cell(codeSpan(g.told(Place(l.Finding)))), plainMarkdown(brief(l.Why)+owned(l.Entry)), about)
 	}
 	for _, f := range g.Outcome.Declared {
-		m.line("| declared | %s | %s | %s | |", plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(Place(f))), plainMarkdown(declaredText(f)))
+		m.line("| declared | %s | %s | %s | |", plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(g.told(Place(f)))), plainMarkdown(declaredText(f)))
 	}
 	for _, f := range g.Outcome.Fates {
 		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f, g.Outcome.Partial)+owned(f.Entry)))

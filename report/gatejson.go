@@ -40,9 +40,9 @@ type gateEntryJSON struct {
 
 // JSON writes the decision as one indented object. Lists are never null.
 func (g *Gate) JSON(w io.Writer) error {
-	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.Sentence, Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
-		j := gateLeakJSON{Fingerprint: fingerprint, Place: Place(f), Rate: rateOfFinding(f)}
+		j := gateLeakJSON{Fingerprint: fingerprint, Place: g.told(Place(f)), Rate: rateOfFinding(f)}
 		j.File, j.Line = g.site(f)
 		if f.Cause != nil {
 			j.Cause = f.Cause.ID

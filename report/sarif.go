@@ -105,9 +105,9 @@ func (g *Gate) SARIF(w io.Writer) error {
 	for _, f := range g.Outcome.Undecided {
 		r := g.sarifResult(&run.Tool.Driver, f, baseline.Fingerprint(f.Rows[0]))
 		r.Kind, r.Level = "open", "none"
-		r.Message.Text = bytesRate(f.Rate) + " at " + Place(f) + "; a longer run must tell whether it leaks."
+		r.Message.Text = bytesRate(f.Rate) + " at " + g.told(Place(f)) + "; a longer run must tell whether it leaks."
 		if f.Rate.Unit == "" {
-			r.Message.Text = "more at " + Place(f) + ", in a snapshot that cannot be compared with the one before."
+			r.Message.Text = "more at " + g.told(Place(f)) + ", in a snapshot that cannot be compared with the one before."
 		}
 		run.Results = append(run.Results, r)
 	}
