@@ -542,6 +542,48 @@ func TestOurThreadLeavesAutogradAlone(t *testing.T) {
 	agentProgram(t, backs, "[]\n['grad_fn', 'is_leaf']\n")
 }
 
+// others has threads beside the one that asks whether autograd is at rest.
+const others = `
+import concurrent.futures, threading, time
+from memdiag._autograd import rests
+
+def beside(target):
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    asleep.wait()
+    answer = rests(None)
+    awake.set()
+    thread.join()
+    return answer
+
+def wait():
+    asleep.set()
+    awake.wait()
+
+helper = {"wait": wait, "__name__": "tqdm._monitor"}
+exec("def run(): wait()", helper)
+for target in wait, helper["run"]:
+    asleep, awake = threading.Event(), threading.Event()
+    print(target.__name__, beside(target))
+def ask():
+    time.sleep(0.2)  # until it is waited for
+    answers.append(rests(None))
+
+answers = []
+thread = threading.Thread(target=ask)
+thread.start()
+thread.join()
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    list(pool.map(time.sleep, [0.01, 0.01]))
+    pool.submit(ask).result()
+print("alone", rests(None), "of a thread that is waited for", *answers)
+`
+
+func TestAutogradRestsWhereNoOtherThreadMayCallIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, others, "wait False\nrun True\nalone True of a thread that is waited for True True\n")
+}
+
 // packs has a PyTorch that cannot tell what hooks have packed, and a program that pushes some.
 const packs = `
 import types

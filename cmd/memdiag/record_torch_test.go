@@ -160,6 +160,14 @@ func TestProgramsComputeTheSameUnderTheAgent(t *testing.T) {
 	}
 }
 
+// What backward lets go of in one thread, a walk in another must not read.
+func TestThreadsThatTrainSideBySideGoOn(t *testing.T) {
+	t.Parallel()
+	if r := recordProgram(t, []string{"record", "--every", "1"}, torchPython(t), "../../testdata/scripts/same_backwards.py"); r.code != exitFine {
+		t.Errorf("exit code %d", r.code)
+	}
+}
+
 func TestRanksOfOneCommandHaveFilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := recordProgram(t, []string{"record"}, torchPython(t), "-m", "torch.distributed.run", "--nproc-per-node", "2", "../../testdata/scripts/ranks.py")

@@ -15,6 +15,7 @@ import types
 from _thread import _local as threading_local, get_ident
 
 from ._agent import work
+from ._autograd import rests
 from ._census import unasked
 from ._handlers import raised
 from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, defaults, dict_of, length, locals_of, lru_cache_wrapper, members, module_of, mro, own
@@ -133,8 +134,7 @@ class Search:
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
-        # In our thread, backward may go through the graph meanwhile, and let go of what it has used, without Python's lock.
-        quiet = not self.agent.ticker.acts()
+        quiet = not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet)
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
