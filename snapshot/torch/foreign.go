@@ -147,7 +147,7 @@ func (m *machine) call(f value, at int) error {
 			}
 			err := m.openContainer(false)
 			if err == nil {
-				m.objects[m.stack[at].n].class = true
+				m.objects[m.stack[len(m.stack)-1].n].class = true // not at: a sibling may be in its list now
 			}
 			return err
 		}

@@ -332,3 +332,17 @@ func TestTablesAreCharged(t *testing.T) {
 		})
 	}
 }
+
+// A dict is complete when the next begins: it goes into its list, and a dict of a class was
+// looked for where it would have been without that.
+func TestDictsOfAClassAreBlocksToo(t *testing.T) {
+	const dict = "ccollections\nOrderedDict\n)R("
+	file := "\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks](" + dict + "\x8c\x04sizeK\x01u" + dict + "\x8c\x04sizeK\x02u" + dict + "\x8c\x04sizeK\x03ueueu."
+	s, err := Decode("ordered", strings.NewReader(file), int64(len(file)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(s.Blocks.Size), fmt.Sprint([]snapshot.Bytes{1, 2, 3}); got != want {
+		t.Errorf("blocks of %s, want %s", got, want)
+	}
+}
