@@ -375,8 +375,8 @@ func (b *builder) sort(s *snapshot.Snapshot) {
 		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
 			rows = append(rows, int32(row))
 		}
-		slices.SortStableFunc(rows[first:], func(x, y int32) int {
-			return cmp.Compare(s.Blocks.Address[x], s.Blocks.Address[y])
+		slices.SortFunc(rows[first:], func(x, y int32) int { // a million take half the time of a stable sort
+			return cmp.Or(cmp.Compare(s.Blocks.Address[x], s.Blocks.Address[y]), cmp.Compare(x, y))
 		})
 		seg.FirstBlock = first
 	}

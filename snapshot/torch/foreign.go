@@ -200,7 +200,13 @@ func (m *machine) opaque(n uint64) error {
 }
 
 func (m *machine) bytes(op opcode) error {
-	width := map[opcode]int{opBytes1: 1, opBytes4: 4, opBytes8: 8, opByteArray8: 8}[op]
+	width := 8
+	switch op {
+	case opBytes1:
+		width = 1
+	case opBytes4:
+		width = 4
+	}
 	b, err := m.in.take(width)
 	if err != nil {
 		return err

@@ -186,27 +186,33 @@ func (j *jsonReader) text() error {
 
 // escaped reads a string that holds escapes, is long, or crosses the window.
 func (j *jsonReader) escaped() error {
-	out := j.scratch[:0]
-	for {
-		b, err := j.in.take(1)
-		if err != nil {
-			return err
+	in, out := j.in, j.scratch[:0]
+	for in.have(1) {
+		rest := in.buf[in.pos:]
+		n := 0
+		for n < len(rest) && rest[n] != '"' && rest[n] != '\\' {
+			n++
 		}
-		switch c := b[0]; c {
-		case '"':
-			j.scratch = out
-			return j.m.pushText(out)
-		case '\\':
+		const perStep = 8
+		in.steps += int64(n/perStep) + 1
+		out = append(out, rest[:n]...)
+		in.pos += n
+		if n < len(rest) {
+			in.pos++
+			if rest[n] == '"' {
+				j.scratch = out
+				return j.m.pushText(out)
+			}
+			var err error
 			if out, err = j.escape(out); err != nil {
 				return err
 			}
-		default:
-			out = append(out, c)
 		}
 		if len(out) > longest {
 			out = out[:longest+1] // too long to keep, whatever follows
 		}
 	}
+	return in.cut()
 }
 
 func (j *jsonReader) escape(out []byte) ([]byte, error) {
@@ -214,12 +220,23 @@ func (j *jsonReader) escape(out []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain := map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-	if c, ok := plain[b[0]]; ok {
+	switch c := b[0]; c {
+	case '"', '\\', '/':
 		return append(out, c), nil
-	}
-	if b[0] != 'u' {
-		return nil, j.m.fail("%q is not an escape", b[0])
+	case 'b':
+		return append(out, '\b'), nil
+	case 'f':
+		return append(out, '\f'), nil
+	case 'n':
+		return append(out, '\n'), nil
+	case 'r':
+		return append(out, '\r'), nil
+	case 't':
+		return append(out, '\t'), nil
+	case 'u':
+		j.in.steps++
+	default:
+		return nil, j.m.fail("%q is not an escape", c)
 	}
 	r, err := j.hex()
 	if err != nil {
@@ -244,7 +261,15 @@ func (j *jsonReader) hex() (rune, error) {
 	if err != nil {
 		return 0, err
 	}
-	var r rune
+	r, ok := hexadecimal(b)
+	if !ok {
+		return 0, j.m.fail("%q are not hexadecimal digits", b)
+	}
+	return r, nil
+}
+
+// hexadecimal is the character of four digits, or of eight.
+func hexadecimal(b []byte) (r rune, ok bool) {
 	for _, c := range b {
 		switch {
 		case c >= '0' && c <= '9':
@@ -252,10 +277,10 @@ func (j *jsonReader) hex() (rune, error) {
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
 			r = r<<4 | rune(c|0x20-'a'+10)
 		default:
-			return 0, j.m.fail("%q is not a hexadecimal digit", c)
+			return 0, false
 		}
 	}
-	return r, nil
+	return r, true
 }
 
 // scalar pushes a number or a literal; Python writes NaN and Infinity too.
@@ -265,12 +290,16 @@ func (j *jsonReader) scalar(c byte) error {
 		return j.m.push(value{vInt, v})
 	}
 	const longestNumber = 1 << 10
+	j.in.ready(longestNumber)
+	word := j.in.buf[j.in.pos:min(j.in.pos+longestNumber, len(j.in.buf))]
 	n := 0
-	for n < longestNumber && j.in.have(n+1) && isWord(j.in.buf[j.in.pos+n]) {
+	for n < len(word) && isWord(word[n]) {
 		n++
 	}
-	word := j.in.buf[j.in.pos : j.in.pos+n]
+	word = word[:n]
 	j.in.pos += n
+	const perStep = 4
+	j.in.steps += usualSteps + int64(n/perStep)
 	switch string(word) {
 	case "null":
 		return j.m.push(value{k: vNone})
@@ -286,6 +315,9 @@ func (j *jsonReader) scalar(c byte) error {
 	}
 	if len(word) > 1 && (c == '-' || c >= '0' && c <= '9') && bytes.ContainsAny(word, ".eE") {
 		return j.m.push(value{k: vOpaque})
+	}
+	if j.in.pos == len(j.in.buf) && n < longestNumber {
+		return j.in.cut()
 	}
 	return j.unexpected(c, "where a value should be")
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
+	"unicode/utf8"
 )
 
 // decodePickle runs the pickle that m's input begins with, up to its STOP.
@@ -213,6 +215,8 @@ func (m *machine) fillWith(container value, isList bool, items []value) error {
 		return err
 	}
 	if isList {
+		const perItem = 2
+		m.in.steps += perItem * int64(len(items))
 		for _, v := range items {
 			if err := m.appendItem(container, v); err != nil {
 				return err
@@ -331,21 +335,25 @@ func (m *machine) decimal(op opcode) error {
 // parseInt reads a decimal int; one beyond 64 bits is opaque.
 func parseInt(b []byte) (v value, ok bool) {
 	digits := bytes.TrimPrefix(b, []byte("-"))
-	if len(digits) == 0 {
-		return value{}, false
-	}
+	negative := len(digits) < len(b)
+	n, beyond := uint64(0), false
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			return value{}, false
 		}
+		high, low := bits.Mul64(n, 10)
+		sum, carry := bits.Add64(low, uint64(c-'0'), 0)
+		n, beyond = sum, beyond || high|carry != 0
 	}
-	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-		return value{vInt, uint64(n)}, true
+	switch {
+	case len(digits) == 0:
+		return value{}, false
+	case beyond || negative && n > 1<<63:
+		return value{k: vOpaque}, true
+	case negative:
+		n = -n
 	}
-	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
-		return value{vInt, n}, true
-	}
-	return value{k: vOpaque}, true
+	return value{vInt, n}, true
 }
 
 func (m *machine) text(op opcode) error {
@@ -374,6 +382,8 @@ func (m *machine) text(op opcode) error {
 		if err != nil {
 			return err
 		}
+		const perStep = 2
+		m.in.steps += int64(len(line) / perStep)
 		return m.pushText(unquote(op, line))
 	}
 	b, long, err := m.in.text(n)
@@ -418,8 +428,8 @@ func unquote(op opcode, line []byte) []byte {
 			}
 		}
 		if digits > 0 && i+2+digits <= len(line) {
-			if r, err := strconv.ParseUint(string(line[i+2:i+2+digits]), 16, 32); err == nil {
-				out = append(out, string(rune(r))...)
+			if r, ok := hexadecimal(line[i+2 : i+2+digits]); ok {
+				out = utf8.AppendRune(out, r)
 				i += 1 + digits
 				continue
 			}
@@ -427,7 +437,7 @@ func unquote(op opcode, line []byte) []byte {
 		if c < 0x80 {
 			out = append(out, c)
 		} else {
-			out = append(out, string(rune(c))...) // Latin-1
+			out = utf8.AppendRune(out, rune(c)) // Latin-1
 		}
 	}
 	return out

@@ -468,6 +468,7 @@ func (m *machine) quickHistory(b []byte, p int, o *object) int {
 	case n > 0 || end == opAppends || opcode(b[p]) == opAppend:
 		return -1
 	}
+	m.in.steps += int64(n)
 	s := goneSlot
 	if n == 0 {
 		s = tagStack << payloadBits // an empty list, whatever it is referred to for
