@@ -21,6 +21,7 @@ HEAP = b"heap_v2/1\n  t*: 1: 1 [0: 0]\n"
 DUMP = b"\x80\x04\x8c\x0btracemalloc\x94\x8c\x08Snapshot\x94\x93\x94]"
 PICKLE = b"\x80\x04}(\x8c\x08segments](}(\x8c\x06blocks]("
 TORCH = b'{"segments": ['
+INSIDE = TORCH + b'{"total_size":1,"a":['  # a list that nobody looks at
 AGENT = b'{"memdiag_agent":1,'
 
 
@@ -482,16 +483,19 @@ FILES = {
                                      b"\x8c\x14external_annotations](", again(b"}(h\x00h\x04h\x01h\x02h\x03K\x01u")),
     "torch: frames of an open list": (b"\x80\x04}(\x8c\x04name\x8c\x01f\x86N}(\x8c\x04name\x8c\x01fu\x94](", again(b"h\x00" * 1000 + b"e(")),
     "torch: globals": (PICKLE, again(b"cos\nsystem\n0")),
+    "torch: bytes": (PICKLE, again(b"C\0000")),
+    "torch: escapes": (PICKLE, again(b"V" + b"\\u" * 100_000 + b"\n0")),
     "torch JSON: segments": (TORCH, again(b'{"total_size":1},')),
     "torch JSON: empty segments": (TORCH, again(b"{},")),
     "torch JSON: blocks": (TORCH + b'{"total_size":1,"blocks":[', again(b'{"size":1},')),
-    "torch JSON: lists in lists": (TORCH, again(b"[")),
-    "torch JSON: numbers": (TORCH, again(b"1,")),
-    "torch JSON: long numbers": (TORCH, again(DIGITS + b",")),
+    "torch JSON: lists in lists": (INSIDE, again(b"[")),
+    "torch JSON: numbers": (INSIDE, again(b"1,")),
+    "torch JSON: long numbers": (INSIDE, again(DIGITS + b",")),
     "torch JSON: keys": (TORCH[:-len(b'"segments": [')] + b'"segments": []', again(b',"a":1')),
     "torch JSON: segments again and again": (TORCH + b"]", again(b',"segments": []')),
-    "torch JSON: escapes": (TORCH, again(b'{"a":"' + b"\\u0041" * 150_000 + b'"},')),
-    "torch JSON: long texts": (TORCH, again(b'"' + b"a" * 1_000_000 + b'",')),
+    "torch JSON: escapes": (TORCH, again(b'{"total_size":1,"a":"' + b"\\u0041" * 150_000 + b'"},')),
+    "torch JSON: escapes of a letter": (TORCH, again(b'{"total_size":1,"a":"' + b"\\n" * 450_000 + b'"},')),
+    "torch JSON: long texts": (INSIDE, again(b'"' + b"a" * 1_000_000 + b'",')),
     "torch JSON: frames": (TORCH + b'{"total_size":1,"blocks":[{"size":1,"frames":[', counted('{"name":"%d","filename":"a.py","line":1},')),
     "torch JSON: frames in frames": (TORCH + b'{"total_size":1,"a":[', counted('{"frames":[' * 480 + '{"name":"%d"}' + '],"name":"a"}' * 480 + ",", 100)),
     "torch JSON: events": (TORCH + b'],"device_traces":[[', counted('{"action":"alloc","addr":%d,"size":1,"frames":[]},')),
