@@ -195,6 +195,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Parameters = r.likeParameters(rows)
 	e.Objects = onLanguageHeap(rows)
 	e.Plain = r.surroundings().plain
+	e.Programs = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.Executable })
 	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }

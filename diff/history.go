@@ -99,10 +99,12 @@ func (s *Series) alike() compared {
 type points struct {
 	x, blocks, bytes, sizes, elements, length []float64
 	instants                                  []int64 // as of a moment; all 0 for counters
+	// counted: what they take is not told, and bytes are blocks.
+	counted bool
 }
 
 func (p points) from(i int) points {
-	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.sizes[i:], p.elements[i:], p.length[i:], p.instants[i:]}
+	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.sizes[i:], p.elements[i:], p.length[i:], p.instants[i:], p.counted}
 }
 
 // only are the points that were kept; all of p where all were, as in most runs.
@@ -119,7 +121,7 @@ func (p points) only(kept func(int) bool) points {
 	column := func(of []float64) []float64 { return chosen(of, kept, n) }
 	return points{
 		column(p.x), column(p.blocks), column(p.bytes), column(p.sizes), column(p.elements), column(p.length),
-		chosen(p.instants, kept, n),
+		chosen(p.instants, kept, n), p.counted,
 	}
 }
 
@@ -154,6 +156,9 @@ func (s *Series) pointsOf(site *SiteSeries) points {
 		p.blocks[i], p.sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
 	}
 	p.bytes = p.sizes
+	if site.Device < len(s.Devices) && s.Devices[site.Device].Kind == snapshot.Executable && !slices.ContainsFunc(p.sizes, func(v float64) bool { return v != 0 }) {
+		p.bytes, p.counted = p.blocks, true
+	}
 	if site.rounding != nil {
 		p.bytes = make([]float64, len(a.x))
 		for i, at := range a.marks {

@@ -45,6 +45,11 @@ type Row struct {
 // Growth is what the site holds more (or less) than before.
 func (r *Row) Growth() Tally { return r.After.minus(r.Before) }
 
+// unsized holds for programs that were compiled for a backend that does not tell what they take.
+func (r *Row) unsized() bool {
+	return r.Device.Kind == snapshot.Executable && r.After.Bytes == 0 && r.After.Blocks > 0
+}
+
 // hangsOn holds where a recorder found that the row's blocks, or some of them, hang on h.
 // A site that is gone has no stack in the later snapshot either.
 func (r *Row) hangsOn(h *snapshot.Holder) bool {

@@ -71,7 +71,7 @@ func (j *judgement) because(format string, args ...any) {
 // all sites of the run; few says that the run has few marks, and that they are
 // enough all the same; tides are what other sites show that come and go slowly.
 func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last *snapshot.Snapshot) judgement {
-	if row.After.Bytes == 0 {
+	if row.After.Bytes == 0 && !row.unsized() {
 		j := judgement{rate: pairRate(row.Growth(), first, last)}
 		j.call(Clean, Strong, "its blocks take no bytes, so that no memory of the device is lost to them, however many there are")
 		return j
@@ -121,7 +121,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	case !goesOn:
 		j.call(Bounded, Strong, "%s", why)
 	case (replaced || window) && trending && rises < enough:
-		j.call(Inconclusive, Weak, "%s, but no old block stays: what a plan widens for a while, such as a sequence length, looks the same; a longer run decides", riseInWords(y))
+		j.call(Inconclusive, Weak, "%s, but no old block stays: what a plan widens for a while, such as a sequence length, looks the same; a longer run decides", riseInWords(h.what(), y))
 	case window && !(trending && h.eachStep()):
 		j.call(Bounded, Weak, "%s, the last ones, and those before are gone: blocks come and go", births)
 	case h.covariate != "":
@@ -135,9 +135,9 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	case moments != nil && moments.fewAndFewer(&h.whole):
 		j.call(Inconclusive, Weak, "it rose %s, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", moments)
 	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
-		j.call(Inconclusive, Weak, "%s, but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide", riseInWords(y))
+		j.call(Inconclusive, Weak, "%s, but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide", riseInWords(h.what(), y))
 	case steady, trending:
-		j.call(Leak, Strong, "%s", riseInWords(y))
+		j.call(Leak, Strong, "%s", riseInWords(h.what(), y))
 		if replaced {
 			j.shape = BytesOnly
 			j.because("its blocks do not become more: they are replaced by larger ones")
@@ -157,15 +157,18 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 			j.because("%s", births)
 		}
 	case few && !wanders:
-		j.call(Leak, Weak, "%s", riseInWords(y))
+		j.call(Leak, Weak, "%s", riseInWords(h.what(), y))
 		j.because("more snapshots would make it sure")
 	case wanders:
-		j.call(Inconclusive, Weak, "%s, but its blocks come and go, and what stayed of them is no more than chance leaves; a longer run decides", riseInWords(y))
+		j.call(Inconclusive, Weak, "%s, but its blocks come and go, and what stayed of them is no more than chance leaves; a longer run decides", riseInWords(h.what(), y))
 	default:
-		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(y))
+		j.call(Inconclusive, Weak, "%s; a longer run decides", riseInWords(h.what(), y))
 	}
 	if replaced && j.verdict == Inconclusive {
 		j.shape = BytesOnly
+	}
+	if h.whole.counted && (j.verdict == Leak || j.verdict == Inconclusive) {
+		j.because("what each program takes is not told, and is the process's memory")
 	}
 	return j
 }
@@ -191,8 +194,16 @@ func waits(y []float64) bool {
 	return true
 }
 
+// what rises.
+func (h *history) what() string {
+	if h.whole.counted {
+		return "their number"
+	}
+	return "live bytes"
+}
+
 // riseInWords says in how many intervals floors rose, and whether they did to the end.
-func riseInWords(y []float64) string {
+func riseInWords(what string, y []float64) string {
 	rises, intervals := rising(y), len(y)-1
 	idle := 0 // intervals at the end without a rise
 	for idle < intervals && y[intervals-idle] <= y[intervals-idle-1] {
@@ -200,13 +211,13 @@ func riseInWords(y []float64) string {
 	}
 	switch {
 	case intervals == 1:
-		return "live bytes rose in the one interval after warm-up"
+		return what + " rose in the one interval after warm-up"
 	case rises == intervals:
-		return fmt.Sprintf("live bytes rose in each of the %d intervals after warm-up", intervals)
+		return fmt.Sprintf("%s rose in each of the %d intervals after warm-up", what, intervals)
 	case idle > 1:
-		return fmt.Sprintf("live bytes rose in %d of %d intervals after warm-up, in none of the last %d", rises, intervals, idle)
+		return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, in none of the last %d", what, rises, intervals, idle)
 	}
-	return fmt.Sprintf("live bytes rose in %d of %d intervals after warm-up, up to the end", rises, intervals)
+	return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, up to the end", what, rises, intervals)
 }
 
 // judgePair decides from two snapshots: by the births of the new blocks where

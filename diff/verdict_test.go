@@ -372,6 +372,47 @@ func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
 	}
 }
 
+// What a compiled program takes is not told by each backend of JAX, as on the CPU.
+func TestCompiledProgramsAreCountedWhereNothingTellsWhatTheyTake(t *testing.T) {
+	programs := func(step int64, n int) *snapshot.Snapshot {
+		s := build(step, append(grown("compile", n, 0, 0, 1), grown("weights", 1, 0, 0, 1)...)...)
+		for i := range s.Devices {
+			s.Devices[i] = snapshot.Device{Kind: snapshot.Executable, Name: "compiled programs"}
+		}
+		s.Blocks.BirthStep = nil
+		return s
+	}
+	for name, c := range map[string]struct {
+		at   func(i int) int
+		want Verdict
+	}{
+		"one for each length":       {func(i int) int { return 1 + i }, Leak},
+		"for a few kinds at first":  {func(i int) int { return min(1+i, 4) }, Bounded},
+		"in two snapshots, no more": {nil, Inconclusive},
+	} {
+		run := runOf(programs(0, 1), programs(10, 9))
+		if c.at != nil {
+			var all []*snapshot.Snapshot
+			for i := range 13 {
+				all = append(all, programs(int64(10*i), c.at(i)))
+			}
+			run = runOf(all...)
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Findings) != 1 || r.Findings[0].Verdict != c.want {
+			t.Errorf("%s: got %+v", name, r.Findings)
+			continue
+		}
+		f := r.Findings[0]
+		if c.want == Leak && (f.Rate.Blocks.Value != 0.1 || f.Rate.Bytes.Value != 0 || f.Cause == nil || f.Cause.ID != "compiled-anew" || !strings.HasPrefix(f.Reasons[0], "their number rose")) {
+			t.Errorf("%s: %v, %v, %v", name, f.Rate, f.Cause, f.Reasons)
+		}
+	}
+}
+
 // What is held at one mark alone has not been replaced.
 func TestALeakThatIsSeenAtTheLastMarkAloneIsNoBlockThatGrows(t *testing.T) {
 	weights := block{"weights", 4096, 0}

@@ -65,9 +65,13 @@ func count(n int64, noun string) string {
 // A rate's figure begins with "~" where its interval includes zero: the run does
 // not tell it from no growth. It is "" where there is none.
 
+// bytesRate is one of blocks where nobody told what they take.
 func bytesRate(r diff.Rate) string {
-	if r.Unit == "" {
+	switch {
+	case r.Unit == "":
 		return ""
+	case unsized(r):
+		return blocksRate(r)
 	}
 	r = readable(r)
 	if v := r.Bytes.Value; v > 0 && v < 0.005 {
@@ -75,6 +79,9 @@ func bytesRate(r diff.Rate) string {
 	}
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
+
+// unsized holds for blocks that become more and take nothing, as far as is told.
+func unsized(r diff.Rate) bool { return r.Blocks.Value > 0 && r.Bytes == (trend.Slope{N: r.Bytes.N}) }
 
 // heldBlocks and grownBlocks are figures of blocks in tables; "?" where the profiler
 // told bytes alone.
@@ -104,7 +111,7 @@ func inBlocks(n int64, uncounted bool) string {
 // ratesText is a finding's rates, of blocks only where those are counted.
 func ratesText(f *diff.Finding) string {
 	text := glue(bytesRate(f.Rate))
-	if f.Uncounted {
+	if f.Uncounted || unsized(f.Rate) {
 		return text
 	}
 	return glue(blocksRate(f.Rate)) + ", " + text
@@ -112,7 +119,7 @@ func ratesText(f *diff.Finding) string {
 
 // blocksRateOf is a finding's rate of blocks; "" where they are not counted.
 func blocksRateOf(f *diff.Finding) string {
-	if f.Uncounted || f.Rate.Unit == "" {
+	if f.Uncounted || f.Rate.Unit == "" || unsized(f.Rate) {
 		return ""
 	}
 	return blocksRate(f.Rate)

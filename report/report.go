@@ -72,8 +72,11 @@ func sentence(r *diff.Result) string {
 	if leaks == 1 {
 		return fmt.Sprintf("1 leak: %s allocated %s", bytesRate(first.Rate), atPlace(first))
 	}
-	return fmt.Sprintf("%d leaks, %s in all; the largest: %s allocated %s",
-		leaks, signed(growthOf(withVerdict(r, diff.Leak)).Bytes), bytesRate(first.Rate), atPlace(first))
+	all := ""
+	if g := growthOf(withVerdict(r, diff.Leak)).Bytes; g != 0 {
+		all = ", " + signed(g) + " in all"
+	}
+	return fmt.Sprintf("%d leaks%s; the largest: %s allocated %s", leaks, all, bytesRate(first.Rate), atPlace(first))
 }
 
 // mostUndecided holds where half of what grew is inconclusive, or more.

@@ -135,7 +135,11 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
 	note := births(f, first)
-	p.aside("Allocation size: "+estimate(f, g.Bytes.String()), "("+join(exactly(f, g.Bytes), note)+")")
+	if unsized(f.Rate) {
+		p.aside("Allocation size: not told", "("+note+")")
+	} else {
+		p.aside("Allocation size: "+estimate(f, g.Bytes.String()), "("+join(exactly(f, g.Bytes), note)+")")
+	}
 	if g.Requested != g.Bytes && g.Requested != 0 {
 		p.aside("Requested size: "+estimate(f, g.Requested.String()), "("+join(exactly(f, g.Requested), "the rest is the allocator's rounding")+")")
 	}

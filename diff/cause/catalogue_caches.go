@@ -32,6 +32,17 @@ var caches = []Cause{
 		},
 	},
 	{
+		ID: "compiled-anew", Name: "programs are compiled again and again",
+		What: "A function that is compiled for the shapes, types and constants that it meets meets new ones in each step, and each program stays in its cache: " +
+			"a batch that is as long as its longest text, a step's number as a static argument, jit of a function that is made anew in a loop.",
+		Sign:       "Ever more compiled programs from one line, each with code and constants, and steps that take as long as the first. Over a finite set of shapes it levels off.",
+		Fix:        "pad to a few lengths; pass what changes as an array, and not as a static argument; jit once, outside of the loop; see what is compiled by JAX_LOG_COMPILES=1",
+		Before:     "score(x[:length])   # a program for each length",
+		After:      "score(pad(x, multiple_of=128))",
+		References: []string{"jax#2072"},
+		clues:      []clue{need(programs(9))},
+	},
+	{
 		ID: "cache-regrown", Name: "one block is replaced by a larger one again and again",
 		What:       "A buffer or a cache is made anew, larger, when it is full, and never made smaller: concatenation in a loop, an array that doubles.",
 		Sign:       "The number of blocks stays, their size grows. At each growth both the old and the new one are live.",

@@ -565,6 +565,16 @@ func onHost(points int) clue {
 	})
 }
 
+// programs holds where what becomes more are compiled programs.
+func programs(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.Programs {
+			return "they are compiled programs"
+		}
+		return ""
+	})
+}
+
 // ofBackward holds where backward itself makes what a graph then holds: a graph of
 // gradients.
 func ofBackward(points int) clue {

@@ -22,6 +22,8 @@ type Evidence struct {
 	Objects bool
 	// Plain: the program is none of Python's, and nothing in it trains.
 	Plain bool
+	// Programs: the sites are programs that were compiled.
+	Programs bool
 	// CollectorOff: the program is Python's, and its collector of cycles does not run.
 	CollectorOff bool
 	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
