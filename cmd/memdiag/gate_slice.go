@@ -68,10 +68,20 @@ func (s slice) unseen(run *snapshot.Run) []snapshot.Unseen {
 
 // keepDevice takes from a result what was found on other devices.
 func (s slice) keepDevice(r *diff.Result) error {
-	if !slices.ContainsFunc(r.Last.Devices, s.has) {
+	if s.device == "" {
+		return nil
+	}
+	// The last snapshot may hold nothing, and then some files name no device.
+	devices := slices.Concat(r.First.Devices, r.Last.Devices)
+	if !slices.ContainsFunc(devices, s.has) {
 		var names []string
-		for _, d := range r.Last.Devices {
-			names = append(names, fmt.Sprintf("%s:%d", d.Kind, d.Index))
+		for _, d := range devices {
+			if name := fmt.Sprintf("%s:%d", d.Kind, d.Index); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if names == nil {
+			names = []string{"none"}
 		}
 		return &exitError{exitUsage, withHint(fmt.Errorf("--device: the run has no device %q", s.device), "there are %s", strings.Join(names, ", "))}
 	}
