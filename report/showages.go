@@ -40,7 +40,7 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 		p.prose("  ", "    ", noSuspect(a))
 	}
 	if more := max(0, leaks-shownFirst) + max(0, windows-shownWindows); more > 0 {
-		p.line("  … " + count(int64(more), "more") + "; --format json has all")
+		p.line("  … " + grouped(int64(more)) + " more; --format json has all")
 	}
 	p.otherPatterns(s, a)
 }

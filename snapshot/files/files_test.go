@@ -558,6 +558,8 @@ func TestNamesTellStepsAndRanks(t *testing.T) {
 		"Step5/x.pickle":                                 {5, -1},
 		"snapshot_50_rank3.pickle":                       {50, 3},
 		"mem_epoch3_iter1110.pickle":                     {1110, -1},
+		"my dump at step 200.pickle":                     {200, -1},
+		"epoch=1-step=300.pickle":                        {300, -1},
 		"out/it-12.pickle":                               {12, -1},
 		"commit_7x.pickle":                               {-1, -1},
 		"run_2026-11-20_10-00-00.pickle":                 {-1, -1},

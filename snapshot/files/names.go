@@ -29,10 +29,10 @@ func newNamePatterns() *namePatterns {
 		date:       regexp.MustCompile(`(?:^|\D)20\d\d-?(?:0[1-9]|1[0-2])-?(?:[0-2]\d|3[01])(?:[T _-]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?)?`),
 		last:       regexp.MustCompile(`[-_](\d+)[-_]?(?:\.[a-zA-Z]+\d?){0,3}$`), // snapshot_50.pickle.gz; snapshot_50_rank3.pickle without its rank
 		steps: []*regexp.Regexp{
-			regexp.MustCompile(`(?i)iteration[-_]?(\d+)`),                     // torchtitan, torchtune: a folder
-			regexp.MustCompile(`(?i)step[-_]?(\d+)`),                          // memory_snapshot_rank0_step6.pkl
-			regexp.MustCompile(`(?i)(?:^|[^a-z])(?:iter|it|batch)[-_]?(\d+)`), // mem_epoch3_iter1110.pickle
-			regexp.MustCompile(`(?i)\.(\d+)\.memory_snapshot`),                // composer: rank0.12.memory_snapshot.pickle
+			regexp.MustCompile(`(?i)iteration[-_= ]?(\d+)`),                     // torchtitan, torchtune: a folder
+			regexp.MustCompile(`(?i)step[-_= ]?(\d+)`),                          // memory_snapshot_rank0_step6.pkl
+			regexp.MustCompile(`(?i)(?:^|[^a-z])(?:iter|it|batch)[-_= ]?(\d+)`), // mem_epoch3_iter1110.pickle
+			regexp.MustCompile(`(?i)\.(\d+)\.memory_snapshot`),                  // composer: rank0.12.memory_snapshot.pickle
 		},
 	}
 }
