@@ -375,8 +375,11 @@ func (b *builder) sort(s *snapshot.Snapshot) {
 		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
 			rows = append(rows, int32(row))
 		}
-		slices.SortFunc(rows[first:], func(x, y int32) int { // a million take half the time of a stable sort
-			return cmp.Or(cmp.Compare(s.Blocks.Address[x], s.Blocks.Address[y]), cmp.Compare(x, y))
+		slices.SortFunc(rows[first:], func(x, y int32) int { // a stable sort of a million takes twice as long
+			if c := cmp.Compare(s.Blocks.Address[x], s.Blocks.Address[y]); c != 0 {
+				return c
+			}
+			return cmp.Compare(x, y)
 		})
 		seg.FirstBlock = first
 	}
