@@ -36,13 +36,7 @@ func (r *Result) surroundings() *surroundings {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		a.plain = a.plain && row.Device.Name == hostHeap && !slices.ContainsFunc(row.Frames, trains)
-		seen := make(map[snapshot.Frame]bool, len(row.Frames))
-		for _, f := range row.Frames {
-			if !seen[f] {
-				seen[f] = true
-				a.frames[f]++
-			}
-		}
+		addFrames(a.frames, row)
 		if len(row.Frames) > 0 {
 			a.stacked++
 		}
@@ -131,15 +125,18 @@ func (r *Result) explain(findings []Finding) {
 	}
 }
 
+// mostFrames of a stack, the innermost, tell of its cause. Python's own stacks have no more.
+const mostFrames = 1000
+
 // evidence is what sites that grow together show of their cause. Of what has settled
 // nothing is held against the rest of the run: a run has thousands of such sites.
 func (r *Result) evidence(f *Finding) *cause.Evidence {
 	open := f.Verdict == Leak || f.Verdict == Inconclusive
 	e := &cause.Evidence{Leaking: open, Settled: f.Verdict == Bounded, Shape: cause.Shape(f.Shape), Graph: f.graph && f.Owners() == 0}
 	for _, row := range f.Rows {
-		g := row.Growth()
+		g, frames := row.Growth(), row.Frames[:min(len(row.Frames), mostFrames)]
 		s := cause.Site{
-			Frames: row.Frames, Headline: Headline(row.Frames), Owners: row.Owners &^ snapshot.Lost, Lost: f.Evidence == Proof,
+			Frames: frames, Headline: Headline(frames), Owners: row.Owners &^ snapshot.Lost, Lost: f.Evidence == Proof,
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
@@ -183,11 +180,12 @@ func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
 
 // surround adds what the rest of the run tells of the rows.
 func (r *Result) surround(e *cause.Evidence, rows []*Row) {
+	particular := r.particular(rows)
 	for i, row := range rows {
 		s := &e.Sites[i]
-		s.Private, s.Common = r.private(row), make([]bool, len(row.Frames))
-		for k, f := range row.Frames {
-			s.Common[k] = !r.particular(f, rows)
+		s.Private, s.Common = r.private(row), make([]bool, len(s.Frames))
+		for k, f := range s.Frames {
+			s.Common[k] = !particular(f)
 		}
 	}
 	e.Driver = r.driver(rows[0]).driver
@@ -200,18 +198,27 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }
 
-// particular reports whether a frame says something of these rows: most other
+// particular reports of a frame whether it says something of these rows: most other
 // stacks do not run through it. Among fewer than three others, most is not many.
-func (r *Result) particular(f snapshot.Frame, rows []*Row) bool {
+func (r *Result) particular(rows []*Row) func(snapshot.Frame) bool {
 	a := r.surroundings()
-	own := 0
+	own := make(map[snapshot.Frame]int)
 	for _, row := range rows {
-		if slices.Contains(row.Frames, f) {
-			own++
-		}
+		addFrames(own, row)
 	}
 	others := a.stacked - len(rows)
-	return others < 3 || 2*(a.frames[f]-own) <= others
+	return func(f snapshot.Frame) bool { return others < 3 || 2*(a.frames[f]-own[f]) <= others }
+}
+
+// addFrames counts the row's stack for each frame that it runs through.
+func addFrames(stacks map[snapshot.Frame]int, row *Row) {
+	seen := make(map[snapshot.Frame]bool, len(row.Frames))
+	for _, f := range row.Frames {
+		if !seen[f] {
+			seen[f] = true
+			stacks[f]++
+		}
+	}
 }
 
 // hostHeap is what readers and recorders name the process's own memory.
@@ -238,13 +245,13 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	if !slices.ContainsFunc(rows, func(row *Row) bool { return row.Owners&snapshot.OwnedByTape != 0 }) {
 		return cause.Unknown
 	}
-	functions := make(map[string]bool)
+	functions, particular := make(map[string]bool), r.particular(rows)
 	for _, row := range rows {
 		if row.Owners&snapshot.OwnedByUser != 0 {
 			return cause.Yes
 		}
 		for _, f := range row.Frames {
-			if r.particular(f, rows) && !isLibrary(f) {
+			if particular(f) && !isLibrary(f) {
 				functions[f.Function] = true
 			}
 		}

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
@@ -179,6 +180,31 @@ func TestFramesOfMostOtherStacksAreCommon(t *testing.T) {
 	e = evidenceOf(t, first, build(10, append(grown("x", 5, 64, 0, 1), block{"a", 64, 0}, block{"b", 64, 0})...), "x")
 	if got := e.Sites[0].Common; got[0] || got[1] {
 		t.Errorf("common %v: two others are not most", got)
+	}
+}
+
+// Six snapshots with a stack of 100,000 frames took 19 s.
+func TestDeepStacksAreNoTrouble(t *testing.T) {
+	rows := []*Row{{}, {}}
+	for i := range 50_000 {
+		f := snapshot.Frame{Function: "f", File: "train.py", Line: i}
+		rows[0].Frames, rows[1].Frames = append(rows[0].Frames, f), append(rows[1].Frames, f)
+	}
+	s := &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
+	r := &Result{Rows: []Row{*rows[0], *rows[1]}, First: s, Last: s, run: &snapshot.Run{}}
+	start := time.Now()
+	particular := r.particular(rows)
+	for _, f := range rows[0].Frames {
+		if !particular(f) {
+			t.Fatalf("%v is of most others, of which there are none", f)
+		}
+	}
+	e := r.evidence(&Finding{Rows: rows, Verdict: Leak})
+	if n := len(e.Sites[0].Frames); n != mostFrames || n != len(e.Sites[0].Common) {
+		t.Errorf("%d frames tell of the cause", n)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -95,7 +95,7 @@ func (r *Result) endsOf(rows []*Row) []*Row {
 	if ends != nil || len(rows[0].births.steps) == 0 {
 		return ends
 	}
-	last := slices.Max(rows[0].births.steps)
+	last, particular := slices.Max(rows[0].births.steps), r.particular(rows)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if !ofUser(row) || row.Growth().Blocks > 1 || !slices.Contains(row.births.steps, last) {
@@ -103,7 +103,7 @@ func (r *Result) endsOf(rows []*Row) []*Row {
 		}
 		if slices.ContainsFunc(rows, func(leaks *Row) bool {
 			n := sharedCalls(leaks, row)
-			return n > 0 && !isLibrary(leaks.Frames[len(leaks.Frames)-n]) && r.particular(leaks.Frames[len(leaks.Frames)-n], rows)
+			return n > 0 && !isLibrary(leaks.Frames[len(leaks.Frames)-n]) && particular(leaks.Frames[len(leaks.Frames)-n])
 		}) {
 			ends = append(ends, row)
 		}
