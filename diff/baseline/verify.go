@@ -40,6 +40,7 @@ const enough = 10
 func Verify(before, after *diff.Result) []Check {
 	var checks []Check
 	mended := make(map[string]bool)
+	gainBefore, gainAfter := gainsOf(before), gainsOf(after)
 	least := after.Least()
 	axis := after.Series.Axis()
 	unit, length := axis.Unit, axis.Length()
@@ -50,7 +51,7 @@ func Verify(before, after *diff.Result) []Check {
 			continue
 		}
 		names := fingerprints(f)
-		c := Check{Finding: f, Before: gain(before, names), After: gain(after, names)}
+		c := Check{Finding: f, Before: gainBefore.of(names), After: gainAfter.of(names)}
 		for _, n := range names {
 			mended[n] = true
 		}
@@ -130,16 +131,43 @@ func verdictOn(r *diff.Result, names []string) diff.Verdict {
 	return worst
 }
 
-// gain is what all sites at these places gain together. The ends of its interval
-// are the sums of theirs, which is wider than it need be.
-func gain(r *diff.Result, names []string) trend.Slope {
-	var sum trend.Slope
+// gains are what the sites of a run gain together, by place.
+type gains struct {
+	run   *diff.Result
+	rows  map[string][]*diff.Row
+	known map[string]trend.Slope
+}
+
+func gainsOf(r *diff.Result) *gains {
+	g := &gains{r, make(map[string][]*diff.Row), make(map[string]trend.Slope)}
 	for i := range r.Rows {
-		if !slices.Contains(names, Fingerprint(&r.Rows[i])) {
-			continue
-		}
-		s := r.RateOf(&r.Rows[i]).Bytes
-		sum.Value, sum.Low, sum.High, sum.N = sum.Value+s.Value, sum.Low+s.Low, sum.High+s.High, max(sum.N, s.N)
+		name := Fingerprint(&r.Rows[i])
+		g.rows[name] = append(g.rows[name], &r.Rows[i])
+	}
+	return g
+}
+
+// of is what all sites at these places gain together. The ends of its interval
+// are the sums of theirs, which is wider than it need be.
+func (g *gains) of(names []string) trend.Slope {
+	var sum trend.Slope
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		sum = add(sum, g.at(name))
 	}
 	return sum
+}
+
+func (g *gains) at(name string) trend.Slope {
+	sum, ok := g.known[name]
+	if !ok {
+		for _, row := range g.rows[name] {
+			sum = add(sum, g.run.RateOf(row).Bytes)
+		}
+		g.known[name] = sum
+	}
+	return sum
+}
+
+func add(a, b trend.Slope) trend.Slope {
+	return trend.Slope{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High, N: max(a.N, b.N)}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
@@ -91,5 +92,34 @@ func TestVerifyComparesTheSamePlaces(t *testing.T) {
 	mended := analysis(t, 100, 10, map[string]int64{"keep": 0, "keep/log": 2, "weights": 0})
 	if c := baseline.Verify(run, mended)[0]; c.Why != "it leaks less, but still" {
 		t.Errorf("%s: before %+v, after %+v", c.Why, c.Before, c.After)
+	}
+}
+
+// 1,024 GPUs that leak at one place took half a minute: each leak was held against all.
+func TestVerifyOfManyDevices(t *testing.T) {
+	const devices = 500
+	run := &snapshot.Run{}
+	for step := int64(0); step <= 100; step += 10 {
+		s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Stacks: snapshot.NewStacks(), Rank: snapshot.NoRank}
+		id := s.Stacks.InternFrames([]snapshot.Frame{{Function: "keep", File: "train.py", Line: 1}})
+		b := &s.Blocks
+		for d := range devices {
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.CUDA, Index: d, Limit: snapshot.Unknown})
+			s.Segments = append(s.Segments, snapshot.Segment{Device: d, Size: 64 << 20, FirstBlock: b.Len(), NumBlocks: 1})
+			b.Segment, b.Address = append(b.Segment, int32(d)), append(b.Address, 4096)
+			b.Size, b.Requested = append(b.Size, snapshot.Bytes(1024*step)), append(b.Requested, snapshot.Bytes(1024*step))
+			b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
+			b.Count = append(b.Count, step)
+		}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	checks := baseline.Verify(r, r)
+	if took := time.Since(start); len(checks) != devices || took > 2*time.Second {
+		t.Errorf("%d leaks were held against each other in %s", len(checks), took)
 	}
 }
