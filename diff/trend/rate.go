@@ -54,7 +54,8 @@ func Rate(x, y []float64) Slope {
 		return s
 	}
 	// By factors: what was seen to grow has no rate of zero.
-	factor := math.Exp(half / s.Value)
+	const most = 1e6 // of a factor that is as good as any; larger ones overflow
+	factor := min(math.Exp(half/s.Value), most)
 	s.Low, s.High = min(s.Low, s.Value/factor), max(s.High, s.Value*factor)
 	return s
 }

@@ -74,3 +74,12 @@ func TestStudentQuantile(t *testing.T) {
 		}
 	}
 }
+
+// A factor of e^3000 is beyond all numbers; JSON has none for it.
+func TestARateOverUnevenStepsIsANumber(t *testing.T) {
+	x := []float64{0, 1, 2, 3, 1 << 20, 1 << 40, 1 << 50, 1 << 53}
+	y := []float64{1, 21, 41, 61, 81, 101, 121, 141}
+	if s := Rate(x, y); math.IsInf(s.High, 0) || math.IsNaN(s.High) || s.High < s.Value || s.Low > s.Value {
+		t.Errorf("%+v", s)
+	}
+}
