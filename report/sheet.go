@@ -46,7 +46,11 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	if title == "" {
 		title = Headline(r)
 	}
-	return writeSheet(w, format, title, sitePanels(r), o)
+	panels := sitePanels(r)
+	if len(panels) == 0 {
+		return fmt.Errorf("nothing to plot: no site ever holds a byte")
+	}
+	return writeSheet(w, format, title, panels, o)
 }
 
 func sitePanels(r *diff.Result) []panel {

@@ -61,6 +61,15 @@ func TestASiteThatNeverHeldAByteIsNotDrawn(t *testing.T) {
 	}
 }
 
+// emptied is a run whose sites hold nothing.
+func emptied(t *testing.T) *diff.Result {
+	r := noLeak(t)
+	for i := range r.Rows {
+		clear(r.Series.Site(&r.Rows[i]).Bytes)
+	}
+	return r
+}
+
 func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -68,6 +77,7 @@ func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 		want string
 	}{
 		{"no site", Sheet(io.Discard, SVG, analyzed(t, empty()), PlotOptions{}), "nothing to plot"},
+		{"no site that ever holds a byte", Sheet(io.Discard, SVG, emptied(t), PlotOptions{}), "no site ever holds a byte"},
 		{"no rank that was judged", RankSheet(io.Discard, SVG, []RankResult{{Rank: 1}}, PlotOptions{}), "no rank has marks"},
 		{"a format of sites", Sheet(io.Discard, "gif", pyramidResult(t), PlotOptions{}), `"gif" is unknown`},
 		{"a format of ranks", RankSheet(io.Discard, "gif", nil, PlotOptions{}), `"gif" is unknown`},
