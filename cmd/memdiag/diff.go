@@ -102,7 +102,11 @@ func analyze(run *snapshot.Run, rule diff.Rule) (*diff.Result, error) {
 // analyzeWith judges a run, with the way out for one that is too short.
 func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) {
 	if len(run.Snapshots) < 2 {
-		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "memdiag show looks at one snapshot"))
+		hint := "memdiag show looks at one snapshot"
+		if run.Partial && len(run.Notes) > 0 {
+			hint = run.Notes[0]
+		}
+		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "%s", hint))
 	}
 	result, err := options.Analyze(run)
 	if good := options.Against; err != nil && good != nil {

@@ -588,3 +588,12 @@ func TestNamesAreOrderedByTheirNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Such a time could not be written as JSON.
+func TestATimeBeyondAllYearsIsRefused(t *testing.T) {
+	text := strings.Replace(torchJSON(3), `"time_us":1`, `"time_us":9223372036854775807,"was":1`, 1)
+	_, err := Open(write(t, t.TempDir(), "snapshot_3.json", text))
+	if f, ok := errors.AsType[*snapshot.FormatError](err); !ok || f.Reason != "it tells of the year 294247" {
+		t.Errorf("got %v", err)
+	}
+}

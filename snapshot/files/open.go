@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
@@ -132,6 +133,11 @@ func impossible(s *snapshot.Snapshot) string {
 	}
 	if step := s.Mark.Step; step < snapshot.NoStep || step > maxStep {
 		return fmt.Sprintf("it tells step %d, which no training has", step)
+	}
+	for _, t := range []time.Time{s.Mark.Time, s.History.First, s.History.Last} {
+		if year := t.Year(); year < 0 || year > 9999 { // which JSON cannot tell
+			return fmt.Sprintf("it tells of the year %d", year)
+		}
 	}
 	var total uint64
 	for i, size := range s.Blocks.Size {
