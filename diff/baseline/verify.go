@@ -40,7 +40,7 @@ const enough = 10
 func Verify(before, after *diff.Result) []Check {
 	var checks []Check
 	mended := make(map[string]bool)
-	gainBefore, gainAfter := gainsOf(before), gainsOf(after)
+	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	least := after.Least()
 	axis := after.Series.Axis()
 	unit, length := axis.Unit, axis.Length()
@@ -59,7 +59,7 @@ func Verify(before, after *diff.Result) []Check {
 		if least.Sample > 0 {
 			seen = f.Rate.Bytes.Value / float64(least.Sample)
 		}
-		switch now := verdictOn(after, names); {
+		switch now := worst(found, names); {
 		case now == diff.Leak:
 			c.Answer, c.Why = Remains, "it still leaks"
 			if f.Rate.Unit == unit && unit != diff.Place && c.After.High < c.Before.Low {
@@ -113,18 +113,28 @@ func fingerprints(f *diff.Finding) []string {
 	return names
 }
 
-// verdictOn is the worst of the findings at any of these places.
-func verdictOn(r *diff.Result, names []string) diff.Verdict {
-	worst := diff.Clean
+// verdicts are the worst of the findings at each place.
+func verdicts(r *diff.Result) map[string]diff.Verdict {
+	worst := make(map[string]diff.Verdict)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if !slices.ContainsFunc(fingerprints(f), func(n string) bool { return slices.Contains(names, n) }) {
-			continue
+		for _, name := range fingerprints(f) {
+			if f.Verdict == diff.Leak || f.Verdict == diff.Inconclusive && worst[name] != diff.Leak {
+				worst[name] = f.Verdict
+			}
 		}
-		if f.Verdict == diff.Leak {
+	}
+	return worst
+}
+
+// worst is that of the verdicts at any of these places.
+func worst(verdicts map[string]diff.Verdict, names []string) diff.Verdict {
+	worst := diff.Clean
+	for _, name := range names {
+		switch verdicts[name] {
+		case diff.Leak:
 			return diff.Leak
-		}
-		if f.Verdict == diff.Inconclusive {
+		case diff.Inconclusive:
 			worst = diff.Inconclusive
 		}
 	}
