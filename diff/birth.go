@@ -126,6 +126,8 @@ func (b *births) spread(from, to *snapshot.Snapshot, since moment) (spread, bool
 	values, inSteps := b.steps, true
 	low, high := from.Mark.Step, to.Mark.Step
 	switch {
+	case len(b.times) > len(b.steps) && from.History.Process != to.History.Process:
+		return spread{}, false // one has no time before the other's
 	case len(b.times) > len(b.steps):
 		values, inSteps = b.times, false
 		low, high = lastInstant(from), lastInstant(to)

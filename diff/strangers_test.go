@@ -220,3 +220,26 @@ func TestOnlyWhatShowsTheSameIsEqual(t *testing.T) {
 		})
 	}
 }
+
+// A program that is recorded anew with more steps has no births before the other's end.
+func TestBirthsInAnotherProcessAreNotHeldAgainstThisOnesClock(t *testing.T) {
+	for process, want := range map[string]Verdict{"7": Bounded, "8": Inconclusive} {
+		run := runOf(build(2, grown("keep", 2, 512, snapshot.NoStep, 0)...), build(6, grown("keep", 6, 512, snapshot.NoStep, 0)...))
+		for i, s := range run.Snapshots {
+			s.Blocks.BirthStep = nil
+			s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
+			for row := range s.Blocks.BirthTime {
+				s.Blocks.BirthTime[row] = int64(1_000_000*(1+10*i) + row)
+			}
+			s.History = snapshot.History{Process: "7", First: time.UnixMicro(1_000_000), Last: time.UnixMicro(int64(1_000_000*(2+10*i)))}
+		}
+		run.Snapshots[1].History.Process = process
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != want {
+			t.Errorf("of process %s: %s, %v; want %s", process, f.Verdict, f.Reasons, want)
+		}
+	}
+}
