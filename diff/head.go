@@ -68,7 +68,7 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		h := holder(r.Last, row)
 		return h != nil && len(holders) > 0 && container(h) == container(holders[0])
 	}
-	for tree.servesHealthy(frames[:at+1], together) && outward() {
+	for tree.servesHealthy(deviceOf(rows[0]), frames[:at+1], together) && outward() {
 	}
 	return at
 }
@@ -245,15 +245,16 @@ func (t *callTree) keptValue(row *Row, own int) int {
 
 // servesHealthy holds where the calls of the user's among the frames, innermost
 // first, also lead to memory that is healthy, but for rows that are left out: what is
-// held together with the leak is no witness against another's guilt.
-func (t *callTree) servesHealthy(frames []snapshot.Frame, leftOut func(*Row) bool) bool {
+// held together with the leak is no witness against another's guilt. Neither is another
+// device: a line that makes a tensor makes objects as well.
+func (t *callTree) servesHealthy(on device, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(t.byOrigin[mine[0]], func(row *Row) bool {
 		its := userFrames(row.Frames)
-		return !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
+		return deviceOf(row) == on && !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
 	})
 }
 

@@ -120,7 +120,7 @@ var nativeSources = []string{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", "
 
 // systemPaths mark sources and binaries of the C and C++ libraries, of the
 // loader, and of what is installed.
-var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "libstdc++", "/rustc/", "/.cargo/", ".so.", "/heaptrack_preload.cpp"}
+var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "/glibc-2.", "libstdc++", "/rustc/", "/.cargo/", ".so.", "/heaptrack_preload.cpp"}
 
 // libraryPaths mark files of installed or standard code by a part of their path.
 var libraryPaths = []string{

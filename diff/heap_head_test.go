@@ -84,3 +84,33 @@ func TestWhatGrowsByTheSameIsNoDoubling(t *testing.T) {
 		t.Errorf("%+v; want one leak, in bytes only", r.Findings)
 	}
 }
+
+// A line that makes a tensor which lives on is no helper of the one that makes objects.
+func TestTensorsAreNoWitnessAgainstTheLineOfObjects(t *testing.T) {
+	leaking := program{{stack: "main:18 <module>:21", every: 1, size: 1024}, {stack: "init:1 setup:2"}}.onHeap(100, 10)
+	healthy := program{{stack: "main:18 <module>:21", size: 4096}, {stack: "init:1 setup:2"}}.run(100, 10)
+	for i, s := range leaking.Snapshots {
+		other := healthy.Snapshots[i]
+		s.Devices = append(s.Devices, other.Devices[0])
+		segment := other.Segments[0]
+		segment.Device, segment.FirstBlock = 1, s.Blocks.Len()
+		s.Segments = append(s.Segments, segment)
+		for at := range other.Blocks.Size {
+			s.Blocks.Segment = append(s.Blocks.Segment, int32(len(s.Segments)-1))
+			s.Blocks.Address = append(s.Blocks.Address, other.Blocks.Address[at])
+			s.Blocks.Size = append(s.Blocks.Size, other.Blocks.Size[at])
+			s.Blocks.Requested = append(s.Blocks.Requested, other.Blocks.Requested[at])
+			s.Blocks.State = append(s.Blocks.State, other.Blocks.State[at])
+			s.Blocks.Stack = append(s.Blocks.Stack, s.Stacks.InternFrames(other.Stacks.Frames(other.Blocks.Stack[at])))
+			s.Blocks.BirthStep = append(s.Blocks.BirthStep, other.Blocks.BirthStep[at])
+		}
+		s.Blocks.BirthTime, s.Blocks.Owners = nil, nil
+	}
+	r, err := Analyze(leaking, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; r.Leaks() != 1 || f.Rows[0].Frames[f.Headline].Function != "main" {
+		t.Errorf("%d leaks, at frame %d of %v; want one, in main", r.Leaks(), f.Headline, f.Rows[0].Frames)
+	}
+}

@@ -17,6 +17,7 @@ type Pace struct {
 	Blocks float64 // that each event adds; 0 where blocks are replaced by larger ones
 	Bytes  snapshot.Bytes
 	Each   snapshot.Bytes // size of a new block, on the average; 0 where blocks are replaced
+	Sizes  bool           // its live blocks are of several sizes
 }
 
 // asFast is by which factor a pace by steps may differ from the rate's interval.
@@ -45,12 +46,36 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 		Each:  each,
 		Event: f.driver, Every: max(f.every, 1), Events: f.times,
 		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
+		Sizes: r.ofSeveralSizes(rows),
 	}
 	even := p.Event == cause.Steps && j.rate.Unit == Step && (j.shape == Steady || j.shape == BytesOnly)
 	if step := float64(p.Bytes) / float64(p.Every); even && (step > asFast*j.rate.Bytes.High || asFast*step < j.rate.Bytes.Low) {
 		p.Event = cause.Irregular
 	}
 	return p
+}
+
+// ofSeveralSizes holds where live blocks of the rows differ in size; those of one total are
+// taken for equal.
+func (r *Result) ofSeveralSizes(rows []*Row) bool {
+	b := &r.Last.Blocks
+	size := snapshot.Unknown
+	for _, row := range rows {
+		site := r.surroundings().sites[row.key]
+		if site == nil {
+			continue
+		}
+		for _, at := range site.Rows {
+			each := b.Size[at] / snapshot.Bytes(b.CountOf(int(at)))
+			if size == snapshot.Unknown {
+				size = each
+			}
+			if each != size {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Estimated holds where only some steps, or some allocations, were recorded, each of which

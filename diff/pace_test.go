@@ -15,9 +15,9 @@ func TestPaceIsGrowthByEvent(t *testing.T) {
 		p    program
 		want Pace
 	}{
-		{"a block each step", program{weights, {stack: "keep:8 step:20", every: 1, size: 4096}}, Pace{cause.Steps, 1, 100, 1, 4096, 4096}},
-		{"a block every seventh step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}}, Pace{cause.Steps, 7, 15, 1, 4096, 4096}},
-		{"two stacks in step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}, {stack: "log:8 step:20", every: 7, size: 1024}}, Pace{cause.Steps, 7, 15, 2, 5120, 2560}},
+		{"a block each step", program{weights, {stack: "keep:8 step:20", every: 1, size: 4096}}, Pace{cause.Steps, 1, 100, 1, 4096, 4096, false}},
+		{"a block every seventh step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}}, Pace{cause.Steps, 7, 15, 1, 4096, 4096, false}},
+		{"two stacks in step", program{weights, {stack: "keep:8 step:20", every: 7, size: 4096}, {stack: "log:8 step:20", every: 7, size: 1024}}, Pace{cause.Steps, 7, 15, 2, 5120, 2560, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Analyze(c.p.run(100, 10), ByTrend)

@@ -260,3 +260,17 @@ func BenchmarkFlame(b *testing.B) {
 		}
 	}
 }
+
+func TestLibrariesAreToldByTheirStack(t *testing.T) {
+	native := snapshot.Frame{Function: "add", File: "/src/ext.cpp", Line: 3}
+	tree := newFlameTree(&Profile{Samples: []Sample{
+		{After: diff.Tally{Blocks: 1, Bytes: 1}, Frames: []snapshot.Frame{native, {Function: "main", File: "train.py", Line: 1}}},
+		{After: diff.Tally{Blocks: 1, Bytes: 1}, Frames: []snapshot.Frame{native, {Function: "start_thread", File: "/build/glibc-B3wQXB/glibc-2.31/nptl/pthread_create.c", Line: 477}}},
+	}})
+	for _, b := range tree.boxes {
+		ext := strings.HasPrefix(b.name, "add")
+		if want := strings.Contains(b.name, "start_thread") || ext && strings.Contains(b.parent.name, "main"); b.library != want {
+			t.Errorf("%s below %s is taken for a library's: %t", b.name, b.parent.name, b.library)
+		}
+	}
+}

@@ -12,9 +12,9 @@ import (
 type box struct {
 	label     string // short, for the picture
 	name      string // whole, for the tooltip and the search
-	library   bool
-	value     int64 // bytes; the sum over the samples through this call
-	weight    int64 // the same sum over their absolute values: the box's width
+	library   bool   // in each stack that it is part of
+	value     int64  // bytes; the sum over the samples through this call
+	weight    int64  // the same sum over their absolute values: the box's width
 	blocks    int64
 	sure      int64 // of weight, what is no noise
 	leaks     bool  // a leaking site is among the samples
@@ -74,10 +74,11 @@ func newFlameTree(p *Profile) *flameTree {
 		if several {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
-		headline := diff.Headline(s.Frames)
+		headline, own := diff.Headline(s.Frames), diff.Own(s.Frames)
 		calls := drawnCalls(s.Frames)
 		for _, j := range calls[:min(maxFlameDepth, len(calls))] {
 			enter(boxKey{frame: s.Frames[j]})
+			at.library = at.library && !own(s.Frames[j])
 			at.guilty = at.guilty || leaks && j == headline
 		}
 		if deeper := len(calls) - maxFlameDepth; deeper > 0 {
@@ -127,7 +128,7 @@ func (t *flameTree) child(at *box, key boxKey) *box {
 	}
 	c := &box{label: key.label, name: key.label, parent: at, order: len(t.boxes)}
 	if key.label == "" {
-		c.label, c.name, c.library = shortLabel(key.frame), shortened(frameLabel(key.frame)), isLibrary(key.frame)
+		c.label, c.name, c.library = shortLabel(key.frame), shortened(frameLabel(key.frame)), true
 	}
 	if at.index == nil {
 		at.index = make(map[boxKey]*box, 1)

@@ -43,6 +43,9 @@ func paceText(f *diff.Finding) string {
 	case f.Shape == diff.Quadratic:
 		return "more " + when + ", " + size + " on average"
 	case whole == 1 && math.Abs(p.Blocks-whole) < 0.05:
+		if p.Sizes {
+			return "+1 block " + when + ", of " + p.Each.String() + " on average"
+		}
 		return "+1 block of " + p.Each.String() + " " + when
 	case math.Abs(p.Blocks-whole) < 0.05*whole:
 		return fmt.Sprintf("+%s blocks, %s, %s", grouped(int64(whole)), size, when)

@@ -17,6 +17,7 @@ func TestPaceInWords(t *testing.T) {
 		shape diff.Shape
 	}{
 		{"+1 block of 4.00 KiB each step", diff.Pace{Event: cause.Steps, Every: 1, Events: 10, Blocks: 1, Bytes: 4096, Each: 4096}, ""},
+		{"+1 block each step, of 4.00 KiB on average", diff.Pace{Event: cause.Steps, Every: 1, Events: 10, Blocks: 1, Bytes: 4096, Each: 4096, Sizes: true}, ""},
 		{"+2 blocks, +8.00 KiB, every 1,200 steps", diff.Pace{Event: cause.Steps, Every: 1200, Events: 10, Blocks: 2, Bytes: 8192}, ""},
 		{"+1 block of 8.00 MiB each epoch", diff.Pace{Event: cause.Epochs, Every: 50, Events: 4, Blocks: 1, Bytes: 8 << 20, Each: 8 << 20}, ""},
 		{"+1.50 blocks, +512 B, in each evaluation only on average", diff.Pace{Event: cause.Evaluations, Every: 50, Events: 4, Blocks: 1.5, Bytes: 512}, ""},
