@@ -231,7 +231,7 @@ func TestBirthsInAnotherProcessAreNotHeldAgainstThisOnesClock(t *testing.T) {
 			for row := range s.Blocks.BirthTime {
 				s.Blocks.BirthTime[row] = int64(1_000_000*(1+10*i) + row)
 			}
-			s.History = snapshot.History{Process: "7", First: time.UnixMicro(1_000_000), Last: time.UnixMicro(int64(1_000_000*(2+10*i)))}
+			s.History = snapshot.History{Process: "7", First: time.UnixMicro(1_000_000), Last: time.UnixMicro(int64(1_000_000 * (2 + 10*i)))}
 		}
 		run.Snapshots[1].History.Process = process
 		r, err := Analyze(run, ByTrend)
