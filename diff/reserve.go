@@ -83,6 +83,10 @@ const unexplainedShare = 0.1
 // ruledShare is that of growth as along a ruler, which fragments and caches do not show.
 const ruledShare = 0.01
 
+// overheadShare is how much beside what was recorded may be the headers and rounding of
+// just that.
+const overheadShare = 0.25
+
 // ruled holds for many points of which the middle half of the intervals add about the same
 // for their length. The others may jump: a recorder's own tables come and go, and so does
 // what a step has under way.
@@ -121,10 +125,13 @@ func (r *Result) unexplained() *Reserve {
 		return nil
 	}
 	all := s.Meters[at]
-	end := len(all) - 1
+	explained := all[len(all)-1].Allocated - all[from].Allocated - r.Besides()
+	if grown < overheadShare*float64(explained) {
+		return nil
+	}
 	e := &Reserve{
-		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: all[end].Allocated - all[from].Allocated - r.Besides(),
-		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.TheilSen(x, rest)},
+		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: explained,
+		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)},
 	}
 	e.explain()
 	return e

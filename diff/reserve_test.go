@@ -212,6 +212,8 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 	}{
 		{"a straight line is told", line(2), func(int) snapshot.Bytes { return mib }, true},
 		{"one that recorded tensors explain is not", line(2), func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false},
+		{"a tenth beside what they explain is not: it may be their headers", func(i int) snapshot.Bytes { return line(2.2)(i) }, func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false},
+		{"half as much as they explain is", func(i int) snapshot.Bytes { return line(3)(i) }, func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, true},
 		{"a twentieth as along a ruler is", line(0.4), func(int) snapshot.Bytes { return mib }, true},
 		{"so is one between which jumps come and go", func(i int) snapshot.Bytes { return line(0.4)(i) + []snapshot.Bytes{2 * mib, 0, mib}[(i+7)/10] }, func(int) snapshot.Bytes { return mib }, true},
 		{"a twentieth in uneven steps is not", func(i int) snapshot.Bytes { return line(0.4)(i-i%2) + snapshot.Bytes(i) }, func(int) snapshot.Bytes { return mib }, false},
