@@ -57,6 +57,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		{"marks nested a million deep", begin + marks("("), "marks nest deeper"},
 		{"a stack that only grows", begin + strings.Repeat("NNNNNNNN", 1<<19), "values are pending"},
 		{"frames of an open list", "\x80\x04}(\x8c\x04name\x8c\x01f\x86N}(\x8c\x04name\x8c\x01fu\x94](" + marks("h\x00h\x00h\x00h\x00h\x00e("), "open lists have more than"},
+		{"segments without number", `{"segments":[` + strings.Repeat(`{"total_size":1},`, 200_000), "segments, which take more memory than a file of its size may ask for"},
 		{"plain values to remember", begin + marks("K\x01\x94"), "plain values are memoised"},
 		{"a memo entry far ahead", begin + "r\xff\xff\xff\x7f", "stored out of turn"},
 		{"a memo entry stored again", begin + "q\x00\x8c\x01aq\x00", "stored out of turn"},
