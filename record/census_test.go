@@ -5,12 +5,14 @@ package record_test
 import "testing"
 
 // counted shares out, of storages by address, those that nobody watched. The names of
-// the watched are their stacks.
+// the watched are their stacks, with a weight and a turn where these matter.
 const counted = `
 from memdiag._census import share_out
 
 def check(what, sizes, watched, sampled, growing, counts, rest, each=1):
-    got = share_out(sizes, each, {a: [stack, sizes.get(a, 4)] for a, stack in watched.items()}, sampled, growing)
+    sizes = {a: like if type(like) is tuple else (like, 0) for a, like in sizes.items()}
+    told = {a: w if type(w) is tuple else (w, 1, 0) for a, w in watched.items()}
+    got = share_out(sizes, each, {a: [w[0], sizes.get(a, (4, 0))[0], 0, *w[1:]] for a, w in told.items()}, sampled, growing)
     got = got[0], {size: n for size, (n, _) in got[1].items()}
     assert got == (counts, rest), (what, got)
 
@@ -24,6 +26,15 @@ check("what is left has no stack", {1: 64, 11: 9000, 12: 9000}, {1: "a"}, {1}, s
 check("what the graph alone holds is not counted", {2: 64}, {1: "graph", 2: "a"}, {1, 2}, set(), {2: 1}, {})
 check("of many tensors some were looked into, which stand for the others",
       {2: 64, 11: 64, 12: 64, 13: 32}, {1: "a", 2: "b"}, {1, 2}, set(), {1: 1, 2: 21}, {32: 10}, each=10)
+check("of a size and a part of the graph, to those of the same part",
+      {1: (64, 0), 2: (64, 1), 11: (64, 1), 12: (64, 1)}, {1: "a", 2: "b"}, {1, 2}, {"a"}, {1: 1, 2: 3}, {})
+ten = range(1, 11)
+check("of what the graph alone holds those of watched steps have handles, and stand for the others",
+      dict.fromkeys(ten, 64), {a: ("graph", 4, a) for a in ten}, set(ten), {"graph"}, dict.fromkeys(ten, 4), {})
+check("what was made in one step stands for itself",
+      dict.fromkeys(ten, 64), {a: ("cache", 4, 1) for a in ten}, set(ten), set(), dict.fromkeys(ten, 1), {})
+check("as many handles as chance may leave are all there are",
+      {a: 64 for a in range(1, 31)}, {a: ("a", 4, a) for a in ten}, set(ten), {"a"}, dict.fromkeys(ten, 3), {})
 check("empty storages are none", {1: 64, 11: 0}, {1: "a"}, {1}, set(), {1: 1}, {})
 `
 

@@ -2,18 +2,24 @@
 
 Python's collector knows every tensor that the program has a handle of. So of each size the storages
 that nobody watched are counted one by one, and shared out among the stacks that were seen to make
-storages of that size. What only autograd's graph holds is not among them.
+storages of that size, with that part in autograd's graph. What only the graph holds is not among them,
+but for that of watched steps: what an operator hands to a mode has a handle from then on.
 """
 
 import collections
 import contextlib
 import gc
+from math import log
 
 from ._handlers import raised
 from ._objects import of_types
 
 # Tensors that are looked into at most; of more, each so many-th.
 MOST = 20_000
+# The chance below which so few handles are none: of what the graph alone holds, those of watched steps only.
+DOUBTFUL = 0.01
+# What autograd makes of a tensor: an input of its graph, or a result.
+LEAF, RESULT = 1, 2
 
 
 def has_memory(storage):
@@ -28,10 +34,10 @@ def unasked(torch):
     return guard()
 
 
-def handled(torch):
-    """The live storages on the CPU that a tensor of the program's has, by address: their bytes; and the number of
-    tensors for which each of those that were looked into stands. Tensors of subclasses are left out: to ask them
-    may call the program."""
+def handled(torch, quiet=True):
+    """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
+    of those tensors where it is quiet; and the number of tensors for which each of those that were looked into stands.
+    Tensors of subclasses are left out: to ask them may call the program."""
     kinds = torch.Tensor, torch.nn.Parameter
     # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
     tensors = of_types(kinds, gc.get_referrers, *kinds)
@@ -42,7 +48,10 @@ def handled(torch):
             if t.is_cpu:
                 s = t.untyped_storage()
                 if has_memory(s):
-                    storages[s._cdata] = s.nbytes()
+                    _, part = storages.get(s._cdata, (0, 0))
+                    if quiet and t.requires_grad:
+                        part |= LEAF if t.is_leaf else RESULT
+                    storages[s._cdata] = s.nbytes(), part
         except Exception as e:
             if raised(e):
                 raise
@@ -51,33 +60,65 @@ def handled(torch):
 
 
 def share_out(storages, each, watched, sampled, growing):
-    """Shares out what is in storages and not among the watched, {address: [stack, bytes, …]}. Where not all
-    tensors were looked into, one of them stands for each.
+    """Shares out what is in storages, as of handled, and not among the watched, {address: [stack, bytes, birth, weight,
+    turn]}. Where not all tensors were looked into, one of them stands for each.
 
     Sampled are the addresses of those that came when not all was watched, and growing the stacks that
     have made storages at several times. Returns how many each address stands for, itself among them,
     and what is left of each size: {bytes: [number, address of one]}."""
     counts = {a: 1 for a in watched if each > 1 or a in storages}
     rest = {}
-    for a, size in storages.items():
-        if a not in watched and size:
-            entry = rest.setdefault(size, [0, a])
+    for a, like in storages.items():
+        if a not in watched and like[0]:
+            entry = rest.setdefault(like, [0, a])
             entry[0] += each
-    alike = [(a, watched[a][1]) for a in counts if a in sampled]
-    share_by(rest, counts, alike, int)
-    share_by(rest, counts, [(a, watched[a][1]) for a in counts if watched[a][0] in growing], int)
-    share_by(rest, counts, [(a, size) for a, size in alike if counts[a] == 1], int.bit_length)
-    return counts, rest
+    alike = [(a, storages.get(a) or (watched[a][1], 0)) for a in counts if a in sampled]
+    share_by(rest, counts, alike, lambda like: like)
+    share_by(rest, counts, alike, lambda like: like[0])
+    share_by(rest, counts, [(a, (watched[a][1], 0)) for a in counts if watched[a][0] in growing], lambda like: like[0])
+    share_by(rest, counts, [(a, like) for a, like in alike if counts[a] == 1], lambda like: like[0].bit_length())
+    left = {}
+    for (size, _), (n, a) in rest.items():
+        entry = left.setdefault(size, [0, a])
+        entry[0] += n
+    weigh(left, counts, [a for a, _ in alike], watched)
+    return counts, left
+
+
+def weigh(rest, counts, sampled, watched):
+    """Has each of the sampled stand for its weight where fewer of its stack were counted than chance leaves."""
+    stacks, left = collections.defaultdict(list), collections.Counter()
+    for size, (n, _) in rest.items():
+        left[size.bit_length()] += n
+    for a in sampled:
+        stacks[watched[a][0]].append(a)
+    for group in stacks.values():
+        births = {watched[a][4] for a in group}
+        seen = sum(counts[a] for a in group) + sum(left[n] for n in {watched[a][1].bit_length() for a in group})
+        if unlikely(len(births), seen / len(group), sum(watched[a][3] for a in group) / len(group)):
+            for a in group:
+                counts[a] = watched[a][3]
+
+
+def unlikely(births, seen, weight):
+    """Whether, of seen for each of so many births, chance had these alone be watched, one in weight of all: Chernoff's
+    bound."""
+    if seen >= weight:
+        return False
+    far = log(weight / seen) / seen
+    if seen > 1:
+        far += (1 - 1 / seen) * log((1 - 1 / seen) / (1 - 1 / weight))
+    return births * seen * far > -log(DOUBTFUL)
 
 
 def share_by(rest, counts, among, likeness):
-    """Takes out of rest what is like a size of those among which it is shared evenly."""
+    """Takes out of rest what is like one of those among which it is shared evenly."""
     groups, pieces = collections.defaultdict(list), collections.Counter()
-    for a, size in among:
-        groups[likeness(size)].append(a)
-    for size in list(rest):
-        if likeness(size) in groups:
-            pieces[likeness(size)] += rest.pop(size)[0]
+    for a, like in among:
+        groups[likeness(like)].append(a)
+    for like in list(rest):
+        if likeness(like) in groups:
+            pieces[likeness(like)] += rest.pop(like)[0]
     for like, n in pieces.items():
         group, given = groups[like], 0
         for i, a in enumerate(group, 1):

@@ -464,7 +464,7 @@ class Torch:
         if self.since is None or not self.whole:
             return {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module)
+            storages, each = _census.handled(self.module, not self.agent.ticker.acts())
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if entry[4] < self.turn - 1:
