@@ -27,6 +27,9 @@ type Reserve struct {
 	Trim     snapshot.Bytes // in segments without a block in use: what an emptied cache gives back
 	Cause    *cause.Cause
 	CauseWhy string
+	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
+	// where none was found.
+	Graph *snapshot.Holder
 }
 
 // reserves looks at every device but the process itself, which has no cache that a
@@ -111,6 +114,12 @@ func (r *Result) unexplained() *Reserve {
 	}
 	x := s.axis.X
 	x, rest = trend.Floors(x[from:], rest[from:], windows)
+	// What came before the least was given back: a recorder that looks at fewer steps from then on has
+	// no more of its own.
+	lowest := slices.Index(rest, slices.Min(rest))
+	if x, rest = x[lowest:], rest[lowest:]; len(rest) < testable {
+		return nil
+	}
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
 	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
@@ -134,6 +143,10 @@ func (r *Result) unexplained() *Reserve {
 		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)},
 	}
 	e.explain()
+	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
+		e.Graph = &r.Last.Holders[i]
+		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
+	}
 	return e
 }
 
@@ -267,8 +280,12 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
-		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beside the %s that recorded stacks explain. No line of it is known: it may leak what nobody recorded, such as a graph that is kept (memdiag explain graph-retained), or memory of native code",
-			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0))
+		what := "it may leak what nobody recorded, such as a graph that is kept (memdiag explain graph-retained), or memory of native code"
+		if e.Graph != nil {
+			what = "it is likely to be autograd's graph, which grows as well"
+		}
+		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beside the %s that recorded stacks explain. No line of it is known: %s",
+			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",

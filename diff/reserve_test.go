@@ -261,6 +261,14 @@ func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	if r.Unexplained() == nil {
 		t.Fatal("nothing is said of 38 MiB")
 	}
+	if e := r.Unexplained(); e.Graph != nil || e.Cause.ID != "host-only" {
+		t.Errorf("held by %+v: %s", e.Graph, e.Cause.ID)
+	}
+	last := run[len(run)-1]
+	last.Holders = []snapshot.Holder{{Stack: last.Stacks.Intern([]snapshot.FrameID{last.Stacks.Frame(snapshot.Frame{Function: "nodes"})}), Kind: snapshot.Nodes, Path: "main.mean", Items: 18_000}}
+	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained().Graph != &last.Holders[0] || r.Unexplained().Cause.ID != "graph-retained" || r.Findings != nil && r.Findings[0].Holder != nil {
+		t.Errorf("got %+v", r.Unexplained())
+	}
 	run[20].Producer = "another"
 	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained() != nil {
 		t.Error("two processes are taken for one that grows")

@@ -269,7 +269,7 @@ const held = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 9)
+    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_"))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -341,6 +341,21 @@ show(s)
 model.scores = Tensor(300)
 s.source.table = search([model.scores]).source.table
 show(s)
+
+def nodes(step, behind):
+    s.agent.step, node = step, None
+    for _ in range(behind):
+        node = Function(node)
+    model.running = Tensor(grad_fn=node)
+    show(s)
+total = penalties = loss = None
+del model.hidden
+s = search()
+s.agent.heap.outgrows = lambda: True
+nodes(10, 50)
+nodes(20, 80)
+nodes(40, 300)
+nodes(80, 20)
 `
 
 func TestHoldersOfTensors(t *testing.T) {
@@ -352,6 +367,8 @@ graph __main__.total 0 of stack 1
 graph __main__.penalties 6 of stack 1
 list copied.<locals>.states 10 of stack 0
 attribute __main__.model.scores 0 of stack 1
+nodes __main__.model.running 80 of stack 4
+nodes __main__.model.running 300 of stack 4
 `)
 }
 

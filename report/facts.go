@@ -123,10 +123,13 @@ func reserveTexts(r *diff.Result) []string {
 	for i := range r.Reserves {
 		e := &r.Reserves[i]
 		text := brief(e.String()) + "."
+		if e.Graph != nil {
+			text += " Held by " + heldBy(e.Graph, 0) + "."
+		}
 		if e.Cause != nil {
 			text += " Fix: " + e.Cause.Fix + ". More: memdiag explain " + e.Cause.ID
 		}
-		out = append(out, text)
+		out = append(out, strings.ReplaceAll(text, noBreak, " "))
 	}
 	return out
 }

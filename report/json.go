@@ -51,6 +51,8 @@ type reserveJSON struct {
 	Largest int64            `json:"largest_free_bytes"`
 	Trim    int64            `json:"trim_bytes"`
 	Cause   string           `json:"cause,omitempty"`
+	// Holder keeps what is likely to have grown.
+	Holder *holderJSON `json:"holder,omitempty"`
 }
 
 type reserveRateJSON struct {
@@ -262,6 +264,9 @@ func JSON(w io.Writer, r *diff.Result) error {
 		}
 		if e.Cause != nil {
 			j.Cause = e.Cause.ID
+		}
+		if h := e.Graph; h != nil {
+			j.Holder = &holderJSON{h.Kind, h.Path, h.Items}
 		}
 		out.Reserves = append(out.Reserves, j)
 	}

@@ -115,6 +115,7 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 			r.Reserves = []diff.Reserve{{Device: r.Series.Devices[0], Meter: m, Growth: 100 * snapshot.MiB, Cause: c}}
 			if m == cause.Host {
 				r.Reserves[0].Rate = diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 2048, Low: 2000, High: 2100, N: 20}}
+				r.Reserves[0].Graph = &snapshot.Holder{Kind: snapshot.Nodes, Path: "main.<locals>.ema.v", Items: 3905}
 				if got, want := Headline(r), "no verdict: the process itself grows, +2.00 KiB/step beyond what recorded stacks explain; "; !strings.HasPrefix(got, want) {
 					t.Errorf("the headline is %q, want %q", got, want)
 				}
@@ -125,7 +126,11 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 				"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
 			} {
 				got := html.UnescapeString(string(rendered(t, write)))
-				for _, want := range []string{"100 MiB", c.Fix, "memdiag explain " + c.ID} {
+				wanted := []string{"100 MiB", c.Fix, "memdiag explain " + c.ID}
+				if m == cause.Host {
+					wanted = append(wanted, "graph `main.<locals>.ema.v` (3,905 nodes or more)")
+				}
+				for _, want := range wanted {
 					if !strings.Contains(strings.ReplaceAll(got, `\`, ""), want) && !strings.Contains(got, want) {
 						t.Errorf("%s lacks %q", name, want)
 					}

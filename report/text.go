@@ -195,7 +195,10 @@ func held(f *diff.Finding) string {
 
 func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	text := ""
-	if h != nil {
+	switch {
+	case h != nil && h.Kind == snapshot.Nodes:
+		text = "graph " + glue("`"+brief(h.Path)+"`") + glue(fmt.Sprintf(" (%s or more)", count(int64(h.Items), "node")))
+	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
 			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
@@ -363,6 +366,9 @@ func (p *page) meters(r *diff.Result) {
 		e := &r.Reserves[i]
 		p.line("")
 		p.prose("", "  ", e.String()+".")
+		if e.Graph != nil {
+			p.labelled("Held by", heldBy(e.Graph, 0))
+		}
 		if e.Cause != nil {
 			p.labelled("Fix", e.Cause.Fix+".")
 			p.labelled("More", "memdiag explain "+e.Cause.ID)

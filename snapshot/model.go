@@ -201,9 +201,15 @@ func (o Owners) Names() []string {
 type Holder struct {
 	Stack StackID
 	Path  string // "FeaturePyramid.features", "__main__.history"
-	Kind  string // "list", "map", "attribute", "closure", "chain" of objects that refer to one another
-	Items int    // length of the list or map, of all that the path names together; 0 where that has no meaning
+	// Kind is "list", "map", "attribute", "closure", "chain" of objects that refer to one another, "graph"
+	// of autograd's behind it, or Nodes.
+	Kind  string
+	Items int // length of the list or map, of all that the path names together; 0 where that has no meaning
 }
+
+// Nodes is the Kind of what keeps a graph of autograd's that grows, with a stack of no
+// block: nodes are no blocks. Items are how many it has at least.
+const Nodes = "nodes"
 
 // History says how far back the producer's record of allocations reaches.
 type History struct {

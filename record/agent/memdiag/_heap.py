@@ -20,6 +20,8 @@ from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
 BYTES, ALL_BYTES, BYTES_SHARE = 2 << 10, 64 << 10, 0.5
 BLOCKS, ALL_BLOCKS, FEW_BLOCKS, BLOCKS_SHARE = 50, 1000, 8, 4
 LOOKS, APART, WARM = 5, 8, 16
+# So many looks in a row have the nodes of autograd's graph be counted.
+AGAIN = 2
 # So many snapshots without a line that holds enough end the tracing.
 IDLE = 12
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
@@ -112,7 +114,7 @@ class Heap:
     def look(self, in_use):
         """Begins to trace when the heap grows by more than tensors do."""
         agent = self.agent
-        if self.tracing or self.wanted != "auto" or agent.step < WARM:
+        if self.tracing or agent.step < WARM:
             return
         now = agent.step, in_use, sys.getallocatedblocks(), agent.torch.bytes, agent.torch.count
         if self.last is None:
@@ -126,8 +128,12 @@ class Heap:
         rises = (heap - tensor_bytes >= min(BYTES * steps, max(ALL_BYTES, A_STEP * steps)) + BYTES_SHARE * tensor_bytes
                  or blocks >= min(BLOCKS * steps, max(ALL_BLOCKS, FEW_BLOCKS * steps)) + BLOCKS_SHARE * tensors)
         self.rising = self.rising + 1 if rises else 0
-        if self.rising >= LOOKS:
+        if self.rising >= LOOKS and self.wanted == "auto":
             self.trace()
+
+    def outgrows(self):
+        """Whether the heap goes on growing by more than tensors do: told before it is traced, which makes walks longer."""
+        return self.rising >= AGAIN
 
     def untrace(self):
         """PyTorch or JAX comes: what the clock began, the growth of the heap will decide. To trace what PyTorch imports

@@ -39,10 +39,11 @@ AGAIN = 1.6
 # What grows: survivors of so many different steps, or so many times the bytes of the first look; so many sites
 # are looked for.
 BIRTHS, LARGER, SITES = 4, 2, 12
-# The site of tensors whose stack was not recorded.
-UNSEEN = ""
-# Nodes of autograd's graph that are looked at, behind one tensor and in all.
-NODES, ALL_NODES = 400, 4000
+# The site of tensors whose stack was not recorded, and that of the graph's nodes.
+UNSEEN, GRAPH = "", "graph"
+# Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
+# where the process grows by what no tensor takes.
+NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 # A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
 OFTEN = 32
 
@@ -63,6 +64,8 @@ class Search:
         self.found = {}  # by stack of tensors: what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
+        self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
+        self.nodes = None  # the step, and so many, at first
         self.cut, self.cuts = False, 0
 
     def begin_anew(self):
@@ -77,7 +80,7 @@ class Search:
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
-            if wanted or unseen or lines:
+            if wanted or unseen or lines or heap.outgrows():
                 self.walk(wanted, unseen, lines)
                 self.next = int(moment * AGAIN) + 1
         lengths = {}
@@ -87,6 +90,9 @@ class Search:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, items)
                 snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths.get(nodes, items)})
+        if self.kept:
+            n = snapshot.stacks.add(GRAPH, lambda: [("autograd's graph", "", 0)])
+            snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
         took = work() - begun
         self.spent += took
         return took
@@ -135,6 +141,7 @@ class Search:
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
         quiet = not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
+        seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet)
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
@@ -143,23 +150,36 @@ class Search:
             gc.disable()
         try:
             with unasked(walk.torch):
-                walk.run(seconds or SECONDS + (TRACED / 2 if lines else 0))
+                walk.run(seconds)
         finally:
             if paused:
                 gc.enable()
         covered = walk.covered()
         try:
-            if wanted and quiet:
+            if walk.torch and quiet:
                 with unasked(walk.torch):
-                    walk.graphs(set(wanted.values()) - covered)
+                    walk.graphs(walk.sizes.keys() - covered, self.agent.heap.outgrows(), seconds)
         finally:
             self.cut = walk.cut
+            if walk.kept:
+                self.keeps(*walk.kept)
             self.found.update(walk.graph_hits)
             for stack in covered:
                 self.found[stack] = walk.hits[stack].holder()
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
                     self.lines[stack] = votes.holder(lines[stack])
+
+    def keeps(self, path, nodes, whole):
+        """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that
+        grows; the last step's is as long each time."""
+        step = self.agent.step
+        first_step, first = self.nodes = self.nodes or (step, nodes)
+        if nodes - first >= max(1, step - first_step):
+            if whole or self.kept is None or nodes > self.kept[1]:
+                self.kept = path, nodes
+        elif whole:
+            self.kept, self.nodes = None, (step, nodes)
 
 
 class Walk:
@@ -173,6 +193,7 @@ class Walk:
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits = {}, {}  # by site: Votes
         self.graph_hits = {}  # by site: the holder
+        self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
@@ -397,10 +418,10 @@ class Walk:
                 stack = None  # it has no storage: sparse, or of a subclass
             if stack is not None:
                 vote(self.hits, stack, node)
-            if self.quiet and self.tensor.grad_fn.__get__(t) is not None:
-                self.graph_roots.append((t, node))
-            elif self.quiet and self.tensor.is_leaf.__get__(t):
-                self.push(self.tensor.grad.__get__(t), node, ".grad", "attribute")
+        if self.quiet and self.tensor.grad_fn.__get__(t) is not None:
+            self.graph_roots.append((t, node))
+        elif self.quiet and self.tensor.is_leaf.__get__(t):
+            self.push(self.tensor.grad.__get__(t), node, ".grad", "attribute")
         self.push_all(own(t, self.fields(type(t))[0]), node)
         hooks = self.tensor._backward_hooks.__get__(t)
         if hooks:
@@ -413,20 +434,21 @@ class Walk:
             return UNSEEN
         return self.wanted.get(address)
 
-    def graphs(self, left):
-        """Looks for the storages of sites that no object holds in the graphs behind held tensors. Of tensors that
-        are in one graph the one with most behind it keeps it, before it comes to another of them: of a state that is
-        carried on, and a loss of it, the state."""
+    def graphs(self, left, counting, seconds=SECONDS):
+        """Looks for the storages of sites that no object holds in the graphs behind held tensors, and may count the
+        nodes there. Of tensors that are in one graph the one with most behind it keeps it, before it comes to another
+        of them: of a state that is carried on, and a loss of it, the state."""
         # The newest first: what is kept of each step looks alike.
         ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
-        total, seen, found = 0, set(), {site: collections.Counter() for site in left}
-        left = set(left)
+        begun, seen, found = work(), set(), {site: collections.Counter() for site in left}
+        left, whole = set(left), True
         for first in ends:
-            if not left or total > ALL_NODES:
-                break
-            stack, n = [(first, first)], 0
-            while stack and n < NODES:
+            if len(seen) > ALL_NODES:
+                left.clear()
+            most = COUNTED if counting else len(seen) + NODES if left else 0
+            stack, reading = [(first, first)], len(seen) + NODES
+            while stack and whole:
                 f, end = stack.pop()
                 if f in ends and linked[f] is not linked[end]:
                     fewer, more = sorted((linked[f], linked[end]), key=len)
@@ -434,30 +456,39 @@ class Walk:
                     linked.update(dict.fromkeys(fewer, more))
                 if f is None or f in seen:
                     continue
+                if len(seen) >= most:
+                    whole = not counting
+                    break
                 end = f if f in ends else end
                 seen.add(f)
-                n += 1
                 nodes[end] += 1
-                for s in self.saved(f) if left else ():
-                    site = self.wanted.get(s)
+                whole = len(seen) % 32 or work() - begun < seconds
+                for site in self.saved(f) if left and len(seen) <= reading else ():
                     if site in left:
                         found[site][end] += 1
                         if found[site].total() >= OFTEN:
                             left.discard(site)
                 stack.extend((g, end) for g, _ in f.next_functions)
-            total += n
+        keeper = {end: max(linked[end], key=nodes.__getitem__) for end in nodes}
         for site, times in found.items():
-            votes, each = Votes(), collections.Counter()
-            for end, n in times.items():
-                each[max(linked[end], key=nodes.__getitem__)] += n
-            for end, n in each.most_common():
-                votes.add(ends[end], n)
-            if each:
-                path, _, items, places = votes.holder()
+            if times:
+                path, _, items, places = self.keepers(times, ends, keeper).holder()
                 self.graph_hits[site] = path, "graph", items, places
+        if counting and nodes:
+            votes = self.keepers(nodes, ends, keeper)
+            self.kept = votes.holder()[0], round(votes.total), bool(whole)
+
+    def keepers(self, times, ends, keeper):
+        """Votes for the places of what keeps the graphs in which something was found so many times."""
+        votes, each = Votes(), collections.Counter()
+        for end, n in times.items():
+            each[keeper[end]] += n
+        for end, n in each.most_common():
+            votes.add(ends[end], n)
+        return votes
 
     def saved(self, f):
-        """Addresses of the storages that a node of the graph has saved, or into whose gradient it adds."""
+        """The sites of storages that a node of the graph has saved, or into whose gradient it adds."""
         out = []
         for name in once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"]):
             try:
@@ -470,7 +501,7 @@ class Walk:
                 for x in (x, self.tensor.grad.__get__(x)) if name == "variable" else (x,):
                     if issubclass(type(x), self.tensor):
                         try:
-                            out.append(self.tensor.untyped_storage(x)._cdata)
+                            out.append(self.site(self.tensor.untyped_storage(x)))
                         except Exception:
                             pass  # it has none
         return out
