@@ -287,3 +287,16 @@ func TestWhatFallsAndRisesAgainIsNoGrowth(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, wavering, "[10, 0, 0, 0, 0, 0]\n[0, 20, 0, 10, 10]\n[0, 0, -40, 0, 10]\n")
 }
+
+// slowed has a heap that is traced from the hundredth step on, at the pace of ten milliseconds a step, or nearly so.
+const slowed = windowsByHand + `heap = _heap.Heap(agent)
+heap.since, heap.began = 100, 1.0
+for step, elapsed in (120, 9.0), (200, 2.2), (200, 3.0):
+    agent.step, agent.elapsed = step, lambda: elapsed
+    print(repr(heap.slower()))
+`
+
+func TestWhatTracingCostsIsTold(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, slowed, "''\n''\n'; steps took 2.0 times as long meanwhile: --python-heap off does without'\n")
+}

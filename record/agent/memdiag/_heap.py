@@ -24,6 +24,8 @@ LOOKS, APART, WARM = 5, 8, 16
 AGAIN = 2
 # So many snapshots without a line that holds enough end the tracing.
 IDLE = 12
+# What tracing costs is told where steps take so many times as long, of so many steps at least.
+SLOWER, TIMED = 1.25, 30
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
 ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
@@ -49,7 +51,7 @@ class Heap:
         self.mallinfo = None
         self.room, self.asked = None, -ROOM_APART  # what the process may yet take, and when that was asked
         self.tracing = False
-        self.since = 0  # the step at which tracing began
+        self.since, self.began = 0, 0.0  # the step at which tracing began, and the seconds up to then
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
         self.told = {}  # stacks that were told once stay, with their first bytes
@@ -72,8 +74,18 @@ class Heap:
 
     def finish(self):
         self.windows.stop()
+        if self.tracing and self.slower():
+            self.agent.note("Python's heap is traced from step %d on%s" % (self.since, self.slower()))
         if self.windowed() and self.windows.silent():
             self.agent.blind("python", "Python's heap has grown, and the run was too short to tell which lines made it grow")
+
+    def slower(self):
+        """What tracing costs, in words; "" for little."""
+        steps = self.agent.step - self.since
+        if min(self.since, steps) < TIMED:
+            return ""
+        times = (self.agent.elapsed() - self.began) / steps / max(1e-9, self.began / self.since)
+        return "" if times < SLOWER else "; steps took %.1f times as long meanwhile: --python-heap off does without" % times
 
     def about(self):
         return {"python_heap_since": self.since if self.tracing else None, "python_heap_windows": self.windows.number}
@@ -83,7 +95,7 @@ class Heap:
             self.give_way()
             return
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
-        self.tracing, self.since = True, self.agent.step
+        self.tracing, self.since, self.began = True, self.agent.step, self.agent.elapsed()
         # From now on all that the agent does costs more.
         self.agent.torch.recalibrate()
         self.agent.spent -= CREDIT
@@ -202,9 +214,10 @@ class Heap:
             rows.append((size, count, stack))
         self.idle = 0 if rows else self.idle + 1
         if self.idle >= IDLE and self.wanted == "auto" and self.agent.step:
+            slower = self.slower()
             self.stop()  # what grows is not Python's, and tracing slows the program down
             self.wanted = "off"
-            self.agent.note("Python's heap was traced from step %d to %d, where no line of it grew" % (self.since, self.agent.step))
+            self.agent.note("Python's heap was traced from step %d to %d, where no line of it grew%s" % (self.since, self.agent.step, slower))
             return
         self.tell(snapshot, rows)
         snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
