@@ -280,7 +280,7 @@ def show(search, stackless=()):
     search.fill(snapshot)
     search.agent.step *= 2
     for h in snapshot.holders:
-        print(h["kind"], h["path"], h["items"], "of stack", h["stack"])
+        print(h["kind"], h["path"], h["items"], "of stack", h["stack"], *(["at step", h["counted"]] if "counted" in h else []))
 
 class Model:
     pass
@@ -333,7 +333,8 @@ def copied():
     show(s, [(states[0], 4)])
     states += [Tensor(24) for _ in range(6)]
     show(s, [(states[0], 10)])
-copied()
+    return s
+show(copied())
 
 model.scores = Tensor(100)
 s = search([model.scores])
@@ -366,6 +367,7 @@ graph __main__.model.hidden 0 of stack 2
 graph __main__.total 0 of stack 1
 graph __main__.penalties 6 of stack 1
 list copied.<locals>.states 10 of stack 0
+list copied.<locals>.states 10 of stack 0 at step 2
 attribute __main__.model.scores 0 of stack 1
 nodes __main__.model.running 80 of stack 4
 nodes __main__.model.running 300 of stack 4

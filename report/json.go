@@ -190,7 +190,11 @@ type holderJSON struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Items int    `json:"items,omitempty"`
+	// Counted is the step at which the items were, before that of the snapshot.
+	Counted int64 `json:"items_at_step,omitempty"`
 }
+
+func holderOf(h *snapshot.Holder) *holderJSON { return &holderJSON{h.Kind, h.Path, h.Items, h.Counted} }
 
 type causeJSON struct {
 	ID   string `json:"id"`
@@ -266,7 +270,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 			j.Cause = e.Cause.ID
 		}
 		if h := e.Graph; h != nil {
-			j.Holder = &holderJSON{h.Kind, h.Path, h.Items}
+			j.Holder = holderOf(h)
 		}
 		out.Reserves = append(out.Reserves, j)
 	}
@@ -316,7 +320,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 		out.Headline = &out.Frames[f.Headline]
 	}
 	if h := f.Holder; h != nil {
-		out.Holder = &holderJSON{h.Kind, h.Path, h.Items}
+		out.Holder = holderOf(h)
 	}
 	out.Cause = causeOf(f)
 	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots

@@ -105,6 +105,14 @@ func TestTheRateIsHeldToTheGrowth(t *testing.T) {
 	}
 }
 
+// TestALengthOfAnEarlierStepSaysSo: a chain is counted by a walk, which is none of each snapshot.
+func TestALengthOfAnEarlierStepSaysSo(t *testing.T) {
+	h := snapshot.Holder{Kind: "chain", Path: "main.<locals>.w.parent…", Items: 75, Counted: 1080}
+	if got, want := strings.ReplaceAll(heldBy(&h, 0), noBreak, " "), "chain `main.<locals>.w.parent…` (75 items at step 1,080)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestWhatNoStackExplainsIsInEveryReport has what an allocator, or the process, took by
 // itself: each kind with its cause and where to read more.
 func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {

@@ -34,6 +34,7 @@ var described = map[string]string{
 	"runs_out":                   "when the device's limit is reached if growth goes on so",
 	"of_process":                 "the limit is of all that the process may take",
 	"owners":                     "classes of reference on the blocks: user, tape, grad, optim, cache, comm",
+	"items_at_step":              "the step at which the items were counted, where that was before the snapshot",
 	"holder":                     "what keeps the blocks alive, where a recorder found it",
 	"evidence":                   "proof, strong or weak",
 	"verdict":                    "leak, inconclusive, bounded or clean",

@@ -208,7 +208,7 @@ func firstVerdictOf(s *snapshot.Snapshot, a *diff.Ages) firstVerdictJSON {
 			row.BlocksPerStep, row.BytesPerStep = &site.Rate.Blocks.Value, &site.Rate.Bytes.Value
 		}
 		if h := site.Holder; h != nil {
-			row.Holder = &holderJSON{h.Kind, h.Path, h.Items}
+			row.Holder = holderOf(h)
 		}
 		out.Sites = append(out.Sites, row)
 	}

@@ -62,6 +62,8 @@ type fullHolderJSON struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Items int    `json:"items,omitempty"`
+	// Counted as holderJSON's.
+	Counted int64 `json:"items_at_step,omitempty"`
 }
 
 // SnapshotJSON writes all of a snapshot as one object, an element of a list on
@@ -91,7 +93,7 @@ func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	list(&out, "segments", len(s.Segments), func(i int) any { return segmentOf(s, i, stacks.place) })
 	list(&out, "holders", len(s.Holders), func(i int) any {
 		h := s.Holders[i]
-		return fullHolderJSON{stacks.place[h.Stack], h.Kind, h.Path, h.Items}
+		return fullHolderJSON{stacks.place[h.Stack], h.Kind, h.Path, h.Items, h.Counted}
 	})
 	h := s.History
 	if s.SamplePeriod > 0 {

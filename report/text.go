@@ -201,7 +201,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
-			text += glue(fmt.Sprintf(" (%s)", count(int64(h.Items), "item")))
+			text += glue(fmt.Sprintf(" (%s%s)", count(int64(h.Items), "item"), countedAt(h)))
 		}
 	}
 	if classes&snapshot.Lost != 0 {
@@ -211,6 +211,14 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 		text = join(text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
+}
+
+// countedAt is " at step 75" where a holder's items were counted before the snapshot.
+func countedAt(h *snapshot.Holder) string {
+	if h.Counted == 0 {
+		return ""
+	}
+	return " at step " + grouped(h.Counted)
 }
 
 // join puts parts one behind the other, but for what is empty.

@@ -205,6 +205,9 @@ type Holder struct {
 	// of autograd's behind it, or Nodes.
 	Kind  string
 	Items int // length of the list or map, of all that the path names together; 0 where that has no meaning
+	// Counted is the step at which Items were, before that of the snapshot; 0 where it is
+	// the snapshot's, or not known. Our own file does not keep it.
+	Counted int64
 }
 
 // Nodes is the Kind of what keeps a graph of autograd's that grows, with a stack of no

@@ -74,6 +74,8 @@ type holder struct {
 	Path  string `json:"path"`
 	Kind  string `json:"kind"`
 	Items int    `json:"items"`
+	// Counted is the step at which Items were; absent where that is the snapshot's.
+	Counted int64 `json:"counted"`
 }
 
 // frame is written as [function, file, line].
@@ -189,7 +191,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		if h.Stack < 0 || h.Stack >= len(ids) {
 			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
 		}
-		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0)})
+		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0)})
 	}
 	return s, nil
 }

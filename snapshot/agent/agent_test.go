@@ -20,7 +20,7 @@ const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"ph
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
 "blocks":{"device":[0,1,0,0],"address":[512,0,128,256],"size":[400,70,200,300],"stack":[1,3,1,2],"birth":[7,-1,0,3],"count":[1,5,2,1]},
-"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3}],"notes":["a note"]}`
+"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"notes":["a note"]}`
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
 	return agent.Decode("x.json", bytes.NewReader(data), int64(len(data)), totals.Options{})
@@ -47,7 +47,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	if f := s.Stacks.Frames(sites[0].Stack); len(f) != 2 || f[0] != (snapshot.Frame{Function: "f", File: "a.py", Line: 3}) {
 		t.Errorf("the first site is at %v", f)
 	}
-	if len(s.Holders) != 1 || s.Holders[0].Path != "__main__.kept" || s.Holders[0].Stack != sites[0].Stack || s.Holders[0].Items != 3 {
+	if len(s.Holders) != 1 || s.Holders[0].Path != "__main__.kept" || s.Holders[0].Stack != sites[0].Stack || s.Holders[0].Items != 3 || s.Holders[0].Counted != 5 {
 		t.Errorf("holders: %+v", s.Holders)
 	}
 }

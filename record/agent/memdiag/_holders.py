@@ -61,7 +61,7 @@ class Search:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
         self.spent, self.next, self.next_look = 0.0, 0, 0
-        self.found = {}  # by stack of tensors: what Votes.holder returns
+        self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
@@ -84,12 +84,16 @@ class Search:
                 self.walk(wanted, unseen, lines)
                 self.next = int(moment * AGAIN) + 1
         lengths = {}
-        for stack, (path, kind, items, nodes) in [*self.found.items(), *self.lines.items()]:
+        for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
             n = 0 if stack == UNSEEN else snapshot.stacks.known(stack)
             if n is not None:
                 if nodes and nodes not in lengths:
-                    lengths[nodes] = self.length(nodes, items)
-                snapshot.holders.append({"stack": n, "path": path, "kind": kind, "items": lengths.get(nodes, items)})
+                    lengths[nodes] = self.length(nodes, None)
+                now = lengths.get(nodes)
+                h = {"stack": n, "path": path, "kind": kind, "items": items if now is None else now}
+                if items and now is None and step < agent.step:
+                    h["counted"] = step
+                snapshot.holders.append(h)
         if self.kept:
             n = snapshot.stacks.add(GRAPH, lambda: [("autograd's graph", "", 0)])
             snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
@@ -163,12 +167,13 @@ class Search:
             self.cut = walk.cut
             if walk.kept:
                 self.keeps(*walk.kept)
-            self.found.update(walk.graph_hits)
+            for stack, holder in walk.graph_hits.items():
+                self.found[stack] = self.agent.step, holder
             for stack in covered:
-                self.found[stack] = walk.hits[stack].holder()
+                self.found[stack] = self.agent.step, walk.hits[stack].holder()
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
-                    self.lines[stack] = votes.holder(lines[stack])
+                    self.lines[stack] = self.agent.step, votes.holder(lines[stack])
 
     def keeps(self, path, nodes, whole):
         """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that
