@@ -13,6 +13,7 @@ import sys
 
 from . import _census, _threads
 from ._agent import work
+from ._autograd import rests
 from ._mode import DEPTH, leave, mode_class
 from ._price import Price
 from ._sampler import Sampler
@@ -464,7 +465,7 @@ class Torch:
         if self.since is None or not self.whole:
             return {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, not self.agent.ticker.acts())
+            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread))
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if entry[4] < self.turn - 1:
