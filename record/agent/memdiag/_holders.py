@@ -467,8 +467,9 @@ class Walk:
                 end = f if f in ends else end
                 seen.add(f)
                 nodes[end] += 1
-                whole = len(seen) % 32 or work() - begun < seconds
-                for site in self.saved(f) if left and len(seen) <= reading else ():
+                reads = left and len(seen) <= reading
+                whole = reads or len(seen) % 32 or work() - begun < seconds
+                for site in self.saved(f) if reads else ():
                     if site in left:
                         found[site][end] += 1
                         if found[site].total() >= OFTEN:
