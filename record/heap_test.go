@@ -16,7 +16,7 @@ class Made:
             return [float(i), float(i + 1)]
         return [row(i) for i in range(600)]
 torch = types.SimpleNamespace(module=None, recalibrate=lambda: None, lines=collections.Counter)
-heap = _heap.Heap(types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0))
+heap = _heap.Heap(types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0, elapsed=lambda: 9.0))
 def told():
     snapshot = _agent.Snapshot()
     heap.lines(snapshot)
@@ -222,7 +222,7 @@ from memdiag import _holders
 many = [[i, [i]] for i in range(300)]
 more = [[[i] for i in range(300)] for _ in range(100)]
 agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
-search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved=""))
+search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(phase))
 def collections():

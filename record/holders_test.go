@@ -270,7 +270,7 @@ def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
     agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
-    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_"))
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_", handled=None, given=set()))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):
@@ -387,7 +387,7 @@ def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
     torch = types.SimpleNamespace(module=module, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
-    agent = types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0)
+    agent = types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
     heap = _heap.Heap(agent)
     heap.trace()
     kept = small()
@@ -452,7 +452,7 @@ _holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.E
 thread = threading.Thread(target=work)
 thread.start()
 agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
-_holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="")).walk({1: "site"}, {}, {})
+_holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
 thread.join()
 print(gc.isenabled())
 `
@@ -551,8 +551,8 @@ class Tensor:
 kept = Tensor()
 for ours in True, False:
     read = []
-    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: ours))
-    _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="")).walk({1: "site"}, {}, {})
+    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, heap=types.SimpleNamespace(outgrows=lambda: False))
+    _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
     print(read)
 `
 

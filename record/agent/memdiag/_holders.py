@@ -147,6 +147,7 @@ class Search:
         quiet = not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet)
+        walk.handled, walk.given = self.source.handled, self.source.given
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -154,22 +155,16 @@ class Search:
             gc.disable()
         try:
             with unasked(walk.torch):
-                walk.run(seconds)
+                walk.run(seconds, bool(walk.torch) and self.agent.heap.outgrows())
         finally:
             if paused:
                 gc.enable()
-        covered = walk.covered()
-        try:
-            if walk.torch and quiet:
-                with unasked(walk.torch):
-                    walk.graphs(walk.sizes.keys() - covered, self.agent.heap.outgrows(), seconds)
-        finally:
             self.cut = walk.cut
             if walk.kept:
                 self.keeps(*walk.kept)
             for stack, holder in walk.graph_hits.items():
                 self.found[stack] = self.agent.step, holder
-            for stack in covered:
+            for stack in walk.covered():
                 self.found[stack] = self.agent.step, walk.hits[stack].holder()
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
@@ -197,10 +192,11 @@ class Walk:
         if unseen:
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits = {}, {}  # by site: Votes
-        self.graph_hits = {}  # by site: the holder
+        self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
+        self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
         self.ndarray = contents(sys.modules["numpy"]).get("ndarray") if "numpy" in sys.modules else None
         self.cut = False
@@ -209,25 +205,35 @@ class Walk:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
             self.traceback = _tracemalloc._get_object_traceback
 
-    def run(self, seconds=SECONDS):
-        begun, n = work(), 0
+    def run(self, seconds=SECONDS, counting=False):
+        """Walks, and may count what keeps autograd's graph. The graphs behind the program's own names are asked before
+        the many names of libraries."""
+        begun = work()
         for roots in self.programs, self.registries, self.suspended, self.libraries:
             roots()
-            while self.queue:
-                obj, node = self.queue.popleft()
-                n += 1
-                if n % 32 == 0 and (n > OBJECTS or work() - begun > seconds):
-                    self.cut = True
-                    self.queue.clear()
-                    return
-                try:
-                    self.visit(obj, node)
-                except Exception as e:
-                    if raised(e):
-                        raise
-                    # An object that cannot be looked into hides what it holds.
-            if len(self.covered()) == len(self.sizes) and (self.line_hits or not self.lines):
+            self.follow(begun, seconds)
+            left = self.sizes.keys() - self.covered() - self.in_graph
+            if self.quiet and self.graph_roots:
+                self.graphs(left, counting and roots == self.programs, seconds)
+                self.graph_roots.clear()
+            if self.cut or left <= self.in_graph and (self.line_hits or not self.lines):
                 return
+
+    def follow(self, begun, seconds):
+        n = 0
+        while self.queue:
+            obj, node = self.queue.popleft()
+            n += 1
+            if n % 32 == 0 and (n > OBJECTS or work() - begun > seconds):
+                self.cut = True
+                self.queue.clear()
+                return
+            try:
+                self.visit(obj, node)
+            except Exception as e:
+                if raised(e):
+                    raise
+                # An object that cannot be looked into hides what it holds.
 
     def covered(self):
         """The sites of which enough was found. A variable has the last of what a graph holds; and a walk that was cut
@@ -468,7 +474,7 @@ class Walk:
                 seen.add(f)
                 nodes[end] += 1
                 reads = left and len(seen) <= reading
-                whole = reads or len(seen) % 32 or work() - begun < seconds
+                whole = len(seen) % 32 or work() - begun < (max(TRACED, seconds) if reads else seconds)
                 for site in self.saved(f) if reads else ():
                     if site in left:
                         found[site][end] += 1
@@ -480,6 +486,8 @@ class Walk:
             if times:
                 path, _, items, places = self.keepers(times, ends, keeper).holder()
                 self.graph_hits[site] = path, "graph", items, places
+                if times.total() >= min(BIRTHS, COVERAGE * self.sizes[site]):
+                    self.in_graph.add(site)
         if counting and nodes:
             votes = self.keepers(nodes, ends, keeper)
             self.kept = votes.holder()[0], round(votes.total), bool(whole)
@@ -507,7 +515,10 @@ class Walk:
                 for x in (x, self.tensor.grad.__get__(x)) if name == "variable" else (x,):
                     if issubclass(type(x), self.tensor):
                         try:
-                            out.append(self.site(self.tensor.untyped_storage(x)))
+                            s = self.tensor.untyped_storage(x)
+                            out.append(self.site(s))
+                            if self.handled is not None and s._cdata not in self.handled:
+                                self.given.add(s._cdata)
                         except Exception:
                             pass  # it has none
         return out

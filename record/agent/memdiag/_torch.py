@@ -55,6 +55,8 @@ class Torch:
         self.whole = True  # the unit that has just ended was recorded
         self.since = None  # the turn from which on not all were, to spare time
         self.blind = False  # the last evaluation was not
+        # Storages that had a handle at the last census, and those to which a walk has given one since.
+        self.handled, self.given = None, set()
         # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
         # that ever did so between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
@@ -466,6 +468,10 @@ class Torch:
             return {}, {}
         with _census.unasked(self.module):
             storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread))
+        self.given &= storages.keys()
+        for address in self.given:
+            del storages[address]
+        self.handled = frozenset(storages)
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if entry[4] < self.turn - 1:
