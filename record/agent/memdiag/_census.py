@@ -16,8 +16,9 @@ from ._objects import of_types
 
 # Tensors that are looked into at most; of more, each so many-th.
 MOST = 20_000
-# The chance below which so few handles are none: of what the graph alone holds, those of watched steps only.
-DOUBTFUL = 0.01
+# The chance below which so few handles, and the share of what is expected up to which, are those of watched steps
+# only, of what the graph alone holds.
+DOUBTFUL, FEW = 0.01, 0.8
 # What autograd makes of a tensor: an input of its graph, or a result.
 LEAF, RESULT = 1, 2
 
@@ -59,12 +60,13 @@ def handled(torch, quiet=True):
     return storages, each
 
 
-def share_out(storages, each, watched, sampled, growing):
+def share_out(storages, each, watched, sampled, growing, steps=True):
     """Shares out what is in storages, as of handled, and not among the watched, {address: [stack, bytes, birth, weight,
     turn]}. Where not all tensors were looked into, one of them stands for each.
 
     Sampled are the addresses of those that came when not all was watched, and growing the stacks that
-    have made storages at several times. Returns how many each address stands for, itself among them,
+    have made storages at several times. Where units are no steps, but of any length, weights tell less
+    than handles. Returns how many each address stands for, itself among them,
     and what is left of each size: {bytes: [number, address of one]}."""
     counts = {a: 1 for a in watched if each > 1 or a in storages}
     rest = {}
@@ -81,7 +83,8 @@ def share_out(storages, each, watched, sampled, growing):
     for (size, _), (n, a) in rest.items():
         entry = left.setdefault(size, [0, a])
         entry[0] += n
-    weigh(left, counts, [a for a, _ in alike], watched)
+    if steps:
+        weigh(left, counts, [a for a, _ in alike], watched)
     return counts, left
 
 
@@ -103,7 +106,7 @@ def weigh(rest, counts, sampled, watched):
 def unlikely(births, seen, weight):
     """Whether, of seen for each of so many births, chance had these alone be watched, one in weight of all: Chernoff's
     bound."""
-    if seen >= weight:
+    if seen > FEW * weight:
         return False
     far = log(weight / seen) / seen
     if seen > 1:

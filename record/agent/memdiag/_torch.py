@@ -481,7 +481,7 @@ class Torch:
                 storages.pop(address, None)
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
-        return _census.share_out(storages, each, before, sampled, growing)
+        return _census.share_out(storages, each, before, sampled, growing, self.agent.step > 0)
 
     def lines(self):
         """How many tensors live by the file and line that made them."""
