@@ -173,10 +173,11 @@ func slowDHAT(data []byte) (map[string]int64, bool) {
 // their number tells; others mean one thing to encoding/json, and another to us.
 func once(data []byte) bool {
 	sites := bytes.Count(data, []byte("{")) - 1
+	lower := strings.ToLower(string(data))
 	return bytes.Count(data, []byte(`"pps"`)) == 1 && bytes.Count(data, []byte(`"ftbl"`)) == 1 &&
 		bytes.Count(data, []byte(`"fs"`)) == sites && bytes.Count(data, []byte(`"eb"`)) == sites && bytes.Count(data, []byte(`"ebk"`)) <= sites &&
 		!bytes.ContainsAny(bytes.ToLower(data), "\\") && bytes.Equal(bytes.ToValidUTF8(data, nil), data) &&
-		strings.Count(strings.ToLower(string(data)), `"eb"`) == sites && strings.Count(strings.ToLower(string(data)), `"fs"`) == sites
+		strings.Count(lower, `"eb"`) == sites && strings.Count(lower, `"fs"`) == sites && strings.Count(lower, `"ebk"`) == bytes.Count(data, []byte(`"ebk"`))
 }
 
 func FuzzDHAT(f *testing.F) {
