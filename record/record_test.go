@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -483,6 +484,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 }
 
 func TestSignalsReachTheCommand(t *testing.T) {
+	// Under nohup the command would ignore hangups, as the tests do.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
