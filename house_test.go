@@ -22,7 +22,7 @@ const module = "github.com/memdiag/memdiag"
 // mayImport lists, for each room, the rooms below it. Folders with rules of
 // their own stand beside the rooms; the longest match counts.
 var mayImport = map[string][]string{
-	"cmd":      {"cmd", "report", "diff", "snapshot", "engine", "record"},
+	"cmd":      {"cmd", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
 	"report":   {"report", "diff", "snapshot"},
 	"diff":     {"diff", "snapshot"},
 	"engine":   {"engine", "snapshot"},
@@ -30,6 +30,8 @@ var mayImport = map[string][]string{
 	"snapshot": {"snapshot"},
 	"memtest":  {"memtest", "diff", "engine", "snapshot"},
 	"bench":    {"engine", "snapshot"}, // the programs that its scripts time
+
+	"bench/corpus": {"diff", "engine", "snapshot"},
 
 	"diff/trend": {"diff/trend"}, // statistics, with no idea of memory
 	"engine/mem": {"engine/mem", "snapshot"},

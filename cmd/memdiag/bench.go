@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/bench/corpus"
 	"github.com/memdiag/memdiag/engine/workload"
 )
 
@@ -16,7 +18,7 @@ func newBenchCommand(env *environment) *cobra.Command {
 	var output string
 	var only []string
 	var snapshots int
-	plan := benchPlan{seeds: 3, parts: 10, counters: true}
+	plan := corpus.Plan{Seeds: 3, Parts: 10, Counters: true}
 	cmd := &cobra.Command{
 		Use:     "bench",
 		GroupID: groupMore,
@@ -32,10 +34,10 @@ the result goes to a file.`,
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if plan.seeds < 1 {
+			if plan.Seeds < 1 {
 				return usagef(cmd, "--seeds is at least 1")
 			}
-			if plan.first > math.MaxInt64-plan.seeds {
+			if plan.First > math.MaxInt64-plan.Seeds {
 				return usagef(cmd, "--first-seed and --seeds go beyond %d", math.MaxInt64)
 			}
 			if cmd.Flags().Changed("workload") && len(only) == 0 {
@@ -45,7 +47,7 @@ the result goes to a file.`,
 				if snapshots < 3 || snapshots > 50 {
 					return usagef(cmd, "--snapshots is from 3 to 50")
 				}
-				plan.parts, plan.counters = snapshots-1, false
+				plan.Parts, plan.Counters = snapshots-1, false
 			}
 			asJSON, err := textFormat(cmd, output, format)
 			if err != nil {
@@ -55,13 +57,13 @@ the result goes to a file.`,
 			if err != nil {
 				return err
 			}
-			runs, err := benchRuns(workloads, plan)
+			runs, err := corpus.Runs(workloads, plan)
 			if err != nil {
 				return err
 			}
-			write := benchText
+			write := corpus.Text
 			if asJSON {
-				write = benchJSON
+				write = corpus.JSON
 			}
 			// The result's place is opened before the runs: minutes are not spent on what
 			// cannot be written.
@@ -78,8 +80,8 @@ the result goes to a file.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Int64Var(&plan.seeds, "seeds", plan.seeds, "run each workload with `N` seeds")
-	flags.Int64Var(&plan.first, "first-seed", 0, "the first of these seeds")
+	flags.Int64Var(&plan.Seeds, "seeds", plan.Seeds, "run each workload with `N` seeds")
+	flags.Int64Var(&plan.First, "first-seed", 0, "the first of these seeds")
 	flags.IntVar(&snapshots, "snapshots", 0, "show the rules `N` snapshots alone, without counters")
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")
@@ -87,12 +89,17 @@ the result goes to a file.`,
 	return cmd
 }
 
+// bench judges all runs, and says how far it is.
+func (env *environment) bench(ctx context.Context, runs []*corpus.Run) error {
+	return corpus.Judge(ctx, runs, func(done int64, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
+}
+
 // benchInPart writes what is known of the runs that were done before err ended the
 // others, and returns err.
-func (env *environment) benchInPart(write func(io.Writer, benchPlan, []*benchRun) error, plan benchPlan, runs []*benchRun, err error) error {
-	done := slices.DeleteFunc(slices.Clone(runs), func(r *benchRun) bool { return r.verdicts == nil })
+func (env *environment) benchInPart(write func(io.Writer, corpus.Plan, []*corpus.Run) error, plan corpus.Plan, runs []*corpus.Run, err error) error {
+	done := slices.DeleteFunc(slices.Clone(runs), func(r *corpus.Run) bool { return !r.Done() })
 	if len(done) > 0 {
-		plan.stopped = len(runs)
+		plan.Stopped = len(runs)
 		err = errors.Join(err, write(env.stdout, plan, done))
 	}
 	return err

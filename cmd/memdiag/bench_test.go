@@ -4,122 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"regexp"
 	"runtime"
 	"testing"
 
-	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/bench/corpus"
 	"github.com/memdiag/memdiag/engine/workload"
-	"github.com/memdiag/memdiag/snapshot"
 )
-
-func TestAVerdictIsHeldAgainstTheTruth(t *testing.T) {
-	guilty := snapshot.Frame{Function: "workload.(*memo).step", File: "engine/workload/caches.go", Line: 7}
-	other := snapshot.Frame{Function: "workload.(*trainer).Step", File: "engine/workload/trainer.go", Line: 7}
-	leak := benchRun{workload: workload.Workload{Label: workload.Leak, Cause: "cache"}, guilty: []snapshot.Frame{guilty}}
-	repaired, bounded := leak, leak
-	repaired.fixed = true
-	bounded.workload.Label = workload.Bounded
-	named := func(cause string, headline *snapshot.Frame, frames ...snapshot.Frame) flag {
-		return flag{stacks: [][]snapshot.Frame{frames}, named: headline, cause: cause}
-	}
-	right, elsewhere := named("cache", &guilty, guilty, other), named("", &other, other)
-	for _, c := range []struct {
-		name string
-		run  benchRun
-		said opinion
-		want benchVerdict
-	}{
-		{"nothing flagged is nothing found", leak, opinion{}, benchVerdict{}},
-		{"the line and its cause", leak, opinion{leaks: []flag{right}}, benchVerdict{found: true, line: true, cause: true, lines: 1}},
-		{"the line with another cause", leak, opinion{leaks: []flag{named("hook", &guilty, guilty, other)}}, benchVerdict{found: true, line: true, lines: 1}},
-		{"a stack through the line whose headline is another", leak, opinion{leaks: []flag{named("cache", &other, other, guilty)}}, benchVerdict{found: true}},
-		{"the line behind another finding is found, and not named first", leak, opinion{leaks: []flag{elsewhere, right}}, benchVerdict{found: true, lines: 1, strays: 1}},
-		{"the line of the second stack of a cluster", leak, opinion{leaks: []flag{{stacks: [][]snapshot.Frame{{other}, {guilty}}, named: &other}}}, benchVerdict{found: true}},
-		{"another stack alone is no find", leak, opinion{leaks: []flag{elsewhere}}, benchVerdict{strays: 1}},
-		{"a stack without a line of the user's", leak, opinion{leaks: []flag{named("", nil, guilty)}}, benchVerdict{found: true}},
-		{"a total names no line", leak, opinion{leaks: []flag{{}}}, benchVerdict{found: true}},
-		{"undecided of the line is no find", leak, opinion{undecided: []flag{right}}, benchVerdict{undecided: true}},
-		{"undecided of another line says nothing of the leak", leak, opinion{undecided: []flag{elsewhere}}, benchVerdict{}},
-		{"undecided besides does not take from a find", leak, opinion{leaks: []flag{right}, undecided: []flag{right}}, benchVerdict{found: true, line: true, cause: true, lines: 1}},
-		{"any flag on a repaired run is a false alarm", repaired, opinion{leaks: []flag{elsewhere}}, benchVerdict{found: true}},
-		{"and on a bounded one, its line included", bounded, opinion{leaks: []flag{right}}, benchVerdict{found: true}},
-		{"undecided of a bounded one is no alarm", bounded, opinion{undecided: []flag{right}}, benchVerdict{undecided: true}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.run.verdict(c.said); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
-		})
-	}
-}
-
-// TestEachLineOfALeakCounts: L11 leaks on three.
-func TestEachLineOfALeakCounts(t *testing.T) {
-	lines := []snapshot.Frame{{File: "metrics.go", Line: 1}, {File: "metrics.go", Line: 2}, {File: "metrics.go", Line: 3}}
-	run := benchRun{workload: workload.Workload{Label: workload.Leak, Cause: "copies"}, guilty: lines}
-	var said opinion
-	for i := range lines[:2] {
-		said.leaks = append(said.leaks, flag{stacks: [][]snapshot.Frame{{lines[i]}}, named: &lines[i], cause: "copies"})
-	}
-	want := benchVerdict{found: true, line: true, cause: true, lines: 2}
-	if got := run.verdict(said); got != want {
-		t.Errorf("two of three lines are flagged: %+v, want %+v", got, want)
-	}
-}
-
-func TestCorrelation(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		x, y []float64
-		want float64
-	}{
-		{"a rising line", []float64{1, 2, 3, 4}, []float64{10, 12, 14, 16}, 1},
-		{"a falling line", []float64{1, 2, 3, 4}, []float64{8, 6, 4, 2}, -1},
-		{"a peak in the middle", []float64{1, 2, 3}, []float64{0, 5, 0}, 0},
-		{"nothing that varies", []float64{1, 2, 3}, []float64{5, 5, 5}, 0},
-		{"one point off the line", []float64{0, 1, 2, 3}, []float64{0, 1, 2, 1}, 2 / math.Sqrt(10)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := correlation(c.x, c.y); math.Abs(got-c.want) > 1e-12 {
-				t.Errorf("got %g, want %g", got, c.want)
-			}
-		})
-	}
-}
-
-// TestEveryRuleSeesTheRunUntilNow: what comes behind a part must not help a rule
-// at its end.
-func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
-	const parts = 10
-	w, err := workload.Find("L13")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := benchRuns([]workload.Workload{w}, benchPlan{seeds: 1, parts: parts, counters: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(runs) != 2 || runs[0].fixed || !runs[1].fixed {
-		t.Fatalf("%d runs of a leak; want it, and it repaired", len(runs))
-	}
-	whole, err := runs[0].record(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(whole.Snapshots) != parts+1 {
-		t.Fatalf("%d snapshots", len(whole.Snapshots))
-	}
-	for part := 1; part <= parts; part++ {
-		until := prefix(whole, part)
-		last := whole.Snapshots[part].Mark
-		points := until.Series.Points
-		if got := points[len(points)-1].Mark; got != last || until.Snapshots[len(until.Snapshots)-1].Mark != last {
-			t.Errorf("part %d ends with the counters of %+v and the blocks of %+v, want %+v", part, got, until.Snapshots[len(until.Snapshots)-1].Mark, last)
-		}
-	}
-}
 
 // TestAnInterruptedBenchTellsWhatItKnows: the runs that are done, and that they are
 // not all.
@@ -136,18 +27,18 @@ func TestAnInterruptedBenchTellsWhatItKnows(t *testing.T) {
 		}
 		return inner(c)
 	}
-	plan := benchPlan{seeds: 2*processors + 2, parts: 3}
-	runs, err := benchRuns([]workload.Workload{w}, plan)
+	plan := corpus.Plan{Seeds: 2*processors + 2, Parts: 3}
+	runs, err := corpus.Runs([]workload.Workload{w}, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name  string
-		write func(io.Writer, benchPlan, []*benchRun) error
+		write func(io.Writer, corpus.Plan, []*corpus.Run) error
 		want  *regexp.Regexp
 	}{
-		{"as a table", benchText, regexp.MustCompile(`^partial: [1-9]\d* of \d+ runs were done when it was stopped\nrule +leaks found`)},
-		{"as JSON", benchJSON, regexp.MustCompile(`"partial": true,`)},
+		{"as a table", corpus.Text, regexp.MustCompile(`^partial: [1-9]\d* of \d+ runs were done when it was stopped\nrule +leaks found`)},
+		{"as JSON", corpus.JSON, regexp.MustCompile(`"partial": true,`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env, stdout, _ := newTestEnvironment()
@@ -156,31 +47,5 @@ func TestAnInterruptedBenchTellsWhatItKnows(t *testing.T) {
 				t.Errorf("error %v, printed\n%s", err, stdout)
 			}
 		})
-	}
-}
-
-// TestAMetricCopiedInThreePlacesIsThreeFindings: each names its own call.
-func TestAMetricCopiedInThreePlacesIsThreeFindings(t *testing.T) {
-	w, err := workload.Find("L11")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seed := range int64(2) {
-		runs, err := benchRuns([]workload.Workload{w}, benchPlan{seeds: seed + 1, parts: 10, counters: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		leak := runs[2*seed]
-		whole, err := leak.record(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := analyzed(whole, diff.ByTrend)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v := leak.verdict(said); len(said.leaks) != 3 || v.lines != 3 || v.strays != 0 {
-			t.Errorf("seed %d: %d findings, which name %d of the three calls", seed, len(said.leaks), v.lines)
-		}
 	}
 }

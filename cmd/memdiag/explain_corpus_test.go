@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memdiag/memdiag/bench/corpus"
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
@@ -86,30 +87,30 @@ func TestCausesOfTheWorkloads(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("every leak is run, which takes long under the race detector")
 	}
-	runs, err := benchRuns(workload.All(), benchPlan{seeds: 1, parts: 10, counters: true})
+	runs, err := corpus.Runs(workload.All(), corpus.Plan{Seeds: 1, Parts: 10, Counters: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaks, named, blind := 0, 0, 0
 	for _, r := range runs {
-		if !r.leaks() {
+		if !r.Leaks() {
 			continue
 		}
-		run, err := r.record(t.Context())
+		run, err := r.Record(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		leaks++
-		if got := firstCause(t, run); got == r.workload.Cause {
+		if got := firstCause(t, run); got == r.Workload.Cause {
 			named++
 		} else {
-			t.Logf("%s: %q, and it is %s", r.workload.ID, got, r.workload.Cause)
+			t.Logf("%s: %q, and it is %s", r.Workload.ID, got, r.Workload.Cause)
 		}
 		makeNameless(run)
-		if got := firstCause(t, run); got == r.workload.Cause {
+		if got := firstCause(t, run); got == r.Workload.Cause {
 			blind++
 		} else {
-			t.Logf("%s without names: %q, and it is %s", r.workload.ID, got, r.workload.Cause)
+			t.Logf("%s without names: %q, and it is %s", r.Workload.ID, got, r.Workload.Cause)
 		}
 	}
 	t.Logf("%d of %d causes are told right, %d without names", named, leaks, blind)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/memdiag/memdiag/bench/corpus"
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
@@ -48,7 +49,7 @@ func TestOneRealSnapshotRaisesNoAlarm(t *testing.T) {
 
 // sameLines fails where one snapshot names another line than the comparison of all does
 // for the same stack.
-func sameLines(t *testing.T, r *benchRun, whole *snapshot.Run, last *snapshot.Snapshot) {
+func sameLines(t *testing.T, r *corpus.Run, whole *snapshot.Run, last *snapshot.Snapshot) {
 	result, err := diff.Analyze(whole, diff.ByTrend)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func sameLines(t *testing.T, r *benchRun, whole *snapshot.Run, last *snapshot.Sn
 		f := &ages.Findings[i]
 		for _, row := range f.Rows {
 			if want, ok := named[row.Hash]; ok && (f.Headline < 0 || f.Rows[0].Frames[f.Headline] != want) {
-				t.Errorf("%s, seed %d: one snapshot names frame %d of %v, the comparison %v", r.workload.ID, r.seed, f.Headline, f.Rows[0].Frames, want)
+				t.Errorf("%s, seed %d: one snapshot names frame %d of %v, the comparison %v", r.Workload.ID, r.Seed, f.Headline, f.Rows[0].Frames, want)
 			}
 		}
 	}
@@ -81,26 +82,26 @@ func TestOneSnapshotOfEachWorkload(t *testing.T) {
 		t.Skip("every workload is run, which takes long under the race detector")
 	}
 	missed, alarms := []string{"L25", "L31", "L32", "L36"}, []string{"D06"}
-	runs, err := benchRuns(workload.All(), benchPlan{seeds: 1, parts: 2})
+	runs, err := corpus.Runs(workload.All(), corpus.Plan{Seeds: 1, Parts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range runs {
-		whole, err := r.record(t.Context())
+		whole, err := r.Record(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := whole.Snapshots[len(whole.Snapshots)-1]
 		leaks := firstLeaks(last)
 		sameLines(t, r, whole, last)
-		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(last.Stacks.Frames(a.Site.Stack), r.isGuilty) })
-		id := r.workload.ID
+		found := slices.ContainsFunc(leaks, func(a diff.SiteAges) bool { return slices.ContainsFunc(last.Stacks.Frames(a.Site.Stack), r.IsGuilty) })
+		id := r.Workload.ID
 		switch {
-		case r.leaks() && !found && !slices.Contains(missed, id):
+		case r.Leaks() && !found && !slices.Contains(missed, id):
 			t.Errorf("%s: the leak is not seen", id)
-		case !r.leaks() && len(leaks) > 0 && !slices.Contains(alarms, id):
-			t.Errorf("%s, repaired %t: %v at %v", id, r.fixed, leaks[0].Reasons, last.Stacks.Frames(leaks[0].Site.Stack))
-		case r.leaks() && found && slices.Contains(missed, id), !r.leaks() && len(leaks) == 0 && slices.Contains(alarms, id):
+		case !r.Leaks() && len(leaks) > 0 && !slices.Contains(alarms, id):
+			t.Errorf("%s, repaired %t: %v at %v", id, r.Fixed, leaks[0].Reasons, last.Stacks.Frames(leaks[0].Site.Stack))
+		case r.Leaks() && found && slices.Contains(missed, id), !r.Leaks() && len(leaks) == 0 && slices.Contains(alarms, id):
 			t.Errorf("%s is told right by now: take it off the list", id)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package corpus
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// benchRule is a way to tell a leak, as it would be used: it sees a run until now.
-type benchRule struct {
+// rule is a way to tell a leak, as it would be used: it sees a run until now.
+type rule struct {
 	name  string
 	judge func(*snapshot.Run) (opinion, error)
 }
@@ -25,9 +25,9 @@ type flag struct {
 	cause  string             // "" where the rule has none
 }
 
-// benchRules are memdiag's own, and those that it is to be compared with.
-func benchRules() []benchRule {
-	return []benchRule{
+// rules are memdiag's own, and those that it is to be compared with.
+func rules() []rule {
+	return []rule{
 		{"memdiag", func(run *snapshot.Run) (opinion, error) { return analyzed(run, diff.ByTrend) }},
 		{"handbook, first half", func(run *snapshot.Run) (opinion, error) {
 			return analyzed(pairOf(run, 0, middle(run)), diff.ByHandbook)

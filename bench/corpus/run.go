@@ -1,4 +1,6 @@
-package main
+// Package corpus runs the labelled workloads and holds what memdiag and simpler rules
+// say of them against the truth.
+package corpus
 
 import (
 	"cmp"
@@ -19,33 +21,33 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// benchPlan is what of each run the rules see. A run is cut into parts of equal
+// Plan is what of each run the rules see. A run is cut into parts of equal
 // length: at the end of each there is a snapshot, and every rule judges what there
 // is until then.
-type benchPlan struct {
-	first, seeds int64
-	parts        int
-	counters     bool // those of each step, besides
-	// stopped is how many runs were meant, where not all were done; else 0.
-	stopped int
+type Plan struct {
+	First, Seeds int64
+	Parts        int
+	Counters     bool // also those of each step
+	// Stopped is how many runs were meant, where not all were done; else 0.
+	Stopped int
 }
 
-// benchRun is a workload to run, and what every rule says of it.
-type benchRun struct {
-	plan     benchPlan
-	workload workload.Workload
-	seed     int64
-	fixed    bool
+// Run is a workload to run, and what every rule says of it.
+type Run struct {
+	plan     Plan
+	Workload workload.Workload
+	Seed     int64
+	Fixed    bool
 	truth    workload.Truth
 	guilty   []snapshot.Frame // the lines that leak, file and line only
-	verdicts []benchVerdict   // one for each rule; nil until the run is done
+	verdicts []verdict        // one for each rule; nil until the run is done
 }
 
-// leaks reports whether the run does.
-func (r *benchRun) leaks() bool { return r.workload.Label == workload.Leak && !r.fixed }
+// Leaks reports whether the run does.
+func (r *Run) Leaks() bool { return r.Workload.Label == workload.Leak && !r.Fixed }
 
-// benchVerdict is what one rule says of one run.
-type benchVerdict struct {
+// verdict is what one rule says of one run.
+type verdict struct {
 	// found: the rule flags the run, and where it names stacks, one through a line
 	// that leaks. Of a run that does not leak it is any flag, a false alarm.
 	found bool
@@ -62,17 +64,17 @@ type benchVerdict struct {
 	steps int64
 }
 
-// benchRuns lists what is to be run: every workload with every seed, and every
+// Runs lists what is to be run: every workload with every seed, and every
 // leak repaired as well.
-func benchRuns(workloads []workload.Workload, plan benchPlan) ([]*benchRun, error) {
-	var runs []*benchRun
+func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
+	var runs []*Run
 	for _, w := range workloads {
-		for seed := plan.first; seed < plan.first+plan.seeds; seed++ {
+		for seed := plan.First; seed < plan.First+plan.Seeds; seed++ {
 			for _, fixed := range []bool{false, true} {
 				if fixed && w.Label != workload.Leak {
 					continue
 				}
-				r := &benchRun{plan: plan, workload: w, seed: seed, fixed: fixed, truth: w.Truth(seed)}
+				r := &Run{plan: plan, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed)}
 				for _, g := range r.truth.Growth {
 					file, line, err := workload.Line(g.Marker)
 					if err != nil {
@@ -87,21 +89,22 @@ func benchRuns(workloads []workload.Workload, plan benchPlan) ([]*benchRun, erro
 	return runs, nil
 }
 
-// bench runs and judges all, seed after seed, as many at a time as there are
-// processors: so no more than that many runs are in memory.
-func (env *environment) bench(ctx context.Context, runs []*benchRun) error {
+// Judge runs and judges all, seed after seed, as many at a time as there are
+// processors: so no more than that many runs are in memory. After each run it calls
+// progress, from several goroutines.
+func Judge(ctx context.Context, runs []*Run, progress func(done int64, all int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan *benchRun)
+	next := make(chan *Run)
 	var done atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for r := range next {
 				if err := r.do(ctx); err != nil {
-					cancel(fmt.Errorf("%s, seed %d: %w", r.workload.ID, r.seed, err))
+					cancel(fmt.Errorf("%s, seed %d: %w", r.Workload.ID, r.Seed, err))
 				}
-				env.talk.progress("bench: %d of %d runs", done.Add(1), len(runs))
+				progress(done.Add(1), len(runs))
 			}
 		})
 	}
@@ -109,7 +112,7 @@ func (env *environment) bench(ctx context.Context, runs []*benchRun) error {
 	// Leaks are listed first, and a part is to tell of all.
 	mixed := rand.New(rand.NewPCG(1, 2))
 	mixed.Shuffle(len(bySeed), func(i, j int) { bySeed[i], bySeed[j] = bySeed[j], bySeed[i] })
-	slices.SortStableFunc(bySeed, func(a, b *benchRun) int { return cmp.Compare(a.seed, b.seed) })
+	slices.SortStableFunc(bySeed, func(a, b *Run) int { return cmp.Compare(a.Seed, b.Seed) })
 	for _, r := range bySeed {
 		if ctx.Err() != nil {
 			break
@@ -122,18 +125,18 @@ func (env *environment) bench(ctx context.Context, runs []*benchRun) error {
 }
 
 // do trains, records in memory, and has every rule judge.
-func (r *benchRun) do(ctx context.Context) error {
+func (r *Run) do(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	whole, err := r.record(ctx)
+	whole, err := r.Record(ctx)
 	if err != nil {
 		return err
 	}
-	rules := benchRules()
-	verdicts := make([]benchVerdict, len(rules))
+	rules := rules()
+	verdicts := make([]verdict, len(rules))
 	for i, rule := range rules {
-		for part := 1; part <= r.plan.parts; part++ {
+		for part := 1; part <= r.plan.Parts; part++ {
 			until := prefix(whole, part)
 			said, err := rule.judge(until)
 			if err != nil {
@@ -154,9 +157,9 @@ func (r *benchRun) do(ctx context.Context) error {
 }
 
 // verdict holds what a rule says against the truth.
-func (r *benchRun) verdict(said opinion) (v benchVerdict) {
-	if !r.leaks() {
-		return benchVerdict{found: len(said.leaks) > 0, undecided: len(said.undecided) > 0}
+func (r *Run) verdict(said opinion) (v verdict) {
+	if !r.Leaks() {
+		return verdict{found: len(said.leaks) > 0, undecided: len(said.undecided) > 0}
 	}
 	for _, f := range said.leaks {
 		if r.through(f) {
@@ -169,7 +172,7 @@ func (r *benchRun) verdict(said opinion) (v benchVerdict) {
 	if len(said.leaks) > 0 {
 		first := said.leaks[0]
 		v.line = r.names(first)
-		v.cause = v.line && first.cause == r.workload.Cause
+		v.cause = v.line && first.cause == r.Workload.Cause
 	}
 	for _, g := range r.guilty {
 		if slices.ContainsFunc(said.leaks, func(f flag) bool { return f.named != nil && sameLine(*f.named, g) }) {
@@ -181,18 +184,22 @@ func (r *benchRun) verdict(said opinion) (v benchVerdict) {
 
 // through says whether a flag is for a stack through a line that leaks, or for a
 // total, which every leak is in.
-func (r *benchRun) through(f flag) bool {
-	return f.stacks == nil || slices.ContainsFunc(f.stacks, func(frames []snapshot.Frame) bool { return slices.ContainsFunc(frames, r.isGuilty) })
+func (r *Run) through(f flag) bool {
+	return f.stacks == nil || slices.ContainsFunc(f.stacks, func(frames []snapshot.Frame) bool { return slices.ContainsFunc(frames, r.IsGuilty) })
 }
 
 // names says whether a flag names a line that leaks.
-func (r *benchRun) names(f flag) bool { return f.named != nil && r.isGuilty(*f.named) }
+func (r *Run) names(f flag) bool { return f.named != nil && r.IsGuilty(*f.named) }
 
-func (r *benchRun) isGuilty(f snapshot.Frame) bool {
+// IsGuilty reports whether a frame is on a line that leaks.
+func (r *Run) IsGuilty(f snapshot.Frame) bool {
 	return slices.ContainsFunc(r.guilty, func(g snapshot.Frame) bool { return sameLine(f, g) })
 }
 
 func sameLine(a, b snapshot.Frame) bool { return a.File == b.File && a.Line == b.Line }
+
+// Done reports whether every rule has judged the run.
+func (r *Run) Done() bool { return r.verdicts != nil }
 
 // prefix is a run as it was at the end of a part.
 func prefix(whole *snapshot.Run, part int) *snapshot.Run {
@@ -213,20 +220,20 @@ func prefix(whole *snapshot.Run, part int) *snapshot.Run {
 	return &until
 }
 
-// record trains and keeps in memory what a folder would have.
-func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
-	devices := comm.Devices(max(1, r.workload.Ranks), mem.Host(), mem.Options{})
+// Record trains and keeps in memory what a folder would have.
+func (r *Run) Record(ctx context.Context) (run *snapshot.Run, err error) {
+	devices := comm.Devices(max(1, r.Workload.Ranks), mem.Host(), mem.Options{})
 	defer func() {
 		for _, d := range devices {
 			err = errors.Join(err, d.Close())
 		}
 	}()
 	// Runs share the processors, so that one has no use for more than one.
-	config := workload.Config{Seed: r.seed, Fixed: r.fixed, Device: devices[0], Kernels: cpu.New(1)}
+	config := workload.Config{Seed: r.Seed, Fixed: r.Fixed, Device: devices[0], Kernels: cpu.New(1)}
 	for _, d := range devices[1:] {
 		config.Peers = append(config.Peers, workload.Peer{Device: d, Kernels: cpu.New(1)})
 	}
-	instance, err := r.workload.New(config)
+	instance, err := r.Workload.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -236,14 +243,14 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 		ledgers = append(slices.Clip(devices), h.Host())
 	}
 	series := mem.NewSeries(ledgers...)
-	run = &snapshot.Run{Info: snapshot.Info{Bounds: r.workload.DeclaredBounds(r.seed)}}
+	run = &snapshot.Run{Info: snapshot.Info{Bounds: r.Workload.DeclaredBounds(r.Seed)}}
 	loop := train.Loop{Devices: ledgers}
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 	}
-	every := r.truth.Steps / int64(r.plan.parts)
+	every := r.truth.Steps / int64(r.plan.Parts)
 	loop.OnBarrier(func(m snapshot.Mark) error {
-		if r.plan.counters {
+		if r.plan.Counters {
 			series.Append(m)
 			run.Series = series.Series()
 		}
@@ -254,7 +261,7 @@ func (r *benchRun) record(ctx context.Context) (run *snapshot.Run, err error) {
 		}
 		return nil
 	})
-	if err := loop.Run(ctx, every*int64(r.plan.parts), instance.Step); err != nil {
+	if err := loop.Run(ctx, every*int64(r.plan.Parts), instance.Step); err != nil {
 		return nil, err
 	}
 	return run, nil

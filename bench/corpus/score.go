@@ -1,4 +1,4 @@
-package main
+package corpus
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/memdiag/memdiag/engine/workload"
 )
 
-// benchScore is how well one rule did on some runs.
-type benchScore struct {
+// score is how well one rule did on some runs.
+type score struct {
 	Rule      string `json:"rule"`
 	Leaks     int    `json:"leaks"` // runs
 	Found     int    `json:"found"`
@@ -26,23 +26,23 @@ type benchScore struct {
 	Strays int `json:"stray_findings"`
 	// Steps is the median, over the leaks found, of the steps from which on the rule
 	// said so; 0 where none was found.
-	Steps    int64      `json:"steps_median"`
-	Bounded  benchAlarm `json:"bounded"`
-	Clean    benchAlarm `json:"clean"`
-	Repaired benchAlarm `json:"repaired"`
+	Steps    int64 `json:"steps_median"`
+	Bounded  alarm `json:"bounded"`
+	Clean    alarm `json:"clean"`
+	Repaired alarm `json:"repaired"`
 
 	steps []int64
 }
 
-// benchAlarm counts runs that do not leak, how many of them a rule flags, and of
+// alarm counts runs that do not leak, how many of them a rule flags, and of
 // how many of the others it says that it cannot tell.
-type benchAlarm struct {
+type alarm struct {
 	Runs      int `json:"runs"`
 	False     int `json:"false_alarms"`
 	Undecided int `json:"undecided"`
 }
 
-func (a *benchAlarm) add(v benchVerdict) {
+func (a *alarm) add(v verdict) {
 	a.Runs++
 	switch {
 	case v.found:
@@ -52,15 +52,15 @@ func (a *benchAlarm) add(v benchVerdict) {
 	}
 }
 
-func (a benchAlarm) String() string { return of(a.False, a.Runs) }
+func (a alarm) String() string { return of(a.False, a.Runs) }
 
 func of(part, whole int) string { return fmt.Sprintf("%d/%d", part, whole) }
 
-// benchScores has one row for each rule.
-func benchScores(runs []*benchRun) []benchScore {
-	var scores []benchScore
-	for i, rule := range benchRules() {
-		s := benchScore{Rule: rule.name}
+// scores has one row for each rule.
+func scores(runs []*Run) []score {
+	var scores []score
+	for i, rule := range rules() {
+		s := score{Rule: rule.name}
 		for _, r := range runs {
 			s.add(r, r.verdicts[i])
 		}
@@ -73,15 +73,15 @@ func benchScores(runs []*benchRun) []benchScore {
 	return scores
 }
 
-func (s *benchScore) add(r *benchRun, v benchVerdict) {
+func (s *score) add(r *Run, v verdict) {
 	switch {
-	case r.fixed:
+	case r.Fixed:
 		s.Repaired.add(v)
 		return
-	case r.workload.Label == workload.Clean:
+	case r.Workload.Label == workload.Clean:
 		s.Clean.add(v)
 		return
-	case r.workload.Label == workload.Bounded:
+	case r.Workload.Label == workload.Bounded:
 		s.Bounded.add(v)
 		return
 	}
@@ -103,28 +103,29 @@ func (s *benchScore) add(r *benchRun, v benchVerdict) {
 	}
 }
 
-func benchText(w io.Writer, plan benchPlan, runs []*benchRun) error {
-	if plan.stopped > 0 {
-		fmt.Fprintf(w, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.stopped)
+// Text writes a row for each rule, and memdiag's mistakes.
+func Text(w io.Writer, plan Plan, runs []*Run) error {
+	if plan.Stopped > 0 {
+		fmt.Fprintf(w, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.Stopped)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided")
-	for _, s := range benchScores(runs) {
+	for _, s := range scores(runs) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
 			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.Bounded.Undecided+s.Clean.Undecided+s.Repaired.Undecided)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if wrong := benchMistakes(runs); len(wrong) > 0 {
+	if wrong := mistakes(runs); len(wrong) > 0 {
 		fmt.Fprintf(w, "\nmemdiag's mistakes, by seed:\n%s\n", strings.Join(wrong, "\n"))
 	}
 	return nil
 }
 
-// benchMistakes says what memdiag's own rule got wrong, a line for each workload
+// mistakes says what memdiag's own rule got wrong, a line for each workload
 // and kind of mistake.
-func benchMistakes(runs []*benchRun) []string {
+func mistakes(runs []*Run) []string {
 	var order []string
 	seeds := make(map[string][]string)
 	for _, r := range runs {
@@ -132,11 +133,11 @@ func benchMistakes(runs []*benchRun) []string {
 		if what == "" {
 			continue
 		}
-		key := fmt.Sprintf("  %s %s: %s", r.workload.ID, r.workload.Alias, what)
+		key := fmt.Sprintf("  %s %s: %s", r.Workload.ID, r.Workload.Alias, what)
 		if seeds[key] == nil {
 			order = append(order, key)
 		}
-		seeds[key] = append(seeds[key], fmt.Sprint(r.seed))
+		seeds[key] = append(seeds[key], fmt.Sprint(r.Seed))
 	}
 	for i, key := range order {
 		order[i] = key + ": " + strings.Join(seeds[key], ", ")
@@ -145,13 +146,13 @@ func benchMistakes(runs []*benchRun) []string {
 }
 
 // mistake is what is wrong with a verdict; "" for nothing.
-func (r *benchRun) mistake(v benchVerdict) string {
+func (r *Run) mistake(v verdict) string {
 	switch {
-	case r.fixed && v.found:
+	case r.Fixed && v.found:
 		return "false alarm on the repaired program"
-	case !r.leaks() && v.found:
+	case !r.Leaks() && v.found:
 		return "false alarm"
-	case !r.leaks():
+	case !r.Leaks():
 		return ""
 	case !v.found && v.undecided:
 		return "missed, called undecided"
@@ -165,35 +166,35 @@ func (r *benchRun) mistake(v benchVerdict) string {
 	return ""
 }
 
-type benchListJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	FirstSeed     int64               `json:"first_seed"`
-	Seeds         int64               `json:"seeds"`
-	Partial       bool                `json:"partial"` // not all runs of these seeds were done
-	Snapshots     int                 `json:"snapshots"`
-	Counters      bool                `json:"counters"`
-	Rules         []benchScore        `json:"rules"`
-	Workloads     []benchWorkloadJSON `json:"workloads"`
-	Runs          []benchRunJSON      `json:"runs"`
+type listJSON struct {
+	SchemaVersion int            `json:"schema_version"`
+	FirstSeed     int64          `json:"first_seed"`
+	Seeds         int64          `json:"seeds"`
+	Partial       bool           `json:"partial"` // not all runs of these seeds were done
+	Snapshots     int            `json:"snapshots"`
+	Counters      bool           `json:"counters"`
+	Rules         []score        `json:"rules"`
+	Workloads     []workloadJSON `json:"workloads"`
+	Runs          []runJSON      `json:"runs"`
 }
 
-type benchWorkloadJSON struct {
+type workloadJSON struct {
 	Workload string         `json:"workload"`
 	Label    workload.Label `json:"label"`
-	Rules    []benchScore   `json:"rules"`
+	Rules    []score        `json:"rules"`
 }
 
-type benchRunJSON struct {
-	Workload string                      `json:"workload"`
-	Seed     int64                       `json:"seed"`
-	Repaired bool                        `json:"repaired"`
-	Label    workload.Label              `json:"label"`
-	Steps    int64                       `json:"steps"`
-	Lines    int                         `json:"lines"`
-	Verdicts map[string]benchVerdictJSON `json:"verdicts"`
+type runJSON struct {
+	Workload string                 `json:"workload"`
+	Seed     int64                  `json:"seed"`
+	Repaired bool                   `json:"repaired"`
+	Label    workload.Label         `json:"label"`
+	Steps    int64                  `json:"steps"`
+	Lines    int                    `json:"lines"`
+	Verdicts map[string]verdictJSON `json:"verdicts"`
 }
 
-type benchVerdictJSON struct {
+type verdictJSON struct {
 	Flagged   bool  `json:"flagged"`
 	Undecided bool  `json:"undecided"`
 	Line      bool  `json:"line_right"`
@@ -203,27 +204,28 @@ type benchVerdictJSON struct {
 	Steps     int64 `json:"steps"`
 }
 
-func benchJSON(w io.Writer, plan benchPlan, runs []*benchRun) error {
-	list := benchListJSON{
-		SchemaVersion: 1, FirstSeed: plan.first, Seeds: plan.seeds, Partial: plan.stopped > 0, Snapshots: plan.parts + 1, Counters: plan.counters, Rules: benchScores(runs),
+// JSON writes the rows of Text, for all workloads and for each, and every run.
+func JSON(w io.Writer, plan Plan, runs []*Run) error {
+	list := listJSON{
+		SchemaVersion: 1, FirstSeed: plan.First, Seeds: plan.Seeds, Partial: plan.Stopped > 0, Snapshots: plan.Parts + 1, Counters: plan.Counters, Rules: scores(runs),
 	}
 	for from := 0; from < len(runs); {
 		to := from
-		for to < len(runs) && runs[to].workload.ID == runs[from].workload.ID {
+		for to < len(runs) && runs[to].Workload.ID == runs[from].Workload.ID {
 			to++
 		}
-		own := runs[from].workload
-		list.Workloads = append(list.Workloads, benchWorkloadJSON{own.ID, own.Label, benchScores(runs[from:to])})
+		own := runs[from].Workload
+		list.Workloads = append(list.Workloads, workloadJSON{own.ID, own.Label, scores(runs[from:to])})
 		from = to
 	}
 	for _, r := range runs {
-		row := benchRunJSON{
-			Workload: r.workload.ID, Seed: r.seed, Repaired: r.fixed, Label: r.workload.Label, Steps: r.truth.Steps, Lines: len(r.guilty),
-			Verdicts: make(map[string]benchVerdictJSON),
+		row := runJSON{
+			Workload: r.Workload.ID, Seed: r.Seed, Repaired: r.Fixed, Label: r.Workload.Label, Steps: r.truth.Steps, Lines: len(r.guilty),
+			Verdicts: make(map[string]verdictJSON),
 		}
-		for i, rule := range benchRules() {
+		for i, rule := range rules() {
 			v := r.verdicts[i]
-			row.Verdicts[rule.name] = benchVerdictJSON{v.found, v.undecided, v.line, v.cause, v.lines, v.strays, v.steps}
+			row.Verdicts[rule.name] = verdictJSON{v.found, v.undecided, v.line, v.cause, v.lines, v.strays, v.steps}
 		}
 		list.Runs = append(list.Runs, row)
 	}
