@@ -1,7 +1,9 @@
 package record
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -60,7 +62,7 @@ func (c *clock) thin() error {
 	for i, p := range c.paths {
 		if i%2 == 0 {
 			kept = append(kept, p)
-		} else if err := os.Remove(p); err != nil {
+		} else if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) { // an agent that takes over removes them too
 			return err
 		}
 	}

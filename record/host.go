@@ -128,7 +128,7 @@ func (h *host) giveWay() {
 	if h.snapshots == nil {
 		return
 	}
-	if claims, _ := filepath.Glob(filepath.Join(h.dir, claimPrefix+"*")); len(claims) > 0 { // the pattern is right
+	if len(namesBeginning(h.dir, claimPrefix)) > 0 {
 		h.snapshots.drop()
 		h.snapshots = nil
 	}

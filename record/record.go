@@ -94,14 +94,14 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		return nil, fmt.Errorf("unpacking the agent: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
-	settings, err := json.Marshal(agentSettings{dir, reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
+	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
 	if err != nil {
 		return nil, err
 	}
 	child := exec.Command(path, command.Args[1:]...) // not of the context, which would kill it
 	child.Args[0] = command.Args[0]
 	child.Stdin, child.Stdout, child.Stderr = command.Stdin, command.Stdout, command.Stderr
-	child.Env = environ(os.Environ(), agent, string(settings))
+	child.Env = environ(os.Environ(), agent, dir, string(settings))
 	signals := passSignals()
 	defer signals.stop()
 	if err := child.Start(); err != nil {
@@ -139,9 +139,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	return outcome, nil
 }
 
-// agentSettings are what the agent is told, in a variable.
+// agentSettings are what the agent is told, in a variable; the run's folder has one of its
+// own, since JSON has no bytes that are not UTF-8.
 type agentSettings struct {
-	Dir        string  `json:"dir"`
 	Report     string  `json:"report"` // how the names of its reports begin
 	Rank       int     `json:"rank"`   // of a process that does not know its own
 	Every      int64   `json:"every"`
@@ -152,13 +152,14 @@ type agentSettings struct {
 
 const (
 	settingsVariable = "MEMDIAG_AGENT"
+	folderVariable   = "MEMDIAG_AGENT_DIR"
 	pathVariable     = "PYTHONPATH"
 )
 
 // environ is the child's environment: the agent's folder comes first where
 // Python looks for modules. An empty variable is none to Python, while an empty
 // item of it is the current folder.
-func environ(env []string, agent, settings string) []string {
+func environ(env []string, agent, dir, settings string) []string {
 	path := agent
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		if old, ok := strings.CutPrefix(v, pathVariable+"="); ok {
@@ -167,9 +168,9 @@ func environ(env []string, agent, settings string) []string {
 			}
 			return true
 		}
-		return strings.HasPrefix(v, settingsVariable+"=")
+		return strings.HasPrefix(v, settingsVariable+"=") || strings.HasPrefix(v, folderVariable+"=")
 	})
-	return append(env, pathVariable+"="+path, settingsVariable+"="+settings)
+	return append(env, pathVariable+"="+path, folderVariable+"="+dir, settingsVariable+"="+settings)
 }
 
 // unpackAgent writes the agent into a new folder in one, or with "" among temporary
@@ -203,12 +204,24 @@ func sweep(temporary string) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		return // of no process it is known
 	}
-	agents, _ := filepath.Glob(filepath.Join(temporary, agentPrefix+"*")) // of a folder with [ in its name, none
-	for _, agent := range agents {
+	for _, name := range namesBeginning(temporary, agentPrefix) {
+		agent := filepath.Join(temporary, name)
 		if info, err := os.Lstat(agent); err == nil && time.Since(info.ModTime()) > leftFor && len(outlive(agent)) == 0 {
 			_ = os.RemoveAll(agent) // another user's stays
 		}
 	}
+}
+
+// namesBeginning lists the names in a folder that begin so; none where it cannot be read.
+// The folder's own name may hold any character, and so is no pattern for filepath.Glob.
+func namesBeginning(dir, prefix string) (names []string) {
+	entries, _ := os.ReadDir(dir) // what was read before an error counts
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // about is what an agent reports of its process.

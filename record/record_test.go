@@ -149,6 +149,37 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	}
 }
 
+// Hydra names folders so: memdiag's own snapshots stayed there beside the agent's, of another
+// kind, and no verdict could be reached.
+func TestAFolderOfAnyNameIsRecordedInto(t *testing.T) {
+	interpreter, path := python(t), script(t, leaky)
+	for _, name := range []string{"lr=[0.1,0.2]", `back\slash`, "[", "*?{}", "two\nlines", "not UTF-8 \xff", "-o", "%s", `"'`, "a:b"} {
+		t.Run(strconv.QuoteToASCII(name), func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), name)
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				t.Skip("no folder of this name can be made here:", err) // as on a Mac, of what is not UTF-8
+			}
+			r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond}, interpreter, path, "100")
+			if r.ExitCode != 0 || r.stderr != "" || len(r.Notes) > 0 {
+				t.Errorf("%+v, %q", r.Outcome, r.stderr)
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				if name := e.Name(); strings.HasPrefix(name, ".") || rundir.IsSnapshotName(name) && filepath.Ext(name) != ".json" {
+					t.Errorf("%s is left behind", name)
+				}
+			}
+			if _, err := files.OpenRun(dir); err != nil || r.Snapshots == 0 {
+				t.Errorf("%d snapshots, %v", r.Snapshots, err)
+			}
+		})
+	}
+}
+
 // TestTasksOfALauncherRecordIntoOneFolder has two memdiags at once, as srun and mpirun start
 // them, of which one ends before the other.
 func TestTasksOfALauncherRecordIntoOneFolder(t *testing.T) {

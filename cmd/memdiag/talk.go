@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // How often progress is shown: a person wants to see it move, a log does not.
@@ -159,12 +160,34 @@ func shellPath(path string) string {
 	return shellQuote(path)
 }
 
+// shellQuote is a word as a shell reads it: in quotes where it must be. What does not
+// print is escaped as bash, zsh and ksh understand it.
 func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=,+@%", r)
 	}
 	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
+	}
+	var b strings.Builder
+	escaped := false
+	for rest := word; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		switch {
+		case r == utf8.RuneError && size == 1 || !unicode.IsPrint(r):
+			escaped = true
+			for _, c := range []byte(rest[:size]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + string(r))
+		default:
+			b.WriteRune(r)
+		}
+		rest = rest[size:]
+	}
+	if escaped {
+		return "$'" + b.String() + "'"
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

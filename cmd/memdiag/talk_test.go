@@ -68,6 +68,7 @@ func TestNextCommandCanBePasted(t *testing.T) {
 		{"an empty word stays a word", []string{"diff", ""}, "next: memdiag diff ''\n"},
 		{"a path that looks like a flag is none", []string{"diff", "-q"}, "next: memdiag diff ./-q\n"},
 		{"what a shell expands is quoted", []string{"diff", "$HOME;*"}, "next: memdiag diff '$HOME;*'\n"},
+		{"what does not print is escaped", []string{"diff", "a\nb\xff'\\é"}, `next: memdiag diff $'a\x0ab\xff\'\\é'` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer

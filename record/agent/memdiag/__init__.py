@@ -38,6 +38,7 @@ def _start():
     import json
 
     settings = json.loads(settings)
+    settings["dir"] = os.environ["MEMDIAG_AGENT_DIR"]
     global _running
     try:
         from ._agent import Agent
