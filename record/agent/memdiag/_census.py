@@ -23,10 +23,16 @@ DOUBTFUL, FEW = 0.01, 0.8
 LEAF, RESULT = 1, 2
 
 
-def has_memory(storage):
-    """Whether a storage's memory is PyTorch's, or shared by processes, as a loader's workers hand on their batches;
-    what NumPy owns is not."""
-    return storage.resizable() or storage.is_shared()
+def lender(storage):
+    """The address of a storage's memory where another library owns it, as NumPy does under torch.from_numpy and
+    torch.as_tensor: several storages may lie there. 0 where it is PyTorch's, or shared by processes, as a loader's
+    workers hand on their batches; None where there is none."""
+    if storage.resizable() or storage.is_shared():
+        return 0
+    try:
+        return storage.data_ptr() or None
+    except RuntimeError:
+        return None  # of a transformation, which computes nothing
 
 
 def unasked(torch):
@@ -35,24 +41,27 @@ def unasked(torch):
     return guard()
 
 
-def handled(torch, quiet=True):
+def handled(torch, quiet=True, lent=()):
     """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
     of those tensors where it is quiet; and the number of tensors for which each of those that were looked into stands.
+    Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
     Tensors of subclasses are left out: to ask them may call the program."""
     kinds = torch.Tensor, torch.nn.Parameter
     # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
     tensors = of_types(kinds, gc.get_referrers, *kinds)
     each = -(-len(tensors) // MOST) or 1
-    storages = {}
+    storages, lent = {}, dict(lent)
     for t in tensors[::each]:
         try:
             if t.is_cpu:
                 s = t.untyped_storage()
-                if has_memory(s):
-                    _, part = storages.get(s._cdata, (0, 0))
+                place = lender(s)
+                if place is not None:
+                    address = lent.setdefault(place, s._cdata) if place else s._cdata
+                    _, part = storages.get(address, (0, 0))
                     if quiet and t.requires_grad:
                         part |= LEAF if t.is_leaf else RESULT
-                    storages[s._cdata] = s.nbytes(), part
+                    storages[address] = s.nbytes(), part
         except Exception as e:
             if raised(e):
                 raise

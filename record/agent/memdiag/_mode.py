@@ -6,7 +6,7 @@ microseconds an operator.
 
 import sys
 
-from ._census import has_memory
+from ._census import lender
 from ._handlers import raised
 
 # Frames that are kept of a stack, innermost first.
@@ -88,8 +88,15 @@ def mode_class(torch, source):
         storage = t.untyped_storage()
         address = storage._cdata
         table = source.table
-        if address in table or len(table) >= MOST or not has_memory(storage):
+        if address in table or len(table) >= MOST:
             return  # the weak pointer keeps the address from being another's
+        place = lender(storage)
+        if place is None:
+            return
+        if place:
+            source.lent[address] = place
+        elif source.lent:
+            source.lent.pop(address, None)  # of one that is gone
         key, f, depth = [], frame, DEPTH
         while f is not None and depth:
             key.append(id(f.f_code))
@@ -104,7 +111,7 @@ def mode_class(torch, source):
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, keep, has_memory, makes_storages, shares, leave, Leaver.__call__, type(source).number):
+        for f in (MemdiagMode.__torch_dispatch__, keep, lender, makes_storages, shares, leave, Leaver.__call__, type(source).number):
             skip_code(f.__code__)
     except ImportError:
         pass  # a PyTorch without dynamo

@@ -45,6 +45,7 @@ class Torch:
         # StorageImpl address: [stack, bytes, birth step, weight, turn]; each holds a weak reference.
         self.table = {}
         self.young, self.late = [], []  # those of this unit, and of the one before it
+        self.lent = {}  # StorageImpl address: where its memory lies, which another library owns
         self.thread = None  # in which the mode is on, of those whose steps count the latest
         self.skip = 0  # steps at whose end nothing is to be done
         self.aside = False  # the mode, for as long as an optimizer steps
@@ -364,7 +365,7 @@ class Torch:
         if free is not None:
             for address in list(self.table):
                 free(address)
-        self.table, self.young, self.late = {}, [], []
+        self.table, self.young, self.late, self.lent = {}, [], [], {}
 
     def finish(self):
         self.off()
@@ -435,9 +436,13 @@ class Torch:
         self.sweep()
         total = 0
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
-        counts, rest = self.census()
+        places = self.places()
+        again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
+        counts, rest = self.census(places, again)
         for address, entry in list(self.table.items()):
             stack, size, birth, weight, turn = entry
+            if address in again:
+                continue
             if size == 0:
                 size = entry[1] = self.bytes_now(address)
                 if size == 0:
@@ -459,7 +464,12 @@ class Torch:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): which stack made those of the others is told by their size" % self.reach())
 
-    def census(self):
+    def places(self):
+        """The oldest storage in each place of another library's memory, {place: address}."""
+        self.lent = {a: place for a, place in list(self.lent.items()) if a in self.table}
+        return {place: a for a, place in reversed(self.lent.items())}
+
+    def census(self, places, again):
         """How many each storage stands for, as far as Python has handles of what nobody watched; and what
         is left, of which no stack is known."""
         if self.since is None and self.threads():
@@ -467,13 +477,15 @@ class Torch:
         if self.since is None or not self.whole:
             return {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread))
+            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread), places)
         self.given &= storages.keys()
         for address in self.given:
             del storages[address]
         self.handled = frozenset(storages)
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
+            if address in again:
+                continue
             if entry[4] < self.turn - 1:
                 before[address] = entry
                 births[entry[0]].add(entry[4])
