@@ -116,22 +116,25 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	return out
 }
 
-// reserveTexts say of each device whose reserved memory grows alone by how much, and
-// what to do.
+// reserveTexts are reserveText of each device whose reserved memory grows alone.
 func reserveTexts(r *diff.Result) []string {
 	var out []string
 	for i := range r.Reserves {
-		e := &r.Reserves[i]
-		text := brief(e.String()) + "."
-		if e.Graph != nil {
-			text += " Held by " + heldBy(e.Graph, 0) + "."
-		}
-		if e.Cause != nil {
-			text += " Fix: " + e.Cause.Fix + ". More: memdiag explain " + e.Cause.ID
-		}
-		out = append(out, strings.ReplaceAll(text, noBreak, " "))
+		out = append(out, reserveText(&r.Reserves[i]))
 	}
 	return out
+}
+
+// reserveText says by how much a device's reserved memory grows alone, and what to do.
+func reserveText(e *diff.Reserve) string {
+	text := brief(e.String()) + "."
+	if e.Graph != nil {
+		text += " Held by " + heldBy(e.Graph, 0) + "."
+	}
+	if e.Cause != nil {
+		text += " Fix: " + e.Cause.Fix + ". More: memdiag explain " + e.Cause.ID
+	}
+	return unglued(text)
 }
 
 // between says what lies between the snapshots that are compared: " (1 between; counters

@@ -17,7 +17,8 @@ type Gate struct {
 	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; else Inconclusive
 	Sentence string       // why, without a full stop
 	Outcome  *baseline.Outcome
-	Version  string // of memdiag
+	Ranks    []baseline.Ranked // that were judged
+	Version  string            // of memdiag
 	// Root is the folder that paths are told from in files that point into sources.
 	Root string
 }

@@ -48,19 +48,6 @@ func (g *Gate) told(text string) string {
 	return begin.ReplaceAllString(text, "$1")
 }
 
-// title is what a leak is called, with what to do about it in about.
-func (g *Gate) title(l *baseline.Leak) string {
-	return string(l.State) + " leak: " + g.told(leakText(l))
-}
-
-func (g *Gate) about(l *baseline.Leak) string {
-	text := upperFirst(brief(l.Why)) + "."
-	if c := l.Finding.Cause; c != nil {
-		text += " Cause: " + c.Name + ". Fix: " + c.Fix + "."
-	}
-	return text
-}
-
 type junitSuites struct {
 	XMLName xml.Name   `xml:"testsuites"`
 	Suite   junitSuite `xml:"testsuite"`
@@ -78,6 +65,8 @@ type junitSuite struct {
 type junitCase struct {
 	Name    string     `xml:"name,attr"`
 	Class   string     `xml:"classname,attr"`
+	File    string     `xml:"file,attr,omitempty"`
+	Line    int        `xml:"line,attr,omitempty"`
 	Failure *junitNote `xml:"failure"`
 	Skipped *junitNote `xml:"skipped"`
 }
@@ -85,38 +74,35 @@ type junitCase struct {
 type junitNote struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr,omitempty"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",cdata"`
 }
 
 // JUnit writes the decision as a suite of tests: one for the run, one for each
 // leak, and one for each entry of the baseline that lets no leak pass. A leak that passes,
-// a run that cannot tell, and an entry are skipped tests, and so is that of the run where leaks
-// fail by themselves: there are as many failures as leaks. Names hold no figures, so that a test
-// has one history.
+// a run that cannot tell, and an entry are skipped tests. Names hold no figures, so that a test
+// has one history. A failure's message names line, rate and holder, and its text has the facts
+// and the stack.
 func (g *Gate) JUnit(w io.Writer) error {
 	whole := junitCase{Name: "the run does not leak", Class: "memdiag.gate"}
 	switch g.Verdict {
 	case diff.Leak:
-		whole.Failure = &junitNote{Message: g.told(g.Sentence), Type: "leak"}
-		if len(g.Outcome.Failing()) > 0 { // each is a failure of its own
-			whole.Failure, whole.Skipped = nil, &junitNote{Message: g.told(g.Sentence)}
-		}
+		whole.Failure = &junitNote{Message: g.told(g.Sentence), Type: "leak", Text: g.summary()}
 	case diff.Inconclusive:
-		whole.Skipped = &junitNote{Message: "inconclusive: " + g.told(g.Sentence)}
+		whole.Skipped = &junitNote{Message: "inconclusive: " + g.told(g.Sentence), Text: g.summary()}
 	}
 	suite := junitSuite{Name: "memdiag gate", Cases: []junitCase{whole}}
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
-		file, _ := g.site(l.Finding)
-		c := junitCase{Name: "no leak " + Printable(l.Fingerprint), Class: cmp.Or(Printable(file), whole.Class)}
+		file, line := g.site(l.Finding)
+		c := junitCase{Name: "no leak " + Printable(l.Fingerprint), Class: cmp.Or(Printable(file), whole.Class), File: Printable(file), Line: line}
 		if f := l.Finding; f.Headline >= 0 {
 			frame := f.Rows[0].Frames[f.Headline]
 			c.Name = "no leak in " + cmp.Or(besidePlace(frame), location(frame)) + " " + Printable(l.Fingerprint)
 		}
 		if g.Verdict == diff.Leak && !l.Passes() {
-			c.Failure = &junitNote{Message: g.title(l), Type: string(l.State), Text: g.about(l)}
+			c.Failure = &junitNote{Message: g.title(l), Type: string(l.State), Text: g.account(l)}
 		} else {
-			c.Skipped = &junitNote{Message: g.title(l), Text: g.about(l)}
+			c.Skipped = &junitNote{Message: g.title(l), Text: g.account(l)}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
@@ -144,28 +130,54 @@ func (g *Gate) JUnit(w io.Writer) error {
 }
 
 // GitHub writes a workflow command for each leak, which GitHub's log turns into an
-// annotation at its line: an error where it fails, a notice where it passes.
+// annotation at its line: an error where it fails, a notice where it passes. Where the gate
+// cannot tell, what may leak and the process's own growth are warnings.
 func (g *Gate) GitHub(w io.Writer) error {
-	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
 		level := "notice"
 		if g.Verdict == diff.Leak && !l.Passes() {
 			level = "error"
 		}
-		at := ""
-		if file, line := g.site(l.Finding); file != "" {
+		if err := g.annotate(w, level, l.Finding, g.title(l), lines(g.facts(l))); err != nil {
+			return err
+		}
+	}
+	if g.Verdict != diff.Inconclusive {
+		return nil
+	}
+	undecided := g.Outcome.Undecided
+	for _, f := range undecided[:min(len(undecided), mostAnnotated)] {
+		if err := g.annotate(w, "warning", f, "possible leak: "+g.open(f), lines(g.findingFacts(f))); err != nil {
+			return err
+		}
+	}
+	for _, text := range g.unexplained() {
+		if err := g.annotate(w, "warning", nil, "the process itself grows", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostAnnotated is how many warnings of what may leak are written: GitHub shows ten of a step.
+const mostAnnotated = 5
+
+// annotate writes one workflow command, at the line of a finding where there is one.
+func (g *Gate) annotate(w io.Writer, level string, f *diff.Finding, title, text string) error {
+	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	at := ""
+	if f != nil {
+		if file, line := g.site(f); file != "" {
 			at = "file=" + property.Replace(Printable(file)) + ","
 			if line > 0 {
 				at += fmt.Sprintf("line=%d,", line)
 			}
 		}
-		if _, err := fmt.Fprintf(w, "::%s %stitle=%s::%s\n", level, at, property.Replace(g.title(l)), data.Replace(g.about(l))); err != nil {
-			return err
-		}
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "::%s %stitle=%s::%s\n", level, at, property.Replace(title), data.Replace(cmp.Or(text, title)))
+	return err
 }
 
 type qualityJSON struct {
@@ -187,7 +199,7 @@ func (g *Gate) GitLab(w io.Writer) error {
 	list := []qualityJSON{}
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
-		q := qualityJSON{Description: g.title(l) + ". " + g.about(l), Check: ruleOf(l.Finding), Fingerprint: l.Fingerprint, Severity: "info"}
+		q := qualityJSON{Description: g.place(l) + ". " + sentences(g.facts(l)), Check: ruleOf(l.Finding.Cause), Fingerprint: l.Fingerprint, Severity: "info"}
 		if g.Verdict == diff.Leak && !l.Passes() {
 			q.Severity = "major"
 		}
@@ -201,31 +213,69 @@ func (g *Gate) GitLab(w io.Writer) error {
 	return writeJSON(w, list)
 }
 
-// Markdown writes the decision for a job's summary, in the dialect of GitHub.
+// Markdown writes the decision for a job's summary, in the dialect of GitHub: a table, and
+// folded below it the stack and the facts of each leak, or of what may leak where nothing does.
 func (g *Gate) Markdown(w io.Writer) error {
 	word := map[diff.Verdict]string{diff.Leak: "fails", diff.Clean: "passes", diff.Inconclusive: "cannot tell"}[g.Verdict]
 	m := &markdown{}
 	m.line("## The leak gate %s", word)
 	m.line("")
 	m.line("%s.", plainMarkdown(upperFirst(g.told(g.Sentence))))
-	if len(g.Outcome.Leaks)+len(g.Outcome.Declared)+len(g.Outcome.Fates) > 0 {
+	o := g.Outcome
+	if len(o.Leaks)+len(o.Undecided)+len(o.Declared)+len(o.Fates) > 0 {
 		m.line("")
-		m.line("| state | rate | where | why | cause |")
-		m.line("|---|---:|---|---|---|")
+		m.line("| state | rate | where | held by | cause and fix | why |")
+		m.line("|---|---:|---|---|---|---|")
 	}
-	for i := range g.Outcome.Leaks {
-		l := &g.Outcome.Leaks[i]
-		about := ""
-		if c := l.Finding.Cause; c != nil {
-			about = plainMarkdown(c.Name) + "<br>Fix: " + cell(html.EscapeString(c.Fix))
+	row := func(state baseline.State, f *diff.Finding, why string) {
+		about := plainMarkdown(causeName(f))
+		if f.Cause != nil && f.Verdict == diff.Leak {
+			about += "<br>Fix: " + cell(html.EscapeString(f.Cause.Fix))
 		}
-		m.line("| %s | %s | %s | %s | %s |", l.State, plainMarkdown(bytesRate(l.Finding.Rate)), cell(codeSpan(g.told(Place(l.Finding)))), plainMarkdown(brief(l.Why)+owned(l.Entry)), about)
+		m.line("| %s | %s | %s | %s | %s | %s |", state, plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(g.told(Place(f)))), plainMarkdown(g.told(unglued(held(f)))), about, plainMarkdown(why))
 	}
-	for _, f := range g.Outcome.Declared {
-		m.line("| declared | %s | %s | %s | |", plainMarkdown(bytesRate(f.Rate)), cell(codeSpan(g.told(Place(f)))), plainMarkdown(declaredText(f)))
+	for i := range o.Leaks {
+		l := &o.Leaks[i]
+		row(l.State, l.Finding, g.told(brief(l.Why)+owned(l.Entry)))
 	}
-	for _, f := range g.Outcome.Fates {
-		m.line("| %s | | %s | %s | |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f, g.Outcome.Partial)+owned(f.Entry)))
+	undecided := o.Undecided[:min(len(o.Undecided), mostTold)]
+	for _, f := range undecided {
+		row(baseline.Undecided, f, "a longer run must tell whether it leaks")
+	}
+	for _, f := range o.Declared {
+		row("declared", f, declaredText(f))
+	}
+	for _, f := range o.Fates {
+		m.line("| %s | | %s | | | %s |", f.State, cell(codeSpan(entryText(f.Entry))), plainMarkdown(fateText(f, o.Partial)+owned(f.Entry)))
+	}
+	if rest := len(o.Undecided) - len(undecided); rest > 0 {
+		m.line("")
+		m.line("… %s in doubt.", count(int64(rest), "more finding"))
+	}
+	for _, text := range g.unexplained() {
+		m.line("")
+		m.line("%s", plainMarkdown(text))
+	}
+	details := func(title string, f *diff.Finding, facts []fact) {
+		m.line("")
+		m.line("<details><summary><code>%s</code></summary>", html.EscapeString(title))
+		m.line("")
+		m.fenced("text", g.calls(f))
+		m.line("")
+		for _, fact := range facts {
+			m.line("- %s: %s", fact.Label, plainMarkdown(fact.Text))
+		}
+		m.line("")
+		m.line("</details>")
+	}
+	for i := range o.Leaks[:min(len(o.Leaks), mostTold)] {
+		l := &o.Leaks[i]
+		details(g.title(l), l.Finding, g.facts(l))
+	}
+	if len(o.Leaks) == 0 {
+		for _, f := range undecided {
+			details(g.open(f), f, g.findingFacts(f))
+		}
 	}
 	_, err := w.Write(m.buf.Bytes())
 	return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 type gateJSON struct {
@@ -15,6 +16,14 @@ type gateJSON struct {
 	Undecided     []gateLeakJSON  `json:"undecided"`
 	Declared      []gateLeakJSON  `json:"declared"` // they gather up to a bound that is declared
 	Entries       []gateEntryJSON `json:"entries"`  // of the baseline that let nothing pass
+	// Unexplained is growth of a process that no stack explains, of each rank that has it.
+	Unexplained []gateReserveJSON `json:"unexplained"`
+}
+
+type gateReserveJSON struct {
+	Rank *int   `json:"rank,omitempty"`
+	Fix  string `json:"fix,omitempty"`
+	reserveJSON
 }
 
 type gateLeakJSON struct {
@@ -25,7 +34,14 @@ type gateLeakJSON struct {
 	Line        int            `json:"line,omitempty"`
 	Rate        *rateJSON      `json:"rate"`
 	Ranks       []int          `json:"ranks,omitempty"`
+	HeldBy      string         `json:"held_by,omitempty"` // holder and owners in words
+	Holder      *holderJSON    `json:"holder,omitempty"`
+	Owners      []string       `json:"owners"`
 	Cause       string         `json:"cause,omitempty"`
+	CauseName   string         `json:"cause_name,omitempty"`
+	CauseWhy    string         `json:"cause_why,omitempty"`
+	Fix         string         `json:"fix,omitempty"`
+	Frames      []frameJSON    `json:"frames"`
 	Library     string         `json:"library,omitempty"`
 	Why         string         `json:"why,omitempty"`
 }
@@ -40,12 +56,21 @@ type gateEntryJSON struct {
 
 // JSON writes the decision as one indented object. Lists are never null.
 func (g *Gate) JSON(w io.Writer) error {
-	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}}
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}, Unexplained: []gateReserveJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
-		j := gateLeakJSON{Fingerprint: fingerprint, Place: g.told(Place(f)), Rate: rateOfFinding(f)}
+		j := gateLeakJSON{
+			Fingerprint: fingerprint, Place: g.told(Place(f)), Rate: rateOfFinding(f), HeldBy: g.told(unglued(held(f))),
+			Owners: append([]string{}, f.Owners().Names()...), Frames: framesOf(f.Rows[0].Frames),
+		}
 		j.File, j.Line = g.site(f)
-		if f.Cause != nil {
-			j.Cause = f.Cause.ID
+		for i := range j.Frames {
+			j.Frames[i].File = g.relative(j.Frames[i].File)
+		}
+		if f.Holder != nil {
+			j.Holder = holderOf(f.Holder)
+		}
+		if c := f.Cause; c != nil {
+			j.Cause, j.CauseName, j.CauseWhy, j.Fix = c.ID, c.Name, f.CauseWhy, c.Fix
 		}
 		return j
 	}
@@ -68,6 +93,20 @@ func (g *Gate) JSON(w io.Writer) error {
 	}
 	for _, f := range g.Outcome.Fates {
 		out.Entries = append(out.Entries, gateEntryJSON{f.Entry.Fingerprint, f.State, f.Entry.Where, f.Entry.Owner, f.Entry.Issue})
+	}
+	for _, r := range g.Ranks {
+		e := r.Result.Unexplained()
+		if e == nil {
+			continue
+		}
+		j := gateReserveJSON{reserveJSON: reserveOf(e)}
+		if r.Rank != snapshot.NoRank {
+			j.Rank = &r.Rank
+		}
+		if e.Cause != nil {
+			j.Fix = e.Cause.Fix
+		}
+		out.Unexplained = append(out.Unexplained, j)
 	}
 	return writeJSON(w, out)
 }

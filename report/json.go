@@ -261,18 +261,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 		out.Devices = append(out.Devices, c)
 	}
 	for i := range r.Reserves {
-		e := &r.Reserves[i]
-		j := reserveJSON{Device: deviceName(e.Device), Meter: string(e.Meter), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
-		if e.Rate.Unit != "" {
-			j.Rate = &reserveRateJSON{string(e.Rate.Unit), slopeOf(e.Rate.Bytes)}
-		}
-		if e.Cause != nil {
-			j.Cause = e.Cause.ID
-		}
-		if h := e.Graph; h != nil {
-			j.Holder = holderOf(h)
-		}
-		out.Reserves = append(out.Reserves, j)
+		out.Reserves = append(out.Reserves, reserveOf(&r.Reserves[i]))
 	}
 	if a := r.Across; a != nil {
 		out.Ranks = &ranksJSON{Judged: a.Ranks, Leaks: []rankLeakJSON{}, Notes: append([]string{}, a.Notes...)}
@@ -286,6 +275,20 @@ func JSON(w io.Writer, r *diff.Result) error {
 	}
 	out.Rows = append(out.Rows, changedRows(r)...)
 	return writeJSON(w, out)
+}
+
+func reserveOf(e *diff.Reserve) reserveJSON {
+	j := reserveJSON{Device: deviceName(e.Device), Meter: string(e.Meter), Growth: int64(e.Growth), Live: int64(e.Live), Free: int64(e.Free), Largest: int64(e.Largest), Trim: int64(e.Trim)}
+	if e.Rate.Unit != "" {
+		j.Rate = &reserveRateJSON{string(e.Rate.Unit), slopeOf(e.Rate.Bytes)}
+	}
+	if e.Cause != nil {
+		j.Cause = e.Cause.ID
+	}
+	if h := e.Graph; h != nil {
+		j.Holder = holderOf(h)
+	}
+	return j
 }
 
 // changedRows are the sites that changed, or whose blocks did, in the order of the

@@ -88,25 +88,7 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	// A line that begins with a tag is HTML to its end, not Markdown.
 	m.line("<details><summary>%s at <code>%s</code></summary>", f.Verdict, html.EscapeString(place(f.Rows[0], f.Headline)))
 	m.line("")
-	var stack []string
-	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, false) {
-		text := "… " + count(int64(l.skipped), l.what)
-		if l.frame != nil {
-			text = frameText(*l.frame, location(*l.frame))
-			if l.headline {
-				text += "   <- " + guiltyMark(f)
-			}
-		}
-		stack = append(stack, text)
-	}
-	if len(stack) == 0 {
-		stack = []string{brief(f.Rows[0].Label)}
-	}
-	text := strings.Join(stack, "\n")
-	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
-	m.line("%stext", fence)
-	m.line("%s", text)
-	m.line("%s", fence)
+	m.fenced("text", strings.Join(callsOf(f), "\n"))
 	m.line("")
 	g := f.Growth()
 	grew := "blocks are not counted"
@@ -122,6 +104,33 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	}
 	m.line("")
 	m.line("</details>")
+}
+
+// fenced is text as it is, of a language.
+func (m *markdown) fenced(language, text string) {
+	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	m.line("%s%s", fence, language)
+	m.line("%s", text)
+	m.line("%s", fence)
+}
+
+// callsOf are the lines of a finding's stack, outermost call first, the guilty one marked.
+func callsOf(f *diff.Finding) []string {
+	var out []string
+	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, false) {
+		text := "… " + count(int64(l.skipped), l.what)
+		if l.frame != nil {
+			text = frameText(*l.frame, location(*l.frame))
+			if l.headline {
+				text += "   <- " + guiltyMark(f)
+			}
+		}
+		out = append(out, text)
+	}
+	if out == nil {
+		return []string{brief(f.Rows[0].Label)}
+	}
+	return out
 }
 
 func (m *markdown) totals(r *diff.Result) {

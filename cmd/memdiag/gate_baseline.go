@@ -55,21 +55,24 @@ func (g *gate) readBaseline() (*baseline.File, error) {
 	return known, err
 }
 
+// results are those of the ranks that could be judged.
+func results(ranks []judged) (out []baseline.Ranked) {
+	for _, j := range ranks {
+		if j.result != nil {
+			out = append(out, baseline.Ranked{Rank: j.rank, Result: j.result})
+		}
+	}
+	return out
+}
+
 // hold holds what was judged against the baseline, and brings that up to date where
 // it is asked to. A run with a rank that could not be judged updates nothing: what
 // is not seen in it is not fixed.
 func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, error) {
-	var results []baseline.Ranked
-	whole := true
-	for _, j := range ranks {
-		if j.result == nil {
-			whole = false
-			continue
-		}
-		results = append(results, baseline.Ranked{Rank: j.rank, Result: j.result})
-	}
+	ofRanks := results(ranks)
+	whole := len(ofRanks) == len(ranks)
 	judge := func(known *baseline.File) *baseline.Outcome {
-		outcome := known.Judge(results, g.env.now())
+		outcome := known.Judge(ofRanks, g.env.now())
 		outcome.Partial = !g.allRanks || g.slice != slice{} || g.judging.against != "" ||
 			slices.ContainsFunc(ranks, func(j judged) bool { return j.doubt != "" })
 		if g.strict {

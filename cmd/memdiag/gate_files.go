@@ -106,7 +106,7 @@ func replaceable(name string) error {
 
 // described is the decision for the files.
 func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.Gate {
-	d := &report.Gate{Verdict: diff.Clean, Outcome: o, Version: version()}
+	d := &report.Gate{Verdict: diff.Clean, Outcome: o, Ranks: results(ranks), Version: version()}
 	switch code {
 	case exitLeak:
 		d.Verdict = diff.Leak

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,9 +20,13 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 		name, needs, file string
 		said              []string
 		tests             int
+		kept              int // runs of tests that the gate failed
 	}{
-		{"steps that a test marks", "import pytest", "test_marked.py", []string{"memdiag gate: 1 leak: ", "the test made no step that memdiag sees"}, 11},
-		{"steps of PyTorch's optimizers", "import pytest, torch", "test_torch.py", []string{"test_torch.py:12"}, 2},
+		{"steps that a test marks", "import pytest", "test_marked.py", []string{
+			"memdiag gate: 1 leak: ", "the test made no step that memdiag sees",
+			"Held by: list `test_marked.kept` (100 items)", "Cause: a container that only grows", "Fix: ", "If it leaks: ",
+		}, 11, 2},
+		{"steps of PyTorch's optimizers", "import pytest, torch", "test_torch.py", []string{"test_torch.py:12", "Held by: list"}, 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +48,8 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 				t.Fatal(err)
 			}
 			results := filepath.Join(t.TempDir(), "results.xml")
-			cmd := recordtest.Command(t, python, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir="+t.TempDir(), "--junitxml", results, c.file)
+			temporary := filepath.Join(t.TempDir(), "pytest")
+			cmd := recordtest.Command(t, python, "-m", "pytest", "--basetemp", temporary, "-p", "memdiag.pytest", "-o", "cache_dir="+t.TempDir(), "--junitxml", results, c.file)
 			cmd.Dir = "../../testdata/pytest"
 			cmd.Env = append(append(cmd.Env, environment...), "PYTHONPATH="+strings.TrimSpace(string(agent)))
 			said, err := cmd.CombinedOutput()
@@ -62,7 +69,15 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 					t.Errorf("%s is %s: %s", test.Name, test.Status, said)
 				}
 			}
-			for _, want := range c.said {
+			if folders, err := os.ReadDir(temporary); err != nil || len(folders) != c.kept {
+				t.Errorf("%v: %d folders are left, want %d: %v", err, len(folders), c.kept, folders)
+			}
+			for _, named := range regexp.MustCompile(`The run is kept: memdiag diff (\S+)`).FindAllSubmatch(said, -1) {
+				if out, err := recordtest.Command(t, program, "diff", string(named[1])).CombinedOutput(); err != nil || !strings.Contains(string(out), "Held by: list") {
+					t.Errorf("%s: %v: %s", named[1], err, out)
+				}
+			}
+			for _, want := range append(c.said, "The run is kept: memdiag diff "+temporary) {
 				if !strings.Contains(string(said), want) {
 					t.Errorf("want %q in %s", want, said)
 				}

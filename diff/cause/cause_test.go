@@ -108,6 +108,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(1, 40, 1<<20, torchLinear, "forward fpn.py").heldBy("list", "FPN.kept", 40),
 		).following(Steps), "activations-kept"},
 		{"blocks of a forward pass, and nobody looked for holders", leak(site(1, 40, 1<<20, torchLinear, "forward fpn.py")), "activations-kept"},
+		{"a list that a test fills, which pytest calls by its hooks", leak(
+			site(0, 100, 3000, "train test_train.py", "test_keeps test_train.py", "pytest_pyfunc_call /x/site-packages/_pytest/python.py", "__call__ /x/site-packages/pluggy/_hooks.py").heldBy("list", "test_train.kept", 100),
+		).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
 		{"a forward hook that adds hooks", leak(
 			site(1, 800, 1024, "mean /x/site-packages/torch/_tensor.py", "save_hook probe.py"),
 		).with(func(e *Evidence) { e.Shape = Quadratic }), "hook-not-removed"},

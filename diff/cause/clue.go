@@ -105,11 +105,16 @@ func (s *Site) common(frame int) bool {
 // any stack: that an allocator caches, an engine evaluates functions and an output is set
 // says nothing of a block. Nodes of a backward pass and collectives do. Neither does what runs
 // a compiled graph, nor the queue out of which a batch of a loader's comes, nor JAX's way into
-// each call, which filters tracebacks and misses a cache.
+// each call, which filters tracebacks and misses a cache, nor what runs tests.
 func (s *Site) isPlumbing(frame int) bool {
 	f := s.Frames[frame]
+	within := func(parts []string) bool {
+		return slices.ContainsFunc(parts, func(at string) bool { return strings.Contains(f.File, at) })
+	}
 	switch {
-	case s.library(frame) && (isGosOwn(f) || slices.ContainsFunc(plumbing, func(at string) bool { return strings.Contains(f.File, at) })):
+	case within(runners):
+		return true
+	case s.library(frame) && (isGosOwn(f) || within(plumbing)):
 		return true
 	case isScript(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
 		return false
@@ -122,6 +127,9 @@ func (s *Site) isPlumbing(frame int) bool {
 
 // plumbing are parts of the paths of such files.
 var plumbing = []string{"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/", "/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py"}
+
+// runners are parts of the paths of what runs tests, which calls everything by hooks.
+var runners = []string{"/_pytest/", "/pluggy/", "/unittest/"}
 
 func isScript(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")

@@ -11,6 +11,7 @@ slow down. Steps are those of PyTorch's optimizers, or those that memdiag.mark t
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ import memdiag
 
 # In the process that is recorded, where it tells how its test went.
 CHILD = "MEMDIAG_PYTEST"
+# Leaks that a failure shows.
+SHOWN = 5
 # What a mark may say, with the defaults, which are flags of memdiag gate.
 OPTIONS = {"max_growth": "0B/step", "warmup": 0, "every": 5, "inconclusive": "fail"}
 
@@ -30,13 +33,15 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "memdiag(%s): fail if the test's steps leak" % ", ".join("%s=%r" % o for o in OPTIONS.items()))
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     if os.environ.get(CHILD):
         return
     for item in items:
         mark = item.get_closest_marker("memdiag")
         if mark is not None:
             item.runtest = lambda item=item, options=options_of(item, mark): judge(item, options)
+            if config.pluginmanager.hasplugin("tmpdir"):
+                item.fixturenames.append("tmp_path_factory")
 
 
 def options_of(item, mark):
@@ -47,14 +52,20 @@ def options_of(item, mark):
 
 
 def judge(item, options):
-    """Runs the test under memdiag gate, and ends as the test or the gate does."""
+    """Runs the test under memdiag gate, and ends as the test or the gate does.
+
+    The run of a test that the gate fails stays, among the temporary folders of pytest, which
+    deletes those of older sessions.
+    """
     program = os.environ.get("MEMDIAG") or shutil.which("memdiag")
     if not program:
         pytest.fail("no memdiag on PATH, which judges this test; the variable MEMDIAG can name it", pytrace=False)
-    config = item.config
-    with tempfile.TemporaryDirectory(prefix="memdiag-pytest-") as folder:
-        went, decision = os.path.join(folder, "went.json"), os.path.join(folder, "gate.json")
-        command = [program, "gate", "--quiet", "--color", "never", "--json", decision, "-o", os.path.join(folder, "run")]
+    config, factory = item.config, item.funcargs.get("tmp_path_factory")
+    folder = tempfile.mkdtemp(prefix="memdiag-pytest-", dir=factory.getbasetemp() if factory else None)
+    keep = False
+    try:
+        went, decision, run = (os.path.join(folder, name) for name in ("went.json", "gate.json", "run"))
+        command = [program, "gate", "--quiet", "--color", "never", "--json", decision, "-o", run]
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         command += ["--", sys.executable, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir=" + os.path.join(folder, "cache"), "--rootdir", str(config.rootpath)]
@@ -80,8 +91,33 @@ def judge(item, options):
         if not test["steps"] and options["inconclusive"] != "pass":
             pytest.fail("the test made no step that memdiag sees: optimizers of PyTorch make them, or memdiag.mark(step=n)", pytrace=False)
         if done.returncode != 0:
-            told = read(decision)
-            pytest.fail("memdiag gate: " + told["sentence"] if told else output, pytrace=False)
+            told, keep = read(decision), True
+            pytest.fail("%s\nThe run is kept: memdiag diff %s" % (failure(told) if told else output, shlex.quote(run)), pytrace=False)
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def failure(told):
+    """What a gate decided: its sentence, and of each leak, or else of each growth in doubt, what
+    is known. The plugin comes with the memdiag that wrote the decision, whose keys it knows."""
+    lines = ["memdiag gate: " + told["sentence"]]
+    findings = [leak for leak in told["leaks"] if leak["state"] in ("new", "regressed")] or told["undecided"]
+    for finding in findings[:SHOWN]:
+        lines.append(finding["place"])
+        sure = "Cause" if finding in told["leaks"] else "If it leaks"
+        for label, key in (("Held by", "held_by"), (sure, "cause_name"), ("Fix", "fix")):
+            if finding.get(key) and not (key == "fix" and sure != "Cause"):
+                lines.append("    %s: %s" % (label, finding[key]))
+    if len(findings) > SHOWN:
+        lines.append("and %d more" % (len(findings) - SHOWN))
+    for growth in told["unexplained"]:
+        holder = growth.get("holder")
+        if holder:
+            lines.append("the process itself grows; likely held by %s %s" % (holder["kind"], holder["path"]))
+        if growth.get("fix"):
+            lines.append("    Fix: " + growth["fix"])
+    return "\n".join(lines)
 
 
 def read(path):
