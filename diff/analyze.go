@@ -31,7 +31,7 @@ type Result struct {
 	First, Last  *snapshot.Snapshot
 	Rows         []Row     // of First and Last, as Pair orders them
 	Series       *Series   // of the whole run
-	Findings     []Finding // leaks, then inconclusive, then bounded; larger growth first
+	Findings     []Finding // leaks, then inconclusive, then bounded; what grows fastest first
 	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
 	Intermediate int // snapshots between First and Last
@@ -170,9 +170,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.judgeByTrend(good)
 		r.Reserves = r.reserves()
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Growth().Bytes, a.Growth().Bytes))
-	})
+	r.sortFindings()
 	if r.Comparable {
 		r.explain(r.Findings)
 	}
@@ -270,8 +268,6 @@ func (r *Result) headOf(c *cluster, tree *callTree) int {
 	}
 	return r.head(c.rows, tree)
 }
-
-func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }
 
 func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]

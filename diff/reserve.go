@@ -107,7 +107,7 @@ func ruled(x, y []float64) bool {
 // was recorded in the same memory; nil where there is none to tell of.
 func (r *Result) unexplained() *Reserve {
 	s := r.Series
-	at, rest := s.unrecorded()
+	at, rest := s.Unrecorded()
 	from := s.WarmUp()
 	if len(rest)-from < testable {
 		return nil
@@ -150,10 +150,10 @@ func (r *Result) unexplained() *Reserve {
 	return e
 }
 
-// unrecorded is at each mark what the process held of its own memory beyond what was
+// Unrecorded is at each mark what the process held of its own memory beyond what was
 // recorded in it, and which device the process is; nil where that is not known of each mark
 // after warm-up.
-func (s *Series) unrecorded() (process int, rest []float64) {
+func (s *Series) Unrecorded() (process int, rest []float64) {
 	process = slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	if process < 0 || len(s.Meters[process]) != len(s.Marks) || s.seen != nil && slices.Contains(s.seen[process][s.WarmUp():], false) {
 		return process, nil
@@ -173,7 +173,7 @@ func (s *Series) unrecorded() (process int, rest []float64) {
 // Besides is by how much the process's own memory has grown since warm-up beyond what was
 // recorded in it, steadily or not; 0 where that is not known.
 func (r *Result) Besides() snapshot.Bytes {
-	_, rest := r.Series.unrecorded()
+	_, rest := r.Series.Unrecorded()
 	if len(rest) == 0 {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -207,12 +208,12 @@ func (e *DeviceError) Error() string {
 	return fmt.Sprintf("--device: the run has no device %q; it has %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// chosenDevice is an index into the series' devices: the one named, else that of
-// the first finding, else the first.
+// chosenDevice is an index into the series' devices: the one named, else the one that
+// matters most, else the first.
 func chosenDevice(r *diff.Result, name string) (int, error) {
 	want := name
-	if want == "" && len(r.Findings) > 0 {
-		want = deviceName(r.Findings[0].Rows[0].Device)
+	if want == "" {
+		want = mattering(r)
 	}
 	var known []string
 	for i, d := range r.Series.Devices {
@@ -225,6 +226,26 @@ func chosenDevice(r *diff.Result, name string) (int, error) {
 		return 0, &DeviceError{name, known}
 	}
 	return 0, nil
+}
+
+// mattering names the device that the report's first sentence is about: that of the first
+// leak, else the process where that grows, else that of the first finding that may leak,
+// else one whose reserved memory grew, else that of the first finding; "" where nothing grew.
+func mattering(r *diff.Result) string {
+	first := func(v diff.Verdict) string {
+		if found := withVerdict(r, v); len(found) > 0 {
+			return deviceName(found[0].Rows[0].Device)
+		}
+		return ""
+	}
+	process, reserved := "", ""
+	if e := r.Unexplained(); e != nil {
+		process = deviceName(e.Device)
+	}
+	if len(r.Reserves) > 0 {
+		reserved = deviceName(r.Reserves[0].Device)
+	}
+	return cmp.Or(first(diff.Leak), process, first(diff.Inconclusive), reserved, first(diff.Bounded))
 }
 
 // thinned chooses at most limit marks, of each stretch the one with most

@@ -42,12 +42,19 @@ func (s *stacker) take(b *band, row *diff.Row) {
 	}
 }
 
+// holds reports whether a device's memory is part of what is drawn: it is the device drawn,
+// or lies in the process that is.
+func (s *stacker) holds(device int) bool {
+	all := s.r.Series.Devices
+	return device == s.device || all[s.device].Kind == snapshot.Process && all[device].Kind.InProcess()
+}
+
 // here lists the rows of the device.
 func (s *stacker) here() []*diff.Row {
 	var rows []*diff.Row
 	for i := range s.r.Rows {
 		row := &s.r.Rows[i]
-		if site := s.r.Series.Site(row); site != nil && site.Device == s.device {
+		if site := s.r.Series.Site(row); site != nil && s.holds(site.Device) {
 			rows = append(rows, row)
 		}
 	}
@@ -65,6 +72,9 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint
 		bands = s.owners()
 	case s.r.Comparable:
 		bands = s.leaks(c.size)
+		if grown := s.unexplained(c.size); grown != nil {
+			bands = append(bands, *grown)
+		}
 	}
 	name := "all other allocations"
 	if len(bands) == 0 {
@@ -84,7 +94,10 @@ func (s *stacker) leaks(size float64) []band {
 	for i := range s.r.Findings {
 		f := &s.r.Findings[i]
 		site := s.r.Series.Site(f.Rows[0])
-		if site == nil || site.Device != s.device || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
+		if site == nil || !s.holds(site.Device) || f.Verdict != diff.Leak && f.Verdict != diff.Inconclusive {
+			continue
+		}
+		if site.Device != s.device && float64(f.After().Bytes) < visibleShare*s.rest[len(s.rest)-1] {
 			continue
 		}
 		switch {
@@ -116,6 +129,31 @@ func (s *stacker) leaks(size float64) []band {
 		grown = append([]band{more}, grown...)
 	}
 	return grown
+}
+
+// unexplained is the band of what the process gathered after warm-up beyond what was
+// recorded; nil where it is not the process that is drawn, or it does not grow so.
+func (s *stacker) unexplained(size float64) *band {
+	e, all := s.r.Unexplained(), s.r.Series
+	process, beyond := all.Unrecorded()
+	if e == nil || s.device != process || len(beyond) <= all.WarmUp() {
+		return nil
+	}
+	b := s.band(leakColours[0], false)
+	base := beyond[all.WarmUp()]
+	for j, at := range s.among {
+		b.y[j] = min(at.of(func(mark int) snapshot.Bytes { return snapshot.Bytes(max(beyond[mark]-base, 0)) }), s.rest[j])
+		s.rest[j] -= b.y[j]
+	}
+	b.name, b.notes = "beyond recorded stacks", []string{"process: " + bytesRate(e.Rate)}
+	if text := interval(readable(e.Rate).Bytes, snapshot.FormatBytes); text != "" {
+		b.notes = append(b.notes, "("+text+")")
+	}
+	if e.Rate.Unit == all.Axis().Unit {
+		slope := multiplied(e.Rate.Bytes, size)
+		b.slope = &slope
+	}
+	return &b
 }
 
 // nameApart tells bands of one name apart, each of which is of a row.

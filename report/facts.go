@@ -116,23 +116,35 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	return out
 }
 
-// reserveTexts are reserveText of each device whose reserved memory grows alone.
-func reserveTexts(r *diff.Result) []string {
-	var out []string
+// deviceReserves are a result's reserves without the growth of the process, which stands
+// among the findings.
+func deviceReserves(r *diff.Result) []*diff.Reserve {
+	var out []*diff.Reserve
 	for i := range r.Reserves {
-		out = append(out, reserveText(&r.Reserves[i]))
+		if e := &r.Reserves[i]; e != r.Unexplained() {
+			out = append(out, e)
+		}
 	}
 	return out
 }
 
-// reserveText says by how much a device's reserved memory grows alone, and what to do.
-func reserveText(e *diff.Reserve) string {
-	text := brief(e.String()) + "."
+// reserveFacts are who holds what grew by itself, and what to do.
+func reserveFacts(e *diff.Reserve) []fact {
+	var out []fact
 	if e.Graph != nil {
-		text += " Held by " + heldBy(e.Graph, 0) + "."
+		out = append(out, fact{"Held by", heldBy(e.Graph, 0)})
 	}
 	if e.Cause != nil {
-		text += " Fix: " + e.Cause.Fix + ". More: memdiag explain " + e.Cause.ID
+		out = append(out, fact{"Fix", e.Cause.Fix + "."}, fact{"More", "memdiag explain " + e.Cause.ID})
+	}
+	return out
+}
+
+// reserveText says it in one paragraph.
+func reserveText(e *diff.Reserve) string {
+	text := brief(e.String()) + "."
+	for _, f := range reserveFacts(e) {
+		text += " " + f.Label + ": " + strings.TrimSuffix(f.Text, ".") + "."
 	}
 	return unglued(text)
 }

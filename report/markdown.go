@@ -21,9 +21,16 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m.line("")
 	m.line("%s compared with %s%s, recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), r.Rule)
 	full, listed := split(r, o)
+	grown := r.Unexplained()
+	if grown != nil && r.Leaks() == 0 {
+		m.reserve(grown)
+	}
 	m.findings(full)
 	for _, f := range full {
 		m.finding(r, f)
+	}
+	if grown != nil && r.Leaks() > 0 {
+		m.reserve(grown)
 	}
 	if len(listed) > 0 {
 		m.line("")
@@ -37,9 +44,8 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.line("</details>")
 	}
 	m.totals(r)
-	for _, text := range reserveTexts(r) {
-		m.line("")
-		m.line("%s", plainMarkdown(text))
+	for _, e := range deviceReserves(r) {
+		m.reserve(e)
 	}
 	if text := leastText(r); text != "" {
 		m.line("")
@@ -60,6 +66,11 @@ type markdown struct{ buf bytes.Buffer }
 func (m *markdown) line(format string, args ...any) {
 	m.buf.WriteString(strings.TrimRight(strings.ReplaceAll(fmt.Sprintf(format, args...), noBreak, " "), " "))
 	m.buf.WriteByte('\n')
+}
+
+func (m *markdown) reserve(e *diff.Reserve) {
+	m.line("")
+	m.line("%s", plainMarkdown(upperFirst(reserveText(e))))
 }
 
 // findings is one table.

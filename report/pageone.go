@@ -87,11 +87,11 @@ func lookLike(n int, one, several string) string {
 func findingOfOne(f *diff.Finding) findingView {
 	row := f.Rows[0]
 	v := findingView{
-		Verdict: string(f.Verdict), Evidence: string(f.Evidence), Mark: guiltyMark(f),
-		Place: place(row, f.Headline), Label: brief(row.Label), Held: strings.ReplaceAll(heldText(f), noBreak, " "),
-		Stack: stackView(row.Frames, f.Headline),
-		Facts: append(plainFacts(firstFacts(f)), fact{"Stack hash", hashText(row.Hash) + " on " + deviceName(row.Device)}),
+		Verdict: string(f.Verdict), Badge: badge(f), Mark: guiltyMark(f),
+		Place: place(row, f.Headline), Held: strings.ReplaceAll(heldText(f), noBreak, " "),
 	}
+	v.stack(f)
+	v.divide(append(firstFacts(f), fact{"Stack hash", hashText(row.Hash) + " on " + deviceName(row.Device)}))
 	v.Together, v.TogetherMore = togetherViews(f)
 	v.Common = common(f)
 	if f.Headline >= 0 {

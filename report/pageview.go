@@ -50,19 +50,21 @@ type siteView struct{ Blocks, Bytes, Share, Where string }
 type fact struct{ Label, Text string }
 
 type findingView struct {
-	Verdict, Evidence string
-	Place, Function   string
-	Held              string // of one snapshot, in place of the growth
-	Rate, BlocksRate  string
-	Growth, Exact     string
-	Fate              string
-	Stack             []frameView
-	Label             string     // of memory without a stack
-	Mark              string     // beside the guilty line
-	Together          []elseView // all its stacks, where there are several
-	TogetherMore      string
-	Common            string // what makes them one leak
-	Facts             []fact
+	Verdict, Badge   string
+	Place, Function  string
+	Held             string // of one snapshot, in place of the growth
+	Rate, BlocksRate string
+	Growth, Exact    string
+	Fate             string
+	Remedy           []fact // who holds it, why, and what to do
+	Stack            []frameView
+	Whole            []frameView // the stack with all its frames; nil where Stack has them
+	Label            string      // names what has no Place
+	Mark             string      // beside the guilty line
+	Together         []elseView  // all its stacks, where there are several
+	TogetherMore     string
+	Common           string // what makes them one leak
+	Facts            []fact
 }
 
 type frameView struct {
@@ -93,7 +95,14 @@ func pageView(r *diff.Result, about About) *view {
 	v.Lead = lead(r)
 	v.Facts = factsOf(r)
 	full, listed := split(r, TextOptions{Top: 20})
-	for _, f := range full {
+	leaks, maybe := leaksFirst(full)
+	for _, f := range leaks {
+		v.Findings = append(v.Findings, findingViewOf(r, f))
+	}
+	if e := r.Unexplained(); e != nil {
+		v.Findings = append(v.Findings, processView(e))
+	}
+	for _, f := range maybe {
 		v.Findings = append(v.Findings, findingViewOf(r, f))
 	}
 	v.NoFindings, v.ElseTitle = "No stack went on growing.", moreTitle(r)
@@ -105,9 +114,11 @@ func pageView(r *diff.Result, about About) *view {
 	svg, text := embeddedFlame(GrowthProfile(r), pageBoxes)
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
 	v.Devices = deviceViews(r.First, r.Last)
-	v.Reserves = reserveTexts(r)
-	leaks := leaksOf(r)
-	v.Ages, v.Maps = agesViewOf(r.Last, leaks), mapViews(r.Last, leaks)
+	for _, e := range deviceReserves(r) {
+		v.Reserves = append(v.Reserves, upperFirst(reserveText(e)))
+	}
+	sites := leaksOf(r)
+	v.Ages, v.Maps = agesViewOf(r.Last, sites), mapViews(r.Last, sites)
 	for _, rank := range about.Ranks {
 		v.Ranks = append(v.Ranks, rankViewOf(rank))
 	}
@@ -135,7 +146,7 @@ func state(r *diff.Result) (class, badge string) {
 	switch {
 	case r.Leaks() > 0:
 		return "leak", count(int64(r.Leaks()), "leak")
-	case r.Count(diff.Inconclusive) > 0:
+	case r.Count(diff.Inconclusive) > 0 || r.Unexplained() != nil:
 		return "inconclusive", "inconclusive"
 	}
 	return "clean", "no leak"
@@ -179,11 +190,10 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	g := f.Growth()
 	first, _ := names(r)
 	v := findingView{
-		Verdict: string(f.Verdict), Evidence: string(f.Evidence),
+		Verdict: string(f.Verdict), Badge: badge(f),
 		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRateOf(f),
 		Growth: estimate(f, signed(g.Bytes)), Exact: exactly(f, g.Bytes),
-		Fate:  births(f, first),
-		Label: brief(f.Rows[0].Label),
+		Fate: births(f, first),
 	}
 	if f.Headline >= 0 {
 		v.Function = besidePlace(f.Rows[0].Frames[f.Headline])
@@ -191,17 +201,53 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	v.Mark = guiltyMark(f)
 	v.Together, v.TogetherMore = togetherViews(f)
 	v.Common = common(f)
-	v.Stack = stackView(f.Rows[0].Frames, f.Headline)
+	v.stack(f)
+	var facts []fact
 	if text := liveText(r, f); text != "" {
-		v.Facts = []fact{{"Live there now", text}}
+		facts = []fact{{"Live there now", text}}
 	}
-	v.Facts = plainFacts(append(v.Facts, findingFacts(r, f)...))
+	v.divide(append(facts, findingFacts(r, f)...))
 	return v
 }
 
-func stackView(frames []snapshot.Frame, headline int) []frameView {
+// processView is the growth of the process that no stack explains, shown as a finding.
+func processView(e *diff.Reserve) findingView {
+	v := findingView{
+		Verdict: string(diff.Inconclusive), Badge: "line unknown", Label: "the process itself (" + deviceName(e.Device) + ")",
+		Rate: bytesRate(e.Rate), Growth: signed(e.Growth), Fate: "beyond what recorded stacks explain",
+		Facts: []fact{{"Why", upperFirst(brief(e.String())) + "."}},
+	}
+	v.divide(append(reserveFacts(e), v.Facts...))
+	return v
+}
+
+func badge(f *diff.Finding) string { return string(f.Verdict) + ", " + string(f.Evidence) }
+
+// stack sets the calls that matter, and all of them where those are more.
+func (v *findingView) stack(f *diff.Finding) {
+	frames := f.Rows[0].Frames
+	v.Stack = stackView(frames, f.Headline, false)
+	if all := stackView(frames, f.Headline, true); len(all) > len(v.Stack) {
+		v.Whole = all
+	}
+}
+
+// divide puts first what a reader is to do, and the evidence after the stack.
+func (v *findingView) divide(facts []fact) {
+	v.Remedy, v.Facts = nil, nil
+	for _, f := range plainFacts(facts) {
+		switch f.Label {
+		case "Held by", "Cause", "If it leaks", "Fix", "More", "Runs out":
+			v.Remedy = append(v.Remedy, f)
+		default:
+			v.Facts = append(v.Facts, f)
+		}
+	}
+}
+
+func stackView(frames []snapshot.Frame, headline int, all bool) []frameView {
 	var out []frameView
-	for _, l := range stackLines(frames, headline, true) {
+	for _, l := range stackLines(frames, headline, all) {
 		if l.frame == nil {
 			out = append(out, frameView{Skipped: count(int64(l.skipped), l.what), Library: true})
 			continue

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -33,7 +34,15 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, by %s; rule: %s",
 		first, last, between(r), glue(producer(r.Last)), r.Rule))
 	full, listed := split(r, o)
-	for _, f := range full {
+	leaks, maybe := leaksFirst(full)
+	for _, f := range leaks {
+		p.line("")
+		p.finding(r, f, o)
+	}
+	if e := r.Unexplained(); e != nil {
+		p.reserve(e)
+	}
+	for _, f := range maybe {
 		p.line("")
 		p.finding(r, f, o)
 	}
@@ -80,6 +89,16 @@ func split(r *diff.Result, o TextOptions) (full, listed []*diff.Finding) {
 	listed = append(listed, maybe[shownMaybe:]...)
 	listed = append(listed, withVerdict(r, diff.Bounded)...)
 	return full, append(listed, withVerdict(r, diff.Clean)...)
+}
+
+// leaksFirst divides findings that are shown in full. Between the leaks and what may be one
+// stands the growth of the process that no stack explains.
+func leaksFirst(full []*diff.Finding) (leaks, maybe []*diff.Finding) {
+	n := slices.IndexFunc(full, func(f *diff.Finding) bool { return f.Verdict != diff.Leak })
+	if n < 0 {
+		n = len(full)
+	}
+	return full[:n], full[n:]
 }
 
 func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
@@ -370,17 +389,17 @@ func (p *page) meters(r *diff.Result) {
 		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
 	}
 	p.unused(r.Last.Devices, idle)
-	for i := range r.Reserves {
-		e := &r.Reserves[i]
-		p.line("")
-		p.prose("", "  ", e.String()+".")
-		if e.Graph != nil {
-			p.labelled("Held by", heldBy(e.Graph, 0))
-		}
-		if e.Cause != nil {
-			p.labelled("Fix", e.Cause.Fix+".")
-			p.labelled("More", "memdiag explain "+e.Cause.ID)
-		}
+	for _, e := range deviceReserves(r) {
+		p.reserve(e)
+	}
+}
+
+// reserve says what grew by itself, who holds it and what to do.
+func (p *page) reserve(e *diff.Reserve) {
+	p.line("")
+	p.prose("", "  ", upperFirst(e.String())+".")
+	for _, fact := range reserveFacts(e) {
+		p.labelled(fact.Label, fact.Text)
 	}
 }
 

@@ -89,7 +89,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 	completeWords(cmd, "stack", stack.of)
 	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the top sites instead")
 	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")
-	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default that of the first finding")
+	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one that the title is about")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
 }

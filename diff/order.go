@@ -1,0 +1,38 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+)
+
+// unknownWeight is the share by which memory without a stack counts in the order of
+// findings. A reader cannot look it up, so it comes after what has a line, unless it is
+// far larger.
+const unknownWeight = 0.1
+
+// sortFindings orders findings by what matters: leaks, then inconclusive, then bounded
+// ones. Leaks come by their rate, since what a site gathered while the run warmed up is no
+// leak; all others by their growth.
+func (r *Result) sortFindings() {
+	weights := make(map[*Row]float64, len(r.Findings))
+	for i := range r.Findings {
+		weights[r.Findings[i].Rows[0]] = r.weight(&r.Findings[i])
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(weights[b.Rows[0]], weights[a.Rows[0]]))
+	})
+}
+
+// weight is how many bytes a finding gathers over the run, at its rate where it leaks.
+func (r *Result) weight(f *Finding) float64 {
+	bytes := float64(f.Growth().Bytes)
+	if a := r.Series.axis; f.Verdict == Leak && f.Rate.Unit == a.Unit && f.Rate.Bytes.Value > 0 {
+		bytes = f.Rate.Bytes.Value * a.Length()
+	}
+	if len(f.Rows[0].Frames) == 0 {
+		bytes *= unknownWeight
+	}
+	return bytes
+}
+
+func order(v Verdict) int { return slices.Index([]Verdict{Leak, Inconclusive, Bounded, Clean}, v) }

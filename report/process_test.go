@@ -1,0 +1,99 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// growingProcess is a run whose tensors stay, but for one of unknown origin, while the
+// process gathers 1 MiB a step beside them.
+func growingProcess(t testing.TB) *diff.Result {
+	t.Helper()
+	stacks := snapshot.NewStacks()
+	weights := stacks.InternFrames(weightFrames)
+	run := &snapshot.Run{}
+	for step := int64(0); step <= 100; step += 5 {
+		b := newSnapshot(stacks, step, 2*snapshot.MiB)
+		b.block(weights, snapshot.Live, snapshot.MiB, snapshot.MiB, 0)
+		if step >= 90 {
+			b.block(snapshot.NoStack, snapshot.Live, 1024, 696, snapshot.NoStep)
+		}
+		s := b.done()
+		s.Devices[0] = snapshot.Device{Kind: snapshot.CPU, Name: "tensor storages", Limit: snapshot.Unknown, Meters: s.Devices[0].Meters}
+		heap := 50*snapshot.MiB + snapshot.Bytes(step)*snapshot.MiB
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Name: "process", Limit: 20 * snapshot.GiB, Meters: snapshot.Meters{
+			Requested: heap, Allocated: heap, Active: heap, Reserved: heap, Driver: heap + 300*snapshot.MiB,
+		}})
+		s.Holders = []snapshot.Holder{{Stack: snapshot.NoStack, Path: "__main__.total_loss", Kind: snapshot.Nodes, Items: 960}}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Unexplained() == nil || len(r.Findings) != 1 || r.Findings[0].Verdict == diff.Leak {
+		t.Fatalf("the process is to grow, and one site, which is no leak: %+v", r.Findings)
+	}
+	r.Findings[0].Verdict = diff.Inconclusive
+	return r
+}
+
+func TestTheProcessIsDrawnWhereItGrowsAndNoDeviceDoes(t *testing.T) {
+	r := growingProcess(t)
+	c, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(c.subtitle, "memory of host:0 process") {
+		t.Errorf("it draws %q", c.subtitle)
+	}
+	grown := c.bands[len(c.bands)-1]
+	end, warm := len(c.x)-1, r.Series.WarmUp()
+	if grown.name != "beyond recorded stacks" || grown.slope == nil || grown.y[warm] != 0 || grown.y[end] < 85*float64(snapshot.MiB) {
+		t.Errorf("the band %q has %v at the end of warm-up and %v at the end, slope %v", grown.name, grown.y[warm], grown.y[end], grown.slope)
+	}
+	if sum := sumOf(c.bands); sum[end] != float64(150*snapshot.MiB) {
+		t.Errorf("the bands end at %v in all, the process at 150 MiB", sum[end])
+	}
+	// The page draws it first, too.
+	views, _ := chartViews(r)
+	if len(views) != 2 || !strings.HasPrefix(views[0].About, "memory of host:0") {
+		t.Errorf("the page's charts are %+v", views)
+	}
+	// A leak of a device is what the title says then.
+	r.Findings[0].Verdict = diff.Leak
+	if c, err = newChart(r, PlotOptions{}, maxPoints); err != nil || !strings.HasPrefix(c.subtitle, "memory of cpu:0") {
+		t.Errorf("of a run with a leak it draws %q: %v", c.subtitle, err)
+	}
+}
+
+func TestTheProcessThatGrowsComesBeforeWhatMayLeak(t *testing.T) {
+	r := growingProcess(t)
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"text":     func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) },
+		"Markdown": func(b *bytes.Buffer) error { return Markdown(b, r, TextOptions{}) },
+		"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
+	} {
+		got := string(rendered(t, write))
+		// The title has neither.
+		holder, other := strings.Index(got, "total"), strings.Index(got, "no stack recorded")
+		if holder < 0 || other < 0 || holder > other {
+			t.Errorf("%s names the holder at byte %d, and what has no stack at %d", name, holder, other)
+		}
+	}
+	if v := pageView(r, About{}); v.State != "inconclusive" {
+		t.Errorf("the page's colour is that of %q", v.State)
+	}
+}
+
+func TestAPageSaysWhatToDoBeforeALongStack(t *testing.T) {
+	page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, pyramidResult(t), About{}) }))
+	fix, stack := strings.Index(page, "<dt>Fix"), strings.Index(page, `<ol class="stack"`)
+	if fix < 0 || stack < 0 || fix > stack {
+		t.Errorf("the fix stands at byte %d, the stack at %d", fix, stack)
+	}
+}
