@@ -23,7 +23,12 @@ type flag struct {
 	stacks [][]snapshot.Frame // of all that belongs to it; nil where the rule looks at totals
 	named  *snapshot.Frame    // the line that is named first; nil for none
 	cause  string             // "" where the rule has none
+	holder string             // path of what keeps it; "" where the rule knows none
 }
+
+// best is the place among rules of the best that is not memdiag's own: by docs/benchmarks.md
+// floors of 5 windows.
+const best = 5
 
 // rules are memdiag's own, and those that it is to be compared with.
 func rules() []rule {
@@ -67,6 +72,9 @@ func analyzed(run *snapshot.Run, rule diff.Rule) (o opinion, err error) {
 		}
 		if f.Cause != nil {
 			one.cause = f.Cause.ID
+		}
+		if f.Holder != nil {
+			one.holder = f.Holder.Path
 		}
 		switch f.Verdict {
 		case diff.Leak:

@@ -21,26 +21,28 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Plan is what of each run the rules see. A run is cut into parts of equal
-// length: at the end of each there is a snapshot, and every rule judges what there
-// is until then.
+// Plan is which seeds are run, and as what recorders they are seen. A run is cut into
+// parts, at the end of each of which there is a snapshot, and every rule judges what
+// there is until then.
 type Plan struct {
 	First, Seeds int64
-	Parts        int
-	Counters     bool // also those of each step
+	Views        []View // one at least
 	// Stopped is how many runs were meant, where not all were done; else 0.
 	Stopped int
 }
 
 // Run is a workload to run, and what every rule says of it.
 type Run struct {
-	plan     Plan
+	View     View
 	Workload workload.Workload
 	Seed     int64
 	Fixed    bool
 	truth    workload.Truth
 	guilty   []snapshot.Frame // the lines that leak, file and line only
-	verdicts []verdict        // one for each rule; nil until the run is done
+	rules    []rule
+	held     []string  // the fields that keep what leaks; none where no name leads to it
+	marks    []int64   // the steps with a snapshot, once it is recorded
+	verdicts []verdict // one for each rule; nil until the run is done
 }
 
 // Leaks reports whether the run does.
@@ -56,37 +58,57 @@ type verdict struct {
 	undecided bool
 	line      bool // the first one's headline is a line that leaks
 	cause     bool // and the cause is the right one
+	holder    bool // the first one through a line that leaks names what keeps the blocks
 	// lines counts the lines that leak and that the headline of a flag is; strays the
 	// flags of a leaking run that have no stack through such a line.
 	lines, strays int
+	findings      int // flags of a leaking run with a stack through such a line
 	// steps is from how many on the rule said so at the end of every part; 0 if not
 	// found.
 	steps int64
 }
 
-// Runs lists what is to be run: every workload with every seed, and every
+// Runs lists what is to be run: every workload with every seed in every view, and every
 // leak repaired as well.
 func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
 	var runs []*Run
-	for _, w := range workloads {
-		for seed := plan.First; seed < plan.First+plan.Seeds; seed++ {
-			for _, fixed := range []bool{false, true} {
-				if fixed && w.Label != workload.Leak {
-					continue
-				}
-				r := &Run{plan: plan, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed)}
-				for _, g := range r.truth.Growth {
-					file, line, err := workload.Line(g.Marker)
-					if err != nil {
-						return nil, err
+	for _, view := range plan.Views {
+		for _, w := range workloads {
+			for seed := plan.First; seed < plan.First+plan.Seeds; seed++ {
+				for _, fixed := range []bool{false, true} {
+					if fixed && w.Label != workload.Leak {
+						continue
 					}
-					r.guilty = append(r.guilty, snapshot.Frame{File: file, Line: line})
+					r := &Run{View: view, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed), rules: plan.rules()}
+					for _, g := range r.truth.Growth {
+						file, line, err := workload.Line(g.Marker)
+						if err != nil {
+							return nil, err
+						}
+						if view.rename != nil {
+							file = view.rename(file)
+						}
+						if name := holders[g.Marker]; name != "" {
+							r.held = append(r.held, name)
+						}
+						r.guilty = append(r.guilty, snapshot.Frame{File: file, Line: line})
+					}
+					runs = append(runs, r)
 				}
-				runs = append(runs, r)
 			}
 		}
 	}
 	return runs, nil
+}
+
+// rules are all where one view is asked for, and else memdiag's and the best of the
+// others.
+func (p Plan) rules() []rule {
+	all := rules()
+	if len(p.Views) == 1 {
+		return all
+	}
+	return []rule{all[0], all[best]}
 }
 
 // Judge runs and judges all, seed after seed, as many at a time as there are
@@ -133,18 +155,21 @@ func (r *Run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules := rules()
-	verdicts := make([]verdict, len(rules))
-	for i, rule := range rules {
-		for part := 1; part <= r.plan.Parts; part++ {
-			until := prefix(whole, part)
+	verdicts := make([]verdict, len(r.rules))
+	for i, rule := range r.rules {
+		first := 1
+		if r.View.once {
+			first = len(whole.Snapshots) - 1
+		}
+		for part := first; part < len(whole.Snapshots); part++ {
+			until := r.prefix(whole, part)
 			said, err := rule.judge(until)
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", rule.name, err)
 			}
 			v := r.verdict(said)
 			if v.found {
-				v.steps = until.Snapshots[part].Mark.Step
+				v.steps = r.marks[part]
 				if before := verdicts[i]; before.found {
 					v.steps = before.steps
 				}
@@ -164,9 +189,13 @@ func (r *Run) verdict(said opinion) (v verdict) {
 	for _, f := range said.leaks {
 		if r.through(f) {
 			v.found = true
+			v.findings++
 		} else {
 			v.strays++
 		}
+	}
+	if i := slices.IndexFunc(said.leaks, r.through); i >= 0 {
+		v.holder = slices.ContainsFunc(r.held, func(name string) bool { return heldBy(said.leaks[i].holder, name) })
 	}
 	v.undecided = !v.found && slices.ContainsFunc(said.undecided, r.through)
 	if len(said.leaks) > 0 {
@@ -182,10 +211,12 @@ func (r *Run) verdict(said opinion) (v verdict) {
 	return v
 }
 
-// through says whether a flag is for a stack through a line that leaks, or for a
-// total, which every leak is in.
+// through says whether a flag is for a stack through a line that leaks, for blocks
+// whose stack is not known, or for a total, which every leak is in.
 func (r *Run) through(f flag) bool {
-	return f.stacks == nil || slices.ContainsFunc(f.stacks, func(frames []snapshot.Frame) bool { return slices.ContainsFunc(frames, r.IsGuilty) })
+	return f.stacks == nil || slices.ContainsFunc(f.stacks, func(frames []snapshot.Frame) bool {
+		return len(frames) == 0 || slices.ContainsFunc(frames, r.IsGuilty)
+	})
 }
 
 // names says whether a flag names a line that leaks.
@@ -202,10 +233,10 @@ func sameLine(a, b snapshot.Frame) bool { return a.File == b.File && a.Line == b
 func (r *Run) Done() bool { return r.verdicts != nil }
 
 // prefix is a run as it was at the end of a part.
-func prefix(whole *snapshot.Run, part int) *snapshot.Run {
+func (r *Run) prefix(whole *snapshot.Run, part int) *snapshot.Run {
 	until := *whole
 	until.Snapshots = whole.Snapshots[:part+1]
-	if whole.Series == nil {
+	if whole.Series == nil || r.View.goesOn && part == len(whole.Snapshots)-1 {
 		return &until
 	}
 	series := *whole.Series
@@ -220,8 +251,61 @@ func prefix(whole *snapshot.Run, part int) *snapshot.Run {
 	return &until
 }
 
-// Record trains and keeps in memory what a folder would have.
-func (r *Run) Record(ctx context.Context) (run *snapshot.Run, err error) {
+// Record trains and keeps in memory what a folder would have, as the view sees it.
+func (r *Run) Record(ctx context.Context) (*snapshot.Run, error) {
+	rng := rand.New(rand.NewPCG(uint64(r.Seed), 11))
+	marks := evenly(11)
+	if r.View.marks != nil {
+		marks = r.View.marks
+	}
+	r.marks = marks(r.truth.Steps, rng)
+	last := r.marks[len(r.marks)-1]
+	end := last
+	if r.View.goesOn {
+		end += (r.marks[1] - 1) * int64(rng.IntN(100)) / 100
+	}
+	var run *snapshot.Run
+	var err error
+	if r.View.resumes {
+		run, err = r.resume(ctx)
+	} else {
+		run, err = r.train(ctx, r.marks, end)
+	}
+	if err == nil && r.View.see != nil {
+		r.View.see(run, rng)
+	}
+	return run, err
+}
+
+// resume trains for six tenths of the steps, and then anew for all, as a process that
+// goes on from there. The first snapshot of the second process is at its first mark.
+func (r *Run) resume(ctx context.Context) (*snapshot.Run, error) {
+	marks := r.marks
+	killed := marks[6]
+	first, err := r.train(ctx, marks[:7], killed)
+	if err != nil {
+		return nil, err
+	}
+	second, err := r.train(ctx, marks, marks[10])
+	if err != nil {
+		return nil, err
+	}
+	r.marks = slices.Clone(marks[:7])
+	for i, s := range second.Snapshots[1:] {
+		s.Mark.Step += killed
+		for row, step := range s.Blocks.BirthStep {
+			if step != snapshot.NoStep {
+				s.Blocks.BirthStep[row] = step + killed
+			}
+		}
+		r.marks = append(r.marks, marks[i+1]+killed)
+	}
+	first.Snapshots = append(first.Snapshots, second.Snapshots[1:]...)
+	return first, nil
+}
+
+// train trains to the end, with a snapshot at each mark.
+func (r *Run) train(ctx context.Context, marks []int64, end int64) (run *snapshot.Run, err error) {
 	devices := comm.Devices(max(1, r.Workload.Ranks), mem.Host(), mem.Options{})
 	defer func() {
 		for _, d := range devices {
@@ -248,20 +332,19 @@ func (r *Run) Record(ctx context.Context) (run *snapshot.Run, err error) {
 	if p, ok := instance.(workload.Phased); ok {
 		loop.Phases = p.Phases()
 	}
-	every := r.truth.Steps / int64(r.plan.Parts)
 	loop.OnBarrier(func(m snapshot.Mark) error {
-		if r.plan.Counters {
+		if r.View.Counters {
 			series.Append(m)
 			run.Series = series.Series()
 		}
-		if m.Phase == train.Training && m.Step%every == 0 {
+		if m.Phase == train.Training && slices.Contains(marks, m.Step) {
 			s := mem.Take(m, ledgers...)
 			s.Holders = train.Holders(instance.Model(), s, ledgers...)
 			run.Snapshots = append(run.Snapshots, s)
 		}
 		return nil
 	})
-	if err := loop.Run(ctx, every*int64(r.plan.Parts), instance.Step); err != nil {
+	if err := loop.Run(ctx, end, instance.Step); err != nil {
 		return nil, err
 	}
 	return run, nil

@@ -12,7 +12,7 @@ import (
 func TestAVerdictIsHeldAgainstTheTruth(t *testing.T) {
 	guilty := snapshot.Frame{Function: "workload.(*memo).step", File: "engine/workload/caches.go", Line: 7}
 	other := snapshot.Frame{Function: "workload.(*trainer).Step", File: "engine/workload/trainer.go", Line: 7}
-	leak := Run{Workload: workload.Workload{Label: workload.Leak, Cause: "cache"}, guilty: []snapshot.Frame{guilty}}
+	leak := Run{Workload: workload.Workload{Label: workload.Leak, Cause: "cache"}, guilty: []snapshot.Frame{guilty}, held: []string{"answers"}}
 	repaired, bounded := leak, leak
 	repaired.Fixed = true
 	bounded.Workload.Label = workload.Bounded
@@ -27,17 +27,19 @@ func TestAVerdictIsHeldAgainstTheTruth(t *testing.T) {
 		want verdict
 	}{
 		{"nothing flagged is nothing found", leak, opinion{}, verdict{}},
-		{"the line and its cause", leak, opinion{leaks: []flag{right}}, verdict{found: true, line: true, cause: true, lines: 1}},
-		{"the line with another cause", leak, opinion{leaks: []flag{named("hook", &guilty, guilty, other)}}, verdict{found: true, line: true, lines: 1}},
-		{"a stack through the line whose headline is another", leak, opinion{leaks: []flag{named("cache", &other, other, guilty)}}, verdict{found: true}},
-		{"the line behind another finding is found, and not named first", leak, opinion{leaks: []flag{elsewhere, right}}, verdict{found: true, lines: 1, strays: 1}},
-		{"the line of the second stack of a cluster", leak, opinion{leaks: []flag{{stacks: [][]snapshot.Frame{{other}, {guilty}}, named: &other}}}, verdict{found: true}},
+		{"the line and its cause", leak, opinion{leaks: []flag{right}}, verdict{found: true, findings: 1, line: true, cause: true, lines: 1}},
+		{"and what holds it", leak, opinion{leaks: []flag{{stacks: right.stacks, holder: "memo.answers[].value"}}}, verdict{found: true, findings: 1, holder: true}},
+		{"another holder", leak, opinion{leaks: []flag{{stacks: right.stacks, holder: "memo.answersOf[].value"}}}, verdict{found: true, findings: 1}},
+		{"the line with another cause", leak, opinion{leaks: []flag{named("hook", &guilty, guilty, other)}}, verdict{found: true, findings: 1, line: true, lines: 1}},
+		{"a stack through the line whose headline is another", leak, opinion{leaks: []flag{named("cache", &other, other, guilty)}}, verdict{found: true, findings: 1}},
+		{"the line behind another finding is found, and not named first", leak, opinion{leaks: []flag{elsewhere, right}}, verdict{found: true, findings: 1, lines: 1, strays: 1}},
+		{"the line of the second stack of a cluster", leak, opinion{leaks: []flag{{stacks: [][]snapshot.Frame{{other}, {guilty}}, named: &other}}}, verdict{found: true, findings: 1}},
 		{"another stack alone is no find", leak, opinion{leaks: []flag{elsewhere}}, verdict{strays: 1}},
-		{"a stack without a line of the user's", leak, opinion{leaks: []flag{named("", nil, guilty)}}, verdict{found: true}},
-		{"a total names no line", leak, opinion{leaks: []flag{{}}}, verdict{found: true}},
+		{"a stack without a line of the user's", leak, opinion{leaks: []flag{named("", nil, guilty)}}, verdict{found: true, findings: 1}},
+		{"a total names no line", leak, opinion{leaks: []flag{{}}}, verdict{found: true, findings: 1}},
 		{"undecided of the line is no find", leak, opinion{undecided: []flag{right}}, verdict{undecided: true}},
 		{"undecided of another line says nothing of the leak", leak, opinion{undecided: []flag{elsewhere}}, verdict{}},
-		{"undecided besides does not take from a find", leak, opinion{leaks: []flag{right}, undecided: []flag{right}}, verdict{found: true, line: true, cause: true, lines: 1}},
+		{"undecided besides does not take from a find", leak, opinion{leaks: []flag{right}, undecided: []flag{right}}, verdict{found: true, findings: 1, line: true, cause: true, lines: 1}},
 		{"any flag on a repaired run is a false alarm", repaired, opinion{leaks: []flag{elsewhere}}, verdict{found: true}},
 		{"and on a bounded one, its line included", bounded, opinion{leaks: []flag{right}}, verdict{found: true}},
 		{"undecided of a bounded one is no alarm", bounded, opinion{undecided: []flag{right}}, verdict{undecided: true}},
@@ -58,7 +60,7 @@ func TestEachLineOfALeakCounts(t *testing.T) {
 	for i := range lines[:2] {
 		said.leaks = append(said.leaks, flag{stacks: [][]snapshot.Frame{{lines[i]}}, named: &lines[i], cause: "copies"})
 	}
-	want := verdict{found: true, line: true, cause: true, lines: 2}
+	want := verdict{found: true, line: true, cause: true, lines: 2, findings: 2}
 	if got := run.verdict(said); got != want {
 		t.Errorf("two of three lines are flagged: %+v, want %+v", got, want)
 	}
@@ -92,7 +94,7 @@ func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := Runs([]workload.Workload{w}, Plan{Seeds: 1, Parts: parts, Counters: true})
+	runs, err := Runs([]workload.Workload{w}, Plan{Seeds: 1, Views: Views()[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestEveryRuleSeesTheRunUntilNow(t *testing.T) {
 		t.Fatalf("%d snapshots", len(whole.Snapshots))
 	}
 	for part := 1; part <= parts; part++ {
-		until := prefix(whole, part)
+		until := runs[0].prefix(whole, part)
 		last := whole.Snapshots[part].Mark
 		points := until.Series.Points
 		if got := points[len(points)-1].Mark; got != last || until.Snapshots[len(until.Snapshots)-1].Mark != last {
@@ -123,7 +125,7 @@ func TestAMetricCopiedInThreePlacesIsThreeFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range int64(2) {
-		runs, err := Runs([]workload.Workload{w}, Plan{Seeds: seed + 1, Parts: 10, Counters: true})
+		runs, err := Runs([]workload.Workload{w}, Plan{Seeds: seed + 1, Views: Views()[:1]})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,11 +20,18 @@ type score struct {
 	Undecided int    `json:"undecided"` // of the others; it is no alarm
 	Line      int    `json:"line_right"`
 	Cause     int    `json:"cause_right"`
+	// Held are the leaks that a field of the program keeps, and Holder those of them of
+	// which it is named.
+	Held   int `json:"held"`
+	Holder int `json:"holder_right"`
 	// Lines are those of all leaks, of which Named were named; Strays are findings in
 	// leaking runs that have nothing to do with a line that leaks.
 	Lines  int `json:"lines"`
 	Named  int `json:"lines_named"`
 	Strays int `json:"stray_findings"`
+	// Findings are those with a stack through a line that leaks; of a leak on one line
+	// there should be one.
+	Findings int `json:"findings"`
 	// Steps is the median, over the leaks found, of the steps from which on the rule
 	// said so; 0 where none was found.
 	Steps    int64 `json:"steps_median"`
@@ -59,7 +67,10 @@ func of(part, whole int) string { return fmt.Sprintf("%d/%d", part, whole) }
 // scores has one row for each rule.
 func scores(runs []*Run) []score {
 	var scores []score
-	for i, rule := range rules() {
+	if len(runs) == 0 {
+		return nil
+	}
+	for i, rule := range runs[0].rules {
 		s := score{Rule: rule.name}
 		for _, r := range runs {
 			s.add(r, r.verdicts[i])
@@ -89,6 +100,7 @@ func (s *score) add(r *Run, v verdict) {
 	s.Lines += len(r.guilty)
 	s.Named += v.lines
 	s.Strays += v.strays
+	s.Findings += v.findings
 	if v.found {
 		s.Found++
 		s.steps = append(s.steps, v.steps)
@@ -96,31 +108,60 @@ func (s *score) add(r *Run, v verdict) {
 	for _, c := range []struct {
 		holds bool
 		count *int
-	}{{v.undecided, &s.Undecided}, {v.line, &s.Line}, {v.cause, &s.Cause}} {
+	}{{v.undecided, &s.Undecided}, {v.line, &s.Line}, {v.cause, &s.Cause}, {len(r.held) > 0, &s.Held}, {v.holder, &s.Holder}} {
 		if c.holds {
 			*c.count++
 		}
 	}
 }
 
-// Text writes a row for each rule, and memdiag's mistakes.
+// Text writes a row for each rule, or where there are several views a row for each of
+// them; and what memdiag got wrong.
 func Text(w io.Writer, plan Plan, runs []*Run) error {
 	if plan.Stopped > 0 {
 		fmt.Fprintf(w, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.Stopped)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided")
-	for _, s := range scores(runs) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
-			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.Bounded.Undecided+s.Clean.Undecided+s.Repaired.Undecided)
+	if len(plan.Views) > 1 {
+		viewRows(table, runs)
+	} else {
+		ruleRows(table, runs)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if wrong := mistakes(runs); len(wrong) > 0 {
-		fmt.Fprintf(w, "\nmemdiag's mistakes, by seed:\n%s\n", strings.Join(wrong, "\n"))
+	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
+		if wrong := mistakes(of); len(wrong) > 0 {
+			fmt.Fprintf(w, "\nmemdiag's mistakes, view %s, by seed:\n%s\n", of[0].View.Name, strings.Join(wrong, "\n"))
+		}
 	}
 	return nil
+}
+
+func ruleRows(w io.Writer, runs []*Run) {
+	fmt.Fprintln(w, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided")
+	for _, s := range scores(runs) {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
+			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided)
+	}
+}
+
+func viewRows(w io.Writer, runs []*Run) {
+	fmt.Fprintf(w, "view\tleaks found\tfalse alarms\tundecided: leaks\tothers\tline right\tholder\tcause right\tfindings per line\tstray\tsteps needed\t%s: found\tfalse\n", rules()[best].name)
+	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
+		both := scores(of)
+		s, other := both[0], both[1]
+		fmt.Fprintf(w, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
+			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, other.Found, other.healthy())
+	}
+}
+
+// healthy sums up the runs that do not leak.
+func (s *score) healthy() (sum alarm) {
+	for _, a := range []alarm{s.Bounded, s.Clean, s.Repaired} {
+		sum.Runs, sum.False, sum.Undecided = sum.Runs+a.Runs, sum.False+a.False, sum.Undecided+a.Undecided
+	}
+	return sum
 }
 
 // mistakes says what memdiag's own rule got wrong, a line for each workload
@@ -167,15 +208,19 @@ func (r *Run) mistake(v verdict) string {
 }
 
 type listJSON struct {
-	SchemaVersion int            `json:"schema_version"`
-	FirstSeed     int64          `json:"first_seed"`
-	Seeds         int64          `json:"seeds"`
-	Partial       bool           `json:"partial"` // not all runs of these seeds were done
-	Snapshots     int            `json:"snapshots"`
-	Counters      bool           `json:"counters"`
-	Rules         []score        `json:"rules"`
-	Workloads     []workloadJSON `json:"workloads"`
-	Runs          []runJSON      `json:"runs"`
+	SchemaVersion int        `json:"schema_version"`
+	FirstSeed     int64      `json:"first_seed"`
+	Seeds         int64      `json:"seeds"`
+	Partial       bool       `json:"partial"` // not all runs of these seeds were done
+	Views         []viewJSON `json:"views"`
+	Runs          []runJSON  `json:"runs"`
+}
+
+type viewJSON struct {
+	View      string         `json:"view"`
+	About     string         `json:"about"`
+	Rules     []score        `json:"rules"`
+	Workloads []workloadJSON `json:"workloads"`
 }
 
 type workloadJSON struct {
@@ -185,6 +230,7 @@ type workloadJSON struct {
 }
 
 type runJSON struct {
+	View     string                 `json:"view"`
 	Workload string                 `json:"workload"`
 	Seed     int64                  `json:"seed"`
 	Repaired bool                   `json:"repaired"`
@@ -199,33 +245,47 @@ type verdictJSON struct {
 	Undecided bool  `json:"undecided"`
 	Line      bool  `json:"line_right"`
 	Cause     bool  `json:"cause_right"`
+	Holder    bool  `json:"holder_right"`
 	Named     int   `json:"lines_named"`
 	Strays    int   `json:"stray_findings"`
+	Findings  int   `json:"findings"`
 	Steps     int64 `json:"steps"`
+}
+
+// groups are the runs that have one key and stand together.
+func groups(runs []*Run, key func(*Run) string) iter.Seq[[]*Run] {
+	return func(yield func([]*Run) bool) {
+		for from := 0; from < len(runs); {
+			to := from
+			for to < len(runs) && key(runs[to]) == key(runs[from]) {
+				to++
+			}
+			if !yield(runs[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
 }
 
 // JSON writes the rows of Text, for all workloads and for each, and every run.
 func JSON(w io.Writer, plan Plan, runs []*Run) error {
-	list := listJSON{
-		SchemaVersion: 1, FirstSeed: plan.First, Seeds: plan.Seeds, Partial: plan.Stopped > 0, Snapshots: plan.Parts + 1, Counters: plan.Counters, Rules: scores(runs),
-	}
-	for from := 0; from < len(runs); {
-		to := from
-		for to < len(runs) && runs[to].Workload.ID == runs[from].Workload.ID {
-			to++
+	list := listJSON{SchemaVersion: 2, FirstSeed: plan.First, Seeds: plan.Seeds, Partial: plan.Stopped > 0}
+	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
+		view := viewJSON{View: of[0].View.Name, About: of[0].View.About, Rules: scores(of)}
+		for own := range groups(of, func(r *Run) string { return r.Workload.ID }) {
+			view.Workloads = append(view.Workloads, workloadJSON{own[0].Workload.ID, own[0].Workload.Label, scores(own)})
 		}
-		own := runs[from].Workload
-		list.Workloads = append(list.Workloads, workloadJSON{own.ID, own.Label, scores(runs[from:to])})
-		from = to
+		list.Views = append(list.Views, view)
 	}
 	for _, r := range runs {
 		row := runJSON{
-			Workload: r.Workload.ID, Seed: r.Seed, Repaired: r.Fixed, Label: r.Workload.Label, Steps: r.truth.Steps, Lines: len(r.guilty),
+			View: r.View.Name, Workload: r.Workload.ID, Seed: r.Seed, Repaired: r.Fixed, Label: r.Workload.Label, Steps: r.truth.Steps, Lines: len(r.guilty),
 			Verdicts: make(map[string]verdictJSON),
 		}
-		for i, rule := range rules() {
+		for i, rule := range r.rules {
 			v := r.verdicts[i]
-			row.Verdicts[rule.name] = verdictJSON{v.found, v.undecided, v.line, v.cause, v.lines, v.strays, v.steps}
+			row.Verdicts[rule.name] = verdictJSON{v.found, v.undecided, v.line, v.cause, v.holder, v.lines, v.strays, v.findings, v.steps}
 		}
 		list.Runs = append(list.Runs, row)
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,19 +20,23 @@ func newBenchCommand(env *environment) *cobra.Command {
 	var output string
 	var only []string
 	var snapshots int
-	plan := corpus.Plan{Seeds: 3, Parts: 10, Counters: true}
+	var views []string
+	plan := corpus.Plan{Seeds: 3, Views: []corpus.View{corpus.Views()[0]}}
 	cmd := &cobra.Command{
 		Use:     "bench",
 		GroupID: groupMore,
 		Short:   "how well memdiag and simpler rules tell the leaks of the built-in workloads",
 		Long: `Runs every built-in workload with several seeds, the leaks repaired as well,
 and compares what memdiag and simpler rules say with the truth. All rules see the
-same: 11 snapshots of all blocks, and the counters of each step. As many runs are
-in memory at a time as there are processors, each of 200 MB at most. Seeds are
-gone through one after the other; an interrupt prints what is known by then, unless
-the result goes to a file.`,
+same: 11 snapshots of all blocks, and the counters of each step. With --view the same
+programs are seen as other recorders see them, with less known of their memory:
+` + viewHelp() + `As many runs are in memory at a time as there are processors, each of 200 MB at most.
+Seeds are gone through one after the other; an interrupt prints what is known by
+then, unless the result goes to a file.`,
 		Example: `  memdiag bench
   memdiag bench --seeds 1 --workload L03,D04
+  memdiag bench --seeds 1 --view all
+  memdiag bench --view files,clock
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +53,14 @@ the result goes to a file.`,
 				if snapshots < 3 || snapshots > 50 {
 					return usagef(cmd, "--snapshots is from 3 to 50")
 				}
-				plan.Parts, plan.Counters = snapshots-1, false
+				plan.Views = []corpus.View{corpus.Snapshots(snapshots)}
+			}
+			if cmd.Flags().Changed("view") {
+				chosen, err := chosenViews(views)
+				if err != nil {
+					return usagef(cmd, "--view: %v", err)
+				}
+				plan.Views = chosen
 			}
 			asJSON, err := textFormat(cmd, output, format)
 			if err != nil {
@@ -83,6 +96,8 @@ the result goes to a file.`,
 	flags.Int64Var(&plan.Seeds, "seeds", plan.Seeds, "run each workload with `N` seeds")
 	flags.Int64Var(&plan.First, "first-seed", 0, "the first of these seeds")
 	flags.IntVar(&snapshots, "snapshots", 0, "show the rules `N` snapshots alone, without counters")
+	flags.StringSliceVar(&views, "view", nil, "see the runs as other recorders see them: `NAMES`, or all")
+	cmd.MarkFlagsMutuallyExclusive("view", "snapshots")
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
@@ -103,6 +118,36 @@ func (env *environment) benchInPart(write func(io.Writer, corpus.Plan, []*corpus
 		err = errors.Join(err, write(env.stdout, plan, done))
 	}
 	return err
+}
+
+// viewHelp lists the views, a line each.
+func viewHelp() string {
+	var b strings.Builder
+	for _, v := range corpus.Views() {
+		fmt.Fprintf(&b, "  %-11s %s\n", v.Name, v.About)
+	}
+	return b.String()
+}
+
+// chosenViews are those with these names, each once, or all.
+func chosenViews(names []string) ([]corpus.View, error) {
+	var chosen []corpus.View
+	for _, name := range names {
+		if name == "all" {
+			return corpus.Views(), nil
+		}
+		v, err := corpus.FindView(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(chosen, func(c corpus.View) bool { return c.Name == v.Name }) {
+			chosen = append(chosen, v)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("it names none")
+	}
+	return chosen, nil
 }
 
 // chosenWorkloads are those with these names, each once, or all.

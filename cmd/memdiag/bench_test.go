@@ -27,7 +27,7 @@ func TestAnInterruptedBenchTellsWhatItKnows(t *testing.T) {
 		}
 		return inner(c)
 	}
-	plan := corpus.Plan{Seeds: 2*processors + 2, Parts: 3}
+	plan := corpus.Plan{Seeds: 2*processors + 2, Views: []corpus.View{corpus.Snapshots(4)}}
 	runs, err := corpus.Runs([]workload.Workload{w}, plan)
 	if err != nil {
 		t.Fatal(err)
