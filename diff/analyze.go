@@ -45,6 +45,7 @@ type Result struct {
 
 	run       *snapshot.Run
 	stranger  string // why the snapshots are not comparable
+	unwatched string // what of the run was not; "" for nothing
 	options   Options
 	tides     []tide
 	few       fewMarks
@@ -150,7 +151,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	r := &Result{
 		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
 		Series: Collect(run), Intermediate: n - 2, Comparable: stranger == "",
-		run: run, stranger: stranger, options: o,
+		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
 	if note := restart(run, at); note != "" {
@@ -245,6 +246,9 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	if good != nil {
 		r.holdAgainst(good, grown)
+	}
+	for i := range grown {
+		r.unsure(&grown[i].j)
 	}
 	for i, c := range grown {
 		// What had settled counts as healthy in the tree, also where a bound that it

@@ -34,8 +34,8 @@ func notes(r *Result) []string {
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
 		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
 	}
-	if info := &r.run.Info; info.Workload == "" && b.Mark.Step != snapshot.NoStep && 3*b.Mark.Step < 2*info.Steps {
-		out = append(out, fmt.Sprintf("the last snapshot is of step %d of %d: what comes later was not seen", b.Mark.Step, info.Steps))
+	if r.unwatched != "" {
+		out = append(out, r.unwatched)
 	}
 	if !r.Comparable {
 		out = append(out, r.stranger+"; births and deaths are net figures")

@@ -106,8 +106,14 @@ func ruled(x, y []float64) bool {
 // unexplained is the steady growth of the process's own memory without that of what
 // was recorded in the same memory; nil where there is none to tell of.
 func (r *Result) unexplained() *Reserve {
+	_, rest := r.Series.Unrecorded()
+	return r.growsBesides(rest)
+}
+
+// growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
+func (r *Result) growsBesides(rest []float64) *Reserve {
 	s := r.Series
-	at, rest := s.Unrecorded()
+	at, _ := s.Unrecorded()
 	from := s.WarmUp()
 	if len(rest)-from < testable {
 		return nil

@@ -23,7 +23,10 @@ type Snapshot struct {
 	Blocks   Blocks
 	Stacks   *Stacks
 	Holders  []Holder
-	History  History
+	// At is where the program's threads were when the snapshot was taken; nil where nobody
+	// looked. Our own file does not keep it.
+	At      []StackID
+	History History
 	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
 	// allocation; 0 where it recorded all. Figures are then estimates.
 	SamplePeriod Bytes

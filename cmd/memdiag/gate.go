@@ -295,40 +295,14 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		}
 	}
 	j.said = report.GateHeadline(j.result)
-	switch {
-	case j.result.Leaks() > 0 || j.doubt != "":
-	case len(g.slice.unseen(run)) > 0:
-		j.doubt = report.Printable(g.slice.unseen(run)[0].What) + "; "
-	case !j.result.Comparable:
-		j.doubt = "the snapshots cannot be compared; "
-	case len(j.result.Rows) == 0 && !stayedEmpty(j.result):
-		j.doubt = "no snapshot holds a live block; "
-	case j.result.Unexplained() != nil:
-		j.doubt = "what grows has no line; "
-	case run.Partial:
-		j.doubt = "what could not be read of the run may hold a leak; "
-	case !run.Info.Started.IsZero() && run.Info.Finished == nil:
-		j.doubt = "the run has not finished, or was killed, and what it leaked from then on nobody saw; "
-	case run.Info.ExitCode != nil && *run.Info.ExitCode != 0:
-		j.doubt = fmt.Sprintf("the run ended with code %d, and what it would have leaked from then on nobody saw; ", *run.Info.ExitCode)
-	}
-	return j, nil
-}
-
-// stayedEmpty holds where nothing is live because Python's heap, which the recorder counts
-// in all before it looks for lines, did not grow, in a run that would have shown it.
-func stayedEmpty(r *diff.Result) bool {
-	counted := false
-	for _, d := range r.Last.Devices {
-		switch d.Kind {
-		case snapshot.Process:
-		case snapshot.PythonHeap:
-			counted = d.Meters.Allocated == 0
-		default:
-			return false
+	if j.result.Leaks() == 0 && j.doubt == "" {
+		if j.result.Unexplained() != nil {
+			j.doubt = "what grows has no line; "
+		} else if why := j.result.Doubt(g.slice.unseen(run)); why != "" {
+			j.doubt = report.Printable(why) + "; "
 		}
 	}
-	return counted && r.Least().Every > 0
+	return j, nil
 }
 
 // doubled holds a rank against the run of half its steps; nil where that has nothing

@@ -69,7 +69,7 @@ func newExitCodesTopic() *cobra.Command {
   1  leak found (gate), or not fixed (verify)
   2  usage: the command line makes no sense
   3  bad or unreadable input
-  4  inconclusive (gate, verify): the run is too short to tell
+  4  inconclusive (gate, verify): the run does not tell
   5  anything else of memdiag's own, an interrupt included
 
 A reader that closes the pipe early (memdiag show x | head) is no error.`,

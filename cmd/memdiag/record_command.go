@@ -138,10 +138,7 @@ func duration(d time.Duration) time.Duration {
 
 // recorded says how much there is of a run.
 func recorded(o *record.Outcome) string {
-	text := fmt.Sprintf("%d snapshots", o.Snapshots)
-	if o.Snapshots == 1 {
-		text = "1 snapshot"
-	}
+	text := snapshots(o.Snapshots)
 	if o.Steps > 0 {
 		text += fmt.Sprintf(" of %d steps", o.Steps)
 	}

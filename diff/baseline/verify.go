@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
@@ -18,11 +19,15 @@ const (
 	CannotTell Answer = "cannot tell"
 )
 
-// Check is one leak of the run before a fix, or one that only the run after it has.
+// Check is one leak of the run before a fix, or what only the run after it has.
 type Check struct {
-	Finding *diff.Finding // of the run before; of that after for a leak that is new
+	Finding *diff.Finding // of the run before; of that after for what is new; nil of a Process
+	Process *diff.Reserve // growth of the process that no stack explains, likewise; or nil
 	Answer  Answer
 	Why     string // one clause
+	// Reached is how the run after is known to have come to the work that leaked, a clause; ""
+	// unless it is gone.
+	Reached string
 	// Before and After are the bytes for one of the axis that the same places gained
 	// before the fix, and gain after it.
 	Before, After trend.Slope
@@ -32,74 +37,198 @@ type Check struct {
 // absence to say something.
 const enough = 10
 
-// Verify holds the run after a fix against the one before it: a check for each leak
-// before, larger growth first, and for each that is new. Places are matched by
-// their fingerprints. A leak that is seen no more is fixed only where the run after
-// would have shown it, as one does that is as long and has as many marks as the run
-// before.
-func Verify(before, after *diff.Result) []Check {
-	var checks []Check
+// Verification is the run after a fix, held against the one before it.
+type Verification struct {
+	Checks []Check // a check for each leak before, larger growth first, and for what is new
+	// Why says why the run after proves nothing, a clause; "" where it may.
+	Why string
+}
+
+// comparison is two runs of which one is held against the other.
+type comparison struct {
+	before, after *diff.Result
+	was, is       *traces
+	unit          diff.Unit
+	length        float64 // of the run after, in the unit
+	same          bool    // the same program with the same arguments, which came to its end
+	shows         bool    // it is as long as the run before, and shows as slow leaks
+	least         diff.Least
+	doubt         string // why nothing that is not there after the fix is gone
+}
+
+// Verify holds the run after a fix against the one before it. Places are matched by their
+// fingerprints. What is seen no more is fixed only where the run after would have shown it: one of the
+// same program, that ended well, that came to the work that leaked, and that did it for as long as
+// the leak needs to show.
+func Verify(before, after *diff.Result) *Verification {
+	c := compare(before, after)
+	v := &Verification{Why: c.doubt}
 	mended := make(map[string]bool)
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
-	least := after.Least()
-	axis := after.Series.Axis()
-	unit, length := axis.Unit, axis.Length()
-	shows := length >= before.Series.Axis().Length() && len(after.Series.Marks) >= len(before.Series.Marks)
 	for i := range before.Findings {
 		f := &before.Findings[i]
 		if f.Verdict != diff.Leak {
 			continue
 		}
 		names := fingerprints(f)
-		c := Check{Finding: f, Before: gainBefore.of(names), After: gainAfter.of(names)}
 		for _, n := range names {
 			mended[n] = true
 		}
-		seen := f.Rate.Blocks.Value // blocks, or samples of them
-		if least.Sample > 0 {
-			seen = f.Rate.Bytes.Value / float64(least.Sample)
-		}
-		switch now := worst(found, names); {
-		case now == diff.Leak:
-			c.Answer, c.Why = Remains, "it still leaks"
-			if f.Rate.Unit == unit && unit != diff.Place && c.After.High < c.Before.Low {
-				c.Why = "it leaks less, but still"
-			}
-		case now == diff.Inconclusive:
-			c.Answer, c.Why = CannotTell, "it grew, and a longer run must tell whether it leaks"
-		case !after.Comparable:
-			c.Answer, c.Why = CannotTell, "the snapshots of the run after cannot be compared"
-		case !shows && least.Every == 0:
-			c.Answer, c.Why = CannotTell, "the run after is too short to show any leak; let it be as long as the run before, with as many snapshots"
-		case !shows && f.Rate.Unit == unit && unit != diff.Place && seen > 0 && (least.Every*seen < 1 || length*seen < enough):
-			c.Answer, c.Why = CannotTell, fmt.Sprintf("the %.0f %ss of the run after are too few to show a leak of this rate", length, unit)
-		default:
-			c.Answer, c.Why = Gone, "it leaks no more"
-		}
-		checks = append(checks, c)
+		k := Check{Finding: f, Before: gainBefore.of(names), After: gainAfter.of(names)}
+		c.answer(&k, worst(found, names))
+		v.Checks = append(v.Checks, k)
 	}
+	was := verdicts(before)
 	for i := range after.Findings {
 		f := &after.Findings[i]
-		if f.Verdict == diff.Leak && !slices.ContainsFunc(fingerprints(f), func(n string) bool { return mended[n] }) {
-			checks = append(checks, Check{Finding: f, Answer: Remains, Why: "it is new", After: f.Rate.Bytes})
+		names := fingerprints(f)
+		if slices.ContainsFunc(names, func(n string) bool { return mended[n] }) {
+			continue
+		}
+		k := Check{Finding: f, After: f.Rate.Bytes}
+		switch {
+		case f.Verdict == diff.Leak:
+			k.Answer, k.Why = Remains, "it is new"
+		case f.Verdict == diff.Inconclusive && f.Bound == nil && worst(was, names) == diff.Clean:
+			k.Answer, k.Why = CannotTell, "it is new, and a longer run must tell whether it leaks"
+		default:
+			continue
+		}
+		v.Checks = append(v.Checks, k)
+	}
+	if k := c.process(); k != nil {
+		v.Checks = append(v.Checks, *k)
+	}
+	if why := other(&before.Run().Info, &after.Run().Info); why != "" {
+		for i := range v.Checks {
+			v.Checks[i].Answer, v.Checks[i].Why, v.Checks[i].Reached = CannotTell, why, ""
+		}
+		v.Why = why
+	}
+	return v
+}
+
+func compare(before, after *diff.Result) *comparison {
+	c := &comparison{before: before, after: after, was: tracesOf(before.Run()), is: tracesOf(after.Run()), least: after.Least()}
+	axis, earlier := after.Series.Axis(), before.Series.Axis()
+	c.unit, c.length = axis.Unit, axis.Length()
+	c.same = sameWork(&before.Run().Info, &after.Run().Info)
+	least := before.Least()
+	c.shows = c.unit == earlier.Unit && c.length >= earlier.Length() &&
+		(len(after.Series.Marks) >= len(before.Series.Marks) || c.least.Every > 0 && c.least.Every <= least.Every)
+	switch c.doubt = after.Doubt(after.Run().Info.Unseen); {
+	case c.doubt != "":
+	case c.unit != earlier.Unit:
+		c.doubt = fmt.Sprintf("its growth is by the %s, and before by the %s: the two cannot be compared", c.unit, earlier.Unit)
+		if earlier.Unit == diff.Step {
+			c.doubt = "it counted no steps, and the run before did"
 		}
 	}
-	return checks
+	return c
+}
+
+// answer says what became of a leak whose places have this verdict now.
+func (c *comparison) answer(k *Check, now diff.Verdict) {
+	f := k.Finding
+	switch now {
+	case diff.Leak:
+		k.Answer, k.Why = Remains, "it still leaks"
+		if f.Rate.Unit == c.unit && c.unit != diff.Place && k.After.High < k.Before.Low {
+			k.Why = "it leaks less, but still"
+		}
+		return
+	case diff.Inconclusive:
+		k.Answer, k.Why = CannotTell, "it grew, and a longer run must tell whether it leaks"
+		return
+	}
+	every := c.least.Every
+	if c.least.Mixed && !f.Rows[0].BirthsKnown() {
+		every = c.least.Counted
+	}
+	paced := f.Pace == nil || f.Pace.Event == cause.Steps || f.Pace.Event == cause.Irregular
+	reached := c.reached(f.Rows[0].Frames, paced)
+	length := c.length * reached.share
+	seen := f.Rate.Blocks.Value // blocks, or samples of them
+	if c.least.Sample > 0 {
+		seen = f.Rate.Bytes.Value / float64(c.least.Sample)
+	}
+	k.Answer = CannotTell
+	switch shows := c.shows && length >= c.before.Series.Axis().Length(); {
+	case c.doubt != "":
+		k.Why = c.doubt
+	case reached.how == "":
+		k.Why = "nothing shows that it came to the work that leaked"
+	case !shows && every == 0:
+		k.Why = "it is too short to show any leak; let it be as long as the run before, with as many snapshots"
+	case !shows && seen <= 0:
+		k.Why = "it is shorter than the run before, and so may not show a block that grows"
+	case !shows && (every*seen < 1 || length*seen < enough):
+		k.Why = fmt.Sprintf("the %s of it are too few to show a leak of this rate", span(length, c.unit))
+	default:
+		k.Answer, k.Why, k.Reached = Gone, "it leaks no more", reached.how
+	}
+}
+
+func span(length float64, unit diff.Unit) string {
+	return fmt.Sprintf("%.3g %ss", length, unit)
+}
+
+// process is what became of growth of the process that no stack explains; nil where neither run
+// has any.
+func (c *comparison) process() *Check {
+	before, after := c.before.Unexplained(), c.after.Unexplained()
+	if before == nil && after == nil {
+		return nil
+	}
+	k := &Check{Process: before}
+	if after != nil {
+		k.After = after.Rate.Bytes
+	}
+	if before == nil {
+		k.Process, k.Answer, k.Why = after, CannotTell, "it is new, and no line of it is known"
+		return k
+	}
+	k.Before = before.Rate.Bytes
+	switch {
+	case after == nil:
+	case before.Rate.Unit != after.Rate.Unit:
+		k.Answer, k.Why = CannotTell, c.doubt // what a program takes as it begins, it takes by the clock
+		return k
+	case k.After.High < k.Before.Low:
+		k.Answer, k.Why = Remains, "it grows less, but still"
+		return k
+	default:
+		k.Answer, k.Why = Remains, "it still grows"
+		return k
+	}
+	reached := c.reached(nil, true)
+	k.Answer = CannotTell
+	switch {
+	case c.doubt != "":
+		k.Why = c.doubt
+	case reached.how == "":
+		k.Why = "nothing shows that it came to the work in which the process grew"
+	case !c.shows && !c.after.WouldShow(before.Rate):
+		k.Why = fmt.Sprintf("the %s of it are too few to show growth of this rate", span(c.length, c.unit))
+	default:
+		k.Answer, k.Why, k.Reached = Gone, "it grows no more", reached.how
+	}
+	return k
 }
 
 // Overall is fixed where every check is, and not fixed where one is not. Without a
 // leak before there is nothing to tell.
-func Overall(checks []Check) Answer {
+func (v *Verification) Overall() Answer {
 	answer := Gone
-	for _, c := range checks {
-		if c.Answer == Remains {
+	for _, k := range v.Checks {
+		if k.Answer == Remains {
 			return Remains
 		}
-		if c.Answer == CannotTell {
+		if k.Answer == CannotTell {
 			answer = CannotTell
 		}
 	}
-	if len(checks) == 0 {
+	if len(v.Checks) == 0 {
 		return CannotTell
 	}
 	return answer

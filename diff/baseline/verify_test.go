@@ -66,16 +66,16 @@ func TestVerify(t *testing.T) {
 		{"nothing leaked before", program{"weights": 0}, program{"weights": 0}, 100, "", baseline.CannotTell},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			checks := baseline.Verify(analysis(t, 100, 10, c.before), analysis(t, c.steps, 17, c.after))
+			v := baseline.Verify(analysis(t, 100, 10, c.before), analysis(t, c.steps, 17, c.after))
 			var got []string
-			for _, check := range checks {
+			for _, check := range v.Checks {
 				got = append(got, fmt.Sprint(check.Finding.Rows[0].Frames[0].Function, " ", check.Answer))
 				if check.Why == "" {
 					t.Error("an answer without a reason")
 				}
 			}
-			if text := strings.Join(got, ", "); text != c.want || baseline.Overall(checks) != c.overall {
-				t.Errorf("%s: %s; want %s: %s", baseline.Overall(checks), text, c.overall, c.want)
+			if text := strings.Join(got, ", "); text != c.want || v.Overall() != c.overall {
+				t.Errorf("%s: %s; want %s: %s", v.Overall(), text, c.overall, c.want)
 			}
 		})
 	}
@@ -84,13 +84,13 @@ func TestVerify(t *testing.T) {
 // Lines of one function have one fingerprint: a leak's rate before and after is of all of them.
 func TestVerifyComparesTheSamePlaces(t *testing.T) {
 	run := analysis(t, 100, 10, map[string]int64{"keep": 1, "keep/log": 2, "weights": 0})
-	for _, c := range baseline.Verify(run, run) {
+	for _, c := range baseline.Verify(run, run).Checks {
 		if c.Before != c.After || c.Before.Value < 1400 {
 			t.Errorf("%s: before %+v, after %+v, of the same run, which gains 1536 B a step", c.Why, c.Before, c.After)
 		}
 	}
 	mended := analysis(t, 100, 10, map[string]int64{"keep": 0, "keep/log": 2, "weights": 0})
-	if c := baseline.Verify(run, mended)[0]; c.Why != "it leaks less, but still" {
+	if c := baseline.Verify(run, mended).Checks[0]; c.Why != "it leaks less, but still" {
 		t.Errorf("%s: before %+v, after %+v", c.Why, c.Before, c.After)
 	}
 }
@@ -101,7 +101,7 @@ func TestVerifyOfManyLeaks(t *testing.T) {
 	for _, c := range []struct{ devices, places int }{{500, 1}, {1, 2000}} {
 		r := leaking(t, c.devices, c.places)
 		start := time.Now()
-		checks := baseline.Verify(r, r)
+		checks := baseline.Verify(r, r).Checks
 		if took := time.Since(start); len(checks) != c.devices*c.places || took > 3*time.Second {
 			t.Errorf("%d leaks on %d devices were held against each other in %s", len(checks), c.devices, took)
 		}

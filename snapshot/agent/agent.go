@@ -49,6 +49,7 @@ type document struct {
 		Count   []int64  `json:"count"`
 	} `json:"blocks"`
 	Holders []holder `json:"holders"`
+	At      []int    `json:"at"` // stacks; absent in files of before there was this
 	Notes   []string `json:"notes"`
 }
 
@@ -192,6 +193,12 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
 		}
 		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0)})
+	}
+	for _, at := range d.At {
+		if at < 0 || at >= len(ids) {
+			return nil, fmt.Errorf("a thread is at stack %d of %d", at, len(ids))
+		}
+		s.At = append(s.At, ids[at])
 	}
 	return s, nil
 }

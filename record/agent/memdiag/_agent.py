@@ -11,6 +11,7 @@ import sys
 import time
 import zlib
 
+from . import _at
 from ._handlers import raised
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
@@ -71,7 +72,7 @@ class Snapshot:
 
     def __init__(self):
         self.stacks = Stacks()
-        self.devices, self.notes, self.holders = [], [], []
+        self.devices, self.notes, self.holders, self.at = [], [], [], []
         self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": []}
         self.producer = "Python"
 
@@ -423,6 +424,7 @@ class Agent:
         for source in self.sources:
             source.fill(s)
         start += self.holders.fill(s)  # which has a budget of its own
+        _at.fill(s, self.ticker.thread)
         self.keep(number, name + ".json", self.encode(s, step), start)
 
     def keep(self, number, name, text, start):
@@ -448,7 +450,7 @@ class Agent:
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": self.rank, "phase": self.phase,
             "time_us": int(time.time() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
-            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "notes": s.notes,
+            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def write(self, name, text):

@@ -1,0 +1,107 @@
+package baseline
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// program is what a run ran, as far as its command tells.
+type program struct {
+	workload string // of memdiag's own
+	binary   string // without its folder
+	script   string // the first of the command's words that names one, likewise; "" for none
+	module   string // of python -m; "" for none
+}
+
+// sources end the names of scripts.
+var sources = []string{".py", ".pyw", ".pyc", ".sh", ".bash", ".ipynb", ".rb", ".js", ".ts", ".pl", ".lua", ".jl", ".R", ".php"}
+
+func programOf(info *snapshot.Info) program {
+	p := program{workload: info.Workload}
+	for i, word := range info.Command {
+		name, _, _ := strings.Cut(word, "::") // of pytest: test_train.py::test_step
+		base := path.Base(filepath.ToSlash(name))
+		switch {
+		case i == 0:
+			p.binary = base
+		case word == "-c" && p.script == "" && p.module == "" && python.MatchString(p.binary):
+			return p // what follows is its text, and then arguments
+		case word == "-m" && p.script == "" && p.module == "" && i+1 < len(info.Command) && (python.MatchString(p.binary) || p.binary == "torchrun"):
+			p.module = info.Command[i+1]
+		}
+		if p.script == "" && slices.Contains(sources, path.Ext(base)) && !strings.Contains(base, " ") {
+			p.script = base
+		}
+	}
+	return p
+}
+
+// python is an interpreter of any version.
+var python = regexp.MustCompile(`^(python|pypy|pythonw)[0-9.]*(\.exe)?$`)
+
+func (p program) String() string {
+	switch {
+	case p.workload != "":
+		return "workload " + p.workload
+	case p.script != "":
+		return p.script
+	case p.module != "":
+		return p.module
+	}
+	return p.binary
+}
+
+// other says how the run after is of another program than the one before; "" where it is of
+// the same, or their commands do not tell.
+func other(before, after *snapshot.Info) string {
+	a, b := programOf(before), programOf(after)
+	if a == (program{}) || b == (program{}) {
+		return ""
+	}
+	modules := a.module != "" && b.module != "" && a.module != b.module
+	if a.workload == b.workload && !modules && a.stem() == b.stem() {
+		return ""
+	}
+	return fmt.Sprintf("it is of another program: %s, and before %s", b, a)
+}
+
+// stem is what a script, a module or a binary are all called by: a module may be run by its
+// file, python -m pkg.train as python pkg/train.py.
+func (p program) stem() string {
+	switch {
+	case p.script != "":
+		return strings.TrimSuffix(p.script, path.Ext(p.script))
+	case p.module != "":
+		return p.module[strings.LastIndexByte(p.module, '.')+1:]
+	case python.MatchString(p.binary):
+		return "python"
+	}
+	return p.binary
+}
+
+// sameWork reports whether two runs of one program were given the same arguments, wherever its
+// files lay, and the one after came to its end: it did all that it does with them.
+func sameWork(before, after *snapshot.Info) bool {
+	if after.ExitCode == nil || *after.ExitCode != 0 || after.Finished == nil {
+		return false
+	}
+	if before.Workload != "" {
+		given := func(of map[string]string) map[string]string {
+			of = maps.Clone(of)
+			delete(of, "fixed")
+			return of
+		}
+		return before.Workload == after.Workload && before.Seed == after.Seed && maps.Equal(given(before.Parameters), given(after.Parameters))
+	}
+	return len(before.Command) > 0 && slices.EqualFunc(before.Command, after.Command, func(a, b string) bool {
+		return a == b || path.Base(filepath.ToSlash(a)) == path.Base(filepath.ToSlash(b)) ||
+			python.MatchString(path.Base(filepath.ToSlash(a))) && python.MatchString(path.Base(filepath.ToSlash(b)))
+	})
+}

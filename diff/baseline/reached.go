@@ -1,0 +1,158 @@
+package baseline
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// traces is which functions of a program a run's marks show.
+type traces struct {
+	marks  int
+	looked int               // of the marks, that tell where the threads were
+	held   map[string]int    // marks at which a function's memory was there, by its key
+	at     map[string]int    // marks at which a thread was in it
+	names  map[string]string // of functions, by key
+	tables map[*snapshot.Stacks]map[snapshot.StackID][]string
+}
+
+func tracesOf(run *snapshot.Run) *traces {
+	t := &traces{
+		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string),
+		tables: make(map[*snapshot.Stacks]map[snapshot.StackID][]string),
+	}
+	for _, s := range run.Snapshots {
+		if s.Stacks == nil {
+			continue
+		}
+		var held []snapshot.StackID
+		there := make(map[snapshot.StackID]bool)
+		for _, id := range s.Blocks.Stack { // memory that was freed tells as well who took it
+			if id != snapshot.NoStack && !there[id] {
+				there[id] = true
+				held = append(held, id)
+			}
+		}
+		t.count(t.held, s.Stacks, held)
+		if len(s.At) > 0 {
+			t.looked++
+			t.count(t.at, s.Stacks, s.At)
+		}
+	}
+	if c := run.Series; c != nil && len(c.Points) > t.marks && len(c.Sites) > 0 {
+		t.marks, t.held = len(c.Points), make(map[string]int)
+		for _, p := range c.Points {
+			var held []snapshot.StackID
+			for _, n := range p.Sites {
+				held = append(held, c.Sites[n.Site].Stack)
+			}
+			t.count(t.held, c.Stacks, held)
+		}
+	}
+	return t
+}
+
+// count adds a mark to each function of the program's own on any of some stacks.
+func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapshot.StackID) {
+	known := t.tables[stacks]
+	if known == nil {
+		known = make(map[snapshot.StackID][]string)
+		t.tables[stacks] = known
+	}
+	counted := make(map[string]bool)
+	for _, id := range ids {
+		keys, ok := known[id]
+		if !ok {
+			keys = t.own(stacks.Frames(id))
+			known[id] = keys
+		}
+		for _, key := range keys {
+			if !counted[key] {
+				counted[key] = true
+				to[key]++
+			}
+		}
+	}
+}
+
+// own are the keys of a stack's functions of the program's own, innermost first. Where a program
+// begins is in every run of it, and is left out.
+func (t *traces) own(frames []snapshot.Frame) []string {
+	own := diff.Own(frames)
+	var keys []string
+	for _, f := range frames {
+		name := function(f)
+		if last := name[strings.LastIndexByte(name, '.')+1:]; !own(f) || last == "<module>" || last == "main" {
+			continue
+		}
+		key := name + "\x00" + path.Base(strings.ReplaceAll(f.File, `\`, "/"))
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+			t.names[key] = name
+		}
+	}
+	return keys
+}
+
+// reach is the evidence that a run came to the work that leaked before.
+type reach struct {
+	how   string  // a clause; "" where nothing tells
+	share float64 // of the run, that was spent there
+}
+
+// reached is how the run after is known to have come to the work that has these frames on its
+// stack; of memory without a stack there are none.
+func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
+	keys := c.was.own(frames)
+	for i, key := range keys {
+		if n := c.is.held[key]; n > 0 {
+			name := c.was.names[key]
+			who := name + " still allocates"
+			if i > 0 {
+				who = "its caller " + name + " still allocates"
+			}
+			share := 1.0
+			if c.unit != diff.Step {
+				share = min(1, float64(n*c.was.marks)/float64(c.is.marks*max(1, c.was.held[key])))
+			}
+			return reach{fmt.Sprintf("%s (seen at %d of %d marks)", who, n, c.is.marks), share}
+		}
+	}
+	elsewhere := false // threads were in it before, and never after
+	for _, key := range keys {
+		if c.was.at[key] == 0 {
+			continue
+		}
+		if n := c.is.at[key]; n > 0 {
+			share := min(1, float64(n)/float64(c.is.looked)*float64(c.was.looked)/float64(c.was.at[key]))
+			return reach{fmt.Sprintf("it was in %s at %d of %d marks", c.was.names[key], n, c.is.looked), share}
+		}
+		elsewhere = c.is.looked > 0
+	}
+	switch {
+	case c.unit == diff.Step && paced && c.known():
+		return reach{fmt.Sprintf("it took %.0f steps of the same program", c.length), 1}
+	case c.same && !elsewhere:
+		return reach{"the same command came to its end with code 0", 1}
+	}
+	return reach{}
+}
+
+// known reports whether both runs are of one program: their commands tell, or they share
+// functions that hold memory.
+func (c *comparison) known() bool {
+	a, b := programOf(&c.before.Run().Info), programOf(&c.after.Run().Info)
+	if a != (program{}) && b != (program{}) {
+		return true
+	}
+	for key := range c.was.held {
+		if c.is.held[key] > 0 {
+			return true
+		}
+	}
+	return false
+}

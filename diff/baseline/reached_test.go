@@ -1,0 +1,174 @@
+package baseline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// told is what a test says of a run that was recorded.
+type told struct {
+	command string
+	code    int
+	killed  bool
+	seconds int64    // by the clock, a mark each; 0 for 100 steps, a mark each tenth
+	leaks   string   // the function that keeps 3 blocks at each step or second
+	process int64    // bytes that the process grows by, beside
+	at      []string // where the thread is at each mark, innermost first; the last function for good
+	holds   string   // a function that holds a block all along
+	steps   int64    // in place of 100
+}
+
+func (c told) analysis(t *testing.T) *diff.Result {
+	t.Helper()
+	start := time.Unix(1_700_000_000, 0)
+	unit, length, every := time.Second, c.seconds, int64(1)
+	if c.seconds == 0 {
+		length, every = max(c.steps, 100), 10
+		if c.steps > 0 {
+			length, every = c.steps, max(1, c.steps/10)
+		}
+		unit = 10 * time.Millisecond
+	}
+	finished := start.Add(time.Duration(length) * unit)
+	run := &snapshot.Run{Info: snapshot.Info{Command: strings.Fields(c.command), Started: start, Finished: &finished, ExitCode: &c.code}}
+	if c.killed {
+		run.Info.Finished, run.Info.ExitCode = nil, nil
+	}
+	stacks := snapshot.NewStacks()
+	stack := func(functions string) snapshot.StackID {
+		var frames []snapshot.Frame
+		for f := range strings.FieldsSeq(functions) {
+			frames = append(frames, snapshot.Frame{Function: f, File: "train.py", Line: 1})
+		}
+		return stacks.InternFrames(frames)
+	}
+	for x := int64(0); x <= length; x += every {
+		s := &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: x, Epoch: snapshot.NoStep, Time: start.Add(time.Duration(x) * unit)}, Rank: snapshot.NoRank, Stacks: stacks,
+			Devices: []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}, {Kind: snapshot.Process, Limit: snapshot.Unknown}},
+		}
+		if c.seconds > 0 {
+			s.Mark.Step = snapshot.NoStep
+		} else {
+			run.Info.Steps = x
+		}
+		if len(c.at) > 0 {
+			s.At = []snapshot.StackID{stack(c.at[min(len(c.at)-1, len(run.Snapshots))])}
+		}
+		b := &s.Blocks
+		add := func(functions string, n int64) {
+			id := stack(functions)
+			for i := range n {
+				b.Segment, b.Address = append(b.Segment, 0), append(b.Address, uint64(id)<<32+uint64(i)*4096)
+				b.Size, b.Requested = append(b.Size, 1024), append(b.Requested, 1024)
+				b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
+			}
+		}
+		if c.holds != "" {
+			add(c.holds, 1)
+		}
+		if c.leaks != "" {
+			add(c.leaks, 3*x)
+		}
+		held := snapshot.Bytes(b.Len()) * 1024
+		s.Devices[0].Meters = snapshot.Meters{Requested: held, Allocated: held, Active: held, Reserved: 64 << 20}
+		own := 10<<20 + held + snapshot.Bytes(c.process*x)
+		s.Devices[1].Meters = snapshot.Meters{Requested: own, Allocated: own, Active: own, Reserved: own, Driver: own}
+		s.Segments = []snapshot.Segment{{Size: 64 << 20, NumBlocks: b.Len()}}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestWhatProvesThatALeakIsFixed: a run proves it if it would have shown the leak.
+func TestWhatProvesThatALeakIsFixed(t *testing.T) {
+	const leak, work, load = "keep step main <module>", "step main <module>", "load main <module>"
+	const weights = "init main <module>"
+	leaks := told{command: "python train.py", leaks: leak, holds: weights}
+	clocked := told{command: "python train.py", seconds: 60, leaks: leak, at: []string{load, work}}
+	grows := told{command: "python train.py", process: 67 << 10, holds: weights}
+	for _, c := range []struct {
+		name          string
+		before, after told
+		want          baseline.Answer
+		because       string // within why or the evidence of the first check
+	}{
+		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200}, baseline.Gone, "200 steps of the same program"},
+		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 marks)"},
+		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.Gone, "its caller step still allocates"},
+		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "of another program: other.py, and before train.py"},
+		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "of another program"},
+		{"it crashed", leaks, told{command: "python train.py", code: 1, holds: weights}, baseline.CannotTell, "ended with code 1"},
+		{"it crashed and leaks", leaks, told{command: "python train.py", code: 1, leaks: leak}, baseline.Remains, "it still leaks"},
+		{"it was killed", leaks, told{command: "python train.py", killed: true, holds: weights}, baseline.CannotTell, "was killed"},
+		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3}, baseline.CannotTell, "too short"},
+		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
+		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
+		{"by the clock, in the function that called it", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 marks"},
+		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it came to the work"},
+		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights}, baseline.CannotTell, "too few"},
+		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights}, baseline.CannotTell, "nothing shows"},
+		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights}, baseline.Gone, "the same command came to its end"},
+		{"a new leak", leaks, told{command: "python train.py", holds: weights, leaks: "push main <module>"}, baseline.Remains, ""},
+		{"growth of the process is gone", grows, told{command: "python train.py", holds: weights}, baseline.Gone, "100 steps"},
+		{"growth of the process remains", grows, grows, baseline.Remains, "it still grows"},
+		{"growth of the process, half of it", grows, told{command: "python train.py", process: 33 << 10, holds: weights}, baseline.Remains, "it grows less, but still"},
+		{"growth of the process, and it crashed", grows, told{command: "python train.py", code: 139, holds: weights}, baseline.CannotTell, "ended with code 139"},
+		{"growth of the process, in too few steps", grows, told{command: "python train.py", holds: weights, steps: 6}, baseline.CannotTell, "too few to show growth"},
+		{"the process grows where it did not", leaks, told{command: "python train.py", holds: weights, process: 67 << 10}, baseline.CannotTell, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := baseline.Verify(c.before.analysis(t), c.after.analysis(t))
+			if len(v.Checks) == 0 {
+				t.Fatal("nothing was checked: the run before does not leak")
+			}
+			if said := v.Checks[0].Why + "; " + v.Checks[0].Reached; v.Overall() != c.want || !strings.Contains(said, c.because) {
+				t.Errorf("%s: %s; want %s: …%s…", v.Overall(), said, c.want, c.because)
+			}
+		})
+	}
+}
+
+func slicesOf(text string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = text
+	}
+	return out
+}
+
+// TestWhatIsTheSameProgram compares commands alone.
+func TestWhatIsTheSameProgram(t *testing.T) {
+	for _, c := range []struct {
+		before, after string
+		same          bool
+	}{
+		{"python train.py", "python3.12 /other/train.py --steps 9", true},
+		{"python train.py", "torchrun --nproc 2 train.py", true},
+		{"python -m pkg.train", "python pkg/train.py", true},
+		{"python -m pytest tests/a.py::one", "pytest tests/a.py", true},
+		{"pytest tests/a.py", "pytest tests/b.py", false},
+		{"python -c x=1", "/bin/python3 -c y=2.py", true},
+		{"python -m pkg.train", "python -m pkg.evaluate", false},
+		{"python -m pkg.train --config a.py", "python -m pkg.evaluate --config a.py", false},
+		{"./server -m x", "/opt/server", true},
+		{"./server", "./client", false},
+		{"python train.py", "./server", false},
+	} {
+		run := func(command string) *diff.Result {
+			return told{command: command, leaks: "keep step", holds: "init"}.analysis(t)
+		}
+		if v := baseline.Verify(run(c.before), run(c.after)); (v.Why == "") != c.same {
+			t.Errorf("%s, and then %s: %q", c.before, c.after, v.Why)
+		}
+	}
+}

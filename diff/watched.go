@@ -1,0 +1,131 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// unwatchedShare is the part of a run that a recorder may leave unwatched at its end. By design
+// it leaves up to a quarter: a snapshot that is dear comes when a quarter more of the steps have passed.
+const unwatchedShare = 1. / 3
+
+// unwatched says what of a recorded run was not watched, as a clause; "" where snapshots reach to
+// its end, and of memdiag's own workloads, whose recording ends with one.
+func unwatched(run *snapshot.Run) string {
+	info, all := &run.Info, run.Snapshots
+	if info.Workload != "" || len(all) < 2 {
+		return ""
+	}
+	chosen := info.Command != nil && info.Every == 0 // the recorder chose when to look
+	last := all[len(all)-1].Mark
+	if last.Step != snapshot.NoStep {
+		switch before := all[len(all)-2].Mark.Step; {
+		case float64(info.Steps-last.Step) > unwatchedShare*float64(info.Steps):
+			return fmt.Sprintf("the last snapshot is of step %d of %d: what comes later was not seen", last.Step, info.Steps)
+		case chosen && thinned(len(all), float64(last.Step-before), float64(last.Step-max(0, all[0].Mark.Step))):
+			return fmt.Sprintf("there is no snapshot between step %d and the last one, of step %d: the end was not watched", before, last.Step)
+		}
+		return ""
+	}
+	// A clock that was set during the run tells nothing.
+	if !chosen || info.Finished == nil || last.Time.Before(info.Started) || last.Time.After(*info.Finished) {
+		return ""
+	}
+	whole, rest := info.Finished.Sub(info.Started), info.Finished.Sub(last.Time)
+	switch before := all[len(all)-2].Mark.Time; {
+	case rest > ending && float64(rest) > unwatchedShare*float64(whole):
+		return fmt.Sprintf("the last snapshot was taken %s before the end of a run of %s: what came later was not seen", roughly(rest), roughly(whole))
+	case !before.Before(info.Started) && thinned(len(all), last.Time.Sub(before).Seconds(), last.Time.Sub(info.Started).Seconds()):
+		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
+	}
+	return ""
+}
+
+// ending is how long a program may take to end, when nothing is recorded any more.
+const ending = 2 * time.Second
+
+// thinned reports whether the last of so many snapshots came so far after the one before it
+// that growth between them is one step up, whatever it was. Few snapshots lie far apart by nature.
+func thinned(snapshots int, apart, length float64) bool {
+	return snapshots > testable && apart > unwatchedShare*length
+}
+
+func roughly(d time.Duration) string {
+	if d < 2*time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return Second.text(d.Seconds())
+}
+
+// Run is the run that was judged: of one that was resumed, its last part.
+func (r *Result) Run() *snapshot.Run { return r.run }
+
+// Doubt says why a run may leak though nothing was found, as a clause; "" where nothing speaks
+// for that. unseen is the memory of interest that was not recorded. Growth of the process that no
+// stack explains is another matter: see Unexplained.
+func (r *Result) Doubt(unseen []snapshot.Unseen) string {
+	info := &r.run.Info
+	switch {
+	case len(unseen) > 0:
+		return unseen[0].What
+	case !r.Comparable:
+		return "the snapshots cannot be compared"
+	case len(r.Rows) == 0 && !r.stayedEmpty():
+		return "no snapshot holds a live block"
+	case r.run.Partial:
+		return "what could not be read of the run may hold a leak"
+	case !info.Started.IsZero() && info.Finished == nil:
+		return "the run has not finished, or was killed, and what it leaked from then on nobody saw"
+	case info.ExitCode != nil && *info.ExitCode != 0:
+		return fmt.Sprintf("the run ended with code %d, and what it would have leaked from then on nobody saw", *info.ExitCode)
+	}
+	return r.unwatched
+}
+
+// stayedEmpty reports whether nothing is live because Python's heap, which the recorder counts
+// in all before it looks for lines, did not grow, in a run that would have shown it.
+func (r *Result) stayedEmpty() bool {
+	counted := false
+	for _, d := range r.Last.Devices {
+		switch d.Kind {
+		case snapshot.Process:
+		case snapshot.PythonHeap:
+			counted = d.Meters.Allocated == 0
+		default:
+			return false
+		}
+	}
+	return counted && r.Least().Every > 0
+}
+
+// unsure takes strength from a verdict on a run of which a part was not watched.
+func (r *Result) unsure(j *judgement) {
+	if r.unwatched == "" || j.evidence != Strong {
+		return
+	}
+	j.evidence = Weak
+	j.because("%s", r.unwatched)
+}
+
+// BirthsKnown reports whether it is known of most of the row's new blocks when they were allocated.
+func (r *Row) BirthsKnown() bool {
+	known := len(r.births.steps) + len(r.births.times)
+	return known > 0 && known >= r.births.unknown
+}
+
+// WouldShow reports whether the process's own memory, had it grown besides at a rate, would be
+// said to grow. It is found by trial, as Least is.
+func (r *Result) WouldShow(rate Rate) bool {
+	s := r.Series
+	if _, rest := s.Unrecorded(); len(rest) > 0 && rate.Unit == s.axis.Unit {
+		grown := slices.Clone(rest)
+		for i, x := range s.axis.X {
+			grown[i] += rate.Bytes.Value * (x - s.axis.X[0])
+		}
+		return r.growsBesides(grown) != nil
+	}
+	return false
+}

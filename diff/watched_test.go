@@ -1,0 +1,66 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong: it says so, and a run without a leak is in doubt.
+func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
+	start := time.Unix(1000, 0)
+	steps := func(at ...int64) []*snapshot.Snapshot {
+		var all []*snapshot.Snapshot
+		for _, step := range at {
+			all = append(all, build(step, grown("x", int(step), 512, 0, 1)...))
+		}
+		return all
+	}
+	clock := func(at ...float64) []*snapshot.Snapshot {
+		return clocked(at, func(x float64) int { return int(100 * x) }).Snapshots
+	}
+	for _, c := range []struct {
+		name      string
+		snapshots []*snapshot.Snapshot
+		steps     int64
+		seconds   float64
+		every     int64
+		says      string
+	}{
+		{"to the end", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 0, 0, ""},
+		{"but for the last fifth, as the recorder may leave it", steps(0, 10, 20, 30, 40, 50, 60, 70, 80), 100, 0, 0, ""},
+		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "the last snapshot is of step 100 of 300"},
+		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot between step 80 and the last one"},
+		{"snapshots as far apart as was asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 80, ""},
+		{"by the clock, to the end", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 10.5, 0, ""},
+		{"by the clock, a third of the time", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 30, 0, "20s before the end of a run of 30s"},
+		{"by the clock, one for the last half", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 20), 0, 20, 0, "no snapshot of the 11s before the last one"},
+		{"the clock was set", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 3, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			finished, code := start.Add(time.Duration(c.seconds*float64(time.Second))), 0
+			run := runOf(c.snapshots...)
+			run.Info = snapshot.Info{Command: []string{"python", "train.py"}, Steps: c.steps, Every: c.every, Started: start, Finished: &finished, ExitCode: &code}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &r.Findings[0]
+			if f.Verdict != Leak {
+				t.Fatalf("%s: %v", f.Verdict, f.Reasons)
+			}
+			notes, doubt := strings.Join(r.Notes, "; "), r.Doubt(nil)
+			if c.says == "" {
+				if f.Evidence != Strong || strings.Contains(notes, "seen") || strings.Contains(notes, "watched") || doubt != "" {
+					t.Errorf("evidence %s, notes %q, doubt %q; want none", f.Evidence, notes, doubt)
+				}
+				return
+			}
+			if f.Evidence != Weak || !strings.Contains(f.Reasons[len(f.Reasons)-1], c.says) || !strings.Contains(notes, c.says) || !strings.Contains(doubt, c.says) {
+				t.Errorf("evidence %s, reasons %q, notes %q, doubt %q; want %q", f.Evidence, f.Reasons, notes, doubt, c.says)
+			}
+		})
+	}
+}

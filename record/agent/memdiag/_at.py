@@ -1,0 +1,25 @@
+"""What the program's threads are at when a snapshot is taken: the evidence that a run came to its work, also where
+the work leaves nothing behind."""
+
+import os
+import sys
+
+# Threads, and frames of each from the innermost on, that are told at most.
+THREADS, DEPTH = 8, 64
+OURS = os.path.dirname(__file__)
+
+
+def fill(snapshot, ours):
+    """Adds the stacks of all threads but ours."""
+    for thread, frame in list(sys._current_frames().items()):
+        if thread == ours or len(snapshot.at) == THREADS:
+            continue
+        while frame is not None and frame.f_code.co_filename.startswith(OURS):
+            frame = frame.f_back
+        frames = []
+        while frame is not None and len(frames) < DEPTH:
+            code = frame.f_code
+            frames.append((getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno or 0))
+            frame = frame.f_back
+        if frames:
+            snapshot.at.append(snapshot.stacks.add(("at", *frames), lambda: frames))
