@@ -24,6 +24,8 @@ type About struct {
 	Ranks []RankResult
 	// Commands give the page's figures again, one a line of a shell.
 	Commands []string
+	// Run is of a page of one snapshot, as in TextOptions.
+	Run *diff.Series
 }
 
 // RankResult is what was found of one rank.

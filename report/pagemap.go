@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -24,6 +23,11 @@ func leaksOf(r *diff.Result) leakSites {
 	return sites
 }
 
+func (l leakSites) has(d snapshot.Device, hash snapshot.Hash) bool {
+	_, ok := l[deviceName(d)+" "+hashText(hash)]
+	return ok
+}
+
 // rows marks the live blocks of s that belong to the sites.
 func (l leakSites) rows(s *snapshot.Snapshot) []bool {
 	leaking := make([]bool, s.Blocks.Len())
@@ -31,7 +35,7 @@ func (l leakSites) rows(s *snapshot.Snapshot) []bool {
 		return leaking
 	}
 	for _, site := range s.Sites() {
-		if _, ok := l[deviceName(s.Devices[site.Device])+" "+hashText(site.Hash)]; !ok {
+		if !l.has(s.Devices[site.Device], site.Hash) {
 			continue
 		}
 		for _, row := range site.Rows {
@@ -39,85 +43,6 @@ func (l leakSites) rows(s *snapshot.Snapshot) []bool {
 		}
 	}
 	return leaking
-}
-
-// agesView is a histogram of the live bytes by birth.
-type agesView struct {
-	Width, Height int
-	Columns       []ageColumn
-	From, To      string
-	Unknown       string
-	Caption       string
-}
-
-type ageColumn struct {
-	X, Width            float64
-	LeakY, LeakHeight   float64
-	OtherY, OtherHeight float64
-	Title               string
-}
-
-// ageBins is how many columns the histogram has at most; each is of a whole number
-// of steps, else some would be higher for nothing.
-const ageBins = 40
-
-// agesViewOf is nil where the snapshot does not tell births.
-func agesViewOf(s *snapshot.Snapshot, leaks leakSites) *agesView {
-	a, ok := agesOf(s)
-	if !ok {
-		return nil
-	}
-	births := s.Blocks.BirthStep
-	if a.unit == "time" {
-		births = s.Blocks.BirthTime
-	}
-	stretch := max((a.to-a.from+ageBins-1)/ageBins, 1)
-	bins := int((a.to - a.from + stretch - 1) / stretch)
-	leaking := leaks.rows(s)
-	leak, other := make([]snapshot.Bytes, bins), make([]snapshot.Bytes, bins)
-	for i, st := range s.Blocks.State {
-		if st != snapshot.Live || !hasBirth(&s.Blocks, i) {
-			continue
-		}
-		bin := min(max((births[i]-a.from)/stretch, 0), int64(bins-1))
-		if leaking[i] {
-			leak[bin] += s.Blocks.Size[i]
-		} else {
-			other[bin] += s.Blocks.Size[i]
-		}
-	}
-	most := snapshot.Bytes(1)
-	for i := range bins {
-		most = max(most, leak[i]+other[i])
-	}
-	v := &agesView{Width: 800, Height: 120, From: "step " + grouped(a.from), To: "step " + grouped(a.to)}
-	if a.unit == "time" {
-		v.From, v.To = "start of the record", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
-	}
-	if a.unknown.Blocks > 0 {
-		v.Unknown = fmt.Sprintf("%s in %s were born before the record, or unseen", a.unknown.Bytes, count(a.unknown.Blocks, "block"))
-	}
-	width := float64(v.Width) / float64(bins)
-	for i := range bins {
-		if leak[i]+other[i] == 0 {
-			continue
-		}
-		height := func(b snapshot.Bytes) float64 { return float64(b) / float64(most) * float64(v.Height) }
-		c := ageColumn{X: float64(i)*width + 0.5, Width: width - 1, OtherHeight: height(other[i]), LeakHeight: height(leak[i])}
-		c.OtherY = float64(v.Height) - c.OtherHeight
-		c.LeakY = c.OtherY - c.LeakHeight
-		c.Title = (leak[i] + other[i]).String() + " live"
-		if leak[i] > 0 {
-			c.Title += ", " + leak[i].String() + " of them leaking"
-		}
-		v.Columns = append(v.Columns, c)
-	}
-	each := count(stretch, "step")
-	if a.unit == "time" {
-		each = duration(time.Duration(stretch) * time.Microsecond)
-	}
-	v.Caption = fmt.Sprintf("Live bytes at the end by when their blocks were born: columns of %s, the highest %s", each, most)
-	return v
 }
 
 // deviceView is where a device's memory is.
@@ -240,7 +165,7 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 	var reserved snapshot.Bytes
 	for i := range s.Segments {
 		seg := &s.Segments[i]
-		if seg.Device == device && seg.Size > 0 && seg.NumBlocks > 0 && seg.Address != 0 {
+		if seg.Device == device && seg.Size > 0 && seg.NumBlocks > 0 && seg.Address != 0 && lies(s, seg) {
 			segments = append(segments, seg)
 			reserved += seg.Size
 		}
@@ -286,6 +211,18 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 		v.Layers = append(v.Layers, mapLayer{c.class, c.name, sums[i].String(), paths[i].String()})
 	}
 	return v, true
+}
+
+// lies reports whether most blocks of a segment are within it. A recorder that knows nothing of
+// segments gathers all blocks of a device in one, wherever they are.
+func lies(s *snapshot.Snapshot, seg *snapshot.Segment) bool {
+	within := 0
+	for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
+		if at := s.Blocks.Address[b]; at >= seg.Address && at-seg.Address < uint64(seg.Size) {
+			within++
+		}
+	}
+	return 2*within > seg.NumBlocks
 }
 
 // cellBytes is the smallest power of two, from 512 bytes on, with which the

@@ -33,7 +33,7 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
 	v.ChartData = []chartData{}
 	v.Devices = deviceViews(nil, s)
-	v.Ages, v.Maps = agesViewOf(s, leaks), mapViews(s, leaks)
+	v.Ages, v.Maps = agesViewOf(s, leaks, about.Run), mapViews(s, leaks)
 	v.again(s, about)
 	return v
 }

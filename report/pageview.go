@@ -118,7 +118,7 @@ func pageView(r *diff.Result, about About) *view {
 		v.Reserves = append(v.Reserves, upperFirst(reserveText(e)))
 	}
 	sites := leaksOf(r)
-	v.Ages, v.Maps = agesViewOf(r.Last, sites), mapViews(r.Last, sites)
+	v.Ages, v.Maps = agesViewOf(r.Last, sites, r.Series), mapViews(r.Last, sites)
 	for _, rank := range about.Ranks {
 		v.Ranks = append(v.Ranks, rankViewOf(rank))
 	}

@@ -19,6 +19,9 @@ type TextOptions struct {
 	Color bool // ANSI colours; they never carry a meaning alone
 	All   bool // every finding in full and every site that changed
 	Top   int  // rows of a table, and leaks shown in full; 0: 10
+	// Run is the series of the run that a snapshot is of, up to it, which bounds births that
+	// nobody saw; nil where it is not known.
+	Run *diff.Series
 }
 
 // top is how many rows of n to show.

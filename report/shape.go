@@ -153,15 +153,26 @@ type ages struct {
 	unit     string // "step", or "time"
 	from, to int64  // the whole stretch, in steps or Unix microseconds
 	quarters [4]diff.Tally
-	unknown  diff.Tally // blocks whose birth nobody saw
+	unseen   [4]diff.Tally // of quarters, what is spread over steps that were not watched
+	unknown  diff.Tally    // blocks of which nothing tells the birth
 }
+
+// guessed reports whether some births lie in steps that were not watched.
+func (a *ages) guessed() bool { return a.unseen != [4]diff.Tally{} }
 
 // start is the first step (or instant) that counts to quarter i.
 func (a *ages) start(i int) int64 { return a.from + ((a.to-a.from)*int64(i)+3)/4 }
 
-// agesOf is not ok where no live block has a birth, or the run no length.
-func agesOf(s *snapshot.Snapshot) (ages, bool) {
+// agesOf is not ok where no live block has a birth, or the run no length. Births that nobody
+// saw are spread as diff.Unseen has them.
+func agesOf(s *snapshot.Snapshot, unseen []diff.Unseen) (ages, bool) {
 	if a, ok := agesBy(s, "step", s.Blocks.BirthStep, snapshot.NoStep, 0, s.Mark.Step); ok {
+		for i := range a.unseen {
+			for j := range unseen {
+				a.unseen[i] = plus(a.unseen[i], unseen[j].Within(a.start(i), a.start(i+1)))
+			}
+			a.quarters[i] = plus(a.quarters[i], a.unseen[i])
+		}
 		return a, true
 	}
 	from, to := s.History.First, s.History.Last
@@ -196,7 +207,7 @@ func agesBy(s *snapshot.Snapshot, unit string, births []int64, unknown, from, to
 		known = true
 		at := (births[i] - from) * 4 / (to - from)
 		q := &a.quarters[min(max(at, 0), 3)]
-		*q = plus(*q, one)
+		*q = plus(*q, diff.SeenOf(&s.Blocks, i))
 	}
 	return a, known
 }

@@ -36,7 +36,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
 	p.sites(s, sites, live, o)
-	p.ages(s)
+	p.ages(s, o.Run)
 	p.history(s)
 	if len(s.Notes) > 0 {
 		p.line("")
@@ -233,8 +233,8 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 	}
 }
 
-func (p *page) ages(s *snapshot.Snapshot) {
-	a, ok := agesOf(s)
+func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
+	a, ok := agesOf(s, diff.UnseenBirths(s, run))
 	if !ok {
 		return
 	}
@@ -255,12 +255,23 @@ func (p *page) ages(s *snapshot.Snapshot) {
 		case i == len(a.quarters)-1:
 			name = fmt.Sprintf("steps %s to %s", grouped(from), grouped(a.to))
 		}
-		rows = append(rows, []string{name, grouped(q.Blocks), q.Bytes.String(), bar(q.Bytes, most)})
+		rows = append(rows, []string{name, grouped(q.Blocks), q.Bytes.String(), doubtfulBar(q.Bytes, a.unseen[i].Bytes, most)})
 	}
 	if a.unknown.Blocks > 0 {
 		rows = append(rows, []string{"unknown", grouped(a.unknown.Blocks), a.unknown.Bytes.String(), bar(a.unknown.Bytes, most)})
 	}
 	p.table([]column{{"born", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
+	if a.guessed() {
+		p.prose("  ", "    ", "▒ "+unseenText(run))
+	}
+}
+
+// unseenText says what is known of births in steps that were not watched.
+func unseenText(run *diff.Series) string {
+	if run == nil {
+		return "estimated: not every step was watched, and these births are spread evenly over the other steps"
+	}
+	return "estimated: not every step was watched; these births lie between the snapshots on both sides, and are spread evenly there"
 }
 
 func (p *page) history(s *snapshot.Snapshot) {
@@ -311,6 +322,13 @@ func share(b, whole snapshot.Bytes) string {
 		return ""
 	}
 	return fmt.Sprintf("%.1f %%", 100*float64(b)/float64(whole))
+}
+
+// doubtfulBar is bar, of which a part is doubtful.
+func doubtfulBar(b, doubtful, whole snapshot.Bytes) string {
+	all := []rune(bar(b, whole))
+	sure := min(len([]rune(bar(b-doubtful, whole))), len(all))
+	return string(all[:sure]) + strings.Repeat("▒", len(all)-sure)
 }
 
 // bar is up to twenty columns long; what is more than 0.0 % has one at least.

@@ -77,8 +77,8 @@ func TestShow(t *testing.T) {
 	private := shown()
 	private.Segments[2].Private, private.Blocks.State[len(private.Blocks.State)-1] = "graph 7", snapshot.Live
 	golden(t, "showprivate.txt.golden", rendered(t, func(b *bytes.Buffer) error { return Show(b, private, TextOptions{Width: 80}) }))
-	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), 2) }))
-	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), 0) }))
+	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), 2, nil) }))
+	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), 0, nil) }))
 }
 
 func TestWaterfallSumsToTheWhole(t *testing.T) {
@@ -114,7 +114,7 @@ func TestFragments(t *testing.T) {
 
 func TestAgesCountEveryLiveBlockOnce(t *testing.T) {
 	for name, s := range map[string]*snapshot.Snapshot{"steps": shown(), "times": timed()} {
-		a, ok := agesOf(s)
+		a, ok := agesOf(s, nil)
 		if !ok {
 			t.Fatalf("%s: no ages", name)
 		}
@@ -150,7 +150,7 @@ func TestWhatTheFileDoesNotTellIsNotShownAsZero(t *testing.T) {
 	if !bytes.Contains(text, []byte("what the allocator has beside it is not in the file")) {
 		t.Errorf("%s", text)
 	}
-	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 10) })
+	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 10, nil) })
 	for _, untold := range []string{"cached", "fragment", "pending", "unsplit", "free between"} {
 		if bytes.Contains(text, []byte(untold)) || bytes.Contains(json, []byte(untold)) {
 			t.Errorf("%s, of which the file tells nothing:\n%s%s", untold, text, json)

@@ -64,7 +64,21 @@ type agesJSON struct {
 	From     int64       `json:"from"`
 	To       int64       `json:"to"`
 	Quarters []tallyJSON `json:"quarters"`
-	Unknown  tallyJSON   `json:"unknown"`
+	// Unseen is what of each quarter nobody saw being allocated, and is spread evenly over
+	// steps that were not watched; absent where each birth was seen.
+	Unseen  []tallyJSON `json:"unseen,omitempty"`
+	Unknown tallyJSON   `json:"unknown"`
+	// UnseenBirths bound them.
+	UnseenBirths []unseenJSON `json:"unseen_births,omitempty"`
+}
+
+// unseenJSON are blocks of a site that were born in steps from to to-1.
+type unseenJSON struct {
+	Device string `json:"device"`
+	Hash   string `json:"stack_hash"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to"`
+	tallyJSON
 }
 
 type historyJSON struct {
@@ -78,8 +92,8 @@ type historyJSON struct {
 
 // ShowJSON writes one snapshot as one indented object with what Show tells; of
 // the sites the top largest, or all where top is 0 or less. Keys for what is not
-// known are left out.
-func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
+// known are left out. Run is as in TextOptions.
+func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) error {
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), NumSites: len(sites),
@@ -122,10 +136,17 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int) error {
 		}
 		out.Devices = append(out.Devices, device)
 	}
-	if a, ok := agesOf(s); ok {
+	unseen := diff.UnseenBirths(s, run)
+	if a, ok := agesOf(s, unseen); ok {
 		out.Ages = &agesJSON{Unit: a.unit, From: a.from, To: a.to, Unknown: tallyOf(a.unknown, uncounted)}
-		for _, q := range a.quarters {
+		for i, q := range a.quarters {
 			out.Ages.Quarters = append(out.Ages.Quarters, tallyOf(q, uncounted))
+			if a.guessed() {
+				out.Ages.Unseen = append(out.Ages.Unseen, tallyOf(a.unseen[i], uncounted))
+			}
+		}
+		for _, u := range unseen {
+			out.Ages.UnseenBirths = append(out.Ages.UnseenBirths, unseenJSON{deviceName(u.Device), hashText(u.Hash), u.From, u.To, tallyOf(u.Tally, uncounted)})
 		}
 	}
 	if older := olderThanRecord(s); older.Blocks > 0 && s.History.Events > 0 {

@@ -39,6 +39,7 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 			}
 			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
 			if len(run.Snapshots) == 1 {
+				about.Run = env.runUpTo(run.Snapshots[0], run.Files[len(run.Files)-1])
 				if err := env.result(output, false, func(w io.Writer) error { return report.PageOfOne(w, run.Snapshots[0], about) }); err != nil {
 					return err
 				}

@@ -39,9 +39,10 @@ most, how old their blocks are, and what pins segments.`,
 				return err
 			}
 			text.Width, text.Color = env.textShape(output)
+			text.Run = env.runUpTo(s, path)
 			return env.result(output, false, func(w io.Writer) error {
 				if json {
-					return report.ShowJSON(w, s, text.Top)
+					return report.ShowJSON(w, s, text.Top, text.Run)
 				}
 				return report.Show(w, s, text)
 			})

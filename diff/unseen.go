@@ -1,0 +1,137 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Unseen are live blocks of a site that a recorder counted and whose births it did not see,
+// since it watches some steps only. They were born in steps From to To-1.
+type Unseen struct {
+	Device   snapshot.Device
+	Hash     snapshot.Hash
+	From, To int64
+	Tally
+
+	watched []int64 // steps in which a birth was seen, ascending
+}
+
+// UnseenBirths bounds the births of blocks that nobody saw, by site and step. The series is of
+// the snapshot's run: a site's blocks were born between the two marks at which it had fewer and
+// more. Where the series is nil, or does not tell, births may lie anywhere before the snapshot.
+// It is nil where each birth was seen, or none is known.
+func UnseenBirths(s *snapshot.Snapshot, series *Series) []Unseen {
+	b := &s.Blocks
+	if b.BirthStep == nil || b.Count == nil || s.Mark.Step <= 0 {
+		return nil
+	}
+	seen := make(map[int64]struct{})
+	for i, state := range b.State {
+		if state == snapshot.Live && b.BirthStep[i] != snapshot.NoStep {
+			seen[b.BirthStep[i]] = struct{}{}
+		}
+	}
+	watched := slices.Sorted(maps.Keys(seen))
+	var out []Unseen
+	for _, site := range s.Sites() {
+		var all Tally
+		var births []int64
+		for _, row := range site.Rows {
+			if b.BirthStep[row] == snapshot.NoStep {
+				continue
+			}
+			births = append(births, b.BirthStep[row])
+			all = all.plus(unseenOf(b, int(row)))
+		}
+		if all.Blocks == 0 {
+			continue
+		}
+		slices.Sort(births)
+		whole := Unseen{Device: s.Devices[site.Device], Hash: site.Hash, To: s.Mark.Step, Tally: all, watched: watched}
+		out = append(out, whole.between(series, keyOf(s, site.SiteKey), births)...)
+	}
+	return out
+}
+
+// unseenOf is what a row stands for beside the one block that was seen.
+func unseenOf(b *snapshot.Blocks, row int) Tally {
+	n := b.CountOf(row)
+	return Tally{n - 1, b.Size[row] - b.Size[row]/snapshot.Bytes(n), b.Requested[row] - b.Requested[row]/snapshot.Bytes(n)}
+}
+
+// SeenOf is the one block of a row whose birth was seen.
+func SeenOf(b *snapshot.Blocks, row int) Tally {
+	return Tally{b.CountOf(row), b.Size[row], b.Requested[row]}.minus(unseenOf(b, row))
+}
+
+// between divides the blocks among the stretches between marks in which the site gained more
+// than the births that were seen there.
+func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
+	if series == nil || series.Axis().Unit != Step {
+		return []Unseen{u}
+	}
+	at, ok := series.index[key]
+	if !ok {
+		return []Unseen{u}
+	}
+	site := &series.Sites[at]
+	var parts []Unseen
+	var gains []int64
+	total, from, had := int64(0), int64(0), int64(0)
+	for i, mark := range series.Marks {
+		if mark.Step > u.To {
+			break
+		}
+		low, _ := slices.BinarySearch(births, from)
+		high, _ := slices.BinarySearch(births, mark.Step)
+		if gain := site.Blocks[i] - had - int64(high-low); gain > 0 && mark.Step > from {
+			part := u
+			part.From, part.To = from, mark.Step
+			total += gain
+			parts, gains = append(parts, part), append(gains, total)
+		}
+		from, had = mark.Step, site.Blocks[i]
+	}
+	if total == 0 {
+		return []Unseen{u}
+	}
+	var given Tally
+	for i := range parts {
+		until := u.Tally.part(gains[i], total)
+		parts[i].Tally, given = until.minus(given), until
+	}
+	return slices.DeleteFunc(parts, func(p Unseen) bool { return p.Blocks == 0 })
+}
+
+// part is a share of t, rounded down.
+func (t Tally) part(n, of int64) Tally {
+	share := func(v int64) int64 { return int64(float64(v) * (float64(n) / float64(of))) }
+	if n == of {
+		return t
+	}
+	return Tally{share(t.Blocks), snapshot.Bytes(share(int64(t.Bytes))), snapshot.Bytes(share(int64(t.Requested)))}
+}
+
+// Within is how many of them fall into steps from to to-1, if they are spread evenly over the
+// steps that were not watched. Parts that together are the whole sum to it.
+func (u *Unseen) Within(from, to int64) Tally {
+	return u.until(to).minus(u.until(from))
+}
+
+// until is how many fall into steps before to.
+func (u *Unseen) until(to int64) Tally {
+	to = min(max(to, u.From), u.To)
+	if all := u.unwatched(u.To); all > 0 {
+		return u.Tally.part(u.unwatched(to), all)
+	}
+	return u.Tally.part(to-u.From, u.To-u.From)
+}
+
+// unwatched counts the steps from From to to-1 in which no birth was seen.
+func (u *Unseen) unwatched(to int64) int64 {
+	low, _ := slices.BinarySearch(u.watched, u.From)
+	high, _ := slices.BinarySearch(u.watched, to)
+	return to - u.From - int64(high-low)
+}
