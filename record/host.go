@@ -78,7 +78,7 @@ func (h *host) stop() []string {
 }
 
 func (h *host) sample(ctx context.Context) (err error) {
-	f, err := os.OpenFile(filepath.Join(h.dir, HostName(h.rank)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(filepath.Join(h.dir, HostName(h.rank)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/rundir"
+	"github.com/memdiag/memdiag/snapshot/secret"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
@@ -45,11 +46,8 @@ func ProfileURL(address string) (string, error) {
 		address = "http://" + address
 	}
 	u, err := url.Parse(address)
-	if err != nil {
-		return "", err
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%s: not an address such as http://localhost:6060", address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("%s: not an address such as http://localhost:6060", secret.Text(address)) // what url.Parse says may quote a part
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path == "" || path == strings.TrimSuffix(profilePath, "/heap") {
 		u.Path = profilePath
@@ -76,6 +74,7 @@ func Attach(ctx context.Context, out *rundir.Writer, address string, interval ti
 // profiler asks a program for its heap profile by the clock.
 type profiler struct {
 	url    string
+	shown  string // the URL without its secrets
 	clock  *clock
 	client http.Client
 	failed error // the last failure
@@ -86,7 +85,7 @@ type profiler struct {
 }
 
 func newProfiler(out *rundir.Writer, address string, interval time.Duration) *profiler {
-	return &profiler{url: address, clock: newClock(out, interval, profileEvery), client: http.Client{Timeout: profileTimeout}}
+	return &profiler{url: address, shown: secret.Text(address), clock: newClock(out, interval, profileEvery), client: http.Client{Timeout: profileTimeout}}
 }
 
 // start polls until finish is called.
@@ -154,24 +153,27 @@ func (p *profiler) poll(ctx context.Context, attached bool) {
 func (p *profiler) fetch(ctx context.Context) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: no request can be made of it", p.shown)
 	}
 	response, err := p.client.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		failed.URL = secret.Text(failed.URL) // of the last redirection
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s; does the program import net/http/pprof?", p.url, response.Status)
+		return nil, fmt.Errorf("%s answers %s; does the program import net/http/pprof?", p.shown, response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxProfile+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxProfile {
-		return nil, fmt.Errorf("%s: a profile of more than %s", p.url, snapshot.Bytes(maxProfile))
+		return nil, fmt.Errorf("%s: a profile of more than %s", p.shown, snapshot.Bytes(maxProfile))
 	}
-	if _, err := pprofio.Decode(p.url, bytes.NewReader(body), int64(len(body)), totals.Options{}); err != nil {
+	if _, err := pprofio.Decode(p.shown, bytes.NewReader(body), int64(len(body)), totals.Options{}); err != nil {
 		return nil, errors.Join(errors.New("not a heap profile"), err)
 	}
 	return body, nil

@@ -231,7 +231,6 @@ type about struct {
 	Recorded bool              `json:"recorded"`
 	Steps    int64             `json:"steps"`
 	Rank     *int              `json:"rank"`
-	Argv     []string          `json:"argv"`
 	Notes    []string          `json:"notes"`
 	Unseen   []snapshot.Unseen `json:"unseen"`
 	Torch    string            `json:"torch"`
@@ -264,7 +263,7 @@ func (o *Outcome) collect(dir string, rank int) {
 	ranks := []int{rank}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, reportPrefix(rank)) || strings.HasSuffix(name, partSuffix) {
+		if !strings.HasPrefix(name, reportPrefix(rank)) || strings.HasSuffix(name, partSuffix) || !e.Type().IsRegular() {
 			continue
 		}
 		path := filepath.Join(dir, name)

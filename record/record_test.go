@@ -169,6 +169,9 @@ func TestAFolderOfAnyNameIsRecordedInto(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range entries {
+				if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%s may be read by others: %v, %v", e.Name(), info.Mode(), err)
+				}
 				if name := e.Name(); strings.HasPrefix(name, ".") || rundir.IsSnapshotName(name) && filepath.Ext(name) != ".json" {
 					t.Errorf("%s is left behind", name)
 				}

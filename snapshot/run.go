@@ -1,12 +1,18 @@
 package snapshot
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot/secret"
+)
 
 // Info is run.json: what was run and how.
 type Info struct {
 	SchemaVersion int               `json:"schema_version"`
 	Workload      string            `json:"workload,omitempty"`
-	Command       []string          `json:"command,omitempty"`
+	Command       []string          `json:"command,omitzero"` // nil: none was run; empty: it was left out
 	Backend       string            `json:"backend,omitempty"`
 	Seed          int64             `json:"seed"`
 	Parameters    map[string]string `json:"parameters,omitempty"`
@@ -25,6 +31,24 @@ type Info struct {
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.
 	Bounds []Bound `json:"bounds,omitempty"`
+}
+
+// Masked is what may be stored and shown of info: without what looks like a secret in the
+// command, the parameters and what is said of the run. The order and number of words stay.
+func (i Info) Masked() Info {
+	i.Command = secret.Words(i.Command)
+	i.Parameters = maps.Clone(i.Parameters)
+	for name, value := range i.Parameters {
+		i.Parameters[name] = secret.Value(name, value)
+	}
+	i.Notes, i.Unseen = slices.Clone(i.Notes), slices.Clone(i.Unseen)
+	for n := range i.Notes {
+		i.Notes[n] = secret.Text(i.Notes[n])
+	}
+	for n := range i.Unseen {
+		i.Unseen[n].What = secret.Text(i.Unseen[n].What)
+	}
+	return i
 }
 
 // Unseen is memory of a run that was not recorded.

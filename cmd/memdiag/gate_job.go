@@ -21,6 +21,7 @@ type gateJob struct {
 	interval interval
 	heap     choice
 	double   bool
+	unnamed  bool   // the command's words are left out of the run
 	made     bool   // it has been recorded
 	half     string // folder of the run of half the steps; "" for none
 }
@@ -39,6 +40,7 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	flags.BoolVar(&g.job.canary, "canary", false, "plant a small known leak in what is recorded, and fail unless it is caught")
 	flags.Var(&g.job.interval, "every", "`STEPS` between snapshots of what is recorded; by default chosen for a command, and a fifth of a workload's steps")
 	flags.Var(&g.job.heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	noCommandFlag(cmd, &g.job.unnamed)
 	completeWords(cmd, "python-heap", g.job.heap.of)
 	flags.StringVarP(&g.job.out, "out", "o", "", "`DIR` of the run that is recorded, which must be new or empty; by default named by what is run and the time")
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -73,8 +75,8 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 	}
 	switch {
 	case g.job.workload != "":
-		if g.job.interval.time > 0 || cmd.Flags().Changed("python-heap") {
-			return nil, usagef(cmd, "a time between snapshots and --python-heap are for a command")
+		if g.job.interval.time > 0 || cmd.Flags().Changed("python-heap") || g.job.unnamed {
+			return nil, usagef(cmd, "a time between snapshots, --python-heap and --no-command are for a command")
 		}
 		return g.once(strings.ToLower(g.job.workload), func(dir string, steps int64) (string, error) {
 			job := g.job.recording
@@ -90,7 +92,7 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 			return dir, g.recordCommand(cmd.Context(), dir, withSteps(args, steps))
 		}), nil
 	}
-	for _, name := range []string{"every", "out", "canary", "double", "python-heap"} {
+	for _, name := range []string{"every", "out", "canary", "double", "python-heap", "no-command"} {
 		if cmd.Flags().Changed(name) {
 			return nil, usagef(cmd, "--%s is for what the gate records", name)
 		}
@@ -123,6 +125,9 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 			return dir, &rundir.NotEmptyError{Dir: dir} // else the second run might find its folder full, after the first
 		}
+		if err := rundir.MakeFolder(dir); err != nil {
+			return dir, cannotWrite(dir, err)
+		}
 		of := func(steps int64) string { return filepath.Join(dir, fmt.Sprintf("steps-%d", steps)) }
 		if g.job.half, err = record(of(steps), steps); err != nil {
 			return g.job.half, err
@@ -134,7 +139,7 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 // recordCommand records a command. One that fails has shown nothing about leaks:
 // its own code would read as the gate's, so that the gate's is 5.
 func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
-	err := g.env.recordCommand(ctx, dir, args, record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary})
+	err := g.env.recordCommand(ctx, dir, args, commandJob{record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary}, g.job.unnamed})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		return &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
 	}

@@ -30,6 +30,7 @@ func newRecordCommand(env *environment) *cobra.Command {
 	heap := choice{"auto", []string{"auto", "on", "off"}}
 	var every interval
 	var profile string
+	var noCommand bool
 	cmd := &cobra.Command{
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
@@ -62,7 +63,7 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 						return usagef(cmd, "--%s is for --workload", name)
 					}
 				}
-				opts := record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
@@ -73,8 +74,8 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 					return env.recordProfiles(cmd.Context(), job.out, opts)
 				}
 				return env.recordCommand(cmd.Context(), job.out, args, opts)
-			case every.time > 0 || cmd.Flags().Changed("python-heap"):
-				return usagef(cmd, "a time between snapshots and --python-heap are for a command")
+			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand:
+				return usagef(cmd, "a time between snapshots, --python-heap and --no-command are for a command")
 			}
 			job.every = cmp.Or(every.steps, defaultEvery)
 			if job.steps < 1 {
@@ -94,6 +95,7 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
 	flags.Var(&heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
+	noCommandFlag(cmd, &noCommand)
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")

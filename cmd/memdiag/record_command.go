@@ -14,16 +14,30 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
+	"github.com/memdiag/memdiag/snapshot/secret"
 )
 
+// commandJob is how a command is recorded.
+type commandJob struct {
+	record.Options
+	noCommand bool // its words, or its URL, are left out of the run
+}
+
+// noCommandFlag lets a command's words be left out of the run.
+func noCommandFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "no-command", false, "leave the command's words, and the URL of --pprof, out of the run; what looks like a secret is masked in any case")
+}
+
 // recordCommand runs a command and records it. The exit code is the command's.
-func (env *environment) recordCommand(ctx context.Context, dir string, args []string, opts record.Options) error {
+func (env *environment) recordCommand(ctx context.Context, dir string, args []string, opts commandJob) error {
 	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", args[0]), "what follows -- is run as it stands, without a shell")}
+		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", secret.Words(args[:1])[0]), "what follows -- is run as it stands, without a shell")}
 	}
 	rank, remark := env.taskRank()
 	if dir == "" {
@@ -38,14 +52,18 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	if opts.Canary {
 		parameters = map[string]string{canary.Key: "true"}
 	}
+	words := args
+	if opts.noCommand {
+		words = []string{}
+	}
 	out, err := rundir.Create(dir, snapshot.Info{
-		SchemaVersion: rundir.SchemaVersion, Command: args, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
+		SchemaVersion: rundir.SchemaVersion, Command: words, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
 	})
 	if err != nil {
 		return cannotRecord(err)
 	}
 	began := env.now()
-	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts)
+	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	if err != nil {
 		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
 		if errors.Is(err, syscall.ENOEXEC) {
@@ -90,19 +108,23 @@ func (env *environment) taskRank() (rank *int, remark string) {
 
 // recordProfiles records the heap profiles of a program that runs already, until it
 // ends or memdiag is interrupted, which is how one stops it.
-func (env *environment) recordProfiles(ctx context.Context, dir string, opts record.Options) error {
+func (env *environment) recordProfiles(ctx context.Context, dir string, opts commandJob) error {
 	if dir == "" {
 		dir = env.freshFolder("pprof")
 	}
 	host, _ := os.Hostname() // only a remark in run.json
+	var parameters map[string]string
+	if !opts.noCommand {
+		parameters = map[string]string{"pprof": opts.Profile}
+	}
 	out, err := rundir.Create(dir, snapshot.Info{
-		SchemaVersion: rundir.SchemaVersion, Parameters: map[string]string{"pprof": opts.Profile}, Started: env.now(), Host: host, Version: version(),
+		SchemaVersion: rundir.SchemaVersion, Parameters: parameters, Started: env.now(), Host: host, Version: version(),
 	})
 	if err != nil {
 		return cannotRecord(err)
 	}
 	began := env.now()
-	env.talk.say("recording %s until it ends, or Ctrl-C", opts.Profile)
+	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	if err != nil {
 		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts

@@ -117,6 +117,7 @@ func readInfo(run *snapshot.Run, name string) (own bool, err error) {
 	case run.Info.Finished == nil:
 		note("the run has not finished, or was stopped before it could say so")
 	}
+	run.Info = run.Info.Masked() // an older memdiag, or another program, wrote what it was given
 	return true, nil
 }
 

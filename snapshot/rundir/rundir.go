@@ -136,16 +136,28 @@ type file interface {
 	Close() error
 }
 
+// createFile makes a temporary file, in the place of one that was left over, and through no
+// link that somebody else put there.
 func createFile(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 }
 
-// Create makes the folder, with those above it, and writes run.json. A folder
+// Runs are their owner's alone: they tell of a program's files, data and command.
+const (
+	filePerm   = 0o600
+	folderPerm = 0o700
+)
+
+// Create makes the folder, with those above it, and writes run.json. The folder and what is in
+// it are their owner's alone; a folder that was there stays as it is. A folder
 // that is there must be empty, or else be one that another rank records into; the
 // error is a *NotEmptyError if not. What can not be written, here or by the Writer,
 // is a *WriteError. The schema version of info is set.
 func Create(dir string, info snapshot.Info) (*Writer, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := MakeFolder(dir); err != nil {
 		return nil, cannotWrite(dir, err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -170,6 +182,19 @@ func Create(dir string, info snapshot.Info) (*Writer, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// MakeFolder makes a folder that is its owner's alone, for a run or for several; those above
+// it are like any other, and one that is there stays as it is.
+func MakeFolder(dir string) error {
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil { //nolint:gosec // the user's umask counts
+		return err
+	}
+	if err := os.Mkdir(dir, folderPerm); err == nil || !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.MkdirAll(dir, folderPerm) // which tells a folder from a file
 }
 
 // begin writes what the first of several ranks has as run.json, and each other by its
@@ -285,7 +310,7 @@ func (w *Writer) OpenRankSeries(rank int, devices []snapshot.Device) (*native.Se
 
 func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.SeriesWriter, error) {
 	path := filepath.Join(w.dir, name)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, filePerm)
 	if err != nil {
 		return nil, cannotWrite(path, err)
 	}
@@ -329,7 +354,7 @@ func (w *Writer) writeInfo() error {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false) // commands hold < and > more often than pages hold this file
-		return e.Encode(w.info)
+		return e.Encode(w.info.Masked())
 	})
 }
 

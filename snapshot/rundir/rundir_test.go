@@ -270,3 +270,91 @@ func TestARankJoinsNoOtherFolder(t *testing.T) {
 		}
 	}
 }
+
+func TestARunIsItsOwnersAlone(t *testing.T) {
+	w := create(t)
+	if _, err := w.OpenSeries(make([]snapshot.Device, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteSnapshot(1, &snapshot.Snapshot{Rank: snapshot.NoRank, Stacks: snapshot.NewStacks()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Finish(0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for name := range content(t, w.Dir()) {
+		if info, err := os.Stat(filepath.Join(w.Dir(), name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	for dir, want := range map[string]bool{w.Dir(): true, filepath.Dir(w.Dir()): false} {
+		if info, err := os.Stat(dir); err != nil || (info.Mode().Perm() == 0o700) != want {
+			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+func TestAFolderKeepsItsMode(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs") + "/"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(dir, snapshot.Info{}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	below := filepath.Join(dir, "a", "b") + "/"
+	if _, err := Create(below, snapshot.Info{}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(below); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("with a slash at its end: %v, %v", info.Mode(), err)
+	}
+}
+
+// Who may write into the folder could have memdiag write over any file of its user.
+func TestNoLinkIsFollowedInARun(t *testing.T) {
+	dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(dir, snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{temporaryName(InfoName), temporaryName(SnapshotName(1)), SeriesName} {
+		if err := os.Symlink(victim, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.WriteSnapshot(1, &snapshot.Snapshot{Rank: snapshot.NoRank, Stacks: snapshot.NewStacks()}); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.OpenSeries(make([]snapshot.Device, 1)); err == nil {
+		t.Error("the series is written through a link")
+	}
+	if err := w.Finish(0, time.Now()); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+		t.Errorf("the file behind the links: %q, %v", text, err)
+	}
+}
+
+func TestACommandThatIsLeftOutIsNone(t *testing.T) {
+	for _, c := range []struct {
+		command []string
+		want    string
+	}{{nil, ""}, {[]string{}, `"command": []`}, {[]string{"x", "--token=abcd"}, `"--token=***"`}} {
+		w, err := Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{Command: c.command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := content(t, w.Dir())[InfoName]
+		if !strings.Contains(text, c.want) || strings.Contains(text, "command") != (c.want != "") || strings.Contains(text, "abcd") {
+			t.Errorf("%q: %s", c.command, text)
+		}
+	}
+}

@@ -47,5 +47,6 @@ def _start():
         _running.start()
     except Exception as e:
         _running = None
-        with open(os.path.join(settings["dir"], settings["report"] + "%d.json" % os.getpid()), "w", encoding="utf-8") as f:
+        path = os.path.join(settings["dir"], settings["report"] + "%d.json" % os.getpid())
+        with open(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600), "w", encoding="utf-8") as f:
             json.dump({"pid": os.getpid(), "state": "failed", "notes": ["the agent did not start: %s: %s" % (type(e).__name__, e)]}, f)

@@ -38,6 +38,9 @@ RANK_DIGITS = 9
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
+# A run is its owner's alone; what is opened to be written is no link that somebody else put there.
+PERMISSIONS = 0o600
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 class Stacks:
@@ -389,7 +392,7 @@ class Agent:
 
     def claim(self, kind):
         try:
-            f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
         except FileExistsError:
             return False
         os.close(f)
@@ -461,7 +464,11 @@ class Agent:
         path = os.path.join(self.dir, name)
         temporary = os.path.join(self.dir, "." + name + ".tmp")
         try:
-            f = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
+            try:
+                os.unlink(temporary)  # left over from a process of this number that was killed
+            except FileNotFoundError:
+                pass
+            f = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
             try:
                 view = memoryview(text)
                 while view:
@@ -534,7 +541,7 @@ class Agent:
         try:
             about = {
                 "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
-                "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen, "argv": sys.orig_argv[:8],
+                "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,
                 "python": sys.version.split()[0],
             }
             for s in self.sources:
@@ -552,7 +559,7 @@ class Agent:
         """Says on a full disk that it is full: where the first report stands, which has room, or else in place of
         a snapshot, unless there are but two. That there is a file, if an empty one, says that an agent was here."""
         try:
-            f = os.open(os.path.join(self.dir, name), os.O_CREAT | os.O_WRONLY, 0o666)
+            f = os.open(os.path.join(self.dir, name), os.O_CREAT | os.O_WRONLY | NOFOLLOW, PERMISSIONS)
             try:
                 whole = os.write(f, text) == len(text)
                 os.ftruncate(f, len(text))

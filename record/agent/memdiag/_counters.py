@@ -5,7 +5,7 @@ import os
 import struct
 import time
 
-from ._agent import work
+from ._agent import NOFOLLOW, work
 
 # What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
 # points there is one each second step, of twice as many each third, … so that a long run's log stays small.
@@ -19,7 +19,7 @@ class Counters:
     def __init__(self, agent, path, devices, stats):
         """Of so many devices, whose statistics PyTorch gives by number."""
         self.agent, self.path, self.stats = agent, path, stats
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
         self.step = self.time = 0  # likewise
         self.phases = {}
@@ -64,7 +64,7 @@ class Counters:
     def write(self):
         if self.pending:
             b, self.pending = self.pending, bytearray()
-            f = os.open(self.path, os.O_WRONLY | os.O_APPEND)  # anew: the program may close files that it did not open
+            f = os.open(self.path, os.O_WRONLY | os.O_APPEND | NOFOLLOW)  # anew: the program may close files that it did not open
             try:
                 os.write(f, b)
             finally:
