@@ -187,7 +187,7 @@ func isLibrary(f snapshot.Frame) bool {
 	switch {
 	case !isInterpreted(f):
 		return true // C++ frames have "??", "" or a bare .cpp; "<frozen …>" and "<string>" are not a place to edit
-	case strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
+	case strings.HasSuffix(file, ".go") && strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), engineRoom):
 		return !strings.HasPrefix(strings.TrimPrefix(file, memdiagPackage), workloadRoom)
 	}
 	return isGoLibrary(f) || slices.ContainsFunc(libraryPaths, func(p string) bool { return strings.Contains(file, p) }) || windowsLibrary.MatchString(file)

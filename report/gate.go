@@ -19,8 +19,8 @@ type Gate struct {
 	Outcome  *baseline.Outcome
 	Ranks    []baseline.Ranked // that were judged
 	Version  string            // of memdiag
-	// Root is the folder that paths are told from in files that point into sources.
-	Root string
+	// Root is the folder that paths are relative to in files that point into sources.
+	Root Folder
 }
 
 // Place is the line of a finding, or what names it best where it has none.
@@ -93,8 +93,8 @@ func Doubled(d *baseline.Doubled) string {
 }
 
 // GateStates writes a line for each leak, for each finding that keeps to a declared
-// bound and for each entry of a baseline, with its state.
-func GateStates(w io.Writer, o *baseline.Outcome) error {
+// bound and for each entry of a baseline, with its state. Paths are relative to here.
+func GateStates(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
 	for i := range o.Leaks {
 		l := &o.Leaks[i]
@@ -106,7 +106,7 @@ func GateStates(w io.Writer, o *baseline.Outcome) error {
 	for _, f := range o.Fates {
 		fmt.Fprintf(&b, "%s: %s: %s\n", f.State, entryText(f.Entry), fateText(f, o.Partial)+owned(f.Entry))
 	}
-	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
+	_, err := io.WriteString(w, here.Text(unglued(b.String())))
 	return err
 }
 

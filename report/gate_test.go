@@ -55,7 +55,7 @@ func gateOf(verdict diff.Verdict) *Gate {
 	}}
 	ranks := []baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}
 	o := file.Judge(ranks, time.Time{})
-	return &Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Ranks: ranks, Version: "v1.2.3", Root: "/repo"}
+	return &Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Ranks: ranks, Version: "v1.2.3", Root: Folder{"/repo"}}
 }
 
 func TestGateFiles(t *testing.T) {
@@ -69,7 +69,7 @@ func TestGateFiles(t *testing.T) {
 		{"Markdown for a summary", "gate.md.golden", func(g *Gate, b *bytes.Buffer) error { return g.Markdown(b) }},
 		{"annotations of GitHub's log", "gate.github.golden", func(g *Gate, b *bytes.Buffer) error { return g.GitHub(b) }},
 		{"a report of GitLab", "gate.gitlab.golden", func(g *Gate, b *bytes.Buffer) error { return g.GitLab(b) }},
-		{"text", "gate.txt.golden", func(g *Gate, b *bytes.Buffer) error { return GateStates(b, g.Outcome) }},
+		{"text", "gate.txt.golden", func(g *Gate, b *bytes.Buffer) error { return GateStates(b, g.Outcome, g.Root) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { golden(t, c.file, gateFile(t, c.write, diff.Leak)) })
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -29,24 +28,11 @@ func (g *Gate) site(f *diff.Finding) (file string, line int) {
 	return g.relative(frame.File), max(0, frame.Line)
 }
 
-// relative is a path told from the gate's root where it lies below it.
-func (g *Gate) relative(file string) string {
-	file = strings.ReplaceAll(file, `\`, "/")
-	if g.Root == "" {
-		return file
-	}
-	return strings.TrimPrefix(file, strings.TrimSuffix(strings.ReplaceAll(g.Root, `\`, "/"), "/")+"/")
-}
+// relative is a path relative to the gate's root where it lies below it.
+func (g *Gate) relative(file string) string { return g.Root.relative(file) }
 
-// told is a text whose paths are told from the gate's root.
-func (g *Gate) told(text string) string {
-	root := strings.TrimSuffix(Printable(strings.ReplaceAll(g.Root, `\`, "/")), "/")
-	if root == "" {
-		return text
-	}
-	begin := regexp.MustCompile(`(^|[\s("'` + "`" + `])` + regexp.QuoteMeta(root+"/"))
-	return begin.ReplaceAllString(text, "$1")
-}
+// told is a text whose paths are relative to the gate's root.
+func (g *Gate) told(text string) string { return g.Root.Text(text) }
 
 type junitSuites struct {
 	XMLName xml.Name   `xml:"testsuites"`

@@ -196,5 +196,16 @@ func (s *Stacks) Frames(id StackID) []Frame {
 	return out
 }
 
+// RenameFiles replaces the files that FrameAt and Frames tell, of every frame. Hashes stay those
+// of the names that were interned, and nothing is to be interned any more.
+func (s *Stacks) RenameFiles(name func(Frame) string) {
+	for i := range s.frames {
+		f := s.FrameAt(FrameID(i))
+		if file := name(f); file != f.File {
+			s.frames[i].file = s.str(file)
+		}
+	}
+}
+
 // NumFrames counts the interned frames; ids run from 0 to NumFrames-1.
 func (s *Stacks) NumFrames() int { return len(s.frames) }

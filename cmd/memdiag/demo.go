@@ -57,7 +57,7 @@ writes all of it as one page, report.html.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant, which does not leak")
-	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default memdiag-demo")
+	job.outFlags(cmd, "memdiag-demo")
 	return cmd
 }
 

@@ -57,9 +57,12 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			}
 			env.warnIfGoodLeaks(options)
 			options.Rule = diff.Rule(rule.value)
-			result, _, err := env.judge(cmd, run, options)
+			result, ranks, err := env.judge(cmd, run, options)
 			if err != nil {
 				return err
+			}
+			if write == "text" || write == "md" {
+				relativeTo(workingFolder(), result, ranks)
 			}
 			text.Width, text.Color = env.textShape(output)
 			err = env.result(output, false, func(w io.Writer) error {

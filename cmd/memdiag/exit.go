@@ -96,6 +96,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*rundir.UnfinishedError](err); ok {
+		return exitUsage
+	}
 	if _, ok := errors.AsType[*report.DeviceError](err); ok {
 		return exitUsage
 	}

@@ -40,7 +40,11 @@ zoomed, searched and walked by keyboard without a server.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
-			profile, err := env.profileOf(cmd, run, rate)
+			var here report.Folder
+			if output == "-" || strings.HasSuffix(output, ".svg") { // the others are for programs
+				here = workingFolder()
+			}
+			profile, err := env.profileOf(cmd, run, rate, here)
 			if err != nil {
 				return err
 			}
@@ -73,15 +77,17 @@ func flameFormat(cmd *cobra.Command, output string, options report.FlameOptions)
 
 // profileOf is one snapshot's live memory, or the growth, or its rate, over
 // several; its title names the run's folder or the files.
-func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bool) (*report.Profile, error) {
+func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bool, here report.Folder) (*report.Profile, error) {
 	var profile *report.Profile
 	if len(run.Snapshots) == 1 && !rate {
+		here.Snapshot(run.Snapshots[0])
 		profile = report.LiveProfile(run.Snapshots[0])
 	} else {
 		result, _, err := env.judge(cmd, run, diff.DefaultOptions())
 		if err != nil {
 			return nil, err
 		}
+		here.Results(result)
 		profile = report.GrowthProfile(result)
 		if rate {
 			if !result.Comparable {

@@ -140,6 +140,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	if n := len(outcome.Failing()); len(ranks) == 1 && code == exitLeak && 0 < n && n < len(outcome.Leaks) {
 		ranks[0].said = report.Failing(outcome) // the headline may be of one that passes
 	}
+	here := workingFolder()
 	for _, j := range ranks {
 		if len(ranks) > 1 && j.rank != snapshot.NoRank {
 			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
@@ -150,14 +151,14 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 		case j.result != nil && j.result.Leaks() > 0:
 			fmt.Fprint(g.env.stdout, prefix)
 		}
-		fmt.Fprintln(g.env.stdout, j.said)
+		fmt.Fprintln(g.env.stdout, here.Text(j.said))
 	}
 	for _, j := range ranks {
 		for _, said := range j.besides() {
 			if len(ranks) > 1 && j.rank != snapshot.NoRank {
 				fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
 			}
-			fmt.Fprintln(g.env.stdout, said)
+			fmt.Fprintln(g.env.stdout, here.Text(said))
 		}
 		if j.bird == missed {
 			code = exitLeak // what let this pass may have let anything pass
@@ -167,7 +168,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	if g.baseline == "" { // what is new the headline has said
 		shown.Leaks = slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })
 	}
-	if err := report.GateStates(g.env.stdout, &shown); err != nil && g.env.stdout.err == nil {
+	if err := report.GateStates(g.env.stdout, &shown, here); err != nil && g.env.stdout.err == nil {
 		return exitOwn, err // else nobody reads on, which changes neither the files nor the code
 	}
 	code = g.settle(code, ranks)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -87,10 +86,8 @@ func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, er
 	if !whole {
 		return outcome, badInput(errors.New("a run that is too short to judge updates no baseline"))
 	}
-	here, _ := os.Getwd() // without it paths stay as they are
-	next := known.Update(outcome, func(f *diff.Finding) string {
-		return strings.TrimPrefix(report.Place(f), here+string(filepath.Separator))
-	})
+	here := workingFolder()
+	next := known.Update(outcome, func(f *diff.Finding) string { return here.Text(report.Place(f)) })
 	text, err := next.Bytes()
 	if err != nil {
 		return outcome, err

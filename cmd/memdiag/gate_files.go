@@ -119,7 +119,7 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 		said = append(said, j.besides()...)
 	}
 	d.Sentence = strings.Join(said, "; ")
-	d.Root, _ = os.Getwd() // without it paths stay as they are
+	d.Root = workingFolder()
 	return d
 }
 

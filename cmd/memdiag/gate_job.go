@@ -42,7 +42,7 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	flags.Var(&g.job.heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
 	noCommandFlag(cmd, &g.job.unnamed)
 	completeWords(cmd, "python-heap", g.job.heap.of)
-	flags.StringVarP(&g.job.out, "out", "o", "", "`DIR` of the run that is recorded, which must be new or empty; by default named by what is run and the time")
+	g.job.outFlags(cmd, "named by what is run and the time")
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return workloadNames(), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -92,7 +92,7 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 			return dir, g.recordCommand(cmd.Context(), dir, withSteps(args, steps))
 		}), nil
 	}
-	for _, name := range []string{"every", "out", "canary", "double", "python-heap", "no-command"} {
+	for _, name := range []string{"every", "out", "force", "canary", "double", "python-heap", "no-command"} {
 		if cmd.Flags().Changed(name) {
 			return nil, usagef(cmd, "--%s is for what the gate records", name)
 		}
@@ -122,7 +122,7 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 		if !g.job.double {
 			return record(dir, steps)
 		}
-		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 && !g.job.force {
 			return dir, &rundir.NotEmptyError{Dir: dir} // else the second run might find its folder full, after the first
 		}
 		if err := rundir.MakeFolder(dir); err != nil {
@@ -139,7 +139,7 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 // recordCommand records a command. One that fails has shown nothing about leaks:
 // its own code would read as the gate's, so that the gate's is 5.
 func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
-	err := g.env.recordCommand(ctx, dir, args, commandJob{record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary}, g.job.unnamed})
+	err := g.env.recordCommand(ctx, dir, args, commandJob{record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary}, g.job.unnamed, g.job.force})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		return &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
 	}

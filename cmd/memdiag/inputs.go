@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/canary"
+	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
 )
@@ -133,6 +135,24 @@ func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, e
 	return s, paths[0], err
 }
 
+// openLast is openSnapshot, or opens the last snapshot of a run and says which that is.
+func (env *environment) openLast(name string) (*snapshot.Snapshot, string, error) {
+	dir, err := files.ResolveRun(name, ".")
+	if err != nil || isSnapshot(name) {
+		return env.openSnapshot(name)
+	}
+	defer env.talk.clear()
+	var path string
+	last, err := awaited(env, noNews, func() (s *snapshot.Snapshot, err error) {
+		s, path, err = env.telling().OpenLast(dir)
+		return s, err
+	})
+	if err == nil && path != "" {
+		env.talk.say("the last snapshot of %s is %s", name, path)
+	}
+	return last, path, err
+}
+
 // resolve finds the files of snapshots, and says of which run they are where no
 // name tells it.
 func (env *environment) resolve(names ...string) ([]string, error) {
@@ -159,15 +179,24 @@ func isSnapshot(name string) bool {
 	return err == nil
 }
 
-// noRuns refuses runs among several snapshots.
+// noRuns refuses runs among several names, with the commands that compare two.
 func noRuns(names []string) error {
+	var runs []string
 	for _, name := range names {
-		if run, err := files.ResolveRun(name, "."); err == nil && !isSnapshot(name) {
-			return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run, among several names", name),
-				"name one run, and a known-good one behind --against; or snapshots only, such as %s", filepath.Join(run, "snapshot_50"))}
+		if _, err := files.ResolveRun(name, "."); err == nil && !isSnapshot(name) {
+			runs = append(runs, name)
 		}
 	}
-	return nil
+	switch {
+	case len(runs) == 0:
+		return nil
+	case len(runs) == 2 && len(names) == 2:
+		before, after := shellPath(runs[0]), shellPath(runs[1])
+		return &exitError{exitUsage, withHint(fmt.Errorf("%s and %s are two runs; this command takes one", runs[0], runs[1]),
+			"memdiag verify %s %s tells whether a fix worked; memdiag diff %s --against %s tells what leaks in the second and not in the first", before, after, after, before)}
+	}
+	return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run, among several names", runs[0]),
+		"name one run; or snapshots only, such as %s", filepath.Join(runs[0], "snapshot_50"))}
 }
 
 // spare refuses an output that is one of the files the command reads.
@@ -250,4 +279,28 @@ func (env *environment) textShape(path string) (width int, color bool) {
 		return 0, false
 	}
 	return env.out.width, env.out.color
+}
+
+// relativeTo makes what is shown of a run's result, and of those of its other ranks, name files
+// from a folder.
+func relativeTo(folder report.Folder, result *diff.Result, ranks []report.RankResult) {
+	all := []*diff.Result{result}
+	for _, r := range ranks {
+		if r.Result != nil && r.Result != result {
+			all = append(all, r.Result)
+		}
+	}
+	folder.Results(all...)
+}
+
+// workingFolder is where the command runs, by the path that the shell knows and by the one
+// without links, which programs record; empty where neither is known.
+func workingFolder() (out report.Folder) {
+	if dir, err := os.Getwd(); err == nil {
+		out = append(out, dir)
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+			out = append(out, real)
+		}
+	}
+	return out
 }

@@ -66,6 +66,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 			if err := roomForFont(format); err != nil {
 				return err
 			}
+			relativeTo(workingFolder(), result, all)
 			if err := env.result(output, format != report.SVG, func(w io.Writer) error {
 				switch {
 				case sheet:

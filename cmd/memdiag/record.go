@@ -63,7 +63,7 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 						return usagef(cmd, "--%s is for --workload", name)
 					}
 				}
-				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
@@ -91,7 +91,7 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows a command is the command's
-	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty; by default named by what is run and the time")
+	job.outFlags(cmd, "named by what is run and the time")
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
 	flags.Var(&heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
@@ -192,6 +192,30 @@ type recording struct {
 	fixed         bool
 	limit         snapshot.Bytes
 	canary        bool // plant one
+	force         bool // replace the finished run in the folder
+}
+
+// outFlags are where the run goes.
+func (job *recording) outFlags(cmd *cobra.Command, byDefault string) {
+	flags := cmd.Flags()
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty, or hold a run to --force; by default "+byDefault)
+	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR")
+}
+
+// createRun begins a run in a folder, in the place of a finished one where that is asked for.
+func createRun(dir string, force bool, info snapshot.Info) (*rundir.Writer, error) {
+	begin := rundir.Create
+	if force && info.Rank != nil {
+		return nil, &exitError{exitUsage, withHint(errors.New("--force: each of several tasks would delete what the others record"), "delete the folder before they start")}
+	}
+	if force {
+		begin = rundir.Replace
+	}
+	out, err := begin(dir, info)
+	if err != nil {
+		return nil, cannotRecord(err)
+	}
+	return out, nil
 }
 
 // record trains the workload and returns the run's folder. What was recorded
@@ -214,13 +238,13 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if job.canary {
 		parameters[canary.Key] = "true"
 	}
-	out, err := rundir.Create(job.out, snapshot.Info{
+	out, err := createRun(job.out, job.force, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Workload: chosen.ID, Backend: job.backend.value, Seed: job.seed,
 		Parameters: parameters, Steps: job.steps, Every: job.every,
 		Started: env.now(), Host: host, Version: version(), Bounds: chosen.DeclaredBounds(job.seed),
 	})
 	if err != nil {
-		return "", cannotRecord(err)
+		return "", err
 	}
 	err = env.train(ctx, chosen, job, on, out)
 	code := exitFine
@@ -240,7 +264,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 // cannotRecord makes a folder that cannot be made memdiag's own error: nothing
 // was read. One that is not empty is a mistake in the arguments.
 func cannotRecord(err error) error {
-	if _, ok := errors.AsType[*rundir.NotEmptyError](err); ok {
+	if code := exitCode(err); code == exitUsage {
 		return err
 	}
 	return &exitError{exitOwn, err}

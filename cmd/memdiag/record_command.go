@@ -27,6 +27,7 @@ import (
 type commandJob struct {
 	record.Options
 	noCommand bool // its words, or its URL, are left out of the run
+	force     bool // replace the finished run in the folder
 }
 
 // noCommandFlag lets a command's words be left out of the run.
@@ -37,7 +38,7 @@ func noCommandFlag(cmd *cobra.Command, to *bool) {
 // recordCommand runs a command and records it. The exit code is the command's.
 func (env *environment) recordCommand(ctx context.Context, dir string, args []string, opts commandJob) error {
 	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return &exitError{exitUsage, withHint(fmt.Errorf("%s: no such command", secret.Words(args[:1])[0]), "what follows -- is run as it stands, without a shell")}
+		return noCommand(secret.Words(args))
 	}
 	rank, remark := env.taskRank()
 	if dir == "" {
@@ -56,11 +57,11 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	if opts.noCommand {
 		words = []string{}
 	}
-	out, err := rundir.Create(dir, snapshot.Info{
+	out, err := createRun(dir, opts.force, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Command: words, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
 	})
 	if err != nil {
-		return cannotRecord(err)
+		return err
 	}
 	began := env.now()
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
@@ -117,11 +118,11 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	if !opts.noCommand {
 		parameters = map[string]string{"pprof": opts.Profile}
 	}
-	out, err := rundir.Create(dir, snapshot.Info{
+	out, err := createRun(dir, opts.force, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Parameters: parameters, Started: env.now(), Host: host, Version: version(),
 	})
 	if err != nil {
-		return cannotRecord(err)
+		return err
 	}
 	began := env.now()
 	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
@@ -167,13 +168,29 @@ func recorded(o *record.Outcome) string {
 	return text
 }
 
-// commandName is what people call a command: the script that is run, if one is,
-// else the program.
-func commandName(args []string) string {
-	name := args[0]
-	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasSuffix(a, ".py") }); i > 0 {
-		name = args[i]
+// noCommand is the error for what is no command, with the one that runs a script.
+func noCommand(args []string) error {
+	reason, hint := "no such command", "what follows -- is run as it stands, without a shell"
+	if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+		reason = "a file that is no command"
+		hint = "what follows -- is run as it stands: name what runs the file"
 	}
-	name = filepath.Base(name)
-	return strings.TrimSuffix(name, filepath.Ext(name))
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = shellQuote(a)
+	}
+	script := strings.Join(words, " ")
+	switch filepath.Ext(args[0]) {
+	case ".py":
+		python := "python"
+		if _, err := exec.LookPath(python); err != nil {
+			if _, err := exec.LookPath("python3"); err == nil {
+				python = "python3"
+			}
+		}
+		hint = "did you mean -- " + python + " " + script + "?"
+	case ".sh":
+		hint = "did you mean -- sh " + script + "?"
+	}
+	return &exitError{exitUsage, withHint(fmt.Errorf("%s: %s", args[0], reason), "%s", hint)}
 }

@@ -40,6 +40,7 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
 			if len(run.Snapshots) == 1 {
 				about.Run = env.runUpTo(run.Snapshots[0], run.Files[len(run.Files)-1])
+				workingFolder().Snapshot(run.Snapshots[0])
 				if err := env.result(output, false, func(w io.Writer) error { return report.PageOfOne(w, run.Snapshots[0], about) }); err != nil {
 					return err
 				}
@@ -55,6 +56,7 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 				return err
 			}
 			about.Ranks = ranks
+			relativeTo(workingFolder(), result, ranks)
 			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
 				return err
 			}

@@ -13,15 +13,16 @@ func newShowCommand(env *environment) *cobra.Command {
 	var output string
 	text := report.TextOptions{}
 	cmd := &cobra.Command{
-		Use:     "show SNAPSHOT",
+		Use:     "show SNAPSHOT | show RUN",
 		GroupID: groupLook,
 		Short:   "one snapshot: a first verdict, meters, where the bytes are, fragmentation",
 		Long: `Shows one snapshot, of any format that memdiag reads: a first verdict where the
 file tells when blocks were born, the allocator's meters, the stacks that hold
-most, how old their blocks are, and what pins segments.`,
+most, how old their blocks are, and what pins segments. Of a run, the last.`,
 		Example: `  memdiag show snapshot_50
+  memdiag show my-run
   memdiag show dump_snapshot.pickle --top 20`,
-		Args:              takes(1, 1, "snapshot"),
+		Args:              takes(1, 1, "snapshot or run"),
 		ValidArgsFunction: completeSnapshot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			json, err := textFormat(cmd, output, format)
@@ -31,12 +32,15 @@ most, how old their blocks are, and what pins segments.`,
 			if err := atLeastOne(cmd, text.Top); err != nil {
 				return err
 			}
-			s, path, err := env.openSnapshot(args[0])
+			s, path, err := env.openLast(args[0])
 			if err != nil {
 				return err
 			}
 			if err := spare(cmd, output, path); err != nil {
 				return err
+			}
+			if !json {
+				workingFolder().Snapshot(s)
 			}
 			text.Width, text.Color = env.textShape(output)
 			text.Run = env.runUpTo(s, path)

@@ -53,6 +53,7 @@ new is not fixed. Of several ranks the lowest is compared, or --rank.`,
 				}
 			}
 			v := baseline.Verify(results[0], results[1])
+			workingFolder().Results(results[:]...)
 			if err := report.Verify(env.stdout, v); err != nil && env.stdout.err == nil {
 				return err // else nobody reads on, which does not change the code
 			}

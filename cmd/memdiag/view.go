@@ -41,7 +41,7 @@ is served. On a terminal it opens a browser.`,
 			if err != nil {
 				return err
 			}
-			memory, err := env.profileOf(cmd, run, false)
+			memory, err := env.profileOf(cmd, run, false, nil)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -82,11 +83,14 @@ type NotEmptyError struct {
 	Dir string
 }
 
-func (e *NotEmptyError) Error() string { return e.Dir + ": not empty; a run has a folder of its own" }
+func (e *NotEmptyError) Error() string { return e.Dir + ": the folder is not empty" }
 
 // Hint is the way out.
 func (e *NotEmptyError) Hint() string {
-	return "name a folder that is not there yet, or empty this one"
+	if _, err := os.Lstat(filepath.Join(e.Dir, InfoName)); err == nil {
+		return "it holds a run: choose another folder with -o, or --force to replace the run"
+	}
+	return "choose another folder with -o"
 }
 
 // WriteError is a file of a run that could not be written, whatever is behind it:
@@ -151,18 +155,90 @@ const (
 	folderPerm = 0o700
 )
 
+// UnfinishedError is a run that is not to be replaced, since it may be being recorded.
+type UnfinishedError struct {
+	Dir string
+}
+
+func (e *UnfinishedError) Error() string {
+	return e.Dir + ": the run has not finished, or was killed; it is not replaced"
+}
+
+// Hint is the way out.
+func (e *UnfinishedError) Hint() string {
+	return "if nobody records into it any more, delete the folder"
+}
+
+// Remove deletes the files of a finished run from its folder, and leaves all others. A folder
+// that is not there, or is empty, is as it is. What holds no run is a *NotEmptyError, and a
+// run that has not finished an *UnfinishedError; then nothing is deleted.
+func Remove(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0:
+		return nil
+	case err != nil:
+		return cannotWrite(dir, err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != InfoName && name != RankInfoName(RankOf(name)) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		var info snapshot.Info
+		if err != nil || json.Unmarshal(text, &info) != nil || info.Version == "" {
+			return &NotEmptyError{Dir: dir} // somebody else's file of that name
+		}
+		if info.Finished == nil {
+			return &UnfinishedError{Dir: dir}
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, InfoName)); err != nil {
+		return &NotEmptyError{Dir: dir}
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "."), ".tmp")
+		ours := name == InfoName || name == RankInfoName(RankOf(name)) || IsSeriesName(name) || recordedName.MatchString(name)
+		if !ours || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return cannotWrite(filepath.Join(dir, e.Name()), err)
+		}
+	}
+	return nil
+}
+
+// recordedName is the name of a snapshot as recordings give it, by step or by tick, and of the
+// host's figures, each also by rank.
+var recordedName = regexp.MustCompile(`^(` + snapshotStem + `_t?[0-9]+(` + rankMark + `[0-9]+)?(\.[a-z]+)+|host(` + rankMark + `[0-9]+)?\.csv)$`)
+
 // Create makes the folder, with those above it, and writes run.json. The folder and what is in
 // it are their owner's alone; a folder that was there stays as it is. A folder
 // that is there must be empty, or else be one that another rank records into; the
 // error is a *NotEmptyError if not. What can not be written, here or by the Writer,
 // is a *WriteError. The schema version of info is set.
-func Create(dir string, info snapshot.Info) (*Writer, error) {
+func Create(dir string, info snapshot.Info) (*Writer, error) { return begin(dir, info, false) }
+
+// Replace is Create in the place of a finished run, whose files it deletes: all others in the
+// folder stay. The run is of no rank, since ranks that begin at once would delete each other's.
+func Replace(dir string, info snapshot.Info) (*Writer, error) {
+	if err := Remove(dir); err != nil {
+		return nil, err
+	}
+	return begin(dir, info, true)
+}
+
+func begin(dir string, info snapshot.Info, beside bool) (*Writer, error) {
 	if err := MakeFolder(dir); err != nil {
 		return nil, cannotWrite(dir, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, cannotWrite(dir, err)
+	}
+	if beside {
+		entries = nil
 	}
 	// One that was killed before it had begun has recorded nothing, and may be tried again.
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {

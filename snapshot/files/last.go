@@ -1,0 +1,63 @@
+package files
+
+import (
+	"cmp"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// OpenLast reads the last snapshot of the run in a folder, as OpenRun orders them, of the lowest
+// rank. Where the names tell the order no other file is read, and path is the file's; else it is "".
+func (o Opener) OpenLast(dir string) (s *snapshot.Snapshot, path string, err error) {
+	if name := lastByName(dir); name != "" {
+		path = filepath.Join(dir, name)
+		s, err = o.Open(path)
+		return s, path, err
+	}
+	run, err := o.OpenRank(dir, snapshot.NoRank)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(run.Snapshots) == 0 {
+		return nil, "", notThere(dir+": no snapshots", "memdiag record -- COMMAND makes a run")
+	}
+	return run.Snapshots[len(run.Snapshots)-1], "", nil
+}
+
+// lastByName is the snapshot of the highest step among those of the lowest rank that lie in a
+// folder, or in a run of ours by the clock that of the highest number; "" where the names do not
+// tell it.
+func lastByName(dir string) string {
+	patterns, steps := newNamePatterns(), 0
+	var list []string
+	lowest := math.MaxInt
+	for _, name := range snapshotsIn(dir).names { // by number
+		step, rank := patterns.read(name)
+		if rank < lowest {
+			list, steps, lowest = nil, 0, rank
+		}
+		if rank > lowest {
+			continue
+		}
+		list = append(list, name)
+		if step != snapshot.NoStep {
+			steps++
+		}
+	}
+	switch {
+	case len(list) == 0:
+	case steps == len(list):
+		return slices.MaxFunc(list, func(a, b string) int {
+			x, _ := patterns.read(a)
+			y, _ := patterns.read(b)
+			return cmp.Compare(x, y)
+		})
+	case steps == 0 && numbered(list) && isRegular(filepath.Join(dir, rundir.InfoName)):
+		return list[len(list)-1]
+	}
+	return ""
+}
