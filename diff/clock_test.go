@@ -22,6 +22,21 @@ func clocked(at []float64, held func(seconds float64) int) *snapshot.Run {
 	return &run
 }
 
+// TestAClockThatWasPutBackHidesNoLeak: the order of the snapshots is known, and the times are not.
+func TestAClockThatWasPutBackHidesNoLeak(t *testing.T) {
+	run := clocked([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, func(x float64) int { return int(100 * x) })
+	for _, s := range run.Snapshots[5:] {
+		s.Mark.Time = s.Mark.Time.Add(-time.Hour)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(r.Notes, "; "); r.Leaks() != 1 || r.Findings[0].Rate.Unit != Place || !strings.Contains(notes, "the clock was put back between snapshots 5 and 6: the run is judged by their order") {
+		t.Errorf("%d leaks, notes %q", r.Leaks(), notes)
+	}
+}
+
 // TestTheClockIsTheAxisWhereThereAreNoSteps looks at a leak of 100 blocks a second, and at
 // what is none, at moments ever farther apart and otherwise uneven.
 func TestTheClockIsTheAxisWhereThereAreNoSteps(t *testing.T) {

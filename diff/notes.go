@@ -77,6 +77,8 @@ func (r *Result) markNotes() []string {
 		}
 		before := all[i-1].Mark
 		switch {
+		case s.Mark.Step == snapshot.NoStep && before.Step == snapshot.NoStep && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
+			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.axis.Unit.told()))
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
 			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.axis.Unit.told()))

@@ -46,6 +46,7 @@ type host struct {
 	dir       string
 	rank      int
 	snapshots *clock // nil where none are wanted
+	began     time.Time
 	lines     time.Time
 	pss       time.Time
 
@@ -58,7 +59,7 @@ type host struct {
 // where there are none to be.
 func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h := &host{root: pid, dir: out.Dir(), rank: out.Rank(), snapshots: snapshots, cancel: cancel}
+	h := &host{root: pid, dir: out.Dir(), rank: out.Rank(), snapshots: snapshots, began: time.Now(), cancel: cancel}
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return h
 	}
@@ -91,7 +92,8 @@ func (h *host) sample(ctx context.Context) (err error) {
 		return err
 	}
 	for {
-		now := time.Now()
+		// Since it is told from when we began, no one who sets the clock puts it back.
+		now := h.began.Add(time.Since(h.began))
 		if err := h.look(now, f); err != nil {
 			h.makeRoom(ctx)
 			return err

@@ -104,10 +104,10 @@ func TestAProgramHasTracemallocForItself(t *testing.T) {
 
 // closes closes all files, as one that becomes a daemon does, and opens its own.
 const closes = `
-import os, sys, types
+import os, sys, time, types
 from memdiag._counters import Counters
 
-counters = Counters(types.SimpleNamespace(elapsed=lambda: 9), sys.argv[0] + ".series", 1, lambda device: {})
+counters = Counters(types.SimpleNamespace(elapsed=lambda: 9, now=time.time), sys.argv[0] + ".series", 1, lambda device: {})
 os.closerange(3, 64)
 own = [os.open(sys.argv[0] + "%d" % i, os.O_CREAT | os.O_RDWR) for i in range(3)]
 counters.count(1, "", {0})

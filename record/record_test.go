@@ -139,6 +139,9 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	if f := last.Stacks.Frames(sites[0].Stack)[0]; f.File != path || f.Line != 5 {
 		t.Errorf("the largest site is %v", f)
 	}
+	if len(last.At) != 1 || last.Stacks.Frames(last.At[0])[0].File != path {
+		t.Errorf("the program is at %v", last.At)
+	}
 	host, err := os.ReadFile(filepath.Join(r.dir, record.HostName(snapshot.NoRank)))
 	if err != nil || bytes.Count(host, []byte("\n")) < 2 {
 		t.Errorf("the host's figures: %q, %v", host, err)
@@ -146,6 +149,29 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(r.dir, ".*"))
 	if err != nil || len(names) > 0 {
 		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestTheTimesOfMarksAreOfAClockThatNobodySets: the program's is put back by an hour.
+func TestTheTimesOfMarksAreOfAClockThatNobodySets(t *testing.T) {
+	t.Parallel()
+	r := runInto(t, filepath.Join(t.TempDir(), "run"), record.Options{Every: 10}, python(t), script(t, `
+import time
+from memdiag import mark
+wall = time.time, time.time_ns
+for step in range(1, 101):
+    if step == 50:
+        time.time, time.time_ns = lambda: wall[0]() - 3600, lambda: wall[1]() - 3600 * 10**9
+    mark(step=step)
+`))
+	run, err := files.OpenRun(r.dir)
+	if err != nil || r.ExitCode != 0 || len(run.Snapshots) < 10 {
+		t.Fatalf("%+v, %q, %v", r.Outcome, r.stderr, err)
+	}
+	for i, s := range run.Snapshots[1:] {
+		if before := run.Snapshots[i].Mark; !s.Mark.Time.After(before.Time) {
+			t.Errorf("step %d at %s, and before it step %d at %s", s.Mark.Step, s.Mark.Time, before.Step, before.Time)
+		}
 	}
 }
 

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // arrange puts a run's snapshots into the order in which they were taken: by
-// steps; where some tell none by the clock, if all tell that; else by the numbers
-// in the names. A snapshot that fits nowhere is left out, but for one of an
+// steps; where none tells one by the count of memdiag's recorder, if all have that; where some tell
+// none by the clock, if all tell that; else by the numbers in the names. A snapshot that fits nowhere is left out, but for one of an
 // out-of-memory error, which is a run's last. note says what was done without
 // steps. It is an error where nothing tells an order: in any other one a leak may
 // look like its opposite.
@@ -34,6 +37,8 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 	case len(stepless) == 0:
 		slices.SortStableFunc(list, compareSteps)
 		return list, "", nil
+	case len(stepless) == len(list) && byTicks(list):
+		return list, silent + "; the order is that of the recorder's count", nil
 	case byClock(list):
 		return list, silent + "; the order is that of the clock" + stepsByClock(list), nil
 	case len(stepless) == len(list) && numbered(stepless):
@@ -115,6 +120,20 @@ func compareSteps(a, b opened) int {
 // observers of training libraries call it: oom_snapshot.pickle.
 func isOutOfMemory(name string) bool {
 	return strings.Contains(strings.ToLower(name), "oom")
+}
+
+// byTicks sorts snapshots that memdiag recorded by the clock, by their count, if all are such.
+func byTicks(list []opened) bool {
+	ticks := make(map[string]int)
+	for _, o := range list {
+		n, ok := rundir.TickOf(path.Base(filepath.ToSlash(o.name)))
+		if !ok {
+			return false
+		}
+		ticks[o.name] = n
+	}
+	slices.SortStableFunc(list, func(a, b opened) int { return cmp.Compare(ticks[a.name], ticks[b.name]) })
+	return true
 }
 
 // byClock sorts snapshots by when they were taken, if all tell it and no two the

@@ -42,6 +42,7 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 		{"with step 0 where training began late", []file{{"b", none, at(1)}, {"40", 40, at(80)}, {"50", 50, at(90)}, {"60", 60, at(100)}}, "b 40 50 60", "b is taken for step 0"},
 		{"without a step where there is none between", []file{{"b", none, at(55)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"6", 6, at(100)}}, "0 5 b 6", "the order is that of the clock"},
 		{"by steps that the clock speaks against", []file{{"x", none, at(60)}, {"50", 50, at(99)}, {"100", 100, at(50)}}, "50 100", "left out"},
+		{"by the recorder's count where the clock was put back", []file{{"snapshot_t1.json", none, at(10)}, {"snapshot_t10.json", none, at(5)}, {"snapshot_t2.json", none, at(20)}}, "snapshot_t1.json snapshot_t2.json snapshot_t10.json", "the recorder's count"},
 		{"by the last event of the recording", []file{{"b", none, at(-1)}, {"a", none, at(-2)}}, "a b", "the clock"},
 		{"by numbers in names", []file{{"x10", none, time.Time{}}, {"x9", none, time.Time{}}}, "x9 x10", "the names"},
 		{"without the one that fits nowhere", []file{{"50_b", none, time.Time{}}, {"50", 50, time.Time{}}, {"100", 100, time.Time{}}}, "50 100", "left out, since nothing tells where among the others: 50_b"},

@@ -55,7 +55,7 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 }
 
 // sortGiven puts snapshots that were named one by one into the order of their steps, or
-// where none tells a step of the clock, as the shell's "snapshot_*" does not: snapshot_16 comes
+// where none tells a step of the recorder's count or the clock, as the shell's "snapshot_*" does not: snapshot_16 comes
 // behind snapshot_104. It says whether it had to. Where two are of one step, as of a run and its
 // repetition, the order is the user's.
 func sortGiven(list []opened) bool {
@@ -68,7 +68,9 @@ func sortGiven(list []opened) bool {
 	}
 	switch {
 	case stepless == len(list):
-		byClock(list)
+		if !byTicks(list) {
+			byClock(list)
+		}
 	case stepless == 0:
 		slices.SortStableFunc(list, compareSteps)
 		for i := 1; i < len(list); i++ {

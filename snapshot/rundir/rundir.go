@@ -74,6 +74,16 @@ func IsSeriesName(name string) bool {
 	return ours && err == nil && name == RankSeriesName(n)
 }
 
+// TickOf is the number of a snapshot that was taken by the clock, from its name, and whether it is
+// one: 3 of "snapshot_t3_rank1.json". The numbers tell the order; the wall clock may have been set.
+func TickOf(name string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(name, snapshotStem+"_t")
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	n, err := strconv.Atoi(rest[:digits])
+	rest = rest[digits:]
+	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, rankMark))
+}
+
 // IsSnapshotName reports whether a run keeps a snapshot under this name, in
 // whatever format.
 func IsSnapshotName(name string) bool { return strings.HasPrefix(name, snapshotStem+"_") }
@@ -412,13 +422,17 @@ func (w *Writer) Took(steps int64, unseen []snapshot.Unseen) {
 
 // Finish brings the series logs to the disk and writes into run.json how the run
 // ended, with notes added to those that it was created with. It is called once,
-// when nobody writes any more.
+// when nobody writes any more. Where both times carry it, the monotonic clock tells how
+// long the run took, whatever the wall clock was set to meanwhile.
 func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var failed error
 	for _, f := range w.series {
 		failed = cmp.Or(failed, f.Sync(), f.Close())
+	}
+	if !w.info.Started.IsZero() {
+		at = w.info.Started.Add(at.Sub(w.info.Started))
 	}
 	w.info.Finished, w.info.ExitCode = &at, &exitCode
 	w.info.Notes = append(w.info.Notes[:len(w.info.Notes):len(w.info.Notes)], notes...)

@@ -102,6 +102,7 @@ class Agent:
         self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
         self.every = self.fixed or 1
         self.settings = settings
+        self.epoch = time.time() - time.monotonic()  # of a clock that nobody sets
         self.began = None  # the times of the first mark: the clock's and the processor's
         # Seconds that snapshots took, all of them and the last one, and when that one was.
         self.spent, self.last, self.since = 0.0, 0.0, 0.0
@@ -155,6 +156,10 @@ class Agent:
         if self.errors >= PATIENCE or isinstance(e, (OSError, MemoryError)):
             self.stop("recording stopped after %s at step %d" % (
                 "an error" if self.errors == 1 else "%d errors" % self.errors, self.step))
+
+    def now(self):
+        """Seconds since 1970, of a clock that began right and is not put back while the program runs."""
+        return self.epoch + time.monotonic()
 
     def note(self, text):
         self.notes[text] = self.notes.get(text, 0) + 1
@@ -452,7 +457,7 @@ class Agent:
             del b["count"]
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": self.rank, "phase": self.phase,
-            "time_us": int(time.time() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
+            "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 

@@ -3,7 +3,6 @@ describes it, without sites."""
 
 import os
 import struct
-import time
 
 from ._agent import NOFOLLOW, work
 
@@ -33,7 +32,7 @@ class Counters:
         if step - self.step < 1 + self.points // POINTS or self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
             return
         begun = work()
-        now = time.time_ns() // 1000
+        now = int(self.agent.now() * 1e6)
         # Of the first point the step before the first mark and its epoch are 0, and epochs are not known.
         b = varint(step - self.step) + (varint(0) if self.points else varint(-1)) + self.phase(phase)
         b += b"\x00\x00\x01" + varint(now - self.time)
