@@ -16,12 +16,22 @@ import (
 
 // pprofPages are those of pprof's pages that are served: not the ones that save
 // and delete settings in the user's folder, nor disassembly, for which there is no
-// program.
-var pprofPages = []string{"/", "/flamegraph", "/graph", "/top", "/peek", "/source", "/download"}
+// program. The page of source lines is apart, in sourceSite.
+var pprofPages = []string{"/", "/flamegraph", "/graph", "/top", "/peek", "/download"}
 
-// newPprofSite returns pprof's pages of one profile. What pprof has to say to a
+// oneAtATime serves so: pprof's settings are global.
+func oneAtATime(site http.Handler) http.Handler {
+	var one sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		site.ServeHTTP(w, r)
+	})
+}
+
+// newPprofSite returns some of pprof's pages of one profile. What pprof has to say to a
 // person goes to say.
-func newPprofSite(p *profile.Profile, say func(string)) (http.Handler, error) {
+func newPprofSite(p *profile.Profile, paths []string, say func(string)) (http.Handler, error) {
 	var all map[string]http.Handler
 	flags := stdflag.NewFlagSet("pprof", stdflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -36,22 +46,18 @@ func newPprofSite(p *profile.Profile, say func(string)) (http.Handler, error) {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
 	pages := make(map[string]http.Handler)
-	for _, path := range pprofPages {
+	for _, path := range paths {
 		if all[path] == nil {
 			return nil, fmt.Errorf("pprof has no page %s any more", path)
 		}
 		pages[path] = all[path]
 	}
-	// pprof's settings are global: one request at a time.
-	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := pages[r.URL.Path]
 		if page == nil {
 			http.NotFound(w, r)
 			return
 		}
-		one.Lock()
-		defer one.Unlock()
 		page.ServeHTTP(w, r)
 	}), nil
 }
@@ -68,9 +74,11 @@ func (pprofFlags) ExtraUsage() string { return "" }
 // AddExtraUsage is of no use without a command line.
 func (pprofFlags) AddExtraUsage(string) {}
 
-// Parse asks for the web pages of the one profile. The address is not used.
+// Parse asks for the web pages of the one profile. The address is not used. With a prefix to
+// trim, which no name has, pprof does not guess one by the current folder's name, nor look for
+// files above that.
 func (f pprofFlags) Parse(func()) []string {
-	if err := f.FlagSet.Parse([]string{"-http=localhost:1", "-no_browser", "-symbolize=none"}); err != nil {
+	if err := f.FlagSet.Parse([]string{"-http=localhost:1", "-no_browser", "-symbolize=none", "-trim_path=/memdiag trims nothing"}); err != nil {
 		return nil // pprof then ends with its own error
 	}
 	return []string{"memory"}

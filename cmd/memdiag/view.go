@@ -25,16 +25,20 @@ const viewStacks = 2000
 
 func newViewCommand(env *environment) *cobra.Command {
 	noBrowser := false
+	var folders []string
 	cmd := &cobra.Command{
 		Use:     "view [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "pprof's web pages of one snapshot, or of the growth between two",
-		Long: `Serves pprof's flamegraph, top, peek and source pages of one snapshot's live
+		Long: `Serves pprof's flamegraph, graph, top and peek pages of one snapshot's live
 memory, or of the growth between two, to this machine alone and until it is
 interrupted. The URL on standard output holds a random key; without it nothing
-is served. On a terminal it opens a browser.`,
+is served. On a terminal it opens a browser.
+
+A snapshot may name any file, and so source lines are shown only of files below
+the folders of --source, as they are when view starts.`,
 		Example: `  memdiag view snapshot_0 snapshot_50
-  memdiag view my-run --no-browser`,
+  memdiag view my-run --no-browser --source .`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := env.openRun(args)
@@ -57,14 +61,28 @@ is served. On a terminal it opens a browser.`,
 			if err != nil {
 				return err
 			}
-			handler, err := newPprofSite(parsed, func(text string) { env.talk.say("%s", text) })
+			say := func(text string) { env.talk.say("%s", text) }
+			pages, err := newPprofSite(parsed, pprofPages, say)
 			if err != nil {
 				return err
 			}
-			return env.serve(cmd.Context(), handler, env.out.tty && !noBrowser)
+			source, end, err := sourceSite(parsed, folders, say)
+			if err != nil {
+				return err
+			}
+			defer end()
+			site := oneAtATime(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == sourcePage {
+					source.ServeHTTP(w, r)
+				} else {
+					pages.ServeHTTP(w, r)
+				}
+			}))
+			return env.serve(cmd.Context(), site, env.out.tty && !noBrowser)
 		},
 	}
 	env.rankFlag(cmd)
+	cmd.Flags().StringArrayVar(&folders, "source", nil, "show source lines of files below `DIR`, links resolved; may be given several times; by default of none")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open no browser, on a terminal either")
 	return cmd
 }

@@ -28,7 +28,7 @@ func TestViewServesPprofsPagesBelowItsKeyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string
-	site, err := newPprofSite(parsed, func(s string) { said = append(said, s) })
+	site, err := newPprofSite(parsed, pprofPages, func(s string) { said = append(said, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +49,8 @@ func TestViewServesPprofsPagesBelowItsKeyAlone(t *testing.T) {
 		{"another name of this machine", "GET", "evil.example", "/KEY/flamegraph", 404, ""},
 		{"settings are not saved", "GET", address, "/KEY/saveconfig?config=x", 404, ""},
 		{"settings are not deleted", "GET", address, "/KEY/deleteconfig?config=x", 404, ""},
+		{"no source file", "GET", address, "/KEY/source?f=.", 404, ""},
+		{"no list of one", "GET", address, "/KEY/weblist?f=.", 404, ""},
 		{"no program to disassemble", "GET", address, "/KEY/disasm", 404, ""},
 		{"nothing to write", "POST", address, "/KEY/flamegraph", 405, ""},
 	} {
