@@ -23,6 +23,7 @@ type chart struct {
 	// What is unknown throughout, or so far above the allocated bytes that it would
 	// press them flat, is nil or 0 and said in the subtitle.
 	reserved, driver []float64 // at each x; negative where unknown
+	outermost        string    // what driver is called
 	limit            float64
 	top              float64 // of the y axis
 
@@ -116,15 +117,24 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	}
 	c.stack(r, o.Stack, device, among, allocated)
 	d := s.Devices[device]
+	base := c.takeBase(d, allocated)
+	var above []string
+	c.outermost = outermost(d)
+	if base > 0 {
+		above = append(above, snapshot.FormatBytes(base)+" that it holds all along")
+		if at := driver[len(driver)-1]; at > 0 {
+			above = append(above, c.outermost+" "+snapshot.FormatBytes(at))
+		}
+		reserved, driver = []float64{0}, []float64{0}
+	}
 	c.top = slices.Max(allocated)
 	if slices.ContainsFunc(r.Reserves, func(e diff.Reserve) bool { return deviceName(e.Device) == deviceName(d) }) {
 		c.top = max(c.top, slices.Max(reserved)) // what grew is to be seen, however little is live
 	}
-	var above []string
 	if !liveOnlyAt(r.Last, d) {
 		c.reserved = c.fitting(reserved, "reserved", &above)
 	}
-	c.driver = c.fitting(driver, "driver", &above)
+	c.driver = c.fitting(driver, c.outermost, &above)
 	if limit := c.fitting([]float64{float64(d.Limit)}, "limit", &above); limit != nil {
 		c.limit = limit[0]
 	}
@@ -137,6 +147,31 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	c.context(r, o.Stack, device, all)
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
+}
+
+// thinShare is below which share of the height a band's growth is a line that nobody sees, and
+// thinProcess the same of a process, most of which is the interpreter and libraries.
+const thinShare, thinProcess = 0.02, 0.25
+
+// takeBase takes from the bands, and from the sum of them, what the device holds all along, where
+// what grows would be too thin to be seen above it. It returns how much.
+func (c *chart) takeBase(d snapshot.Device, allocated []float64) float64 {
+	rest, share := &c.bands[0], thinShare
+	if d.Kind == snapshot.Process {
+		share = thinProcess
+	}
+	tail := len(allocated) / 5
+	if all := moves(allocated[tail:]); len(c.bands) < 2 || all == 0 || all > share*slices.Max(allocated) {
+		return 0
+	}
+	base := slices.Min(rest.y[tail:])
+	for i := range allocated {
+		taken := min(base, rest.y[i])
+		rest.y[i] -= taken
+		allocated[i] -= taken
+	}
+	rest.name, rest.notes = "all else beyond "+snapshot.FormatBytes(base), []string{snapshot.FormatBytes(rest.y[len(rest.y)-1])}
+	return base
 }
 
 // axisPoint is where a point of a chart lies among the marks of a run: at one, or a
@@ -280,7 +315,7 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 		parts = append(parts, "by "+brief(producer))
 	}
 	if len(above) > 0 {
-		parts = append(parts, "above the picture: "+strings.Join(above, ", "))
+		parts = append(parts, "off the chart: "+strings.Join(above, ", "))
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Rows[0].Device) == deviceName(d) {

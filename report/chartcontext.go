@@ -115,7 +115,7 @@ func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 			continue
 		}
 		drawSlope(canvas, *b.slope, c.x[from:], b.y[from:], func(x, y float64, i int) vg.Point {
-			return vg.Point{X: toX(x), Y: toY(min(under[from+i]+y, c.top))}
+			return vg.Point{X: toX(x), Y: toY(under[from+i] + y)}
 		})
 	}
 }
@@ -124,20 +124,24 @@ func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 func moves(values []float64) float64 { return slices.Max(values) - slices.Min(values) }
 
 // drawSlope draws a line with its interval through the medians of x and y, where a
-// line of Theil and Sen goes.
+// line of Theil and Sen goes. A slope that may be zero is not drawn.
 func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, at func(x, y float64, i int) vg.Point) {
+	if doubt(slope) != "" {
+		return
+	}
 	middle, level := median(x), median(y)
 	line := func(rate float64) []vg.Point {
 		points := make([]vg.Point, len(x))
 		for i := range x {
-			points[i] = at(x[i], max(level+rate*(x[i]-middle), 0), i)
+			points[i] = at(x[i], level+rate*(x[i]-middle), i)
 		}
 		return points
 	}
-	low, high := line(slope.Low), line(slope.High)
-	slices.Reverse(low)
-	canvas.FillPolygon(color.NRGBA{A: 36}, append(high, low...))
-	canvas.StrokeLines(draw.LineStyle{Color: inkColour, Width: 0.75, Dashes: []vg.Length{3, 2}}, line(slope.Value))
+	// Hairlines: a filled interval covers half of the picture where a few marks tell the slope.
+	if slope.Low != slope.High {
+		canvas.StrokeLines(draw.LineStyle{Color: inkColour, Width: 0.5, Dashes: []vg.Length{0.75, 2}}, canvas.ClipLinesXY(line(slope.Low), line(slope.High))...)
+	}
+	canvas.StrokeLines(draw.LineStyle{Color: inkColour, Width: 0.75, Dashes: []vg.Length{3, 2}}, canvas.ClipLinesXY(line(slope.Value))...)
 }
 
 func median(values []float64) float64 {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"hash/fnv"
@@ -36,10 +37,12 @@ var (
 const (
 	flameWidth  = 1200
 	flameMargin = 10
-	flameTop    = 62
-	flameFoot   = 30
+	flameFoot   = 10
 	rowHeight   = 17
-	glyphWidth  = 6.65 // of the 11 px font; a little more than 0.6 em
+	// Of the heading: the search field stands at the right of the title.
+	titleLine, titleRunes       = 20, 92
+	subtitleLine, subtitleRunes = 14, 175
+	glyphWidth                  = 6.65 // of the 11 px font; a little more than 0.6 em
 )
 
 // maxBoxes is what a browser moves at ease.
@@ -57,7 +60,7 @@ const maxBoxes = 2000
 // Libraries are grey, and memory without a recorded stack is sand; the interpreter's own frames, which stand in every stack,
 // are left out.
 func Flame(w io.Writer, p *Profile, o FlameOptions) error {
-	f, left := newFlame(p, o.MaxBoxes, flameTop)
+	f, left := newFlame(p, o.MaxBoxes)
 	title := Printable(o.Title)
 	if title == "" {
 		title = p.Title
@@ -70,12 +73,16 @@ func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 }
 
 // embeddedFlame is the picture without title, style and script, for a page that
-// brings them, and what is to be said of it.
+// brings them, and what is to be said of it; "" of what has no box.
 func embeddedFlame(p *Profile, limit int) (svg, about string) {
-	f, left := newFlame(p, limit, 2)
+	f, left := newFlame(p, limit)
+	if f.total == 0 {
+		return "", flameSubtitle(p, left, f.tree.unstacked)
+	}
+	f.top = 2
 	height := 2 + (f.tree.depth+1)*rowHeight + 2
-	fmt.Fprintf(&f.buf, `<svg class="flame" role="application" tabindex="0" data-margin="%d" width="%d" height="%d" viewBox="0 0 %d %d"><g class="boxes">`+"\n",
-		flameMargin, flameWidth, height, flameWidth, height)
+	fmt.Fprintf(&f.buf, `<svg class="flame" role="application" tabindex="0" data-margin="%d"%s width="%d" height="%d" viewBox="0 0 %d %d"><g class="boxes">`+"\n",
+		flameMargin, f.per(), flameWidth, height, flameWidth, height)
 	f.draw()
 	f.buf.WriteString("</svg>\n")
 	return f.buf.String(), flameSubtitle(p, left, f.tree.unstacked)
@@ -102,11 +109,11 @@ func flameSubtitle(p *Profile, left int, unstacked bool) string {
 		per := func(b snapshot.Bytes) string {
 			return plusSign(float64(b)) + snapshot.FormatBytes(float64(b)/rateScale) + "/" + p.PerUnit
 		}
-		text = fmt.Sprintf("gathers %s, gives back %s; width: both; red grows, blue shrinks, dark red leaks, dark grey may be zero, light grey is library code", per(grew), per(shrank))
+		text = fmt.Sprintf("gathers %s, gives back %s; width = growth + shrinkage; red grows, blue shrinks, dark red leaks, dark grey may be zero, light grey is library code", per(grew), per(shrank))
 	case p.Growth:
-		text = fmt.Sprintf("grew %s, shrank %s, net %s; width: both; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
+		text = fmt.Sprintf("grew %s, shrank %s, net %s; width = growth + shrinkage; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
 	default:
-		text = grew.String() + " live; width: bytes; grey is library code"
+		text = grew.String() + " live; width = bytes; grey is library code"
 	}
 	if unstacked {
 		text += ", sand has no recorded stack"
@@ -125,38 +132,75 @@ type flame struct {
 	unit   string // of a rate; "" of sizes
 	bare   bool   // blocks are not counted
 	total  int64
+	limit  int     // of boxes
 	top    int64   // of the first row
 	scale  float64 // pixels a byte
 }
 
 // newFlame lays the boxes out, limit at most (0: maxBoxes), and returns how many
 // calls are left out.
-func newFlame(p *Profile, limit int, top int64) (f *flame, left int) {
+func newFlame(p *Profile, limit int) (f *flame, left int) {
 	if limit <= 0 {
 		limit = maxBoxes
 	}
 	tree := newFlameTree(p)
 	left = tree.prune(max(limit, 2))
-	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, unit: p.PerUnit, bare: p.Uncounted, total: tree.root.weight, top: top}
+	f = &flame{tree: tree, boxes: tree.layout(), growth: p.Growth, unit: p.PerUnit, bare: p.Uncounted, total: tree.root.weight, limit: limit}
 	f.scale = float64(flameWidth-2*flameMargin) / float64(max(f.total, 1))
 	tree.root.label = "all"
 	return f, left
 }
 
+// per is the attribute that tells the script of rates: of what unit, and for how many of it
+// widths are.
+func (f *flame) per() string {
+	if f.unit == "" {
+		return ""
+	}
+	return fmt.Sprintf(` data-per="%s" data-scale="%d"`, f.unit, rateScale)
+}
+
+// header begins the picture, and leaves room for a heading of as many lines as it needs.
 func (f *flame) header(title, subtitle string) {
-	height := flameTop + (f.tree.depth+1)*rowHeight + flameFoot
+	var heading strings.Builder
+	y := int64(4)
+	lines := func(class, text string, height int64, runes int) {
+		for _, line := range foldedAt(text, runes) {
+			y += height
+			fmt.Fprintf(&heading, `<text x="%d" y="%d" class="%s">%s</text>`+"\n", flameMargin, y, class, escapeXML(line))
+		}
+	}
+	lines("title", title, titleLine, titleRunes)
+	y += 4
+	lines("sub", subtitle, subtitleLine, subtitleRunes)
+	f.top = y + 14
+	height := f.top + (f.tree.depth+1)*rowHeight + flameFoot
 	fmt.Fprintf(&f.buf, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" class="flame alone" tabindex="0" data-margin="%d" width="%d" height="%d" viewBox="0 0 %d %d">
+<svg xmlns="http://www.w3.org/2000/svg" class="flame alone" tabindex="0" data-margin="%d"%s width="%d" height="%d" viewBox="0 0 %d %d">
 <style>
 %s</style>
 <rect width="100%%" height="100%%" class="paper"/>
-<text x="%d" y="24" class="title">%s</text>
-<text x="%d" y="44" class="sub">%s</text>
-<text x="%d" y="24" text-anchor="end" class="reset away" tabindex="0">reset (Esc)</text>
-<text x="%d" y="%d" class="details" aria-live="polite"> </text>
+%s<text x="%d" y="24" text-anchor="end" class="reset away" tabindex="0">reset (Esc)</text>
+<text x="%d" y="%d" class="details" aria-live="polite"></text>
 <g class="boxes">
-`, flameMargin, flameWidth, height, flameWidth, height, flameStyle, flameMargin, escapeXML(title), flameMargin, escapeXML(subtitle),
-		flameWidth-flameMargin, flameMargin, height-10)
+`, flameMargin, f.per(), flameWidth, height, flameWidth, height, flameStyle, heading.String(), flameWidth-flameMargin-200, flameMargin, height+8)
+}
+
+// foldedAt breaks text at spaces into lines of so many characters at most; a longer word is
+// cut.
+func foldedAt(text string, runes int) []string {
+	var lines []string
+	for word := range strings.SplitSeq(text, " ") {
+		if n := utf8.RuneCountInString(word); n > runes {
+			word = string([]rune(word)[:runes-1]) + "…"
+		}
+		if last := len(lines) - 1; last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= runes {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
 }
 
 // draw writes the boxes and ends their group.
@@ -167,6 +211,53 @@ func (f *flame) draw() {
 		}
 	}
 	f.buf.WriteString("</g>\n")
+	f.hidden()
+}
+
+// hiddenShare is how many calls that are too small to draw a picture has for its search, for
+// each that it may draw.
+const hiddenShare = 5
+
+// hiddenJSON are calls that are too small to draw. The search counts them, too.
+type hiddenJSON struct {
+	Names []string `json:"names"`
+	// Boxes are each an index into Names, the parent, and the width. The parent is an index
+	// among the boxes that are drawn, or -1-i for Boxes[i], which comes before.
+	Boxes [][3]int64 `json:"boxes"`
+	More  bool       `json:"more,omitempty"` // that are not listed
+}
+
+// hidden writes what the search is to know of what is not drawn.
+func (f *flame) hidden() {
+	at := make(map[*box]int64, len(f.boxes))
+	for i, b := range f.boxes {
+		at[b] = int64(i)
+	}
+	names := make(map[string]int64)
+	var out hiddenJSON
+	for _, b := range f.tree.boxes { // parents first
+		if b.drawn {
+			continue
+		}
+		if len(out.Boxes) == hiddenShare*f.limit {
+			out.More = true
+			break
+		}
+		name, ok := names[b.name]
+		if !ok {
+			name = int64(len(out.Names))
+			names[b.name] = name
+			out.Names = append(out.Names, b.name)
+		}
+		parent := at[b.parent]
+		at[b] = -1 - int64(len(out.Boxes))
+		out.Boxes = append(out.Boxes, [3]int64{name, parent, b.weight})
+	}
+	if out.Boxes == nil {
+		return
+	}
+	text, _ := json.Marshal(out) // strings and numbers
+	fmt.Fprintf(&f.buf, "<metadata class=\"hidden\">%s</metadata>\n", escapeXML(string(text)))
 }
 
 func (f *flame) box(b *box) {
@@ -175,6 +266,8 @@ func (f *flame) box(b *box) {
 	y := f.top + b.depth*rowHeight
 	label, class, narrow := b.label, "box", b.label
 	switch {
+	case b.isFolding:
+		class = "box fold"
 	case b.guilty:
 		// In a narrow box the name says more; the colour and the tooltip say leak.
 		label, class = "leak: "+label, "box leak"

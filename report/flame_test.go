@@ -2,13 +2,17 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -271,6 +275,64 @@ func TestLibrariesAreToldByTheirStack(t *testing.T) {
 		ext := strings.HasPrefix(b.name, "add")
 		if want := strings.Contains(b.name, "start_thread") || ext && strings.Contains(b.parent.name, "main"); b.library != want {
 			t.Errorf("%s below %s is taken for a library's: %t", b.name, b.parent.name, b.library)
+		}
+	}
+}
+
+// TestTheSearchKnowsWhatIsNotDrawn: what a picture folds is listed for its search, with widths
+// that sum to those of the folds.
+func TestTheSearchKnowsWhatIsNotDrawn(t *testing.T) {
+	p := GrowthProfile(pyramidResult(t))
+	whole, _ := newFlame(p, 0)
+	whole.draw()
+	if strings.Contains(whole.buf.String(), "<metadata") {
+		t.Error("a picture of all calls lists some as not drawn")
+	}
+	f, left := newFlame(p, 7)
+	f.draw()
+	_, text, _ := strings.Cut(f.buf.String(), `<metadata class="hidden">`)
+	text, _, _ = strings.Cut(text, "</metadata>")
+	var hidden hiddenJSON
+	if err := json.Unmarshal([]byte(html.UnescapeString(text)), &hidden); err != nil {
+		t.Fatal(err)
+	}
+	if len(hidden.Boxes) != left || left == 0 || hidden.More {
+		t.Errorf("%d calls are listed of %d", len(hidden.Boxes), left)
+	}
+	var listed, folded int64
+	for i, b := range hidden.Boxes {
+		if b[1] < 0 && -1-b[1] >= int64(i) {
+			t.Errorf("box %d comes before its parent %d", i, -1-b[1])
+		}
+		if b[1] >= 0 {
+			listed += b[2]
+		}
+		if hidden.Names[b[0]] == "" {
+			t.Errorf("box %d has no name", i)
+		}
+	}
+	for _, b := range f.boxes {
+		if b.isFolding {
+			folded += b.weight
+		}
+	}
+	if listed != folded {
+		t.Errorf("%d bytes are listed below drawn calls, the folds have %d", listed, folded)
+	}
+}
+
+func TestALongHeadingIsFolded(t *testing.T) {
+	p := GrowthProfile(pyramidResult(t))
+	got := string(rendered(t, func(b *bytes.Buffer) error {
+		return Flame(b, p, FlameOptions{Title: strings.Repeat("a long title ", 20) + strings.Repeat("x", 200)})
+	}))
+	lines := regexp.MustCompile(`class="(title|sub)">([^<]*)<`).FindAllStringSubmatch(got, -1)
+	if len(lines) < 4 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, l := range lines {
+		if limit := map[string]int{"title": titleRunes, "sub": subtitleRunes}[l[1]]; utf8.RuneCountInString(html.UnescapeString(l[2])) > limit {
+			t.Errorf("%q is longer than %d", l[2], limit)
 		}
 	}
 }

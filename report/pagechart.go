@@ -113,11 +113,11 @@ func (c *chart) view() (v chartView, data chartData) {
 		}
 		v.Heads = append(v.Heads, name)
 	}
-	line := func(name string, y []float64) {
+	line := func(name, class string, y []float64) {
 		if y == nil {
 			return
 		}
-		l := lineData{Name: name, Class: name, Y: make([]*float64, len(y))}
+		l := lineData{Name: name, Class: class, Y: make([]*float64, len(y))}
 		for i := range y {
 			if y[i] >= 0 {
 				l.Y[i] = &y[i]
@@ -126,8 +126,8 @@ func (c *chart) view() (v chartView, data chartData) {
 		data.Lines = append(data.Lines, l)
 		v.Heads = append(v.Heads, name)
 	}
-	line("reserved", c.reserved)
-	line("driver", c.driver)
+	line("reserved", "reserved", c.reserved)
+	line(c.outermost, "driver", c.driver)
 	data.Epochs, data.Aside = moments(c.epochs), moments(c.aside)
 	if at := c.runsOut; at != nil {
 		data.Ahead = &aheadData{
@@ -144,7 +144,7 @@ func (c *chart) view() (v chartView, data chartData) {
 		for i := range limit {
 			limit[i] = c.limit
 		}
-		line("limit", limit)
+		line("limit", "limit", limit)
 	}
 	for _, i := range evenly(len(c.x), tableMarks) {
 		row := chartRow{X: wholeNumber(c.x[i])}

@@ -80,7 +80,7 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 		if first != nil {
 			before = metersOf(first, d)
 		}
-		for _, m := range meterList(d.Meters) {
+		for _, m := range meterList(d, before) {
 			row := meterView{m.name, "?", known(m.value), "?"}
 			if before != nil {
 				row.First = known(m.of(*before))
@@ -95,7 +95,7 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 			whole = d.Meters.Driver
 		}
 		at := 0.0
-		for _, p := range shapes[i].parts {
+		for _, p := range shownParts(d, shapes[i].parts) {
 			width := 0.0
 			if p.bytes > 0 && whole > 0 {
 				width = min(100*float64(p.bytes)/float64(whole), 100-at)
@@ -208,6 +208,9 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 		v.Segments += fmt.Sprintf("; %s not drawn", count(int64(left), "smaller segment"))
 	}
 	for i, c := range mapClasses {
+		if sums[i] == 0 {
+			continue
+		}
 		v.Layers = append(v.Layers, mapLayer{c.class, c.name, sums[i].String(), paths[i].String()})
 	}
 	return v, true

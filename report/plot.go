@@ -95,7 +95,11 @@ func (c *chart) draw(page draw.Canvas) {
 	}
 	right += labelLeader + labelGap
 
-	y := heading(page, c.title, c.subtitle)
+	about := c.subtitle
+	if slices.ContainsFunc(c.bands, func(b band) bool { return b.slope != nil && b.slope.Low != b.slope.High && doubt(*b.slope) == "" }) {
+		about += " · dashed and dotted: a slope and its 95 % interval"
+	}
+	y := heading(page, c.title, about)
 
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -270,7 +274,7 @@ func (c *chart) labels() []endLabel {
 		out = append(out, endLabel{lines: []string{"reserved " + size(c.reserved[end])}, colour: reserveLine, at: c.reserved[end]})
 	}
 	if c.driver != nil && c.driver[end] >= 0 {
-		out = append(out, endLabel{lines: []string{"driver " + size(c.driver[end])}, colour: darker(driverLine), at: c.driver[end]})
+		out = append(out, endLabel{lines: []string{c.outermost + " " + size(c.driver[end])}, colour: darker(driverLine), at: c.driver[end]})
 	}
 	if c.limit > 0 {
 		out = append(out, endLabel{lines: []string{"limit " + size(c.limit)}, colour: limitLine, at: c.limit})

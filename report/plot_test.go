@@ -396,3 +396,42 @@ func TestNamesBesideAPlotCanBeRead(t *testing.T) {
 		t.Errorf("white has a luminance of %v", l)
 	}
 }
+
+// TestASlopeCoversNothing: its interval used to be a grey area, which of a few marks was half of
+// the picture.
+func TestASlopeCoversNothing(t *testing.T) {
+	draw := func(low, high float64) string {
+		r := pyramidResult(t)
+		r.Findings[0].Rate.Bytes.Low, r.Findings[0].Rate.Bytes.High = low, high
+		return string(rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) }))
+	}
+	const fitted, bounds = `stroke-dasharray:3,2"`, `stroke-dasharray:0.75,2"`
+	exact, wide, zero := draw(512*1024, 512*1024), draw(1024, 1<<20), draw(-1024, 1<<20)
+	if strings.Count(wide, bounds) != 2 || !strings.Contains(wide, fitted) || strings.Count(wide, "fill:#000000") > strings.Count(exact, "fill:#000000") {
+		t.Errorf("a wide interval has %d lines, and fills of its own", strings.Count(wide, bounds))
+	}
+	if strings.Contains(zero, fitted) || strings.Contains(zero, bounds) {
+		t.Error("a slope that may be zero is drawn")
+	}
+}
+
+func TestALeakTooThinToBeSeenIsDrawnAboveWhatStays(t *testing.T) {
+	r := pyramidResult(t)
+	for i := range r.Series.Meters[0] {
+		r.Series.Meters[0][i].Allocated += 20 * snapshot.GiB
+		r.Series.Meters[0][i].Reserved += 20 * snapshot.GiB
+	}
+	c, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.top > float64(100*snapshot.MiB) || c.reserved != nil || c.bands[0].name != "all else beyond 20.0 GiB" || !strings.Contains(c.subtitle, "off the chart: 20.0 GiB that it holds all along") {
+		t.Errorf("the axis ends at %v, the rest is %q: %s", c.top, c.bands[0].name, c.subtitle)
+	}
+	// What moves as much is drawn whole, and so is one mark.
+	for name, r := range map[string]*diff.Result{"a leak that is seen": pyramidResult(t), "one mark": onePoint(t)} {
+		if c, err := newChart(r, PlotOptions{}, maxPoints); err != nil || strings.Contains(c.subtitle, "all along") {
+			t.Errorf("%s: %s %v", name, c.subtitle, err)
+		}
+	}
+}

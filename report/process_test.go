@@ -97,3 +97,30 @@ func TestAPageSaysWhatToDoBeforeALongStack(t *testing.T) {
 		t.Errorf("the fix stands at byte %d, the stack at %d", fix, stack)
 	}
 }
+
+// TestTheMachinesMemoryHasNoRowsOfAGPUs: it has no streams, no blocks to split and no driver.
+func TestTheMachinesMemoryHasNoRowsOfAGPUs(t *testing.T) {
+	r := growingProcess(t)
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"diff": func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) },
+		"show": func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{Width: 1000}) },
+		"page": func(b *bytes.Buffer) error { return Page(b, r, About{}) },
+	} {
+		got := string(rendered(t, write))
+		if at := strings.Index(got, "</style>"); at > 0 {
+			got, _, _ = strings.Cut(got[at:], "<script>")
+		}
+		for _, gpus := range []string{"rest of blocks not split", "a stream still uses it", "libraries, context"} {
+			if strings.Contains(got, gpus) {
+				t.Errorf("%s says %q", name, gpus)
+			}
+		}
+		if !strings.Contains(got, "RSS") {
+			t.Errorf("%s does not name the process's own figure:\n%s", name, got)
+		}
+	}
+	c, err := newChart(r, PlotOptions{Device: "host:0"}, maxPoints)
+	if err != nil || !strings.Contains(c.subtitle, "RSS 450 MiB") {
+		t.Errorf("the plot says %q", c.subtitle)
+	}
+}

@@ -38,7 +38,7 @@ func shapesOf(s *snapshot.Snapshot) []shape {
 	for i := range out {
 		d := &out[i]
 		d.fragments = fragmentsOf(s, d.segments)
-		d.parts = waterfall(s.Devices[i].Meters, unsplitOf(s, d.segments), d.fragments)
+		d.parts = waterfall(s.Devices[i], unsplitOf(s, d.segments), d.fragments)
 	}
 	return out
 }
@@ -46,7 +46,8 @@ func shapesOf(s *snapshot.Snapshot) []shape {
 // waterfall divides a device's driver's figure, or where that is unknown the
 // reserved bytes, into parts that sum to it. A part is negative where the meters
 // contradict one another.
-func waterfall(m snapshot.Meters, unsplit snapshot.Bytes, f fragments) []part {
+func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments) []part {
+	m := d.Meters
 	cached := m.Reserved - m.Active
 	whole := cached // in segments that hold nothing
 	if f.freeBlocks > 0 {
@@ -61,9 +62,22 @@ func waterfall(m snapshot.Meters, unsplit snapshot.Bytes, f fragments) []part {
 		{"cached, in empty segments", "cached_bytes", whole},
 	}
 	if m.Driver != snapshot.Unknown {
-		parts = append(parts, part{"other: libraries, context", "other_bytes", m.Driver - m.Reserved})
+		other := "other: libraries, context"
+		if inRAM(d) {
+			other = "rest of the process: code, libraries"
+		}
+		parts = append(parts, part{other, "other_bytes", m.Driver - m.Reserved})
 	}
 	return parts
+}
+
+// shownParts are the parts that a reader is shown. The machine's own memory has no streams and
+// no blocks to split: what is nothing there is left out.
+func shownParts(d snapshot.Device, parts []part) []part {
+	if !inRAM(d) {
+		return parts
+	}
+	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.bytes == 0 })
 }
 
 // unsplitOf is what live blocks of segments have beyond their rounded requests.

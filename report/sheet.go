@@ -31,8 +31,9 @@ type panel struct {
 // them stand in a row.
 const maxPanels, panelColumns = 12, 3
 
-// Sheet draws small plots, one a site: those of the findings, and then the largest
-// sites, twelve in all, each on a scale of its own with its verdict and rate. It
+// Sheet draws small plots, one a site: the process where it grows by itself, the findings,
+// and then the sites that move most, twelve in all, each on a scale of its own with its
+// verdict and rate. Sites that stay fill the last row only; how many are left out is said. It
 // fails where Plot does.
 func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	if err := format.known(); err != nil {
@@ -46,16 +47,28 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	if title == "" {
 		title = Headline(r)
 	}
-	panels := sitePanels(r)
+	panels, left := sitePanels(r)
 	if len(panels) == 0 {
 		return fmt.Errorf("nothing to plot: no site ever holds a byte")
 	}
-	return writeSheet(w, format, title, panels, o)
+	unit, _, _ := drawn(r.Series.Axis())
+	about := fmt.Sprintf("live bytes by %s, each plot on a scale of its own", unit)
+	if left.moving > 0 {
+		about += " · " + count(int64(left.moving), "more site") + " not drawn"
+	} else if left.still > 0 {
+		about += " · not drawn: " + count(int64(left.still), "site") + " that stay the same, " + left.bytes.String()
+	}
+	return writeSheet(w, format, title, about, panels, o)
 }
 
-func sitePanels(r *diff.Result) []panel {
+// undrawn are the sites that a sheet has no room for, or that stay as they are.
+type undrawn struct {
+	moving, still int
+	bytes         snapshot.Bytes // of those that are still
+}
+
+func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 	_, size, axis := drawn(r.Series.Axis())
-	var panels []panel
 	var of []*diff.Row // panels
 	drawn := make(map[*diff.Row]struct{})
 	add := func(rows []*diff.Row, p panel) {
@@ -73,7 +86,11 @@ func sitePanels(r *diff.Result) []panel {
 				total[i] += b
 			}
 		}
-		if total == nil || slices.Max(total) == 0 || len(panels) == maxPanels {
+		if total == nil || slices.Max(total) == 0 {
+			return
+		}
+		if len(panels) == maxPanels {
+			left.moving++
 			return
 		}
 		for _, i := range highest(total, maxPoints/panelColumns) {
@@ -82,8 +99,17 @@ func sitePanels(r *diff.Result) []panel {
 		p.warm = axis[min(r.Series.WarmUp(), len(axis)-1)]
 		panels, of = append(panels, p), append(of, rows[0])
 	}
+	process := func() {
+		if p, ok := processPanel(r, axis, size); ok {
+			panels, of = append(panels, p), append(of, &diff.Row{})
+		}
+	}
 	colours := map[diff.Verdict]color.NRGBA{diff.Leak: leakColours[0], diff.Inconclusive: leakColours[1]}
+	leaks := r.Leaks()
 	for i := range r.Findings {
+		if i == leaks {
+			process()
+		}
 		f := &r.Findings[i]
 		c, ok := colours[f.Verdict]
 		if !ok {
@@ -102,15 +128,42 @@ func sitePanels(r *diff.Result) []panel {
 		}
 		add(f.Rows, p)
 	}
+	if leaks == len(r.Findings) {
+		process()
+	}
 	var rows []*diff.Row
 	for i := range r.Rows {
 		if _, ok := drawn[&r.Rows[i]]; !ok {
 			rows = append(rows, &r.Rows[i])
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
-	for _, row := range rows[:min(len(rows), maxPanels)] {
-		add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: "no growth: " + row.After.Bytes.String(), colour: restLine})
+	movement := make(map[*diff.Row]snapshot.Bytes, len(rows))
+	for _, row := range rows {
+		if site := r.Series.Site(row); site != nil {
+			movement[row] = slices.Max(site.Bytes) - slices.Min(site.Bytes)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *diff.Row) int {
+		return cmp.Or(cmp.Compare(movement[b], movement[a]), cmp.Compare(b.After.Bytes, a.After.Bytes))
+	})
+	moving := len(panels)
+	for _, row := range rows {
+		if movement[row] > 0 {
+			note := "no growth: "
+			if row.Growth().Bytes < 0 {
+				note = "shrank to "
+			}
+			add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: note + row.After.Bytes.String(), colour: restLine})
+			moving = len(panels)
+			continue
+		}
+		// What stays the same fills a row that has begun; where all does, the largest are drawn.
+		if len(panels) < maxPanels && (moving == 0 || len(panels)%panelColumns != 0) {
+			add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: "unchanged: " + row.After.Bytes.String(), colour: restLine})
+		} else if row.After.Bytes > 0 {
+			left.still++
+			left.bytes += row.After.Bytes
+		}
 	}
 	names := make([]string, len(panels))
 	for i := range panels {
@@ -119,7 +172,30 @@ func sitePanels(r *diff.Result) []panel {
 	for i, from := range callsApart(names, of) {
 		panels[i].from = from
 	}
-	return panels
+	return panels, left
+}
+
+// processPanel is the growth of the process that no stack explains, since warm-up; false where
+// it has none.
+func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
+	e, warm := r.Unexplained(), r.Series.WarmUp()
+	_, rest := r.Series.Unrecorded()
+	if e == nil || len(rest) != len(axis) || warm >= len(axis) {
+		return panel{}, false
+	}
+	p := panel{title: "the process, beyond recorded stacks", note: "line unknown: " + bytesRate(e.Rate), colour: leakColours[1], warm: axis[warm]}
+	if e.Rate.Unit == r.Series.Axis().Unit {
+		slope := multiplied(e.Rate.Bytes, size)
+		p.slope = &slope
+	}
+	values := make([]snapshot.Bytes, len(rest))
+	for i, v := range rest {
+		values[i] = snapshot.Bytes(max(v-rest[warm], 0))
+	}
+	for _, i := range highest(values, maxPoints/panelColumns) {
+		p.x, p.y = append(p.x, axis[i]), append(p.y, float64(values[i]))
+	}
+	return p, true
 }
 
 // highest chooses at most limit marks, of each stretch the one with most.
@@ -181,21 +257,29 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 		title += fmt.Sprintf(" (the first %d are drawn)", maxPanels)
 		panels = panels[:maxPanels]
 	}
-	return writeSheet(w, format, title, panels, o, top)
+	return writeSheet(w, format, title, "allocated bytes, and reserved ones as a blue line; all plots on one scale", panels, o, top)
 }
 
 // writeSheet lays panels out, each up to the top that is given, or its own.
-func writeSheet(w io.Writer, format PlotFormat, title string, panels []panel, o PlotOptions, top ...float64) error {
+func writeSheet(w io.Writer, format PlotFormat, title, about string, panels []panel, o PlotOptions, top ...float64) error {
 	columns := min(panelColumns, len(panels))
 	rows := (len(panels) + columns - 1) / columns
 	if o.Height == 0 {
-		o.Height = 140 + 290*rows
+		o.Height = 170 + 290*rows
 	}
 	width, height := o.size()
 	return picture(w, format, width, height, func(page draw.Canvas) {
-		y := heading(page, title, "")
+		y := heading(page, title, about)
 		tiles := draw.Tiles{Cols: columns, Rows: rows, PadX: 14, PadY: 10, PadLeft: pageMargin, PadRight: pageMargin, PadBottom: pageMargin, PadTop: page.Max.Y - y}
+		width := tiles.At(page, 0, 0).Size().X
+		names := make(map[string]int)
 		for i := range panels {
+			panels[i].fit(width)
+			names[panels[i].title+panels[i].from]++
+			if n := names[panels[i].title+panels[i].from]; n > 1 {
+				panels[i].title = fmt.Sprintf("%d. %s", n, panels[i].title) // differs in what had no room
+				panels[i].fit(width)
+			}
 			high := slices.Max(append(slices.Clone(top), 0))
 			if high == 0 {
 				high = slices.Max(panels[i].y)
@@ -205,14 +289,28 @@ func writeSheet(w io.Writer, format PlotFormat, title string, panels []panel, o 
 	})
 }
 
-func (p *panel) draw(area draw.Canvas, top float64) {
-	title, note := style(smallSize, true, inkColour), style(smallSize-1, false, darker(p.colour))
-	y := area.Max.Y - smallSize
-	name := strings.TrimSpace(p.title + " " + p.from)
-	if last := strings.LastIndexAny(p.from, "←→"); last > 0 && title.Width(name) > area.Size().X {
-		name = p.title + " … " + p.from[last:] // the outermost call is the one that differs
+// The styles of a panel's title, and of the call that tells it from another.
+var panelTitle, panelFrom = style(smallSize, true, inkColour), style(smallSize, false, quietColour)
+
+// fit cuts the panel's title to a width. What tells it from others of one place stands at the
+// end: the outermost call, or the line of an operation.
+func (p *panel) fit(width vg.Length) {
+	p.title = cutTo(panelTitle, p.title, width)
+	room := width - panelTitle.Width(p.title+" ")
+	if last := strings.LastIndexAny(p.from, "←→"); last > 0 && panelFrom.Width(p.from) > room {
+		p.from = "… " + p.from[last:]
 	}
-	area.FillText(title, vg.Point{X: area.Min.X, Y: y}, cutTo(title, name, area.Size().X))
+	runes := []rune(p.from)
+	for n := 1; n < len(runes) && panelFrom.Width(p.from) > room; n++ {
+		p.from = "…" + string(runes[n:])
+	}
+}
+
+func (p *panel) draw(area draw.Canvas, top float64) {
+	note := style(smallSize-1, false, darker(p.colour))
+	y := area.Max.Y - smallSize
+	area.FillText(panelTitle, vg.Point{X: area.Min.X, Y: y}, p.title)
+	area.FillText(panelFrom, vg.Point{X: area.Min.X + panelTitle.Width(p.title+" "), Y: y}, p.from)
 	y -= smallSize + 1
 	area.FillText(note, vg.Point{X: area.Min.X, Y: y}, cutTo(note, p.note, area.Size().X))
 	small := plot.New()
@@ -249,7 +347,7 @@ func (p *panel) Plot(canvas draw.Canvas, on *plot.Plot) {
 	canvas.StrokeLines(draw.LineStyle{Color: p.colour, Width: 1.25}, edge)
 	if from := slices.IndexFunc(p.x, func(x float64) bool { return x >= p.warm }); p.slope != nil && from >= 0 && len(p.x)-from >= 3 {
 		drawSlope(canvas, *p.slope, p.x[from:], p.y[from:], func(x, y float64, _ int) vg.Point {
-			return vg.Point{X: toX(x), Y: toY(min(y, on.Y.Max))}
+			return vg.Point{X: toX(x), Y: toY(y)}
 		})
 	}
 	if p.reserved != nil {

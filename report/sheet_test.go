@@ -53,11 +53,13 @@ func TestSheets(t *testing.T) {
 // A heap profile of JAX has compiled programs, which take no bytes of a device.
 func TestASiteThatNeverHeldAByteIsNotDrawn(t *testing.T) {
 	r := noLeak(t)
-	all := len(sitePanels(r))
+	panels, left := sitePanels(r)
+	all := len(panels) + left.still
 	row := &r.Rows[len(r.Rows)-1]
 	clear(r.Series.Site(row).Bytes)
-	if n := len(sitePanels(r)); n != all-1 {
-		t.Errorf("%d plots of %d", n, all)
+	row.After = diff.Tally{Blocks: 1}
+	if panels, left = sitePanels(r); len(panels)+left.still != all-1 {
+		t.Errorf("%d plots of %d", len(panels)+left.still, all)
 	}
 }
 
@@ -130,5 +132,40 @@ func TestACurveOnUnevenGroundHasNoSlope(t *testing.T) {
 	}
 	if strings.Contains(draw(func(i int) snapshot.Bytes { return snapshot.Bytes(i%2) * 20 * snapshot.MiB }), dashes) {
 		t.Error("a slope on uneven ground")
+	}
+}
+
+func TestSheetsShowWhatMovesFirst(t *testing.T) {
+	r := noLeak(t)
+	stays, moves := &r.Rows[0], &r.Rows[1]
+	for i := range r.Rows {
+		clear(r.Series.Site(&r.Rows[i]).Bytes)
+	}
+	for i := range r.Series.Marks {
+		r.Series.Site(stays).Bytes[i] = snapshot.GiB
+		r.Series.Site(moves).Bytes[i] = snapshot.Bytes(i%2) * snapshot.KiB
+	}
+	r.Findings = nil
+	stays.After, moves.After = diff.Tally{Blocks: 1, Bytes: snapshot.GiB}, diff.Tally{Blocks: 1, Bytes: snapshot.KiB}
+	panels, _ := sitePanels(r)
+	if len(panels) != 2 || panels[0].y[1] != 1024 || !strings.HasPrefix(panels[1].note, "unchanged: 1.00 GiB") {
+		t.Errorf("the panels are %+v", panels)
+	}
+}
+
+// TestPanelsOfOnePlaceAreToldApart has operations whose lines alone differ, beyond the room.
+func TestPanelsOfOnePlaceAreToldApart(t *testing.T) {
+	titles := make(map[string]bool)
+	for _, line := range []string{"209", "210", "211"} {
+		p := panel{title: "leak_loss.py:14", from: "→ LayerNorm.__init__ (normalization.py:" + line + ")"}
+		p.fit(200)
+		text := p.title + " " + p.from
+		titles[text] = true
+		if !strings.HasSuffix(text, line+")") || panelTitle.Width(p.title+" ")+panelFrom.Width(p.from) > 200 {
+			t.Errorf("%q is cut, or too wide", text)
+		}
+	}
+	if len(titles) != 3 {
+		t.Errorf("the titles are %v", titles)
 	}
 }

@@ -105,7 +105,7 @@ func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 		return
 	}
 	var figures []string
-	for _, m := range meterList(d.Meters) {
+	for _, m := range meterList(*d, nil) {
 		figures = append(figures, glue(m.name+" "+known(m.value)))
 	}
 	p.prose("  ", "  ", strings.Join(figures, ", "))
@@ -114,11 +114,13 @@ func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 		whole = d.Meters.Driver
 	}
 	var rows [][]string
-	for _, part := range shape.parts {
+	for _, part := range shownParts(*d, shape.parts) {
 		rows = append(rows, []string{part.name, part.bytes.String(), share(part.bytes, whole), bar(part.bytes, whole)})
 	}
 	p.table([]column{{"", false}, {"", true}, {"", true}, {"", false}}, rows)
-	p.fragments(s, shape.fragments)
+	if shape.fragments.freeBlocks > 0 || !inRAM(*d) {
+		p.fragments(s, shape.fragments)
+	}
 	p.private(s, shape.segments)
 	p.explained(shape.parts, d.Meters.Reserved)
 }

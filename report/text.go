@@ -373,7 +373,7 @@ func (p *page) meters(r *diff.Result) {
 		p.line(p.paint.bold(deviceTitle(d)))
 		before := metersOf(r.First, d)
 		var rows [][]string
-		for _, m := range meterList(d.Meters) {
+		for _, m := range meterList(d, before) {
 			if liveOnly(r.Last, d) && !m.ofLive {
 				continue
 			}
@@ -470,18 +470,42 @@ type meter struct {
 	value  snapshot.Bytes
 }
 
-func meterList(m snapshot.Meters) []meter {
+// meterList are a device's meters. Of the machine's own memory, which has no caching
+// allocator as a GPU has, those are left out that say nothing here, nor in the earlier meters
+// unless they are nil: what nobody read, and what equals the allocated bytes.
+func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
+	m := d.Meters
 	list := []meter{
 		{name: "requested", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Requested }},
 		{name: "allocated", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Allocated }},
 		{name: "active", of: func(m snapshot.Meters) snapshot.Bytes { return m.Active }},
 		{name: "reserved", of: func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }},
-		{name: "driver", of: func(m snapshot.Meters) snapshot.Bytes { return m.Driver }},
+		{name: outermost(d), of: func(m snapshot.Meters) snapshot.Bytes { return m.Driver }},
 	}
 	for i := range list {
 		list[i].value = list[i].of(m)
 	}
-	return list
+	if !inRAM(d) {
+		return list
+	}
+	return slices.DeleteFunc(list, func(one meter) bool {
+		dull := func(m snapshot.Meters) bool {
+			return one.of(m) == snapshot.Unknown || one.name != "allocated" && one.of(m) == m.Allocated
+		}
+		return dull(m) && (before == nil || dull(*before))
+	})
+}
+
+// inRAM reports whether a device is the machine's own memory.
+func inRAM(d snapshot.Device) bool { return d.Kind.InProcess() || d.Kind == snapshot.Process }
+
+// outermost names the figure that is read apart from the allocator: a GPU's driver tells it,
+// and of the machine's own memory it is what the process has resident.
+func outermost(d snapshot.Device) string {
+	if inRAM(d) {
+		return "RSS"
+	}
+	return "driver"
 }
 
 // known is a size, or "?" for one that nobody gave.

@@ -1,3 +1,22 @@
+// bytes prints three digits in the largest unit reached, as memdiag does.
+function bytes(v) {
+  "use strict";
+  if (v === null || v === undefined) { return "?"; }
+  var units = ["B", "KiB", "MiB", "GiB", "TiB"], i = 0, abs = Math.abs(v);
+  while (i < units.length - 1 && abs / 1024 >= 0.9995) { v /= 1024; abs /= 1024; i++; }
+  var digits = i === 0 && v % 1 === 0 || abs >= 99.95 ? 0 : abs >= 9.995 ? 1 : 2;
+  return rounded(v, digits) + " " + units[i];
+}
+
+// rounded rounds a tie to the even digit, as memdiag's own texts do; toFixed
+// rounds it up. Sixty digits are all that a figure of bytes has.
+function rounded(v, digits) {
+  "use strict";
+  var scale = Math.pow(10, digits);
+  if (!/^50*$/.test((v.toFixed(60).split(".")[1] || "").slice(digits))) { return v.toFixed(digits); }
+  return (2 * Math.round(v * scale / 2) / scale).toFixed(digits);
+}
+
 // Zoom, search, hover and keyboard for one flamegraph. ui holds what stands
 // around it: details (told of a box), input (a search field), reset (a button),
 // and size, which gives the width to draw in.
@@ -9,11 +28,18 @@ function flamegraph(svg, ui) {
     var title = g.querySelector("title").textContent;
     return {
       g: g, x: +g.dataset.x, w: +g.dataset.w, d: +g.dataset.d, title: title,
-      label: g.dataset.l || title.split("\n")[0], rect: g.querySelector("rect"), text: g.querySelector("text")
+      fold: g.classList.contains("fold"), label: g.dataset.l || title.split("\n")[0], rect: g.querySelector("rect"), text: g.querySelector("text")
     };
   });
   var margin = +svg.dataset.margin, glyph = 6.65;
-  var root = boxes[0], zoomed = root, at = root, words = "";
+  var root = boxes[0], zoomed = root, at = root, words = "", found = ""; // what the search found, in words
+  var hint = "Point at a call for its figures; click or Enter zooms, arrow keys walk, / searches, Escape resets.";
+  var metadata = svg.querySelector(".hidden"), hidden = metadata ? JSON.parse(metadata.textContent) : { names: [], boxes: [] };
+
+  // size is a width in bytes, or in bytes a step.
+  function size(w) { return svg.dataset.per ? bytes(w / +svg.dataset.scale) + "/" + svg.dataset.per : bytes(w); }
+
+  function say(text) { ui.details.textContent = text || found || hint; }
 
   function shown(b) { return !b.g.classList.contains("away"); }
 
@@ -56,7 +82,7 @@ function flamegraph(svg, ui) {
     draw();
   }
 
-  function tell(b) { ui.details.textContent = b.title.replace("\n", ": "); }
+  function tell(b) { say(b.title.replace("\n", ": ")); }
 
   function mark(wanted) {
     var test;
@@ -70,8 +96,9 @@ function flamegraph(svg, ui) {
     // A hit below another hit is counted once: hits are merged along the axis.
     var hits = [];
     boxes.forEach(function (b) {
-      var hit = words !== "" && b !== root && test(b.title.split("\n")[0]);
+      var hit = words !== "" && b !== root && !b.fold && test(b.title.split("\n")[0]);
       b.g.classList.toggle("hit", hit);
+      b.g.classList.remove("within");
       if (hit) { hits.push(b); }
     });
     hits.sort(function (a, b) { return a.x - b.x; });
@@ -80,8 +107,30 @@ function flamegraph(svg, ui) {
       sum += Math.max(0, b.x + b.w - Math.max(end, b.x));
       end = Math.max(end, b.x + b.w);
     });
-    ui.details.textContent = words === "" ? "\u00a0" : hits.length + (hits.length === 1 ? " box matches “" : " boxes match “") + words + "”: " + (100 * sum / root.w).toFixed(1) + " % of the width";
+    var small = words === "" ? { hits: 0, sum: 0 } : undrawn(test, hits), n = hits.length + small.hits;
+    sum += small.sum;
+    found = words === "" ? "" : (hidden.more ? "at least " : "") + n + (n === 1 ? " call matches “" : " calls match “") + words + "”: " + size(sum) + ", " +
+      (100 * sum / root.w).toFixed(1) + " % of all" + (small.hits > 0 ? "; " + small.hits + " too small to draw" : "");
+    say("");
     ui.reset.classList.toggle("away", zoomed === root && words === "");
+  }
+
+  // undrawn adds up what matches among the calls that are too small to draw, and is not below
+  // a call that matches.
+  function undrawn(test, hits) {
+    var named = hidden.names.map(test), covered = [], out = { hits: 0, sum: 0 };
+    var under = boxes.map(function (b) { return hits.some(function (h) { return h.d <= b.d && within(h, b); }); });
+    hidden.boxes.forEach(function (b, i) {
+      var parent = b[1], above = parent >= 0 ? under[parent] : covered[-1 - parent];
+      covered[i] = above || named[b[0]];
+      if (!named[b[0]]) { return; }
+      out.hits++;
+      if (!above) { out.sum += b[2]; }
+      while (parent < 0) { parent = hidden.boxes[-1 - parent][1]; }
+      var p = boxes[parent];
+      boxes.forEach(function (f) { if (f.fold && f.d === p.d + 1 && within(p, f)) { f.g.classList.add("within"); } });
+    });
+    return out;
   }
 
   function clear() {
@@ -127,7 +176,7 @@ function flamegraph(svg, ui) {
   boxes.forEach(function (b) {
     b.g.addEventListener("click", function () { zoom(b); point(b); });
     b.g.addEventListener("mouseenter", function () { tell(b); });
-    b.g.addEventListener("mouseleave", function () { ui.details.textContent = "\u00a0"; });
+    b.g.addEventListener("mouseleave", function () { say(""); });
   });
   svg.addEventListener("mousemove", function () { svg.classList.remove("still"); });
   svg.addEventListener("focus", function () { point(at); tell(at); });
@@ -156,5 +205,6 @@ function flamegraph(svg, ui) {
     }
   });
   window.addEventListener("resize", draw);
+  say("");
   draw();
 }

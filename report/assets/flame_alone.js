@@ -5,11 +5,15 @@
   var svg = document.documentElement;
   var place = document.createElementNS("http://www.w3.org/2000/svg", "foreignObject");
   var input = document.createElementNS("http://www.w3.org/1999/xhtml", "input");
-  [["x", "930"], ["y", "30"], ["width", "190"], ["height", "26"]].forEach(function (a) { place.setAttribute(a[0], a[1]); });
+  [["x", "1000"], ["y", "6"], ["width", "192"], ["height", "26"]].forEach(function (a) { place.setAttribute(a[0], a[1]); });
   input.setAttribute("type", "search");
   input.setAttribute("placeholder", "search (/)");
   input.setAttribute("aria-label", "Mark the calls whose name or file matches a word or a regular expression");
   place.appendChild(input);
+  // Where figures are told there is a line for them, which a picture without a script has not.
+  var height = +svg.getAttribute("height") + 20;
+  svg.setAttribute("height", height);
+  svg.setAttribute("viewBox", "0 0 1200 " + height);
   svg.insertBefore(place, svg.querySelector(".details"));
   flamegraph(svg, {
     details: svg.querySelector(".details"), input: input, reset: svg.querySelector(".reset"), size: function () { return 1200; }

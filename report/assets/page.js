@@ -5,23 +5,6 @@
 
   function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); }
 
-  // bytes prints three digits in the largest unit reached, as memdiag does.
-  function bytes(v) {
-    if (v === null || v === undefined) { return "?"; }
-    var units = ["B", "KiB", "MiB", "GiB", "TiB"], i = 0, abs = Math.abs(v);
-    while (i < units.length - 1 && abs / 1024 >= 0.9995) { v /= 1024; abs /= 1024; i++; }
-    var digits = i === 0 && v % 1 === 0 || abs >= 99.95 ? 0 : abs >= 9.995 ? 1 : 2;
-    return rounded(v, digits) + " " + units[i];
-  }
-
-  // rounded rounds a tie to the even digit, as memdiag's own texts do; toFixed
-  // rounds it up. Sixty digits are all that a figure of bytes has.
-  function rounded(v, digits) {
-    var scale = Math.pow(10, digits);
-    if (!/^50*$/.test((v.toFixed(60).split(".")[1] || "").slice(digits))) { return v.toFixed(digits); }
-    return (2 * Math.round(v * scale / 2) / scale).toFixed(digits);
-  }
-
   function grouped(v) { return Math.round(v).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ","); }
 
   // unitOf is the largest that an axis reaches.
@@ -60,19 +43,20 @@
       ctx.save();
       ctx.textAlign = "right";
       ctx.textBaseline = "middle";
-      ctx.lineJoin = "round";
       data.bands.forEach(function (band) {
         var over = under + band.y[last];
         var top = u.valToPos(over, "y", true), bottom = u.valToPos(under, "y", true);
         under = over;
-        if (bottom - top < 13 * ratio) { return; }
+        if (bottom - top < 20 * ratio) { return; }
         ctx.font = (band.leak ? "bold " : "") + 12 * ratio + "px system-ui, 'Liberation Sans', Arial, sans-serif";
-        ctx.strokeStyle = colour("paper");
-        ctx.lineWidth = 3 * ratio;
-        ctx.fillStyle = colour("ink");
         var text = band.name + (u.bbox.width > 480 * ratio ? "  " + band.note : ""), y = (top + bottom) / 2;
-        ctx.strokeText(text, right, y);
-        ctx.fillText(text, right, y);
+        var wide = ctx.measureText(text).width;
+        ctx.fillStyle = faded(colour("paper"), 0.85);
+        ctx.beginPath();
+        ctx.roundRect(right - wide - 10 * ratio, y - 9 * ratio, wide + 12 * ratio, 18 * ratio, 3 * ratio);
+        ctx.fill();
+        ctx.fillStyle = colour("ink");
+        ctx.fillText(text, right - 4 * ratio, y + ratio);
       });
       ctx.restore();
     };
@@ -270,6 +254,7 @@
   });
 
   var flame = document.querySelector(".flame"), room = document.getElementById("flamebox");
+  if (!flame) { return; } // nothing has a stack, or nothing grew
   function fit() { flame.setAttribute("width", room.clientWidth); flame.setAttribute("viewBox", "0 0 " + room.clientWidth + " " + flame.getAttribute("height")); }
   fit();
   window.addEventListener("resize", fit);

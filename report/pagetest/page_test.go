@@ -184,6 +184,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("page", func(t *testing.T) { testPage(t, ctx, dir, run) })
 	t.Run("flamegraph alone", func(t *testing.T) { testFlamegraphAlone(t, ctx, dir, run) })
 	t.Run("hostile names", func(t *testing.T) { testHostileNames(t, ctx, dir, run) })
+	t.Run("a search counts what is too small to draw", func(t *testing.T) { testSearchOfAll(t, ctx, dir, run) })
 	t.Run("access", func(t *testing.T) { testAccess(t, ctx, dir, run) })
 	t.Run("the page rounds as the text does", func(t *testing.T) { testTies(t, ctx, dir, run) })
 	t.Run("the tests see faults", func(t *testing.T) { testFaultsAreSeen(t, ctx) })
@@ -227,7 +228,7 @@ func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)
 		b := open(t, ctx, file, 1200, false)
 		b.do(chromedp.SendKeys("#search", "pyramid.*forward"))
 		b.want("document.querySelectorAll('.flame .hit').length", "1")
-		b.holds("document.querySelector('#details').textContent", "1 box matches “pyramid.*forward”")
+		b.holds("document.querySelector('#details').textContent", "1 call matches “pyramid.*forward”: 20.0 MiB, ")
 		b.do(chromedp.KeyEvent(kb.Escape))
 		b.want("document.querySelectorAll('.flame .hit').length", "0")
 		b.do(chromedp.Evaluate("document.activeElement.blur()", nil))
@@ -303,12 +304,58 @@ func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)
 func testFlamegraphAlone(t *testing.T, ctx context.Context, dir string, run func(...string)) {
 	run("flame", "run", "-o", "flame.svg")
 	b := open(t, ctx, filepath.Join(dir, "flame.svg"), 1200, false)
+	// The field covers no word of the heading, nor does what resets.
+	b.want(`(() => { const box = e => e.getBoundingClientRect(), field = box(document.querySelector('input')), cover = e => {
+		const r = box(e); return r.right > field.left && r.left < field.right && r.bottom > field.top && r.top < field.bottom };
+		return [...document.querySelectorAll('.title, .sub, .box, .reset')].filter(cover).length + ' ' + [...document.querySelectorAll('.title, .sub')].filter(e => box(e).right > 1200).length })()`, "0 0")
 	b.slash()
 	b.do(chromedp.KeyEvent("pyramid"))
 	b.want("document.querySelectorAll('.hit').length > 0", "true")
 	b.holds("document.querySelector('.details').textContent", "match “pyramid”")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.want("document.querySelectorAll('.hit').length", "0")
+}
+
+// testSearchOfAll has a snapshot of 3,000 lines with a block of 1 KiB each, and one with one of
+// 1 MiB: a picture has no room for all, and a search finds them.
+func testSearchOfAll(t *testing.T, ctx context.Context, dir string, run func(...string)) {
+	type list []any
+	type object map[string]any
+	var blocks list
+	at := 0x7f0000000000
+	add := func(size int, frames ...any) {
+		blocks = append(blocks, object{"address": at, "size": size, "requested_size": size, "state": "active_allocated", "frames": frames})
+		at += size
+	}
+	main := object{"name": "main", "filename": "train.py", "line": 1}
+	add(1<<20, object{"name": "large", "filename": "train.py", "line": 2}, main)
+	for i := range 3000 {
+		add(1024, object{"name": fmt.Sprintf("small_%d", i), "filename": "train.py", "line": 10 + i}, main)
+	}
+	total := at - 0x7f0000000000
+	text, err := json.Marshal(object{"device_traces": list{}, "segments": list{object{
+		"device": 0, "address": 0x7f0000000000, "total_size": total, "allocated_size": total, "active_size": total,
+		"requested_size": total, "stream": 0, "segment_type": "large", "segment_pool_id": list{0, 0}, "is_expandable": false, "frames": list{}, "blocks": blocks,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "many.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("flame", "many.json", "-o", "many.svg")
+	run("report", "many.json", "-o", "many.html")
+	for _, file := range []string{"many.svg", "many.html"} {
+		b := open(t, ctx, filepath.Join(dir, file), 1200, false)
+		b.slash()
+		b.do(chromedp.KeyEvent("small_"))
+		b.holds("document.querySelector('.details').textContent", "3000 calls match “small_”: 2.93 MiB, 74.6 % of all; ")
+		b.want("document.querySelectorAll('.fold.within').length", "1")
+		b.do(chromedp.KeyEvent(kb.Escape))
+		b.slash()
+		b.do(chromedp.KeyEvent("train"))
+		b.holds("document.querySelector('.details').textContent", "3002 calls match “train”: 3.93 MiB, 100.0 % of all; ")
+	}
 }
 
 // attack is a name that breaks out of text, attributes, scripts and comments where
