@@ -88,6 +88,11 @@ type Finding struct {
 	// Sampled: the profiler recorded some allocations, for which others stand: all figures
 	// are estimates.
 	Sampled bool
+	// Nodes is by how much the process grew beyond what stacks explain, where that is taken to be
+	// the nodes of autograd's graph that leak; else 0. It is a part of Rate, and not of Growth.
+	Nodes snapshot.Bytes
+	// Behind are the nodes of the graph on which the rows hang, where those leak as well: no part of Rows.
+	Behind []*Row
 
 	graph bool // the rows are of one autodiff graph
 }
@@ -170,6 +175,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		}
 		r.judgeByTrend(good)
 		r.Reserves = r.reserves()
+		r.sizeGraphs()
 	}
 	r.sortFindings()
 	if r.Comparable {

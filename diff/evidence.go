@@ -142,7 +142,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 		for _, h := range r.Last.Holders {
 			if row.hangsOn(&h) && r.mayHold(&h, row) {
 				s.Holders = append(s.Holders, h)
-				if h.Kind == "graph" {
+				if h.Kind == "graph" || h.Kind == snapshot.Nodes {
 					s.Owners |= snapshot.OwnedByTape
 				}
 			}

@@ -156,7 +156,7 @@ func (s *Series) pointsOf(site *SiteSeries) points {
 		p.blocks[i], p.sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
 	}
 	p.bytes = p.sizes
-	if site.Device < len(s.Devices) && s.Devices[site.Device].Kind == snapshot.Executable && !slices.ContainsFunc(p.sizes, func(v float64) bool { return v != 0 }) {
+	if site.Device < len(s.Devices) && s.Devices[site.Device].Kind.Unsized() && !slices.ContainsFunc(p.sizes, func(v float64) bool { return v != 0 }) {
 		p.bytes, p.counted = p.blocks, true
 	}
 	if site.rounding != nil {

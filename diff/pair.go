@@ -45,15 +45,15 @@ type Row struct {
 // Growth is what the site holds more (or less) than before.
 func (r *Row) Growth() Tally { return r.After.minus(r.Before) }
 
-// unsized holds for programs that were compiled for a backend that does not tell what they take.
+// unsized reports whether nobody knows what the blocks take, such as programs that were compiled for some backends.
 func (r *Row) unsized() bool {
-	return r.Device.Kind == snapshot.Executable && r.After.Bytes == 0 && r.After.Blocks > 0
+	return r.Device.Kind.Unsized() && r.After.Bytes == 0 && r.After.Blocks > 0
 }
 
-// hangsOn holds where a recorder found that the row's blocks, or some of them, hang on h.
-// A site that is gone has no stack in the later snapshot either.
+// hangsOn reports whether a recorder found that the row's blocks, or some of them, hang on h.
+// A site that is gone has no stack in the later snapshot either. Tensors and the nodes behind them may have one stack.
 func (r *Row) hangsOn(h *snapshot.Holder) bool {
-	return h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
+	return (h.Kind == snapshot.Nodes) == (r.Device.Kind == snapshot.Graph) && h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
 }
 
 // grew holds for more blocks or more bytes than before.

@@ -111,26 +111,13 @@ func (r *Result) unexplained() *Reserve {
 }
 
 // growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
-func (r *Result) growsBesides(rest []float64) *Reserve {
-	s := r.Series
-	at, _ := s.Unrecorded()
-	from := s.WarmUp()
-	if len(rest)-from < testable {
-		return nil
-	}
-	x := s.axis.X
-	x, rest = trend.Floors(x[from:], rest[from:], windows)
-	// What came before the least was given back: a recorder that looks at fewer steps from then on has
-	// no more of its own.
-	lowest := slices.Index(rest, slices.Min(rest))
-	if x, rest = x[lowest:], rest[lowest:]; len(rest) < testable {
+func (r *Result) growsBesides(beyond []float64) *Reserve {
+	x, rest := r.floorsBeyond(beyond)
+	if rest == nil {
 		return nil
 	}
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
-	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
-		return nil
-	}
 	if on, _ := keepsRising(x, rest); !on {
 		return nil
 	}
@@ -139,13 +126,47 @@ func (r *Result) growsBesides(rest []float64) *Reserve {
 	if !drifts && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
 		return nil
 	}
-	all := s.Meters[at]
-	explained := all[len(all)-1].Allocated - all[from].Allocated - r.Besides()
-	if grown < overheadShare*float64(explained) {
+	if explained := r.explained(); grown < overheadShare*float64(explained) {
 		return nil
 	}
+	return r.ofProcess(x, rest)
+}
+
+// explained is by how much the process's own memory has grown since warm-up as recorded stacks did.
+func (r *Result) explained() snapshot.Bytes {
+	s := r.Series
+	at, _ := s.Unrecorded()
+	all := s.Meters[at]
+	return all[len(all)-1].Allocated - all[s.WarmUp()].Allocated - r.Besides()
+}
+
+// floorsBeyond are floors, from the least on, of what the process held beyond what was recorded at each mark; nil unless they
+// rise beyond chance.
+func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
+	s := r.Series
+	from := s.WarmUp()
+	if len(beyond)-from < testable {
+		return nil, nil
+	}
+	x, rest = trend.Floors(s.axis.X[from:], beyond[from:], windows)
+	// What came before the least was given back: a recorder that looks at fewer steps from then on has
+	// no more of its own.
+	lowest := slices.Index(rest, slices.Min(rest))
+	if x, rest = x[lowest:], rest[lowest:]; len(rest) < testable {
+		return nil, nil
+	}
+	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
+		return nil, nil
+	}
+	return x, rest
+}
+
+// ofProcess is growth of the process as floorsBeyond returns it.
+func (r *Result) ofProcess(x, rest []float64) *Reserve {
+	s := r.Series
+	at, _ := s.Unrecorded()
 	e := &Reserve{
-		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(grown), Live: explained,
+		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(rest[len(rest)-1] - rest[0]), Live: r.explained(),
 		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)},
 	}
 	e.explain()

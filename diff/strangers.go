@@ -170,12 +170,12 @@ func restart(run *snapshot.Run, at int) string {
 }
 
 // inUse are a snapshot's devices without those that nothing is reserved on, as a file
-// lists all of a machine; all of them where none has any. Compiled programs are no device:
-// JAX makes them before it uses one.
+// lists all of a machine; all of them where none has any. Compiled programs are no device,
+// which JAX makes before it uses one, and neither is autograd's graph.
 func inUse(s *snapshot.Snapshot) []snapshot.Device {
 	var all, used []snapshot.Device
 	for _, d := range s.Devices {
-		if d.Kind == snapshot.Executable {
+		if d.Kind.Unsized() {
 			continue
 		}
 		all = append(all, d)

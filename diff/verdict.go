@@ -168,7 +168,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.shape = BytesOnly
 	}
 	if h.whole.counted && (j.verdict == Leak || j.verdict == Inconclusive) {
-		j.because("what each program takes is not told, and is the process's memory")
+		j.because("what each of them takes is not known, and is the process's memory")
 	}
 	return j
 }

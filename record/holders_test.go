@@ -242,7 +242,7 @@ func TestKeysOfALargeDictionaryStandForAllOfThem(t *testing.T) {
 
 // tensors stand in for PyTorch's.
 const tensors = `
-import types, weakref
+import functools, types, weakref
 from memdiag import _agent, _holders
 
 class Storage:
@@ -258,8 +258,11 @@ class Tensor:
     def untyped_storage(self):
         return self.storage
 class Function:
+    made = 0
     def __init__(self, *inputs):
         self._saved_self, self.next_functions = Tensor(), [(i, 0) for i in inputs]
+        Function.made += 1
+        self._sequence_nr = functools.partial(int, Function.made)
 torch = types.SimpleNamespace(Tensor=Tensor)
 `
 

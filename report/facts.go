@@ -18,7 +18,7 @@ func births(f *diff.Finding, first string) string {
 	if f.Born().Blocks == 0 && f.Died().Blocks == 0 {
 		return "in as many blocks as at " + first
 	}
-	return fmt.Sprintf("%s born after %s %s", estimate(f, count(f.Born().Blocks, "block")), first, fate(f))
+	return fmt.Sprintf("%s born after %s %s", estimate(f, count(f.Born().Blocks, noun(f))), first, fate(f))
 }
 
 // estimate says "about" of a number that is one.
@@ -103,6 +103,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}
 	add("Rate", rate)
+	add("Autograd's graph", graphText(f))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))

@@ -144,6 +144,8 @@ type findingJSON struct {
 	Stacks []memberJSON `json:"stacks,omitempty"`
 	// MoreSnapshots may decide it, as far apart as the last two; 0 where counters do.
 	MoreSnapshots int `json:"more_snapshots,omitempty"`
+	// Nodes is the growth of the process that is taken to be nodes of autograd's graph: a part of the rate, and of no tally.
+	Nodes int64 `json:"graph_bytes,omitempty"`
 }
 
 type memberJSON struct {
@@ -325,7 +327,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	if h := f.Holder; h != nil {
 		out.Holder = holderOf(h)
 	}
-	out.Cause = causeOf(f)
+	out.Cause, out.Nodes = causeOf(f), int64(f.Nodes)
 	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots
 	if r.Series.Axis().Unit == diff.Second {
 		out.More, out.MoreTime = 0, f.More.Steps

@@ -88,7 +88,7 @@ func (m *markdown) findings(list []*diff.Finding) {
 	for i, place := range placesApart(wheres) {
 		f := list[i]
 		g := f.Growth()
-		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(g.Bytes), grownBlocks(g.Blocks, f.Uncounted),
+		m.line("| %s, %s | %s | %s | %s | %s | %s |", f.Verdict, f.Evidence, plainMarkdown(bytesRate(f.Rate)), signed(grown(f)), grownBlocks(g.Blocks, f.Uncounted),
 			strings.ReplaceAll(codeSpan(place), "|", `\|`), plainMarkdown(causeName(f)))
 	}
 }
@@ -157,6 +157,9 @@ func (m *markdown) totals(r *diff.Result) {
 
 // guiltyMark says what the headline frame of a finding did.
 func guiltyMark(f *diff.Finding) string {
+	if ofNodes(f) {
+		return "the graph's end is made here"
+	}
 	if f.Headline != diff.Headline(f.Rows[0].Frames) {
 		return "allocated by this call"
 	}

@@ -71,7 +71,7 @@ func bytesRate(r diff.Rate) string {
 	case r.Unit == "":
 		return ""
 	case unsized(r):
-		return blocksRate(r)
+		return blocksRate(r, "block")
 	}
 	r = readable(r)
 	if v := r.Bytes.Value; v > 0 && v < 0.005 {
@@ -111,10 +111,13 @@ func inBlocks(n int64, uncounted bool) string {
 // ratesText is a finding's rates, of blocks only where those are counted.
 func ratesText(f *diff.Finding) string {
 	text := glue(bytesRate(f.Rate))
-	if f.Uncounted || unsized(f.Rate) {
+	switch {
+	case unsized(f.Rate):
+		return glue(blocksRate(f.Rate, noun(f)))
+	case f.Uncounted:
 		return text
 	}
-	return glue(blocksRate(f.Rate)) + ", " + text
+	return glue(blocksRate(f.Rate, noun(f))) + ", " + text
 }
 
 // blocksRateOf is a finding's rate of blocks; "" where they are not counted.
@@ -122,21 +125,20 @@ func blocksRateOf(f *diff.Finding) string {
 	if f.Uncounted || f.Rate.Unit == "" || unsized(f.Rate) {
 		return ""
 	}
-	return blocksRate(f.Rate)
+	return blocksRate(f.Rate, noun(f))
 }
 
-func blocksRate(r diff.Rate) string {
+func blocksRate(r diff.Rate, noun string) string {
 	r = readable(r)
-	noun := "block"
 	v := r.Blocks.Value
-	if math.Abs(v) > 1.004 {
-		noun = "blocks"
-	}
 	if v == 0 && doubt(r.Blocks) == "" {
-		return "0 blocks/" + string(r.Unit)
+		return "0 " + noun + "s/" + string(r.Unit)
 	}
 	if v > 0 && v < 0.1 {
-		return fmt.Sprintf("%s+1 block every %s %ss", doubt(r.Blocks), threeDigits(1/v), r.Unit)
+		return fmt.Sprintf("%s+1 %s every %s %ss", doubt(r.Blocks), noun, threeDigits(1/v), r.Unit)
+	}
+	if math.Abs(v) > 1.004 {
+		noun += "s"
 	}
 	return doubt(r.Blocks) + plusSign(v) + threeDigits(v) + " " + noun + "/" + string(r.Unit)
 }

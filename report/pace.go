@@ -72,7 +72,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
 	switch besides := r.Besides(); {
-	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > f.Growth().Bytes && r.Unexplained() == nil:
+	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > grown(f) && r.Unexplained() == nil:
 		text += ", if nothing else grew; but the process did, by " + glue(besides.String()) + " besides what is told"
 	case othersTake(r, f):
 		text += ", if nothing else grew"

@@ -192,7 +192,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	v := findingView{
 		Verdict: string(f.Verdict), Badge: badge(f),
 		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRateOf(f),
-		Growth: estimate(f, signed(g.Bytes)), Exact: exactly(f, g.Bytes),
+		Growth: estimate(f, signed(grown(f))), Exact: exactly(f, g.Bytes),
 		Fate: births(f, first),
 	}
 	if f.Headline >= 0 {

@@ -113,6 +113,9 @@ func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {
 		for _, row := range r.Findings[i].Rows {
 			verdicts[row] = r.Findings[i].Verdict
 		}
+		for _, row := range r.Findings[i].Behind {
+			verdicts[row] = r.Findings[i].Verdict
+		}
 	}
 	return verdicts
 }

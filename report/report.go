@@ -73,13 +73,13 @@ func sentence(r *diff.Result) string {
 	}
 	first := &r.Findings[0]
 	if leaks == 1 {
-		return fmt.Sprintf("1 leak: %s allocated %s", bytesRate(first.Rate), atPlace(first))
+		return "1 leak: " + clauseOf(first)
 	}
 	all := ""
 	if g := growthOf(withVerdict(r, diff.Leak)).Bytes; g != 0 {
 		all = ", " + signed(g) + " in all"
 	}
-	return fmt.Sprintf("%d leaks%s; the largest: %s allocated %s", leaks, all, bytesRate(first.Rate), atPlace(first))
+	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
 }
 
 // mostUndecided holds where half of what grew is inconclusive, or more.

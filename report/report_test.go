@@ -81,7 +81,7 @@ func TestRates(t *testing.T) {
 			"~+0.50 block/step", "~+10 B/step"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := blocksRate(c.rate); got != c.blocks {
+			if got := blocksRate(c.rate, "block"); got != c.blocks {
 				t.Errorf("blocks: %s, want %s", got, c.blocks)
 			}
 			if got := bytesRate(c.rate); got != c.bytes {

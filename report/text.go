@@ -136,11 +136,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 		text := frameText(*l.frame, glue(location(*l.frame)))
 		switch {
 		case l.headline:
-			mark := "  <- allocated here"
-			if f.Headline != diff.Headline(f.Rows[0].Frames) {
-				mark = "  <- allocated by this call"
-			}
-			text = p.paint.bold(text) + " " + p.paint.red(glue(mark))
+			text = p.paint.bold(text) + " " + p.paint.red(glue("  <- "+guiltyMark(f)))
 		case l.library:
 			text = p.paint.dim(text)
 		}
@@ -154,9 +150,12 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
 	note := births(f, first)
-	if unsized(f.Rate) {
+	switch {
+	case ofNodes(f):
+		p.labelled("Nodes", grouped(g.Blocks)+" or more")
+	case unsized(f.Rate):
 		p.aside("Allocation size: not told", "("+note+")")
-	} else {
+	default:
 		p.aside("Allocation size: "+estimate(f, g.Bytes.String()), "("+join(exactly(f, g.Bytes), note)+")")
 	}
 	if g.Requested != g.Bytes && g.Requested != 0 {
@@ -413,7 +412,7 @@ func unused(m snapshot.Meters) bool {
 func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
 	var names []string
 	for i := 0; i < len(devices); i++ {
-		if !idle(devices[i]) {
+		if !idle(devices[i]) || devices[i].Kind == snapshot.Graph {
 			continue
 		}
 		last := i

@@ -68,10 +68,16 @@ const (
 	Executable DeviceKind = "executable"
 	Process    DeviceKind = "host"   // the heap of the process itself
 	PythonHeap DeviceKind = "python" // and Python's, of what grew in it since the recording began
+	// Graph stands for autograd's nodes that one of the program's names keeps and that become
+	// more; what they take is the process's memory, and nobody tells how much.
+	Graph DeviceKind = "graph"
 )
 
-// InProcess holds for what lies in the memory of the process, beside others.
-func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap }
+// InProcess reports whether a device is a part of the process's memory, beside others.
+func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k == Graph }
+
+// Unsized reports whether a device's blocks may be of unknown size, so that they are judged by their number.
+func (k DeviceKind) Unsized() bool { return k == Executable || k == Graph }
 
 // Device is one allocator's device and its meters.
 type Device struct {
@@ -213,8 +219,8 @@ type Holder struct {
 	Counted int64
 }
 
-// Nodes is the Kind of what keeps a graph of autograd's that grows, with a stack of no
-// block: nodes are no blocks. Items are how many it has at least.
+// Nodes is the Kind of what keeps a graph of autograd's that grows, with the stack of its nodes on
+// the device Graph, or of no block. Items are how many it has at least.
 const Nodes = "nodes"
 
 // History says how far back the producer's record of allocations reaches.

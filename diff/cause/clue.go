@@ -262,6 +262,9 @@ func general(kind string) string {
 }
 
 func holds(h snapshot.Holder) string {
+	if h.Kind == snapshot.Nodes {
+		return fmt.Sprintf("%s is its end", h.Path)
+	}
 	if h.Items > 0 {
 		return fmt.Sprintf("the %s %s holds them", h.Kind, h.Path)
 	}

@@ -17,6 +17,7 @@ from _thread import _local as threading_local, get_ident
 from ._agent import work
 from ._autograd import rests
 from ._census import unasked
+from ._graph import MOST, Graphs
 from ._handlers import raised
 from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, defaults, dict_of, length, locals_of, lru_cache_wrapper, members, module_of, mro, own
 from ._objects import of_types
@@ -66,11 +67,13 @@ class Search:
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
         self.nodes = None  # the step, and so many, at first
+        self.graphs = Graphs(agent, source)
         self.cut, self.cuts = False, 0
 
     def begin_anew(self):
         """Steps count from now on."""
         self.spent, self.next, self.next_look = 0.0, 0, 0
+        self.graphs.begin_anew()
 
     def fill(self, snapshot):
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
@@ -80,7 +83,7 @@ class Search:
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
-            if wanted or unseen or lines or heap.outgrows():
+            if wanted or unseen or lines or self.unexplained():
                 self.walk(wanted, unseen, lines)
                 self.next = int(moment * AGAIN) + 1
         lengths = {}
@@ -94,12 +97,23 @@ class Search:
                 if items and now is None and step < agent.step:
                     h["counted"] = step
                 snapshot.holders.append(h)
-        if self.kept:
+        if self.source.module and self.quiet():
+            with unasked(self.source.module):
+                self.graphs.fill(snapshot, key_text)
+        if self.kept and not self.graphs.grow():
             n = snapshot.stacks.add(GRAPH, lambda: [("autograd's graph", "", 0)])
             snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
         took = work() - begun
         self.spent += took
         return took
+
+    def unexplained(self):
+        """Whether the heap grows by what neither tensors nor a graph that is known take."""
+        return self.agent.heap.outgrows() and not self.graphs.grow()
+
+    def quiet(self):
+        """Whether autograd rests."""
+        return not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
 
     def look(self, lines):
         """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
@@ -144,9 +158,8 @@ class Search:
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
-        quiet = not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
-        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet)
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
         walk.handled, walk.given = self.source.handled, self.source.given
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
@@ -155,13 +168,14 @@ class Search:
             gc.disable()
         try:
             with unasked(walk.torch):
-                walk.run(seconds, bool(walk.torch) and self.agent.heap.outgrows())
+                walk.run(seconds, bool(walk.torch) and self.unexplained())
         finally:
             if paused:
                 gc.enable()
             self.cut = walk.cut
             if walk.kept:
                 self.keeps(*walk.kept)
+                self.graphs.found(walk.ends)
             for stack, holder in walk.graph_hits.items():
                 self.found[stack] = self.agent.step, holder
             for stack in walk.covered():
@@ -194,6 +208,7 @@ class Walk:
         self.hits, self.line_hits = {}, {}  # by site: Votes
         self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
+        self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
         self.seen, self.queue = set(), collections.deque()
         self.graph_roots = []
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
@@ -491,6 +506,10 @@ class Walk:
         if counting and nodes:
             votes = self.keepers(nodes, ends, keeper)
             self.kept = votes.holder()[0], round(votes.total), bool(whole)
+            each = collections.Counter()
+            for end, n in nodes.items():
+                each[keeper[end]] += n
+            self.ends = [(ends[end], ends[end].single()[0], end, n) for end, n in each.most_common(MOST)]
 
     def keepers(self, times, ends, keeper):
         """Votes for the places of what keeps the graphs in which something was found so many times."""

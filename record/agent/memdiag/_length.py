@@ -25,14 +25,8 @@ contents = types.ModuleType.__dict__["__dict__"].__get__
 def length(node, lists, key_text):
     """The items of the container at a node. Another one there is not taken for it: a name may be that
     of a loop, which goes through several."""
-    labels, id_ = [], node.id
-    while node is not None:
-        labels.append(node.label)
-        node = node.parent
-    obj = scope(labels.pop(), labels[-1][1:])
-    for label in reversed(labels[:-1]):
-        obj = follow(obj, label, key_text)
-    if id(obj) != id_:
+    obj = reach(node, key_text)
+    if id(obj) != node.id:
         raise LookupError("another object is there")
     t = type(obj)
     if t is lru_cache_wrapper:
@@ -41,6 +35,18 @@ def length(node, lists, key_text):
         if issubclass(t, base):
             return base.__len__(obj)
     raise LookupError("no container")
+
+
+def reach(node, key_text):
+    """What is at a node now."""
+    labels = []
+    while node is not None:
+        labels.append(node.label)
+        node = node.parent
+    obj = scope(labels.pop(), labels[-1][1:])
+    for label in reversed(labels[:-1]):
+        obj = follow(obj, label, key_text)
+    return obj
 
 
 def scope(root, name):

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Nodes of autograd's graph are counted as blocks of a device, and nobody knows their sizes: what a leak of them takes is
+// read from the process.
+
+// clauseOf is a leak in a clause: its rate, what it is, and its place.
+func clauseOf(f *diff.Finding) string {
+	rate := bytesRate(f.Rate)
+	if unsized(f.Rate) {
+		rate = blocksRate(f.Rate, noun(f))
+	}
+	switch {
+	case ofNodes(f) && f.Holder != nil:
+		return rate + ", the autograd graph kept by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
+	case f.Nodes > 0 && !ofNodes(f):
+		return rate + " allocated " + atPlace(f) + ", with the autograd graph behind it"
+	}
+	return rate + " allocated " + atPlace(f)
+}
+
+// ofNodes reports whether what leaks are nodes of autograd's.
+func ofNodes(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Graph }
+
+// noun is what a finding's blocks are.
+func noun(f *diff.Finding) string {
+	if ofNodes(f) {
+		return "node"
+	}
+	return "block"
+}
+
+// grown is what a finding takes more than before, with the nodes of its graph.
+func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + f.Nodes }
+
+// graphText is how large a finding's graph is; "" where it has none, or nothing tells.
+func graphText(f *diff.Finding) string {
+	if f.Nodes == 0 {
+		return ""
+	}
+	return "about " + glue(f.Nodes.String()) + ": the process grew by that beyond what stacks explain"
+}

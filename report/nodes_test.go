@@ -1,0 +1,69 @@
+package report
+
+import (
+	"bytes"
+	"html"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestAGraphThatLeaksIsNamedByItsHolder: nodes have no size of their own, which the process's growth tells.
+func TestAGraphThatLeaksIsNamedByItsHolder(t *testing.T) {
+	row := diff.Row{Device: snapshot.Device{Kind: snapshot.Graph}, Frames: []snapshot.Frame{{Function: "train", File: "train.py", Line: 9}}}
+	row.After.Blocks, row.Born.Blocks = 765, 765
+	tensors := diff.Row{Device: snapshot.Device{Kind: snapshot.CPU}, Frames: row.Frames}
+	tensors.After, tensors.Born = diff.Tally{Blocks: 4, Bytes: 512}, diff.Tally{Blocks: 4, Bytes: 512}
+	exactly1 := trend.Slope{Value: 1, Low: 1, High: 1, N: 2}
+	rate := diff.Rate{Unit: "step", Blocks: exactly1, Bytes: trend.Slope{Value: 6 << 10, Low: 6 << 10, High: 6 << 10, N: 2}}
+	unknown := diff.Rate{Unit: "step", Blocks: exactly1, Bytes: trend.Slope{}}
+	for name, c := range map[string]struct {
+		row   *diff.Row
+		rate  diff.Rate
+		nodes snapshot.Bytes
+		want  []string
+	}{
+		"a sum": {&row, rate, 3 << 20, []string{
+			"1 leak: +6.00 KiB/step, the autograd graph kept by `main.total`, at train.py:9",
+			"+1.00 node/step, +6.00 KiB/step", "Nodes: 765 or more", "Autograd's graph: about 3.00 MiB", "train.py:9 in train   <- the graph's end is made here",
+		}},
+		"a sum in a process that grows otherwise too": {&row, unknown, 0, []string{
+			"1 leak: +1.00 node/step, the autograd graph kept by `main.total`, at train.py:9", "Nodes: 765 or more",
+		}},
+		"tensors": {&tensors, rate, 3 << 20, []string{
+			"1 leak: +6.00 KiB/step allocated at train.py:9, with the autograd graph behind it",
+			"+1.00 block/step, +6.00 KiB/step", "Allocation size: 512 B", "Autograd's graph: about 3.00 MiB",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := noLeak(t)
+			r.Findings = []diff.Finding{{
+				Rows: []*diff.Row{c.row}, Verdict: diff.Leak, Evidence: diff.Strong, Rate: c.rate, Nodes: c.nodes,
+				Holder: &snapshot.Holder{Kind: snapshot.Nodes, Path: "main.total", Items: 765},
+			}}
+			if got := Headline(r); got != c.want[0] {
+				t.Errorf("the headline is %q", got)
+			}
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("the text lacks %q:\n%s", want, text)
+				}
+			}
+			if strings.Contains(text, "no memory in use: graph") {
+				t.Error("autograd's graph is listed as a device")
+			}
+			for name, write := range map[string]func(*bytes.Buffer) error{
+				"Markdown": func(b *bytes.Buffer) error { return Markdown(b, r, TextOptions{}) },
+				"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
+			} {
+				if got := html.UnescapeString(string(rendered(t, write))); c.nodes > 0 && !strings.Contains(got, "+3.00 MiB") && c.row == &row {
+					t.Errorf("%s lacks what the graph takes", name)
+				}
+			}
+		})
+	}
+}
