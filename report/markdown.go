@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -176,28 +177,37 @@ func codeSpan(text string) string {
 	return fence + text + fence
 }
 
-// plainMarkdown escapes what Markdown, HTML and a mention begin with.
+// plainMarkdown is text that no Markdown reader interprets. GitHub and others look for links
+// and mentions in what the escapes stand for, and so a word with one is code.
 func plainMarkdown(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == '<':
-			b.WriteString("&lt;")
-		case r == '>':
-			b.WriteString("&gt;")
-		case r == '&':
-			b.WriteString("&amp;")
-		case r == '@', r == ':' && strings.HasPrefix(text[i:], "://"): // a mention, or a link
-			fmt.Fprintf(&b, "&#%d;", r)
-		case strings.ContainsRune("\\`*_[]|#!~", r):
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
+	return markdownWord.ReplaceAllStringFunc(text, func(word string) string {
+		if linked.MatchString(word) {
+			return codeSpan(word)
 		}
-	}
-	return b.String()
+		var b strings.Builder
+		for _, r := range word {
+			switch {
+			case r == '<':
+				b.WriteString("&lt;")
+			case r == '>':
+				b.WriteString("&gt;")
+			case r == '&':
+				b.WriteString("&amp;")
+			case strings.ContainsRune("\\`*_[]|#!~", r):
+				b.WriteByte('\\')
+				b.WriteRune(r)
+			default:
+				b.WriteRune(r)
+			}
+		}
+		return b.String()
+	})
 }
+
+var (
+	markdownWord = regexp.MustCompile(`[^\s|]+|\|`) // a pipe parts the cells of a table, in code too
+	linked       = regexp.MustCompile(`(?i)@|://|www\.`)
+)
 
 // longestRun is how often c stands in a row at most.
 func longestRun(text string, c rune) int {
