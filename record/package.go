@@ -1,17 +1,21 @@
 package record
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
 
 // Package unpacks memdiag's Python package, with mark and the plugin for pytest, below
 // dir, which it makes, and returns the folder for PYTHONPATH. The folder is named by
-// what is in it; one that is there is used as it is.
+// what is in it; one that is there is used if it holds just that, and made anew if not.
 func Package(dir string) (string, error) {
 	files, err := fs.Sub(agentFiles, "agent/memdiag")
 	if err != nil {
@@ -30,11 +34,14 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	folder := filepath.Join(dir, fmt.Sprintf("python-%016x", sum.Sum64()))
-	if _, err := os.Stat(folder); err == nil {
-		return folder, nil
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
+	}
+	if info, err := os.Stat(dir); err != nil || ofOthers(info) {
+		return "", cmp.Or(err, fmt.Errorf("%s: others may write there, and so have Python run what they like", dir))
+	}
+	if info, err := os.Lstat(folder); err == nil && !ofOthers(info) && sameFiles(filepath.Join(folder, "memdiag"), files) {
+		return folder, nil
 	}
 	whole, err := os.MkdirTemp(dir, "unpacking-")
 	if err != nil {
@@ -47,11 +54,46 @@ func Package(dir string) (string, error) {
 	if err := os.Chmod(whole, 0o755); err != nil { //nolint:gosec // it is code that others may read
 		return "", err
 	}
-	if err := os.Rename(whole, folder); err != nil {
-		if _, there := os.Stat(folder); there == nil {
-			return folder, nil // another process was first
+	if _, err := os.Lstat(folder); err == nil {
+		// Part of it was lost, or somebody else put it there; what Python compiled in it goes too.
+		replaced, err := os.MkdirTemp(dir, "replaced-")
+		if err != nil {
+			return "", err
 		}
+		defer func() { _ = os.RemoveAll(replaced) }() // of it nothing is needed
+		if err := os.Rename(folder, filepath.Join(replaced, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("%s is not what memdiag unpacks, and cannot be replaced: %w", folder, err)
+		}
+	}
+	if err := os.Rename(whole, folder); err != nil && !sameFiles(filepath.Join(folder, "memdiag"), files) { // else another process was first
 		return "", err
 	}
 	return folder, nil
+}
+
+// sameFiles reports whether a folder, and no link to one, holds these files as they are and,
+// besides what Python compiles, no others.
+func sameFiles(dir string, files fs.FS) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	there, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return false
+	}
+	want, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return false
+	}
+	there = slices.DeleteFunc(there, func(e fs.DirEntry) bool { return e.IsDir() && e.Name() == "__pycache__" })
+	return slices.EqualFunc(there, want, func(a, b fs.DirEntry) bool {
+		if a.Name() != b.Name() || !a.Type().IsRegular() {
+			return false
+		}
+		is, err1 := root.ReadFile(a.Name())
+		ought, err2 := fs.ReadFile(files, b.Name())
+		return err1 == nil && err2 == nil && bytes.Equal(is, ought)
+	})
 }

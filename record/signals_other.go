@@ -12,3 +12,6 @@ func (p *passing) to(_ *os.Process) {}
 func (p *passing) stop()            {}
 
 func endedBySignal(_ *os.ProcessState, code int) (string, int) { return "", code }
+
+// ofOthers is not known here.
+func ofOthers(os.FileInfo) bool { return false }

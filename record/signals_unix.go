@@ -68,3 +68,10 @@ func endedBySignal(state *os.ProcessState, code int) (string, int) {
 	}
 	return "", code
 }
+
+// ofOthers reports whether a file or folder is neither this user's nor root's, or all may write to it. Of
+// a group it is the umask of many.
+func ofOthers(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid != uint32(os.Geteuid()) && stat.Uid != 0 || info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o002 != 0) //nolint:gosec // an id fits
+}
