@@ -234,6 +234,12 @@ func TestFlameScriptGetsTheGeometryThatWasDrawn(t *testing.T) {
 func TestFolded(t *testing.T) {
 	golden(t, "growth.folded.golden", rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(pyramidResult(t))) }))
 	golden(t, "live.folded.golden", rendered(t, func(b *bytes.Buffer) error { return Folded(b, LiveProfile(last(pyramid()))) }))
+	// speedscope takes all before the last space as the stack: a second figure would be a frame.
+	for line := range strings.Lines(string(rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(pyramidResult(t))) }))) {
+		if !regexp.MustCompile(`^\S.*\) [1-9]\d*\n$`).MatchString(line) {
+			t.Errorf("%q is not a stack and one figure above zero", line)
+		}
+	}
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Folded(b, GrowthProfile(attacked(t))) }))
 	if strings.Count(text, "\n") != 1 || strings.Count(text, ";") != 1 {
 		t.Errorf("a hostile stack of two frames is not one line with one semicolon: %q", text)

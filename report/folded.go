@@ -7,16 +7,20 @@ import (
 	"strings"
 )
 
-// Folded writes p as folded stacks, one line a site, outermost frame first: the
-// input of flamegraph.pl, speedscope and inferno. A snapshot's line ends in its
-// bytes; a growth's in two figures, the bytes before and after, as difffolded.pl
-// writes them. Frames are "function (file:line)"; semicolons in names, which would
+// Folded writes p as folded stacks, one line a site, outermost frame first, and its bytes: the
+// input of flamegraph.pl, speedscope and inferno. Of a growth the bytes are what a site gained.
+// Those tools read one figure a line, and none below zero, so that Shrunk sites are left out;
+// a line of two, as difffolded.pl writes it, is read as a stack that ends in a number. Rates
+// are for a thousand steps. Frames are "function (file:line)"; semicolons in names, which would
 // split a frame, become colons.
 func Folded(w io.Writer, p *Profile) error {
 	var b bytes.Buffer
 	several := p.devices() > 1
 	for i := range p.Samples {
 		s := &p.Samples[i]
+		if p.Growth && s.Value().Bytes <= 0 {
+			continue
+		}
 		var calls []string
 		if several {
 			calls = append(calls, deviceName(s.Device))
@@ -30,12 +34,19 @@ func Folded(w io.Writer, p *Profile) error {
 		for j := range calls {
 			calls[j] = strings.ReplaceAll(calls[j], ";", ":")
 		}
-		b.WriteString(strings.Join(calls, ";"))
-		if p.Growth {
-			fmt.Fprintf(&b, " %d", int64(s.Before.Bytes))
-		}
-		fmt.Fprintf(&b, " %d\n", int64(s.After.Bytes))
+		fmt.Fprintf(&b, "%s %d\n", strings.Join(calls, ";"), int64(s.Value().Bytes))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// Shrunk counts the sites of a growth that hold less than before.
+func (p *Profile) Shrunk() int {
+	n := 0
+	for i := range p.Samples {
+		if p.Growth && p.Samples[i].Value().Bytes < 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -52,6 +52,9 @@ zoomed, searched and walked by keyboard without a server.`,
 				return err
 			}
 			env.wrote(output)
+			if n := profile.Shrunk(); n > 0 && strings.HasSuffix(output, ".folded") {
+				env.talk.say("%d stacks that shrank are left out: a folded line has one figure; the .svg and the .pb.gz have them", n)
+			}
 			return nil
 		},
 	}
