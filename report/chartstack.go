@@ -174,7 +174,7 @@ const visibleShare = 0.01
 func (s *stacker) sites() []band {
 	rows := s.here()
 	slices.SortStableFunc(rows, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
-	verdicts := verdictsOf(s.r)
+	verdicts, named := verdictsOf(s.r), headsOf(s.r.Findings)
 	var bands []band
 	var all snapshot.Bytes
 	for _, row := range rows {
@@ -186,7 +186,7 @@ func (s *stacker) sites() []band {
 		}
 		b := s.band(siteColours[i], verdicts[row] == diff.Leak)
 		s.take(&b, row)
-		b.name, b.notes = shortPlace(row, diff.Headline(row.Frames)), []string{row.After.Bytes.String()}
+		b.name, b.notes = shortPlace(row, named.of(row.Device, row.Hash, row.Frames)), []string{row.After.Bytes.String()}
 		if b.strong {
 			b.name += " (leak)"
 		}

@@ -74,7 +74,7 @@ func newFlameTree(p *Profile) *flameTree {
 		if several {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
-		headline, own := diff.Headline(s.Frames), diff.Own(s.Frames)
+		headline, own := p.heads.of(s.Device, s.Hash, s.Frames), diff.Own(s.Frames)
 		calls := drawnCalls(s.Frames)
 		for _, j := range calls[:min(maxFlameDepth, len(calls))] {
 			enter(boxKey{frame: s.Frames[j]})

@@ -296,7 +296,7 @@ func reserveOf(e *diff.Reserve) reserveJSON {
 // changedRows are the sites that changed, or whose blocks did, in the order of the
 // result; JSON and CSV show them.
 func changedRows(r *diff.Result) []rowJSON {
-	verdicts, uncounted := verdictsOf(r), r.Uncounted()
+	verdicts, named, uncounted := verdictsOf(r), headsOf(r.Findings), r.Uncounted()
 	var out []rowJSON
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -304,7 +304,7 @@ func changedRows(r *diff.Result) []rowJSON {
 			continue
 		}
 		out = append(out, rowJSON{
-			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, diff.Headline(row.Frames)), Verdict: string(verdicts[row]),
+			Hash: hashText(row.Hash), Device: deviceName(row.Device), Where: place(row, named.of(row.Device, row.Hash, row.Frames)), Verdict: string(verdicts[row]),
 			Before: tallyOf(row.Before, uncounted), After: tallyOf(row.After, uncounted), Growth: tallyOf(row.Growth(), uncounted),
 			Born: tallyOf(row.Born, uncounted), Died: tallyOf(row.Died, uncounted),
 		})

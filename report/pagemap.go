@@ -17,14 +17,14 @@ func leaksOf(r *diff.Result) leakSites {
 	sites := make(leakSites)
 	for _, f := range withVerdict(r, diff.Leak) {
 		for _, row := range f.Rows {
-			sites[deviceName(row.Device)+" "+hashText(row.Hash)] = struct{}{}
+			sites[siteName(row.Device, row.Hash)] = struct{}{}
 		}
 	}
 	return sites
 }
 
 func (l leakSites) has(d snapshot.Device, hash snapshot.Hash) bool {
-	_, ok := l[deviceName(d)+" "+hashText(hash)]
+	_, ok := l[siteName(d, hash)]
 	return ok
 }
 

@@ -27,9 +27,12 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 			v.Facts = append(v.Facts, liveFact(s, d))
 		}
 	}
-	leaks := v.judgeOne(held, diff.Inspect(s))
-	v.largest(s, sites, live.Bytes)
-	svg, text := embeddedFlame(LiveProfile(s), pageBoxes)
+	ages := diff.Inspect(s)
+	leaks, named := v.judgeOne(held, ages), headsOf(ages.Findings)
+	v.largest(s, sites, live.Bytes, named)
+	profile := LiveProfile(s)
+	profile.heads = named
+	svg, text := embeddedFlame(profile, pageBoxes)
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
 	v.ChartData = []chartData{}
 	v.Devices = deviceViews(nil, s)
@@ -49,7 +52,7 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 		if leak {
 			number++
 			for _, row := range f.Rows {
-				leaks[deviceName(row.Device)+" "+hashText(row.Hash)] = struct{}{}
+				leaks[siteName(row.Device, row.Hash)] = struct{}{}
 			}
 		} else {
 			windows++
@@ -102,12 +105,12 @@ func findingOfOne(f *diff.Finding) findingView {
 }
 
 // largest lists the sites that hold most.
-func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapshot.Bytes) {
+func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapshot.Bytes, named heads) {
 	const listed = 20
 	shown := min(len(sites), listed)
 	wheres := make([]where, shown)
 	for i := range wheres {
-		wheres[i] = whereOf(s.Stacks.Frames(sites[i].Stack), sites[i].Label)
+		wheres[i] = named.where(s.Devices[sites[i].Device], sites[i].Hash, s.Stacks.Frames(sites[i].Stack), sites[i].Label)
 		if len(s.Devices) > 1 {
 			wheres[i].device = deviceName(s.Devices[sites[i].Device])
 		}

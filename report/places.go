@@ -41,6 +41,44 @@ func (w where) operation() string {
 	return ""
 }
 
+// heads are the frames by which findings name their sites, so that one site has one place on a
+// page: a finding may be named by a call that all its stacks share.
+type heads map[string]snapshot.Frame
+
+func headsOf(findings []diff.Finding) heads {
+	h := make(heads)
+	for i := range findings {
+		f := &findings[i]
+		if f.Headline < 0 {
+			continue
+		}
+		for _, row := range f.Rows {
+			h[siteName(row.Device, row.Hash)] = f.Rows[0].Frames[f.Headline]
+		}
+	}
+	return h
+}
+
+// of is the index of the frame that names a site; -1 where none is the user's.
+func (h heads) of(d snapshot.Device, hash snapshot.Hash, frames []snapshot.Frame) int {
+	if head, ok := h[siteName(d, hash)]; ok {
+		if i := slices.Index(frames, head); i >= 0 {
+			return i
+		}
+	}
+	return diff.Headline(frames)
+}
+
+// where is the place of a site.
+func (h heads) where(d snapshot.Device, hash snapshot.Hash, frames []snapshot.Frame, label string) where {
+	return where{frames: frames, headline: h.of(d, hash, frames), label: label}
+}
+
+// siteName tells the sites of all devices apart.
+func siteName(d snapshot.Device, hash snapshot.Hash) string {
+	return deviceName(d) + " " + hashText(hash)
+}
+
 // whereFound is the place that a finding is named by.
 func whereFound(f *diff.Finding) where {
 	return where{frames: f.Rows[0].Frames, headline: f.Headline, label: f.Rows[0].Label}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +110,27 @@ func TestRowsOfOneTextAreToldApart(t *testing.T) {
 	devices := placesApart([]where{{frames: []snapshot.Frame{at}, device: "cuda:0"}, {frames: []snapshot.Frame{at}, device: "cuda:1"}})
 	if devices[0] == devices[1] || !strings.HasPrefix(devices[0], "cuda:0 ") {
 		t.Errorf("on two devices: %q", devices)
+	}
+}
+
+// TestASiteHasOnePlaceOnAPage: a finding may be named by a call that its stacks share, and every
+// table and picture names its sites so.
+func TestASiteHasOnePlaceOnAPage(t *testing.T) {
+	r := pyramidResult(t)
+	f := &r.Findings[0]
+	f.Headline = slices.IndexFunc(f.Rows[0].Frames, func(f snapshot.Frame) bool { return f.Function == "workload.RunPyramid" })
+	const named, inner = "feature_pyramid.go:31", "feature_pyramid.go:88"
+	flame := string(rendered(t, func(b *bytes.Buffer) error { return Flame(b, GrowthProfile(r), FlameOptions{}) }))
+	if !strings.Contains(flame, "leak: workload.RunPyramid (feature_pyramid.go:31)") || strings.Contains(flame, "leak: workload.(*Pyramid)") {
+		t.Error("the flamegraph marks another line than the finding's")
+	}
+	for _, row := range changedRows(r) {
+		if row.Verdict == string(diff.Leak) && !strings.HasSuffix(row.Where, named) {
+			t.Errorf("JSON names the site by %s", row.Where)
+		}
+	}
+	c, err := newChart(r, PlotOptions{Stack: StackSites}, maxPoints)
+	if err != nil || !slices.ContainsFunc(c.bands, func(b band) bool { return strings.HasPrefix(b.name, named) }) || slices.ContainsFunc(c.bands, func(b band) bool { return strings.Contains(b.name, inner) }) {
+		t.Errorf("the bands are %+v, %v", c.bands, err)
 	}
 }

@@ -22,6 +22,8 @@ type Profile struct {
 	Taken, Since snapshot.Mark
 	Uncounted    bool               // the profiler told bytes alone: counts of blocks mean nothing
 	Snapshot     *snapshot.Snapshot // that it is of; nil for a growth
+
+	heads heads // by which findings name the samples; nil where nobody judged them
 }
 
 // Sample is one site of a Profile.
@@ -51,6 +53,7 @@ func GrowthProfile(r *diff.Result) *Profile {
 	if r.Across != nil {
 		p.Title += ", " + rankOf(r)
 	}
+	p.heads = headsOf(r.Findings)
 	verdicts := verdictsOf(r)
 	for i := range r.Rows {
 		row := &r.Rows[i]

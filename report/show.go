@@ -26,7 +26,8 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.prose("", "  ", fmt.Sprintf("%s live%s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
 		inBlocks(live.Blocks, s.Blocks.Uncounted()), glue(count(int64(len(sites)), "site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
-	p.firstVerdict(s, diff.Inspect(s))
+	ages := diff.Inspect(s)
+	p.firstVerdict(s, ages)
 	for i, shape := range shapesOf(s) {
 		if !unused(s.Devices[i].Meters) {
 			p.line("")
@@ -35,7 +36,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	}
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
-	p.sites(s, sites, live, o)
+	p.sites(s, sites, live, headsOf(ages.Findings), o)
 	p.ages(s, o.Run)
 	p.history(s)
 	if len(s.Notes) > 0 {
@@ -190,7 +191,7 @@ func (p *page) explained(parts []part, reserved snapshot.Bytes) {
 	}
 }
 
-func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tally, o TextOptions) {
+func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tally, named heads, o TextOptions) {
 	if len(sites) == 0 {
 		p.line("nothing is live")
 		return
@@ -202,7 +203,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 	var rest, bare diff.Tally
 	wheres := make([]where, shown)
 	for i := range wheres {
-		wheres[i] = whereOf(s.Stacks.Frames(sites[i].Stack), sites[i].Label)
+		wheres[i] = named.where(s.Devices[sites[i].Device], sites[i].Hash, s.Stacks.Frames(sites[i].Stack), sites[i].Label)
 		if several {
 			wheres[i].device = deviceName(s.Devices[sites[i].Device])
 		}

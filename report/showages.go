@@ -193,11 +193,12 @@ func firstVerdictOf(s *snapshot.Snapshot, a *diff.Ages) firstVerdictJSON {
 		}
 		out.Findings = append(out.Findings, found)
 	}
+	named := headsOf(a.Findings)
 	for i := range a.Sites {
 		site := &a.Sites[i]
 		frames := s.Stacks.Frames(site.Site.Stack)
 		row := siteAgesJSON{
-			Device: deviceName(site.Device), Hash: hashText(site.Site.Hash), Where: placeOf(frames, site.Site.Label, diff.Headline(frames)),
+			Device: deviceName(site.Device), Hash: hashText(site.Site.Hash), Where: placeOf(frames, site.Site.Label, named.of(site.Device, site.Site.Hash, frames)),
 			Pattern: string(site.Pattern), Verdict: string(site.Verdict), Evidence: string(site.Evidence), Reasons: site.Reasons,
 			DistinctBirths: site.Distinct, LongestGap: site.Gap, UniformP: site.P, UnknownBlocks: site.Unknown,
 		}

@@ -101,6 +101,8 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}
 	var live, bare diff.Tally
+	ages := diff.Inspect(s)
+	named := headsOf(ages.Findings)
 	for i := range sites {
 		site := &sites[i]
 		held := diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested}
@@ -113,7 +115,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 		}
 		frames := s.Stacks.Frames(site.Stack)
 		out.Sites = append(out.Sites, showSiteJSON{
-			Device: deviceName(s.Devices[site.Device]), Hash: hashText(site.Hash), Where: placeOf(frames, site.Label, diff.Headline(frames)),
+			Device: deviceName(s.Devices[site.Device]), Hash: hashText(site.Hash), Where: placeOf(frames, site.Label, named.of(s.Devices[site.Device], site.Hash, frames)),
 			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Frames: framesOf(frames), tallyJSON: tallyOf(held, uncounted),
 		})
 	}
@@ -153,7 +155,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 		t := tallyOf(older, uncounted)
 		out.OlderThanIt = &t
 	}
-	out.FirstVerdict = firstVerdictOf(s, diff.Inspect(s))
+	out.FirstVerdict = firstVerdictOf(s, ages)
 	return writeJSON(w, out)
 }
 
