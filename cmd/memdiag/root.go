@@ -35,6 +35,7 @@ func commands(env *environment) []*cobra.Command {
 		newBenchCommand(env),
 		newManCommand(env),
 		newPythonPathCommand(env),
+		newLicensesCommand(env),
 		newVersionCommand(env),
 		newExitCodesTopic(),
 		newFormatsTopic(),
