@@ -180,6 +180,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	r.sortFindings()
 	if r.Comparable {
 		r.explain(r.Findings)
+		r.joinFields()
 	}
 	return r, nil
 }
@@ -246,6 +247,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		r.weigh(&grown[i])
 	}
 	r.prove(grown)
+	r.fillUp(grown)
 	r.holdToBounds(grown)
 	for i := range grown {
 		r.doubt(&grown[i].j)

@@ -142,6 +142,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 		for _, h := range r.Last.Holders {
 			if row.hangsOn(&h) && r.mayHold(&h, row) {
 				s.Holders = append(s.Holders, h)
+				s.TakenIn = s.TakenIn || r.takesIn(row, &h)
 				if h.Kind == "graph" || h.Kind == snapshot.Nodes {
 					s.Owners |= snapshot.OwnedByTape
 				}
@@ -191,6 +192,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Parameters = r.likeParameters(rows)
+	e.Drained = r.drained(rows[0])
 	e.Objects = onLanguageHeap(rows)
 	e.Plain = r.surroundings().plain
 	e.Programs = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.Executable })
@@ -264,6 +266,27 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 		if slices.ContainsFunc(row.Frames, func(f snapshot.Frame) bool { return functions[f.Function] }) {
 			return cause.Yes
 		}
+	}
+	return cause.No
+}
+
+// drained reports whether a row's oldest blocks are gone: those of the first tenth of the time
+// since it has any. Unknown where births are not.
+func (r *Result) drained(row *Row) cause.Answer {
+	if r.Series == nil || len(row.births.steps) == 0 {
+		return cause.Unknown
+	}
+	site := r.Series.Site(row)
+	if site == nil {
+		return cause.Unknown
+	}
+	at := slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 })
+	if at < 0 || r.Series.Marks[at].Step == snapshot.NoStep {
+		return cause.Unknown
+	}
+	begun, last := r.Series.Marks[at].Step, r.Last.Mark.Step
+	if 10*(slices.Min(row.births.steps)-begun) > last-begun {
+		return cause.Yes
 	}
 	return cause.No
 }

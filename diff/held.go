@@ -9,26 +9,74 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// joinLists makes one finding of leaks in step of which the same list, map or graph holds
-// the blocks: each entry has a part of each line.
+// joinLists makes one finding of leaks of which the same list, map or graph holds the blocks, where
+// they grow in step, or have a block for each of its items: each entry has a part of each line.
 func (r *Result) joinLists() {
 	var kept []Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameList(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameList(&lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(&lead, f))
 		})
 		if at < 0 {
 			kept = append(kept, *f)
 			continue
 		}
-		lead := &kept[at]
-		lead.Rows = append(lead.Rows, f.Rows...)
-		r.measure(lead)
-		lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s holds what %s makes as well, in step", f.Holder.Path, place(f)))
+		r.join(&kept[at], f)
 	}
 	r.Findings = kept
 }
+
+// join adds a finding's rows to another's.
+func (r *Result) join(lead, f *Finding) {
+	lead.Rows = append(lead.Rows, f.Rows...)
+	r.measure(lead)
+	lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s holds what %s makes as well, in step", f.Holder.Path, place(f)))
+}
+
+// perItem is the share of a list's items for each of which a finding has a block, for every item
+// to have one: what was recorded at some steps is estimated.
+const perItem = 0.9
+
+// inEachItem reports whether findings that one list or map holds have a block or more in each of its
+// items.
+func inEachItem(a, b *Finding) bool {
+	items := float64(max(a.Holder.Items, b.Holder.Items))
+	return items > 0 && float64(a.After().Blocks) >= perItem*items && float64(b.After().Blocks) >= perItem*items
+}
+
+// joinFields makes one finding of leaks in step with one cause, of which lists of one object hold the
+// blocks and are as long: a metric lists scores and labels.
+func (r *Result) joinFields() {
+	var kept []Finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		at := slices.IndexFunc(kept, func(lead Finding) bool {
+			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameObject(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+		})
+		if at < 0 {
+			kept = append(kept, *f)
+			continue
+		}
+		r.join(&kept[at], f)
+	}
+	r.Findings = kept
+}
+
+// sameObject reports whether two findings on one device have one cause, more than that something grows,
+// and lists of one object that are as long. Graphs are not joined so: each value that is kept keeps one.
+func sameObject(a, b *Finding) bool {
+	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 {
+		return false
+	}
+	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() || a.Holder == nil || b.Holder == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) {
+		return false
+	}
+	return a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
+}
+
+// object is the path of what has a list as its field; "" where it is no field.
+func object(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 // inStep holds for rows that grow in step.
 func (r *Result) inStep(a, b *Row) bool {

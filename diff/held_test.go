@@ -42,6 +42,58 @@ func TestWhatALeakingListHoldsBesidesIsOneLeakWithIt(t *testing.T) {
 	}
 }
 
+func TestLeaksOfOneCauseInOneObjectAreOne(t *testing.T) {
+	for _, c := range []struct {
+		name, first, second string
+		every               int64
+		want                int
+	}{
+		{"scores and labels of a metric", "__main__.auroc.preds", "__main__.auroc.target", 1, 1},
+		{"two metrics", "__main__.auroc.preds", "__main__.recall.preds", 1, 2},
+		{"each by its own pace", "__main__.auroc.preds", "__main__.auroc.target", 3, 2},
+		{"lists of which nothing tells more than that they grow", "__main__.mem.memory", "__main__.mem.other", 1, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := program{
+				{stack: "init:1 main:2"},
+				{stack: "[update:9] step:31 main:45", every: 1, size: 4096, holder: c.first},
+				{stack: "label:24 main:40", every: c.every, size: 2048, holder: c.second},
+			}
+			r, err := Analyze(p.run(100, 10), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Findings) != c.want || r.Findings[0].Verdict != Leak {
+				t.Errorf("%d findings, want %d", len(r.Findings), c.want)
+			}
+		})
+	}
+}
+
+// A model that a study keeps has weights, made when it is, and gradients, made in other steps.
+func TestWhatEachItemOfAListHoldsIsOneLeak(t *testing.T) {
+	run := program{
+		{stack: "init:1 main:2"},
+		{stack: "model:31 main:45", every: 3, size: 4096, holder: "study.trials"},
+		{stack: "[backward:9] fit:24 main:47", every: 2, size: 4096, holder: "study.trials"},
+	}.run(100, 10)
+	for _, s := range run.Snapshots {
+		for i := range s.Holders {
+			s.Holders[i].Items = int(s.Mark.Step) / 10
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) != 1 || len(r.Findings[0].Rows) != 2 {
+		t.Fatalf("%d findings", len(r.Findings))
+	}
+	if c := r.Findings[0].Cause; c == nil || c.ID != "container-grows" {
+		t.Errorf("the cause is %v", c)
+	}
+}
+
 // What is certain of the list may be the least of it, such as the keys of its entries.
 func TestALeakIsNamedAfterTheMostOfWhatItsListHolds(t *testing.T) {
 	p := program{

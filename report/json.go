@@ -194,9 +194,12 @@ type holderJSON struct {
 	Items int    `json:"items,omitempty"`
 	// Counted is the step at which the items were, before that of the snapshot.
 	Counted int64 `json:"items_at_step,omitempty"`
+	Bound   int   `json:"bound,omitempty"` // how many items it may have
 }
 
-func holderOf(h *snapshot.Holder) *holderJSON { return &holderJSON{h.Kind, h.Path, h.Items, h.Counted} }
+func holderOf(h *snapshot.Holder) *holderJSON {
+	return &holderJSON{h.Kind, h.Path, h.Items, h.Counted, h.Bound}
+}
 
 type causeJSON struct {
 	ID   string `json:"id"`

@@ -64,6 +64,7 @@ type fullHolderJSON struct {
 	Items int    `json:"items,omitempty"`
 	// Counted as holderJSON's.
 	Counted int64 `json:"items_at_step,omitempty"`
+	Bound   int   `json:"bound,omitempty"` // likewise
 }
 
 // SnapshotJSON writes all of a snapshot as one object, an element of a list on
@@ -93,7 +94,7 @@ func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	list(&out, "segments", len(s.Segments), func(i int) any { return segmentOf(s, i, stacks.place) })
 	list(&out, "holders", len(s.Holders), func(i int) any {
 		h := s.Holders[i]
-		return fullHolderJSON{stacks.place[h.Stack], h.Kind, h.Path, h.Items, h.Counted}
+		return fullHolderJSON{stacks.place[h.Stack], h.Kind, h.Path, h.Items, h.Counted, h.Bound}
 	})
 	h := s.History
 	if s.SamplePeriod > 0 {

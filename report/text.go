@@ -219,7 +219,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
-			text += glue(fmt.Sprintf(" (%s%s)", count(int64(h.Items), "item"), countedAt(h)))
+			text += glue(fmt.Sprintf(" (%s%s%s)", count(int64(h.Items), "item"), ofBound(h), countedAt(h)))
 		}
 	}
 	if classes&snapshot.Lost != 0 {
@@ -229,6 +229,14 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 		text = join(text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
+}
+
+// ofBound is " of at most 100" for a holder that has a bound.
+func ofBound(h *snapshot.Holder) string {
+	if h.Bound == 0 {
+		return ""
+	}
+	return " of at most " + grouped(int64(h.Bound))
 }
 
 // countedAt is " at step 75" where a holder's items were counted before the snapshot.

@@ -217,6 +217,9 @@ type Holder struct {
 	// Counted is the step at which Items were, before that of the snapshot; 0 where it is
 	// the snapshot's, or not known. Our own file does not keep it.
 	Counted int64
+	// Bound is how many items it may have, as the maxlen of a deque; 0 where nothing tells. Our own file
+	// does not keep it.
+	Bound int
 }
 
 // Nodes is the Kind of what keeps a graph of autograd's that grows, with the stack of its nodes on

@@ -113,7 +113,12 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 	case exitInconclusive:
 		d.Verdict = diff.Inconclusive
 	}
-	d.Sentence = sentence(ranks)
+	var said []string
+	for _, j := range ranks {
+		said = append(said, j.doubt+j.said)
+		said = append(said, j.besides()...)
+	}
+	d.Sentence = strings.Join(said, "; ")
 	d.Root = workingFolder()
 	return d
 }

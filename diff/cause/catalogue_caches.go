@@ -5,6 +5,9 @@ import "github.com/memdiag/memdiag/snapshot"
 // Words of lower precision.
 var castWords = []string{"cast", "autocast", "amp", "half", "bfloat16", "bf16", "fp16", "float16", "mixed precision", "lower precision"}
 
+// Words of what hands on from one part of a program to another.
+var queueWords = []string{"queue", "prefetch", "prefetcher", "prefetched", "backlog", "producer", "enqueue", "dequeue", "inbox", "ahead", "channel"}
+
 // caches are causes by which what is kept on purpose has no bound.
 var caches = []Cause{
 	{
@@ -69,14 +72,34 @@ var caches = []Cause{
 		References: []string{"cosmos-rl#716", "pytorch#97432"},
 		objects:    true,
 		clues: []clue{
-			named(4, "queue", "prefetch", "prefetcher", "backlog", "producer", "enqueue", "dequeue", "deque", "loader", "dataloader", "data loader", "inbox", "ahead", "channel"),
-			held(4, "deque"),
+			// What came out of a loader may be held by anything: what holds the blocks says that it is a queue, or that
+			// they leave it in their order; else who puts them there.
+			need(anyOf(
+				holderNamed(6, queueWords...),
+				drained(4, Yes, "the oldest of them are gone, and younger ones gather"),
+				whereNoHolder(usersFunction(4, queueWords...)),
+			)),
+			drained(-2, No, "the oldest of them are there"),
+			held(2, "deque"),
 			operation(3, "they come from the host", "from floats", "from ints", "upload", "to device", "from numpy", "as tensor", "pin memory", "to", "collate"),
 			held(1, "list"),
 			owned(1, snapshot.OwnedByCache, "they wait, for the framework's count, in a cache"),
 			named(-3, logWords...),
 			upTo(-3, 8, "each is a single number of %s"),
 		},
+	},
+	{
+		ID: "cycle-keeps", Name: "itertools.cycle keeps all that it has seen",
+		What: "itertools.cycle keeps each item of the first round, to hand it out again in the next ones, and asks the loader no more. " +
+			"Over a loader these are all batches of an epoch, and of an endless one all there ever are. itertools.tee keeps what one of its iterators has seen and another has not.",
+		Sign:       "A batch more at each step, as long as the first round lasts. The second round and all after it have the first one's batches, in its order.",
+		Fix:        "begin the loader anew when it ends: a generator that says `while True: yield from loader`",
+		Before:     "batches = itertools.cycle(loader)",
+		After:      "def endless(loader):\n    while True:\n        yield from loader\n\nbatches = endless(loader)",
+		References: []string{"pytorch#23900"},
+		objects:    true,
+		plain:      true,
+		clues:      []clue{need(heldIn(9, " of itertools.cycle"))},
 	},
 	{
 		ID: "cast-context-open", Name: "a context of lower precision is opened and never left",

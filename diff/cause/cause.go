@@ -32,6 +32,9 @@ type Cause struct {
 	last bool
 }
 
+// Last reports whether the cause is offered only where no other fits.
+func (c *Cause) Last() bool { return c.last }
+
 // Match is a cause that fits what a finding shows.
 type Match struct {
 	Cause *Cause

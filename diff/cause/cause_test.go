@@ -235,6 +235,24 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a queue's deque in an object that is called a writer", leak(
 			site(0, 300, 2048, "main log.py").heldBy("deque", "Writer.pending.queue", 371),
 		).following(Steps), "queue-without-bound"},
+		{"batches of a loader that a list holds, which is no queue", leak(
+			site(2, 700, 4608, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "Loaders.fetch /x/site-packages/lightning/loaders.py", "<module> train.py").heldBy("list", "__main__.hardest", 700),
+		).following(Steps).with(func(e *Evidence) { e.Drained = No }), "container-grows"},
+		{"batches of a loader that nobody was found to hold", leak(
+			site(2, 700, 4608, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "prefetched /x/site-packages/lightning/loaders.py", "<module> train.py"),
+		).following(Steps), ""},
+		{"batches that leave a list in their order", leak(
+			site(1, 90, 4096, "to /x/site-packages/torch/_tensor.py", "fill train.py").heldBy("list", "__main__.rows", 90),
+		).following(Steps).with(func(e *Evidence) { e.Drained = Yes }), "queue-without-bound"},
+		{"a deque from which nothing is taken", leak(
+			site(0, 1500, 512, "<module> train.py").heldBy("deque", "__main__.recent.items", 1500),
+		).following(Steps).with(func(e *Evidence) { e.Drained = No }), "container-grows"},
+		{"batches that itertools.cycle keeps", leak(
+			site(1, 800, 8192, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "<module> train.py").heldBy("list", "__main__.batches of itertools.cycle", 800),
+		).following(Steps), "cycle-keeps"},
+		{"models of which a list has several blocks an item, and takes them in", leak(
+			site(0, 347, 6400, "objective tune.py").heldBy("list", "__main__.study.trials", 75).with(func(s *Site) { s.TakenIn = true }),
+		), "container-grows"},
 		{"a list of a class that is called a metric, by another name", leak(
 			site(1, 60, 4096, torchLinear, "see work.py").heldBy("list", "MetricRunner.state.kept.rows", 64),
 		), "container-grows"},

@@ -424,7 +424,8 @@ func gathered(points int) clue {
 
 // keepsAll holds where the blocks that grew most hang on a container that has as many
 // items as half of them, or more: it gathers them, by themselves or with the graphs that they
-// are of. On a language's heap an item is of a few blocks.
+// are of. On a language's heap an item is of a few blocks. So does one that has become longer by
+// their number, however many each item has: a model has a block for each weight.
 func keepsAll(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		s, each := &e.Sites[0], int64(2)
@@ -432,7 +433,7 @@ func keepsAll(points int) clue {
 			each = 8
 		}
 		for _, h := range s.Holders {
-			if slices.Contains([]string{"list", "map", "graph"}, general(h.Kind)) && each*int64(h.Items) >= s.Live {
+			if slices.Contains([]string{"list", "map", "graph"}, general(h.Kind)) && (s.TakenIn || each*int64(h.Items) >= s.Live) {
 				return holds(h)
 			}
 		}

@@ -16,6 +16,9 @@ type Evidence struct {
 	// the function where the sites' blocks are born: the end of a graph that it
 	// carries on.
 	Head Answer
+	// Drained says whether the oldest blocks are gone, while younger ones gather: somebody
+	// takes them out in their order, as out of a queue.
+	Drained Answer
 	// Host: the sites are on the host's heap, in a run that has another device.
 	Host bool
 	// Objects: the sites are on the heap of a language, which has objects and no tensors.
@@ -45,7 +48,9 @@ type Site struct {
 	Owners   snapshot.Owners // classes alone
 	Lost     bool            // most of its blocks are lost: nothing in the program can release them any more
 	Holders  []snapshot.Holder
-	Live     int64 // blocks, in the later snapshot
+	// TakenIn: a holder has become longer, and has as many of the blocks for each item as before.
+	TakenIn bool
+	Live    int64 // blocks, in the later snapshot
 	// Blocks and Requested are the growth.
 	Blocks    int64
 	Requested snapshot.Bytes

@@ -77,6 +77,8 @@ type holder struct {
 	Items int    `json:"items"`
 	// Counted is the step at which Items were; absent where that is the snapshot's.
 	Counted int64 `json:"counted"`
+	// Bound is how many there may be; absent where nothing tells.
+	Bound int `json:"bound"`
 }
 
 // frame is written as [function, file, line].
@@ -192,7 +194,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		if h.Stack < 0 || h.Stack >= len(ids) {
 			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
 		}
-		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0)})
+		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0)})
 	}
 	for _, at := range d.At {
 		if at < 0 || at >= len(ids) {

@@ -1,4 +1,4 @@
-"""Encodings of times are cached by functools.lru_cache, whose many places no run fills: the times are never equal."""
+"""Encodings of times are cached by functools.cache: the times are never equal, and the cache has no bound."""
 
 import functools
 
@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 
 
-@functools.lru_cache(maxsize=100_000)
+@functools.cache
 def encode(t):  # holder: encode
     return torch.sin(t * torch.arange(1.0, 33.0))  # leak
 

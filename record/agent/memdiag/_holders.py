@@ -19,9 +19,9 @@ from ._autograd import rests
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
-from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, defaults, dict_of, length, locals_of, lru_cache_wrapper, members, module_of, mro, own
-from ._objects import of_types
+from ._length import CYCLE, FRAMES, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
 from ._places import ITEMS, NEW, PARTS, Node, Votes
+from ._roots import Registries, Roots, is_programs, named
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -55,6 +55,9 @@ ATOMS = set(map(id, (*BASES, bool, type(None), types.CodeType, types.BuiltinFunc
 TRACED_ATOMS = set(map(id, (float, int, str, bytes)))
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 SEQUENCES = tuple(LISTS)
+# Of Python's queues, the field that says how many items one may have; and the fields that those are in.
+QUEUES = {"queue.Queue": "maxsize", "asyncio.queues.Queue": "_maxsize", "logging.handlers.BufferingHandler": "capacity"}
+QUEUED = {".queue", "._queue", ".buffer"}
 DICTS = set(map(id, (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)))
 
 
@@ -69,6 +72,8 @@ class Search:
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
         self.cut, self.cuts = False, 0
+        self.registered = Registries()
+        self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
 
     def begin_anew(self):
         """Steps count from now on."""
@@ -96,6 +101,9 @@ class Search:
                 h = {"stack": n, "path": path, "kind": kind, "items": items if now is None else now}
                 if items and now is None and step < agent.step:
                     h["counted"] = step
+                bound = self.bound(path, nodes)
+                if bound:
+                    h["bound"] = bound
                 snapshot.holders.append(h)
         if self.source.module and self.quiet():
             with unasked(self.source.module):
@@ -135,6 +143,17 @@ class Search:
         except Exception:
             return items  # it cannot be reached without a walk
 
+    def bound(self, path, nodes):
+        """How many items containers may have in all; 0 where nothing tells. That a list keeps its length shows later."""
+        total = sum(n.bound for n in nodes) if all(n.bound for n in nodes) else 0
+        if any(n.ring for n in nodes):
+            first, step = self.rings.get(path, (0, 0))
+            if first != total:
+                self.rings[path] = total, self.agent.step or self.agent.ticks
+            if first != total or step == (self.agent.step or self.agent.ticks):
+                return 0
+        return total
+
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
         births, sizes, found = {}, {}, {}
@@ -160,7 +179,7 @@ class Search:
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
-        walk.handled, walk.given = self.source.handled, self.source.given
+        walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -169,6 +188,7 @@ class Search:
         try:
             with unasked(walk.torch):
                 walk.run(seconds, bool(walk.torch) and self.unexplained())
+            self.registered.learn()
         finally:
             if paused:
                 gc.enable()
@@ -196,7 +216,7 @@ class Search:
             self.kept, self.nodes = None, (step, nodes)
 
 
-class Walk:
+class Walk(Roots):
     def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved="", quiet=True):
         self.torch, self.items, self.prefix = torch, items, saved
         self.quiet = quiet  # autograd is
@@ -255,64 +275,6 @@ class Walk:
         short has seen what the step that runs holds, before what holds the rest."""
         return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
 
-    def programs(self):
-        """The names of the program's own code."""
-        main = sys.modules.get("__main__")
-        here = __name__.rpartition(".")[0]
-        if main is not None:
-            self.module("__main__", main)
-        for frame in list(sys._current_frames().values()):
-            frames = []
-            while frame is not None:
-                frames.append(frame)
-                frame = frame.f_back
-            for frame in reversed(frames):  # an object has the name that its outermost function gives it
-                name = frame.f_globals.get("__name__", "")
-                if frame.f_code.co_flags & OPTIMIZED and not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading"))):
-                    self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
-            # This function's own frame is among them: a cycle, which would keep all that the program's functions
-            # hold until the collector comes by.
-            frames.clear()
-            frame = None
-        for name, module in list(sys.modules.items()):
-            if is_programs(module) and name != "__main__" and not name.startswith(here):
-                self.module(name, module)
-
-    def registries(self):
-        """What Python keeps for programs, before the many names of libraries."""
-        if "weakref" in sys.modules:
-            self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
-
-    def suspended(self):
-        """Functions that wait and that nothing with a name holds, as the generator of a loop."""
-        for obj in of_types(SUSPENDED, gc.get_objects):
-            if id(obj) not in self.seen:
-                frame = getattr(obj, FRAMES[id(type(obj))])
-                if frame is not None:
-                    self.seen.add(id(obj))
-                    self.frame(frame, Node(None, obj.__qualname__ + ".<locals>"))
-
-    def libraries(self):
-        here = __name__.rpartition(".")[0]
-        for name, module in list(sys.modules.items()):
-            if name != "__main__" and not name.startswith(here) and not is_programs(module):
-                self.module(name, module)
-
-    def module(self, name, module):
-        if not issubclass(type(module), types.ModuleType):
-            return
-        self.seen.add(id(module))
-        names = contents(module)
-        self.seen.add(id(names))
-        node = Node(None, name)
-        for k, v in list(names.items()):
-            if not (type(k) is str and k.startswith("__")):
-                self.push(v, node, named(k), "variable")
-
-    def frame(self, frame, node):
-        for k, v in locals_of(frame).items():
-            self.push(v, node, "." + k, "variable")
-
     def push(self, obj, parent, label, kind=""):
         t = type(obj)
         if id(t) in ATOMS or issubclass(t, BASES):
@@ -340,8 +302,14 @@ class Walk:
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
         elif issubclass(t, SEQUENCES):
-            base = base_of(t)
-            for v in self.order(some(obj, self.container(obj, node, LISTS[base], base.__len__(obj)))):
+            base, items = base_of(t), obj
+            n, bound = base.__len__(obj), maxlen(obj) if base is collections.deque else 0
+            if node.label in QUEUED and node.parent.bound:
+                bound = node.parent.bound
+            elif base is list and taken(obj):
+                n, bound, node.ring = taken(obj), n, True
+                items = list.__getitem__(obj, slice(n))
+            for v in self.order(some(items, self.container(obj, node, LISTS[base], n, bound))):
                 self.push(v, node, "[…]" if node.kind != "set" else "{…}")
         elif issubclass(t, dict):
             for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj)))):
@@ -363,11 +331,13 @@ class Walk:
             self.push(obj.__self__, node, ".__self__", "attribute")
             self.push(obj.__func__, node, "")
         elif t is lru_cache_wrapper:
-            most = self.container(obj, node, "cache", obj.cache_info().currsize)
-            for v in some(gc.get_referents(obj), most):
-                if type(v) is dict:  # of a cache without a bound; of others the results come themselves
+            about = obj.cache_info()
+            most = self.container(obj, node, "cache", about.currsize, about.maxsize)
+            for v in some(gc.get_referents(obj), 2 * most):
+                if type(v) is dict:  # of a cache without a bound; of others keys and results come themselves
                     self.seen.add(id(v))
-                    for _, result in some_items(v, most):
+                    for key, result in some_items(v, most):
+                        self.push(key, node, "{…}")
                         self.push(result, node, "[…]")
                 elif v is not obj.__wrapped__:
                     self.push(v, node, "[…]")
@@ -383,8 +353,12 @@ class Walk:
         elif t is self.ndarray:
             self.push(obj.base, node, ".base", "attribute")
         elif issubclass(t, type):
-            if "." not in module_of(obj):
+            module = module_of(obj)
+            if "." not in module or is_programs(sys.modules.get(module)):
                 self.push_all(dict(members(obj)), node)
+        elif t is itertools.cycle:
+            for v in gc.get_referents(obj):
+                self.push(v, node, CYCLE if type(v) is list else "")
         elif t is types.TracebackType:
             if obj.tb_frame.f_code.co_flags & OPTIMIZED:
                 self.frame(obj.tb_frame, node)
@@ -397,18 +371,21 @@ class Walk:
                     if not issubclass(type(v), (type, types.ModuleType)):
                         self.push(v, node, "")
 
-    def container(self, obj, node, kind, items):
-        """Has a node be a container of so many items, and returns how many of them to look at."""
+    def container(self, obj, node, kind, items, bound=None):
+        """Has a node be a container of so many items, of so many at most where it has a bound, and returns how many of
+        them to look at."""
         most = self.items[0 if next(node.containers(), None) is None else 1]
-        node.kind, node.items, node.id, node.each = kind, items, id(obj), max(1, items / most)
+        node.kind, node.items, node.id, node.each, node.bound = kind, items, id(obj), max(1, items / most), bound or 0
         return most
 
     def attributes(self, obj, node):
         """Follows an object's dictionary and slots; False where it has neither."""
-        d, slots = self.fields(type(obj))
+        d, slots, room = self.fields(type(obj))
         if issubclass(type(obj), BaseException):
             for name in "__traceback__", "__cause__", "__context__":
                 self.push(getattr(BaseException, name).__get__(obj), node, "." + name, "attribute")
+        if room and type(own(obj, d).get(room)) is int:
+            node.bound = max(0, own(obj, d)[room])
         self.push_all(own(obj, d), node)
         any_ = d is not None
         for name, member in slots:
@@ -420,9 +397,11 @@ class Walk:
         return any_
 
     def fields(self, t):
-        """What reads the dictionary of a type's objects, and its slots by their names."""
+        """What reads the dictionary of a type's objects, its slots by their names, and which field is the bound of what
+        it queues; None for other types."""
         return once(self.types, t, lambda: (dict_of(t), [(name, member) for c in mro(t) for name, member in members(c).items()
-                                                  if type(member) is types.MemberDescriptorType and name != "__dict__"]))
+                                                  if type(member) is types.MemberDescriptorType and name != "__dict__"],
+                                            next((QUEUES[q] for q in map(qualified, mro(t)) if q in QUEUES), None)))
 
     def push_all(self, d, node):
         self.seen.add(id(d))
@@ -577,20 +556,14 @@ def base_of(t):
     return next(b for b in LISTS if issubclass(t, b))
 
 
+def qualified(t):
+    module, name = module_of(t), type.__dict__["__name__"].__get__(t)
+    return module + "." + name if type(module) is str else name
+
+
 def vote(hits, stack, node):
     hits.setdefault(stack, Votes()).add(node)
 
 
 def key_text(k):
     return repr(k)[:40] if type(k) is str or type(k) is int else "…"
-
-
-def named(k):
-    """The label of what a namespace has under a name."""
-    return "." + (k if type(k) is str else "…")
-
-
-def is_programs(module):
-    """Whether a module is the program's own: neither installed nor Python's."""
-    f = contents(module).get("__file__") if issubclass(type(module), types.ModuleType) else None
-    return type(f) is str and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f

@@ -5,7 +5,10 @@ the labels of the path, as the walk made them: through dictionaries and slots, b
 program's code. What cannot be reached so raises LookupError.
 """
 
+import collections
 import gc
+import itertools
+import operator
 import sys
 import types
 from _thread import _local as threading_local
@@ -15,6 +18,10 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # Functions that have begun and wait, and where they have their frames.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
+# The label of the list in which itertools.cycle has what it saw.
+CYCLE = " of itertools.cycle"
+# Places of a list that are counted at most.
+PLACES = 200_000
 # Keys of a dictionary that are compared with a label at most.
 KEYS = 400
 # What a class and a module have, without asking the program's metaclasses, and modules that it loads when they are asked.
@@ -33,6 +40,10 @@ def length(node, lists, key_text):
         return obj.cache_info().currsize
     for base in (*lists, dict):
         if issubclass(t, base):
+            if node.ring:
+                if base.__len__(obj) != node.bound:
+                    node.bound = 0  # no place was kept for what comes
+                return taken(obj) if node.bound else base.__len__(obj)
             return base.__len__(obj)
     raise LookupError("no container")
 
@@ -47,6 +58,18 @@ def reach(node, key_text):
     for label in reversed(labels[:-1]):
         obj = follow(obj, label, key_text)
     return obj
+
+
+maxlen = collections.deque.__dict__["maxlen"].__get__
+
+
+def taken(c):
+    """How many places of a list have something in them, where they are taken from the first on and the last has None;
+    0 for other lists. A ring buffer is made so."""
+    n = list.__len__(c)
+    if not 1 < n <= PLACES or list.__getitem__(c, -1) is not None or list.__getitem__(c, 0) is None:
+        return 0
+    return sum(map(operator.is_not, list.__iter__(c), itertools.repeat(None)))
 
 
 def scope(root, name):
@@ -92,6 +115,8 @@ def follow(obj, label, key_text):
         return obj.__closure__[obj.__code__.co_freevars.index(label[len(" closure "):])].cell_contents
     elif label.startswith(" default ") and t is types.FunctionType:
         return defaults(obj)[label[len(" default "):]]
+    elif label == CYCLE and t is itertools.cycle:
+        return next(v for v in gc.get_referents(obj) if type(v) is list)
     elif id(t) in FRAMES and getattr(obj, FRAMES[id(t)]) is not None:
         return locals_of(getattr(obj, FRAMES[id(t)]))[label[1:]]
     elif label.startswith(".") and t is dict:  # of the parts of an nn.Module

@@ -1,0 +1,134 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// alikeEntries is by how much more blocks an item may have than earlier in the run, for the
+// number of items to be what grew.
+const alikeEntries = 1.25
+
+// fillUp settles what a container holds that takes no more than so many items, such as a deque
+// with a maxlen: below its bound it fills, and at its bound it has filled. What would not fit into
+// memory by then goes on to leak, and so does what grows while the number of items stays.
+func (r *Result) fillUp(grown []cluster) {
+	for i := range grown {
+		c := &grown[i]
+		if c.j.verdict != Leak && c.j.verdict != Inconclusive {
+			continue
+		}
+		h := r.boundedHolder(c.rows)
+		if h == nil {
+			continue
+		}
+		each, items := r.blocksPerItem(c.rows, h)
+		if each == 0 {
+			continue
+		}
+		name, bound := fmt.Sprintf("the %s %s", h.Kind, h.Path), float64(h.Bound)
+		if items >= bound {
+			c.j.reasons = nil
+			c.j.call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
+			continue
+		}
+		held := c.sum()
+		full := snapshot.Bytes(float64(held.Bytes) * bound / items)
+		if room, ok := r.headroom(c.rows[0]); ok && full-held.Bytes > room.free {
+			c.j.because("%s takes %s items, which would be %s: more than the %s that is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
+			continue
+		}
+		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))
+		if rate := c.j.rate; rate.Unit != Place && rate.Blocks.Value > 0 {
+			text += ", and the last of them in about " + rate.Unit.text(math.Ceil((bound-items)*each/rate.Blocks.Value))
+		}
+		text += fmt.Sprintf("; all of them take %s", full)
+		c.j.reasons = nil
+		c.j.call(Bounded, Strong, "%s", text)
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+// sum is what all of a cluster's rows hold.
+func (c *cluster) sum() Tally {
+	var t Tally
+	for _, row := range c.rows {
+		t = t.plus(row.After)
+	}
+	return t
+}
+
+// boundedHolder is the one container with a bound that the last snapshot has as the holder of all
+// the rows; nil where there is none.
+func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
+	h := r.keeper(rows[0])
+	if h == nil || h.Bound == 0 || h.Items == 0 || slices.ContainsFunc(rows, func(row *Row) bool {
+		other := r.keeper(row)
+		return other == nil || other.Path != h.Path || !r.mayHold(other, row)
+	}) {
+		return nil
+	}
+	return h
+}
+
+// blocksPerItem is how many blocks the rows have for each item of a bounded holder, and how many items
+// there are. It is zero where that number has grown since the first snapshot that tells of it: the
+// bound is of something else then.
+func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items float64) {
+	now := 0.0
+	for _, row := range rows {
+		now += float64(row.After.Blocks)
+	}
+	items = float64(h.Items)
+	each = now / items
+	if h.Counted > 0 {
+		then := r.blocksAt(rows, func(m snapshot.Mark) bool { return m.Step == h.Counted })
+		if then == 0 {
+			return 0, 0
+		}
+		each, items = then/items, now*items/then
+	}
+	then, first := r.firstCounted(rows, h)
+	if then > 0 && each > alikeEntries*then/first || items > alikeEntries*float64(h.Bound) {
+		return 0, 0
+	}
+	return each, items
+}
+
+// firstCounted is how many blocks the rows had at the first snapshot that tells of a holder, and how many
+// items the holder had; zero for none.
+func (r *Result) firstCounted(rows []*Row, h *snapshot.Holder) (blocks, items float64) {
+	for _, s := range r.run.Snapshots {
+		i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Items > 0 && g.Counted == 0 })
+		if i >= 0 {
+			return r.blocksAt(rows, func(m snapshot.Mark) bool { return m.Step == s.Mark.Step && m.Time.Equal(s.Mark.Time) }), float64(s.Holders[i].Items)
+		}
+	}
+	return 0, 0
+}
+
+// blocksAt are those of rows at a mark; 0 where the series does not have it.
+func (r *Result) blocksAt(rows []*Row, at func(snapshot.Mark) bool) float64 {
+	sum, i := int64(0), slices.IndexFunc(r.Series.Marks, at)
+	for _, row := range rows {
+		if site := r.Series.Site(row); site != nil && i >= 0 {
+			sum += site.Blocks[i]
+		}
+	}
+	return float64(sum)
+}
+
+// takesIn reports whether a container has become longer by half at least, and has as many of a row's blocks for
+// each item as it had.
+func (r *Result) takesIn(row *Row, h *snapshot.Holder) bool {
+	then, first := r.firstCounted([]*Row{row}, h)
+	now, items := float64(row.After.Blocks), float64(h.Items)
+	if then == 0 || h.Counted > 0 || items < 1.5*first {
+		return false
+	}
+	change := now / items / (then / first)
+	return change <= alikeEntries && 1/change <= alikeEntries
+}

@@ -1,0 +1,89 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bound  int
+		blocks int64 // for each item
+		left   snapshot.Bytes
+		alter  func(i int, h *snapshot.Holder)
+		want   Verdict
+		says   string
+	}{
+		{name: "without a bound", want: Leak},
+		{name: "below it", bound: 1000, want: Bounded, says: "the deque replay.items fills up: it has 100 of 1,000 items, and the last of them in about 900 steps; all of them take 3.91 MiB"},
+		{name: "with several blocks an item", bound: 1000, blocks: 4, want: Bounded, says: "it has 25 of 1,000 items, and the last of them in about 3900 steps"},
+		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "more than the 1.00 GiB that is left"},
+		{name: "full at the end", bound: 100, want: Bounded, says: "is full: it takes 100 items"},
+		{name: "full in the middle, and the blocks go on", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = min(h.Items, 50) }},
+		{name: "a few items that grow themselves", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = 10 }},
+		{name: "counted before the end", bound: 1000, want: Bounded, says: "it has 100 of 1,000 items", alter: func(i int, h *snapshot.Holder) {
+			if i > 5 {
+				h.Items, h.Counted = 50, 50
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "push:31 main:45", every: 1, size: 4096, holder: "replay.items", kind: "deque"},
+			}.run(100, 10)
+			for i, s := range run.Snapshots {
+				for k := range s.Holders {
+					h := &s.Holders[k]
+					h.Bound, h.Items = c.bound, h.Items/int(max(1, c.blocks))
+					if c.alter != nil {
+						c.alter(i, h)
+					}
+				}
+				if c.left > 0 {
+					s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: c.left + 1, Meters: snapshot.Meters{Driver: 1}})
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if f.Verdict != c.want || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
+				t.Errorf("%s: %q", f.Verdict, f.Reasons)
+			}
+			if fills := strings.Contains(c.says, "of 1,000 items"); fills != slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "fills up") }) {
+				t.Errorf("the notes are %q", r.Notes)
+			}
+		})
+	}
+}
+
+// A backlog has what came of late, of which there is ever more; a list that only grows has the first as well.
+func TestABacklogIsDrained(t *testing.T) {
+	for want, oldest := range map[cause.Answer]func(step int64) int64{
+		cause.Yes: func(step int64) int64 { return step / 2 },
+		cause.No:  func(int64) int64 { return 0 },
+	} {
+		var snapshots []*snapshot.Snapshot
+		for step := int64(0); step <= 100; step += 10 {
+			blocks := []block{{stack: "init", size: 64, birth: snapshot.NoStep}}
+			for birth := oldest(step); birth < step; birth++ {
+				blocks = append(blocks, block{"fetch", 4096, birth})
+			}
+			snapshots = append(snapshots, build(step, blocks...))
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.drained(r.Findings[0].Rows[0]); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}

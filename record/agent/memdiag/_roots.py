@@ -1,0 +1,152 @@
+"""Where a walk begins: the names of the program's own code, what keeps things for programs, and the names of libraries."""
+
+import collections
+import gc
+import sys
+import types
+from functools import _lru_cache_wrapper as lru_cache_wrapper
+
+from ._agent import work
+from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, locals_of, members, module_of
+from ._objects import of_types
+from ._places import Node
+
+# Names of a module that Python gave it, by which much else is reached.
+SYSTEMS = {"__builtins__", "__spec__", "__loader__"}
+# A registry is one of these, by the ids of types.
+KEEPERS = set(map(id, (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict, lru_cache_wrapper)))
+# Seconds of one walk for learning which registries there are.
+LEARN = 0.05
+
+
+class Roots:
+    """The roots of a walk; each method pushes some."""
+
+    registered = None  # Registries
+
+    def programs(self):
+        """The names of the program's own code."""
+        main = sys.modules.get("__main__")
+        here = __name__.rpartition(".")[0]
+        if main is not None:
+            self.module("__main__", main)
+        for frame in list(sys._current_frames().values()):
+            frames = []
+            while frame is not None:
+                frames.append(frame)
+                frame = frame.f_back
+            for frame in reversed(frames):  # an object has the name that its outermost function gives it
+                name = frame.f_globals.get("__name__", "")
+                if frame.f_code.co_flags & OPTIMIZED and not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading"))):
+                    self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
+            # This function's own frame is among them: a cycle, which would keep all that the program's functions
+            # hold until the collector comes by.
+            frames.clear()
+            frame = None
+        for name, module in list(sys.modules.items()):
+            if is_programs(module) and name != "__main__" and not name.startswith(here):
+                self.module(name, module)
+
+    def registries(self):
+        """What Python keeps for programs, and the registries of libraries that have grown, before their many names."""
+        if "weakref" in sys.modules:
+            self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
+        for module, owner, name, obj in self.registered.grown() if self.registered else ():
+            node = Node(None, module)
+            self.push(obj, Node(node, named(owner)) if owner else node, named(name), "variable")
+
+    def suspended(self):
+        """Functions that wait and that nothing with a name holds, as the generator of a loop."""
+        for obj in of_types(SUSPENDED, gc.get_objects):
+            if id(obj) not in self.seen:
+                frame = getattr(obj, FRAMES[id(type(obj))])
+                if frame is not None:
+                    self.seen.add(id(obj))
+                    self.frame(frame, Node(None, obj.__qualname__ + ".<locals>"))
+
+    def libraries(self):
+        here = __name__.rpartition(".")[0]
+        for name, module in list(sys.modules.items()):
+            if name != "__main__" and not name.startswith(here) and not is_programs(module):
+                self.module(name, module)
+
+    def module(self, name, module):
+        if not issubclass(type(module), types.ModuleType):
+            return
+        self.seen.add(id(module))
+        names = contents(module)
+        self.seen.add(id(names))
+        node = Node(None, name)
+        for k, v in list(names.items()):
+            if k not in SYSTEMS:
+                self.push(v, node, named(k), "variable")
+
+    def frame(self, frame, node):
+        for k, v in locals_of(frame).items():
+            self.push(v, node, "." + k, "variable")
+
+
+class Registries:
+    """The containers that libraries have under the names of their modules and classes, as matplotlib has its open figures.
+    Places are kept, and no references."""
+
+    def __init__(self):
+        self.modules = set()
+        self.lengths = {}  # by module, class or "", and name: the length at first
+
+    def learn(self, seconds=LEARN):
+        """Goes on through modules that it has not seen, for so long."""
+        begun = work()
+        here = __name__.rpartition(".")[0]
+        for name, module in list(sys.modules.items()):
+            if name in self.modules or name == "__main__" or name.startswith(here) or not issubclass(type(module), types.ModuleType):
+                continue
+            if work() - begun > seconds:
+                return
+            self.modules.add(name)
+            if not is_programs(module):  # those of the program's are walked through
+                for owner, k, v in containers(name, module):
+                    self.lengths[name, owner, k] = length(v)
+
+    def grown(self):
+        """Those that have more items than at first, with their places: module, class or "", and name."""
+        for (name, owner, k), first in self.lengths.items():
+            module = sys.modules.get(name)
+            if issubclass(type(module), types.ModuleType):
+                names = contents(module)
+                if owner:
+                    holder = names.get(owner)
+                    names = members(holder) if issubclass(type(holder), type) else {}
+                v = names.get(k)
+                if id(type(v)) in KEEPERS and length(v) > first:
+                    yield name, owner, k, v
+
+
+def containers(name, module):
+    """Containers under the names of a module, and of the classes that it defines: the class or "", the name, and the object."""
+    seen = set()
+    for k, v in list(contents(module).items()):
+        if type(k) is not str or k in SYSTEMS:
+            continue
+        if id(type(v)) in KEEPERS:
+            yield "", k, v
+        elif issubclass(type(v), type) and id(v) not in seen and module_of(v) == name:
+            seen.add(id(v))
+            for field, inner in list(members(v).items()):
+                if id(type(inner)) in KEEPERS and not field.startswith("__"):
+                    yield k, field, inner
+
+
+def length(v):
+    return v.cache_info().currsize if type(v) is lru_cache_wrapper else len(v)
+
+
+def named(k):
+    """The label of what a namespace has under a name."""
+    return "." + (k if type(k) is str else "…")
+
+
+def is_programs(module):
+    """Whether a module is the program's own: neither installed nor Python's."""
+    f = contents(module).get("__file__") if issubclass(type(module), types.ModuleType) else None
+    return type(f) is str and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f
