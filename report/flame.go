@@ -80,9 +80,9 @@ func embeddedFlame(p *Profile, limit int) (svg, about string) {
 		return "", flameSubtitle(p, left, f.tree.unstacked)
 	}
 	f.top = 2
-	height := 2 + (f.tree.depth+1)*rowHeight + 2
-	fmt.Fprintf(&f.buf, `<svg class="flame" role="application" tabindex="0" data-margin="%d"%s width="%d" height="%d" viewBox="0 0 %d %d"><g class="boxes">`+"\n",
-		flameMargin, f.per(), flameWidth, height, flameWidth, height)
+	height := f.height(2)
+	fmt.Fprintf(&f.buf, `<svg class="flame" role="application" tabindex="0" data-margin="%d" data-top="%d" data-foot="2"%s width="%d" height="%d" viewBox="0 0 %d %d"><g class="boxes">`+"\n",
+		flameMargin, f.top, f.per(), flameWidth, height, flameWidth, height)
 	f.draw()
 	f.buf.WriteString("</svg>\n")
 	return f.buf.String(), flameSubtitle(p, left, f.tree.unstacked)
@@ -151,6 +151,18 @@ func newFlame(p *Profile, limit int) (f *flame, left int) {
 	return f, left
 }
 
+// height is that of the picture down to the deepest row in which a box can be seen, and so much
+// below it. A script makes room for others where they are zoomed to.
+func (f *flame) height(foot int64) int64 {
+	deepest := int64(0)
+	for _, b := range f.boxes {
+		if float64(b.weight)*f.scale >= 1 {
+			deepest = max(deepest, b.depth)
+		}
+	}
+	return f.top + (deepest+1)*rowHeight + foot
+}
+
 // per is the attribute that tells the script of rates: of what unit, and for how many of it
 // widths are.
 func (f *flame) per() string {
@@ -174,16 +186,16 @@ func (f *flame) header(title, subtitle string) {
 	y += 4
 	lines("sub", subtitle, subtitleLine, subtitleRunes)
 	f.top = y + 14
-	height := f.top + (f.tree.depth+1)*rowHeight + flameFoot
+	height := f.height(flameFoot)
 	fmt.Fprintf(&f.buf, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" class="flame alone" tabindex="0" data-margin="%d"%s width="%d" height="%d" viewBox="0 0 %d %d">
+<svg xmlns="http://www.w3.org/2000/svg" class="flame alone" tabindex="0" data-margin="%d" data-top="%d" data-foot="%d"%s width="%d" height="%d" viewBox="0 0 %d %d">
 <style>
 %s</style>
 <rect width="100%%" height="100%%" class="paper"/>
 %s<text x="%d" y="24" text-anchor="end" class="reset away" tabindex="0">reset (Esc)</text>
 <text x="%d" y="%d" class="details" aria-live="polite"></text>
 <g class="boxes">
-`, flameMargin, f.per(), flameWidth, height, flameWidth, height, flameStyle, heading.String(), flameWidth-flameMargin-200, flameMargin, height+8)
+`, flameMargin, f.top, flameFoot, f.per(), flameWidth, height, flameWidth, height, flameStyle, heading.String(), flameWidth-flameMargin-200, flameMargin, height+8)
 }
 
 // foldedAt breaks text at spaces into lines of so many characters at most; a longer word is

@@ -342,3 +342,26 @@ func TestALongHeadingIsFolded(t *testing.T) {
 		}
 	}
 }
+
+// TestNoStripIsLeftForRowsThatNobodySees: the deepest stack may be a thousandth of a pixel wide.
+func TestNoStripIsLeftForRowsThatNobodySees(t *testing.T) {
+	frames := func(n int) []snapshot.Frame {
+		var out []snapshot.Frame
+		for i := range n {
+			out = append(out, snapshot.Frame{Function: fmt.Sprintf("f%d_%d", n, i), File: "a.py", Line: 1})
+		}
+		return out
+	}
+	p := &Profile{Samples: []Sample{
+		{Frames: frames(3), After: diff.Tally{Blocks: 1, Bytes: snapshot.GiB}},
+		{Frames: frames(100), After: diff.Tally{Blocks: 1, Bytes: 512}},
+	}}
+	f, _ := newFlame(p, 0)
+	if got, want := f.height(0), int64(4*rowHeight); got != want {
+		t.Errorf("the picture is %d high, want %d", got, want)
+	}
+	p.Samples[1].After.Bytes = snapshot.GiB
+	if f, _ = newFlame(p, 0); f.height(0) != 101*rowHeight {
+		t.Errorf("the picture of a deep stack is %d high", f.height(0))
+	}
+}

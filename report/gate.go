@@ -114,7 +114,7 @@ func GateStates(w io.Writer, o *baseline.Outcome, here Folder) error {
 func leakText(l *baseline.Leak) string {
 	text := growthText(l.Finding)
 	if len(l.Ranks) > 0 {
-		text += fmt.Sprintf(" on rank %s", strings.Trim(fmt.Sprint(l.Ranks), "[]"))
+		text += " on " + Ranks(l.Ranks)
 	}
 	return text
 }

@@ -49,6 +49,27 @@ type siteView struct{ Blocks, Bytes, Share, Where string }
 
 type fact struct{ Label, Text string }
 
+// piece is a part of a fact's text: code, or words.
+type piece struct {
+	Text string
+	Code bool
+}
+
+// Pieces are the text, of which code stands between backticks.
+func (f fact) Pieces() []piece {
+	parts := strings.Split(f.Text, "`")
+	if len(parts)%2 == 0 {
+		return []piece{{Text: f.Text}} // one of them is no quote
+	}
+	var out []piece
+	for i, part := range parts {
+		if part != "" {
+			out = append(out, piece{part, i%2 == 1})
+		}
+	}
+	return out
+}
+
 type findingView struct {
 	Verdict, Badge   string
 	Place, Function  string

@@ -40,7 +40,7 @@ func rankOf(r *diff.Result) string {
 	return fmt.Sprintf("rank %d of %d", r.Last.Rank, len(r.Across.Ranks))
 }
 
-// onRanks is "on all 4 ranks", "on rank 2 only", "on ranks 0, 2".
+// onRanks is "on all 4 ranks", "on rank 2 only", "on ranks 0 and 2".
 func onRanks(on, all []int) string {
 	switch {
 	case len(on) == len(all):
@@ -48,9 +48,36 @@ func onRanks(on, all []int) string {
 	case len(on) == 1:
 		return fmt.Sprintf("on rank %d only", on[0])
 	}
-	var words []string
-	for _, rank := range slices.Sorted(slices.Values(on)) {
-		words = append(words, strconv.Itoa(rank))
+	return "on " + Ranks(slices.Sorted(slices.Values(on)))
+}
+
+// Ranks is "rank 3", or "ranks 0 to 8, 10 and 3 more" of ascending ranks.
+func Ranks(ranks []int) string {
+	const shown = 8
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
 	}
-	return "on ranks " + strings.Join(words, ", ")
+	var parts []string
+	told := 0
+	for told < len(ranks) && len(parts) < shown {
+		last := told
+		for last+1 < len(ranks) && ranks[last+1] == ranks[last]+1 {
+			last++
+		}
+		if last < told+2 { // two are named as shortly by themselves
+			last = told
+			parts = append(parts, strconv.Itoa(ranks[told]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d to %d", ranks[told], ranks[last]))
+		}
+		told = last + 1
+	}
+	text := "ranks " + strings.Join(parts, ", ")
+	switch n := len(parts); {
+	case told < len(ranks):
+		text += fmt.Sprintf(" and %d more", len(ranks)-told)
+	case n > 1:
+		text = "ranks " + strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return text
 }

@@ -21,7 +21,7 @@ func (env *environment) runUpTo(s *snapshot.Snapshot, path string) *diff.Series 
 	if _, err := os.Stat(filepath.Join(dir, rundir.InfoName)); err != nil {
 		return nil
 	}
-	run, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.telling().OpenRank(dir, s.Rank) })
+	run, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(dir, s.Rank) })
 	env.talk.clear()
 	if err != nil {
 		return nil

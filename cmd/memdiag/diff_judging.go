@@ -53,7 +53,7 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 	if good == nil || !slices.Contains(good.Ranks, rank) {
 		return o, nil
 	}
-	run, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.telling().OpenRank(good.Path, rank) })
+	run, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(good.Path, rank) })
 	if err == nil {
 		o.Against = canary.Without(run)
 	}

@@ -141,28 +141,20 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 		ranks[0].said = report.Failing(outcome) // the headline may be of one that passes
 	}
 	here := workingFolder()
-	for _, j := range ranks {
-		if len(ranks) > 1 && j.rank != snapshot.NoRank {
-			fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
-		}
+	headline := func(j *judged) []string {
 		switch {
 		case j.doubt != "" && code != exitLeak:
-			fmt.Fprint(g.env.stdout, "inconclusive: ", j.doubt)
+			return []string{"inconclusive: " + j.doubt + j.said}
 		case j.result != nil && j.result.Leaks() > 0:
-			fmt.Fprint(g.env.stdout, prefix)
+			return []string{prefix + j.said}
 		}
-		fmt.Fprintln(g.env.stdout, here.Text(j.said))
+		return []string{j.said}
 	}
-	for _, j := range ranks {
-		for _, said := range j.besides() {
-			if len(ranks) > 1 && j.rank != snapshot.NoRank {
-				fmt.Fprintf(g.env.stdout, "rank %d: ", j.rank)
-			}
-			fmt.Fprintln(g.env.stdout, here.Text(said))
-		}
-		if j.bird == missed {
-			code = exitLeak // what let this pass may have let anything pass
-		}
+	for _, s := range slices.Concat(sayings(ranks, headline), sayings(ranks, (*judged).besides)) {
+		fmt.Fprintln(g.env.stdout, here.Text(s.line(len(ranks))))
+	}
+	if slices.ContainsFunc(ranks, func(j judged) bool { return j.bird == missed }) {
+		code = exitLeak // what let this pass may have let anything pass
 	}
 	shown := *outcome
 	if g.baseline == "" { // what is new the headline has said
@@ -220,24 +212,27 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 		return nil, err
 	}
 	g.env.warnIfGoodLeaks(options)
-	runs := []*snapshot.Run{run}
-	if g.allRanks {
-		for _, rank := range run.Ranks[min(1, len(run.Ranks)):] {
-			other, err := files.OpenRank(run.Path, rank)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, other)
-		}
+	first, err := g.judgeRank(run, options)
+	if err != nil {
+		return nil, err
 	}
-	var ranks []judged
-	for _, r := range runs {
-		j, err := g.judgeRank(r, options)
+	ranks := []judged{first}
+	if !g.allRanks {
+		return ranks, nil
+	}
+	for i, rank := range run.Ranks[min(1, len(run.Ranks)):] {
+		g.env.talk.progress("judging rank %d, %d of %d", rank, i+2, len(run.Ranks))
+		other, err := awaited(g.env, noNews, func() (*snapshot.Run, error) { return g.env.openRank(run.Path, rank) })
+		if err != nil {
+			return nil, err
+		}
+		j, err := g.judgeRank(other, options)
 		if err != nil {
 			return nil, err
 		}
 		ranks = append(ranks, j)
 	}
+	g.env.talk.clear()
 	return ranks, nil
 }
 
@@ -309,7 +304,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 // doubled holds a rank against the run of half its steps; nil where that has nothing
 // to hold it against.
 func (g *gate) doubled(j judged) (*baseline.Doubled, error) {
-	half, err := files.OpenRank(g.job.half, j.rank)
+	half, err := g.env.openRank(g.job.half, j.rank)
 	if err != nil {
 		return nil, err
 	}

@@ -113,12 +113,7 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 	case exitInconclusive:
 		d.Verdict = diff.Inconclusive
 	}
-	var said []string
-	for _, j := range ranks {
-		said = append(said, j.doubt+j.said)
-		said = append(said, j.besides()...)
-	}
-	d.Sentence = strings.Join(said, "; ")
+	d.Sentence = sentence(ranks)
 	d.Root = workingFolder()
 	return d
 }

@@ -47,6 +47,23 @@ func (env *environment) openWhole(args []string) (*snapshot.Run, error) {
 // noNews is for what tells its own progress.
 func noNews(time.Duration) {}
 
+// openRank reads a rank of the run in a folder, or the lowest. A folder is looked through once:
+// one of a thousand ranks has thousands of files.
+func (env *environment) openRank(path string, rank int) (*snapshot.Run, error) {
+	if env.folders == nil {
+		env.folders = make(map[string]*files.Folder)
+	}
+	folder := env.folders[path]
+	if folder == nil {
+		var err error
+		if folder, err = env.telling().LookThrough(path); err != nil {
+			return nil, err
+		}
+		env.folders[path] = folder
+	}
+	return folder.OpenRank(rank)
+}
+
 // telling is the opener, saying what it reads.
 func (env *environment) telling() files.Opener {
 	o := env.opener
@@ -68,7 +85,7 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 			if len(args) == 0 && path != "." {
 				env.talk.say("the newest run here is %s", path)
 			}
-			return env.telling().OpenRank(path, env.rank)
+			return env.openRank(path, env.rank)
 		}
 		if len(args) == 0 || !isSnapshot(args[0]) {
 			return nil, err

@@ -84,7 +84,7 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 		}
 		env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(run.Ranks))
 		judged := report.RankResult{Rank: rank}
-		other, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.telling().OpenRank(run.Path, rank) })
+		other, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(run.Path, rank) })
 		of := options
 		if err == nil {
 			of, err = env.forRank(options, rank)

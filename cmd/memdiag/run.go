@@ -36,6 +36,8 @@ type environment struct {
 	now    func() time.Time
 	rank   int // of a run of several, that a command was asked to look at
 	opener files.Opener
+	// folders are those of runs that were looked through, by their paths.
+	folders map[string]*files.Folder
 	// interrupted is closed by the first interrupt; nil where none can come.
 	interrupted <-chan struct{}
 	// child holds the streams as they were given, for a process that inherits

@@ -19,7 +19,8 @@ function rounded(v, digits) {
 
 // Zoom, search, hover and keyboard for one flamegraph. ui holds what stands
 // around it: details (told of a box), input (a search field), reset (a button),
-// and size, which gives the width to draw in.
+// size, which gives the width to draw in, and foot, the height of details below it
+// where they are part of the picture.
 function flamegraph(svg, ui) {
   "use strict";
   var all = svg.querySelectorAll(".box");
@@ -53,12 +54,13 @@ function flamegraph(svg, ui) {
   }
 
   function draw() {
-    var width = ui.size() - 2 * margin, scale = width / zoomed.w;
+    var width = ui.size() - 2 * margin, scale = width / zoomed.w, deepest = 0;
     boxes.forEach(function (b) {
       var above = b.d < zoomed.d && b.x <= zoomed.x && b.x + b.w >= zoomed.x + zoomed.w;
       var below = b.d >= zoomed.d && b.x >= zoomed.x && b.x + b.w <= zoomed.x + zoomed.w;
       b.g.classList.toggle("away", !above && !below);
       if (!above && !below) { return; }
+      if (b.w * scale >= 1) { deepest = Math.max(deepest, b.d); }
       var x = above ? margin : margin + (b.x - zoomed.x) * scale, w = above ? width : b.w * scale;
       b.rect.setAttribute("x", x);
       b.rect.setAttribute("width", Math.max(w - 0.5, 0.1));
@@ -74,6 +76,12 @@ function flamegraph(svg, ui) {
         b.text.textContent = text;
       }
     });
+    // Rows in which nothing can be seen are no part of the picture.
+    var height = +svg.dataset.top + (deepest + 1) * 17 + (+svg.dataset.foot) + (ui.foot || 0);
+    svg.setAttribute("height", height);
+    svg.setAttribute("viewBox", "0 0 " + ui.size() + " " + height);
+    boxes.forEach(function (b) { b.g.setAttribute("visibility", b.d > deepest ? "hidden" : "visible"); });
+    if (ui.foot) { ui.details.setAttribute("y", height - 12); }
     ui.reset.classList.toggle("away", zoomed === root && words === "");
   }
 

@@ -10,12 +10,9 @@
   input.setAttribute("placeholder", "search (/)");
   input.setAttribute("aria-label", "Mark the calls whose name or file matches a word or a regular expression");
   place.appendChild(input);
-  // Where figures are told there is a line for them, which a picture without a script has not.
-  var height = +svg.getAttribute("height") + 20;
-  svg.setAttribute("height", height);
-  svg.setAttribute("viewBox", "0 0 1200 " + height);
   svg.insertBefore(place, svg.querySelector(".details"));
   flamegraph(svg, {
-    details: svg.querySelector(".details"), input: input, reset: svg.querySelector(".reset"), size: function () { return 1200; }
+    details: svg.querySelector(".details"), input: input, reset: svg.querySelector(".reset"), size: function () { return 1200; },
+    foot: 20 // of the line of figures, which a picture without a script has not
   });
 })();

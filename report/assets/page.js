@@ -255,7 +255,7 @@
 
   var flame = document.querySelector(".flame"), room = document.getElementById("flamebox");
   if (!flame) { return; } // nothing has a stack, or nothing grew
-  function fit() { flame.setAttribute("width", room.clientWidth); flame.setAttribute("viewBox", "0 0 " + room.clientWidth + " " + flame.getAttribute("height")); }
+  function fit() { flame.setAttribute("width", room.clientWidth); }
   fit();
   window.addEventListener("resize", fit);
   flame.setAttribute("aria-label", "Flamegraph: " + document.querySelector("#flame .about").textContent);

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,42 +39,11 @@ func OpenRank(path string, rank int) (*snapshot.Run, error) { return Opener{}.Op
 
 // OpenRank is the function of that name with the opener's bounds.
 func (o Opener) OpenRank(path string, rank int) (*snapshot.Run, error) {
-	info, err := os.Stat(path)
+	dir, err := o.LookThrough(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
-		return nil, &InputError{Reason: path + ": a file, not a run", hint: "name the folder of a run"}
-	}
-	run := &snapshot.Run{Path: path}
-	own, err := readInfo(run, rundir.InfoName)
-	if err != nil {
-		return nil, err
-	}
-	list, err := listFiles(path, own)
-	if err != nil {
-		return nil, err
-	}
-	r := &runReader{run: run, opener: o, into: newShared(o.MaxUnpacked), names: newNamePatterns()}
-	if err := r.choose(rank, list.files); err != nil {
-		return nil, err
-	}
-	if own {
-		readSeries(run, r.rank)
-		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(path, name)) {
-			run.Info = snapshot.Info{}
-			if _, err := readInfo(run, name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := r.read(list.files); err != nil {
-		return nil, err
-	}
-	if len(run.Snapshots) == 0 && run.Series == nil {
-		return nil, r.nothing(list)
-	}
-	return run, nil
+	return dir.OpenRank(rank)
 }
 
 // maxInfo bounds run.json in bytes.
@@ -240,18 +208,14 @@ type opened struct {
 	bare     bool  // … where it is a number only, which may be that of the file
 }
 
-func (r *runReader) read(files []string) error {
-	var rankless []string
-	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
-		_, rank := r.names.read(filepath.ToSlash(name))
-		if rank == snapshot.NoRank && r.ranks > 1 {
-			if known, _ := lookAt(filepath.Join(r.run.Path, name)); known {
-				rankless = append(rankless, name)
-			}
-			return true
-		}
-		return rank != r.rank && rank != snapshot.NoRank
-	})
+func (r *runReader) read(f *Folder) error {
+	files, rankless := f.ofRank[r.rank], []string(nil)
+	switch without := f.ofRank[snapshot.NoRank]; {
+	case r.ranks > 1:
+		rankless = f.rankless()
+	case r.rank != snapshot.NoRank && len(without) > 0:
+		files = slices.SortedFunc(slices.Values(slices.Concat(files, without)), compareNames)
+	}
 	var list []opened
 	for i, name := range files {
 		step, _ := r.names.read(filepath.ToSlash(name))
@@ -320,26 +284,11 @@ func (r *runReader) note(format string, args ...any) {
 
 // choose says which rank is read: the one that is wanted, or with NoRank the
 // lowest that a snapshot's name tells. Where no name tells one, they all count.
-func (r *runReader) choose(want int, files []string) error {
-	var ranks, ruined []int
-	for _, name := range files {
-		_, rank := r.names.read(filepath.ToSlash(name))
-		if rank == snapshot.NoRank || slices.Contains(ranks, rank) {
-			continue
-		}
-		switch known, lost := lookAt(filepath.Join(r.run.Path, name)); {
-		case known:
-			ranks = append(ranks, rank)
-		case lost && !slices.Contains(ruined, rank):
-			ruined = append(ruined, rank)
-		}
-	}
-	slices.Sort(ranks)
-	for _, rank := range ruined {
-		if !slices.Contains(ranks, rank) {
-			r.note("no snapshot of rank %d can be read", rank)
-			r.run.Partial = true
-		}
+func (r *runReader) choose(want int, f *Folder) error {
+	ranks := f.Ranks()
+	for _, rank := range f.ruined {
+		r.note("no snapshot of rank %d can be read", rank)
+		r.run.Partial = true
 	}
 	r.run.Ranks = ranks
 	r.rank, r.ranks = snapshot.NoRank, max(1, len(ranks))

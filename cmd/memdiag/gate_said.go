@@ -1,0 +1,61 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// saying is a sentence with the ranks that it is of.
+type saying struct {
+	text  string
+	ranks []int
+}
+
+// apart is of how many ranks each has lines of its own; of more, equal ones are said once.
+const apart = 16
+
+// sayings are the sentences of ranks, each with its rank, in their order. Of more than apart
+// ranks, equal sentences stand once, with all ranks that they are of.
+func sayings(ranks []judged, of func(*judged) []string) (out []saying) {
+	at := make(map[string]int)
+	for i := range ranks {
+		for _, text := range of(&ranks[i]) {
+			k, ok := at[text]
+			if !ok || len(ranks) <= apart {
+				k = len(out)
+				at[text] = k
+				out = append(out, saying{text: text})
+			}
+			if rank := ranks[i].rank; rank != snapshot.NoRank {
+				out[k].ranks = append(out[k].ranks, rank)
+			}
+		}
+	}
+	return out
+}
+
+// line is the sentence behind its ranks, where there are others.
+func (s saying) line(of int) string {
+	if of < 2 || len(s.ranks) == 0 {
+		return s.text
+	}
+	return report.Ranks(s.ranks) + ": " + s.text
+}
+
+// sentence is all that is said of the ranks, for files.
+func sentence(ranks []judged) string {
+	all := sayings(ranks, func(j *judged) []string { return append([]string{j.doubt + j.said}, j.besides()...) })
+	several := len(ranks) > apart && slices.ContainsFunc(all, func(s saying) bool { return len(s.ranks) < len(ranks) })
+	var parts []string
+	for _, s := range all {
+		if several {
+			parts = append(parts, s.line(len(ranks)))
+		} else {
+			parts = append(parts, s.text)
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,108 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// Folder is the folder of a run that was looked through once. Each of its ranks is read from it
+// without looking at the files of the others.
+type Folder struct {
+	path    string
+	opener  Opener
+	names   *namePatterns
+	own     bool         // it is a run of ours
+	about   snapshot.Run // what run.json tells
+	list    listing
+	ranks   []int // that names of snapshots tell, ascending
+	ruined  []int // that names tell of which no snapshot can be read
+	ofRank  map[int][]string
+	looked  bool     // at the files that name no rank
+	without []string // those of them that are snapshots, where others name ranks
+}
+
+// LookThrough looks through the folder of a run, and at one snapshot of each rank.
+func (o Opener) LookThrough(path string) (*Folder, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &InputError{Reason: path + ": a file, not a run", hint: "name the folder of a run"}
+	}
+	f := &Folder{path: path, opener: o, names: newNamePatterns(), about: snapshot.Run{Path: path}, ofRank: make(map[int][]string)}
+	if f.own, err = readInfo(&f.about, rundir.InfoName); err != nil {
+		return nil, err
+	}
+	if f.list, err = listFiles(path, f.own); err != nil {
+		return nil, err
+	}
+	known, lost := make(map[int]bool), make(map[int]bool)
+	for _, name := range f.list.files {
+		_, rank := f.names.read(filepath.ToSlash(name))
+		f.ofRank[rank] = append(f.ofRank[rank], name)
+		if rank == snapshot.NoRank || known[rank] {
+			continue
+		}
+		is, was := lookAt(filepath.Join(path, name))
+		known[rank] = is
+		lost[rank] = lost[rank] || was
+	}
+	for rank := range known {
+		switch {
+		case known[rank]:
+			f.ranks = append(f.ranks, rank)
+		case lost[rank]:
+			f.ruined = append(f.ruined, rank)
+		}
+	}
+	slices.Sort(f.ranks)
+	slices.Sort(f.ruined)
+	return f, nil
+}
+
+// Ranks are those that the names of snapshots tell, ascending; nil where none does.
+func (f *Folder) Ranks() []int { return slices.Clone(f.ranks) }
+
+// OpenRank reads one rank, or with NoRank the lowest, as the function of that name does.
+func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
+	run := f.about
+	run.Files, run.Notes = slices.Clone(run.Files), slices.Clone(run.Notes)
+	r := &runReader{run: &run, opener: f.opener, into: newShared(f.opener.MaxUnpacked), names: f.names}
+	if err := r.choose(rank, f); err != nil {
+		return nil, err
+	}
+	if f.own {
+		readSeries(&run, r.rank)
+		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(f.path, name)) {
+			run.Info = snapshot.Info{}
+			if _, err := readInfo(&run, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := r.read(f); err != nil {
+		return nil, err
+	}
+	if len(run.Snapshots) == 0 && run.Series == nil {
+		return nil, r.nothing(f.list)
+	}
+	return &run, nil
+}
+
+// rankless are the snapshots that name no rank, beside those of several.
+func (f *Folder) rankless() []string {
+	if !f.looked {
+		f.looked = true
+		for _, name := range f.ofRank[snapshot.NoRank] {
+			if known, _ := lookAt(filepath.Join(f.path, name)); known {
+				f.without = append(f.without, name)
+			}
+		}
+	}
+	return f.without
+}
