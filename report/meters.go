@@ -1,0 +1,167 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// meters compares the allocators' own figures, device by device.
+func (p *page) meters(r *diff.Result) {
+	first, last := names(r)
+	idle := func(d snapshot.Device) bool {
+		before := metersOf(r.First, d)
+		return unused(d.Meters) && (before == nil || unused(*before))
+	}
+	for _, d := range r.Last.Devices {
+		if idle(d) {
+			continue
+		}
+		p.line("")
+		p.line(p.paint.bold(deviceTitle(d)))
+		before := metersOf(r.First, d)
+		var rows [][]string
+		for _, m := range meterList(d, before) {
+			if liveOnly(r.Last, d) && !m.ofLive {
+				continue
+			}
+			a, change := "?", "?"
+			if before != nil {
+				a = known(m.of(*before))
+				if m.of(*before) != snapshot.Unknown && m.value != snapshot.Unknown {
+					change = signed(m.value - m.of(*before))
+				}
+			}
+			rows = append(rows, []string{m.name, a, known(m.value), change})
+		}
+		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
+	}
+	p.unused(r.Last.Devices, idle)
+	for _, e := range deviceReserves(r) {
+		p.reserve(e)
+	}
+}
+
+// reserve says what grew by itself, who holds it and what to do.
+func (p *page) reserve(e *diff.Reserve) {
+	p.line("")
+	p.prose("", "  ", upperFirst(e.String())+".")
+	for _, fact := range reserveFacts(e) {
+		p.labelled(fact.Label, fact.Text)
+	}
+}
+
+// unused holds where all meters that are known are zero.
+func unused(m snapshot.Meters) bool {
+	m.Driver = max(m.Driver, 0)
+	return m == snapshot.Meters{}
+}
+
+// unused names the devices of which there is nothing else to say.
+func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
+	var names []string
+	for i := 0; i < len(devices); i++ {
+		if !idle(devices[i]) || devices[i].Kind == snapshot.Graph {
+			continue
+		}
+		last := i
+		for last+1 < len(devices) && idle(devices[last+1]) && devices[last+1].Kind == devices[i].Kind && devices[last+1].Index == devices[last].Index+1 {
+			last++
+		}
+		if last < i+2 { // two are named as shortly by themselves
+			names = append(names, deviceName(devices[i]))
+			continue
+		}
+		names = append(names, deviceName(devices[i])+" to "+deviceName(devices[last]))
+		i = last
+	}
+	if len(names) > 0 {
+		p.line("")
+		p.prose("", "  ", "no memory in use: "+strings.Join(names, ", "))
+	}
+}
+
+func deviceTitle(d snapshot.Device) string {
+	title := deviceName(d)
+	if d.Name != "" {
+		title += " " + brief(d.Name)
+	}
+	if d.Limit > 0 {
+		title += ", limit " + d.Limit.String()
+	}
+	return title
+}
+
+// deviceOf finds the same device in another snapshot; nil where it is missing.
+func deviceOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Device {
+	for i := range s.Devices {
+		if s.Devices[i].Kind == d.Kind && s.Devices[i].Index == d.Index {
+			return &s.Devices[i]
+		}
+	}
+	return nil
+}
+
+// metersOf are the same device's meters in another snapshot; nil where it is missing.
+func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
+	if other := deviceOf(s, d); other != nil {
+		return &other.Meters
+	}
+	return nil
+}
+
+// meter is one of the five figures.
+type meter struct {
+	name   string
+	ofLive bool // told of a device of which the file tells what is live only
+	of     func(snapshot.Meters) snapshot.Bytes
+	value  snapshot.Bytes
+}
+
+// meterList are a device's meters. Of the machine's own memory, which has no caching
+// allocator as a GPU has, those are left out that say nothing here, nor in the earlier meters
+// unless they are nil: what nobody read, and what equals the allocated bytes.
+func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
+	m := d.Meters
+	list := []meter{
+		{name: "requested", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Requested }},
+		{name: "allocated", ofLive: true, of: func(m snapshot.Meters) snapshot.Bytes { return m.Allocated }},
+		{name: "active", of: func(m snapshot.Meters) snapshot.Bytes { return m.Active }},
+		{name: "reserved", of: func(m snapshot.Meters) snapshot.Bytes { return m.Reserved }},
+		{name: outermost(d), of: func(m snapshot.Meters) snapshot.Bytes { return m.Driver }},
+	}
+	for i := range list {
+		list[i].value = list[i].of(m)
+	}
+	if !inRAM(d) {
+		return list
+	}
+	return slices.DeleteFunc(list, func(one meter) bool {
+		dull := func(m snapshot.Meters) bool {
+			return one.of(m) == snapshot.Unknown || one.name != "allocated" && one.of(m) == m.Allocated
+		}
+		return dull(m) && (before == nil || dull(*before))
+	})
+}
+
+// inRAM reports whether a device is the machine's own memory.
+func inRAM(d snapshot.Device) bool { return d.Kind.InProcess() || d.Kind == snapshot.Process }
+
+// outermost names the figure that is read apart from the allocator: a GPU's driver tells it,
+// and of the machine's own memory it is what the process has resident.
+func outermost(d snapshot.Device) string {
+	if inRAM(d) {
+		return "RSS"
+	}
+	return "driver"
+}
+
+// known is a size, or "?" for one that nobody gave.
+func known(b snapshot.Bytes) string {
+	if b == snapshot.Unknown {
+		return "?"
+	}
+	return b.String()
+}
