@@ -154,3 +154,36 @@ func TestWhatTheMainThreadWasAskedForIsNotTakenFromIt(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, taken, "tick snapshot\n")
 }
+
+// starved has a heap of which a window is wanted again whenever one could not be opened.
+const starved = `
+import time, types
+from memdiag import _ticks
+from memdiag._agent import Agent
+
+a = Agent({"dir": ".", "rank": -1})
+a.heap = types.SimpleNamespace(windows=types.SimpleNamespace(due=1.0, began=None))
+a.ticker = ticker = _ticks.Ticker(a)
+asked = []
+ticker.ask = lambda what: asked.append(what.__name__)
+ticker.running = True
+import threading
+thread = threading.Thread(target=ticker.loop, daemon=True)
+thread.start()
+until = time.time() + 30
+while not {"tick", "look"} <= set(asked) and time.time() < until:
+    time.sleep(0.01)
+print(*sorted(set(asked)))
+a.heap.windows.began = 1.0
+time.sleep(0.1)
+del asked[:]
+time.sleep(0.3)
+ticker.running = False
+thread.join()
+print("in a window:", *set(asked))
+`
+
+func TestAWindowThatIsWantedLeavesTimeForSnapshots(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, starved, "look tick\nin a window: look\n")
+}

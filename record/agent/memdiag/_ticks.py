@@ -104,13 +104,12 @@ class Ticker:
                 if now - self.since >= UNANSWERED:
                     self.act()
                 continue
-            if windows.due is not None:
-                if now >= windows.due:
-                    self.ask(self.look)
-            elif now >= due:
+            if now >= due and windows.began is None:  # before a window is opened, for which there may be a reason each time
                 due = now + (agent.seconds or max(self.interval, APART * agent.last))
                 if agent.seconds or self.wanted(now - begun, awaited):
                     self.ask(self.tick)
+            elif windows.due is not None and now >= windows.due:
+                self.ask(self.look)
 
     def wanted(self, waited, awaited):
         """Whether snapshots by the clock are wanted, after so many seconds, of a script that may import PyTorch."""
