@@ -385,6 +385,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 	if unit == diff.Place {
 		say("the files tell neither their steps nor their times: rates are for a snapshot, and there is no forecast")
 	}
+	process := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	limited := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Limit > 0 })
 	for _, d := range s.Devices {
 		if unused(d.Meters) {
@@ -394,7 +395,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 			say("the limit of %s is not known: no forecast can be made", deviceName(d))
 		}
 		switch {
-		case d.Meters.Driver != snapshot.Unknown:
+		case d.Meters.Driver != snapshot.Unknown, d.Kind.InProcess() && process:
 		case s.Blocks.Count != nil && d.Kind.InProcess(): // a heap has no driver
 			say("what the process takes beside %s is not in the file", deviceName(d))
 		default:

@@ -119,6 +119,10 @@ func TestTheMachinesMemoryHasNoRowsOfAGPUs(t *testing.T) {
 			t.Errorf("%s does not name the process's own figure:\n%s", name, got)
 		}
 	}
+	r.Last.Blocks.Count = make([]int64, r.Last.Blocks.Len())
+	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "what the process takes beside") {
+		t.Error("the page misses the process's figure, which it shows")
+	}
 	c, err := newChart(r, PlotOptions{Device: "host:0"}, maxPoints)
 	if err != nil || !strings.Contains(c.subtitle, "RSS 450 MiB") {
 		t.Errorf("the plot says %q", c.subtitle)

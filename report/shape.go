@@ -53,13 +53,17 @@ func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments) []part {
 	if f.freeBlocks > 0 {
 		whole = min(max(f.empty, 0), max(cached, 0))
 	}
+	cache := "cached, in empty segments"
+	if d.Kind == snapshot.Process {
+		cache = "free in the heap"
+	}
 	parts := []part{
 		{"live, as the program asked", "live_bytes", m.Requested},
 		{"rounded up", "rounding_bytes", m.Allocated - m.Requested - unsplit},
 		{"rest of blocks not split", "unsplit_bytes", unsplit},
 		{"freed, a stream still uses it", "pending_bytes", m.Active - m.Allocated},
 		{"free between live blocks", "fragmented_bytes", cached - whole},
-		{"cached, in empty segments", "cached_bytes", whole},
+		{cache, "cached_bytes", whole},
 	}
 	if m.Driver != snapshot.Unknown {
 		other := "other: libraries, context"
