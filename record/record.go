@@ -8,6 +8,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -86,13 +87,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		return nil, err
 	}
 	sweep(os.TempDir())
-	agent, err := unpackAgent("")
-	if err != nil {
-		agent, err = unpackAgent(dir) // there are no temporary files, or no room for them
-	}
-	if err != nil {
-		return nil, fmt.Errorf("unpacking the agent: %w", err)
-	}
+	agent, without := placeAgent(dir)
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
 	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
 	if err != nil {
@@ -104,6 +99,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	child.Env = environ(os.Environ(), agent, dir, string(settings))
 	signals := passSignals()
 	defer signals.stop()
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // a signal came before there was anyone to pass it to
+	}
 	if err := child.Start(); err != nil {
 		return nil, err
 	}
@@ -130,7 +128,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
 	outcome.collect(dir, out.Rank())
-	if left := outliving(agent); len(left) > 0 {
+	if without != nil {
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent, and memory is told by process, not by what allocated it: %v", without))
+	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is not recorded from here on; have it stay in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
 		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is told by process, not by what allocated it; "+
@@ -158,11 +158,12 @@ const (
 
 // environ is the child's environment: the agent's folder comes first where
 // Python looks for modules. An empty variable is none to Python, while an empty
-// item of it is the current folder.
+// item of it is the current folder. Without an agent the environment stays, but for what
+// another memdiag has in it for its own.
 func environ(env []string, agent, dir, settings string) []string {
 	path := agent
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		if old, ok := strings.CutPrefix(v, pathVariable+"="); ok {
+		if old, ok := strings.CutPrefix(v, pathVariable+"="); ok && agent != "" {
 			if old != "" {
 				path = agent + string(os.PathListSeparator) + old
 			}
@@ -170,11 +171,34 @@ func environ(env []string, agent, dir, settings string) []string {
 		}
 		return strings.HasPrefix(v, settingsVariable+"=") || strings.HasPrefix(v, folderVariable+"=")
 	})
+	if agent == "" {
+		return env
+	}
 	return append(env, pathVariable+"="+path, folderVariable+"="+dir, settingsVariable+"="+settings)
 }
 
-// unpackAgent writes the agent into a new folder in one, or with "" among temporary
-// files.
+// placeAgent unpacks the agent among temporary files, or else, where there is no room for them
+// or PYTHONPATH cannot name them, in the run's folder or where most systems have temporary
+// files. The path is absolute: the command may change its folder. Where nothing serves, the
+// error says why not.
+func placeAgent(run string) (dir string, err error) {
+	for _, in := range []string{os.TempDir(), run, "/tmp", "/var/tmp"} {
+		path, failed := filepath.Abs(in)
+		if failed == nil && strings.ContainsRune(path, os.PathListSeparator) {
+			failed = fmt.Errorf("%s has a %q in its name, which parts the folders of %s", path, os.PathListSeparator, pathVariable)
+		}
+		if failed == nil {
+			dir, failed = unpackAgent(path)
+		}
+		if failed == nil {
+			return dir, nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return "", err
+}
+
+// unpackAgent writes the agent into a new folder in one.
 func unpackAgent(in string) (dir string, err error) {
 	dir, err = os.MkdirTemp(in, agentPrefix)
 	if err != nil {

@@ -360,6 +360,66 @@ func TestWithoutTemporaryFilesTheAgentIsInTheRun(t *testing.T) {
 	}
 }
 
+// PYTHONPATH parts its folders at colons, and a program may change its folder.
+func TestTheAgentIsFoundWhereverTemporaryFilesAre(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"relative", "a:b"} {
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	absolute, err := filepath.Abs("a:b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ temporary, run string }{
+		{"relative", "run"}, {"a:b", "run"}, {absolute, "run"}, {"a:b", "a:b/run"},
+	} {
+		t.Run(c.temporary+" for "+c.run, func(t *testing.T) {
+			t.Setenv("TMPDIR", c.temporary)
+			r := runInto(t, filepath.Join(filepath.Dir(absolute), c.run+strconv.Itoa(len(c.temporary))), record.Options{}, "sh", "-c", `cd / && exec "$0" -c "import sys; print([p for p in sys.path if 'memdiag-agent' in p])"`, python(t))
+			if r.stdout != "[]\n" || r.stderr != "" || len(r.Notes) > 0 {
+				t.Errorf("%q, %q, %q", r.stdout, r.stderr, r.Notes)
+			}
+		})
+	}
+}
+
+// A Ctrl-C of which sitecustomize knows nothing ended Python with a fatal error and the agent's traceback.
+func TestAnInterruptWhileTheAgentLoadsReachesTheProgram(t *testing.T) {
+	agent, err := os.ReadFile(filepath.Join("agent", "sitecustomize.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.02)\n"
+	const handles = "import time\ntry:\n    time.sleep(20)\n    print('not interrupted')\nexcept KeyboardInterrupt:\n    print('handled')\n"
+	for _, c := range []struct{ name, memdiag, own, out string }{
+		{"while the agent starts", "def _start():\n    " + strings.ReplaceAll(interrupt, "\n", "\n    "), "", "handled\n"},
+		{"while the agent is imported", interrupt + "def _start():\n    pass", "", "handled\n"},
+		{"while the program's own sitecustomize is imported", "def _start():\n    pass", interrupt, "handled\n"},
+	} {
+		for _, how := range []string{"script", "-c", "-m"} {
+			t.Run(c.name+", "+how, func(t *testing.T) {
+				dir, own := t.TempDir(), t.TempDir()
+				for path, text := range map[string]string{
+					filepath.Join(dir, "sitecustomize.py"): string(agent), filepath.Join(dir, "memdiag.py"): c.memdiag,
+					filepath.Join(own, "sitecustomize.py"): c.own, filepath.Join(own, "handles.py"): handles,
+				} {
+					if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+						t.Fatal(err)
+					}
+				}
+				args := map[string][]string{"script": {filepath.Join(own, "handles.py")}, "-c": {"-c", handles}, "-m": {"-m", "handles"}}[how]
+				command := recordtest.Command(t, python(t), args...)
+				command.Env = append(command.Env, "PYTHONPATH="+dir+string(os.PathListSeparator)+own)
+				if out, err := command.CombinedOutput(); err != nil || string(out) != c.out {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+	}
+}
+
 func TestAProcessThatTheAgentCannotEnterIsSaid(t *testing.T) {
 	r := runOf(t, record.Options{}, python(t), "-I", "-c", "print(1)")
 	if r.stdout != "1\n" || !r.noted("no Python process loaded the agent") {

@@ -51,18 +51,32 @@ type streams struct {
 }
 
 // run is the whole command: it returns the exit code and leaves the process
-// alone apart from signals, which it takes while it runs. The first interrupt
-// cancels the command's context; a second one ends the process at once. An
-// interrupt that is ignored, as of a shell's background job, stays so, here and in
-// a command that is recorded.
+// alone apart from signals, which it takes while it runs. The first interrupt, or a
+// hang-up, cancels the command's context; a second interrupt ends the process at once, but
+// no second hang-up: a terminal that closes may send several. One that is ignored, as of a
+// shell's background job or under nohup, stays so, here and in a command that is recorded.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ends := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(os.Interrupt) {
 		ends = append(ends, os.Interrupt)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	base, end := context.WithCancel(context.Background())
+	defer end()
+	ctx, stop := signal.NotifyContext(base, ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	if !signal.Ignored(syscall.SIGHUP) {
+		hangUp := make(chan os.Signal, 1)
+		signal.Notify(hangUp, syscall.SIGHUP)
+		defer signal.Stop(hangUp)
+		go func() {
+			select {
+			case <-hangUp:
+				end()
+			case <-ctx.Done():
+			}
+		}()
+	}
 
 	// Unless someone listens for SIGPIPE, the runtime dies of a write to a
 	// closed standard output. Ignoring it instead would be inherited by children.

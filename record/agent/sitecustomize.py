@@ -2,7 +2,8 @@
 
 Python imports this module at its start, because its folder is first on PYTHONPATH.
 It then makes room for the sitecustomize that would have been imported without it.
-Whatever goes wrong here must not reach the program.
+Whatever goes wrong here must not reach the program. An interrupt (Ctrl-C) that comes
+meanwhile does, when the program begins: Python itself cannot go on without this module.
 """
 
 
@@ -10,6 +11,8 @@ def _start():
     import os
     import sys
 
+    later = []
+    before = _hold(later)
     here = os.path.dirname(os.path.abspath(__file__))
     try:
         if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
@@ -21,13 +24,65 @@ def _start():
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
     ours = sys.modules.pop("sitecustomize", None)
     try:
+        _release(before, later)
         import sitecustomize  # noqa: F401  the user's own, or the system's
+    except KeyboardInterrupt:
+        later.append(True)
     except ImportError as e:
         if getattr(e, "name", "sitecustomize") != "sitecustomize":
             raise
     finally:
         sys.modules.setdefault("sitecustomize", ours)
+    if later:
+        _interrupt()
+
+
+def _hold(later):
+    """Keeps interrupts in a list for now, and returns their handler; None where nothing is changed."""
+    try:
+        import _signal as signal
+
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            return signal.signal(signal.SIGINT, lambda *_: later.append(True))
+    except (ImportError, ValueError):
+        pass  # another interpreter than the main one, to which none come
+    return None
+
+
+def _release(before, later):
+    if before is not None:
+        import _signal as signal
+
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt():
+    """Interrupts the program once it has begun, from a thread: here nobody could handle it."""
+    import _signal
+    import _thread
+    import sys
+    import time
+
+    main = _thread.get_ident()
+
+    def begun():
+        frame = sys._current_frames().get(main)
+        while frame is not None and frame.f_globals.get("__name__") != "__main__":
+            frame = frame.f_back
+        return frame is not None
+
+    def wait():
+        for _ in range(10000):  # some seconds: what embeds Python may have no main module
+            time.sleep(0.0005)
+            if begun():
+                break
+        if hasattr(_signal, "pthread_kill"):
+            _signal.pthread_kill(main, _signal.SIGINT)  # which ends a sleep, too
+        else:
+            _thread.interrupt_main()
+
+    _thread.start_new_thread(wait, ())
 
 
 _start()
-del _start
+del _start, _hold, _release, _interrupt

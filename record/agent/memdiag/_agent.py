@@ -528,8 +528,15 @@ class Agent:
     # The end.
 
     def finish(self):
+        """At the program's exit. An interrupt has nothing but this left to end."""
         if os.getpid() != self.pid:
             return
+        try:
+            self._finish()
+        except KeyboardInterrupt:
+            self.report("finished")
+
+    def _finish(self):
         self.ticker.stop()
         self.ticker.wait()
         if self.seconds and not self.affordable(TICKS_ALLOWANCE, TICKS_SHARE):
