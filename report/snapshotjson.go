@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/converted"
 )
-
-// SnapshotSchema is the value of the first key of what SnapshotJSON writes.
-const SnapshotSchema = "memdiag snapshot"
 
 type fullMarkJSON struct {
 	markJSON
-	Batch    int64      `json:"batch_elements,omitempty"`
-	Sequence int64      `json:"sequence_length,omitempty"`
-	Time     *time.Time `json:"time,omitempty"`
+	StepCounted bool       `json:"step_counted,omitempty"`
+	Batch       int64      `json:"batch_elements,omitempty"`
+	Sequence    int64      `json:"sequence_length,omitempty"`
+	Time        *time.Time `json:"time,omitempty"`
 }
 
 type fullDeviceJSON struct {
@@ -54,7 +53,7 @@ type blockJSON struct {
 	Count     *int64   `json:"blocks,omitempty"`
 	BirthStep *int64   `json:"birth_step,omitempty"`
 	BirthTime *int64   `json:"birth_time_us,omitempty"`
-	Owners    []string `json:"owners,omitempty"`
+	Owners    []string `json:"owners,omitzero"` // an empty list where nobody holds it
 }
 
 type fullHolderJSON struct {
@@ -77,8 +76,8 @@ type fullHolderJSON struct {
 // It builds one segment at a time: its memory follows the largest segment.
 func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	out := lineWriter{w: w}
-	mark := fullMarkJSON{markOf(s), s.Mark.BatchElements, s.Mark.SequenceLength, knownTime(s.Mark.Time)}
-	out.text("{\n\"schema\": %s,\n\"schema_version\": %d,\n\"mark\": %s,\n", out.json(SnapshotSchema), schemaVersion, out.json(mark))
+	mark := fullMarkJSON{markOf(s), s.Mark.StepCounted, s.Mark.BatchElements, s.Mark.SequenceLength, knownTime(s.Mark.Time)}
+	out.text("{\n\"schema\": %s,\n\"schema_version\": %d,\n\"mark\": %s,\n", out.json(converted.Schema), converted.Version, out.json(mark))
 	list(&out, "devices", len(s.Devices), func(i int) any {
 		d := s.Devices[i]
 		return fullDeviceJSON{string(d.Kind), d.Index, d.Name, knownBytes(d.Limit), metersJSONOf(s, &d)}
@@ -117,7 +116,7 @@ func segmentOf(s *snapshot.Snapshot, at int, place map[snapshot.StackID]int) seg
 			Address: addressText(b.Address[row]), Size: int64(b.Size[row]), Requested: int64(b.Requested[row]),
 			State: b.State[row].String(), Stack: place[b.Stack[row]],
 		}
-		if b.Count != nil && b.Count[row] != 0 {
+		if b.Count != nil {
 			block.Count = &b.Count[row]
 		}
 		if b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep {
@@ -127,7 +126,7 @@ func segmentOf(s *snapshot.Snapshot, at int, place map[snapshot.StackID]int) seg
 			block.BirthTime = &b.BirthTime[row]
 		}
 		if b.Owners != nil {
-			block.Owners = b.Owners[row].Names()
+			block.Owners = append([]string{}, b.Owners[row].Names()...)
 		}
 		out.Blocks[i] = block
 	}

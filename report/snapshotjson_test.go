@@ -8,8 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/converted"
+	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
 // readBack is the sites of what SnapshotJSON wrote, worked out from the text alone.
@@ -24,7 +29,7 @@ func readBack(t *testing.T, text []byte) map[string]diff.Tally {
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Schema != SnapshotSchema {
+	if s.Schema != converted.Schema {
 		t.Errorf("schema %q", s.Schema)
 	}
 	out := make(map[string]diff.Tally)
@@ -84,5 +89,46 @@ func TestSnapshotJSON(t *testing.T) {
 				t.Errorf("%s is in no site", key)
 			}
 		})
+	}
+}
+
+// What is written is read back as it was, column by column.
+func TestSnapshotJSONIsReadBackEqual(t *testing.T) {
+	whole := last(pyramid())
+	whole.Mark.StepCounted, whole.Mark.BatchElements, whole.SamplePeriod = true, 32, 512
+	whole.History = snapshot.History{Events: 9, Last: whole.Mark.Time, LostFrees: 2, Process: "p"}
+	whole.Blocks.Owners = make([]snapshot.Owners, whole.Blocks.Len())
+	whole.Blocks.Owners[3] = snapshot.OwnedByTape | snapshot.Lost
+	whole.Holders[0].Counted, whole.Holders[0].Bound = 40, 5000
+	unowned := last(pyramid())
+	unowned.Blocks.Owners = make([]snapshot.Owners, unowned.Blocks.Len())
+	uncounted := last(pyramid())
+	uncounted.Blocks.Count = make([]int64, uncounted.Blocks.Len())
+	for name, s := range map[string]*snapshot.Snapshot{
+		"all that there is": whole, "owners that hold nothing": unowned, "blocks that nobody counted": uncounted, "no times of birth": last(pyramid()),
+		"hostile names": last(pair(hostile)), "nothing": last(empty()),
+	} {
+		text := rendered(t, func(b *bytes.Buffer) error { return SnapshotJSON(b, s) })
+		if !converted.Detect(text) {
+			t.Errorf("%s: not known by its beginning", name)
+		}
+		back, err := converted.Decode("x.json", bytes.NewReader(text), int64(len(text)), totals.Options{Stacks: s.Stacks})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(s.Notes) == 0 {
+			back.Notes = s.Notes // none either way
+		}
+		if name == "hostile names" {
+			back.Blocks.Stack = s.Blocks.Stack // a byte that is no UTF-8 is no text of JSON
+		}
+		equal := cmp.Options{cmpopts.IgnoreFields(snapshot.Snapshot{}, "Stacks", "At"), cmpopts.EquateEmpty()}
+		if s.Blocks.Len() > 0 {
+			equal = equal[:1] // a column of none is not one of zeros
+		}
+		if d := cmp.Diff(s, back, equal); d != "" {
+			t.Errorf("%s: -written +read\n%s", name, d)
+		}
 	}
 }

@@ -206,6 +206,18 @@ func (o Owners) Names() []string {
 	return names
 }
 
+// OwnersNamed is the set of the classes with these names; not ok where one is no class.
+func OwnersNamed(names []string) (o Owners, ok bool) {
+	for _, name := range names {
+		i := slices.Index(ownerNames[:], name)
+		if i < 0 {
+			return 0, false
+		}
+		o |= 1 << i
+	}
+	return o, true
+}
+
 // Holder says what keeps a stack's blocks alive, where a recorder found it.
 type Holder struct {
 	Stack StackID

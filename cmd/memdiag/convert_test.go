@@ -46,7 +46,7 @@ func TestWhatConvertWritesReadsBackEqual(t *testing.T) {
 	dump := filepath.Join("..", "..", "snapshot", "torch", "testdata", "full.pickle.gz")
 	for _, path := range append(paths, dump) {
 		want := sites(t, path)
-		for _, ending := range []string{".memdiag", ".pb.gz"} {
+		for _, ending := range []string{".memdiag", ".json", ".pb.gz"} {
 			if path == dump && ending == ".pb.gz" {
 				continue // it has blocks without a stack, to which pprof gives a frame
 			}
@@ -115,7 +115,7 @@ func TestWhatConvertWritesIsJudgedAlike(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := verdict(t, c.files)
-			for _, ending := range []string{".memdiag", ".pb.gz"} {
+			for _, ending := range []string{".memdiag", ".json", ".pb.gz"} {
 				if c.born && ending == ".pb.gz" {
 					continue
 				}

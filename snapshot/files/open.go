@@ -16,6 +16,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/converted"
 	"github.com/memdiag/memdiag/snapshot/heaptrack"
 	"github.com/memdiag/memdiag/snapshot/jemalloc"
 	"github.com/memdiag/memdiag/snapshot/kineto"
@@ -70,8 +71,9 @@ const headSize = max(torch.DetectLen, bounded.HeadLen)
 // pickle may be one of PyTorch's.
 func formats() []format {
 	return []format{
-		{detect: stored(native.Detect), decode: decodeNative},
+		{detect: stored(native.Detect), decode: sane(decodeNative)},
 		{detect: unpacked(agent.Detect), decode: profile(agent.Decode)},
+		{detect: unpacked(converted.Detect), decode: sane(profile(converted.Decode))}, // whose keys are like PyTorch's
 		{detect: unpacked(tracemalloc.Detect), decode: profile(tracemalloc.Decode)},
 		{detect: unpacked(kineto.Detect), decode: profile(kineto.Decode)},
 		{detect: stored(torch.Detect), decode: decodeTorch},
@@ -106,14 +108,21 @@ func profile(decode func(name string, r io.ReaderAt, size int64, opts totals.Opt
 
 // decodeNative has bounds of its own: sections say what they unpack to.
 func decodeNative(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
-	s, err := into.native.Decode(name, r, size)
-	if err != nil {
-		return nil, err
+	return into.native.Decode(name, r, size)
+}
+
+// sane refuses what memdiag cannot have written.
+func sane(decode func(string, io.ReaderAt, int64, shared) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, shared) (*snapshot.Snapshot, error) {
+	return func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
+		s, err := decode(name, r, size, into)
+		if err != nil {
+			return nil, err
+		}
+		if reason := absurd(s); reason != "" {
+			return nil, &snapshot.FormatError{File: name, Reason: reason, Hint: "memdiag did not record this: the file was edited or is damaged"}
+		}
+		return s, nil
 	}
-	if reason := absurd(s); reason != "" {
-		return nil, &snapshot.FormatError{File: name, Reason: reason, Hint: "memdiag did not record this: the file was edited or is damaged"}
-	}
-	return s, nil
 }
 
 // maxStep is more steps than any training takes. Up to it a float64 has each.
@@ -262,9 +271,6 @@ func openFile(path string) (*source, error) {
 		s.close()
 		return nil, err
 	}
-	if s.isConverted() {
-		return s, nil // of no format that is read, though the keys are like PyTorch's
-	}
 	inside := bounded.Head(s.head)
 	for _, f := range formats() {
 		if f.detect(s.head, inside) {
@@ -273,11 +279,6 @@ func openFile(path string) (*source, error) {
 		}
 	}
 	return s, nil
-}
-
-// isConverted is true for what memdiag convert wrote as JSON.
-func (s *source) isConverted() bool {
-	return bytes.HasPrefix(s.head, []byte("{\n\"schema\": \"memdiag snapshot\""))
 }
 
 // isRuined is true for what is left of a snapshot that was not written to its end.
@@ -315,9 +316,6 @@ func (s *source) unknown() error {
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
 		e.Hint = "name the folder that it lies in"
-	case s.isConverted():
-		e.Reason = "a snapshot as JSON, which memdiag writes and does not read"
-		e.Hint = convertedHint
 	}
 	if other := s.other(); other != nil {
 		return other
@@ -335,8 +333,6 @@ func (s *source) other() *snapshot.FormatError {
 	}
 	return nil
 }
-
-const convertedHint = "memdiag convert SNAPSHOT -o NAME.memdiag gives a file that it reads"
 
 const (
 	memrayRecording = "a recording of memray, which only memray reads"

@@ -195,9 +195,7 @@ type runReader struct {
 	ranks  int                   // that the names of snapshots tell
 	passed []string              // files of no format that is read
 	other  *snapshot.FormatError // of the first that another tool is known to write
-	// converted are those of them that memdiag made of snapshots.
-	converted []string
-	broken    []error
+	broken []error
 }
 
 // opened is a snapshot with what its name tells.
@@ -237,12 +235,6 @@ func (r *runReader) read(f *Folder) error {
 	}
 	if len(rankless) > 0 {
 		r.note("%s left out, since others name ranks and these do not: %s", plural(len(rankless), "snapshot"), some(rankless))
-		r.run.Partial = true
-	}
-	if lost := slices.DeleteFunc(r.converted, func(name string) bool {
-		return slices.ContainsFunc(list, func(o opened) bool { return stem(o.name) == stem(name) })
-	}); len(lost) > 0 && len(list) > 0 {
-		r.note("%s left out, since memdiag writes snapshots as JSON and does not read them: %s", plural(len(lost), "file"), some(lost))
 		r.run.Partial = true
 	}
 	list, note := once(r.oneRank(list))
@@ -320,9 +312,6 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 		r.leaveOut(f.unknown())
 		return nil, nil
 	}
-	if f.isConverted() {
-		r.converted = append(r.converted, name)
-	}
 	if f.format == nil {
 		r.passed = append(r.passed, name)
 		if r.other == nil {
@@ -393,8 +382,6 @@ func (r *runReader) nothing(list listing) error {
 		return fmt.Errorf("no snapshot can be read: %w", r.broken[0]) // which tells the path
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
-	case len(r.converted) > 0:
-		return &InputError{Reason: fmt.Sprintf("%s: no snapshot but as JSON, which memdiag writes and does not read: %s", path, some(r.converted)), hint: convertedHint}
 	case r.other != nil:
 		return fmt.Errorf("no snapshot among %s: %w", plural(len(r.passed), "file"), r.other)
 	case len(r.passed) > 0:
