@@ -113,6 +113,17 @@ def module(name, file, source):
     return m
 own = module("own.train", "/home/me/own/train.py", "class Trainer:\n    rows = []\n    other = ()")
 library = module("lib.figures", "/usr/site-packages/lib/figures.py", "class Gcf:\n    figs, still = {}, [1, 2]\nimported = Gcf\nnames = []")
+class Odd:
+    late = False
+    def __hash__(self):
+        assert not self.late
+        return 1
+    def __eq__(self, other):
+        assert not self.late
+        return self is other
+library.Property = type("Property", (), {"__module__": Odd(), "rows": []})
+library.__dict__[Odd()], globals()[Odd()] = [], []
+Odd.late = True
 again = module("lib.again", "/usr/site-packages/lib/again.py", "")
 again.Gcf, Thing.__module__ = library.Gcf, "__main__"
 registered = _roots.Registries()

@@ -238,6 +238,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"batches of a loader that a list holds, which is no queue", leak(
 			site(2, 700, 4608, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "Loaders.fetch /x/site-packages/lightning/loaders.py", "<module> train.py").heldBy("list", "__main__.hardest", 700),
 		).following(Steps).with(func(e *Evidence) { e.Drained = No }), "container-grows"},
+		{"a list in a program whose file is called after outputs", leak(
+			site(2, 700, 4608, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "Loaders.fetch /x/site-packages/lightning/loaders.py", "<module> keep_outputs.py").heldBy("list", "__main__.hardest", 700),
+		).following(Steps), "container-grows"},
 		{"batches of a loader that nobody was found to hold", leak(
 			site(2, 700, 4608, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "prefetched /x/site-packages/lightning/loaders.py", "<module> train.py"),
 		).following(Steps), ""},

@@ -81,8 +81,11 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 			}
 		}
 	}
-	if less*sign(points) <= 0 {
+	if less*sign(points) <= 0 || inFile == "" {
 		return 0, ""
+	}
+	if _, kept := keepsAll(1).weigh(e); kept != "" {
+		return 0, "" // a program is called after much that it does; the container says more
 	}
 	return less, inFile
 }

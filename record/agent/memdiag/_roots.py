@@ -78,7 +78,7 @@ class Roots:
         self.seen.add(id(names))
         node = Node(None, name)
         for k, v in list(names.items()):
-            if k not in SYSTEMS:
+            if type(k) is not str or k not in SYSTEMS:
                 self.push(v, node, named(k), "variable")
 
     def frame(self, frame, node):
@@ -130,11 +130,20 @@ def containers(name, module):
             continue
         if id(type(v)) in KEEPERS:
             yield "", k, v
-        elif issubclass(type(v), type) and id(v) not in seen and module_of(v) == name:
+        elif issubclass(type(v), type) and id(v) not in seen and home(v) == name:
             seen.add(id(v))
             for field, inner in list(members(v).items()):
-                if id(type(inner)) in KEEPERS and not field.startswith("__"):
+                if id(type(inner)) in KEEPERS and type(field) is str and not field.startswith("__"):
                     yield k, field, inner
+
+
+def home(c):
+    """The name of a class's module; "" where the class has another thing in its place."""
+    try:
+        name = module_of(c)
+    except AttributeError:
+        return ""
+    return name if type(name) is str else ""
 
 
 def length(v):
