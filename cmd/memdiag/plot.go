@@ -25,7 +25,8 @@ func newPlotCommand(env *environment) *cobra.Command {
 		Short:   "draw memory over the steps of a run, with the leak named",
 		Long: `Draws live memory by stack, reserved memory and the device's limit over the
 steps of a run, the slope of a leak with its interval, and where memory runs out
-if that is near. Without arguments it takes the run in this folder.`,
+if that is near. Of a run whose process grows and whose devices do not, it draws
+the process. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run --stack owners -o growth.svg
   memdiag plot my-run --sheet -o sites.pdf`,
@@ -88,7 +89,7 @@ if that is near. Without arguments it takes the run in this folder.`,
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
 	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, or owners (what holds a reference)")
 	completeWords(cmd, "stack", stack.of)
-	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the top sites instead")
+	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the sites that move most instead")
 	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")
 	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one that the title is about")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
