@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // finding is what is looked at of one in diff's JSON.
@@ -68,9 +69,21 @@ func scripts(t *testing.T, pattern string) []string {
 	return paths
 }
 
+// oneOfMany skips a script unless it is one that stands for its kind in every run of the tests:
+// each trains with PyTorch for some ten seconds.
+func oneOfMany(t *testing.T, path string) {
+	t.Helper()
+	switch filepath.Base(path) {
+	case "leak_metrics.py", "leak_loss.py", "leak_list.py", "clean_plain.py", "clean_exit7.py", "same_hooks.py", "same_threads.py", "same_overrides.py":
+	default:
+		heavytest.Skip(t, "one of many scripts that train with PyTorch")
+	}
+}
+
 func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 	for _, path := range scripts(t, "leak_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			oneOfMany(t, path)
 			t.Parallel()
 			line, _ := marked(t, path, "leak")
 			_, holder := marked(t, path, "holder")
@@ -113,6 +126,7 @@ func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
 func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
 	for _, path := range scripts(t, "clean_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			oneOfMany(t, path)
 			t.Parallel()
 			r, findings := recordScript(t, torchPython(t), path)
 			for _, f := range findings {
@@ -137,6 +151,7 @@ func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
 func TestProgramsComputeTheSameUnderTheAgent(t *testing.T) {
 	for _, path := range scripts(t, "same_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			oneOfMany(t, path)
 			t.Parallel()
 			python := torchPython(t)
 			want, err := recordtest.Command(t, python, path).Output()

@@ -1,0 +1,32 @@
+// Package heavytest keeps tests that take minutes out of a plain go test ./..., whose packages
+// are each to be done in two minutes, far from Go's limit of ten. CI runs them all.
+package heavytest
+
+import (
+	"os"
+	"testing"
+)
+
+// Variable is the environment variable that, set to 1, asks for all tests. .ci/run sets it.
+const Variable = "MEMDIAG_HEAVY"
+
+// Asked reports whether all tests are to run.
+func Asked() bool { return os.Getenv(Variable) == "1" }
+
+// Skip skips a test unless all are to run, and says what it is that takes long.
+func Skip(t testing.TB, what string) {
+	t.Helper()
+	if !Asked() {
+		t.Skipf("%s; %s=1 go test runs it, as CI does", what, Variable)
+	}
+}
+
+// Of is how much of something to do: all of it, or some where not all tests are asked for.
+func Of[T any](t testing.TB, all, some T) T {
+	t.Helper()
+	if Asked() {
+		return all
+	}
+	t.Logf("%v in place of %v; %s=1 go test does all, as CI does", some, all, Variable)
+	return some
+}
