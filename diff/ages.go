@@ -134,6 +134,8 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		}
 	case b.Count != nil:
 		a.Why = "the file has totals by stack, not blocks with their births"
+	case s.History.Events > 0 && s.History.First.IsZero():
+		a.Why = "the file records allocations without their times"
 	case s.History.Events > 0:
 		a.Why = "all of its live blocks are older than what the file records"
 	default:

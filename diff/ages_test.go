@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -186,7 +187,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		}
 	})
 	recorded := bornAt(100, 2, []int64{snapshot.NoStep})
-	recorded.History.Events = 9
+	recorded.History.Events, recorded.History.First = 9, time.Unix(1000, 0)
 	for _, c := range []struct {
 		name string
 		s    *snapshot.Snapshot
@@ -278,5 +279,18 @@ func TestFirstVerdictTellsWhoHolds(t *testing.T) {
 				t.Errorf("held by %+v", got)
 			}
 		})
+	}
+}
+
+// TestARecordWithoutTimesMakesNoBlockOld: older PyTorch's traces tell the order of events alone.
+func TestARecordWithoutTimesMakesNoBlockOld(t *testing.T) {
+	s := build(40, block{"x", 512, snapshot.NoStep})
+	s.Blocks.BirthStep, s.History.Events = nil, 100
+	if why := Inspect(s).Why; why != "the file records allocations without their times" {
+		t.Error(why)
+	}
+	s.History.First = time.Unix(1000, 0)
+	if why := Inspect(s).Why; !strings.Contains(why, "older than what the file records") {
+		t.Error(why)
 	}
 }

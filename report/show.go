@@ -290,7 +290,11 @@ func (p *page) history(s *snapshot.Snapshot) {
 	if h.LostFrees > 0 {
 		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
 	}
-	if older := olderThanRecord(s); older.Blocks > 0 && h.Events > 0 {
+	switch older := olderThanRecord(s); {
+	case older.Blocks == 0 || h.Events == 0:
+	case h.First.IsZero():
+		text += fmt.Sprintf(" without times; of %s of %s it is not known when they were allocated", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
+	default:
 		text += fmt.Sprintf("; %s of %s %s older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()), isOrAre(older.Blocks))
 	}
 	p.prose("history: ", "  ", text)

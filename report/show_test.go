@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,5 +156,16 @@ func TestWhatTheFileDoesNotTellIsNotShownAsZero(t *testing.T) {
 		if bytes.Contains(text, []byte(untold)) || bytes.Contains(json, []byte(untold)) {
 			t.Errorf("%s, of which the file tells nothing:\n%s%s", untold, text, json)
 		}
+	}
+}
+
+// TestBlocksOfARecordWithoutTimesAreNotSaidToBeOlder: the trace may show that they were allocated.
+func TestBlocksOfARecordWithoutTimesAreNotSaidToBeOlder(t *testing.T) {
+	s := shown()
+	s.Blocks.BirthStep, s.Blocks.BirthTime = nil, nil
+	s.History = snapshot.History{Events: 1234}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{}) }))
+	if strings.Contains(text, "older than that") || !strings.Contains(text, "history: 1,234 allocator events without times; of ") {
+		t.Error(text)
 	}
 }

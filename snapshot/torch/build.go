@@ -236,12 +236,9 @@ func (b *builder) addBlock(o *object) error {
 	case state == snapshot.Free:
 		requested = 0 // what the file says is of the last tenant
 	case o.has(blReal):
-		requested, err = b.size(o, blReal, "a request")
+		requested = b.request(o.values[blReal], size)
 	case o.has(blRequested):
-		requested, err = b.size(o, blRequested, "a request")
-	}
-	if err != nil {
-		return err
+		requested = b.request(o.values[blRequested], size)
 	}
 	if state != snapshot.Free {
 		// No place that is not set holds anything but 0, the empty list.
@@ -252,6 +249,15 @@ func (b *builder) addBlock(o *object) error {
 		step, b.stepped = int64(o.values[blStep]), true
 	}
 	return b.row(o.values[blAddress], size, requested, state, stack, step)
+}
+
+// request is what was asked for, of a block of a size. No allocator gives less: more is not believed.
+func (b *builder) request(asked uint64, size int64) int64 {
+	if asked > uint64(size) {
+		b.broken.requests++
+		return size
+	}
+	return int64(asked)
 }
 
 func (b *builder) row(address uint64, size, requested int64, state snapshot.State, stack uint32, step int64) error {

@@ -43,3 +43,19 @@ func TestTheRecordersHeaderTellsWhatTheDriverSays(t *testing.T) {
 		})
 	}
 }
+
+// TestARequestThatIsLargerThanItsBlockIsNotBelieved, and the notes say so.
+func TestARequestThatIsLargerThanItsBlockIsNotBelieved(t *testing.T) {
+	for asked, noted := range map[string]bool{"500": false, "512": false, "513": true, "144115188075855872": true} {
+		text := fmt.Sprintf(`{"segments":[{"device":0,"address":65536,"total_size":512,"stream":0,"segment_type":"small",
+			"blocks":[{"address":65536,"size":512,"requested_size":%s,"state":"active_allocated","frames":[]}]}],"device_traces":[]}`, asked)
+		s, err := torch.Decode("test", strings.NewReader(text), int64(len(text)), torch.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", asked, err)
+		}
+		says := slices.Contains(s.Notes, "1 request is for more than its block has: not believed, the size given is taken")
+		if got := s.Blocks.Requested[0]; says != noted || got > 512 || noted && got != 512 {
+			t.Errorf("a request of %s is %d; notes %q", asked, got, s.Notes)
+		}
+	}
+}

@@ -61,6 +61,7 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	say(k.allocated, "in %s of %s the live blocks do not add up to allocated_size", grouped(k.allocated), n)
 	say(k.active, "in %s of %s the active blocks do not add up to active_size", grouped(k.active), n)
 	say(k.requested, "in %s of %s the requests do not add up to requested_size", grouped(k.requested), n)
+	say(k.requests, "%s more than %s: not believed, the size given is taken", counts(k.requests, "request", "is for", "are for"), either(k.requests, "its block has", "their blocks have"))
 	say(k.gaps, "in %s of %s the blocks are not contiguous", grouped(k.gaps), n)
 	say(k.overlaps, "in %s of %s blocks overlap: bytes are counted more than once", grouped(k.overlaps), n)
 	say(k.shared, "%s of %s %s addresses with another: bytes are counted more than once", grouped(k.shared), n, either(k.shared, "shares", "share"))

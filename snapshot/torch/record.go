@@ -205,6 +205,7 @@ type brokenRules struct {
 	gaps, overlaps, shared              int // … by the addresses of blocks, and by their own
 	replayed                            int // blocks that the record says are live
 	sizes                               int // … and of another size
+	requests                            int // that are larger than what was given for them
 }
 
 func (k *brokenRules) check(seg *rawSegment, total, allocated, active, requested int64) {

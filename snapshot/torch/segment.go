@@ -99,6 +99,9 @@ func (b *builder) flatSegment(seg *rawSegment) error {
 	allocated := max(seg.allocated, 0)
 	active := max(seg.active, allocated)
 	requested := seg.request
+	if requested > allocated {
+		b.broken.requests++
+	}
 	if requested < 0 || requested > allocated {
 		requested = allocated
 	}

@@ -444,6 +444,9 @@ func twinReadBlock(v any) (twinBlock, error) {
 			b.frames = twinFrames(h.get("frames"))
 		}
 	}
+	if uint64(b.requested) > uint64(b.size) {
+		b.requested = b.size // not believed
+	}
 	return b, nil
 }
 
