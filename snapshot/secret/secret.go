@@ -19,7 +19,9 @@ var (
 	// named is a word of a command that gives a name its value: --token=x, HF_TOKEN=x, +hub.token=x, /token:x.
 	named = regexp.MustCompile(`(?s)^([-+~/]{0,2}[\pL_][\pL\d_.\-]*)(:?=|:)(.*)$`)
 	flag  = regexp.MustCompile(`^--?[\pL_][\pL\d_.\-]*$`)
-	code  = regexp.MustCompile(`^-[A-Za-z]*[ce]$`) // sh -c, python -c, bash -lc, perl -e
+	// dashedValue is after --password no flag of one letter, nor one of two dashes.
+	dashedValue = regexp.MustCompile(`^-[^-].`)
+	code        = regexp.MustCompile(`^-[A-Za-z]*[ce]$`) // sh -c, python -c, bash -lc, perl -e
 	// account is the flag of curl and others for a name and a password.
 	account     = regexp.MustCompile(`^(?:-u|-U|--user|--proxy-user)$`)
 	accountWord = regexp.MustCompile(`(?s)^((?:-u|-U|--(?:proxy-)?user=)?[^-:=/\s][^:=/\s]*:)(.+)$`)
@@ -45,8 +47,7 @@ func Words(words []string) []string {
 
 // word masks one word of a command, which stands after another.
 func word(w, before string) string {
-	if flag.MatchString(before) && !flag.MatchString(w) && !strings.HasSuffix(w, ".py") {
-		c := classOf(before, false)
+	if c := classOf(before, false); flag.MatchString(before) && !strings.HasSuffix(w, ".py") && (!flag.MatchString(w) || c == strong && dashedValue.MatchString(w)) {
 		if c > random && isSwitch(before) {
 			c = random
 		}
@@ -175,7 +176,7 @@ func assignments(text string) string {
 		if spaced && isSwitch(name) {
 			c = min(c, random)
 		}
-		opening, inner := valueAt(text[value:], query)
+		opening, inner := valueAt(text[value:], query, c == strong && colon.MatchString(between))
 		if !c.hides(inner) || spaced && strings.HasSuffix(inner, ".py") {
 			continue
 		}
@@ -186,8 +187,11 @@ func assignments(text string) string {
 
 var quoted = regexp.MustCompile(`^(?:[bBuUfFrR]{0,2})(\\?["'])`)
 
+// colon is of a header, or of YAML: the value may be several words.
+var colon = regexp.MustCompile(`:\s+$`)
+
 // valueAt is the value at the start of a text, and the quote before it.
-func valueAt(text string, query bool) (opening, inner string) {
+func valueAt(text string, query, words bool) (opening, inner string) {
 	if m := quoted.FindStringSubmatch(text); m != nil {
 		inner = text[len(m[0]):]
 		for i := 0; i < len(inner); i++ {
@@ -201,7 +205,10 @@ func valueAt(text string, query bool) (opening, inner string) {
 		return m[0], inner
 	}
 	stops := " \t\r\n\"'`;&|<>)]}"
-	if query {
+	switch {
+	case words:
+		stops = "\r\n\"'`;}"
+	case query:
 		stops = " \t\r\n\"'`&#;<>)]}"
 	}
 	for i := 0; i < len(text); i++ {

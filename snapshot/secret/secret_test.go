@@ -23,6 +23,8 @@ var hidden = [][]string{
 	{"python", "train.py", "--openai-api-key", "§"},
 	{"python", "train.py", "--password=§"},
 	{"python", "train.py", "--db.password", "§"},
+	{"python", "train.py", "--password", "-§"},
+	{"sh", "-c", "curl -H 'X-Api-Key: § §' http://h/"},
 	{"python", "train.py", "--passwd", "§"},
 	{"python", "train.py", "--passphrase", "§"},
 	{"python", "train.py", "--pass=§"},
