@@ -75,7 +75,7 @@ func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
 }
 
 // blocksPerItem is how many blocks the rows have for each item of a bounded holder, and how many items
-// there are. It is zero where that number has grown since the first snapshot that tells of it: the
+// there are. It is zero where that number has grown since the container was shorter: the
 // bound is of something else then.
 func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items float64) {
 	now := 0.0
@@ -91,23 +91,28 @@ func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items flo
 		}
 		each, items = then/items, now*items/then
 	}
-	then, first := r.firstCounted(rows, h)
+	then, first := r.countedBefore(rows, h)
 	if then > 0 && each > alikeEntries*then/first || items > alikeEntries*float64(h.Bound) {
 		return 0, 0
 	}
 	return each, items
 }
 
-// firstCounted is how many blocks the rows had at the first snapshot that tells of a holder, and how many
-// items the holder had; zero for none.
-func (r *Result) firstCounted(rows []*Row, h *snapshot.Holder) (blocks, items float64) {
+// longer is by how much a container must have become longer to tell what comes with an item: what the
+// step that runs holds beside a short one is much.
+const longer = 1.5
+
+// countedBefore is how many blocks the rows had when a holder was last so much shorter, or else at the first snapshot
+// that tells of it, and how many items the holder had; zero for none.
+func (r *Result) countedBefore(rows []*Row, h *snapshot.Holder) (blocks, items float64) {
 	for _, s := range r.run.Snapshots {
 		i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Items > 0 && g.Counted == 0 })
-		if i >= 0 {
-			return r.blocksAt(rows, func(m snapshot.Mark) bool { return m.Step == s.Mark.Step && m.Time.Equal(s.Mark.Time) }), float64(s.Holders[i].Items)
+		if i >= 0 && (items == 0 || longer*float64(s.Holders[i].Items) <= float64(h.Items)) {
+			items = float64(s.Holders[i].Items)
+			blocks = r.blocksAt(rows, func(m snapshot.Mark) bool { return m.Step == s.Mark.Step && m.Time.Equal(s.Mark.Time) })
 		}
 	}
-	return 0, 0
+	return blocks, items
 }
 
 // blocksAt are those of rows at a mark; 0 where the series does not have it.
@@ -124,9 +129,9 @@ func (r *Result) blocksAt(rows []*Row, at func(snapshot.Mark) bool) float64 {
 // takesIn reports whether a container has become longer by half at least, and has as many of a row's blocks for
 // each item as it had.
 func (r *Result) takesIn(row *Row, h *snapshot.Holder) bool {
-	then, first := r.firstCounted([]*Row{row}, h)
+	then, first := r.countedBefore([]*Row{row}, h)
 	now, items := float64(row.After.Blocks), float64(h.Items)
-	if then == 0 || h.Counted > 0 || items < 1.5*first {
+	if then == 0 || h.Counted > 0 || items < longer*first {
 		return false
 	}
 	change := now / items / (then / first)

@@ -80,6 +80,9 @@ func TestWhatEachItemOfAListHoldsIsOneLeak(t *testing.T) {
 	for _, s := range run.Snapshots {
 		for i := range s.Holders {
 			s.Holders[i].Items = int(s.Mark.Step) / 10
+			if s.Mark.Step <= 10 {
+				s.Holders[i].Items = 3 // of a short list the step that runs has much beside it
+			}
 		}
 	}
 	r, err := Analyze(run, ByTrend)
