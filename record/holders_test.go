@@ -627,6 +627,30 @@ func TestWhatHooksPackIsNotUnpacked(t *testing.T) {
 	agentProgram(t, packs, "'_saved_'\n'' [('pack', 'unpack')]\n")
 }
 
+// locals keeps what locals() returned, as Stable-Baselines3 does for its callbacks, while the agent reads a frame's locals.
+const locals = `
+import gc, sys, weakref
+from memdiag import _length
+
+class Kept:
+    pass
+def function(asks):
+    mine, kept = 1, Kept()
+    before = _length.locals_of(sys._getframe())["mine"]
+    names = locals() if asks else None
+    gone = weakref.ref(kept)
+    read = _length.locals_of(sys._getframe())
+    del kept, read
+    print(before, names and names["mine"], asks or gone() is None)
+function(True)
+function(False)
+`
+
+func TestWhatLocalsReturnedStaysTheProgramsOwn(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, locals, "1 1 True\n1 None True\n")
+}
+
 // agentProgram runs a Python program that uses the agent's parts.
 func agentProgram(t *testing.T, program, want string) {
 	t.Helper()

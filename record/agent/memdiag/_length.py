@@ -22,6 +22,8 @@ FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.
 PLACES = 200_000
+# References to a dictionary of locals that nobody has but its frame: the frame's, and two of who asks.
+ALONE = 3
 # Keys of a dictionary that are compared with a label at most.
 KEYS = 400
 # What a class and a module have, without asking the program's metaclasses, and modules that it loads when they are asked.
@@ -87,11 +89,10 @@ def scope(root, name):
 
 def locals_of(frame):
     """The locals of a function that runs, or that an exception has left. Before 3.13 reading them leaves
-    references to them in the frame, which are taken back, unless the program has asked for locals() itself."""
-    before = {id(x) for x in gc.get_referents(frame) if type(x) is dict}
+    references to them in a dictionary of the frame's, which are taken back, unless the program has got it by locals()."""
     names = frame.f_locals
     copy = dict(names)
-    if type(names) is dict and id(names) not in before:
+    if type(names) is dict and sys.getrefcount(names) <= ALONE:
         names.clear()
     return copy
 
