@@ -13,22 +13,25 @@ import zlib
 
 from . import _at
 from ._handlers import raised
+from ._own import Own
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
 
 # Snapshots that are kept: when there are more, every second one goes and the interval doubles.
 MOST = 32
 # What snapshots may cost: so many seconds, and this share of the time since the first step.
-ALLOWANCE, SHARE = 0.12, 0.01
-# The same share while Python's heap is traced, which costs more by itself. However expensive they are,
-# there is another one when so many times the steps have passed, unless all took more than so many seconds and it
-# would more than this share of the time since the one before.
-TRACED_SHARE, AGAIN, AGAIN_ALLOWANCE, AGAIN_SHARE = 0.06, 1.25, 0.4, 0.15
-# The same for those by the clock, most of which read tracemalloc, which costs more by itself: a
-# program must give enough of them to be judged, however short it is and busy the machine.
-TICKS_ALLOWANCE, TICKS_SHARE = 1.5, 0.1
-# How many steps a snapshot waits for one that is watched to its end, or for an evaluation; or an eighth of all.
-WAIT = 8
+ALLOWANCE, SHARE = 0.12, 0.015
+# The same share while Python's heap is traced for good, which was asked for.
+TRACED_SHARE = 0.06
+# However much they have cost, there is another one when so many times the steps, or the time, have passed, unless all took
+# more than so many seconds and it would more than this share of the time since the one before. So the last one is near
+# the end of a run, however long that is.
+AGAIN, AGAIN_ALLOWANCE, AGAIN_SHARE = 1.1, 0.4, 0.03
+# The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
+# machine.
+TICKS_ALLOWANCE, TICKS_SHARE = 0.5, 0.05
+# How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
+WAIT, WAIT_PART = 8, 32
 # One that is due and too dear may come late by this part of the steps.
 LATE = 64
 # The disk, or the user's part of it, is full.
@@ -118,8 +121,10 @@ class Agent:
         self.asleep = False  # in a forked child, until it trains
         self.child = False  # forked, and trains
         self.busy = False
+        self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
+        self.own = Own(self)
         self.canary = None
         self.notes = {}  # text: times
         self.unseen = []  # what of the program's memory is not recorded
@@ -133,7 +138,7 @@ class Agent:
         the program's own."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
-        self.busy = True
+        self.busy, self.entered = True, work()
         try:
             return f(*args)
         except RecursionError:
@@ -143,8 +148,13 @@ class Agent:
                 raise
             self.failed(what, e)
         finally:
+            self.took += work() - self.entered
             self.busy = False
         return None
+
+    def programs(self):
+        """Seconds of the processor in this thread that were the program's own."""
+        return self.entered - self.took
 
     def failed(self, what, e):
         self.errors += 1
@@ -270,7 +280,7 @@ class Agent:
             self.take(step)
         if self.torch.cuda is not None:
             self.torch.cuda.count(step)
-        self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step))
+        self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
 
     def undue(self, step):
         """At the end of how many of the next steps no snapshot is due, nor the step begins that it needs to be watched."""
@@ -284,15 +294,15 @@ class Agent:
     def due(self, step):
         """Whether a snapshot is wanted now: each so many steps, or in one of the next, behind a step that was
         watched."""
-        if step // self.every == self.last_step() // self.every:
-            return False
-        if not self.overdue() and (self.torch.counts() or not self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE)):
+        if step // self.every == self.last_step() // self.every or self.heap.windows.opened is not None:
+            return False  # in a window what has grown is not known
+        if not self.overdue() and not self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE):
             return False
         return self.seen()
 
     def seen(self):
         """Whether what just ended was watched, for a snapshot; or what follows will be, which one may wait for."""
-        if self.torch.settled() or self.waited >= max(WAIT, self.step // WAIT):
+        if self.torch.settled() or self.waited >= max(WAIT, self.step // WAIT_PART):
             self.waited = 0
             return True
         self.waited += 1
@@ -346,6 +356,10 @@ class Agent:
             return  # it is being imported
         if self.jax.locked():
             return
+        with self.own:
+            self.look(forced)
+
+    def look(self, forced):
         self.jax.tick()
         for s in self.sources:
             s.tick()
@@ -418,6 +432,10 @@ class Agent:
             return
         if step is not None and any(w[0] == step for w in self.written):
             return
+        with self.own:
+            self.snapshot(step)
+
+    def snapshot(self, step):
         start = work()
         number = step if step is not None else "t%d" % self.ticks
         name = "snapshot_%s%s" % (number, self.suffix())
@@ -429,9 +447,10 @@ class Agent:
             self.keep(number, name + ".pb.gz", self.jax.dump(), start)
             return
         s = Snapshot()
+        collected = self.heap.collected
         for source in self.sources:
             source.fill(s)
-        start += self.holders.fill(s)  # which has a budget of its own
+        start += self.holders.fill(s) + self.heap.collected - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)
         self.keep(number, name + ".json", self.encode(s, step), start)
 

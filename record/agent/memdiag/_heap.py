@@ -1,7 +1,7 @@
 """The process's own heap: what the system and malloc say of it, and what Python allocates, by line.
 
-A program without PyTorch is traced in windows. One that uses PyTorch is traced for good once its heap has kept
-growing for a while, and where that is asked for in windows at once.
+It is traced in windows: of a program without PyTorch at once, of one that uses PyTorch once its heap has kept growing by
+more than tensors do. For good it is traced only where that is asked for, without PyTorch or to be exact at each so many steps.
 """
 
 import _tracemalloc
@@ -12,7 +12,8 @@ import sys
 import time
 
 from . import _names, _room
-from ._windows import CANARY, DEPTH, HERE, TORCH_DEPTH, Windows
+from ._own import held
+from ._windows import CANARY, DEPTH, ENOUGH, HERE, TORCH_DEPTH, VAIN, Windows, free_tuples
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
@@ -22,14 +23,17 @@ BLOCKS, ALL_BLOCKS, FEW_BLOCKS, BLOCKS_SHARE = 50, 1000, 8, 4
 LOOKS, APART, WARM = 5, 8, 16
 # So many looks in a row have the nodes of autograd's graph be counted.
 AGAIN = 2
-# So many snapshots without a line that holds enough end the tracing.
-IDLE = 12
+# What grows while Python makes fewer blocks that stay, in so many steps one, is not Python's.
+NATIVE = 4
+# What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. Where
+# they would cost more, what has risen in so many times as many looks is taken to stay.
+COLLECT, COLLECT_SHARE, LONG = 0.2, 0.01, 2
 # What tracing costs is told where steps take so many times as long, of so many steps at least.
 SLOWER, TIMED = 1.25, 30
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
 ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
-CREDIT = 0.5
+CREDIT = 0.2
 # What a line must hold to be told: so many bytes for each step since tracing began. Every run
 # keeps its losses as numbers.
 A_STEP, AT_LEAST, MOST_LINES = 200, 4 << 10, 400
@@ -54,10 +58,12 @@ class Heap:
         self.since, self.began = 0, 0.0  # the step at which tracing began, and the seconds up to then
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
+        self.low = None  # what there was when it began to rise
+        self.rises = False  # by more than tensors and garbage do: it is to be traced
+        self.collected = 0.0  # seconds that collections took
         self.told = {}  # stacks that were told once stay, with their first bytes
         self.names = _names.Names()
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
-        self.idle = 0  # snapshots since tracing began in which no line was told
         self.windows = Windows(agent, self.malloc)
 
     def start(self):
@@ -76,6 +82,9 @@ class Heap:
         self.windows.stop()
         if self.tracing and self.slower():
             self.agent.note("Python's heap is traced from step %d on%s" % (self.since, self.slower()))
+        if self.rises and self.wanted == "auto" and self.windows.number < ENOUGH:
+            self.agent.note("Python's heap grows, and which lines make it grow is not known: to trace it in %d windows would have cost too much of so short a run%s; --python-heap on does so from the start" % (
+                ENOUGH, ", in which steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
         if self.windowed() and self.windows.silent():
             self.agent.blind("python", "Python's heap has grown, and the run was too short to tell which lines made it grow")
 
@@ -96,9 +105,7 @@ class Heap:
             return
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.tracing, self.since, self.began = True, self.agent.step, self.agent.elapsed()
-        # From now on all that the agent does costs more.
-        self.agent.torch.recalibrate()
-        self.agent.spent -= CREDIT
+        self.agent.torch.recalibrate()  # from now on all that the agent does costs more
 
     def give_way(self):
         self.wanted = "off"
@@ -116,32 +123,64 @@ class Heap:
         self.told, self.rows = {}, {}
 
     def windowed(self):
-        """Whether the heap is traced in windows. Snapshots after a fixed number of steps are to be exact."""
+        """Whether the heap is traced in windows."""
+        if self.tracing or self.wanted == "off":
+            return False
         beside = bool({"torch", "jax"} & sys.modules.keys())
-        return not self.tracing and not self.agent.fixed and (self.wanted, beside) in (("auto", False), ("on", True))
+        if self.wanted == "on":
+            return beside and not self.agent.fixed
+        return self.rises if beside else True
 
     def boundary(self, step):
-        pass
+        if self.windowed():
+            self.windows.boundary(step)
+
+    def ahead(self):
+        """How many of the next steps need no look at their end."""
+        return 0 if self.windowed() and (self.windows.began is not None or self.windows.wanted) else sys.maxsize
 
     def look(self, in_use):
-        """Begins to trace when the heap grows by more than tensors do."""
+        """Has the heap be traced when it grows by more than tensors do."""
         agent = self.agent
-        if self.tracing or agent.step < WARM:
+        if agent.step < WARM:
             return
-        now = agent.step, in_use, sys.getallocatedblocks(), agent.torch.bytes, agent.torch.count
+        now = agent.step, in_use, agent.own.entry[0] - agent.own.blocks, agent.torch.bytes, agent.torch.count
         if self.last is None:
             self.last = now
-        steps, heap, blocks, tensor_bytes, tensors = (a - b for a, b in zip(now, self.last))
-        if steps < APART:
+        if now[0] - self.last[0] < APART:
             return
+        rises, blocks = risen(now, self.last)
+        if rises and not self.rising:
+            self.low = self.last
         self.last = now
-        # Recorded tensors go when a step without recording makes them anew; the heap tells what stays.
-        tensor_bytes, tensors = max(0, tensor_bytes), max(0, tensors)
-        rises = (heap - tensor_bytes >= min(BYTES * steps, max(ALL_BYTES, A_STEP * steps)) + BYTES_SHARE * tensor_bytes
-                 or blocks >= min(BLOCKS * steps, max(ALL_BLOCKS, FEW_BLOCKS * steps)) + BLOCKS_SHARE * tensors)
         self.rising = self.rising + 1 if rises else 0
-        if self.rising >= LOOKS and self.wanted == "auto":
-            self.trace()
+        if self.rising < LOOKS or self.wanted != "auto":
+            return
+        steps, made = now[0] - self.low[0], now[2] - self.low[2]
+        if NATIVE * made < steps:
+            return  # Python has little that is new
+        if not agent.own.collects or agent.ticker.acts() or self.rising >= LONG * LOOKS:
+            self.begin_to_trace()
+        elif self.collected <= COLLECT + COLLECT_SHARE * agent.elapsed():
+            self.collect(now)
+
+    def collect(self, now):
+        """Has garbage go, and sees whether the heap has grown without it."""
+        begun = time.thread_time()
+        gc.collect()
+        self.collected += time.thread_time() - begun
+        # What went is the program's.
+        blocks, heap = self.agent.own.entry = self.agent.own.now()
+        after = now[0], held(heap) - self.agent.own.bytes, blocks - self.agent.own.blocks, *now[3:]
+        self.last = after
+        if risen(after, self.low)[0]:
+            self.begin_to_trace()
+        else:
+            self.rising = 0
+
+    def begin_to_trace(self):
+        self.rises = True
+        self.agent.spent -= CREDIT
 
     def outgrows(self):
         """Whether the heap goes on growing by more than tensors do: told before it is traced, which makes walks longer."""
@@ -166,21 +205,25 @@ class Heap:
             limit = None if self.room is None else meters["driver"] + self.room
         except OSError:
             pass  # no Linux
-        heap = self.malloc()
+        heap = self.windows.figures or self.agent.own.entry[1]
         if heap:
-            in_use, free, mapped = heap
-            meters["requested"] = meters["allocated"] = meters["active"] = in_use + mapped
-            meters["reserved"] = in_use + free + mapped
-            if not self.windowed():
-                self.look(in_use + mapped)
+            own = self.agent.own.bytes + (_tracemalloc.get_tracemalloc_memory() if self.tracing else 0)
+            meters["requested"] = meters["allocated"] = meters["active"] = held(heap) - own
+            meters["reserved"] = held(heap) + heap[1] - own
+            if not self.windowed() and not self.tracing:
+                self.look(held(heap) - own)
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
-        if not gc.isenabled():
+        if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.tracing:
             self.lines(snapshot)
         elif self.windowed():
             self.window_lines(snapshot)
+
+    def blocks(self):
+        """Blocks of Python's own allocator, less the free tuples that it keeps."""
+        return sys.getallocatedblocks() - (free_tuples() if self.windowed() else 0)
 
     def malloc(self):
         """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""
@@ -212,13 +255,6 @@ class Heap:
             if not unseen and self.handles(size, count, stack, steps) or self.tensors(size, count, stack, tensors):
                 continue
             rows.append((size, count, stack))
-        self.idle = 0 if rows else self.idle + 1
-        if self.idle >= IDLE and self.wanted == "auto" and self.agent.step:
-            slower = self.slower()
-            self.stop()  # what grows is not Python's, and tracing slows the program down
-            self.wanted = "off"
-            self.agent.note("Python's heap was traced from step %d to %d, where no line of it grew%s" % (self.since, self.agent.step, slower))
-            return
         self.tell(snapshot, rows)
         snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
 
@@ -235,6 +271,10 @@ class Heap:
         """Tells what has grown, as far as windows saw it."""
         windows, agent = self.windows, self.agent
         windows.settle()
+        if self.rises and self.wanted == "auto" and windows.vain >= VAIN:
+            self.wanted = "off"
+            agent.note("Python's heap was traced in %d windows up to step %d, and no line of it grew: what grows is not Python's" % (windows.number, agent.step))
+            return
         rows = [r for r in windows.grown() if r[0] >= AT_LEAST or r[2] in self.told]
         if agent.torch.module:
             tensors = agent.torch.lines()
@@ -256,6 +296,16 @@ class Heap:
             # One row for all of a line: a count and the bytes together.
             snapshot.add(d, 0, size, n, -1, count)
         self.names.forget()
+
+
+def risen(now, before):
+    """Whether the heap has grown by more than tensors do, and by how many blocks; of steps, bytes, blocks, and tensors'
+    bytes and number."""
+    steps, heap, blocks, tensor_bytes, tensors = (a - b for a, b in zip(now, before))
+    # Recorded tensors go when a step without recording makes them anew; the heap tells what stays.
+    tensor_bytes, tensors = max(0, tensor_bytes), max(0, tensors)
+    return (heap - tensor_bytes >= min(BYTES * steps, max(ALL_BYTES, A_STEP * steps)) + BYTES_SHARE * tensor_bytes
+            or blocks >= min(BLOCKS * steps, max(ALL_BLOCKS, FEW_BLOCKS * steps)) + BLOCKS_SHARE * tensors), blocks
 
 
 class Finder:

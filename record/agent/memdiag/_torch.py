@@ -459,7 +459,7 @@ class Torch:
             snapshot.add(d, address, size * count, 0, -1, count)
             total += size * count
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
-        self.count = len(self.table)
+        self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): which stack made those of the others is told by their size" % self.reach())

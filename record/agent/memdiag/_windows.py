@@ -14,11 +14,20 @@ import os
 import sys
 import time
 
+from ._own import held
+
+work = time.thread_time
+
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
 # output and the line that called it PyTorch has some nine.
 DEPTH, TORCH_DEPTH = 8, 16
-# What windows may cost: so many seconds, and this share of the time.
+# What windows may cost: so many seconds, and this share of the time. Where steps count it is only what they take longer.
 ALLOWANCE, SHARE = 0.3, 0.08
+STEPS_ALLOWANCE, STEPS_SHARE = 0.4, 0.04
+# How many times as long a step is taken to last in the first window, and in a later one at least; one that would cost so
+# many times what it was to cost is ended. And so many windows in a row in which no line grew are the last ones, beside
+# PyTorch.
+GUESS, LITTLE, OVERDRAWN, VAIN = 6.0, 1.3, 1.5, 8
 # Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
 # or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
 # share of the time so far: a long one tells more than several short ones do.
@@ -55,35 +64,91 @@ class Windows:
         self.began = None  # the times of the window that is open: the clock's, and the processor's
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
-        self.alive = {}  # what the last look of the last window did
+        self.size = 0.0  # of a block of Python's allocator, on average in the last window
+        self.stacks = {}  # those that were ever told, which nothing that a window made is kept by
         self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals that are shared out, and the highest
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
-        self.own = (0, 0)  # what of them is the agent's
-        self.free = 0  # tuples, when the window that is open began: to count them in one takes long
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
-        self.number = 0
+        self.number = self.vain = 0  # windows; and those since a line grew
+        self.figures = None  # malloc's, before the window that is open
+        # Where steps count: whether a window is wanted, the step and the processor's time since when there was none, what a
+        # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
+        self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
+        self.stride, self.limit = 1, 0.0
+        self.reading, self.walked = 0.01, 0.0  # seconds that the last look took, and the walk after it
+        self.opened = None  # the step at which the window was that is open; None where the clock opened it
 
     # Windows.
 
     def look(self):
         """Opens a window, looks into it or closes it. Called when it is due."""
-        before, self.due = self.totals(), None
+        self.due, self.walked = None, 0.0
         if self.began is None:
             self.open()
-        else:
-            try:
-                self.looks.append(self.read())
-                if len(self.looks) < LOOKS:
-                    self.due = time.monotonic() + self.apart
-                else:
-                    self.close()
-            except Exception:
-                self.stop()  # else it would stay open, and slow the program down to its end
-                raise
-        self.agents(before)
+            return
+        try:
+            self.looks.append(self.read())
+            if len(self.looks) >= LOOKS:
+                self.close()
+            elif self.opened is None:
+                self.due = time.monotonic() + self.apart
+        except Exception:
+            self.stop()  # else it would stay open, and slow the program down to its end
+            raise
+
+    def boundary(self, step):
+        """A step has ended. Windows begin and end with one, and so do looks: what a step makes on its way is gone."""
+        now = self.agent.programs()
+        if self.opened is None:
+            if self.began is not None:
+                self.stop()  # which the clock opened
+            elif self.without is None or self.without[0] > step:
+                self.without = step, now
+            elif self.wanted:
+                self.wanted = False
+                self.open_at(step, now)
+            return
+        steps = step - self.opened
+        if steps > 0:
+            self.slow = max(1.0, (now - self.began[1]) / steps / self.plain)
+        if steps <= 0 or self.predicted() > OVERDRAWN * self.limit:
+            self.stop()
+        elif steps >= self.stride * (len(self.looks) + 1):
+            begun = work()
+            self.look()
+            self.reading = max(0.0, work() - begun - self.walked)
+            self.spent += self.reading
+
+    def open_at(self, step, now):
+        """Opens a window at the end of a step, if one can be afforded: where the first would cost too much, none is."""
+        steps = step - self.without[0]
+        if steps >= LOOKS:
+            self.plain = max(1e-6, (now - self.without[1]) / steps)
+        elif not self.plain:
+            self.wanted = True
+            return
+        self.stride = 1
+        left = STEPS_ALLOWANCE + STEPS_SHARE * self.elapsed() - self.spent
+        if self.predicted() > left or self.foreign():
+            return
+        if self.slow:
+            self.stride = max(1, min(int(left / max(1, ENOUGH - self.number) / self.predicted()), int(LASTS / (LOOKS * self.plain))))
+        self.limit, self.opened = self.predicted(), step
+        self.start()
+
+    def predicted(self):
+        """What a window may cost, in seconds."""
+        return LOOKS * (self.stride * self.plain * (max(LITTLE, self.slow or GUESS) - 1) + self.reading)
+
+    def foreign(self):
+        """Whether the program has tracemalloc for itself."""
+        if "tracemalloc" in sys.modules or _tracemalloc.is_tracing():
+            self.agent.heap.give_way()
+            return True
+        return False
 
     def open(self):
         agent = self.agent
@@ -91,9 +156,7 @@ class Windows:
         wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
         afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
-        if "tracemalloc" in sys.modules or _tracemalloc.is_tracing():
-            agent.heap.give_way()
-        elif afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
+        if not self.foreign() and afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
             self.start()
 
     def elapsed(self):
@@ -103,9 +166,11 @@ class Windows:
         return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
     def start(self):
-        self.began, self.free = (time.monotonic(), time.process_time()), free_tuples()
+        self.figures = self.malloc()
+        self.began = time.monotonic(), time.process_time() if self.opened is None else self.agent.programs()
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
-        self.due = self.began[0] + self.apart
+        if self.opened is None:
+            self.due = self.began[0] + self.apart
 
     def read(self):
         """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
@@ -117,37 +182,53 @@ class Windows:
         return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items() if not here[stack]}
 
     def close(self):
-        none, changed, found = (0, 0, 0, 0, {}), {}, self.looks  # which another thread may end
-        for stack in set().union(*found):
-            *looks, kinds = zip(*(look.get(stack, none) for look in found))
-            grown = [rise(*n) for n in looks]
-            fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
-            each = [held / n for n, held in zip(*looks[2:]) if n]
-            larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
-            changed[stack] = grown, fell, larger, stays(kinds)
-        self.recent.append(changed)
-        self.number += 1
+        found = self.looks  # which another thread may end
+        changed = changes(found)
         first, last = found[0], found[-1]
-        self.alive = last
-        lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, none)[:4:2]) for stack in self.growing() if stack in last}
-        self.spent -= self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
+        growing = self.growing([*self.recent, changed])
+        lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, NONE)[:4:2]) for stack in growing if stack in last}
+        self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
+        self.spent -= 0 if self.opened else self.walked
         self.stop()
+        size = sum(e[1] for e in last.values()) / max(1, sum(e[0] for e in last.values()))
+        del found, first, last, growing, lines
+        # All that a window has made goes with it, but copies, of which it is known what they take.
+        with self.agent.own:
+            self.size = size
+            self.recent.append({self.lasting(stack): entry for stack, entry in changed.items()})
+            self.number += 1
+            lasting = {stack for changed in self.recent for stack in changed} | self.lines.keys()
+            self.stacks = {stack: same for stack, same in self.stacks.items() if stack in lasting}
+            self.vain = 0 if self.growing() else self.vain + 1
+
+    def lasting(self, stack):
+        """A stack that was not made while Python's heap was traced."""
+        same = self.stacks.get(stack)
+        if same is None:
+            same = tuple((f, line) for f, line in stack)
+            self.stacks[same] = same
+        return same
 
     def stop(self):
         if self.began is not None:
             _tracemalloc.stop()
             took = time.monotonic() - self.began[0]
-            cost = time.process_time() - self.began[1]
+            if self.opened is None:
+                cost = time.process_time() - self.began[1]
+                self.pace = max(0.01, cost / took)
+            else:
+                cost = max(0.0, self.agent.programs() - self.began[1] - self.plain * (self.agent.step - self.opened))
             self.spent += cost
-            self.pace = max(0.01, cost / took)
-            self.own = self.own[0] - free_tuples() + self.free, self.own[1]  # to trace is to make many
-            self.began, self.looks, self.due = None, [], None
+            self.began, self.looks, self.due, self.figures, self.opened = None, [], None, None, None
+            self.without = None
+            self.wanted = self.number + 1 < ENOUGH
 
-    def growing(self):
+    def growing(self, recent=None):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
         made anew in each round of a loop does."""
         sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
-        for changed in self.recent:
+        recent = self.recent if recent is None else recent
+        for changed in recent:
             for stack, (grown, fell, rose, stay) in changed.items():
                 sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
                 falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
@@ -155,10 +236,10 @@ class Windows:
                 each[stack] += rose
                 kept[stack] += stay
                 larger[stack] += 1 if rose > 0 else -RECENT * (rose < 0)
-        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
+        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
-            if not held and g[2] > falls[stack][2] + len(self.recent):  # and it makes what is larger, which comes and goes
+            if not held and g[2] > falls[stack][2] + len(recent):  # and it makes what is larger, which comes and goes
                 held, g = True, [*g[:3], kept[stack]]
             if times[stack] >= OFTEN and (blocks or held):
                 lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0, 0, 0, 0])[2:])]
@@ -166,19 +247,13 @@ class Windows:
 
     # All of the heap.
 
-    def totals(self):
-        """Blocks of Python's allocator, and bytes of malloc."""
-        heap = self.malloc()
-        return sys.getallocatedblocks(), heap[0] + heap[2] - _tracemalloc.get_tracemalloc_memory() if heap else 0
-
-    def agents(self, before):
-        """What was made since is the agent's."""
-        self.own = tuple(o + a - b for o, a, b in zip(self.own, self.totals(), before))
-
     def settle(self):
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
-        blocks, held = (t - o for t, o in zip(self.totals(), self.own))
-        level = blocks - (free_tuples() if self.began is None else self.free), held - self.agent.torch.bytes
+        if self.began is not None:
+            return  # what is in use is not the program's alone
+        own = self.agent.own
+        blocks, heap = own.entry
+        level = blocks - own.blocks, held(heap) - own.bytes - self.agent.torch.bytes
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
@@ -189,9 +264,15 @@ class Windows:
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
             self.rose = self.agent.elapsed()
-            if self.began is None:
-                self.due = time.monotonic()
+            self.ask()
         self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
+
+    def ask(self):
+        """Has a window opened."""
+        if self.agent.step:
+            self.wanted = True
+        else:
+            self.due = time.monotonic()
 
     def grown(self):
         """Bytes, blocks and stack of each line that has grown."""
@@ -200,10 +281,6 @@ class Windows:
     def silent(self):
         """Whether the heap has grown by much, and in the second half of the time, and no line is told."""
         return 2 * self.rose >= self.agent.elapsed() and (self.untold[0] > MUCH * BLOCKS or self.untold[1] > MUCH * BYTES)
-
-    def size(self):
-        """How large a block of Python's allocator was on average in the last window."""
-        return sum(e[1] for e in self.alive.values()) / max(1, sum(e[0] for e in self.alive.values()))
 
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
@@ -216,12 +293,28 @@ class Windows:
                     entry[i] *= max(0, 1 + change / total) if total else 0
             return
         weight = sum(g[by] for g in growing.values())
-        if not weight and at == 0 and self.alive:
-            weight, growing = 1, {(): [1, self.size(), 0, 0]}
+        if not weight and at == 0 and self.size:
+            weight, growing = 1, {(): [1, self.size, 0, 0]}
         for stack, g in growing.items() if weight else ():
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
+
+
+NONE = (0, 0, 0, 0, {})
+
+
+def changes(found):
+    """What has grown from look to look, by stack, as in Windows.recent."""
+    changed = {}
+    for stack in set().union(*found):
+        *looks, kinds = zip(*(look.get(stack, NONE) for look in found))
+        grown = [rise(*n) for n in looks]
+        fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
+        each = [held / n for n, held in zip(*looks[2:]) if n]
+        larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
+        changed[stack] = grown, fell, larger, stays(kinds)
+    return changed
 
 
 def free_tuples():

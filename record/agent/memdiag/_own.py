@@ -1,0 +1,50 @@
+"""What the agent itself has taken of the process's heap, so that it is not said to be the program's growth."""
+
+import gc
+import sys
+from _thread import get_ident
+
+
+class Own:
+    """Counts what comes and goes while the agent is at work: blocks of Python's allocator and bytes of malloc's. A
+    context. Where the program has threads that run meanwhile nothing is counted, since it may be theirs; where it has none
+    Python's collector rests: what it frees is the program's."""
+
+    def __init__(self, agent):
+        self.agent = agent
+        self.blocks = self.bytes = 0
+        self.depth = 0
+        self.entry = None  # what there was when the agent's work began: blocks, and malloc's figures
+        self.collects = True  # whether the program has the collector on
+
+    def __enter__(self):
+        self.depth += 1
+        if self.depth == 1:
+            self.collects = gc.isenabled()
+            self.alone = sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
+            self.paused = self.alone and self.collects
+            if self.paused:
+                gc.disable()
+            self.entry = self.now()
+
+    def __exit__(self, *_):
+        self.depth -= 1
+        if self.depth:
+            return
+        try:
+            if self.alone:
+                blocks, heap = self.now()
+                self.blocks += blocks - self.entry[0]
+                self.bytes += held(heap) - held(self.entry[1])
+        finally:
+            if self.paused:
+                gc.enable()
+
+    def now(self):
+        return self.agent.heap.blocks(), self.agent.heap.malloc()
+
+
+def held(heap):
+    """Bytes of malloc that are in use, by its figures; 0 where there are none."""
+    return heap[0] + heap[2] if heap else 0
+
