@@ -229,6 +229,9 @@ func (r *Result) judgeByTrend(good *baseline) {
 			healthy = append(healthy, row)
 			continue
 		}
+		if h := histories[i]; h != nil {
+			h.gathered = r.gathered(row)
+		}
 		j := judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
 		r.churned(row, &j)
 		r.observed(row, &j)

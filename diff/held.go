@@ -159,3 +159,24 @@ func (r *Result) leakOf(maybe *Finding) int {
 func gathers(h *snapshot.Holder) bool {
 	return h != nil && (h.Items > 0 || h.Kind == "graph" || strings.Contains(h.Path, "[]"))
 }
+
+// gathered reports whether one list, map or set holds all of the row's blocks and has only become longer, as far as
+// three snapshots or more tell: it lets go of nothing.
+func (r *Result) gathered(row *Row) bool {
+	h := holder(r.Last, row)
+	if h == nil || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || int64(h.Items) < row.After.Blocks {
+		return false
+	}
+	items, times := h.Items, 0
+	for _, s := range slices.Backward(r.run.Snapshots) {
+		i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Kind == h.Kind })
+		if i < 0 {
+			continue
+		}
+		if s.Holders[i].Items > items {
+			return false
+		}
+		items, times = s.Holders[i].Items, times+1
+	}
+	return times >= 3 && items < h.Items
+}

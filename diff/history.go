@@ -65,6 +65,8 @@ type history struct {
 	// run. tries is then among how many such moments it was looked for.
 	late  bool
 	tries float64
+	// gathered: one list, map or set holds all of the site's blocks, and lets go of nothing.
+	gathered bool
 }
 
 // compared is what the histories of all sites of a series share: the marks that are

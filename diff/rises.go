@@ -94,6 +94,11 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	return r
 }
 
+// steady is that of births, of the rises themselves: where nobody knows when blocks were born, a rise was a birth.
+func (r *rises) steady() bool {
+	return spread{distinct: len(r.at), gap: trend.LargestGap(r.at, r.from, r.to)}.steady()
+}
+
 // bornBetween are the births between two snapshots, with the number of blocks that
 // they came to; nil for none.
 func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {

@@ -99,6 +99,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 	if moments != nil {
 		rises = max(rises, len(moments.at))
 	}
+	gathers := h.gathered && (!born || row.births.sampled()) && moments != nil && moments.steady()
 	if !goesOn && !stopped && moments != nil && moments.steadyLate() {
 		goesOn = true
 	}
@@ -136,7 +137,7 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		j.call(Inconclusive, Weak, "it rose %s, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", moments)
 	case !born && (trending || few) && !h.eachStep() && h.rides(tides):
 		j.call(Inconclusive, Weak, "%s, but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide", riseInWords(h.what(), y))
-	case steady, trending:
+	case steady, trending, gathers:
 		j.call(Leak, Strong, "%s", riseInWords(h.what(), y))
 		if replaced {
 			j.shape = BytesOnly
@@ -155,6 +156,8 @@ func judge(row *Row, h *history, q float64, few bool, tides []tide, first, last 
 		}
 		if steady {
 			j.because("%s", births)
+		} else if gathers {
+			j.because("it never fell, and what holds it has only become longer")
 		}
 	case few && !wanders:
 		j.call(Leak, Weak, "%s", riseInWords(h.what(), y))
