@@ -17,18 +17,15 @@ type More struct {
 	Snapshots int
 }
 
-// Farthest is for how many times the length of a run its rates are thought on, to tell when
-// a bound or a limit is reached.
-const Farthest = 100
+// farthest is for how many times the length of a run its rates are thought on to tell when
+// a bound is reached.
+const farthest = 100
 
 // Bounds on the trials, so that they take no longer than the judgement itself.
 const (
 	mostMore   = 2      // more marks, for each that a run has, and for each that a test needs
 	mostTried  = 1000   // findings, those that grew most
 	mostBirths = 10_000 // of a site
-	// margin is the part of it that is added to what a trial gives, since no past is repeated to
-	// the letter: of the promises of the corpus after the third part, 80 % held without it.
-	margin = 4
 )
 
 // more tells what decides an inconclusive cluster. It is found by trial: what its first site
@@ -43,7 +40,7 @@ func (r *Result) more(c *cluster) More {
 		if c.j.rate.Unit == Place || c.j.rate.Blocks.Value <= 0 {
 			return More{}
 		}
-		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= Farthest*length {
+		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= farthest*length {
 			return More{Steps: int64(more)}
 		}
 		return More{}
@@ -52,24 +49,15 @@ func (r *Result) more(c *cluster) More {
 	if r.tried++; p == nil || r.tried > mostTried {
 		return More{}
 	}
-	decides := func(marks int) bool { return r.wouldDecide(c, p, marks) }
-	calm := *r
-	calm.tides = nil
-	// What leaves it undecided may not be in what is done again, or go on with it: other sites that
-	// come and go, which do so further in a longer run, and a batch that grows.
-	if decides(0) || calm.wouldDecide(c, p, 0) || p.follows(r.Series.axis.Unit) {
-		return More{}
-	}
-	marks := fewest(len(p.x), decides)
-	return r.moreMarks(marks+marks/margin, p.apart())
+	return r.moreMarks(len(p.x), p.apart(), func(marks int) bool { return r.wouldDecide(c, p, marks) })
 }
 
-// fewest is with how many marks more than there are enough holds; 0 where nothing tells.
-func fewest(marks int, enough func(more int) bool) int {
+// moreMarks are the fewest, so far apart, behind those that there are, with which enough holds.
+func (r *Result) moreMarks(marks int, apart float64, enough func(marks int) bool) More {
 	k := 1
 	for ; !enough(k); k *= 2 {
 		if k >= mostMore*(marks+testable) {
-			return 0
+			return More{}
 		}
 	}
 	low, high := k/2, k // not enough, and enough
@@ -80,14 +68,9 @@ func fewest(marks int, enough func(more int) bool) int {
 			low = half
 		}
 	}
-	return high
-}
-
-// moreMarks is so many marks more, so far apart.
-func (r *Result) moreMarks(marks int, apart float64) More {
-	m := More{Snapshots: marks}
+	m := More{Snapshots: high}
 	if r.Series.axis.Unit != Place {
-		m.Steps = int64(math.Ceil(float64(marks) * apart))
+		m.Steps = int64(math.Ceil(float64(high) * apart))
 	}
 	if r.Series.seen == nil {
 		m.Snapshots = 0
@@ -116,12 +99,6 @@ func (r *Result) pastOf(row *Row) *past {
 		p.warm = warmUp(n)
 	}
 	return p
-}
-
-// follows reports whether the site grew with the batch or the sequence: as long as that grows, nothing
-// is decided.
-func (p *past) follows(unit Unit) bool {
-	return len(p.x) > 2 && judgedFrom(p.points, unit).covariate != ""
 }
 
 // apart is how far the last two marks lie from each other.

@@ -295,10 +295,10 @@ last = borrowed[-1]
 del borrowed
 show(s)
 
-total = state = None
+total = state = loss = None
 early, late = [], []
 for _ in range(6):
-    state = Tensor(grad_fn=Function(state and state.grad_fn))
+    state = Tensor(grad_fn=Function(state and state.grad_fn, loss and loss.grad_fn))
     loss = Tensor(grad_fn=Function(state.grad_fn))
     early.append(state.grad_fn._saved_self)
     late.append(loss.grad_fn._saved_self)
@@ -314,6 +314,13 @@ for _ in range(6):
         total = Tensor(grad_fn=Function(loss.grad_fn, total and total.grad_fn))
 s, parts = search(parts), None
 show(s)
+
+rings = [Tensor(grad_fn=Function()) for _ in range(8)]
+s = search([t.grad_fn._saved_self for t in rings])
+grad = rings[-1]
+del rings
+show(s)
+del grad
 
 class Leaf(Tensor):
     pass
@@ -368,6 +375,7 @@ func TestHoldersOfTensors(t *testing.T) {
 graph __main__.model.hidden 0 of stack 1
 graph __main__.model.hidden 0 of stack 2
 graph __main__.total 0 of stack 1
+graph (no name leads to it) 0 of stack 1
 graph __main__.penalties 6 of stack 1
 list copied.<locals>.states 10 of stack 0
 list copied.<locals>.states 10 of stack 0 at step 2

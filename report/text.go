@@ -216,6 +216,8 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	switch {
 	case h != nil && h.Kind == snapshot.Nodes:
 		text = "graph " + glue("`"+brief(h.Path)+"`") + glue(fmt.Sprintf(" (%s or more)", count(int64(h.Items), "node")))
+	case h != nil && h.Path == snapshot.Nameless:
+		text = "a graph that no name leads to"
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {

@@ -234,6 +234,9 @@ type Holder struct {
 	Bound int
 }
 
+// Nameless is the Path of a graph of autograd's where nothing that has a name leads to it, as far as the recorder saw.
+const Nameless = "(no name leads to it)"
+
 // Nodes is the Kind of what keeps a graph of autograd's that grows, with the stack of its nodes on
 // the device Graph, or of no block. Items are how many it has at least.
 const Nodes = "nodes"

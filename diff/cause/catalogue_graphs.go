@@ -31,6 +31,7 @@ var graphs = []Cause{
 			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them"),
 			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			inGraph(4),
+			nameless(-6),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
 			together(2, 3),
 			upTo(-4, nodeRecord, "each is a record of %s, not a result"),
@@ -131,6 +132,7 @@ var graphs = []Cause{
 		clues: []clue{
 			owned(4, snapshot.OwnedByGrad, "gradients of earlier steps are still alive"),
 			ofBackward(4),
+			nameless(5),
 			keepsAll(-6), // a list keeps the graph, and no ring
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
 			function(2, "backward", "autograd", "grad"),

@@ -49,13 +49,13 @@ func function(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return called(e, points, terms) }}
 }
 
-// ofLibrary is function, of a library's functions and files alone.
+// ofLibrary is function, of a library's files alone: a library names functions by what they may do, if asked to.
 func ofLibrary(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k, f := range s.Frames {
-				if s.library(k) && names(append(ownWords(f, true), fileWords(f, true)...), terms) {
+				if s.library(k) && names(fileWords(f, true), terms) {
 					return "they are allocated in " + place(f)
 				}
 			}
@@ -293,6 +293,18 @@ func onTape() clue {
 		}
 		return "the autodiff graph may hold them"
 	}))
+}
+
+// nameless fits blocks that hang on a graph to which no name leads.
+func nameless(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == snapshot.Nameless }) {
+				return "they hang on a graph to which no name leads"
+			}
+		}
+		return ""
+	})
 }
 
 // inGraph holds where sites grow in step as what a graph saves does.

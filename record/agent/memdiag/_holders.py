@@ -45,6 +45,8 @@ UNSEEN, GRAPH = "", "graph"
 # Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
 # where the process grows by what no tensor takes.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
+# What stands for the path to a graph's holder where all that have names were read, and are none: a ring.
+NAMELESS = "(no name leads to it)"
 # A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
 OFTEN = 32
 
@@ -447,9 +449,10 @@ class Walk(Roots):
         ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
         begun, seen, found = work(), set(), {site: collections.Counter() for site in left}
-        left, whole = set(left), True
+        left, whole, all_read = set(left), True, True
         for first in ends:
             if len(seen) > ALL_NODES:
+                all_read = all_read and not left
                 left.clear()
             most = COUNTED if counting else len(seen) + NODES if left else 0
             stack, reading = [(first, first)], len(seen) + NODES
@@ -462,12 +465,13 @@ class Walk(Roots):
                 if f is None or f in seen:
                     continue
                 if len(seen) >= most:
-                    whole = not counting
+                    whole, all_read = not counting, all_read and not left
                     break
                 end = f if f in ends else end
                 seen.add(f)
                 nodes[end] += 1
                 reads = left and len(seen) <= reading
+                all_read = all_read and (reads or not left)
                 whole = len(seen) % 32 or work() - begun < (max(TRACED, seconds) if reads else seconds)
                 for site in self.saved(f) if reads else ():
                     if site in left:
@@ -477,7 +481,10 @@ class Walk(Roots):
                 stack.extend((g, end) for g, _ in f.next_functions)
         keeper = {end: max(linked[end], key=nodes.__getitem__) for end in nodes}
         for site, times in found.items():
-            if times:
+            # Of graphs that were read to their ends: few are those of the step that runs, and nothing there holds the others.
+            if times and all_read and whole and not self.cut and times.total() < min(OFTEN, COVERAGE * self.sizes[site]):
+                self.graph_hits[site] = NAMELESS, "graph", 0, ()
+            elif times:
                 path, _, items, places = self.keepers(times, ends, keeper).holder()
                 self.graph_hits[site] = path, "graph", items, places
                 if times.total() >= min(BIRTHS, COVERAGE * self.sizes[site]):
