@@ -170,7 +170,11 @@ func birthStepsRise(run *snapshot.Run) (opinion, error) {
 			}
 			d := s.Devices[s.Segments[s.Blocks.Segment[row]].Device]
 			own := site{d.Kind, d.Index, s.Stacks.Hash(s.Blocks.Stack[row])}
-			if b := (birth{own, s.Blocks.BirthStep[row]}); !seen[b] {
+			b := birth{own, snapshot.NoStep}
+			if s.Blocks.BirthStep != nil {
+				b.step = s.Blocks.BirthStep[row]
+			}
+			if !seen[b] {
 				seen[b] = true
 				if distinct[own] == nil {
 					distinct[own] = make([]float64, len(run.Snapshots))
