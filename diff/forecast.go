@@ -22,6 +22,11 @@ type Forecast struct {
 	// After is how long after the last snapshot that is, at the run's pace until
 	// now, with its interval; 0 where the run's marks have no times.
 	After, AfterLow, AfterHigh time.Duration
+	// Beyond: it is farther away than Farthest times the length of the run. No other figure
+	// is told then but the limit: of so short a run nothing is known of what comes so late.
+	Beyond bool
+	// Open: High alone is farther away than that, and is cut to it.
+	Open bool
 }
 
 // vague is how many times the least of a rate its most may be for a forecast: the ends
@@ -41,6 +46,11 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	ahead := func(room snapshot.Bytes, slope float64) float64 { return float64(max(room, 0)) / slope }
 	at, low, high := ahead(room.reservable, rate.Bytes.Value), ahead(room.whole, rate.Bytes.High), ahead(room.free, rate.Bytes.Low)
 	f := &Forecast{Step: snapshot.NoStep, Low: snapshot.NoStep, High: snapshot.NoStep, Limit: room.limit, OfProcess: room.ofProcess}
+	far := Farthest * r.Series.axis.Length()
+	if f.Beyond = at > far; f.Beyond {
+		return f
+	}
+	f.Open, high = high > far, min(high, far)
 	if rate.Unit == Second {
 		f.After, f.AfterLow, f.AfterHigh = duration(at), duration(low), duration(high)
 		return f

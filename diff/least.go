@@ -157,7 +157,8 @@ func (r *Result) LeastMore() More {
 	if l := r.Least(); l.Every > 0 || l.Counted > 0 {
 		return More{}
 	}
-	return r.moreMarks(n, r.Series.axis.X[n-1]-r.Series.axis.X[n-2], func(marks int) bool { return r.longer(marks).least(false) > 0 })
+	marks := fewest(n, func(more int) bool { return r.longer(more).least(false) > 0 })
+	return r.moreMarks(marks, r.Series.axis.X[n-1]-r.Series.axis.X[n-2])
 }
 
 // longer is the result as it would be with so many marks more, for a trial.

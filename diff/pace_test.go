@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestAnInconclusiveFindingSaysWhatDecidesIt(t *testing.T) {
 		o    func(*Options)
 		want int64
 	}{
-		{"two births of the four that it takes", program{{stack: "keep:8", every: 45, after: 10}}, nil, 100},
+		{"two births of the four that it takes", program{{stack: "keep:8", every: 45, after: 10}}, nil, 120}, // 100, and a quarter of these 10 snapshots more
 		{"blocks that a declared bound leaves", program{{stack: "keep:8", every: 1}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Blocks: 250}} }, 150},
 		{"bytes that a declared bound leaves", program{{stack: "keep:8", every: 1, size: 1024}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Bytes: 200 * snapshot.KiB}} }, 100},
 	} {
@@ -125,5 +126,36 @@ func TestABoundTooFarAwayHasNoForecast(t *testing.T) {
 		if f := r.Findings[0]; f.Verdict != Inconclusive || (f.More.Steps > 0) != want {
 			t.Errorf("bound %d: %s, decided in %d steps", bound, f.Verdict, f.More.Steps)
 		}
+	}
+}
+
+// TestNothingIsForetoldBeyondAHundredTimesTheRun: of 100 steps, no step after the 10,100th is told.
+func TestNothingIsForetoldBeyondAHundredTimesTheRun(t *testing.T) {
+	for limit, beyond := range map[snapshot.Bytes]bool{512 * 10_000: false, 512 * 10_500: true, 80 * snapshot.GiB: true} {
+		run := program{{stack: "keep:8", every: 1, size: 512}}.run(100, 10)
+		for _, s := range run.Snapshots {
+			s.Devices[0].Limit = limit
+		}
+		o := DefaultOptions()
+		o.MinShare = 0
+		r, err := o.Analyze(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := r.Findings[0].RunsOut
+		if at == nil || at.Beyond != beyond || beyond && (at.Step != snapshot.NoStep || at.After != 0) || !beyond && (at.Step < 9900 || at.High > 10_100) {
+			t.Errorf("a limit of %s: %+v", limit, at)
+		}
+	}
+	run := clocked([]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, func(x float64) int { return int(100 * x) })
+	for _, s := range run.Snapshots {
+		s.Devices[0].Limit = 512 * (1000 + 100*600)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := r.Findings[0].RunsOut; at == nil || at.Beyond || math.Abs(at.After.Seconds()-600) > 12 {
+		t.Errorf("by the clock: %+v", at)
 	}
 }

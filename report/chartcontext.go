@@ -47,7 +47,7 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64)
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := f.RunsOut
-		if at == nil || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
+		if at == nil || at.Beyond || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
 			continue
 		}
 		out := &runsOut{float64(at.Step), float64(at.Low), float64(at.High), atText(at), at.Limit}

@@ -218,6 +218,10 @@ type forecastJSON struct {
 	Limit int64  `json:"limit_bytes"`
 	// OfProcess: the limit is of all that the process may take.
 	OfProcess bool `json:"of_process,omitempty"`
+	// Beyond: it is farther away than 100 times the length of the run, and no step or time is told.
+	// Open: high is cut to that.
+	Beyond bool `json:"beyond,omitempty"`
+	Open   bool `json:"open,omitempty"`
 	// After are seconds after the last snapshot; nil where the run has no times.
 	After *afterJSON `json:"after_seconds,omitempty"`
 }
@@ -343,6 +347,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	}
 	if at := f.RunsOut; at != nil {
 		out.RunsOut = &forecastJSON{Limit: int64(at.Limit), OfProcess: at.OfProcess}
+		out.RunsOut.Beyond, out.RunsOut.Open = at.Beyond, at.Open
 		if at.Step != snapshot.NoStep {
 			out.RunsOut.Step, out.RunsOut.Low, out.RunsOut.High = &at.Step, &at.Low, &at.High
 		}

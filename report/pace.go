@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,12 +60,17 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	if at == nil {
 		return ""
 	}
-	text := atText(at)
-	if at.Low != at.High {
-		text += glue(fmt.Sprintf(" (%s to %s)", grouped(at.Low), grouped(at.High)))
+	text, more := atText(at), ""
+	if at.Open {
+		more = "more than "
 	}
-	if at.Step == snapshot.NoStep {
-		text += glue(fmt.Sprintf(" (%s to %s)", span(at.AfterLow), span(at.AfterHigh)))
+	switch _, unit := rounded(at.Step, at.Low, at.High); {
+	case at.Beyond:
+	case at.Step == snapshot.NoStep:
+		_, low, high := spansWithin(at)
+		text += glue(fmt.Sprintf(" (%s to %s%s)", low, more, high))
+	case at.Low != at.High:
+		text += glue(fmt.Sprintf(" (%s to %s%s)", grouped(at.Low/unit*unit), more, grouped((at.High+unit-1)/unit*unit)))
 	}
 	if text += ", of " + glue(at.Limit.String()); at.OfProcess {
 		text += " that the process may take: what it has, and what the machine, or its cgroup, has left"
@@ -82,9 +88,9 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	}
 	if at.After > 0 && at.AfterHigh < math.MaxInt64 {
 		_, last := names(r)
-		text += "; " + glue(span(at.After)) + " after " + last
-		if low, high := span(at.AfterLow), span(at.AfterHigh); low != high {
-			text += glue(fmt.Sprintf(" (%s to %s)", low, high))
+		value, low, high := spansWithin(at)
+		if text += "; " + glue(value) + " after " + last; low != high {
+			text += glue(fmt.Sprintf(" (%s to %s%s)", low, more, high))
 		}
 	}
 	return text
@@ -109,10 +115,51 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 
 // atText is "step 4,000", or by the clock "3.20 h after the last snapshot".
 func atText(at *diff.Forecast) string {
-	if at.Step == snapshot.NoStep {
-		return glue(span(at.After)) + " after the last snapshot"
+	switch {
+	case at.Beyond:
+		return fmt.Sprintf("not within %d times the recorded length", diff.Farthest)
+	case at.Step == snapshot.NoStep:
+		value, _, _ := spansWithin(at)
+		return glue(value) + " after the last snapshot"
 	}
-	return "step " + grouped(at.Step)
+	step, _ := rounded(at.Step, at.Low, at.High)
+	return "step " + grouped(step)
+}
+
+// rounded is a value with the digits that its interval leaves of it, and the unit that is
+// left: half of the interval's width, to a power of ten.
+func rounded(value, low, high int64) (near, unit int64) {
+	unit = 1
+	for half := (high - low) / 2; half >= 10; half /= 10 {
+		unit *= 10
+	}
+	return (value + unit/2) / unit * unit, unit
+}
+
+// spansWithin are the time of a forecast and the ends of its interval, with the digits that the
+// interval leaves of them.
+func spansWithin(at *diff.Forecast) (value, low, high string) {
+	_, unit := rounded(int64(at.After), int64(at.AfterLow), int64(at.AfterHigh))
+	text := func(d time.Duration) string { return spanTo(d, time.Duration(unit)) }
+	return text(at.After), text(at.AfterLow), text(at.AfterHigh)
+}
+
+// spanTo is span with no digits below a unit, which is a power of ten in nanoseconds.
+func spanTo(d, unit time.Duration) string {
+	whole := span(d)
+	number, name, _ := strings.Cut(whole, " ")
+	size, ok := map[string]time.Duration{"days": 24 * time.Hour, "h": time.Hour, "min": time.Minute, "s": time.Second, "ms": time.Millisecond}[name]
+	if !ok {
+		return whole
+	}
+	decimals := 0
+	for s := unit; s < size && decimals < 2; s *= 10 {
+		decimals++
+	}
+	if _, after, _ := strings.Cut(number, "."); decimals >= len(after) {
+		return whole
+	}
+	return strconv.FormatFloat(float64(d)/float64(size), 'f', decimals, 64) + " " + name
 }
 
 // span is a duration that may be days.

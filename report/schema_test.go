@@ -32,6 +32,8 @@ var described = map[string]string{
 	"smallest_leak_sample_bytes": "of a sampled profile: what comes in so many steps or seconds, in place of one block",
 	"rate":                       "growth for one unit, with 95 % intervals; null between snapshots that cannot be compared",
 	"runs_out":                   "when the device's limit is reached if growth goes on so",
+	"beyond":                     "it is farther away than 100 times the length of the run: no step or time is told",
+	"open":                       "high is farther away than 100 times the length of the run, and is cut to that",
 	"of_process":                 "the limit is of all that the process may take",
 	"owners":                     "classes of reference on the blocks: user, tape, grad, optim, cache, comm",
 	"items_at_step":              "the step at which the items were counted, where that was before the snapshot",

@@ -24,6 +24,8 @@ type flag struct {
 	named  *snapshot.Frame    // the line that is named first; nil for none
 	cause  string             // "" where the rule has none
 	holder string             // path of what keeps it; "" where the rule knows none
+	hashes []snapshot.Hash    // of the stacks; nil but of memdiag's own
+	more   diff.More          // after how much more it is said to be decided
 }
 
 // best is the place among rules of the best that is not memdiag's own: by docs/benchmarks.md
@@ -63,9 +65,10 @@ func analyzed(run *snapshot.Run, rule diff.Rule) (o opinion, err error) {
 		return o, err
 	}
 	for _, f := range result.Findings {
-		var one flag
+		one := flag{more: f.More}
 		for _, row := range f.Rows {
 			one.stacks = append(one.stacks, row.Frames)
+			one.hashes = append(one.hashes, row.Hash)
 		}
 		if f.Headline >= 0 {
 			one.named = &f.Rows[0].Frames[f.Headline]

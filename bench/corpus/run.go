@@ -62,7 +62,8 @@ type verdict struct {
 	// lines counts the lines that leak and that the headline of a flag is; strays the
 	// flags of a leaking run that have no stack through such a line.
 	lines, strays int
-	findings      int // flags of a leaking run with a stack through such a line
+	findings      int     // flags of a leaking run with a stack through such a line
+	promises      decided // of what was undecided in a part
 	// steps is from how many on the rule said so at the end of every part; 0 if not
 	// found.
 	steps int64
@@ -157,17 +158,17 @@ func (r *Run) do(ctx context.Context) error {
 	}
 	verdicts := make([]verdict, len(r.rules))
 	for i, rule := range r.rules {
+		said := make([]opinion, len(whole.Snapshots))
 		first := 1
 		if r.View.once {
 			first = len(whole.Snapshots) - 1
 		}
 		for part := first; part < len(whole.Snapshots); part++ {
 			until := r.prefix(whole, part)
-			said, err := rule.judge(until)
-			if err != nil {
+			if said[part], err = rule.judge(until); err != nil {
 				return fmt.Errorf("rule %s: %w", rule.name, err)
 			}
-			v := r.verdict(said)
+			v := r.verdict(said[part])
 			if v.found {
 				v.steps = r.marks[part]
 				if before := verdicts[i]; before.found {
@@ -176,6 +177,7 @@ func (r *Run) do(ctx context.Context) error {
 			}
 			verdicts[i] = v
 		}
+		verdicts[i].promises = promised(r.marks, said)
 	}
 	r.verdicts = verdicts
 	return nil

@@ -38,6 +38,8 @@ type score struct {
 	Bounded  alarm `json:"bounded"`
 	Clean    alarm `json:"clean"`
 	Repaired alarm `json:"repaired"`
+	// Decided are what was said to be decided in so much more, of all runs.
+	Decided decided `json:"decided"`
 
 	steps []int64
 }
@@ -85,6 +87,7 @@ func scores(runs []*Run) []score {
 }
 
 func (s *score) add(r *Run, v verdict) {
+	s.Decided.add(v.promises)
 	switch {
 	case r.Fixed:
 		s.Repaired.add(v)
@@ -139,20 +142,20 @@ func Text(w io.Writer, plan Plan, runs []*Run) error {
 }
 
 func ruleRows(w io.Writer, runs []*Run) {
-	fmt.Fprintln(w, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided")
+	fmt.Fprintln(w, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided\tdecided when said")
 	for _, s := range scores(runs) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
-			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
+			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided, s.Decided)
 	}
 }
 
 func viewRows(w io.Writer, runs []*Run) {
-	fmt.Fprintf(w, "view\tleaks found\tfalse alarms\tundecided: leaks\tothers\tline right\tholder\tcause right\tfindings per line\tstray\tsteps needed\t%s: found\tfalse\n", rules()[best].name)
+	fmt.Fprintf(w, "view\tleaks found\tfalse alarms\tundecided: leaks\tothers\tline right\tholder\tcause right\tfindings per line\tstray\tsteps needed\tdecided when said\t%s: found\tfalse\n", rules()[best].name)
 	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
 		both := scores(of)
 		s, other := both[0], both[1]
-		fmt.Fprintf(w, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
-			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, other.Found, other.healthy())
+		fmt.Fprintf(w, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%s\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
+			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, s.Decided, other.Found, other.healthy())
 	}
 }
 
