@@ -188,6 +188,9 @@ func birthStepsRise(run *snapshot.Run) (opinion, error) {
 	}
 	return byStack(run, func(row *diff.Row) bool {
 		y := distinct[site{row.Device.Kind, row.Device.Index, row.Hash}]
+		if y == nil {
+			return false // blocks without a stack
+		}
 		_, floors := trend.Floors(x[1:], y[1:], floorWindows)
 		return rising(floors)
 	}), nil
