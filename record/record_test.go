@@ -515,7 +515,7 @@ func TestOnAFullDiskThereAreFewerSnapshots(t *testing.T) {
 		every              int64
 		fewer, stopped     string
 	}{
-		{"every second one makes room for the next", 6, 60, 3, 0, "the disk was full", ""},
+		{"every second one makes room for the next", 4, 120, 2, 0, "the disk was full", ""},
 		{"two stay where there is no room for more", 2, 9, 2, 0, "", "recording stopped after an error at step 3"},
 		{"all stay that were asked for", 6, 60, 6, 1, "", "recording stopped after an error at step 7"},
 	} {
