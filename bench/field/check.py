@@ -1,0 +1,192 @@
+"""Checks the truth of the field set without memdiag: runs each program, and its twin, and counts what lives from inside.
+
+    check.py                        all programs, and the pairs of versions that are installed
+    check.py heldout/NAME.py NAME   some of them
+    check.py --results FILE ...     appends what it finds to FILE, and skips what stands there already
+
+It fails if a program that leaks or fills does not grow in the last half of its run, if a twin, a mended version or a
+clean program does, or if a program and its twin print different results. README.md tells how growth is decided.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import install
+import truth
+
+# How much a measure must rise over the last half before the rise counts: what interpreters and allocators
+# do by themselves stays below. Bytes, but for the measures named as counts.
+FLOORS = {
+    "tensors": 20,  # a count
+    "tensor bytes": 16 << 10,
+    "arrays": 20,  # a count
+    "array bytes": 16 << 10,
+    "objects": 500,  # a count, of what the collector tracks
+    "blocks": 5000,  # a count, of Python's own allocator
+    "graph nodes": 200,  # a count
+    "heap": 256 << 10,
+    "private": 2 << 20,
+}
+
+
+def five_points(samples, measure):
+    """Returns a measure at five points of the last half: the lower quartile of each fifth of it, so that what lives
+    for a part of a step only does not count. None where too few samples have the measure."""
+    seen = [(at, values[measure]) for at, values in samples if measure in values]
+    if not seen:
+        return None
+    end = samples[-1][0]
+    points = []
+    for fifth in range(5):
+        start = end / 2 + fifth * end / 10
+        inside = sorted(value for at, value in seen if start <= at < start + end / 10)
+        if not inside:
+            return None
+        points.append(inside[len(inside) // 4])
+    return points
+
+
+def rise_of(points, floor):
+    """Returns how much five points rise, 0 where that is not a growth: below floor, at most in one stair, or not
+    kept up to the end."""
+    rise = points[-1] - points[0]
+    steps = [after - before for before, after in zip(points, points[1:])]
+    steady = min(steps) >= -rise / 10 and sum(step > rise / 20 for step in steps) >= 3
+    return rise if rise > floor and steady else 0
+
+
+def growth(samples):
+    """Returns what grows in the last half: the rise by measure."""
+    rises = {}
+    for measure, floor in FLOORS.items():
+        points = five_points(samples, measure)
+        if points is not None:
+            rise = rise_of(points, floor)
+            if rise:
+                rises[measure] = rise
+    return rises
+
+
+def variants_of(program):
+    """Yields the variants of a program that are run: name, whether it should grow, interpreter, arguments."""
+    if program.leaky:
+        for which in ("leaky", "mended"):
+            yield which, which == "leaky", install.python_of(install.version_environment(program, which)), []
+        return
+    python = install.python_of(program.needs)
+    yield "plain", program.expect != "clean", python, []
+    if program.expect != "clean":
+        yield "fixed", False, python, ["--fixed"]
+
+
+def run(program, python, arguments):
+    """Runs a program under the sampler; returns how it ended, CPU seconds, wall seconds and samples."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = os.path.join(folder, "samples.json")
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        sampler = os.path.join(truth.HERE, "sampler.py")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.monotonic()
+        done = subprocess.run(
+            [python, sampler, target, program.path, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=900,
+        )
+        wall = time.monotonic() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        samples = []
+        if os.path.exists(target):
+            with open(target, encoding="utf-8") as file:
+                samples = json.load(file)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done, cpu, wall, samples
+
+
+def examine(program, variant, should_grow, python, arguments):
+    """Returns a row of results for one variant of a program."""
+    row = {"name": program.name, "variant": variant, "expect": program.expect, "faults": []}
+    try:
+        done, cpu, wall, samples = run(program, python, arguments)
+    except subprocess.TimeoutExpired:
+        row["faults"].append("ran for more than 15 minutes")
+        return row
+    output = done.stdout.strip().splitlines()
+    row.update(cpu=round(cpu, 1), wall=round(wall, 1), samples=len(samples), result=output[-1] if output else "")
+    if done.returncode or not output:
+        row["faults"].append(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+        return row
+    row["growth"] = growth(samples)
+    row["points"] = {measure: five_points(samples, measure) for measure in FLOORS}
+    if row["points"]["private"] is None:
+        row["faults"].append("too short to be sampled")
+    elif should_grow and not row["growth"]:
+        row["faults"].append("does not grow")
+    elif not should_grow and row["growth"]:
+        row["faults"].append("grows")
+    return row
+
+
+def shown(row):
+    """Returns a row as a line of text."""
+    grown = ", ".join(f"{measure} +{int(rise):,}" for measure, rise in row.get("growth", {}).items())
+    verdict = "FAULT " + "; ".join(row["faults"]) if row["faults"] else "ok"
+    return (
+        f"{row['name']:30} {row['variant']:6} {row['expect']:7} {row.get('cpu', 0):6.1f} s  {verdict}"
+        f"  [{grown or 'no growth'}]  {row.get('result', '')}"
+    )
+
+
+def chosen(names):
+    """Returns the programs of these names, or all that can be run."""
+    programs = [truth.read(path) for path in truth.paths()]
+    if not names:
+        return [program for program in programs if all(os.path.exists(v[2]) for v in variants_of(program))]
+    wanted = {os.path.splitext(os.path.basename(name))[0] for name in names}
+    unknown = wanted - {program.name for program in programs}
+    if unknown:
+        sys.exit(f"no program {', '.join(sorted(unknown))}")
+    return [program for program in programs if program.name in wanted]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="PROGRAM")
+    parser.add_argument("--results", metavar="FILE", help="append results to FILE, and skip what stands there already")
+    options = parser.parse_args()
+    rows = []
+    if options.results and os.path.exists(options.results):
+        with open(options.results, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+    have = {(row["name"], row["variant"]): row for row in rows}
+    faults = 0
+    for program in chosen(options.names):
+        results = []
+        for variant, should_grow, python, arguments in variants_of(program):
+            row = have.get((program.name, variant))
+            if row is None:
+                row = examine(program, variant, should_grow, python, arguments)
+                if results and row.get("result") != results[0].get("result"):
+                    row["faults"].append("prints another result than the program that it mends")
+                if options.results:
+                    with open(options.results, "a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+            results.append(row)
+            faults += bool(row["faults"])
+            print(shown(row), flush=True)
+    print(f"{faults} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
