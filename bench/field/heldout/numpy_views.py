@@ -3,6 +3,7 @@
 # holder: peaks
 # cause: container-grows
 # rate: 80000 B/signal
+# met in: numpy/numpy#10273
 import sys
 
 import numpy as np

@@ -3,6 +3,7 @@
 # holder: -
 # cause: host-only
 # rate: ~20000 B/step
+# met in: Lightning-AI/pytorch-lightning#10717
 import sys
 import warnings
 

@@ -3,7 +3,7 @@
 # holder: history
 # cause: graph-retained values-kept-as-tensors pending-graph
 # rate: 1444864 B/evaluation
-# met in: pytorch/pytorch#20275
+# met in: pytorch/pytorch#64586
 import sys
 
 import torch

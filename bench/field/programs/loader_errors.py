@@ -3,6 +3,7 @@
 # holder: failures
 # cause: error-holds-tensors
 # rate: 40960 B/error
+# met in: pytorch/pytorch#10348
 import sys
 
 import torch

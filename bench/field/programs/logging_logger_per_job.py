@@ -3,6 +3,7 @@
 # holder: loggerDict
 # cause: cache-without-bound container-grows
 # rate: ~1000 B/job
+# met in: DIRACGrid/DIRAC#5280
 import io
 import json
 import logging

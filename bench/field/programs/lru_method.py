@@ -3,6 +3,7 @@
 # holder: Batch.scale
 # cause: cache-without-bound
 # rate: 16384 B/step
+# met in: AllenInstitute/ipfx#495
 import functools
 import sys
 

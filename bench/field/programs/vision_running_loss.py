@@ -3,7 +3,7 @@
 # holder: running_loss
 # cause: graph-retained values-kept-as-tensors
 # rate: ~2500 B/step
-# met in: pytorch/pytorch#20275
+# met in: google/brax#152
 import sys
 
 import torch
