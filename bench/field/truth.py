@@ -5,6 +5,8 @@
     truth.py --check      fails if a header is malformed, or names a cause that memdiag does not have
 """
 
+from __future__ import annotations
+
 import ast
 import dataclasses
 import json
