@@ -27,8 +27,8 @@ FLOORS = {
     "tensor bytes": 16 << 10,
     "arrays": 20,  # a count
     "array bytes": 16 << 10,
-    "objects": 500,  # a count, of what the collector tracks
-    "blocks": 5000,  # a count, of Python's own allocator
+    "objects": 2000,  # a count, of what the collector tracks
+    "blocks": 20_000,  # a count, of Python's own allocator
     "graph nodes": 200,  # a count
     "heap": 256 << 10,
     "private": 2 << 20,
@@ -37,18 +37,22 @@ FLOORS = {
 
 def five_points(samples, measure):
     """Returns a measure at five points of the last half: the lower quartile of each fifth of it, so that what lives
-    for a part of a step only does not count. None where too few samples have the measure."""
+    for a part of a step only does not count. A fifth without a sample has what was seen last before it. None where
+    more than two are without, or nothing was seen before."""
     seen = [(at, values[measure]) for at, values in samples if measure in values]
     if not seen:
         return None
     end = samples[-1][0]
     points = []
+    empty = 0
     for fifth in range(5):
         start = end / 2 + fifth * end / 10
         inside = sorted(value for at, value in seen if start <= at < start + end / 10)
-        if not inside:
+        before = [value for at, value in seen if at < start]
+        empty += not inside
+        if empty > 2 or not (inside or before):
             return None
-        points.append(inside[len(inside) // 4])
+        points.append(inside[len(inside) // 4] if inside else before[-1])
     return points
 
 

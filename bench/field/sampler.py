@@ -127,7 +127,7 @@ def light_measures():
 
 
 class Sampler(threading.Thread):
-    """Takes light samples every tenth of a second and deep ones as rarely as they are dear."""
+    """Takes light samples every tenth of a second and deep ones as rarely as they are dear in processor time."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -140,15 +140,16 @@ class Sampler(threading.Thread):
         pause = 0.1
         while not self.ended.wait(pause):
             now = time.monotonic()
+            began = time.thread_time()
             measures = light_measures()
-            pause = max(0.1, 30 * (time.monotonic() - now))
+            pause = max(0.1, 30 * (time.thread_time() - began))
             if now - self.start_time > next_deep:
-                began = time.monotonic()
+                began = time.thread_time()
                 try:
                     measures.update(deep_measures())
                 except Exception as error:  # a module that is only half imported
                     measures["failed"] = repr(error)
-                next_deep = time.monotonic() - self.start_time + max(0.2, 25 * (time.monotonic() - began))
+                next_deep = time.monotonic() - self.start_time + max(0.2, 25 * (time.thread_time() - began))
             self.samples.append((now - self.start_time, measures))
 
 

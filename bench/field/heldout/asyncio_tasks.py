@@ -15,7 +15,7 @@ background = set()
 async def notify(request):
     await asyncio.sleep(0)
     digest = hashlib.sha256(str(request).encode())
-    for _ in range(60):
+    for _ in range(200):
         digest.update(digest.digest())
     return digest.hexdigest() * 80  # leak
 

@@ -25,7 +25,7 @@ def train(rank, port):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     history = []
     source = torch.Generator().manual_seed(rank)
-    for step in range(1500):
+    for step in range(4000):
         x = torch.randn(512, 32, generator=source)
         errors = (model(x) - x.sum(1, keepdim=True)).square().squeeze(1)
         optimizer.zero_grad()

@@ -34,7 +34,7 @@ class Deduplicator:
 
 deduplicator = Deduplicator()
 counts = collections.Counter()
-for i in range(120_000):
+for i in range(200_000):
     text = " ".join(random.choices(WORDS, k=50))  # leak
     if deduplicator.is_new(text):
         counts.update(text.split())

@@ -53,7 +53,7 @@ class Recorder(gymnasium.Wrapper):
 env = Recorder(Corridor())
 values = np.zeros((16, 2))
 rng = np.random.default_rng(0)
-for episode in range(4000):
+for episode in range(6000):
     env.reset(seed=episode)
     place = 0
     for _ in range(32):

@@ -30,7 +30,7 @@ params = {
     "w2": 0.1 * jax.random.normal(key, (128, 64)),
 }
 history = []
-for epoch in range(500):
+for epoch in range(800):
     for step in range(20):
         key, subkey = jax.random.split(key)
         params, loss = train_step(params, jax.random.normal(subkey, (64, 64)))  # leak

@@ -11,8 +11,8 @@ import numpy as np
 FIXED = "--fixed" in sys.argv
 rng = np.random.default_rng(0)
 peaks = []
-for i in range(5000):
-    signal = np.sort(np.convolve(rng.normal(size=9993), np.hanning(8), "full"))  # leak
+for i in range(2500):
+    signal = np.sort(np.convolve(rng.normal(size=9937), np.hanning(64), "full"))  # leak
     top = signal[-5:]
     peaks.append(top.copy() if FIXED else top)  # leak
 print(f"peak {np.mean(peaks):.6f}")

@@ -19,14 +19,15 @@ class Job:
             atexit.register(self.close)  # leak
 
     def run(self):
-        return float(np.sort(self.buffer)[:100].sum())
+        noise = self.rng.normal(size=(20, 2048))
+        return float(np.sort(self.buffer + noise, axis=1)[:, :100].sum())
 
     def close(self):
         self.buffer = None
 
 
 total = 0.0
-for i in range(12_000):
+for i in range(4000):
     job = Job(i)
     total += job.run()
     if FIXED:

@@ -20,7 +20,7 @@ def train(rank, port):
     model = DistributedDataParallel(nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 32)))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     source = torch.Generator().manual_seed(rank)
-    for step in range(2500):
+    for step in range(5000):
         last = step % 4 == 3
         with contextlib.nullcontext() if last else model.no_sync():
             x = torch.randn(32, 32, generator=source)

@@ -13,8 +13,8 @@ def index_of(texts):
 
 
 total = 0
-for request in range(3000):
-    size = 200_000 if request in (100, 250) else 120
+for request in range(15_000):
+    size = 200_000 if request in (500, 1250) else 120
     total += index_of(f"text {i} of request {request} with some words" for i in range(size))
     total += len(json.dumps({str(i): [request] * 8 for i in range(100)}))
 print(f"total {total}")

@@ -13,7 +13,7 @@ def spectrum(seed):
 
 total = 0.0
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
-    for group in range(160):
+    for group in range(500):
         futures = [pool.submit(spectrum, 50 * group + i) for i in range(50)]
         total += sum(float(future.result().max()) for future in futures)
 print(f"total {total:.4f}")

@@ -27,7 +27,7 @@ def train(rank, port):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     bank = collections.deque(maxlen=32 if FIXED else None)
     source = torch.Generator().manual_seed(rank)
-    for step in range(1500):
+    for step in range(4000):
         x = torch.randn(32, 32, generator=source)
         embedding = model(x)
         gathered = [torch.empty(32, 64) for _ in range(2)]  # leak

@@ -3,7 +3,7 @@
 # needs: jax
 # holder: functions
 # cause: cache-without-bound compiled-anew container-grows
-# rate: ~150000 B/user
+# rate: ~1500000 B/user
 # met in: jax-ml/jax#11448
 import sys
 
@@ -31,9 +31,9 @@ def score_for(user, table, x):
 
 key = jax.random.PRNGKey(0)
 total = 0.0
-for user in range(200):
+for user in range(80):
     key, subkey = jax.random.split(key)
     table = jax.random.normal(subkey, (128, 128))  # leak
-    for request in range(3):
-        total += float(score_for(f"user{user}", table, jnp.ones((4, 128)) * request))
+    for request in range(60):
+        total += float(score_for(f"user{user}", table, jnp.ones((4, 128)) * (request % 3)))
 print(f"total {total:.2f}")

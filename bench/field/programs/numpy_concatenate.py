@@ -30,7 +30,7 @@ class Normaliser:
 
 normaliser = Normaliser()
 weights = np.zeros(32)
-for step in range(3000):
+for step in range(6000):
     batch = rng.normal(1, 2, size=(8, 32))
     normaliser.update(batch)
     if step % 100 == 99:

@@ -31,6 +31,6 @@ def total_of(user, since):
 
 
 total = 0.0
-for request in range(40_000):
+for request in range(60_000):
     total += total_of(request % 2000, request * 0.0001)
 print(f"total {total:.2f}")

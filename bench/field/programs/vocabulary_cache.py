@@ -1,4 +1,4 @@
-"""Vectors of words are cached, of a vocabulary of 20,000 of which ever fewer are new; --fixed caches the 200 newest."""
+"""Vectors of words are cached, of a vocabulary of 100,000 of which ever fewer are new; --fixed caches the 200 newest."""
 # kind: language
 # expect: filling
 # holder: vector_of
@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 FIXED = "--fixed" in sys.argv
-VOCABULARY = 20_000
+VOCABULARY = 100_000
 
 
 @functools.lru_cache(maxsize=200 if FIXED else VOCABULARY)
@@ -20,7 +20,7 @@ def vector_of(word):
 
 rng = np.random.default_rng(0)
 total = 0.0
-for sentence in range(12_000):
+for sentence in range(40_000):
     words = np.minimum(rng.zipf(1.3, size=12), VOCABULARY)
     total += float(sum(vector_of(int(word)) for word in words)[0])
 print(f"total {total:.6f}")
