@@ -31,7 +31,7 @@ FLOORS = {
     "blocks": 20_000,  # a count, of Python's own allocator
     "graph nodes": 200,  # a count
     "heap": 256 << 10,
-    "private": 2 << 20,
+    "children": 2 << 20,  # private memory of the processes that it started
 }
 
 
@@ -131,8 +131,8 @@ def examine(program, variant, should_grow, python, arguments):
         row["faults"].append(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
         return row
     row["growth"] = growth(samples)
-    row["points"] = {measure: five_points(samples, measure) for measure in FLOORS}
-    if row["points"]["private"] is None:
+    row["points"] = {measure: five_points(samples, measure) for measure in (*FLOORS, "private")}
+    if row["points"]["blocks"] is None:
         row["faults"].append("too short to be sampled")
     elif should_grow and not row["growth"]:
         row["faults"].append("does not grow")

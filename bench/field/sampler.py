@@ -118,16 +118,31 @@ def deep_measures():
     return found
 
 
+def undisturbed_deep_measures():
+    """Returns deep_measures() with no other thread between: one that builds a tuple would find that somebody holds it."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(3600)
+    try:
+        return deep_measures()
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def light_measures():
-    found = {"blocks": sys.getallocatedblocks(), "private": sum(map(private_dirty, process_tree(os.getpid())))}
+    found = {"blocks": sys.getallocatedblocks()}
     heap = heap_in_use()
     if heap is not None:
         found["heap"] = heap
     return found
 
 
+def process_measures():
+    own, *children = process_tree(os.getpid())
+    return {"private": private_dirty(own), "children": sum(map(private_dirty, children))}
+
+
 class Sampler(threading.Thread):
-    """Takes light samples every tenth of a second and deep ones as rarely as they are dear in processor time."""
+    """Takes light samples every tenth of a second, and others as rarely as they are dear in processor time."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -136,21 +151,23 @@ class Sampler(threading.Thread):
         self.ended = threading.Event()
 
     def run(self):
-        next_deep = 1.0
+        rarer = {process_measures: 0.0, undisturbed_deep_measures: 1.0}
         pause = 0.1
         while not self.ended.wait(pause):
-            now = time.monotonic()
+            now = time.monotonic() - self.start_time
             began = time.thread_time()
             measures = light_measures()
             pause = max(0.1, 30 * (time.thread_time() - began))
-            if now - self.start_time > next_deep:
+            for measure, due in rarer.items():
+                if now < due:
+                    continue
                 began = time.thread_time()
                 try:
-                    measures.update(deep_measures())
+                    measures.update(measure())
                 except Exception as error:  # a module that is only half imported
                     measures["failed"] = repr(error)
-                next_deep = time.monotonic() - self.start_time + max(0.2, 25 * (time.thread_time() - began))
-            self.samples.append((now - self.start_time, measures))
+                rarer[measure] = now + max(0.2, 40 * (time.thread_time() - began))
+            self.samples.append((now, measures))
 
 
 def main():

@@ -23,7 +23,7 @@ def train_fold(fold):
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 1))  # leak
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     model, optimizer = accelerator.prepare(model, optimizer)  # leak
-    for step in range(30):
+    for step in range(120):
         batch = torch.randint(0, len(x), (64,))
         loss = ((model(x[batch]) - y[batch]).square().mean(1) * ~held_out[batch]).mean()
         optimizer.zero_grad()
@@ -34,7 +34,7 @@ def train_fold(fold):
 
 
 scores = []
-for fold in range(120):
+for fold in range(40):
     scores.append(train_fold(fold))
     if FIXED:
         accelerator.free_memory()

@@ -3,7 +3,7 @@
 # needs: jax
 # holder: -
 # cause: compiled-anew host-only
-# rate: ~150000 B/length
+# rate: ~1600000 B/length
 # met in: jax-ml/jax#2072
 import sys
 
@@ -27,8 +27,8 @@ def train_step(w, x, mask):
 
 rng = np.random.default_rng(0)
 w = jnp.eye(16)
-for length in range(16, 136):
-    for repeat in range(5):
+for length in range(16, 66):
+    for repeat in range(40):
         x = rng.normal(size=(length, 16)).astype(np.float32)
         mask = np.ones(length, np.float32)
         if FIXED:

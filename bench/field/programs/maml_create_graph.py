@@ -36,7 +36,7 @@ def task_curvature(seed):
 
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 total = 0.0
-for task in range(1200):
+for task in range(3000):
     total += task_curvature(task)
     x = torch.randn(64, 32)
     loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
