@@ -35,19 +35,29 @@ FLOORS = {
 }
 
 
+def begin_of(samples):
+    """Returns when the program's own work begins: after the last sample in which ten modules or more were new."""
+    begin = 0.0
+    for (_, before), (at, values) in zip(samples, samples[1:]):
+        if values.get("modules", 0) >= before.get("modules", 0) + 10:
+            begin = at
+    return begin
+
+
 def five_points(samples, measure):
-    """Returns a measure at five points of the last half: the lower quartile of each fifth of it, so that what lives
+    """Returns a measure at five points of the last half of a program's own work: the lower quartile of each fifth of it, so that what lives
     for a part of a step only does not count. A fifth without a sample has what was seen last before it. None where
     more than two are without, or nothing was seen before."""
     seen = [(at, values[measure]) for at, values in samples if measure in values]
     if not seen:
         return None
-    end = samples[-1][0]
+    begin, end = begin_of(samples), samples[-1][0]
+    length = (end - begin) / 10
     points = []
     empty = 0
     for fifth in range(5):
-        start = end / 2 + fifth * end / 10
-        inside = sorted(value for at, value in seen if start <= at < start + end / 10)
+        start = end - (5 - fifth) * length
+        inside = sorted(value for at, value in seen if start <= at < start + length)
         before = [value for at, value in seen if at < start]
         empty += not inside
         if empty > 2 or not (inside or before):

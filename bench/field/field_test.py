@@ -90,6 +90,10 @@ class Growth(unittest.TestCase):
         self.assertEqual(sorted(points), points)
         self.assertLess(points[0], 2200)  # t = 100: 2000, and no 500 on top
 
+    def test_imports_are_no_part_of_the_work(self):
+        samples = [(t / 10, {"heap": min(t, 120), "modules": 10 * min(t, 120)}) for t in range(200)]
+        self.assertEqual(check.five_points(samples, "heap"), [120] * 5)
+
     def test_too_few_samples_give_no_points(self):
         self.assertIsNone(check.five_points([(0.1, {"heap": 1}), (2.0, {"heap": 2})], "heap"))
         self.assertIsNone(check.five_points([(t / 10, {}) for t in range(200)], "heap"))

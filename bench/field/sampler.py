@@ -129,7 +129,7 @@ def undisturbed_deep_measures():
 
 
 def light_measures():
-    found = {"blocks": sys.getallocatedblocks()}
+    found = {"blocks": sys.getallocatedblocks(), "modules": len(sys.modules)}
     heap = heap_in_use()
     if heap is not None:
         found["heap"] = heap

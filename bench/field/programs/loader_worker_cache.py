@@ -36,11 +36,11 @@ class Images(Dataset):
 
 def main():
     torch.manual_seed(0)
-    data = Images(400)
+    data = Images(200)
     loader = DataLoader(data, batch_size=20, shuffle=True, num_workers=2, persistent_workers=True)
     model = nn.Sequential(nn.Flatten(), nn.Linear(768, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for epoch in range(60):
+    for epoch in range(200):
         data.epoch.fill_(epoch)
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)

@@ -17,7 +17,7 @@ for parameter in body.parameters():
 spare = nn.Parameter(torch.zeros(1))
 optimizer = torch.optim.Adam([spare], lr=1e-3)
 total = 0.0
-for task in range(150):
+for task in range(300):
     head = nn.Linear(128, 50)  # leak
     if FIXED:
         optimizer = torch.optim.Adam([spare], lr=1e-3)
