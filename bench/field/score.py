@@ -1,6 +1,6 @@
 """Scores memdiag on the field set: programs on real libraries, each with the truth beside its code.
 
-    bench/field/field.py [-n NAME…] [--held-out] [--out DIR] [--again]
+    bench/field/score.py [-n NAME…] [--held-out] [--out DIR] [--again]
 
 Each program runs plain and under memdiag record, by turns, as it is and mended (--fixed). What `memdiag gate`
 and `memdiag diff --format json` say of the run is held against the comments that bench/field/README.md
@@ -10,35 +10,18 @@ describes. Results are kept in DIR, a line of JSON each, so that an interrupted 
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import time
 
+import truth
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 # Seconds after which a program is ended, plain or recorded.
 LIMIT = 300
-
-
-class Truth:
-    """What a program's comments say of it."""
-
-    def __init__(self, path):
-        with open(path) as f:
-            source = f.read()
-        self.lines = [n for n, line in enumerate(source.splitlines(), 1) if line.endswith("# leak")]
-
-        def said(key):
-            found = re.search(r"^# %s: (.*)$" % key, source, re.MULTILINE)
-            return found[1].split() if found else []
-
-        self.expect = (said("expect") or ["leak"])[0]
-        self.functions, self.holders, self.causes = said("leak"), said("holder"), said("cause")
-        self.needs = (said("needs") or ["field"])[0]
-        self.held = self.expect == "leak" and self.holders not in ([], ["-"])
 
 
 def run(command, **more):
@@ -55,9 +38,10 @@ def run(command, **more):
     return {"code": p.returncode, "out": out.decode(errors="replace"), "err": err.decode(errors="replace")[-2000:], "cpu": used, "wall": time.monotonic() - start}
 
 
-def score(program, truth, fixed, memdiag, out):
-    """What memdiag makes of a program."""
-    python = os.path.join(CACHE, "memdiag", truth.needs, "bin", "python")
+def score(of, fixed, memdiag, out):
+    """What memdiag makes of a program, of which a Truth is known."""
+    program = of.path
+    python = os.path.join(CACHE, "memdiag", of.needs, "bin", "python")
     command = [python, program] + ["--fixed"] * fixed
     folder = os.path.join(out, os.path.basename(program)[:-3] + ("-fixed" if fixed else ""))
     shutil.rmtree(folder, ignore_errors=True)
@@ -80,15 +64,15 @@ def score(program, truth, fixed, memdiag, out):
         at, holder, cause = first.get("headline") or {}, first.get("holder") or {}, first.get("cause") or {}
         row["at"] = "%s:%s" % (os.path.basename(at.get("file", "")), at.get("line"))
         row["held_by"], row["cause_id"] = holder.get("path", ""), cause.get("id", "")
-        row["line"] = row["at"] in ["%s:%d" % (os.path.basename(program), n) for n in truth.lines] or at.get("function", "").split(".")[-1] in truth.functions
-        row["holder"] = any(part in row["held_by"] for part in truth.holders)
-        row["cause"] = row["cause_id"] in truth.causes
+        row["line"] = row["at"] in ["%s:%d" % (os.path.basename(program), n) for n in of.lines]
+        row["holder"] = any(part in row["held_by"] for part in of.holders)
+        row["cause"] = row["cause_id"] in of.causes
     return row
 
 
-def verdict(truth, fixed, row):
+def verdict(of, fixed, row):
     """right, wrong or undecided."""
-    expect = "clean" if fixed else truth.expect
+    expect = "clean" if fixed else of.expect
     if row["gate"] == 4:
         return "right" if expect == "filling" else "undecided"
     if expect == "leak":
@@ -101,7 +85,7 @@ def table(rows):
     leaking = [(t, r) for t, fixed, r in rows if t.expect == "leak" and not fixed]
     quiet = [(t, fixed, r) for t, fixed, r in rows if t.expect != "leak" or fixed]
     right = [verdict(t, fixed, r) for t, fixed, r in rows]
-    held = [(t, r) for t, r in leaking if t.held]
+    held = [(t, r) for t, r in leaking if t.holders]
 
     def share(part, whole):
         return "%d/%d" % (part, whole)
@@ -125,6 +109,22 @@ def table(rows):
             yield name + ", recorded to plain", "median %.2f, worst %.2f" % (statistics.median(of), of[-1])
 
 
+def mistakes(of, fixed, row):
+    """What is not right of a row, each as a clause."""
+    out = []
+    if verdict(of, fixed, row) != "right":
+        out.append("gate %d, expected %s: %s" % (row["gate"], "clean" if fixed else of.expect, row["sentence"]))
+    elif row["gate"] == 1:
+        for key, said in (("line", "at"), ("holder", "held_by"), ("cause", "cause_id")):
+            if not row.get(key) and (key != "holder" or of.holders):
+                out.append("%s: %s" % (key, row.get(said) or "none"))
+        if row["leaks"] > 1:
+            out.append("%d findings" % row["leaks"])
+    if not row["same"]:
+        out.append("output or exit code changed")
+    return out
+
+
 def main():
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     about.add_argument("-n", "--name", action="append", default=[], help="run this program only; several are taken")
@@ -133,10 +133,15 @@ def main():
     about.add_argument("--memdiag", default="memdiag", help="the program to score")
     about.add_argument("--again", action="store_true", help="drop the results of an earlier run")
     given = about.parse_args()
-    folder = os.path.join(HERE, "heldout" if given.held_out else "programs")
-    names = given.name or sorted(f[:-3] for f in os.listdir(folder) if f.endswith(".py"))
+    folder = "heldout" if given.held_out else "programs"
+    programs = [truth.read(path) for path in truth.paths([folder])]
+    if given.name:
+        programs = [of for of in programs if of.name in given.name]
+        unknown = set(given.name) - {of.name for of in programs}
+        if unknown:
+            sys.exit("no program %s in bench/field/%s" % (", ".join(sorted(unknown)), folder))
     os.makedirs(given.out, exist_ok=True)
-    results = os.path.join(given.out, "results-%s.jsonl" % os.path.basename(folder))
+    results = os.path.join(given.out, "results-%s.jsonl" % folder)
     if given.again and os.path.exists(results):
         os.remove(results)
     done = {}
@@ -146,26 +151,19 @@ def main():
                 row = json.loads(line)
                 done[row["program"], row["fixed"]] = row
     rows, wrong = [], []
-    for i, name in enumerate(names):
-        program = os.path.join(folder, name + ".py")
-        truth = Truth(program)
-        for fixed in (False, True):
-            row = done.get((name, fixed))
+    for i, of in enumerate(programs, 1):
+        for fixed in (False, True) if of.expect == "leak" else (False,):
+            row = done.get((of.name, fixed))
             if row is None:
                 if sys.stderr.isatty():
-                    print("\r%d of %d: %-40s" % (i + 1, len(names), name), end="", file=sys.stderr, flush=True)
-                row = {"program": name, "fixed": fixed, **score(program, truth, fixed, given.memdiag, given.out)}
+                    print("\r%d of %d: %-40s" % (i, len(programs), of.name), end="", file=sys.stderr, flush=True)
+                row = {"program": of.name, "fixed": fixed, **score(of, fixed, given.memdiag, given.out)}
                 with open(results, "a") as f:
                     f.write(json.dumps(row) + "\n")
-            rows.append((truth, fixed, row))
-            faults = [] if verdict(truth, fixed, row) == "right" else ["gate %d, expected %s: %s" % (row["gate"], "clean" if fixed else truth.expect, row["sentence"])]
-            if truth.expect == "leak" and not fixed and row["gate"] == 1:
-                faults += ["%s: %s" % (key, row.get(key2) or "none") for key, key2 in (("line", "at"), ("holder", "held_by"), ("cause", "cause_id")) if not row.get(key) and (key != "holder" or truth.held)]
-                faults += ["%d findings" % row["leaks"]] * (row["leaks"] > 1)
-            if not row["same"]:
-                faults.append("output or exit code changed")
+            rows.append((of, fixed, row))
+            faults = mistakes(of, fixed, row)
             if faults:
-                wrong.append("  %s%s: %s" % (name, ", mended" * fixed, "; ".join(faults)))
+                wrong.append("  %s%s: %s" % (of.name, ", mended" * fixed, "; ".join(faults)))
     for what, figure in table(rows):
         print("%-34s %s" % (what, figure))
     if wrong:
