@@ -53,7 +53,7 @@ func (r *Result) sizeGraphs() {
 		}
 		r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
 	}
-	r.Findings = append(others, nodes...)
+	r.Findings = slices.Concat(others, nodes)
 }
 
 // ofNodes reports whether what grew are nodes of autograd's.

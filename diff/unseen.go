@@ -99,7 +99,7 @@ func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
 	}
 	var given Tally
 	for i := range parts {
-		until := u.Tally.part(gains[i], total)
+		until := u.part(gains[i], total)
 		parts[i].Tally, given = until.minus(given), until
 	}
 	return slices.DeleteFunc(parts, func(p Unseen) bool { return p.Blocks == 0 })
@@ -124,9 +124,9 @@ func (u *Unseen) Within(from, to int64) Tally {
 func (u *Unseen) until(to int64) Tally {
 	to = min(max(to, u.From), u.To)
 	if all := u.unwatched(u.To); all > 0 {
-		return u.Tally.part(u.unwatched(to), all)
+		return u.part(u.unwatched(to), all)
 	}
-	return u.Tally.part(to-u.From, u.To-u.From)
+	return u.part(to-u.From, u.To-u.From)
 }
 
 // unwatched counts the steps from From to to-1 in which no birth was seen.

@@ -169,7 +169,7 @@ func (f *flame) per() string {
 	if f.unit == "" {
 		return ""
 	}
-	return fmt.Sprintf(` data-per="%s" data-scale="%d"`, f.unit, rateScale)
+	return fmt.Sprintf(` data-per=%q data-scale="%d"`, f.unit, rateScale)
 }
 
 // header begins the picture, and leaves room for a heading of as many lines as it needs.

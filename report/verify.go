@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -11,9 +12,65 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Verify writes whether a fix worked: a sentence, and for each leak a line with its rates and their
-// intervals, and the evidence that the run after came to the work that leaked.
-func Verify(w io.Writer, v *baseline.Verification) error {
+// Verified is how a rank of the run after a fix compares with the same rank before. The
+// verification is nil where that rank is not in the run after, and the rank NoRank where there
+// is only one.
+type Verified struct {
+	Rank int
+	*baseline.Verification
+}
+
+// answer is that of the rank.
+func (v *Verified) answer() baseline.Answer {
+	if v.Verification == nil {
+		return baseline.CannotTell
+	}
+	return v.Overall()
+}
+
+// Verify writes whether a fix worked, and returns that: a sentence, and for each leak a line with its
+// rates and their intervals, and the evidence that the run after came to the work that leaked. Of
+// several ranks it says which answer each has, and tells of the first that decides. Ranks that
+// leaked neither before nor after do not count.
+func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
+	if len(ranks) > 1 {
+		leaking := slices.DeleteFunc(slices.Clone(ranks), func(v Verified) bool { return v.Verification != nil && len(v.Checks) == 0 && v.Why == "" })
+		if len(leaking) > 0 {
+			ranks = leaking
+		}
+	}
+	with := make(map[baseline.Answer][]int)
+	for i := range ranks {
+		a := ranks[i].answer()
+		with[a] = append(with[a], i)
+	}
+	var b strings.Builder
+	answer := baseline.Gone
+	for _, a := range []baseline.Answer{baseline.Gone, baseline.CannotTell, baseline.Remains} {
+		if len(with[a]) == 0 {
+			continue
+		}
+		answer = a
+		if len(ranks) > 1 {
+			var named []int
+			for _, i := range with[a] {
+				named = append(named, ranks[i].Rank)
+			}
+			fmt.Fprintf(&b, "%s: %s\n", Ranks(named), a)
+		}
+	}
+	first := &ranks[with[answer][0]]
+	if first.Verification == nil {
+		fmt.Fprintf(&b, "%s: rank %d is not in the run after\n", answer, first.Rank)
+	} else {
+		b.WriteString(verification(first.Verification))
+	}
+	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
+	return answer, err
+}
+
+// verification is the sentence and the lines of one rank.
+func verification(v *baseline.Verification) string {
 	var b strings.Builder
 	counts := make(map[baseline.Answer]int)
 	for _, c := range v.Checks {
@@ -32,15 +89,15 @@ func Verify(w io.Writer, v *baseline.Verification) error {
 	for i := range v.Checks {
 		b.WriteString(verified(&v.Checks[i]))
 	}
-	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), noBreak, " "))
-	return err
+	return b.String()
 }
 
 // verified is the line, or lines, of one check.
 func verified(c *baseline.Check) string {
-	place, unit := "growth of the process beside the recorded stacks", diff.Unit("")
+	var place string
+	var unit diff.Unit
 	if c.Process != nil {
-		unit = c.Process.Rate.Unit
+		place, unit = "growth of the process beside the recorded stacks", c.Process.Rate.Unit
 	} else {
 		place, unit = Place(c.Finding), c.Finding.Rate.Unit
 	}

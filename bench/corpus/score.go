@@ -121,42 +121,46 @@ func (s *score) add(r *Run, v verdict) {
 // Text writes a row for each rule, or where there are several views a row for each of
 // them; and what memdiag got wrong.
 func Text(w io.Writer, plan Plan, runs []*Run) error {
+	var b strings.Builder
 	if plan.Stopped > 0 {
-		fmt.Fprintf(w, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.Stopped)
+		fmt.Fprintf(&b, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.Stopped)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	rows := ruleRows
 	if len(plan.Views) > 1 {
-		viewRows(table, runs)
-	} else {
-		ruleRows(table, runs)
+		rows = viewRows
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = io.WriteString(table, rows(runs)) // a Builder takes all
+	_ = table.Flush()
 	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
 		if wrong := mistakes(of); len(wrong) > 0 {
-			fmt.Fprintf(w, "\nmemdiag's mistakes, view %s, by seed:\n%s\n", of[0].View.Name, strings.Join(wrong, "\n"))
+			fmt.Fprintf(&b, "\nmemdiag's mistakes, view %s, by seed:\n%s\n", of[0].View.Name, strings.Join(wrong, "\n"))
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-func ruleRows(w io.Writer, runs []*Run) {
-	fmt.Fprintln(w, "rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided\tdecided when said")
+func ruleRows(runs []*Run) string {
+	var b strings.Builder
+	b.WriteString("rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided\tdecided when said\n")
 	for _, s := range scores(runs) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
 			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided, s.Decided)
 	}
+	return b.String()
 }
 
-func viewRows(w io.Writer, runs []*Run) {
-	fmt.Fprintf(w, "view\tleaks found\tfalse alarms\tundecided: leaks\tothers\tline right\tholder\tcause right\tfindings per line\tstray\tsteps needed\tdecided when said\t%s: found\tfalse\n", rules()[best].name)
+func viewRows(runs []*Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "view\tleaks found\tfalse alarms\tundecided: leaks\tothers\tline right\tholder\tcause right\tfindings per line\tstray\tsteps needed\tdecided when said\t%s: found\tfalse\n", rules()[best].name)
 	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {
 		both := scores(of)
 		s, other := both[0], both[1]
-		fmt.Fprintf(w, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%s\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
+		fmt.Fprintf(&b, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%s\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
 			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, s.Decided, other.Found, other.healthy())
 	}
+	return b.String()
 }
 
 // healthy sums up the runs that do not leak.

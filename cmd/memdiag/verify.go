@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ for by the functions on its stack, so that the fix may have moved lines. A leak
 that is seen no more is fixed only if the run after would have shown it: it ran the
 same program, ended well, came to the work that leaked, and did it for long enough.
 Growth of the process that no stack explains counts as a leak here. A leak that is
-new is not fixed. Of several ranks the lowest is compared, or --rank.`,
+new is not fixed. Each rank is held against the same rank before, or that of --rank.`,
 		Example: `  memdiag verify leaky-run fixed-run`,
 		Args:    takes(2, 2, "runs"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,29 +36,29 @@ new is not fixed. Of several ranks the lowest is compared, or --rank.`,
 			if err != nil {
 				return err
 			}
-			var results [2]*diff.Result
+			var runs [2]*snapshot.Run
 			for i, name := range args {
-				run, err := env.openRun([]string{name})
-				if errors.Is(err, fs.ErrNotExist) && isRun(name) {
-					run, err = &snapshot.Run{Path: name}, nil // it ended before there was a snapshot
-				}
-				if err != nil {
+				if runs[i], err = env.openToVerify(name); err != nil {
 					return err
 				}
-				if n := len(run.Snapshots); n < 2 {
+				if n := len(runs[i].Snapshots); n < 2 {
 					fmt.Fprintf(env.stdout, "%s: %s has %s, and growth takes two\n", baseline.CannotTell, report.Printable(name), snapshots(n))
 					return &exitError{code: exitInconclusive}
 				}
-				if results[i], err = env.analyze(run, options); err != nil {
-					return err
-				}
 			}
-			v := baseline.Verify(results[0], results[1])
-			workingFolder().Results(results[:]...)
-			if err := report.Verify(env.stdout, v); err != nil && env.stdout.err == nil {
+			ranks := []int{snapshot.NoRank}
+			if !cmd.Flags().Changed("rank") && len(runs[0].Ranks) > 1 {
+				ranks = runs[0].Ranks
+			}
+			verified, err := env.verifyRanks(runs, ranks, options)
+			if err != nil {
+				return err
+			}
+			answer, err := report.Verify(env.stdout, verified)
+			if err != nil && env.stdout.err == nil {
 				return err // else nobody reads on, which does not change the code
 			}
-			switch v.Overall() {
+			switch answer {
 			case baseline.Remains:
 				return &exitError{code: exitLeak}
 			case baseline.CannotTell:
@@ -69,6 +70,48 @@ new is not fixed. Of several ranks the lowest is compared, or --rank.`,
 	env.rankFlag(cmd)
 	flagged = judgingFlags(cmd)
 	return cmd
+}
+
+// openToVerify reads a run, also one that ended before there was a snapshot.
+func (env *environment) openToVerify(name string) (*snapshot.Run, error) {
+	run, err := env.openRun([]string{name})
+	if errors.Is(err, fs.ErrNotExist) && isRun(name) {
+		return &snapshot.Run{Path: name}, nil
+	}
+	return run, err
+}
+
+// verifyRanks holds each rank of the run after a fix against the same rank before. The runs are
+// those of the first rank.
+func (env *environment) verifyRanks(runs [2]*snapshot.Run, ranks []int, options diff.Options) ([]report.Verified, error) {
+	var out []report.Verified
+	for i, rank := range ranks {
+		v := report.Verified{Rank: rank}
+		if i > 0 {
+			if !slices.Contains(runs[1].Ranks, rank) {
+				out = append(out, v)
+				continue
+			}
+			env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(ranks))
+		}
+		var results [2]*diff.Result
+		for k, run := range runs {
+			var err error
+			if i > 0 {
+				if run, err = awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(run.Path, rank) }); err != nil {
+					return nil, err
+				}
+			}
+			if results[k], err = env.analyze(run, options); err != nil {
+				return nil, err
+			}
+		}
+		v.Verification = baseline.Verify(results[0], results[1])
+		workingFolder().Results(results[:]...)
+		out = append(out, v)
+	}
+	env.talk.clear()
+	return out, nil
 }
 
 // isRun reports whether a folder is that of a recorded run, whatever else it holds.

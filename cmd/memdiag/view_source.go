@@ -80,7 +80,7 @@ func copySources(p *profile.Profile, folders []string, copies string) (renamed *
 		if name == "" {
 			continue
 		}
-		of := filepath.Join(copies, "relative", filepath.Join("/", name))
+		of := filepath.Join(copies, "relative", filepath.Clean("/"+name))
 		if filepath.IsAbs(name) {
 			of = filepath.Join(copies, "absolute", filepath.Clean(name))
 		}

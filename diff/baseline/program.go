@@ -86,12 +86,40 @@ func (p program) stem() string {
 	return p.binary
 }
 
-// sameWork reports whether two runs of one program were given the same arguments, wherever its
-// files lay, and the one after came to its end: it did all that it does with them.
+// sameWork reports whether two runs of one program were given the same arguments, and the one
+// after came to its end: it did all that it does with them.
 func sameWork(before, after *snapshot.Info) bool {
-	if after.ExitCode == nil || *after.ExitCode != 0 || after.Finished == nil {
-		return false
+	return after.ExitCode != nil && *after.ExitCode == 0 && after.Finished != nil && (before.Workload != "" || len(before.Command) > 0) &&
+		sameArguments(before, after, func(words []string) []string { return words })
+}
+
+// alikeArguments reports whether two runs were given the same arguments but for flags with a
+// number, such as how many steps to take. It is true where the arguments of one are not known.
+func alikeArguments(before, after *snapshot.Info) bool {
+	return before.Workload == "" && (len(before.Command) == 0 || len(after.Command) == 0) || sameArguments(before, after, withoutNumbers)
+}
+
+// withoutNumbers are the words of a command that are no number, nor a flag that has one.
+func withoutNumbers(words []string) []string {
+	var out []string
+	for _, word := range words {
+		name, value, found := strings.Cut(word, "=")
+		switch {
+		case number.MatchString(word):
+			if last := len(out) - 1; last >= 0 && strings.HasPrefix(out[last], "-") {
+				out = out[:last]
+			}
+		case !found || !strings.HasPrefix(name, "-") || !number.MatchString(value):
+			out = append(out, word)
+		}
 	}
+	return out
+}
+
+var number = regexp.MustCompile(`^[0-9][0-9._]*(e[-+]?[0-9]+)?$`)
+
+// sameArguments compares the arguments that read leaves, wherever the program's files lay.
+func sameArguments(before, after *snapshot.Info, read func([]string) []string) bool {
 	if before.Workload != "" {
 		given := func(of map[string]string) map[string]string {
 			of = maps.Clone(of)
@@ -100,8 +128,8 @@ func sameWork(before, after *snapshot.Info) bool {
 		}
 		return before.Workload == after.Workload && before.Seed == after.Seed && maps.Equal(given(before.Parameters), given(after.Parameters))
 	}
-	return len(before.Command) > 0 && slices.EqualFunc(before.Command, after.Command, func(a, b string) bool {
-		return a == b || path.Base(filepath.ToSlash(a)) == path.Base(filepath.ToSlash(b)) ||
-			python.MatchString(path.Base(filepath.ToSlash(a))) && python.MatchString(path.Base(filepath.ToSlash(b)))
+	return slices.EqualFunc(read(before.Command), read(after.Command), func(a, b string) bool {
+		baseA, baseB := path.Base(filepath.ToSlash(a)), path.Base(filepath.ToSlash(b))
+		return baseA == baseB || python.MatchString(baseA) && python.MatchString(baseB)
 	})
 }

@@ -13,16 +13,19 @@ import (
 // traces is which functions of a program a run's marks show.
 type traces struct {
 	marks  int
-	looked int               // of the marks, that tell where the threads were
-	held   map[string]int    // marks at which a function's memory was there, by its key
-	at     map[string]int    // marks at which a thread was in it
-	names  map[string]string // of functions, by key
+	looked int                      // of the marks, that tell where the threads were
+	held   map[string]int           // marks at which a function's memory was there, by its key
+	at     map[string]int           // marks at which a thread was in it
+	names  map[string]string        // of functions, by key
+	files  map[string]bool          // of the program's own, as they were recorded
+	sizes  map[snapshot.Bytes]int64 // live tensors at the first mark, by what they take
 	tables map[*snapshot.Stacks]map[snapshot.StackID][]string
 }
 
 func tracesOf(run *snapshot.Run) *traces {
 	t := &traces{
 		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string),
+		files: make(map[string]bool), sizes: sizesOf(run),
 		tables: make(map[*snapshot.Stacks]map[snapshot.StackID][]string),
 	}
 	for _, s := range run.Snapshots {
@@ -85,6 +88,9 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 	own := diff.Own(frames)
 	var keys []string
 	for _, f := range frames {
+		if own(f) && f.File != "" && !strings.HasPrefix(f.File, "<") { // as <string> and <stdin> are
+			t.files[f.File] = true
+		}
 		name := function(f)
 		if last := name[strings.LastIndexByte(name, '.')+1:]; !own(f) || last == "<module>" || last == "main" {
 			continue
@@ -98,6 +104,59 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 	return keys
 }
 
+// sizesOf counts the tensors that live at a run's first mark by what they take: most are
+// parameters, which are the same in every run of a program.
+func sizesOf(run *snapshot.Run) map[snapshot.Bytes]int64 {
+	sizes := make(map[snapshot.Bytes]int64)
+	if len(run.Snapshots) == 0 {
+		return sizes
+	}
+	s := run.Snapshots[0]
+	b := &s.Blocks
+	for row, state := range b.State {
+		kind := s.Devices[s.Segments[b.Segment[row]].Device].Kind
+		if n := b.CountOf(row); state == snapshot.Live && kind != snapshot.PythonHeap && kind != snapshot.Process && n > 0 {
+			sizes[b.Size[row]/snapshot.Bytes(n)] += n
+		}
+	}
+	return sizes
+}
+
+// enoughAlike is the share of one run's functions, or of its tensors by size, that the other
+// has where the two are of one program.
+const enoughAlike = 0.5
+
+// known reports whether something recorded shows that both runs are of one program: a file of
+// its own, most of its functions, or tensors of the same sizes. Equal commands show nothing:
+// python train.py is another program in another folder.
+func (c *comparison) known() bool {
+	if w := c.before.Run().Info.Workload; w != "" {
+		return w == c.after.Run().Info.Workload
+	}
+	for file := range c.was.files {
+		if c.is.files[file] {
+			return true
+		}
+	}
+	shared := 0
+	for key := range c.was.names {
+		if _, ok := c.is.names[key]; ok {
+			shared++
+		}
+	}
+	if shared > 0 && float64(shared) >= enoughAlike*float64(len(c.was.names)) {
+		return true
+	}
+	var common, before, after int64
+	for size, n := range c.was.sizes {
+		common, before = common+min(n, c.is.sizes[size]), before+n
+	}
+	for _, n := range c.is.sizes {
+		after += n
+	}
+	return common > 0 && float64(common) >= enoughAlike*float64(max(before, after))
+}
+
 // reach is the evidence that a run came to the work that leaked before.
 type reach struct {
 	how   string  // a clause; "" where nothing tells
@@ -109,6 +168,9 @@ type reach struct {
 func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	keys := c.was.own(frames)
 	for i, key := range keys {
+		if i > 0 && !c.alike {
+			break // a caller may come elsewhere
+		}
 		if n := c.is.held[key]; n > 0 {
 			name := c.was.names[key]
 			who := name + " still allocates"
@@ -123,7 +185,10 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 		}
 	}
 	elsewhere := false // threads were in it before, and never after
-	for _, key := range keys {
+	for i, key := range keys {
+		if i > 0 && !c.alike {
+			break
+		}
 		if c.was.at[key] == 0 {
 			continue
 		}
@@ -134,25 +199,11 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 		elsewhere = c.is.looked > 0
 	}
 	switch {
-	case c.unit == diff.Step && paced && c.known():
+	case !c.alike:
+	case c.unit == diff.Step && paced:
 		return reach{fmt.Sprintf("it took %.0f steps of the same program", c.length), 1}
 	case c.same && !elsewhere:
 		return reach{"the same command came to its end with code 0", 1}
 	}
 	return reach{}
-}
-
-// known reports whether both runs are of one program: their commands tell, or they share
-// functions that hold memory.
-func (c *comparison) known() bool {
-	a, b := programOf(&c.before.Run().Info), programOf(&c.after.Run().Info)
-	if a != (program{}) && b != (program{}) {
-		return true
-	}
-	for key := range c.was.held {
-		if c.is.held[key] > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package baseline_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type told struct {
 	at      []string // where the thread is at each mark, innermost first; the last function for good
 	holds   string   // a function that holds a block all along
 	steps   int64    // in place of 100
+	file    string   // of the program, in place of train.py
+	size    int64    // of a block, in place of 1024
 }
 
 func (c told) analysis(t *testing.T) *diff.Result {
@@ -43,7 +46,7 @@ func (c told) analysis(t *testing.T) *diff.Result {
 	stack := func(functions string) snapshot.StackID {
 		var frames []snapshot.Frame
 		for f := range strings.FieldsSeq(functions) {
-			frames = append(frames, snapshot.Frame{Function: f, File: "train.py", Line: 1})
+			frames = append(frames, snapshot.Frame{Function: f, File: cmp.Or(c.file, "train.py"), Line: 1})
 		}
 		return stacks.InternFrames(frames)
 	}
@@ -65,7 +68,8 @@ func (c told) analysis(t *testing.T) *diff.Result {
 			id := stack(functions)
 			for i := range n {
 				b.Segment, b.Address = append(b.Segment, 0), append(b.Address, uint64(id)<<32+uint64(i)*4096)
-				b.Size, b.Requested = append(b.Size, 1024), append(b.Requested, 1024)
+				size := snapshot.Bytes(cmp.Or(c.size, 1024))
+				b.Size, b.Requested = append(b.Size, size), append(b.Requested, size)
 				b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, id)
 			}
 		}
@@ -113,7 +117,13 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3}, baseline.CannotTell, "too short"},
 		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
 		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
-		{"by the clock, in the function that called it", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 marks"},
+		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 marks"},
+		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.CannotTell, "other arguments"},
+		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>"}, baseline.CannotTell, "other arguments"},
+		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak}, baseline.Gone, "keep still allocates"},
+		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "of the same program"},
+		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py"}, baseline.Gone, "100 steps of the same program"},
+		{"text that was given to python", told{command: "python -c …", leaks: leak, holds: weights, file: "<string>"}, told{command: "python -c …", holds: "other <module>", file: "<string>", size: 96}, baseline.CannotTell, "of the same program"},
 		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it came to the work"},
 		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights}, baseline.CannotTell, "too few"},
 		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights}, baseline.CannotTell, "nothing shows"},

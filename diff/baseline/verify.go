@@ -51,6 +51,7 @@ type comparison struct {
 	unit          diff.Unit
 	length        float64 // of the run after, in the unit
 	same          bool    // the same program with the same arguments, which came to its end
+	alike         bool    // the arguments are the same but for numbers
 	shows         bool    // it is as long as the run before, and shows as slow leaks
 	least         diff.Least
 	doubt         string // why nothing that is not there after the fix is gone
@@ -112,6 +113,7 @@ func compare(before, after *diff.Result) *comparison {
 	c := &comparison{before: before, after: after, was: tracesOf(before.Run()), is: tracesOf(after.Run()), least: after.Least()}
 	axis, earlier := after.Series.Axis(), before.Series.Axis()
 	c.unit, c.length = axis.Unit, axis.Length()
+	c.alike = alikeArguments(&before.Run().Info, &after.Run().Info)
 	c.same = sameWork(&before.Run().Info, &after.Run().Info)
 	least := before.Least()
 	c.shows = c.unit == earlier.Unit && c.length >= earlier.Length() &&
@@ -123,6 +125,8 @@ func compare(before, after *diff.Result) *comparison {
 		if earlier.Unit == diff.Step {
 			c.doubt = "it counted no steps, and the run before did"
 		}
+	case !c.known():
+		c.doubt = "nothing shows that it is of the same program: the two share no file, few functions, and few sizes of tensors"
 	}
 	return c
 }
@@ -156,6 +160,8 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	switch shows := c.shows && length >= c.before.Series.Axis().Length(); {
 	case c.doubt != "":
 		k.Why = c.doubt
+	case reached.how == "" && !c.alike:
+		k.Why = "it was run with other arguments, and nothing shows that it came to the work that leaked"
 	case reached.how == "":
 		k.Why = "nothing shows that it came to the work that leaked"
 	case !shows && every == 0:
@@ -206,6 +212,8 @@ func (c *comparison) process() *Check {
 	switch {
 	case c.doubt != "":
 		k.Why = c.doubt
+	case reached.how == "" && !c.alike:
+		k.Why = "it was run with other arguments, and nothing shows that it came to the work that leaked"
 	case reached.how == "":
 		k.Why = "nothing shows that it came to the work in which the process grew"
 	case !c.shows && !c.after.WouldShow(before.Rate):
