@@ -268,10 +268,14 @@ func chosenDevice(r *diff.Result, name string) (int, error) {
 // else one whose reserved memory grew, else that of the first finding; "" where nothing grew.
 func mattering(r *diff.Result) string {
 	first := func(v diff.Verdict) string {
-		if found := withVerdict(r, v); len(found) > 0 {
-			return deviceName(found[0].Rows[0].Device)
+		found := withVerdict(r, v)
+		if len(found) == 0 {
+			return ""
 		}
-		return ""
+		if process, _ := r.Series.Unrecorded(); ofNodes(found[0]) && process >= 0 {
+			return deviceName(r.Series.Devices[process]) // in which nodes take memory
+		}
+		return deviceName(found[0].Rows[0].Device)
 	}
 	process, reserved := "", ""
 	if e := r.Unexplained(); e != nil {
@@ -319,7 +323,11 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Rows[0].Device) == deviceName(d) {
-			parts = append(parts, "runs out of "+at.Limit.String()+" at "+atText(at))
+			text := "runs out of " + at.Limit.String() + " at " + atText(at)
+			if at.Beyond {
+				text = "runs out of " + at.Limit.String() + ": " + atText(at)
+			}
+			parts = append(parts, text)
 			break
 		}
 	}

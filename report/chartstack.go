@@ -131,12 +131,27 @@ func (s *stacker) leaks(size float64) []band {
 	return grown
 }
 
+// beyondStacks is the name and the rate of what the process gathered beyond what was recorded:
+// the nodes of a graph that leak, or nobody knows what; "" where it does not grow so.
+func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
+	if e := r.Unexplained(); e != nil {
+		return "beyond recorded stacks", e.Rate
+	}
+	for _, f := range withVerdict(r, diff.Leak) {
+		if f.Nodes > 0 && ofNodes(f) {
+			return "autograd graph", f.Rate
+		}
+	}
+	return "", diff.Rate{}
+}
+
 // unexplained is the band of what the process gathered after warm-up beyond what was
 // recorded; nil where it is not the process that is drawn, or it does not grow so.
 func (s *stacker) unexplained(size float64) *band {
-	e, all := s.r.Unexplained(), s.r.Series
+	name, rate := beyondStacks(s.r)
+	all := s.r.Series
 	process, beyond := all.Unrecorded()
-	if e == nil || s.device != process || len(beyond) <= all.WarmUp() {
+	if name == "" || s.device != process || len(beyond) <= all.WarmUp() {
 		return nil
 	}
 	b := s.band(leakColours[0], false)
@@ -145,12 +160,12 @@ func (s *stacker) unexplained(size float64) *band {
 		b.y[j] = min(at.of(func(mark int) snapshot.Bytes { return snapshot.Bytes(max(beyond[mark]-base, 0)) }), s.rest[j])
 		s.rest[j] -= b.y[j]
 	}
-	b.name, b.notes = "beyond recorded stacks", []string{"process: " + bytesRate(e.Rate)}
-	if text := interval(readable(e.Rate).Bytes, snapshot.FormatBytes); text != "" {
+	b.name, b.notes = name, []string{"process: " + bytesRate(rate)}
+	if text := interval(readable(rate).Bytes, snapshot.FormatBytes); text != "" {
 		b.notes = append(b.notes, "("+text+")")
 	}
-	if e.Rate.Unit == all.Axis().Unit {
-		slope := multiplied(e.Rate.Bytes, size)
+	if rate.Unit == all.Axis().Unit {
+		slope := multiplied(rate.Bytes, size)
 		b.slope = &slope
 	}
 	return &b

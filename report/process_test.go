@@ -71,6 +71,24 @@ func TestTheProcessIsDrawnWhereItGrowsAndNoDeviceDoes(t *testing.T) {
 	}
 }
 
+// TestAGraphThatLeaksIsDrawnInTheProcess: nodes take no memory of their own device.
+func TestAGraphThatLeaksIsDrawnInTheProcess(t *testing.T) {
+	r := growingProcess(t)
+	rate := r.Unexplained().Rate
+	row := *r.Findings[0].Rows[0]
+	row.Device = snapshot.Device{Kind: snapshot.Graph}
+	r.Findings = []diff.Finding{{Rows: []*diff.Row{&row}, Verdict: diff.Leak, Headline: -1, Rate: rate, Nodes: 90 * snapshot.MiB}}
+	r.Reserves = nil // the finding has it
+	c, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := c.bands[len(c.bands)-1]
+	if end := len(c.x) - 1; !strings.HasPrefix(c.subtitle, "memory of host:0") || grown.name != "autograd graph" || grown.y[end] < 85*float64(snapshot.MiB) {
+		t.Errorf("%q draws %q up to %v", c.subtitle, grown.name, grown.y[end])
+	}
+}
+
 func TestTheProcessThatGrowsComesBeforeWhatMayLeak(t *testing.T) {
 	r := growingProcess(t)
 	for name, write := range map[string]func(*bytes.Buffer) error{
