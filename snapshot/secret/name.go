@@ -11,10 +11,11 @@ import (
 type class int
 
 const (
-	open   class = iota // no secret
-	random              // one only where the value looks like a key
-	weak                // one, but for numbers and the like: token=512, auth=none
-	strong              // one
+	open     class = iota // no secret
+	random                // one only where the value looks like a key
+	doubtful              // one, but for a word: key=image
+	weak                  // one, but for numbers and the like: token=512, auth=none
+	strong                // one
 )
 
 // Words of names that mean a secret wherever they stand, written in one word.
@@ -25,21 +26,38 @@ var strongParts = []string{
 	"deploykey", "hmackey", "aeskey", "authcode", "accesscode", "totp",
 }
 
-// Last words of names that mean one. Of tokens a language model has thousands, and max_tokens
-// is a number.
+// Last words of names that mean one, by the word before them too.
 var (
-	weakLast    = []string{"token", "auth", "oauth", "pass", "pwd", "pw", "bearer", "jwt", "cookie", "cookies", "otp"}
+	weakLast    = []string{"token", "auth", "oauth", "pass", "pwd", "pw", "pin", "bearer", "jwt", "cookie", "cookies", "otp"}
 	weakEndings = []string{"githubpat", "ghpat", "gitlabpat", "azurepat"}
-	randomLast  = []string{"key", "keys", "tokens", "login"}
+	randomLast  = []string{"keys", "tokens", "login"}
 	// queryNames are those of a URL's parameters, which are written short.
 	queryNames = []string{"key", "sig", "signature", "sas", "code", "sid", "session"}
 )
+
+// holders give or have the secret that the next word names: --wandb-key, DB_PASS, hfkey.
+var holders = strings.Fields(`hf huggingface face hub wandb comet neptune clearml mlflow openai anthropic claude gemini cohere mistral
+	groq together replicate nvidia ngc xai perplexity deepseek openrouter langsmith aws s3 gcp gcs google azure github gh gitlab docker kaggle
+	slack discord telegram twilio sendgrid stripe datadog dd sentry pinecone weaviate qdrant redis mongo mongodb db database mysql postgres pg
+	sql smtp mail ftp ssh ssl tls rsa gpg pgp tsig client user admin root account bot registry vault app access bearer ca`)
+
+// trade are the words of machine learning, and of sorting and filtering, that stand before a
+// token, a key or a pass that is none: --pad-token, --sort-key, --high-pass.
+var trade = strings.Fields(`cls class pad eos bos unk mask sep pos eot sot eod eom sub pre non multi de special prefix suffix begin start
+	end stop first second third last next prev previous final one two three single extra new image img video vision audio speech text word
+	patch latent visual input output source src target tgt lang language query prompt context register memory loss time step label labels
+	feature features object control trigger placeholder learned learnable distillation dist think thinking decoder encoder
+	high low band all forward backward sort group batch partition cache dict index primary foreign public pub layer obs cell column caption
+	metric monitor model state sample data dataset type by`)
+
+// counts are words of names that are given a number: --num-image-token.
+var counts = []string{"n", "num", "nb", "max", "min", "total", "per", "avg", "mean"}
 
 // harmlessLast are last words of what is about a secret and none: --password-file.
 var harmlessLast = []string{
 	"file", "path", "dir", "folder", "name", "env", "var", "type", "method", "mode", "provider", "host", "port", "length",
 	"len", "size", "count", "policy", "store", "manager", "scope", "stdin", "prompt", "field", "column", "version", "ttl", "timeout",
-	"enabled", "required", "expiry", "algorithm",
+	"enabled", "required", "expiry", "algorithm", "url", "uri", "endpoint", "dim", "dims", "layers", "heads", "rate", "ratio", "weight", "prob",
 }
 
 // switches begin the names of flags that take no value, mostly.
@@ -50,20 +68,36 @@ func classOf(name string, query bool) class {
 	if name == "PWD" || name == "OLDPWD" {
 		return open // where a shell is
 	}
-	words := wordsOf(name)
+	words := wordsOf(strings.TrimPrefix(name, "-D"))
 	if len(words) == 0 {
 		return open
 	}
 	last, joined := words[len(words)-1], strings.Join(words, "")
 	contains := func(part string) bool { return strings.Contains(joined, part) }
+	before := ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
+	}
+	held := slices.Contains(holders, before)
 	switch {
 	case slices.Contains(harmlessLast, last):
 		return open
-	case slices.ContainsFunc(strongParts, contains), query && slices.Contains(queryNames, last), slices.Contains(words, "x") && slices.Contains(words, "amz"):
+	case slices.ContainsFunc(strongParts, contains), slices.Contains(words, "x") && slices.Contains(words, "amz"):
 		return strong
-	case slices.Contains(weakLast, last), slices.ContainsFunc(weakEndings, func(e string) bool { return strings.HasSuffix(joined, e) }):
+	case query && slices.Contains(queryNames, last), slices.ContainsFunc(weakEndings, func(e string) bool { return strings.HasSuffix(joined, e) }):
+		return weak
+	case slices.Contains(weakLast, last) || last == "key":
+		switch {
+		case slices.Contains(trade, before) || slices.ContainsFunc(words, func(w string) bool { return slices.Contains(counts, w) }):
+			return random
+		case last == "key" && !held:
+			return doubtful
+		}
 		return weak
 	case slices.Contains(randomLast, last):
+		if held && last != "login" {
+			return weak
+		}
 		return random
 	}
 	return open
@@ -77,7 +111,7 @@ func isSwitch(name string) bool {
 }
 
 // wordsOf are the words of a name in lower case, without numbers: "hf", "token" of --hf-token,
-// HF_TOKEN_2 and hfToken.
+// HF_TOKEN_2, hfToken and hftoken.
 func wordsOf(name string) []string {
 	var words []string
 	var word []rune
@@ -101,13 +135,25 @@ func wordsOf(name string) []string {
 		word = append(word, r)
 	}
 	flush()
+	if len(words) == 0 {
+		return nil
+	}
+	last := words[len(words)-1]
+	for _, ending := range []string{"token", "key", "keys", "pass"} {
+		before, found := strings.CutSuffix(last, ending)
+		if found && before != "" && (ending == "token" || slices.Contains(holders, before)) {
+			return append(words[:len(words)-1], before, ending)
+		}
+	}
 	return words
 }
 
 var (
-	trivial = regexp.MustCompile(`^(?i:[-+]?\d{1,3}|true|false|yes|no|on|off|none|null|nil|auto|basic|bearer|digest)$`)
+	trivial = regexp.MustCompile(`^(?i:[-+]?\d{1,3}|[-+]?\d{0,3}\.\d{1,6}|\d(?:\.\d{1,3})?e-?\d|\[\]|\{\}|true|false|yes|no|on|off|none|null|nil|auto|basic|bearer|digest)$`)
 	letters = regexp.MustCompile(`[A-Za-z]`)
 	digits  = regexp.MustCompile(`[0-9]`)
+	// doubted is a part of a key, or a whole one that is short.
+	doubted = regexp.MustCompile(`^[A-Za-z0-9+=_-]{6,}$`)
 	// keyLike is long and has no dot or slash, as paths do.
 	keyLike = regexp.MustCompile(`^[A-Za-z0-9_+=-]{16,}$`)
 )
@@ -121,6 +167,8 @@ func (c class) hides(value string) bool {
 		return true
 	case c == weak:
 		return !trivial.MatchString(value)
+	case c == doubtful:
+		return doubted.MatchString(value) && (digits.MatchString(value) || mixed.MatchString(value) && len(value) >= 16)
 	case c == random:
 		return looksRandom(value)
 	}
