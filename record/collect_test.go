@@ -68,3 +68,27 @@ func TestOldAgentsOfKilledMemdiagsAreSweptAway(t *testing.T) {
 		t.Errorf("%q, %v", left, err)
 	}
 }
+
+// With --force, files of the user may lie beside the run's.
+func TestWhatARecordingLeavesBehindIsTakenAwayAndNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".claim_tick", ".snapshot_3.json.tmp", "..agent_7.json.tmp", "snapshot_1.json", "snapshot_t2.pb.gz",
+		".mine.tmp", ".claim_of_mine", "snapshot_1.py", "snapshot_notes.csv"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var o Outcome
+	o.collect(dir, snapshot.NoRank)
+	entries, err := os.ReadDir(dir)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{".claim_of_mine", ".mine.tmp", "snapshot_1.json", "snapshot_1.py", "snapshot_notes.csv", "snapshot_t2.pb.gz"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q, %v", left, err)
+	}
+	if o.Snapshots != 2 {
+		t.Errorf("%d snapshots are counted", o.Snapshots)
+	}
+}

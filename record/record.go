@@ -308,9 +308,9 @@ func (o *Outcome) collect(dir string, rank int) {
 		path := filepath.Join(dir, name)
 		switch {
 		case rank != snapshot.NoRank && !slices.Contains(ranks, rundir.RankOf(name)):
-		case strings.HasPrefix(name, claimPrefix), strings.HasPrefix(name, ".") && strings.HasSuffix(name, partSuffix):
+		case rundir.IsTemporary(name):
 			_ = os.Remove(path)
-		case rundir.IsSnapshotName(name):
+		case rundir.IsRecordedSnapshot(name):
 			o.Snapshots++
 		}
 	}

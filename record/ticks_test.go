@@ -198,3 +198,26 @@ func TestAWindowThatIsWantedLeavesTimeForSnapshots(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, starved, "look tick\nin a window: look\n")
 }
+
+// dropped has snapshots by the clock beside files of the user.
+const dropped = `
+import os, tempfile
+from memdiag._agent import Agent
+
+def left(rank):
+    with tempfile.TemporaryDirectory() as dir:
+        for name in ("snapshot_t1.json", "snapshot_t2_rank0.json", "snapshot_t3.memdiag", "snapshot_train.py", "snapshot_t4.py", "snapshot_train_rank0.json"):
+            open(os.path.join(dir, name), "w").close()
+        a = Agent({"dir": dir, "rank": -1})
+        a.rank = rank
+        a.drop_ticks()
+        return sorted(os.listdir(dir))
+print(left(None))
+print(left(0))
+`
+
+func TestSnapshotsByTheClockAreDroppedAndNoFileOfTheUser(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, dropped, "['snapshot_t2_rank0.json', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n"+
+		"['snapshot_t1.json', 'snapshot_t3.memdiag', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n")
+}

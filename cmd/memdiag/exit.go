@@ -41,6 +41,13 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// notReplacedError is a command that failed before anything was recorded of it, so that the run
+// that it was to replace is in the folder again.
+type notReplacedError struct{ failed *exitError }
+
+func (e *notReplacedError) Error() string { return e.failed.Error() }
+func (e *notReplacedError) Unwrap() error { return e.failed }
+
 // hinted adds the way out to an error.
 type hinted struct {
 	err  error
@@ -97,6 +104,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*rundir.UnfinishedError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*rundir.RefusedError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*report.DeviceError](err); ok {

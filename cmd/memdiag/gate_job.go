@@ -141,7 +141,11 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
 	err := g.env.recordCommand(ctx, dir, args, commandJob{record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary}, g.job.unnamed, g.job.force})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
-		return &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code), "memdiag gate %s judges what was recorded until then", dir)}
+		failed := fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code)
+		if _, ok := errors.AsType[*notReplacedError](err); ok {
+			return &exitError{exitOwn, failed}
+		}
+		return &exitError{exitOwn, withHint(failed, "memdiag gate %s judges what was recorded until then", dir)}
 	}
 	return err
 }

@@ -199,19 +199,22 @@ type recording struct {
 func (job *recording) outFlags(cmd *cobra.Command, byDefault string) {
 	flags := cmd.Flags()
 	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty, or hold a run to --force; by default "+byDefault)
-	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR")
+	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR: what memdiag recorded goes when the new run has ended, and all other files stay")
 }
 
-// createRun begins a run in a folder, in the place of a finished one where that is asked for.
-func createRun(dir string, force bool, info snapshot.Info) (*rundir.Writer, error) {
-	begin := rundir.Create
+// createRun begins a run in a folder, in the place of a finished one where that is asked for and
+// no word of the command names one of its files.
+func createRun(dir string, force bool, info snapshot.Info, command ...string) (*rundir.Writer, error) {
 	if force && info.Rank != nil {
 		return nil, &exitError{exitUsage, withHint(errors.New("--force: each of several tasks would delete what the others record"), "delete the folder before they start")}
 	}
+	var out *rundir.Writer
+	var err error
 	if force {
-		begin = rundir.Replace
+		out, err = rundir.Replace(dir, info, command...)
+	} else {
+		out, err = rundir.Create(dir, info)
 	}
-	out, err := begin(dir, info)
 	if err != nil {
 		return nil, cannotRecord(err)
 	}
@@ -247,6 +250,9 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		return "", err
 	}
 	err = env.train(ctx, chosen, job, on, out)
+	if err != nil && env.putBack(out) {
+		return filepath.Clean(job.out), err
+	}
 	code := exitFine
 	var notes []string
 	if err != nil {

@@ -59,14 +59,14 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	}
 	out, err := createRun(dir, opts.force, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Command: words, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
-	})
+	}, args...)
 	if err != nil {
 		return err
 	}
 	began := env.now()
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	if err != nil {
-		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+		env.abandon(out, err)
 		if errors.Is(err, syscall.ENOEXEC) {
 			err = withHint(err, "a script without #! in its first line is run by naming its interpreter: memdiag record -- sh %s", args[0])
 		}
@@ -81,9 +81,16 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		ended = "was ended by " + outcome.Signal
 	}
 	env.talk.say("%s %s after %s; %s in %s", commandName(args), ended, took, recorded(outcome), dir)
+	failed := &exitError{code: outcome.ExitCode}
+	if outcome.ExitCode != exitFine && env.putBack(out) {
+		for _, n := range outcome.Notes {
+			env.talk.say("%s", n)
+		}
+		return &notReplacedError{failed}
+	}
 	env.finish(out, outcome)
 	if outcome.ExitCode != exitFine {
-		return &exitError{code: outcome.ExitCode}
+		return failed
 	}
 	return nil
 }
@@ -128,12 +135,37 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	if err != nil {
-		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+		env.abandon(out, err)
 		return &exitError{exitOwn, withHint(err, "the program imports net/http/pprof, and serves it at this address")}
 	}
 	env.talk.say("recorded for %s; %s in %s", duration(env.now().Sub(began)), recorded(outcome), dir)
-	env.finish(out, outcome)
+	if outcome.Snapshots > 0 || !env.putBack(out) {
+		env.finish(out, outcome)
+	}
 	return nil
+}
+
+// abandon completes a run that could not be recorded, or brings back the one that it was to
+// replace.
+func (env *environment) abandon(out *rundir.Writer, err error) {
+	if !env.putBack(out) {
+		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
+	}
+}
+
+// putBack brings back the run that one without a snapshot was to replace, says so, and reports
+// whether there is nothing more to do: of a run that it could not bring back as a whole, the new
+// one stays without an end, so that the rest of the old is never deleted.
+func (env *environment) putBack(out *rundir.Writer) bool {
+	done, err := out.PutBack()
+	if err != nil {
+		kept, _ := rundir.Kept(out.Dir())
+		env.talk.say("the run before cannot be put back, and is kept in %s: %v", kept, err)
+	}
+	if done {
+		env.talk.say("nothing was recorded; the run before is in %s again", out.Dir())
+	}
+	return done || err != nil
 }
 
 // finish says what there is to say of a recording, and completes the run.

@@ -84,6 +84,9 @@ func readInfo(run *snapshot.Run, name string) (own bool, err error) {
 		note("schema version %d; this memdiag knows %d and may miss what is new", run.Info.SchemaVersion, rundir.SchemaVersion)
 	case run.Info.Finished == nil:
 		note("the run has not finished, or was stopped before it could say so")
+		if kept, there := rundir.Kept(run.Path); there {
+			note("the finished run that it was to replace is kept in %s", kept)
+		}
 	}
 	run.Info = run.Info.Masked() // an older memdiag, or another program, wrote what it was given
 	return true, nil

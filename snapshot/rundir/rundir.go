@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -97,7 +96,10 @@ func (e *NotEmptyError) Error() string { return e.Dir + ": the folder is not emp
 
 // Hint is the way out.
 func (e *NotEmptyError) Hint() string {
-	if _, err := os.Lstat(filepath.Join(e.Dir, InfoName)); err == nil {
+	if kept, there := Kept(e.Dir); there {
+		return "a recording with --force was begun here and has not ended; it keeps the run before in " + kept + ": choose another folder with -o"
+	}
+	if _, err := readInfo(filepath.Join(e.Dir, InfoName)); err == nil {
 		return "it holds a run: choose another folder with -o, or --force to replace the run"
 	}
 	return "choose another folder with -o"
@@ -138,6 +140,7 @@ type Writer struct {
 	name   string // of info's file
 	info   snapshot.Info
 	create func(path string) (file, error)
+	kept   string // the folder of the run that this one replaces; "" where there is none
 
 	mu     sync.Mutex
 	series []*os.File // those that were opened
@@ -165,79 +168,12 @@ const (
 	folderPerm = 0o700
 )
 
-// UnfinishedError is a run that is not to be replaced, since it may be being recorded.
-type UnfinishedError struct {
-	Dir string
-}
-
-func (e *UnfinishedError) Error() string {
-	return e.Dir + ": the run has not finished, or was killed; it is not replaced"
-}
-
-// Hint is the way out.
-func (e *UnfinishedError) Hint() string {
-	return "if nobody records into it any more, delete the folder"
-}
-
-// Remove deletes the files of a finished run from its folder, and leaves all others. A folder
-// that is not there, or is empty, is as it is. What holds no run is a *NotEmptyError, and a
-// run that has not finished an *UnfinishedError; then nothing is deleted.
-func Remove(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0:
-		return nil
-	case err != nil:
-		return cannotWrite(dir, err)
-	}
-	for _, e := range entries {
-		if name := e.Name(); name != InfoName && name != RankInfoName(RankOf(name)) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		var info snapshot.Info
-		if err != nil || json.Unmarshal(text, &info) != nil || info.Version == "" {
-			return &NotEmptyError{Dir: dir} // somebody else's file of that name
-		}
-		if info.Finished == nil {
-			return &UnfinishedError{Dir: dir}
-		}
-	}
-	if _, err := os.Lstat(filepath.Join(dir, InfoName)); err != nil {
-		return &NotEmptyError{Dir: dir}
-	}
-	for _, e := range entries {
-		name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "."), ".tmp")
-		ours := name == InfoName || name == RankInfoName(RankOf(name)) || IsSeriesName(name) || recordedName.MatchString(name)
-		if !ours || !e.Type().IsRegular() {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-			return cannotWrite(filepath.Join(dir, e.Name()), err)
-		}
-	}
-	return nil
-}
-
-// recordedName is the name of a snapshot as recordings give it, by step or by tick, and of the
-// host's figures, each also by rank.
-var recordedName = regexp.MustCompile(`^(` + snapshotStem + `_t?[0-9]+(` + rankMark + `[0-9]+)?(\.[a-z]+)+|host(` + rankMark + `[0-9]+)?\.csv)$`)
-
 // Create makes the folder, with those above it, and writes run.json. The folder and what is in
 // it are their owner's alone; a folder that was there stays as it is. A folder
 // that is there must be empty, or else be one that another rank records into; the
 // error is a *NotEmptyError if not. What can not be written, here or by the Writer,
 // is a *WriteError. The schema version of info is set.
 func Create(dir string, info snapshot.Info) (*Writer, error) { return begin(dir, info, false) }
-
-// Replace is Create in the place of a finished run, whose files it deletes: all others in the
-// folder stay. The run is of no rank, since ranks that begin at once would delete each other's.
-func Replace(dir string, info snapshot.Info) (*Writer, error) {
-	if err := Remove(dir); err != nil {
-		return nil, err
-	}
-	return begin(dir, info, true)
-}
 
 func begin(dir string, info snapshot.Info, beside bool) (*Writer, error) {
 	if err := MakeFolder(dir); err != nil {
@@ -423,7 +359,8 @@ func (w *Writer) Took(steps int64, unseen []snapshot.Unseen) {
 // Finish brings the series logs to the disk and writes into run.json how the run
 // ended, with notes added to those that it was created with. It is called once,
 // when nobody writes any more. Where both times carry it, the monotonic clock tells how
-// long the run took, whatever the wall clock was set to meanwhile.
+// long the run took, whatever the wall clock was set to meanwhile. The run that this one
+// replaces is deleted, once the end is on the disk.
 func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -436,7 +373,10 @@ func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 	}
 	w.info.Finished, w.info.ExitCode = &at, &exitCode
 	w.info.Notes = append(w.info.Notes[:len(w.info.Notes):len(w.info.Notes)], notes...)
-	return cmp.Or(w.writeInfo(), failed)
+	if err := cmp.Or(w.writeInfo(), failed); err != nil || w.kept == "" {
+		return err
+	}
+	return removeKept(w.dir)
 }
 
 func (w *Writer) writeInfo() error {

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,52 +103,6 @@ func TestANewRunDoesNotMixWithWhatIsThere(t *testing.T) {
 	}
 	if d := cmp.Diff(before, content(t, dir)); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestAFinishedRunIsReplacedAndNothingElseIs(t *testing.T) {
-	dir := t.TempDir()
-	put := func(names ...string) {
-		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"version": "v1"}`), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	recorded := []string{"snapshot_5.memdiag", "snapshot_50_rank1.json", "snapshot_t3.pb.gz", ".snapshot_7.json.tmp", "series.memdiag", "series_rank1.memdiag", "host.csv", "host_rank2.csv"}
-	theirs := []string{"report.html", "snapshot_notes.txt", "snapshot_5", "host.csv.bak", "train.py"}
-	put(append(recorded, theirs...)...)
-
-	if _, err := Replace(dir, snapshot.Info{Version: "v2"}); !errors.As(err, new(*NotEmptyError)) {
-		t.Errorf("a folder without a run: %v", err)
-	}
-	put("run.json")
-	if _, err := Replace(dir, snapshot.Info{Version: "v2"}); !errors.As(err, new(*UnfinishedError)) {
-		t.Errorf("a run that may be recorded: %v", err)
-	}
-	if n := len(content(t, dir)); n != len(recorded)+len(theirs)+1 {
-		t.Errorf("%d files are left of what is not replaced", n)
-	}
-	for _, name := range []string{"run.json", "run_rank1.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"version": "v1", "finished": "2026-01-02T03:04:05Z"}`), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Replace(dir, snapshot.Info{Version: "v2"}); err != nil {
-		t.Fatal(err)
-	}
-	want := append([]string{"run.json"}, theirs...)
-	got := slices.Collect(maps.Keys(content(t, dir)))
-	slices.Sort(want)
-	slices.Sort(got)
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if info(t, dir).Version != "v2" {
-		t.Error("the old run is there still")
-	}
-	if _, err := Replace(filepath.Join(dir, "new"), snapshot.Info{}); err != nil {
-		t.Errorf("a folder that is not there: %v", err)
 	}
 }
 

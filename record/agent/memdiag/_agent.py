@@ -7,6 +7,7 @@ guarded: an error becomes a note in the agent's report, and after a few the agen
 import errno
 import json
 import os
+import re
 import sys
 import time
 import zlib
@@ -36,6 +37,8 @@ WAIT, WAIT_PART = 8, 32
 LATE = 64
 # The disk, or the user's part of it, is full.
 FULL = errno.ENOSPC, errno.EDQUOT
+# A snapshot by the clock; what is named in any other way is the user's.
+TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
 # Digits of a rank in the environment at most; memdiag reads it as well.
 RANK_DIGITS = 9
 # After so many errors the agent stops.
@@ -420,7 +423,7 @@ class Agent:
     def drop_ticks(self):
         self.written = []
         for name in os.listdir(self.dir):
-            if name.startswith("snapshot_t") and ("_rank" not in name if self.rank is None else name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
+            if TICK.fullmatch(name) and ("_rank" not in name if self.rank is None else name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
                 self.remove(name)
 
     def take(self, step):
