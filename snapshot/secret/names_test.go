@@ -106,7 +106,7 @@ func TestWhatATradeNamesStays(t *testing.T) {
 }
 
 func TestLongTextsAreMaskedFast(t *testing.T) {
-	for _, part := range []string{"token=(", `token="a"(`, "token=a'", "-u ", "a:b@", "http://a:b@", "token=`", "token=$(", "token=a]", "token,"} {
+	for _, part := range []string{"token=(", `token="a"(`, "token=a'", "-u ", "a:b@", "http://a:b@", "token=`", "token=$(", "token=a]", `("token","`} {
 		start := time.Now()
 		secret.Text(strings.Repeat(part, 1<<17/len(part)))
 		if spent := time.Since(start); spent > 30*time.Second {

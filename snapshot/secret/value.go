@@ -58,7 +58,7 @@ func assignments(text string) string {
 		c := classOf(name, query)
 		spaced, listed := strings.TrimSpace(between) == "", strings.Contains(between, ",")
 		switch {
-		case spaced && !dashed, listed && !quoted.MatchString(text[value:]), listed && !dashed && !argument.MatchString(text[:begin]):
+		case spaced && !dashed, listed && !quoted.MatchString(text[value:]), listed && !dashed && !argument.MatchString(text[max(0, begin-8):begin]):
 			continue
 		case spaced || listed && dashed:
 			c = classOfFlag(name)
