@@ -101,9 +101,9 @@ func valueAt(text string, at int, query, words bool) (opening, inner string) {
 	}
 	stopped := func(i int) bool {
 		return i >= len(text) || strings.IndexByte(stops, text[i]) >= 0 || ends(text[i]) ||
-			text[i] == ',' && next.MatchString(text[i+1:]) || strings.HasPrefix(text[i:], `\"`)
+			text[i] == ',' && next.MatchString(text[i+1:min(len(text), i+100)]) || strings.HasPrefix(text[i:], `\"`)
 	}
-	i := 0
+	i, closed := 0, true
 	if m := quoted.FindStringSubmatch(text); m != nil {
 		i = closing(text, len(m[0]), m[1])
 		if i < 0 {
@@ -122,8 +122,9 @@ func valueAt(text string, at int, query, words bool) (opening, inner string) {
 			return "", text[:i]
 		case strings.IndexByte("\"'`", c) >= 0:
 			end = closing(text, i+1, text[i:i+1])
-		case strings.IndexByte("([{", c) >= 0 && !query:
+		case strings.IndexByte("([{", c) >= 0 && !query && closed:
 			end = balanced(text, i)
+			closed = end > 0
 		}
 		if end < 0 { // nothing closes it
 			end = i + 1
@@ -150,7 +151,7 @@ func closing(text string, from int, quote string) int {
 }
 
 // longest is how far a bracket may be from the one that closes it.
-const longest = 1 << 13
+const longest = 1 << 11
 
 // balanced is the place after the bracket that closes the one at a place, or -1.
 func balanced(text string, from int) int {
