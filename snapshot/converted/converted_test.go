@@ -64,7 +64,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("%+v", s.Segments)
 	}
 	b := s.Blocks
-	if got := fmt.Sprint(b.BirthStep, b.BirthTime, b.Owners, b.Count, b.State); got != "[8 -1 -1 -1] [5 0 0 0] [3 0 0 0] [0 0 0 5] [live pending free live]" {
+	if got := fmt.Sprintf("%d %d %d %d %v", b.BirthStep, b.BirthTime, b.Owners, b.Count, b.State); got != "[8 -1 -1 -1] [5 0 0 0] [3 0 0 0] [0 0 0 5] [live pending free live]" {
 		t.Error(got)
 	}
 	if f := s.Stacks.Frames(b.Stack[0]); len(f) != 2 || f[0].Line != 3 || f[1] != (snapshot.Frame{Function: "main", File: "a.py", Line: -1}) {
