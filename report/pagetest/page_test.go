@@ -193,7 +193,7 @@ func TestInABrowser(t *testing.T) {
 const site = "feature_pyramid.go:80"
 
 func testPage(t *testing.T, ctx context.Context, dir string, run func(...string)) {
-	run("record", "--workload", "L30", "--steps", "40", "--every", "10", "--limit", "2GiB", "--out", "run", "-q")
+	run("record", "--workload", "L30", "--steps", "40", "--every", "10", "--limit", "1GiB", "--out", "run", "-q")
 	run("report", "run", "-o", "report.html")
 	file := filepath.Join(dir, "report.html")
 
