@@ -186,7 +186,7 @@ func TestAFolderOfAnyNameIsRecordedInto(t *testing.T) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
 				t.Skip("no folder of this name can be made here:", err) // as on a Mac, of what is not UTF-8
 			}
-			r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond}, interpreter, path, "100")
+			r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond, PythonHeap: "off"}, interpreter, path, "100")
 			if r.ExitCode != 0 || r.stderr != "" || len(r.Notes) > 0 {
 				t.Errorf("%+v, %q", r.Outcome, r.stderr)
 			}
