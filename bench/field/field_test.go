@@ -10,7 +10,10 @@ import (
 func TestTruthAndItsCheck(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3")
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("no python3 here, which reads the programs' truth:", err)
 	}
 	command := exec.Command(python, "field_test.py")
 	command.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
