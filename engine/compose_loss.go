@@ -109,7 +109,7 @@ func KL(o Ops, input, targets *Tensor, r Reduction) *Tensor {
 	return Tidy(o, func() *Tensor {
 		v := o.Valid()
 		t := v.Detach(targets)
-		// The logarithm of the smallest normal number times 0 is 0; that of 0 is not.
+		// The logarithm of the smallest normal number times0 is 0; the logarithm of 0 times 0 is not.
 		entropy := v.Mul(t, v.Log(v.Max(t, v.Full(0x1p-126))))
 		return r.of(o, o.Sum(o.Sub(entropy, o.Mul(t, input)), -1))
 	})

@@ -86,7 +86,7 @@ func (e *Eager) check(op string, operands ...*Tensor) {
 	for _, t := range operands {
 		t.held(op)
 		if !t.storage.Alive() {
-			panic(&Error{Op: op, Shapes: []Shape{t.shape}, Reason: "the tensor's memory is gone: its device was closed, or its block was released behind the handle"})
+			panic(&Error{Op: op, Shapes: []Shape{t.shape}, Reason: "the tensor's memory is gone: its device was closed, or its block was released without it"})
 		}
 		if d := t.storage.Device(); d != e.device {
 			where := d.String()

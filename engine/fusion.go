@@ -138,7 +138,7 @@ func viewOf(t *Tensor) View {
 	return t.view()
 }
 
-// ReLUGrad is the gradient of an operand of ReLU from that of its result, grad,
+// ReLUGrad is the gradient of ReLU's operand from its result's gradient, grad,
 // and the result, out: grad where out is above 0 or NaN.
 func ReLUGrad(o Ops, grad, out *Tensor) *Tensor {
 	paired("relu", grad, out)
@@ -155,7 +155,7 @@ func ReLUGrad(o Ops, grad, out *Tensor) *Tensor {
 	})
 }
 
-// LogSoftmaxGrad is the gradient of an operand of LogSoftmax from that of its
+// LogSoftmaxGrad is the gradient of LogSoftmax's operand from the gradient of its
 // result, grad, and the result, out: grad - softmax·Σgrad.
 func LogSoftmaxGrad(o Ops, grad, out *Tensor) *Tensor {
 	paired("log-softmax", grad, out)

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/engine/enginetest"
 )
 
-// notByDifferences are cases whose gradient is not that of their values nearby.
+// notByDifferences are cases whose gradient differs from the differences of values nearby.
 var notByDifferences = map[string]string{
 	"relu, with a 0": "at the corner the difference is 1/2, the gradient 0",
 	"detach":         "values nearby move with what is detached",

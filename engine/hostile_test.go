@@ -229,7 +229,7 @@ func TestNumbersOutOfAllMeasureAreErrors(t *testing.T) {
 	}
 }
 
-// refusing is the host's memory, of which one segment is given.
+// refusing is the host's memory, and gives one segment only.
 type refusing struct {
 	mem.Driver
 	given bool

@@ -12,7 +12,7 @@
 // model a few models made of them, optim optimizers, metric measures; data brings
 // batches, train runs the loop and records it, checkpoint saves and resumes, comm
 // trains on several devices, cast in lower precision. The example shows the least
-// of it, that of checkpoint's Writer.Phase a run that stops and goes on.
+// of it; the example of checkpoint's Writer.Phase a run that stops and goes on.
 package engine
 
 import "fmt"

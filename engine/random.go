@@ -25,7 +25,7 @@ func (r *Random) Draw() Draw {
 // Draws counts the draws so far, for Seek.
 func (r *Random) Draws() uint64 { return r.draws }
 
-// Seek makes the next draw the one behind so many, as in a run that is continued.
+// Seek makes the next draw the one after so many, as in a run that is continued.
 func (r *Random) Seek(draws uint64) { r.draws = draws }
 
 // Draw names one stream of uniform numbers.

@@ -90,7 +90,7 @@ func (s *Scope) end() {
 // drop releases the first n tensors, last made first.
 func (s *Scope) drop(n int) {
 	defer func() {
-		if n > 0 { // the one behind these has panicked
+		if n > 0 { // the one after these has panicked
 			s.drop(n)
 		}
 	}()
@@ -146,7 +146,7 @@ func Within(o Ops, f func()) {
 
 // Run runs f in a scope and ends it whichever way f ends. A panic with an
 // *Error, as operations raise, becomes the error, and so does one that the end of
-// the scope raises, behind the error of f; any other panic goes on once the
+// the scope raises, after the error of f; any other panic goes on once the
 // temporaries are released.
 func Run(o Ops, f func(*Scope) error) error {
 	s := o.Begin()

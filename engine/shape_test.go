@@ -15,7 +15,7 @@ func TestShapesTooLargeToCountAreRefused(t *testing.T) {
 	}{
 		{"in one extent", func(o engine.Ops) { o.Full(1, 1<<62) }},
 		{"in a product that wraps to 0", func(o engine.Ops) { o.Full(1, 1<<32, 1<<32) }},
-		{"behind an extent of 0", func(o engine.Ops) { o.Full(1, 0, 1<<32, 1<<32) }},
+		{"after an extent of 0", func(o engine.Ops) { o.Full(1, 0, 1<<32, 1<<32) }},
 		{"by reshaping with a product that wraps to the right count", func(o engine.Ops) { o.Reshape(o.Full(1, 4), 1<<62+1, 4) }},
 		{"by stretching", func(o engine.Ops) { o.Expand(o.Full(1), 1<<32, 1<<32) }},
 		{"by meeting", func(o engine.Ops) {

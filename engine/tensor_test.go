@@ -249,7 +249,7 @@ func TestAPanicAtTheEndOfAScopeLeavesNothingOpen(t *testing.T) {
 		f    error // what the function returns
 	}{
 		{"a misuse is the error of Run", misuse, nil},
-		{"a misuse comes behind the error of the function", misuse, own},
+		{"a misuse comes after the error of the function", misuse, own},
 		{"any other panic goes on", "wild", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestAPanicAtTheEndOfAScopeLeavesNothingOpen(t *testing.T) {
 			err := func() (err error) {
 				defer func() { raised = recover() }()
 				return engine.Run(o, func(*engine.Scope) error {
-					for range 2 { // in a scope that is left open, and in that of Run
+					for range 2 { // in a scope that is left open, and in Run's
 						o.Full(1, 8)
 						o.Full(1, 8).Attach(badHistory{c.end})
 						o.Full(1, 8).Attach(badHistory{c.end})

@@ -33,7 +33,7 @@ func (o *Ops) Backward(loss *engine.Tensor) error {
 func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
 	switch {
 	case o.Checkpointing():
-		return errors.New("backward: a Checkpoint is under way, whose function runs again in backward; run Backward behind it")
+		return errors.New("backward: a Checkpoint is under way, whose function runs again in backward; run Backward after it")
 	case loss == nil:
 		return errors.New("backward: the loss is nil")
 	case loss.Released():

@@ -96,7 +96,7 @@ func TestCheckpoints(t *testing.T) {
 			o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return o.Exp(o.Exp(in[0])) }, x)
 			return nil
 		}},
-		{"one of which nothing is tracked", "", func(o *autodiff.Ops, _ *engine.Tensor) error {
+		{"a Checkpoint that tracks nothing", "", func(o *autodiff.Ops, _ *engine.Tensor) error {
 			o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return o.Exp(in[0]) }, o.Full(1, 3))
 			return nil
 		}},

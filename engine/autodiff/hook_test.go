@@ -259,7 +259,7 @@ func TestReleasingWhatThePassOwnsIsAnErrorThatLeavesNothing(t *testing.T) {
 			autodiff.OnGrad(y, func(_ engine.Ops, g *engine.Tensor) *engine.Tensor { g.Release(); return nil })
 			return o.Backward(o.Sum(y))
 		}},
-		{"the gradient is released behind the pass", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
+		{"the gradient is released after the pass", "release of [2]: the tensor was released before", func(o *autodiff.Ops, x *engine.Tensor) error {
 			if err := o.Backward(o.Sum(o.Mul(x, x))); err != nil {
 				return err
 			}

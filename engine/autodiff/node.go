@@ -13,7 +13,7 @@ import (
 // device memory, so it is given back on purpose, by Free.
 type Node struct {
 	op     string
-	order  uint64  // larger than that of any input
+	order  uint64  // larger than any input's order
 	inputs []*Node // nil for operands that no gradient goes to
 	saved  []saved
 	// backward is nil for a leaf. It captures shapes and numbers, never tensors:

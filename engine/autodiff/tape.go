@@ -11,7 +11,7 @@ type Tape interface {
 	// Hold takes a new node in. The history that it returns, with one reference,
 	// goes to the node's tensor.
 	Hold(n *Node) engine.History
-	// Plain is told of the result of an operation that no gradient goes through.
+	// Plain is called with the result of an operation that no gradient goes through.
 	Plain(op string, out *engine.Tensor)
 	// Reach lists the nodes that lead to root, in any order, and changes nothing.
 	// It is an error if gradients went through one of them before. keep says that
@@ -49,7 +49,7 @@ func (g *graph) Hold(n *Node) engine.History {
 	return n
 }
 
-// walk is a mark of one Reach, other than that of any other: nodes of several Ops
+// walk is a mark of one Reach, unlike any other's: nodes of several Ops
 // may be on its way.
 type walk struct{ _ byte }
 

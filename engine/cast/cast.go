@@ -17,7 +17,7 @@ import (
 // rounded operands, all else passes through. Gradients pass the rounding as if it
 // were not there.
 //
-// A context is to be narrow: Open it before a forward pass, Close it behind. The
+// A context is to be narrow: Open it before a forward pass, Close it after. The
 // copy of a parameter is made when a product first needs it, and serves until
 // Close, also if the parameter is changed meanwhile; once Backward has gone
 // through it, it carries no gradient any more, and a second Backward says so.
@@ -129,7 +129,7 @@ func (o *Ops) lower(t *engine.Tensor) *engine.Tensor {
 }
 
 // Round rounds every element to 11 significant bits, the nearest; of two equally
-// near either. Its gradient is that of the identity. Elements are below 2^114 in
+// near either. Its gradient is the identity's. Elements are below 2^114 in
 // magnitude; subnormal numbers are rounded as if they had more range.
 func Round(o engine.Ops, t *engine.Tensor) *engine.Tensor {
 	v := o.Valid()

@@ -110,7 +110,7 @@ func TestCopiesOfParametersLastAsLongAsTheContext(t *testing.T) {
 	c.Close()
 	state(map[snapshot.Owners]int{snapshot.OwnedByUser: 1})
 	if c.Cached() != 0 || o.Nodes() != 1 {
-		t.Errorf("%d copies, %d nodes behind Close; want the leaf only", c.Cached(), o.Nodes())
+		t.Errorf("%d copies, %d nodes after Close; want the leaf only", c.Cached(), o.Nodes())
 	}
 
 	// A graph outlives the context, and a context that is closed has no cache.
@@ -206,7 +206,7 @@ func TestNoCopyCutsAParameterOffFromItsGradient(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				err = engine.Run(o, func(*engine.Scope) error { // a registry sweeps behind the next Backward
+				err = engine.Run(o, func(*engine.Scope) error { // a registry sweeps after the next Backward
 					y := o.Full(1)
 					o.Track(y)
 					return o.Backward(y)

@@ -8,7 +8,7 @@
 // beside the parameters; of each optimizer its State; and among the Counters the
 // Draws of each engine.Random, for its Seek. Parts that name tensors alike are
 // told apart with Part. The loader needs nothing of its own where each step takes
-// one batch: Step is its Options.Start, and that of the loop. Metrics and other
+// one batch: Step is its Options.Start, and the loop's. Metrics and other
 // sums over an epoch are not saved unless the program puts them in. The example
 // of Writer.Phase has all of it.
 //
@@ -28,7 +28,7 @@
 //	         the elements of each tensor in that order, row-major, 4 bytes each
 //	u64      xxhash64 of all bytes before it
 //
-// Nothing is aligned or padded, and nothing comes behind the checksum: the header
+// Nothing is aligned or padded, and nothing comes after the checksum: the header
 // gives the length of the file. Names are not empty and occur once among counters
 // and once among tensors.
 package checkpoint

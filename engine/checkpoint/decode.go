@@ -137,7 +137,7 @@ func (d *decoder) check(f *File) {
 	}
 	d.grow(d.end + checksumSize)
 	if d.err == nil && binary.LittleEndian.Uint64(d.data[d.end:]) != xxhash.Sum64(d.data[:d.end]) {
-		d.err = d.fault(int64(d.end), "the checksum is that of other contents: the file is cut short or was changed")
+		d.err = d.fault(int64(d.end), "the checksum belongs to other contents: the file is cut short or was changed")
 	}
 }
 
@@ -173,7 +173,7 @@ func (d *decoder) number(size int) (v uint64) {
 	return v
 }
 
-// count reads how many of something follow, of which each takes at least so many
+// count reads how many of something follow, if each takes at least so many
 // bytes: what is left bounds what is allocated.
 func (d *decoder) count(what string, each int, v uint64) int {
 	if d.err == nil && v > uint64(d.left()/each) {

@@ -20,7 +20,7 @@ import (
 	"github.com/memdiag/memdiag/engine/enginetest"
 )
 
-// sealed puts the right checksum behind contents.
+// sealed puts the right checksum after contents.
 func sealed(contents []byte) []byte {
 	return binary.LittleEndian.AppendUint64(slices.Clone(contents), xxhash.Sum64(contents))
 }

@@ -112,7 +112,7 @@ func (w *Writer) Save(o engine.Ops, s State) error {
 // Phase saves what state returns at an interval of a training loop. state is called
 // between two steps, when all temporaries are gone, and fills in all of State: its
 // Step is the count of steps that are completed, which the caller keeps, since no
-// one else tells. The barrier behind a save is marked train.Checkpointing. Call
+// one else tells. The barrier after a save is marked train.Checkpointing. Call
 // Wait when the loop has ended, for the last file may still be on its way.
 func (w *Writer) Phase(o engine.Ops, when train.Interval, state func() State) train.Phase {
 	return train.Phase{Name: train.Checkpointing, When: when, Step: func(int64) (train.Metrics, error) {
@@ -237,7 +237,7 @@ func syncDir(dir string) error {
 }
 
 // drop removes checkpoints of earlier steps that are not to be kept. Those of
-// later steps are of a run that this one has gone back behind; they stay.
+// later steps are of a run before which this one went back; they stay.
 func (w *Writer) drop(newest int64) error {
 	if w.options.Keep == 0 {
 		return nil

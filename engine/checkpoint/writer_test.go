@@ -88,7 +88,7 @@ func TestACheckpointIsTheStateAtItsSave(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := enginetest.Live(d); n != 1 {
-				t.Errorf("%d blocks are live behind it", n)
+				t.Errorf("%d blocks are live after it", n)
 			}
 			f, err := Read(w.Path(3))
 			if err != nil {
@@ -131,7 +131,7 @@ func TestOneCheckpointIsWrittenAndOneMoreIsStaged(t *testing.T) {
 		t.Error(err)
 	}
 	if n := enginetest.Live(d); n != 1 {
-		t.Errorf("%d blocks are live behind it", n)
+		t.Errorf("%d blocks are live after it", n)
 	}
 	if steps, err := stepsIn(w.dir); err != nil || !slices.Equal(steps, []int64{0, 1, 2, 3}) {
 		t.Errorf("there are checkpoints of %v, %v", steps, err)
@@ -249,7 +249,7 @@ func TestTheLastFewCheckpointsStay(t *testing.T) {
 		want []int64
 	}{
 		{9, []int64{9}}, {10, []int64{9, 10}}, {11, []int64{10, 11}}, {100, []int64{11, 100}},
-		{50, []int64{11, 50, 100}}, // gone back behind 100, which stays
+		{50, []int64{11, 50, 100}}, // gone back before 100, which stays
 		{50, []int64{11, 50, 100}},
 		{60, []int64{50, 60, 100}},
 	} {

@@ -189,7 +189,7 @@ func TestARankThatIsElsewhereIsNamed(t *testing.T) {
 			}
 			// The group is whole again.
 			if err := g.Run(t.Context(), (*comm.Rank).Barrier); err != nil {
-				t.Errorf("a run behind it: %v", err)
+				t.Errorf("a run after it: %v", err)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestAPanicOfARankGoesOnWhereTheGroupRuns(t *testing.T) {
 	t.Errorf("no panic, but %v", err)
 }
 
-// regression is 8 examples, of which each rank has a part.
+// regression is 8 examples; each rank has a part of them.
 func regression(o engine.Ops, part, parts int) (x, y *engine.Tensor) {
 	var xs, ys []float32
 	for i := part * 8 / parts; i < (part+1)*8/parts; i++ {

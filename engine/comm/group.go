@@ -57,8 +57,8 @@ func (g *Group) newRound() *round { return &round{brought: make([]parcel, len(g.
 
 // Run calls f once for each rank, each in a goroutine of its own, and returns when
 // all have ended. Collectives that a rank has begun end with an error once another
-// rank has ended, or ctx; the error of Run is that of the rank that ended first
-// with one. A panic of f goes on in the goroutine of Run, unless it is that of a
+// rank has ended, or ctx; Run returns the error of the rank that ended first
+// with one. A panic of f goes on in the goroutine of Run, unless it is the panic of a
 // misused operation, an *engine.Error, which becomes the rank's error. One Run
 // goes on at a time.
 func (g *Group) Run(ctx context.Context, f func(*Rank) error) error {

@@ -34,7 +34,7 @@ func (r *Rank) Ops() engine.Ops { return r.ops }
 func (r *Rank) Device() *mem.Device { return r.ops.Device() }
 
 // parcel is what a rank brings to a collective: which one it is, and the elements
-// of its tensors, one behind the other.
+// of its tensors, one after the other.
 type parcel struct {
 	op     string
 	shapes []engine.Shape

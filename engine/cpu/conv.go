@@ -64,7 +64,7 @@ func (c *convolution) patch(cell, from, to int) patch {
 }
 
 // even reports whether places lie as pixels do: then all rows of a patch are one
-// run, of which only what hangs over the edges is wrong.
+// run; only what hangs over the edges is wrong.
 func (c *convolution) even() bool { return c.w.Stride == [2]int{1, 1} && c.ow == c.width }
 
 // run is the places of a patch from its first to its last, in a cell's columns.

@@ -42,7 +42,7 @@ func (k *kernels) Reduce(op engine.ReduceOp, dst, a engine.View) {
 	k.results(over, folded.Elements(), func(to, from int) { d[to] = each(x[from:], fold) })
 }
 
-// results calls f once for each result, with its offset and that of its first
+// results calls f once for each result, with its offset and the offset of its first
 // operand. cost is the operands of one.
 func (k *kernels) results(over loops, cost int, f func(to, from int)) {
 	n, step := over.inner()

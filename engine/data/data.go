@@ -30,7 +30,7 @@ type Dataset interface {
 
 // Sequences is a Dataset whose examples differ in length, which is the outermost
 // extent of their first array. In a batch, arrays that are as long as their
-// examples are padded with zeros behind.
+// examples are padded with zeros after.
 type Sequences interface {
 	Dataset
 	// Length is the length of example i. It is cheap: Loader asks for all of them.
@@ -128,7 +128,7 @@ func (h *Host) stack(rows [][]Array, field int) (Array, error) {
 			want[0] = h.Lengths[i]
 		}
 		if a := row[field]; !slices.Equal(a.Shape, want) || (a.Floats == nil) != (first.Floats == nil) {
-			return Array{}, fmt.Errorf("example %d: array %d, %s %v, does not go with that of example %d, %s %v",
+			return Array{}, fmt.Errorf("example %d: array %d, %s %v, does not go with example %d's, %s %v",
 				h.Examples[i], field, a.dtype(), a.Shape, h.Examples[0], first.dtype(), first.Shape)
 		}
 		if first.Floats != nil {

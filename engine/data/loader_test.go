@@ -202,8 +202,8 @@ func TestExamplesThatDoNotGoTogetherAreAnError(t *testing.T) {
 		second []data.Array
 		want   string
 	}{
-		{"another shape", []data.Array{{Shape: []int{3}, Floats: make([]float32, 3)}, label}, "example 1: array 0, float32 [3], does not go with that of example 0, float32 [2]"},
-		{"another type", []data.Array{{Shape: []int{2}, Ints: make([]int32, 2)}, label}, "example 1: array 0, int32 [2], does not go with that of example 0, float32 [2]"},
+		{"another shape", []data.Array{{Shape: []int{3}, Floats: make([]float32, 3)}, label}, "example 1: array 0, float32 [3], does not go with example 0's, float32 [2]"},
+		{"another type", []data.Array{{Shape: []int{2}, Ints: make([]int32, 2)}, label}, "example 1: array 0, int32 [2], does not go with example 0's, float32 [2]"},
 		{"fewer arrays", []data.Array{{Shape: []int{2}, Floats: make([]float32, 2)}}, "example 1 has 1 arrays, and example 0 has 2"},
 		{"fewer elements than the shape says", []data.Array{{Shape: []int{2}, Floats: make([]float32, 1)}, label}, "example 1: array 0 has the shape [2], and 1 floats and 0 ints"},
 		{"an extent below 0", []data.Array{{Shape: []int{-2}}, label}, "example 1: array 0 has the shape [-2], and 0 floats and 0 ints"},
@@ -256,7 +256,7 @@ func TestFaultsOfTheDataComeInTheirPlace(t *testing.T) {
 		t.Errorf("recovered %v, want the data set's own panic", p)
 	}
 	if _, err := wild.NextHost(); err == nil || !strings.Contains(err.Error(), "ended with a panic: wild") {
-		t.Errorf("a call behind the panic returns %v", err)
+		t.Errorf("a call after the panic returns %v", err)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestAnEpochThatCannotBeListedPanicsInTheCaller(t *testing.T) {
 		t.Error("no panic")
 	}
 	if _, err := l.NextHost(); err == nil {
-		t.Error("a batch behind the panic")
+		t.Error("a batch after the panic")
 	}
 }
 
@@ -364,7 +364,7 @@ func TestWhatIsPrefetchedCountsForTheCacheUntilHandedOver(t *testing.T) {
 		}
 		scope.End()
 		if got := enginetest.Live(d); got != int64(3*waiting) {
-			t.Errorf("step %d: %d blocks are live behind it, want %d", step, got, 3*waiting)
+			t.Errorf("step %d: %d blocks are live after it, want %d", step, got, 3*waiting)
 		}
 	}
 	l.Close()

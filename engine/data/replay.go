@@ -47,7 +47,7 @@ func (r *Replay) Add(item ...*engine.Tensor) {
 			panic(&engine.Error{Op: "replay add", Shapes: []engine.Shape{t.Shape()}, Reason: fmt.Sprintf("tensor %d is there twice; Retain gives a second handle", i)})
 		}
 		if t.Shape() != first[i].Shape() || t.DType() != first[i].DType() {
-			panic(&engine.Error{Op: "replay add", Shapes: []engine.Shape{t.Shape(), first[i].Shape()}, Reason: fmt.Sprintf("tensor %d is another than that of earlier items", i)})
+			panic(&engine.Error{Op: "replay add", Shapes: []engine.Shape{t.Shape(), first[i].Shape()}, Reason: fmt.Sprintf("tensor %d differs from earlier items", i)})
 		}
 	}
 	kept := make([]*engine.Tensor, len(item))

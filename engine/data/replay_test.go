@@ -72,7 +72,7 @@ func TestTheLastItemsAreTheNewest(t *testing.T) {
 		name     string
 		capacity int
 		last     int
-		want     []int32 // all that is ever drawn behind ten additions
+		want     []int32 // all that is ever drawn after ten additions
 	}{
 		{"of a list", 0, 3, []int32{7, 8, 9}},
 		{"of a ring that has come round, wherever its oldest item is", 4, 3, []int32{7, 8, 9}},

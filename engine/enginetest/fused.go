@@ -50,7 +50,7 @@ type fusedCase struct {
 type problem struct {
 	f      func(o engine.Ops, in []*engine.Tensor) []*engine.Tensor // the first result has a gradient
 	shapes []engine.Shape
-	labels []int32 // an int32 operand behind the others; nil for none
+	labels []int32 // an int32 operand after the others; nil for none
 	whole  bool    // operands are whole numbers, so that there are equals
 	odd    bool    // NaN, infinities and zeros are among them
 	// terms is how many elements are summed where most are: digits are lost with it.

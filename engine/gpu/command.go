@@ -134,7 +134,7 @@ func (q *queue) download(dst []byte, from binding) {
 	}
 }
 
-// createLayout makes what all shaders share: parameters at binding 0, and behind them
+// createLayout makes what all shaders share: parameters at binding 0, and after them
 // buffers.
 func (q *queue) createLayout() error {
 	d := q.device

@@ -28,7 +28,7 @@ func eager(tb testing.TB, d *Device, o mem.Options) (*engine.Eager, *mem.Device)
 }
 
 // slack is how far the driver's figure may be off ours: where it is the process's own
-// (a software driver that tells none), Go and the driver take and give back besides.
+// (a software driver that reports none), Go and the driver take and give back as well.
 const slack = 16 * snapshot.MiB
 
 func TestTheDriverSeesWhatIsReserved(t *testing.T) {

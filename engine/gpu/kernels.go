@@ -52,7 +52,7 @@ func (k *kernels) keep(err error) {
 	}
 }
 
-// span is the bytes of its buffer that a view reaches: from the first to behind the
+// span is the bytes of its buffer that a view reaches: from the first to after the
 // last. A view without elements reaches none.
 func span(v engine.View) (from, to int64) {
 	last := v.Offset

@@ -3,7 +3,7 @@
 package mem
 
 // callers stores the return addresses of the calling goroutine's frames,
-// innermost first, beginning with that of its caller, and returns how many there
+// innermost first, beginning with its caller's, and returns how many there
 // were room for. It follows frame pointers, which Go keeps on these
 // architectures: a twelfth of the cost of runtime.Callers, which decodes tables.
 // Inlined calls are within their frame's address, wrappers have frames;

@@ -26,7 +26,7 @@ type Options struct {
 // use.
 type Device struct {
 	driver  Driver
-	queue   Queued // the driver, if its device works behind the program; else nil
+	queue   Queued // the driver, if its device lags behind the program; else nil
 	options Options
 	sites   siteTable
 	parent  atomic.Uint32 // a SiteID
@@ -103,7 +103,7 @@ func (d *Device) Alloc(bytes int64, owner snapshot.Owners) (*Storage, error) {
 	return s, nil
 }
 
-// inUse is the ticket behind which a block that is freed now can be used again; 0 if
+// inUse is the ticket after which a block that is freed now can be used again; 0 if
 // that is at once.
 func (d *Device) inUse() uint64 {
 	if d.queue == nil {
@@ -280,7 +280,7 @@ func (d *Device) Site() SiteID {
 }
 
 // SetParent makes blocks that are allocated from now on, by any goroutine, carry
-// the site's stack behind their own, with a frame "backward of" between them; it
+// the site's stack after their own, with a frame "backward of" between them; it
 // returns the site that was set before. NoSite ends it.
 func (d *Device) SetParent(s SiteID) (old SiteID) {
 	return SiteID(d.parent.Swap(uint32(s)))
@@ -295,7 +295,7 @@ func (d *Device) here() SiteID {
 }
 
 // Stack returns the site's symbolised frames, innermost first, those of its
-// parent behind; nil for NoSite. The first call for a site takes microseconds.
+// parent after them; nil for NoSite. The first call for a site takes microseconds.
 func (d *Device) Stack(s SiteID) []snapshot.Frame { return d.sites.stack(s) }
 
 // SiteTotal is what one site holds.

@@ -25,7 +25,7 @@ type Driver interface {
 	Used() snapshot.Bytes
 }
 
-// Queued is a Driver whose device works behind the program: when a block is freed,
+// Queued is a Driver whose device lags behind the program: when a block is freed,
 // work that was queued before may still use it. Work is counted in tickets, which
 // ascend from 1.
 type Queued interface {

@@ -111,7 +111,7 @@ func liveBlocks(n int64) string {
 // Headline names a stack by the place in the program that it speaks of, which is
 // the innermost frame that is not an operation of the engine:
 // "workload.(*Pyramid).Forward (engine/workload/feature_pyramid.go:88)". For a
-// block of a backward pass it is that of the forward site.
+// block of a backward pass it is the forward site's.
 func Headline(stack []snapshot.Frame) string {
 	prefix := ""
 	if at := slices.Index(stack, backwardOf); at >= 0 {

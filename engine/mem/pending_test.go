@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// fakeQueue is a fakeDriver whose device is done with work when it is told so, or
+// fakeQueue is a fakeDriver whose device is done with work when a test says so, or
 // waited for.
 type fakeQueue struct {
 	*fakeDriver

@@ -128,7 +128,7 @@ func (p *pool) take(request, size int64) blockID {
 }
 
 // split cuts a block that is in no free list down to size; what it leaves
-// becomes a free block behind it.
+// becomes a free block after it.
 func (p *pool) split(id blockID, size int64) {
 	rest := p.newRow()
 	b := &p.blocks[id]
@@ -182,7 +182,7 @@ func (p *pool) clear(id blockID) {
 	p.list(id)
 }
 
-// absorbNext joins a block with the one behind it, whose row becomes spare.
+// absorbNext joins a block with the one after it, whose row becomes spare.
 func (p *pool) absorbNext(id blockID) {
 	b := &p.blocks[id]
 	gone := b.next

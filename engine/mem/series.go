@@ -3,9 +3,9 @@ package mem
 import "github.com/memdiag/memdiag/snapshot"
 
 // Series reads the counters of its devices at every step, cheaply enough for
-// that: a stack is symbolised once, at the first step behind its first allocation.
+// that: a stack is symbolised once, at the first step after its first allocation.
 // Sites that never hold anything at a step are named all the same: what a program
-// does within its steps, as a backward pass, is told by them alone. It is not safe for concurrent use; the devices are.
+// does within its steps, such as a backward pass, shows in them alone. It is not safe for concurrent use; the devices are.
 type Series struct {
 	out     snapshot.Series
 	devices []deviceSites

@@ -128,7 +128,7 @@ func (t *siteTable) get(id SiteID) *site {
 var backwardOf = snapshot.Frame{Function: "backward of", Line: -1}
 
 // stack returns a site's symbolised frames, innermost first, with those of its
-// parent behind them; nil for NoSite. The first call for a site symbolises it,
+// parent after them; nil for NoSite. The first call for a site symbolises it,
 // which takes microseconds.
 func (t *siteTable) stack(id SiteID) []snapshot.Frame {
 	t.moduleOnce.Do(func() { t.module = mainModule() })

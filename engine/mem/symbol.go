@@ -115,7 +115,7 @@ func (c *call) settle(module, root string) {
 }
 
 // dirPath is the import path of the folder that the file is in, which for an
-// external test is not that of its package.
+// external test is not its package's.
 func (c call) dirPath() string {
 	if strings.HasSuffix(c.file, "_test.go") {
 		return strings.TrimSuffix(c.path, "_test")

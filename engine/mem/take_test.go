@@ -98,7 +98,7 @@ func checkSnapshot(t testing.TB, s *snapshot.Snapshot) {
 		end := seg.Address
 		for range seg.NumBlocks {
 			if b.Segment[row] != int32(i) || b.Address[row] != end {
-				t.Fatalf("row %d is not behind the one before it", row)
+				t.Fatalf("row %d is not after the one before it", row)
 			}
 			end += uint64(b.Size[row])
 			if b.State[row] == snapshot.Live {
@@ -128,7 +128,7 @@ func checkSnapshot(t testing.TB, s *snapshot.Snapshot) {
 }
 
 // TestASeriesNamesWhatLivesWithinAStepOnly: a backward pass, whose blocks are all gone
-// at the step's end, is told by that.
+// at the step's end, shows by that.
 func TestASeriesNamesWhatLivesWithinAStepOnly(t *testing.T) {
 	d := newDevice(t, mem.Options{})
 	series := mem.NewSeries(d)

@@ -19,7 +19,7 @@ type AUROC struct {
 // NewAUROC returns an empty area.
 func NewAUROC(o engine.Ops) *AUROC { return &AUROC{NewList(o), NewList(o)} }
 
-// Update takes up scores [m] with labels int32 [m], of which 0 is negative and all
+// Update takes up scores [m] with labels int32 [m]: 0 is negative, and all
 // else positive.
 func (a *AUROC) Update(scores, labels *engine.Tensor) {
 	if scores.Shape().Rank != 1 || labels.Shape() != scores.Shape() {

@@ -35,7 +35,7 @@ func TestMean(t *testing.T) {
 	}{
 		{"every element counts the same, whichever batch it came in", [][]float32{{1, 2, 3}, {10}}, 4},
 		{"no elements have no mean", nil, math.NaN()},
-		{"a batch without bound has a mean without bound, and those behind it do not change that", [][]float32{{1}, {float32(math.Inf(1)), 2}, {3}}, math.Inf(1)},
+		{"a batch without bound has a mean without bound, and those after it do not change that", [][]float32{{1}, {float32(math.Inf(1)), 2}, {3}}, math.Inf(1)},
 		{"infinities of both signs have no mean", [][]float32{{float32(math.Inf(1))}, {float32(math.Inf(-1))}}, math.NaN()},
 		{"small numbers are not lost beside a large sum", append([][]float32{{1 << 26}}, ones(64)...), ((1 << 26) + 64) / 65.0},
 	}

@@ -25,7 +25,7 @@ func NewKVCache(o engine.Ops, n, heads, capacity, width int) *KVCache {
 	return &KVCache{Keys: keys.Own(snapshot.OwnedByCache), Values: values.Own(snapshot.OwnedByCache)}
 }
 
-// extend writes keys and values [n heads t width] behind the last position and
+// extend writes keys and values [n heads t width] after the last position and
 // returns views of all that is filled, [n heads Length width].
 func (c *KVCache) extend(v engine.Ops, keys, values *engine.Tensor) (allKeys, allValues *engine.Tensor) {
 	const op = "key-value cache"

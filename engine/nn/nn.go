@@ -50,7 +50,7 @@ func (p Parts) Parameters() []*engine.Tensor {
 	return once(all)
 }
 
-// State lists that of all parts, in order, each name led by its part's. What
+// State lists the state of all parts, in order, each name led by its part's. What
 // several parts share comes under each of their names.
 func (p Parts) State() []engine.Named {
 	var all []engine.Named

@@ -38,7 +38,7 @@ func newState(o engine.Ops, parameters []*engine.Tensor, counted bool, kinds ...
 	return s
 }
 
-// Add takes parameters up, behind those that are there. One that is there already
+// Add takes parameters up, after those that are there. One that is there already
 // stays where it is.
 func (s *state) Add(parameters ...*engine.Tensor) {
 	for _, p := range parameters {
@@ -101,7 +101,7 @@ func (s *state) reserve() {
 
 // each calls move for every parameter that has a gradient, in a scope of its
 // own, and releases the gradient. move writes when it has all memory that it
-// needs: if it panics, its parameter and those behind have their gradients still,
+// needs: if it panics, its parameter and those after have their gradients still,
 // and a further step takes these alone.
 func (s *state) each(move func(p, gradient *engine.Tensor)) {
 	for _, p := range s.parameters {

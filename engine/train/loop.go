@@ -12,7 +12,7 @@ import (
 )
 
 // Metrics is what one training step says of itself. What may rightly drive its
-// memory goes into the mark of the barrier behind it.
+// memory goes into the mark of the barrier after it.
 type Metrics struct {
 	Loss           float64
 	Epoch          int64 // that the step belongs to, from 0
@@ -24,9 +24,9 @@ type Metrics struct {
 // Loop trains step by step. Between two steps is a barrier: the device has
 // finished, temporaries are gone, and the hooks run.
 type Loop struct {
-	Devices []*mem.Device    // are told of every mark
+	Devices []*mem.Device    // get every mark
 	Now     func() time.Time // stamps the marks; nil for none
-	// Start is how many steps an earlier run has completed, of which this one is the
+	// Start is how many steps an earlier run has completed, and this one is its
 	// continuation.
 	Start  int64
 	Phases []Phase // run between steps when due, in this order
@@ -39,7 +39,7 @@ type Loop struct {
 // before. An error ends the run.
 func (l *Loop) OnBarrier(f func(snapshot.Mark) error) { l.onBarrier = append(l.onBarrier, f) }
 
-// OnEpochEnd has f called behind the barrier of each epoch's last step and before
+// OnEpochEnd has f called after the barrier of each epoch's last step and before
 // the phases that are due there, with the epoch that ended. Steps say so in
 // Metrics.EpochEnd. An error ends the run.
 func (l *Loop) OnEpochEnd(f func(epoch int64) error) { l.onEpoch = append(l.onEpoch, f) }
@@ -62,15 +62,15 @@ func (l *Loop) Run(ctx context.Context, steps int64, step func() (Metrics, error
 		if err != nil {
 			return fmt.Errorf("step %d: %w", k, err)
 		}
-		if err := l.behind(ctx, k, m); err != nil {
+		if err := l.afterStep(ctx, k, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// behind does what comes behind a training step.
-func (l *Loop) behind(ctx context.Context, completed int64, m Metrics) error {
+// afterStep does what comes after a training step.
+func (l *Loop) afterStep(ctx context.Context, completed int64, m Metrics) error {
 	if _, err := l.barrier(Training, completed, m); err != nil {
 		return err
 	}

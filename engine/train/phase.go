@@ -14,11 +14,11 @@ const (
 	Checkpointing = "checkpoint"
 )
 
-// Interval says behind which training steps something is due. The zero Interval
+// Interval says after which training steps something is due. The zero Interval
 // is never.
 type Interval struct {
-	Every    int64 // behind every so many steps; 0 for none of them
-	EpochEnd bool  // behind the last step of each epoch
+	Every    int64 // after every so many steps; 0 for none of them
+	EpochEnd bool  // after the last step of each epoch
 }
 
 // due reports whether it is, so many steps being completed.
@@ -28,18 +28,18 @@ func (i Interval) due(completed int64, m Metrics) bool {
 
 // Phase is what runs between two training steps: a pass over data held out, a
 // checkpoint. Behind each of its own steps is a barrier with the phase's mark,
-// whose Step is that of the training.
+// whose Step is the training's.
 type Phase struct {
 	Name  string // Evaluating, Checkpointing or the program's own
 	When  Interval
 	Steps int64 // of each time that it is due; 0 for 1
 	// Step is called with 0 to Steps-1, and returns when the device has finished.
 	Step func(i int64) (Metrics, error)
-	// Done, if not nil, is called behind the last step with the mean of their losses.
+	// Done, if not nil, is called after the last step with the mean of their losses.
 	Done func(mark snapshot.Mark, loss float64) error
 }
 
-// phases runs what is due behind a training step.
+// phases runs what is due after a training step.
 func (l *Loop) phases(ctx context.Context, completed int64, m Metrics) error {
 	for i := range l.Phases {
 		p := &l.Phases[i]

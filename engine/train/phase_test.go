@@ -24,7 +24,7 @@ func (d *diary) add(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// epochsOf makes a step of which every so many make an epoch.
+// epochsOf makes a step; every so many steps make an epoch.
 func epochsOf(each int64) func() (train.Metrics, error) {
 	var done int64
 	return func() (train.Metrics, error) {

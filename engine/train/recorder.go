@@ -9,7 +9,7 @@ import (
 
 // Recorder writes what devices hold to a run's folder: counters of every site at
 // each barrier, and every block at some of them. Blocks are copied while the
-// training stands; they are encoded and written behind its back.
+// training stands; they are encoded and written meanwhile.
 type Recorder struct {
 	out     *rundir.Writer
 	devices []*mem.Device
@@ -28,8 +28,8 @@ type Recorder struct {
 	writing chan error
 }
 
-// NewRecorder records to out: counters at every barrier, blocks behind every
-// every-th training step, and behind the final one. An every of 0 or less records
+// NewRecorder records to out: counters at every barrier, blocks after every
+// every-th training step, and after the final one. An every of 0 or less records
 // the blocks at the first barrier and the final one only. holders, if not nil,
 // adds to each snapshot who holds its blocks; it runs while the training stands.
 func NewRecorder(out *rundir.Writer, every, final int64, holders func(*snapshot.Snapshot), devices ...*mem.Device) (*Recorder, error) {
@@ -73,7 +73,7 @@ func (r *Recorder) Barrier(mark snapshot.Mark) error {
 	return nil
 }
 
-// due reports whether blocks are recorded behind a step that is not the final one.
+// due reports whether blocks are recorded after a step that is not the final one.
 func (r *Recorder) due(step int64) bool {
 	first := !r.begun
 	r.begun = true

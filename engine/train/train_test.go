@@ -153,7 +153,7 @@ func TestHoldersFindWhereTensorsHang(t *testing.T) {
 	}
 	feature := slices.IndexFunc(holders, func(h snapshot.Holder) bool { return h.Path == "model.features" })
 	if next := holders[feature+1]; next.Path != "model.byName" || next.Stack != holders[feature].Stack {
-		t.Errorf("behind the list of three comes %+v, want the map of two that holds the same stack", next)
+		t.Errorf("after the list of three comes %+v, want the map of two that holds the same stack", next)
 	}
 	if again := train.Holders(m, s, d); !slices.Equal(holders, again) {
 		t.Error("a second walk finds them in another order")

@@ -94,10 +94,10 @@ func (s *sensitivity) opinion(x *engine.Tensor) *engine.Tensor {
 	return s.ops.Sum(s.ops.Tanh(s.ops.MatMul(x, s.critics)))
 }
 
-// blockWidth draws that of a recomputed block.
+// blockWidth draws the width of a recomputed block.
 func blockWidth(d draws) int { return d.between("block", 8, 48) }
 
-// recomputed learns to foretell the logits by two more layers, of which the first
+// recomputed learns to foretell the logits by two more layers; the first
 // is frozen, and which save nothing for backward.
 type recomputed struct {
 	*trainer

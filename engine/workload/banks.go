@@ -42,7 +42,7 @@ type bankDraws struct {
 	elements int // of an entry
 	beat     rhythm
 	base     int64 // entries before the first step
-	ballast  int64 // blocks as large as an entry, of which each entry replaces one
+	ballast  int64 // blocks as large as an entry; each entry replaces one of them
 	steps    int64
 }
 
@@ -51,7 +51,7 @@ func bankOf(d draws) bankDraws {
 	b.steps = b.beat.runFor(15)
 	switch d.id {
 	case "L33":
-		// An input of half a megabyte to two, three of which wait.
+		// An input of half a megabyte to two; three of them wait.
 		b.sizes.features, b.sizes.rows = d.between("features", 700, 1300), d.between("rows", 150, 300)
 		b.sizes.noise, b.sizes.layers = 0.3, 1
 		b.elements = d.between("elements", 4800, 5300)
@@ -76,7 +76,7 @@ type featureBank struct {
 	bankDraws
 	project *engine.Tensor   // [hidden elements]
 	entries []*engine.Tensor // [1 elements]
-	retired []*engine.Tensor // of an earlier training, each of which is in use until a new one comes
+	retired []*engine.Tensor // of an earlier training; each is in use until a new one comes
 	// requests are for the worker, which answers each on answers; nil without one.
 	requests chan *engine.Tensor
 	answers  chan error

@@ -36,7 +36,7 @@ func caches() []Workload {
 			New: shared("D04", newDistilled),
 		},
 		{
-			ID: "D03", Alias: "plans-by-shape", Title: "an input buffer for each size of batch, of which there are a few",
+			ID: "D03", Alias: "plans-by-shape", Title: "an input buffer for each of a few sizes of batch",
 			Label: Bounded, Families: []Family{DynamicGraphs},
 			Truth: func(seed int64) Truth {
 				s := planSizes(draws{"D03", seed})
@@ -126,7 +126,7 @@ func newDistilled(t *trainer) (any, error) {
 	return m, nil
 }
 
-// loss is that of the labels, and how far the teacher's answers are.
+// loss is the labels' loss, and how far the teacher's answers are.
 func (m *distilled) loss(b *batch, logits, loss *engine.Tensor) *engine.Tensor {
 	if b.step%m.every != 0 {
 		return loss

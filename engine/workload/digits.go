@@ -15,7 +15,7 @@ import (
 )
 
 // readDigits is an ordinary training on real data, with all that has a rightful
-// claim on memory: workers, a prefetch queue, momentum, an evaluation behind each
+// claim on memory: workers, a prefetch queue, momentum, an evaluation after each
 // epoch. Nothing of it grows.
 func readDigits() Workload {
 	return Workload{
@@ -128,7 +128,7 @@ func (r *reading) loss(o engine.Ops, b *data.Batch) *engine.Tensor {
 	return engine.CrossEntropy(o, r.model.Forward(o, b.Tensors[0]), b.Tensors[1], nil)
 }
 
-// Phases is an evaluation behind each epoch.
+// Phases is an evaluation after each epoch.
 func (r *reading) Phases() []train.Phase {
 	return []train.Phase{{
 		Name: train.Evaluating, When: train.Interval{EpochEnd: true}, Steps: int64(len(r.heldOut)),

@@ -65,7 +65,7 @@ func TestDigitsAreReadAfterAHundredSteps(t *testing.T) {
 }
 
 // TestTheLedgerOfDigits counts every live block at every barrier: six parameters,
-// their momentum, two arrays of each batch that waits, and behind the batches of an
+// their momentum, two arrays of each batch that waits, and after the batches of an
 // evaluation the count of right answers.
 func TestTheLedgerOfDigits(t *testing.T) {
 	evaluations := 0

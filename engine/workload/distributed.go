@@ -244,11 +244,11 @@ func (m *member) step() error {
 	}
 	m.descent.Step()
 	m.loss = float64(m.ops.Floats(loss)[0])
-	return m.behind(b, logits)
+	return m.afterStep(b, logits)
 }
 
-// behind is what a workload does behind a step, where it is due.
-func (m *member) behind(b *batch, logits *engine.Tensor) error {
+// afterStep is what a workload does after a step, where it is due.
+func (m *member) afterStep(b *batch, logits *engine.Tensor) error {
 	f := m.fleet
 	first := m.rank.Index() == 0
 	switch {

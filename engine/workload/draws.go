@@ -40,7 +40,7 @@ func (d draws) share(name string, low, high float64) float64 {
 func (d draws) optimizer() int { return d.between("optimizer", 0, 1) }
 
 // rhythm is when something happens again and again: in a first step, and every so
-// many steps behind it.
+// many steps after it.
 type rhythm struct{ every, first int64 }
 
 // rhythm draws one: mostly every few steps, and up to every 20.
@@ -77,7 +77,7 @@ func (d draws) sizes() sizes {
 // maxRows is the most rows that a batch has.
 func (s sizes) maxRows() int { return s.rows + int(s.noise*float64(s.rows)) }
 
-// runFor is how many steps show at least so many events of which each takes so
+// runFor is how many steps show at least so many events, if each takes so
 // many steps; not below 120.
 func runFor(times, steps int64) int64 { return max(120, times*steps) }
 

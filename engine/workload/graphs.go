@@ -109,7 +109,7 @@ func (m *trackedMoments) step(_ *batch, logits *engine.Tensor) error {
 	return nil
 }
 
-// moved is a moment behind its share of a step by off.
+// moved is a moment after its share of a step by off.
 func (m *trackedMoments) moved(moment, off *engine.Tensor) *engine.Tensor {
 	next := m.ops.Add(moment, m.ops.Mul(off, m.share)).Keep()
 	moment.Release()
@@ -265,7 +265,7 @@ func collectEvery(d draws) int { return d.between("collect", 6, 20) }
 type collected struct {
 	*trainer
 	every    int64
-	features []*engine.Tensor // [rows hidden], the last one's behind those not needed
+	features []*engine.Tensor // [rows hidden], the last one's after those not needed
 }
 
 func newCollected(t *trainer) (any, error) {

@@ -13,7 +13,7 @@ import (
 type keeper interface {
 	// step sees each batch with its logits, and keeps what it likes.
 	step(v engine.Ops, b *batch, logits *engine.Tensor)
-	// epoch comes behind the last step of each.
+	// epoch comes after the last step of each.
 	epoch(v engine.Ops)
 	release()
 }
@@ -60,7 +60,7 @@ func (k *lastOutput) epoch(v engine.Ops) { k.report(float64(v.Floats(engine.Mean
 
 func (k *lastOutput) release() { releaseOne(&k.logits) }
 
-// runningAccuracy is that of the epoch's batches.
+// runningAccuracy is the accuracy over the epoch's batches.
 type runningAccuracy struct {
 	report report
 	right  *metric.Accuracy

@@ -85,7 +85,7 @@ func unfrozen() Workload {
 	}
 }
 
-// workerStarts draws the steps behind which another worker of a loader starts: soon,
+// workerStarts draws the steps after which another worker of a loader starts: soon,
 // then ever more slowly.
 func workerStarts(d draws) []int64 {
 	var at []int64

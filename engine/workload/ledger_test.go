@@ -20,7 +20,7 @@ import (
 type trial struct {
 	truth    workload.Truth
 	training int // devices that train, which come before the host's
-	// at holds the training barriers: the one before the first step, and one behind
+	// at holds the training barriers: the one before the first step, and one after
 	// each.
 	at       []barrier
 	losses   []float64
@@ -142,7 +142,7 @@ func growthLines(t *testing.T, truth workload.Truth) []place {
 }
 
 // readLedger sums up by the lines that memory was allocated through: live blocks of
-// the devices that train, of the host's behind them, or the segments that were
+// the devices that train, of the host's after them, or the segments that were
 // taken, as the meter of each line has it.
 func readLedger(s *snapshot.Snapshot, training int, lines []place) barrier {
 	b := barrier{mark: s.Mark, lines: make([]workload.Amount, len(lines)), counts: make([]workload.Count, len(lines))}
@@ -163,7 +163,7 @@ func readLedger(s *snapshot.Snapshot, training int, lines []place) barrier {
 	return b
 }
 
-// meterOf is that of a device's live blocks.
+// meterOf is the meter of a device's live blocks.
 func meterOf(device, training int) workload.Meter {
 	if device >= training {
 		return workload.OnHost

@@ -37,7 +37,7 @@ func metricPrograms() []Workload {
 			New: shared("L12", newListMetric),
 		},
 		{
-			ID: "D16", Alias: "metric-reset", Title: "a metric that lists what it saw is reset behind each epoch",
+			ID: "D16", Alias: "metric-reset", Title: "a metric that lists what it saw is reset after each epoch",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				s := draws{"D16", seed}.sizes()
@@ -129,7 +129,7 @@ func listBound(s sizes) Amount {
 	return Amount{2 * int64(s.epoch), snapshot.Bytes(8 * s.epoch * s.maxRows())}
 }
 
-// listMetric measures how well the first class is told from the others. As metrics
+// listMetric measures how well the first class is separated from the others. As metrics
 // do whose call gives the value of the batch alone, each takes the batch up all the
 // same, for the value of the epoch.
 type listMetric struct {

@@ -28,7 +28,7 @@ func optimizers() []Workload {
 			t.adds("D01")
 			return t, nil
 		}),
-		state("D02", "state-after-warm-up", "the optimizer makes its first step, and its state, behind a warm-up", func(t *trainer) (any, error) {
+		state("D02", "state-after-warm-up", "the optimizer makes its first step, and its state, after a warm-up", func(t *trainer) (any, error) {
 			// The gradients of the warm-up make one step together.
 			t.accumulate = int64(t.draws.between("warm-up", 20, 60))
 			t.on.step = func(*batch, *engine.Tensor) error {
@@ -72,7 +72,7 @@ func optimizers() []Workload {
 			}),
 		},
 		{
-			ID: "L27", Alias: "stale-optimizer-state", Title: "an adapter is replaced behind each epoch, and the optimizer keeps the old one's state",
+			ID: "L27", Alias: "stale-optimizer-state", Title: "an adapter is replaced after each epoch, and the optimizer keeps the old one's state",
 			Label: Leak, Cause: "optimizer-state-stale",
 			Truth: func(seed int64) Truth {
 				s := draws{"L27", seed}.sizes()
@@ -114,7 +114,7 @@ func averagesFrom(d draws) int64 { return int64(d.between("start", 25, 60)) }
 // as it is.
 type adapters struct {
 	*trainer
-	offset  *engine.Tensor // [classes]; nil behind an epoch
+	offset  *engine.Tensor // [classes]; nil after an epoch
 	descent *optim.SGD
 }
 

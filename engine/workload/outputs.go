@@ -27,7 +27,7 @@ func outputPrograms() []Workload {
 			New: shared("L13", newKeptOutputs),
 		},
 		{
-			ID: "D11", Alias: "eval-spikes", Title: "an evaluation's outputs live until the step behind it",
+			ID: "D11", Alias: "eval-spikes", Title: "an evaluation's outputs live until the step after it",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				s := draws{"D11", seed}.sizes()
@@ -86,7 +86,7 @@ func (k *keptOutputs) evaluation() error {
 }
 
 // shownOutputs keeps the logits of an evaluation for a picture, which is drawn in
-// the next step and done by the one behind it.
+// the next step and done by the one after it.
 type shownOutputs struct {
 	*trainer
 	outputs []*engine.Tensor

@@ -119,7 +119,7 @@ func newBacklog(t *trainer) (any, error) {
 	return b, nil
 }
 
-// loss is that of the batch, and how undecided the model is of one without labels.
+// loss is the batch's loss, and how undecided the model is of one without labels.
 func (b *backlog) loss(_ *batch, _, loss *engine.Tensor) *engine.Tensor {
 	if !b.beat.due(b.steps + 1) {
 		return loss

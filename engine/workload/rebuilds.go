@@ -97,7 +97,7 @@ func (m *student) forward(o engine.Ops, x, logits *engine.Tensor) {
 	m.off = float64(v.Floats(m.distance(v, x, logits))[0])
 }
 
-// students are taught what the model has learnt, a new one behind each epoch.
+// students are taught what the model has learnt, a new one after each epoch.
 type students struct {
 	*trainer
 	random *engine.Random
@@ -235,7 +235,7 @@ func (c *casting) leave() {
 }
 
 // earlyReturn reports how sure the model was of a sample of the batches. What it
-// computes for that is borrowed from the step, to be read behind it, and so is to be
+// computes for that is borrowed from the step, to be read after it, and so is to be
 // given back.
 type earlyReturn struct {
 	*trainer

@@ -13,8 +13,8 @@ import (
 
 // registryNets are programs on a tape that keeps a registry of its nodes, as Burn's
 // does. The registry's records are on the host there. Here they are blocks of the
-// device, so that they are counted with all else; but for L08, of which nothing
-// shows but on the host.
+// device, so that they are counted with all else; but for L08, which shows
+// on the host alone.
 func registryNets() []Workload {
 	net := func(id, alias, title, cause string, growth func(d draws) Growth) Workload {
 		return Workload{
@@ -81,7 +81,7 @@ type registryOptions struct {
 	rules   registry.Rules
 	beat    rhythm // of what follows
 	replace bool   // parameters by new ones, rather than write to them
-	hold    bool   // the output, until the metric is computed behind backward
+	hold    bool   // the output, until the metric is computed after backward
 	mask    bool   // make a mask
 	asked   bool   // for the mask's gradient
 	probe   bool   // look at the parameters
@@ -254,7 +254,7 @@ func (n *registryNet) masked(out *engine.Tensor) float64 {
 	return float64(v.Floats(engine.Mean(v, v.Mul(out, mask)))[0])
 }
 
-// moved is a parameter behind a step of gradient descent.
+// moved is a parameter after a step of gradient descent.
 func (n *registryNet) moved(p *engine.Tensor) *engine.Tensor {
 	v := n.ops.Valid()
 	next := engine.Tidy(v, func() *engine.Tensor {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNodesAStepAsBurnCountedThem trains with what L04 does, with what L05 does
-// and with both, under the rules of the time and those of the fixes behind.
+// and with both, under the rules of the time and those of the fixes after.
 func TestNodesAStepAsBurnCountedThem(t *testing.T) {
 	for _, c := range []struct {
 		name          string

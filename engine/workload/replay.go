@@ -85,7 +85,7 @@ func newReplaying(t *trainer) (any, error) {
 	return r, nil
 }
 
-// loss is that of the batch, and of what is replayed.
+// loss is the loss of the batch, and of what is replayed.
 func (r *replaying) loss(_ *batch, _, loss *engine.Tensor) *engine.Tensor {
 	if r.buffer.Len() == 0 {
 		return loss

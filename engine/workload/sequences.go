@@ -69,7 +69,7 @@ func contextOf(d draws) contextDraws {
 	return c
 }
 
-// length is that of the sequence in a step, counted from 1.
+// length is the length of the sequence in a step, counted from 1.
 func (c contextDraws) length(step int64) int64 {
 	if c.id == "D09" {
 		return 8 + 2*((step-1)%int64(c.sizes.epoch))
@@ -116,7 +116,7 @@ func newAttention(t *trainer) (*nn.MultiHeadAttention, error) {
 }
 
 // attend adds to each row of x [n d] what it makes of the rows up to itself in
-// context [s d], of which x are the last n.
+// context [s d]; x are its last n.
 func attend(o engine.Ops, a *nn.MultiHeadAttention, x, context *engine.Tensor) *engine.Tensor {
 	n, d := x.Dim(0), x.Dim(1)
 	head := func(l *nn.Linear, x *engine.Tensor) *engine.Tensor {
@@ -199,7 +199,7 @@ func (r *documentReader) encode(o engine.Ops, b *batch) *engine.Tensor {
 	return attend(o, r.attention, b.x, r.until(o, b))
 }
 
-// until is the document with a batch behind what was read of it.
+// until is the document with a batch after what was read of it.
 func (r *documentReader) until(o engine.Ops, b *batch) *engine.Tensor {
 	if r.read == nil {
 		return o.Copy(b.x)

@@ -39,7 +39,7 @@ func steadyPrograms() []Workload {
 			New: shared("D21", newLargerBatch),
 		},
 		{
-			ID: "D24", Alias: "index-rebuilt", Title: "an index is built anew behind each epoch, while the old one is in use",
+			ID: "D24", Alias: "index-rebuilt", Title: "an index is built anew after each epoch, while the old one is in use",
 			Label: Bounded,
 			Truth: func(seed int64) Truth {
 				d := draws{"D24", seed}

@@ -106,7 +106,7 @@ type trainer struct {
 }
 
 // places are where a workload adds to the training. Each may be nil. What they
-// compute on the way is released behind the step.
+// compute on the way is released after the step.
 type places struct {
 	// input is what the model reads of a batch, in training and in evaluations, where
 	// o does not record; the batch's x where it is nil.
@@ -115,13 +115,13 @@ type places struct {
 	loss func(b *batch, logits, loss *engine.Tensor) *engine.Tensor
 	// before comes before the forward pass of a training step.
 	before func()
-	// step comes behind the optimizer's, with the logits of the batch.
+	// step comes after the optimizer's, with the logits of the batch.
 	step func(b *batch, logits *engine.Tensor) error
-	// epoch comes behind the last step of each, before the barrier.
+	// epoch comes after the last step of each, before the barrier.
 	epoch func() error
-	// evaluated comes behind each batch of an evaluation, with its logits.
+	// evaluated comes after each batch of an evaluation, with its logits.
 	evaluated func(b *batch, logits *engine.Tensor) error
-	// evaluation comes behind the last of these batches.
+	// evaluation comes after the last of these batches.
 	evaluation func() error
 	// checkpoint comes every checkpointEvery steps, as a phase of its own.
 	checkpoint      func() error
@@ -197,7 +197,7 @@ func (t *trainer) Step() (m train.Metrics, err error) {
 			t.descent.Step() //held:D01 held:D02 held:D14
 		}
 		m.Loss = float64(t.ops.Floats(loss)[0])
-		return t.behind(b, logits, m)
+		return t.afterStep(b, logits, m)
 	})
 	return m, err
 }
@@ -217,8 +217,8 @@ func (t *trainer) train(parameters ...*engine.Tensor) {
 	t.descent.Add(parameters...)
 }
 
-// behind does what comes behind a step.
-func (t *trainer) behind(b *batch, logits *engine.Tensor, m train.Metrics) error {
+// afterStep does what comes after a step.
+func (t *trainer) afterStep(b *batch, logits *engine.Tensor, m train.Metrics) error {
 	t.steps++
 	for _, k := range t.keepers {
 		k.step(t.ops.Valid(), b, logits)
@@ -254,7 +254,7 @@ func (t *trainer) metrics(b *batch) train.Metrics {
 	return m
 }
 
-// next hands the next batch over. Those that wait behind it count for the cache.
+// next hands the next batch over. Those that wait after it count for the cache.
 func (t *trainer) next() *batch {
 	for len(t.queue) <= t.ahead {
 		b := t.data.batch(t.steps + int64(len(t.queue))).upload(t.ops)
@@ -378,7 +378,7 @@ func newClusters(d draws, s sizes) *clusters {
 	return c
 }
 
-// batch draws that of one step, with as many rows as the noise of sizes gives it.
+// batch draws the batch of one step, with as many rows as the noise of sizes gives it.
 func (c *clusters) batch(step int64) hostBatch {
 	rng := rand.New(rand.NewPCG(uint64(c.draws.seed), uint64(step)))
 	spread := 2*rng.Float64() - 1

@@ -25,7 +25,7 @@ type Truth struct {
 // Growth is what one line of a program leaves on the device; where there are
 // several ranks, on all their devices together.
 type Growth struct {
-	// Marker names the guilty line by the comment that stands behind it; see Line.
+	// Marker names the guilty line by the comment that stands after it; see Line.
 	// All blocks of the growth are allocated through it, and it lies in the function
 	// that keeps them too long, which an engineer would change: where a helper
 	// allocates, it is the call of the helper. It is no statement on what a detector
@@ -55,7 +55,7 @@ type Growth struct {
 	Bound Amount
 	// Rest is the most that the repaired program keeps of the line, rightly.
 	Rest Amount
-	// Aside is what the growth keeps besides from the first time on, of other lines:
+	// Aside is what the growth also keeps from the first time on, of other lines:
 	// the first input of a chain, the parameters that were replaced first.
 	Aside Amount
 	Owner snapshot.Owners // who holds most of the blocks
@@ -150,12 +150,12 @@ func (g Growth) Unbounded() bool { return g.Bound == Amount{} }
 //go:embed *.go
 var sources embed.FS
 
-// markers are the comments that name lines: "//leak:L11/batch" behind a line that
-// leaks, "//held:D16" behind one that only looks so. A line may have several, for
+// markers are the comments that name lines: "//leak:L11/batch" after a line that
+// leaks, "//held:D16" after one that only looks so. A line may have several, for
 // programs that differ elsewhere: "//leak:L12 held:D16".
 var markers = regexp.MustCompile(`//((?:(?:leak|held):[A-Z][0-9]+(?:/[a-z]+)? ?)+)$`)
 
-// Line finds the line with a marker, named by what stands behind the colon:
+// Line finds the line with a marker, named by what stands after the colon:
 // "L11/batch". The file is named from the module's root, as stacks name it.
 func Line(marker string) (file string, line int, err error) {
 	places, err := markedLines()

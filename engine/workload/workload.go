@@ -1,5 +1,5 @@
-// Package workload is the labelled corpus: small training programs on the engine,
-// each of which leaks on one line, or looks as if it did; and ordinary ones on real
+// Package workload is the labelled corpus: small training programs on the engine
+// that leak on one line each, or look as if they did, and ordinary trainings on real
 // data.
 //
 // A workload declares what a run of it must show: what grows, how fast, on which
@@ -90,7 +90,7 @@ type Instance interface {
 	Close() error
 }
 
-// Phased is an Instance that does more than train, such as evaluate behind each
+// Phased is an Instance that does more than train, such as evaluate after each
 // epoch.
 type Phased interface {
 	Phases() []train.Phase
@@ -130,7 +130,7 @@ func (w Workload) DeclaredBounds(seed int64) []snapshot.Bound {
 	return w.Bounds(seed)
 }
 
-// All lists the corpus by id, leaks first, and behind it the trainings on real
+// All lists the corpus by id, leaks first, and after it the trainings on real
 // data.
 func All() []Workload {
 	corpus := slices.Concat(

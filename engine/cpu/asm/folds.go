@@ -23,7 +23,7 @@ type fold struct {
 	x      []reg.VecPhysical
 	second []reg.VecPhysical // of a slice y beside x, if there is one
 
-	parameters string // behind n
+	parameters string // after n
 	before     func() // loads them; may be nil
 }
 

@@ -86,7 +86,7 @@ func (p rowPointers) advance(by operand.Op, rows int) {
 	}
 }
 
-// existingRows returns pointers to count rows, of which as many are there as the
+// existingRows returns pointers to count rows; as many are there as the
 // parameter named have says: one that is not is its predecessor once more.
 func existingRows(ctx *build.Context, first, step, have string, count int) []reg.GPVirtual {
 	at, by, rows, none := []reg.GPVirtual{word(ctx, first)}, bytes(ctx, step), word(ctx, have), ctx.GP64()

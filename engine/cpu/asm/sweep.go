@@ -12,7 +12,7 @@ const sweepPromise = `%s adds at most 8 rows: c[j] += a[p*aStep] * b[p*bStep+j] 
 order and j < cols. Steps are in elements; rows and cols are at least 1. It
 touches nothing outside these elements.`
 
-// sweep emits the kernel for a row times a matrix. Its speed is that of memory,
+// sweep emits the kernel for a row times a matrix. Memory limits its speed,
 // which comes fastest as a few streams that are read in order.
 type sweep struct {
 	*build.Context

@@ -48,7 +48,7 @@ func (f *fig) multiply(p *Pool) {
 	p.MultiplyBatch(f.count, f.m, f.n, f.k, f.a, f.aStep, f.b, f.bStep, f.c, f.ldc, f.cStep, f.accumulate)
 }
 
-// fault compares c with the reference. The tolerance is that of a sum of k
+// fault compares c with the reference. The tolerance is the error of a sum of k
 // products in any order: k+2 roundings of at most half a unit in the last place
 // of the sum of magnitudes.
 func (f *fig) fault() string {

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// beforeGuard returns a page of elements of which the last lies against a page
+// beforeGuard returns a page of elements; the last lies against a page
 // that may not be touched: to read one further is a crash.
 func beforeGuard(t *testing.T) []float32 {
 	t.Helper()

@@ -16,7 +16,7 @@ func Exp(dst, x []float32) {
 }
 
 // Tanh sets dst[i] to the hyperbolic tangent of x[i], to within 2.5 units in the
-// last place. The sign is that of x, also of its zeros.
+// last place. The sign is x's, also for zeros.
 func Tanh(dst, x []float32) {
 	if same(dst, x) {
 		tanh(dst, x)

@@ -14,7 +14,7 @@ struct Params {
 {{template "divide"}}
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
-// walk is how far element i lies behind the first along count axes from first on.
+// walk is how far element i lies after the first along count axes from first on.
 fn walk(i: u32, first: u32, count: u32) -> u32 {
   var at = 0u;
   var rest = i;

@@ -1,5 +1,5 @@
 {{- /* Each invocation owns one column of a strip of rows and adds in the order of the
-index. What is wrong is noted behind the loop: with an atomic operation in it, Mesa 22.3
+index. What is wrong is noted after the loop: with an atomic operation in it, Mesa 22.3
 leaves it after one round. */ -}}
 {{template "rows"}}
 {{template "main"}}
