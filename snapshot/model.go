@@ -172,7 +172,7 @@ func (b *Blocks) CountOf(row int) int64 {
 	return b.Count[row]
 }
 
-// Uncounted holds for totals of a profiler that counts no blocks, such as massif.
+// Uncounted reports whether totals are of a profiler that counts no blocks, such as massif.
 func (b *Blocks) Uncounted() bool {
 	return len(b.Count) > 0 && slices.Max(b.Count) == 0
 }
@@ -223,10 +223,10 @@ type Holder struct {
 	Stack StackID
 	Path  string // "FeaturePyramid.features", "__main__.history"
 	// Kind is "list", "map", "attribute", "closure", "chain" of objects that refer to one another, "graph"
-	// of autograd's behind it, or Nodes.
+	// of autograd's after it, or Nodes.
 	Kind  string
 	Items int // length of the list or map, of all that the path names together; 0 where that has no meaning
-	// Counted is the step at which Items were, before that of the snapshot; 0 where it is
+	// Counted is the step at which Items were, before the snapshot's; 0 where it is
 	// the snapshot's, or not known. Our own file does not keep it.
 	Counted int64
 	// Bound is how many items it may have, as the maxlen of a deque; 0 where nothing tells. Our own file

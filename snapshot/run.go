@@ -27,7 +27,7 @@ type Info struct {
 	Rank    *int     `json:"rank,omitempty"`
 	Version string   `json:"version"` // of memdiag
 	Notes   []string `json:"notes,omitempty"`
-	// Unseen is the memory that was not recorded, of which no verdict speaks.
+	// Unseen is the memory that was not recorded. No verdict speaks of it.
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.
 	Bounds []Bound `json:"bounds,omitempty"`

@@ -104,7 +104,7 @@ func foldersOfSnapshots(dir string, files []string) []string {
 	return folders
 }
 
-// isKnown holds for a file of a format that is read.
+// isKnown reports whether a file's format is read.
 func isKnown(path string) bool {
 	known, _ := lookAt(path)
 	return known

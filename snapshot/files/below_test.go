@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// foreign is a folder with two folders of PyTorch's snapshots, of which the first
+// foreign is a folder with two folders of PyTorch's snapshots; the first
 // by name is newer and has a folder a step, and folders that are none.
 func foreign(t *testing.T) string {
 	t.Helper()

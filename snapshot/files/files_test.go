@@ -120,35 +120,35 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		path, want string
 		format     bool
 	}{
-		"text":                                        {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
-		"an empty file":                               {write(t, dir, "empty", ""), "an empty file", true},
-		"a heap profile of an old Go":                 {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text that tells addresses", true},
-		"goroutines":                                  {write(t, dir, "goroutine.txt", "goroutine profile: total 7\n3 @ 0x43\n"), "stacks of Go's goroutines", true},
-		"goroutines one by one":                       {write(t, dir, "goroutines.txt", "goroutine 530 [running]:\nmain.main()\n"), "stacks of Go's goroutines", true},
-		"gperftools' profile of time":                 {write(t, dir, "cpu.prof", strings.Repeat("\x00", 8)+"\x03"+strings.Repeat("\x00", 15)+"\x10\x27"+strings.Repeat("\x00", 14)), "a profile of processor time, as gperftools", true},
-		"Firefox's profile":                           {write(t, dir, "profile.json", `{"meta":{"categories":[{"name":"Other"}]}}`), "a profile of processor time", true},
-		"ms_print's":                                  {write(t, dir, "massif.print", strings.Repeat("-", 80)+"\nCommand:            kate\nMassif arguments:   (none)\nms_print arguments: massif.out\n"), "what ms_print prints", true},
-		"memcheck's report":                           {write(t, dir, "memcheck.txt", "==26241== Memcheck, a memory error detector\n==26241== Command: ./leak\n"), "a report of valgrind's memcheck", true},
-		"memcheck's report as XML":                    {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
-		"what speedscope shows":                       {write(t, dir, "memray.speedscope.json", `{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {`), "stacks for speedscope", true},
-		"memray's statistics":                         {write(t, dir, "stats.json", "{\n  \"total_num_allocations\": 1182,\n"), "memray's statistics", true},
-		"lists in lists":                              {write(t, dir, "lists.json", "[[[[[[[["), "not a snapshot in a format that memdiag reads", true},
-		"torch.profiler's timeline":                   {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
-		"a table compressed twice":                    {write(t, dir, "memray_30.csv.gz.gz", string(packed(t, "gzip", packed(t, "gzip", []byte("allocator,num_allocations"))))), "compressed twice", true},
-		"a snapshot compressed by gzip in zstd":       {write(t, dir, "twice.zst", string(packed(t, "zstd", packed(t, "gzip", []byte("a table"))))), "compressed twice", true},
-		"a snapshot of ours in gzip":                  {write(t, dir, "snapshot_7.memdiag.gz", string(packed(t, "gzip", []byte(cut)))), "it is compressed inside already", true},
-		"a zip archive":                               {write(t, dir, "run.zip", "PK\x03\x04\x14\x00\x00\x00\x08\x00snapshot_1.pickle"), "a zip archive", true},
-		"what nsys exports":                           {write(t, dir, "run.sqlite", "SQLite format 3\x00\x10\x00"), "a database", true},
-		"heaptrack's recording of nothing":            {write(t, dir, "heaptrack_10", "\n# strings: 0\n# ips: 0\n"), "a recording of heaptrack with nothing in it", true},
-		"memray's recording":                          {write(t, dir, "memray.bin", "\x04\x22\x4d\x18\x40\x40\xc0\xef\x3d\x00\x00\xf9\x05memray\x00\r"), "a recording of memray", true},
-		"a script that names memray":                  {write(t, dir, "run.py", "import memray\n"), "not a snapshot in a format that memdiag reads", true},
-		"a file compressed by xz":                     {write(t, dir, "a.csv.xz", "\xfd7zXZ\x00\x00\x04"), "compressed by xz", true},
-		"a file compressed by bzip2":                  {write(t, dir, "a.csv.bz2", "BZh91AY&SY"), "compressed by bzip2", true},
-		"half a file":                                 {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
-		"a series":                                    {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
-		"a compressed file of which the head is left": {write(t, dir, "head.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), "ends before anything of it can be unpacked", true},
-		"a folder":                                    {dir, "a folder, not a snapshot", false},
-		"nothing at all":                              {filepath.Join(dir, "nothing"), "no such file", false},
+		"text":                                  {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
+		"an empty file":                         {write(t, dir, "empty", ""), "an empty file", true},
+		"a heap profile of an old Go":           {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text that tells addresses", true},
+		"goroutines":                            {write(t, dir, "goroutine.txt", "goroutine profile: total 7\n3 @ 0x43\n"), "stacks of Go's goroutines", true},
+		"goroutines one by one":                 {write(t, dir, "goroutines.txt", "goroutine 530 [running]:\nmain.main()\n"), "stacks of Go's goroutines", true},
+		"gperftools' profile of time":           {write(t, dir, "cpu.prof", strings.Repeat("\x00", 8)+"\x03"+strings.Repeat("\x00", 15)+"\x10\x27"+strings.Repeat("\x00", 14)), "a profile of processor time, as gperftools", true},
+		"Firefox's profile":                     {write(t, dir, "profile.json", `{"meta":{"categories":[{"name":"Other"}]}}`), "a profile of processor time", true},
+		"ms_print's":                            {write(t, dir, "massif.print", strings.Repeat("-", 80)+"\nCommand:            kate\nMassif arguments:   (none)\nms_print arguments: massif.out\n"), "what ms_print prints", true},
+		"memcheck's report":                     {write(t, dir, "memcheck.txt", "==26241== Memcheck, a memory error detector\n==26241== Command: ./leak\n"), "a report of valgrind's memcheck", true},
+		"memcheck's report as XML":              {write(t, dir, "memcheck.xml", "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<preamble>\n  <line>Memcheck, a memory error detector</line>\n"), "a report of valgrind's memcheck", true},
+		"what speedscope shows":                 {write(t, dir, "memray.speedscope.json", `{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {`), "stacks for speedscope", true},
+		"memray's statistics":                   {write(t, dir, "stats.json", "{\n  \"total_num_allocations\": 1182,\n"), "memray's statistics", true},
+		"lists in lists":                        {write(t, dir, "lists.json", "[[[[[[[["), "not a snapshot in a format that memdiag reads", true},
+		"torch.profiler's timeline":             {write(t, dir, "timeline.json", "[[1795336356090708, 1795336356090708], [[0, 8]]]"), "memory timeline, which has no stacks", true},
+		"a table compressed twice":              {write(t, dir, "memray_30.csv.gz.gz", string(packed(t, "gzip", packed(t, "gzip", []byte("allocator,num_allocations"))))), "compressed twice", true},
+		"a snapshot compressed by gzip in zstd": {write(t, dir, "twice.zst", string(packed(t, "zstd", packed(t, "gzip", []byte("a table"))))), "compressed twice", true},
+		"a snapshot of ours in gzip":            {write(t, dir, "snapshot_7.memdiag.gz", string(packed(t, "gzip", []byte(cut)))), "it is compressed inside already", true},
+		"a zip archive":                         {write(t, dir, "run.zip", "PK\x03\x04\x14\x00\x00\x00\x08\x00snapshot_1.pickle"), "a zip archive", true},
+		"what nsys exports":                     {write(t, dir, "run.sqlite", "SQLite format 3\x00\x10\x00"), "a database", true},
+		"heaptrack's recording of nothing":      {write(t, dir, "heaptrack_10", "\n# strings: 0\n# ips: 0\n"), "a recording of heaptrack with nothing in it", true},
+		"memray's recording":                    {write(t, dir, "memray.bin", "\x04\x22\x4d\x18\x40\x40\xc0\xef\x3d\x00\x00\xf9\x05memray\x00\r"), "a recording of memray", true},
+		"a script that names memray":            {write(t, dir, "run.py", "import memray\n"), "not a snapshot in a format that memdiag reads", true},
+		"a file compressed by xz":               {write(t, dir, "a.csv.xz", "\xfd7zXZ\x00\x00\x04"), "compressed by xz", true},
+		"a file compressed by bzip2":            {write(t, dir, "a.csv.bz2", "BZh91AY&SY"), "compressed by bzip2", true},
+		"half a file":                           {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},
+		"a series":                              {filepath.Join(dir, "run", "series.memdiag"), "counters of a run", true},
+		"a compressed file cut to its head":     {write(t, dir, "head.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), "ends before anything of it can be unpacked", true},
+		"a folder":                              {dir, "a folder, not a snapshot", false},
+		"nothing at all":                        {filepath.Join(dir, "nothing"), "no such file", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.path)
@@ -212,7 +212,7 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 	}
 }
 
-// Such births lie behind the end of every run, so that whatever grows had stopped: a leak was called bounded.
+// Such births lie after the end of every run, so that whatever grows had stopped: a leak was called bounded.
 func TestASnapshotOfOursWithBlocksOfTheFutureIsRefused(t *testing.T) {
 	for step, want := range map[int64]bool{snapshot.NoStep: true, 9: false, 10: true, 11: true} {
 		s := &snapshot.Snapshot{
@@ -232,7 +232,7 @@ func TestASnapshotOfOursWithBlocksOfTheFutureIsRefused(t *testing.T) {
 	}
 }
 
-// What is told of each device grows with their square: 100,000 took minutes.
+// What is said of each device grows with their square: 100,000 took minutes.
 func TestDevicesAreAsManyAsAMachineHas(t *testing.T) {
 	for devices, want := range map[int]bool{16: true, 5000: false} {
 		var b strings.Builder

@@ -19,7 +19,7 @@ type Folder struct {
 	about   snapshot.Run // what run.json tells
 	list    listing
 	ranks   []int // that names of snapshots tell, ascending
-	ruined  []int // that names tell of which no snapshot can be read
+	ruined  []int // in names; no snapshot of these can be read
 	ofRank  map[int][]string
 	looked  bool     // at the files that name no rank
 	without []string // those of them that are snapshots, where others name ranks

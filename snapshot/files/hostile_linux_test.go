@@ -122,7 +122,7 @@ func (b bomb) write(t *testing.T, path string) {
 }
 
 // openInChild opens a file in a process of its own, whose time and peak memory are then
-// known, and returns what came of it, behind the file's name.
+// known, and returns what came of it, after the file's name.
 func openInChild(t *testing.T, path string) (said string, took time.Duration, peak snapshot.Bytes) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestBombsEndSoon$", "-test.timeout=2m")

@@ -29,7 +29,7 @@ func (o Opener) OpenLast(dir string) (s *snapshot.Snapshot, path string, err err
 }
 
 // lastByName is the snapshot of the highest step among those of the lowest rank that lie in a
-// folder, or in a run of ours by the clock that of the highest number; "" where the names do not
+// folder, or in a run of ours by the clock the one of the highest number; "" where the names do not
 // tell it.
 func lastByName(dir string) string {
 	patterns, steps := newNamePatterns(), 0

@@ -59,7 +59,7 @@ func (p *namePatterns) read(name string) (step int64, rank int) {
 	return step, rank
 }
 
-// bare holds where no word says that a name's number is that of a step.
+// bare reports whether no word says that a name's number is a step.
 func (p *namePatterns) bare(name string) bool {
 	return !slices.ContainsFunc(p.steps, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
@@ -82,7 +82,7 @@ func stem(name string) string {
 	return name
 }
 
-// numbered holds where names differ in their digits alone, so that compareNames
+// numbered reports whether names differ in their digits alone, so that compareNames
 // gives the order that they were meant to have.
 func numbered(names []string) bool {
 	for _, name := range names {

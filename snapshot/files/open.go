@@ -169,7 +169,7 @@ func absurd(s *snapshot.Snapshot) string {
 			return "it has more than 2^57 blocks"
 		}
 		if len(s.Blocks.BirthStep) > 0 && s.Mark.Step != snapshot.NoStep && s.Blocks.BirthStep[i] > s.Mark.Step {
-			return fmt.Sprintf("row %d of the blocks was born at step %d, behind the snapshot's own, %d", i, s.Blocks.BirthStep[i], s.Mark.Step)
+			return fmt.Sprintf("row %d of the blocks was born at step %d, after the snapshot's own, %d", i, s.Blocks.BirthStep[i], s.Mark.Step)
 		}
 	}
 	return ""
@@ -199,7 +199,7 @@ func (o Opener) reading(path string, at, of int) {
 	}
 }
 
-// Open reads the snapshot at path; its format is told by its content. Step and rank
+// Open reads the snapshot at path; its content tells its format. Step and rank
 // are those of the name where it does not tell them. Errors of its content are
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
@@ -238,7 +238,7 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 	return s, nil
 }
 
-// watched is a file of which each read is told.
+// watched is a file that reports each read.
 type watched struct {
 	io.ReaderAt
 	progress func(done int64)
@@ -251,7 +251,7 @@ func (w *watched) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// source is an open file of which the format has been looked up.
+// source is an open file whose format has been looked up.
 type source struct {
 	file   *os.File
 	size   int64
@@ -290,7 +290,7 @@ func (s *source) isRuined() bool {
 // machine that fails one of zeros.
 func (s *source) isZeros() bool { return len(bytes.Trim(s.head, "\x00")) == 0 }
 
-// isCutOff is true for a compressed file of which nothing can be unpacked.
+// isCutOff reports whether nothing of a compressed file can be unpacked.
 func (s *source) isCutOff() bool {
 	return bounded.IsCompressed(s.head) && len(bounded.Head(s.head)) == 0
 }
@@ -358,11 +358,11 @@ var others = []struct {
 	{"\x89MDSNAP\n", 8, "a snapshot of memdiag's that was compressed once more: it is compressed inside already", "unpack it first"},
 	{"\x1f\x8b", 2, "compressed twice", unpackHint},
 	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},
-	{"PK\x03\x04", 4, "a zip archive, of which memdiag reads those that torch.save wrote, where they are not compressed by gzip or zstd", "unpack it first"},
+	{"PK\x03\x04", 4, "a zip archive; memdiag reads those that torch.save wrote, if gzip or zstd did not compress them", "unpack it first"},
 	{"\n# strings: 0\n", 14, "a recording of heaptrack with nothing in it: the program ended before heaptrack wrote", "let it run longer, or end by exit instead of _Exit"},
 	{"SQLite format 3\x00", 16, "a database, such as nsys exports, which has no snapshot of memory", `torch.cuda.memory._dump_snapshot("snapshot_50.pickle") of PyTorch, or memdiag record, gives one`},
 	{"memray", 6, memrayRecording, memrayHint},
-	{"memray\x00", 64, memrayRecording, memrayHint}, // behind the head of lz4
+	{"memray\x00", 64, memrayRecording, memrayHint}, // after the head of lz4
 	{`{"version": 0, "costs": [`, 25, "memray's graph for gprof2dot, which has neither lines nor counts", memrayHint},
 	{"speedscope.app/file-format-schema", 100, "stacks for speedscope, which do not tell how many blocks they hold", "give memdiag the profiler's own file; of memray: " + memrayHint},
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},

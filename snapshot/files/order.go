@@ -38,12 +38,12 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 		slices.SortStableFunc(list, compareSteps)
 		return list, "", nil
 	case len(stepless) == len(list) && byTicks(list):
-		return list, silent + "; the order is that of the recorder's count", nil
+		return list, silent + "; the order is the recorder's count", nil
 	case byClock(list):
-		return list, silent + "; the order is that of the clock" + stepsByClock(list), nil
+		return list, silent + "; the order is the clock's" + stepsByClock(list), nil
 	case len(stepless) == len(list) && numbered(stepless):
 		slices.SortStableFunc(list, func(a, b opened) int { return compareNames(a.name, b.name) })
-		return list, silent + "; the order is that of the names", nil
+		return list, silent + "; the order is the names'", nil
 	case len(stepless) == len(list):
 		return nil, "", errors.New("nothing tells the order of its snapshots: no step, no time, no number in their names")
 	}

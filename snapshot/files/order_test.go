@@ -33,14 +33,14 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 		note  string
 	}{
 		{"by their steps", []file{{"a", 30, at(1)}, {"b", 9, at(2)}}, "b a", ""},
-		{"by the clock where no step is told", []file{{"b", none, at(1)}, {"a", none, at(2)}}, "b a", "the clock"},
+		{"by the clock where no step is known", []file{{"b", none, at(1)}, {"a", none, at(2)}}, "b a", "the clock"},
 		{"by the clock where one tells no step", []file{{"50_b", none, at(60)}, {"50", 50, at(50)}, {"100", 100, at(99)}}, "50 50_b 100", "the clock"},
 		{"with a step by the clock", []file{{"0", 0, at(0)}, {"b", none, at(33)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "0 b 50 100", "b is taken for step 33"},
 		{"with a last step at the pace of the last two", []file{{"oom", none, at(130)}, {"0", 0, at(2)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "0 50 100 oom", "oom is taken for step 130"},
-		{"with a step of its own right behind the last", []file{{"oom", none, at(101)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"10", 10, at(100)}}, "0 5 10 oom", "oom is taken for step 11"},
+		{"with a step of its own right after the last", []file{{"oom", none, at(101)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"10", 10, at(100)}}, "0 5 10 oom", "oom is taken for step 11"},
 		{"with a step before the first", []file{{"b", none, at(20)}, {"40", 40, at(40)}, {"50", 50, at(50)}, {"100", 100, at(100)}}, "b 40 50 100", "b is taken for step 20"},
 		{"with step 0 where training began late", []file{{"b", none, at(1)}, {"40", 40, at(80)}, {"50", 50, at(90)}, {"60", 60, at(100)}}, "b 40 50 60", "b is taken for step 0"},
-		{"without a step where there is none between", []file{{"b", none, at(55)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"6", 6, at(100)}}, "0 5 b 6", "the order is that of the clock"},
+		{"without a step where there is none between", []file{{"b", none, at(55)}, {"0", 0, at(2)}, {"5", 5, at(50)}, {"6", 6, at(100)}}, "0 5 b 6", "the order is the clock's"},
 		{"by steps that the clock speaks against", []file{{"x", none, at(60)}, {"50", 50, at(99)}, {"100", 100, at(50)}}, "50 100", "left out"},
 		{"by the recorder's count where the clock was put back", []file{{"snapshot_t1.json", none, at(10)}, {"snapshot_t10.json", none, at(5)}, {"snapshot_t2.json", none, at(20)}}, "snapshot_t1.json snapshot_t2.json snapshot_t10.json", "the recorder's count"},
 		{"by the last event of the recording", []file{{"b", none, at(-1)}, {"a", none, at(-2)}}, "a b", "the clock"},
@@ -180,7 +180,7 @@ func TestACommandThatCountsNoStepsIsNoNews(t *testing.T) {
 			t.Fatal(err)
 		}
 		if told := strings.Contains(strings.Join(run.Notes, "\n"), "tell no step"); told != news {
-			t.Errorf("that there are no steps is told: %t; %q", told, run.Notes)
+			t.Errorf("that there are no steps is said: %t; %q", told, run.Notes)
 		}
 		if err := os.RemoveAll(filepath.Join(dir, rundir.InfoName)); err != nil {
 			t.Fatal(err)

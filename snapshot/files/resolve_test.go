@@ -12,7 +12,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// workplace is a folder with two runs, of which the later comes first by name,
+// workplace is a folder with two runs; the later comes first by name,
 // and two loose snapshots of one stem.
 func workplace(t *testing.T) string {
 	t.Helper()

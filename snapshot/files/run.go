@@ -92,7 +92,7 @@ func readInfo(run *snapshot.Run, name string) (own bool, err error) {
 	return true, nil
 }
 
-// readSeries reads the series log, that of the rank where it has one of its own,
+// readSeries reads the series log, the rank's where it has one of its own,
 // if there is one. A run is of use without it, so that its faults are notes.
 func readSeries(run *snapshot.Run, rank int) {
 	path := filepath.Join(run.Path, rundir.SeriesName)
@@ -206,7 +206,7 @@ type opened struct {
 	snapshot *snapshot.Snapshot
 	name     string
 	step     int64 // of its name
-	bare     bool  // … where it is a number only, which may be that of the file
+	bare     bool  // … where it is a number only, which may be the file's
 }
 
 func (r *runReader) read(f *Folder) error {
@@ -266,10 +266,10 @@ func (r *runReader) read(f *Folder) error {
 	return nil
 }
 
-// oneRankOnly is in the note of a run of which another rank was not read.
+// oneRankOnly is in the note of a run whose other ranks were not read.
 const oneRankOnly = "; only those that name rank"
 
-// OfOneRank holds for a run's note that only one of the ranks that its files name was
+// OfOneRank reports whether a run's note says that only one of the ranks that its files name was
 // read, which is no news to who reads them one by one.
 func OfOneRank(note string) bool { return strings.Contains(note, oneRankOnly) }
 

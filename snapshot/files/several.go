@@ -56,7 +56,7 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 
 // sortGiven puts snapshots that were named one by one into the order of their steps, or
 // where none tells a step of the recorder's count or the clock, as the shell's "snapshot_*" does not: snapshot_16 comes
-// behind snapshot_104. It says whether it had to. Where two are of one step, as of a run and its
+// after snapshot_104. It says whether it had to. Where two are of one step, as of a run and its
 // repetition, the order is the user's.
 func sortGiven(list []opened) bool {
 	given := slices.Clone(list)

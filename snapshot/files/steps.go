@@ -19,7 +19,7 @@ func setSteps(list []opened) (note string) {
 	byName := slices.Clone(list)
 	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
 	if countFiles(byName) {
-		return "the numbers in the names count the files: growth is told by the clock, as the profiles tell it"
+		return "the numbers in the names count the files: growth is given per second, by the profiles' times"
 	}
 	counts := pace{}
 	named, rising, index := len(list) > 1, true, true
@@ -61,7 +61,7 @@ func setSteps(list []opened) (note string) {
 	return fmt.Sprintf("steps are those in the names, %d to %d, for which the files count calls of an optimizer, %d to %d", first[1], last[1], first[0], last[0])
 }
 
-// countFiles holds for Go's heap profiles, in the order of the numbers in their names, that were
+// countFiles reports whether Go's heap profiles, in the order of the numbers in their names, were
 // fetched one by one: no word says that the numbers are steps, they rise by one, and so does the
 // clock. A server has no steps.
 func countFiles(byName []opened) bool {
@@ -92,12 +92,12 @@ func (p pace) step(count int64) int64 {
 	return max(0, from[1]+int64(math.Floor(part*float64(to[1]-from[1])+1e-9)))
 }
 
-// told holds where the program itself said which step it was.
+// told reports whether the program itself said which step it was.
 func (o *opened) told() bool {
 	return o.snapshot.Mark.Step != snapshot.NoStep && !o.snapshot.Mark.StepCounted
 }
 
-// best is the snapshot's own step, else that of its name.
+// best is the snapshot's own step, else its name's.
 func (o *opened) best() int64 {
 	if o.snapshot.Mark.Step != snapshot.NoStep {
 		return o.snapshot.Mark.Step

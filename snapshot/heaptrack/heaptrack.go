@@ -73,7 +73,7 @@ type decoder struct {
 	lost        int64    // frees of what was never allocated
 	live, peak  int64    // bytes
 	ended       bool
-	figured     bool // behind the last event are heaptrack's figures of the process
+	figured     bool // after the last event are heaptrack's figures of the process
 }
 
 // pointer is an address of code, and which are its frames.

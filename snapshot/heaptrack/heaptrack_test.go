@@ -246,7 +246,7 @@ func TestARecordingIsReadUpToWhereItWasCut(t *testing.T) {
 	}
 }
 
-// At its end heaptrack writes what it still holds, and the process's figures behind.
+// At its end heaptrack writes what it still holds, and the process's figures after.
 func TestARecordingWhoseLastEventsWereNotWrittenSaysSo(t *testing.T) {
 	for rest, said := range map[string]bool{"": true, "c 5\nR 3e0\n": false, "c 5\nR 3e0\n+ 0\n": true} {
 		s, err := decode([]byte(start + "+ 0\n" + rest + "\n# strings: 2\n# ips: 1\n"))
@@ -304,7 +304,7 @@ func TestTablesAreCharged(t *testing.T) {
 	)
 }
 
-// Traces of one stack, of which there is one only, have an entry each.
+// Traces of one and the same stack have an entry each.
 func TestStacksOfTracesAreCharged(t *testing.T) {
 	const traces = 1_100_000
 	in, err := bounded.Open("f", strings.NewReader(""), 0, 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// The sections of heaptrack_print's text, of which the first is read, and what follows
+// The sections of heaptrack_print's text: the first is read, and what follows
 // the last.
 const (
 	leaksTitle     = "MEMORY LEAKS"
@@ -31,7 +31,7 @@ func DetectPrinted(head []byte) bool {
 // DecodePrinted reads the leaks in a text of size bytes that heaptrack_print wrote, as
 // totals by stack. The name appears in errors only; they are *snapshot.FormatError.
 //
-// The text tells calls, of which those whose block was freed are some, and no counts of
+// The text gives calls, also those whose block was freed, and no counts of
 // blocks; bytes are rounded, to five digits at most.
 func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)

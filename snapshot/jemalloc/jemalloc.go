@@ -173,7 +173,7 @@ func (d *decoder) addresses(line []byte) error {
 	return nil
 }
 
-// frameAt is the frame of a return address, which lies behind the call: the byte before it is
+// frameAt is the frame of a return address, which lies after the call: the byte before it is
 // of the call's line, and jeprof looks that up, too.
 func (d *decoder) frameAt(address uint64) snapshot.Frame {
 	address -= min(address, 1)

@@ -192,8 +192,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestAFrameIsThePlaceOfTheCall holds against return addresses, of which addr2line told the
-// line behind the call: of leak.c's call in line 23 the one in line 24.
+// TestAFrameIsThePlaceOfTheCall compares with return addresses: addr2line named the
+// line after the call: of leak.c's call in line 23 the one in line 24.
 func TestAFrameIsThePlaceOfTheCall(t *testing.T) {
 	stack, _ := leak(t, "jemalloc_30.heap")
 	if want := "leak+0x119b leak+0x120b leak+0x1255"; !strings.Contains(stack, want) {

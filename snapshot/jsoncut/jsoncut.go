@@ -136,7 +136,7 @@ func (s *Scanner) take(c, wanted byte) error {
 	return s.In.Skip(1)
 }
 
-// More passes over the comma before the next item, or the bracket behind the
+// More passes over the comma before the next item, or the bracket after the
 // last, and reports which it was.
 func (s *Scanner) More(first bool, bracket byte) (bool, error) {
 	c, err := s.Next()

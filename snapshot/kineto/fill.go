@@ -143,7 +143,7 @@ type framesOf struct {
 	known map[[2]int32]knownFrame // by a call's name and the place that it was at, or -1
 	ids   []snapshot.FrameID
 
-	// The last stack is that of the blocks of its thread until one of its calls ends or
+	// The last stack is the stack of its thread's blocks until one of its calls ends or
 	// another begins.
 	stack  snapshot.StackID
 	thread int32

@@ -127,7 +127,7 @@ func TestRealTracesReadAsTheSlowReaderReadsThem(t *testing.T) {
 			}
 			found = true
 			at := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return f.Function == "train" })
-			// The line is that of the call, not that in which the function begins.
+			// The line is the call's, not the one in which the function begins.
 			if site.Bytes != snapshot.Bytes(steps*32*64*4) || at < 1 || frames[at-1] != (snapshot.Frame{Function: "forward", File: "leak_torch.py", Line: 18}) || frames[at].Line != 25 {
 				t.Errorf("%d bytes at %v", site.Bytes, frames)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// title begins that of each page of memray's; which report it is follows.
+// title begins the title of each page of memray's; which report it is follows.
 const title = "<title>memray - "
 
 // maxValue bounds a text of a page in bytes: C++ names reach tens of thousands.
@@ -159,7 +159,7 @@ func (p *page) text() (string, error) {
 	return html.UnescapeString(text), err
 }
 
-// table reads rows, of which each has a frame written "train at leak.py:18".
+// table reads rows; each has a frame written "train at leak.py:18".
 func (p *page) table(bool) error {
 	return p.List(func() error {
 		var count, size int64

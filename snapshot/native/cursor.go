@@ -146,7 +146,7 @@ func (c *cursor) int() int {
 	return int(v)
 }
 
-// line reads a line number, which is told plus one.
+// line reads a line number, which is written plus one.
 func (c *cursor) line() int {
 	n := c.uvarint()
 	if n > 1<<31 {

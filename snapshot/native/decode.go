@@ -322,7 +322,7 @@ func readMeters(c *cursor, base snapshot.Meters) snapshot.Meters {
 // their numbers in the file; number 0 is NoStack.
 //
 // The files of a run list the same frames and stacks in one order, most of which the
-// table has from the file before. So the id behind the last one is tried first, and
+// table has from the file before. So the id after the last one is tried first, and
 // to compare is several times cheaper than to look up.
 func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 	texts := make([]string, c.count("strings", 1, textMemory))
@@ -441,7 +441,7 @@ func (d *decoder) readBlocks(c *cursor, s *snapshot.Snapshot) {
 			b.Segment = append(b.Segment, int32(i))
 		}
 	}
-	// Addresses stand before the sizes that they are told against; the first
+	// Addresses stand before the sizes that they are written against; the first
 	// pass leaves the differences, the second adds up.
 	for i := range b.Address {
 		b.Address[i] = uint64(c.varint())

@@ -223,7 +223,7 @@ func appendSegments(b []byte, segments []snapshot.Segment, used *stackUse) []byt
 	return b
 }
 
-// appendBlocks writes column after column. A block's address is told as the
+// appendBlocks writes column after column. A block's address is written as the
 // difference to the end of the block before it, which is 0 inside a segment;
 // its requested size as what the allocator added, which is small.
 func appendBlocks(b []byte, blocks *snapshot.Blocks, used *stackUse) []byte {
@@ -248,7 +248,7 @@ func appendBlocks(b []byte, blocks *snapshot.Blocks, used *stackUse) []byte {
 	return b
 }
 
-// likelyRequest is what a block's requested size is told against.
+// likelyRequest is what a block's requested size is written against.
 func likelyRequest(state snapshot.State, size snapshot.Bytes) snapshot.Bytes {
 	if state == snapshot.Free {
 		return 0

@@ -132,7 +132,7 @@ func TestSnapshotsOfARunShareOneTable(t *testing.T) {
 	}
 }
 
-// The id behind the last one is a guess at what a file says next; files in one table
+// The id after the last one is a guess at what a file says next; files in one table
 // whose stacks have nothing in common, or another order, must not be led astray by it.
 func TestSnapshotsInAnyOrderShareOneTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

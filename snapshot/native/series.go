@@ -45,7 +45,7 @@ type dictionary struct {
 	frames map[snapshot.Frame]uint64
 }
 
-// pointState is what a point is told against.
+// pointState is what a point is written against.
 type pointState struct {
 	mark   snapshot.Mark
 	micro  int64 // Unix microseconds of the last mark with a time

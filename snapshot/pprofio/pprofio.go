@@ -309,7 +309,7 @@ func (s *samples) resolve(in *bounded.Input, id uint64) ([]snapshot.FrameID, err
 			at.File = binary
 		}
 		if at.Line >= 0 && name == at.File+":"+strconv.Itoa(at.Line) {
-			at.Function = "" // so memdiag names a frame of which no function is known
+			at.Function = "" // so memdiag names a frame without a known function
 		}
 		frame, err := s.out.Frame(at)
 		if err != nil {

@@ -38,7 +38,7 @@ func (e *UnfinishedError) Hint() string {
 	return "if nobody records into it any more, delete the folder"
 }
 
-// RefusedError is a file for the sake of which a run is not replaced.
+// RefusedError is a file because of which a run is not replaced.
 type RefusedError struct {
 	Path   string
 	Reason string

@@ -43,7 +43,7 @@ func SnapshotName(step int64) string {
 	return snapshotStem + "_" + strconv.FormatInt(step, 10) + native.Ending
 }
 
-// RankSnapshotName is that of one rank of several in the folder:
+// RankSnapshotName is the name of a snapshot of one rank of several in the folder:
 // "snapshot_50_rank1.memdiag".
 func RankSnapshotName(step int64, rank int) string {
 	return ofRank(SnapshotName(step), rank)
@@ -294,8 +294,8 @@ func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
 	return w.writeSnapshot(step, RankSnapshotName(step, s.Rank), s)
 }
 
-// WriteTick records the nth snapshot of those taken by the clock, of which no step
-// is known, under the name "snapshot_t3" with an ending; fill writes it, in any
+// WriteTick records the nth snapshot of those taken by the clock, whose step
+// is unknown, under the name "snapshot_t3" with an ending; fill writes it, in any
 // format. It returns its path when it is on the disk.
 func (w *Writer) WriteTick(n int, ending string, fill func(io.Writer) error) (path string, err error) {
 	name := snapshotStem + "_t" + strconv.Itoa(n)

@@ -53,7 +53,7 @@ type builder struct {
 	whole      bool // the driver's figures are those of all processes
 
 	// What is odd, for the notes.
-	after   int64          // where the file goes on behind the snapshot; 0 where it does not
+	after   int64          // where the file goes on after the snapshot; 0 where it does not
 	another bool           // … with one more
 	odd     int            // values of an unexpected type
 	states  int            // blocks in an unknown state
@@ -128,7 +128,7 @@ func (b *builder) value(d, o *object) {
 	}
 }
 
-// figures reads a list of bytes, one a GPU, of which what is no number of bytes is
+// figures reads a list of bytes, one a GPU; what is no number of bytes is
 // unknown.
 func figures(text string) []snapshot.Bytes {
 	parts := strings.SplitN(text, ",", maxDevice+2)
@@ -143,7 +143,7 @@ func figures(text string) []snapshot.Bytes {
 	return list
 }
 
-// figure is that of a GPU.
+// figure is a GPU's.
 func figure(list []snapshot.Bytes, gpu int) snapshot.Bytes {
 	if gpu < len(list) {
 		return list[gpu]

@@ -122,7 +122,7 @@ func open(name string, r io.ReaderAt, size, unpacked int64) (*text, error) {
 	case pickleFormat, jsonFormat:
 		if begin := oldSaveLen(head); begin > 0 {
 			in := newInput(name, io.NewSectionReader(r, begin, size-begin), size-begin)
-			more := func() bool { return false } // tensors follow, of which a snapshot has none
+			more := func() bool { return false } // tensors follow; a snapshot has none
 			return &text{in: in, close: func() {}, more: more}, nil
 		}
 		return &text{in: newInput(name, whole, size), json: f == jsonFormat, close: func() {}}, nil
@@ -228,7 +228,7 @@ var errTooLarge = errors.New("it decompresses to more than a file of its size ma
 // snapshot has five entries; package zip keeps all in memory.
 const mostContents = 4 << 20
 
-// frugal is a file of which no more than so many bytes may be read.
+// frugal is a file that lets no more than so many bytes be read.
 type frugal struct {
 	r    io.ReaderAt
 	left int64
@@ -306,9 +306,9 @@ func findEmbedded(name string, r io.Reader) (*quoted, error) {
 	return &quoted{b}, nil
 }
 
-// more reports whether the page embeds another file behind this one.
+// more reports whether the page embeds another file after this one.
 func (q *quoted) more() bool {
-	if _, err := io.Copy(io.Discard, q); err != nil { // padding, behind the snapshot's end
+	if _, err := io.Copy(io.Discard, q); err != nil { // padding, after the snapshot's end
 		return false
 	}
 	const near = 4 << 10 // the name of the next comes before it

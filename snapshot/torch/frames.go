@@ -8,7 +8,7 @@ import (
 
 // Frames of the interpreter, of the unwinder and of the dispatcher's boxing say
 // nothing about who allocated, and come and go with builds of Python and
-// PyTorch; the list is that of PyTorch's own viewer, held against C++ frames
+// PyTorch; the list is PyTorch's own viewer's, compared with C++ frames
 // only: it would otherwise hide a function called train_start.
 var (
 	noisyNames = []string{

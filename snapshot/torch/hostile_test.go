@@ -273,7 +273,7 @@ func TestAPickleCutAtAnyByteIsSaidToBeCut(t *testing.T) {
 	}
 }
 
-// A file of 10 MB took 886 MB and 15 s: it unpacked to a gigabyte of texts, each of which
+// A file of 10 MB took 886 MB and 15 s: it unpacked to a gigabyte of texts; each
 // the pickle asks to remember.
 func TestWhatIsRememberedIsBoundedByTheSizeOfTheFile(t *testing.T) {
 	event := "}(" + strings.Repeat("\x8c\x01a\x94\x8c\x01a\x94", 16) + "u"

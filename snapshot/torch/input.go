@@ -40,7 +40,7 @@ func newInput(name string, r io.Reader, size int64) *input {
 	return &input{name: name, r: r, size: size, all: all, mem: mem, buf: mem[:0]}
 }
 
-// offset is that of the next byte.
+// offset is the next byte's.
 func (in *input) offset() int64 { return in.base + int64(in.pos) }
 
 // have reports whether n ≤ window bytes lie ahead, reading on if need be.

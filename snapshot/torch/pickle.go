@@ -404,7 +404,7 @@ func (m *machine) pushText(b []byte) error {
 }
 
 // unquote undoes the escapes of protocol 0: raw-unicode-escape for text, a
-// quoted literal for Python 2's strings, of which escapes are left as they are.
+// quoted literal for Python 2's strings, whose escapes are left as they are.
 func unquote(op opcode, line []byte) []byte {
 	if op == opOldString {
 		if n := len(line); n >= 2 && (line[0] == '\'' || line[0] == '"') && line[n-1] == line[0] {

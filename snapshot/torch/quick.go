@@ -29,7 +29,7 @@ type quickReader struct {
 	tenant   object // of its history
 	ends     []int  // where its values end
 	shapes   shapes
-	puts     []slot // what it stores in the memo, one behind the other
+	puts     []slot // what it stores in the memo, one after the other
 	numbered bool   // … some of it by instructions that tell its number
 	frames   []uint32
 	spans    *spanTable
@@ -74,7 +74,7 @@ func (m *machine) quickItems() error {
 	return nil
 }
 
-// quickRole is that of the list's items if they are read here.
+// quickRole is the role of the list's items if they are read here.
 func quickRole(l *object) role {
 	if r := itemRole(l.role, false); r == entry || r == block || r == annotation {
 		return r
@@ -197,7 +197,7 @@ func (m *machine) storePuts() error {
 func (m *machine) nextSlot() uint64 { return uint64(m.memo.count + len(m.quick.puts)) }
 
 // endsItem reports whether what follows a dict of a list's makes it complete: the next
-// dict, the list's end, or one of them behind the beginning of a pickle's frame. Before
+// dict, the list's end, or one of them after the beginning of a pickle's frame. Before
 // anything else more items may be added to it. There are reach-5 bytes.
 func endsItem(b []byte) bool {
 	op := opcode(b[0])
@@ -248,7 +248,7 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 			}
 			key = slotOf(v)
 		case opSetItems:
-			if r == segment { // without blocks: a list behind it is none of its
+			if r == segment { // without blocks: a list after it is none of its
 				return -1
 			}
 			return m.quickEnd(b, p+1, stored, goneSlot)
@@ -313,7 +313,7 @@ var wantedKind = [...]kind{
 	wantList: vObject, // none: lists that mean something are the machine's
 }
 
-// quickEnd is behind the instruction that completes a container. libtorch
+// quickEnd is after the instruction that completes a container. libtorch
 // memoises it here, CPython before its items. Where a mark follows, there are
 // more items.
 func (m *machine) quickEnd(b []byte, p int, stored bool, s slot) int {
@@ -339,7 +339,7 @@ func (m *machine) quickGet(b []byte, p int) (slot, int) {
 }
 
 // quickPut notes that the instruction at b[p], if it is one, stores s, and returns the
-// position behind it. What is stored under another number than the next is the machine's:
+// position after it. What is stored under another number than the next is the machine's:
 // the instruction is then no key, value or end of anything here.
 func (m *machine) quickPut(b []byte, p int, s slot) int {
 	q := &m.quick
@@ -361,7 +361,7 @@ func (m *machine) quickPut(b []byte, p int, s slot) int {
 	return p
 }
 
-// quickValue reads the value at b[p] and returns the position behind it, or -1
+// quickValue reads the value at b[p] and returns the position after it, or -1
 // for a value that is the machine's. There are reach bytes from p on.
 func (m *machine) quickValue(b []byte, p int) (value, int) {
 	if opcode(b[p]) == opEmptyList {

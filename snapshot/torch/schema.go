@@ -109,7 +109,7 @@ var roleNames = [numRoles]string{
 
 func (r role) String() string { return roleNames[r] }
 
-// isHost holds for the lists of pinned memory. Their shape is known from PyTorch's
+// isHost reports whether a list is of pinned memory. Their shape is known from PyTorch's
 // sources only, so that what they hold otherwise is passed over, not refused.
 func (r role) isHost() bool { return r == hostSegments || r == hostTraces || r == hostTrace }
 
@@ -162,7 +162,7 @@ func valueRole(dict role, key keyword, isList bool) role {
 }
 
 // want is the type that a field must have; a value of another type is passed
-// over, except that of a list, which must not be lost.
+// over, except a list's, which must not be lost.
 type want uint8
 
 const (
@@ -239,7 +239,7 @@ const (
 const (
 	hdStep = iota
 	hdRank
-	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048", of which -1 is unknown
+	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
 	hdDriverWhole // 1 where they are those of all processes
 	hdLimit       // what may be reserved, likewise
 )

@@ -20,14 +20,14 @@ const (
 	// compared with a dict that fits none, however short it is.
 	mostBranches = 16
 	// pieceSize is the most bytes of a piece, pieceReach how much of the window it
-	// and a value behind it may take.
+	// and a value after it may take.
 	pieceSize  = 48
 	pieceReach = pieceSize + reach
 	// pieceRoom is a power of two that is no less: what is below it needs no check.
 	pieceRoom = 64
 )
 
-// piece is a run of instructions that are always as long, and the value behind it.
+// piece is a run of instructions that are always as long, and the value after it.
 type piece struct {
 	words, masks [pieceSize / 8]uint64 // the bytes, and which of their bits count
 	size         int
@@ -36,9 +36,9 @@ type piece struct {
 	puts         []slot // that are stored
 	numbers      []takeNumber
 	hole         opcode // of a value of any length that follows, 0 for none
-	history      bool   // … which is that of a block's history
+	history      bool   // … which is a block's history
 	field        field  // … where it goes
-	ends         bool   // a dict may end behind the hole, by SETITEMS and with nothing stored
+	ends         bool   // a dict may end after the hole, by SETITEMS and with nothing stored
 	set          uint32 // the values that are present, of a dict that ends here
 	next         branches
 }
@@ -169,7 +169,7 @@ func (c *piece) differ(w *[pieceReach]byte, i int) uint64 {
 	return (binary.LittleEndian.Uint64(w[8*i:]) ^ c.words[i]) & c.masks[i]
 }
 
-// argument is that of an instruction on the memo.
+// argument is the argument of an instruction on the memo.
 func argument(w *[pieceReach]byte, place uint8, wide bool) uint64 {
 	at := int(place & (pieceRoom - 1))
 	if wide {
@@ -362,7 +362,7 @@ func wantedTag(w want) slot {
 	return slot(tagOf[wantedKind[w]])
 }
 
-// hole adds a value of any length, of which only the opcode is compared, so that no dict fits
+// hole adds a value of any length; only its opcode is compared, so that no dict fits
 // two shapes.
 func (l *shapeLearner) hole(end int, f field) {
 	c := l.room(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// TestADictThatIsAlmostOfAShape puts one that differs behind two of a shape, and any two by turns.
+// TestADictThatIsAlmostOfAShape puts one that differs after two of a shape, and any two by turns.
 func TestADictThatIsAlmostOfAShape(t *testing.T) {
 	const (
 		begin = "\x80\x04}q\x00(\x8c\x08segmentsq\x01]q\x02}q\x10(\x8c\x06deviceq\x11K\x00\x8c\x07addressq\x12\x8a\x06\x00\x04\x00\x00\x00\x7f\x8c\x0atotal_sizeq\x13K\x20" +
@@ -106,7 +106,7 @@ func TestTheLastHistoryOfABlockCounts(t *testing.T) {
 		if err != nil || s.Blocks.Requested[1] != requested {
 			t.Errorf("%q: %v, %v, want %v", last, err, s, requested)
 		}
-	} // An empty one may be that of the next block too.
+	} // An empty one may be the next block's too.
 	const block = "}(h\x02K\x20h\x03h\x04h\x01"
 	compareWithMachine(t, []byte(begin+block+"]\x94u"+block+"h\x06u"+end))
 	compareWithMachine(t, []byte(begin+block+"]\x94(eu"+block+"h\x06u"+end))
@@ -124,7 +124,7 @@ func TestTheShortCutRefusesWhatTheMachineRefuses(t *testing.T) {
 		"a history with nothing to append":   "}(h\x06K\x40h\x05](}(h\x02K\x20h\x01]aueu",
 		"a segment that is stored twice":     "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu\x94",
 		"a segment that is stored":           "}\x94(h\x06K\x40h\x05](}(h\x02K\x20ueu",
-		"a string behind a list of frames":   "}(h\x06K\x40h\x00](}(h\x04h\x02ueh\x02\x94ah\x05](}(h\x02K\x20ueu",
+		"a string after a list of frames":    "}(h\x06K\x40h\x00](}(h\x04h\x02ueh\x02\x94ah\x05](}(h\x02K\x20ueu",
 		"a string that is an item of frames": "}(h\x06K\x40h\x00](}(h\x04h\x02ueh\x02ah\x05](}(h\x02K\x20ueu",
 	} {
 		t.Run(what, func(t *testing.T) { compareWithMachine(t, []byte(begin+segment+end)) })

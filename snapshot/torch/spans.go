@@ -30,7 +30,7 @@ const (
 	firstSpans = 256
 )
 
-// span is the text of a list of frames, from behind its mark up to and with
+// span is the text of a list of frames, from after its mark up to and with
 // APPENDS, and what the list stores in the memo, all of it by MEMOIZE.
 type span struct {
 	text, textEnd int32 // in spanTable.texts
@@ -138,7 +138,7 @@ func (t *spanTable) read(text []byte, at places, stack slot, puts []slot, now bo
 	t.met(at, id)
 }
 
-// quickList reads a list of frames; b[p] is behind EMPTY_LIST.
+// quickList reads a list of frames; b[p] is after EMPTY_LIST.
 func (m *machine) quickList(b []byte, p int) (value, int) {
 	q := &m.quick
 	own := len(q.puts)
@@ -178,7 +178,7 @@ func (m *machine) spans() *spanTable {
 }
 
 // quickSpan finds the stack that the frames from b[p] to APPENDS mean, and the
-// position behind.
+// position after.
 func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	if p+reach > len(b) {
 		return 0, -1

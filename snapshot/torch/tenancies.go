@@ -8,7 +8,7 @@ type tenancy struct {
 	size uint64 // as requested
 }
 
-// tenancies are one device's. Millions may be open at once, of which only those
+// tenancies are one device's. Millions may be open at once; only those
 // of the blocks that are active at the end matter. Where these are known, as in
 // files whose segments come first, any other takes one bit.
 type tenancies struct {
@@ -41,7 +41,7 @@ func word(address uint64) (key, bit uint64) {
 	return address>>(aligned+in)<<aligned | address&(1<<aligned-1), 1 << (address >> aligned & (1<<in - 1))
 }
 
-// matters notes an address of which the birth is asked for.
+// matters notes an address whose birth is asked for.
 func (t *tenancies) matters(address uint64) {
 	key, bit := word(address)
 	t.words.put(key).matter |= bit
@@ -167,7 +167,7 @@ func (t *table[V]) put(key uint64) *V {
 // remove empties a place that is taken.
 func (t *table[V]) remove(i int) {
 	t.count--
-	// What follows may have wanted this place, and must not be lost behind a gap.
+	// What follows may have wanted this place, and must not be lost after a gap.
 	mask := len(t.keys) - 1
 	for j := (i + 1) & mask; t.keys[j] != 0; j = (j + 1) & mask {
 		if (j-t.home(t.keys[j]-1))&mask >= (j-i)&mask {

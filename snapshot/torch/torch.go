@@ -21,7 +21,7 @@ type Options struct {
 	Stacks *snapshot.Stacks
 	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
 	// 64 MiB and 100 times its size, JSON 256 MiB and 512 times. A block may be had for every 56 bytes of it,
-	// or of the file, and a million besides.
+	// or of the file, plus a million.
 	MaxUnpacked int64
 }
 
@@ -71,7 +71,7 @@ func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *ma
 	} else {
 		err = decodePickle(m)
 	}
-	if err == nil && text.more == nil { // behind a page's snapshot is padding
+	if err == nil && text.more == nil { // after a page's snapshot is padding
 		err = m.behind()
 	}
 	return m, err == nil && text.more != nil && text.more(), err

@@ -13,7 +13,7 @@ import (
 )
 
 // DetectDHAT reports whether a file that unpacks to something that begins with head is
-// of DHAT, valgrind's or that of Rust's crate dhat.
+// of DHAT, valgrind's or Rust's crate dhat's.
 func DetectDHAT(head []byte) bool {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(head), []byte("{"))
 	return ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`"dhatFileVersion"`))
@@ -54,7 +54,7 @@ func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	return d.out.Snapshot("DHAT", d.out.Ended("the program ended", snapshot.Bytes(d.peak))...), nil
 }
 
-// dhat is what is kept of a file: what sites hold, whose places come behind them.
+// dhat is what is kept of a file: what sites hold, whose places come after them.
 type dhat struct {
 	jsoncut.Scanner
 	out    *totals.Builder
