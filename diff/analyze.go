@@ -88,9 +88,9 @@ type Finding struct {
 	// Sampled: the profiler recorded some allocations, for which others stand: all figures
 	// are estimates.
 	Sampled bool
-	// Nodes is by how much the process grew beyond what stacks explain, where that is taken to be
-	// the nodes of autograd's graph that leak; else 0. It is a part of Rate, and not of Growth.
-	Nodes snapshot.Bytes
+	// Nodes is how the process grew beyond what stacks explain, where that is taken to be the nodes
+	// of autograd's graph that leak; else nil. Its rate is a part of Rate, and its growth none of Growth.
+	Nodes *Reserve
 	// Behind are the nodes of the graph on which the rows hang, where those leak as well: no part of Rows.
 	Behind []*Row
 

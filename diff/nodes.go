@@ -46,7 +46,8 @@ func (r *Result) sizeGraphs() {
 		}
 	}
 	if largest != nil && e != nil && e.Rate.Unit == largest.Rate.Unit {
-		largest.Nodes = e.Growth
+		grown := *e
+		largest.Nodes = &grown
 		largest.Rate.Bytes = sum(largest.Rate.Bytes, e.Rate.Bytes)
 		if largest.RunsOut != nil || largest.ofNodes() {
 			largest.RunsOut = r.forecast(largest.Rows[0], largest.Rate)

@@ -102,11 +102,17 @@ func TestNodesThatBecomeMoreAreALeakOfWhatTheProcessGrowsBy(t *testing.T) {
 			if rate := f.Rate.Bytes.Value; rate < 0.99*c.rate || rate > 1.01*c.rate {
 				t.Errorf("%.0f bytes a step, want %.0f", rate, c.rate)
 			}
-			if (f.Nodes > 0) != (c.rate > 0) {
-				t.Errorf("nodes take %d", f.Nodes)
+			if (f.Nodes != nil) != (c.rate > 0) {
+				t.Errorf("nodes take %+v", f.Nodes)
+			}
+			if n := f.Nodes; n != nil {
+				rate := float64(n.Growth) / (n.To - n.From)
+				if rate < 0.99*n.Rate.Bytes.Value || rate > 1.01*n.Rate.Bytes.Value {
+					t.Errorf("%s %s are no %.0f bytes a step", n.Growth, n.Between(), n.Rate.Bytes.Value)
+				}
 			}
 			for _, other := range r.Findings[1:] {
-				if other.Verdict == Leak && other.Nodes > 0 || len(f.Behind) > 0 && other.ofNodes() {
+				if other.Verdict == Leak && other.Nodes != nil || len(f.Behind) > 0 && other.ofNodes() {
 					t.Errorf("two leaks of one graph")
 				}
 			}

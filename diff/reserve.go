@@ -21,6 +21,7 @@ type Reserve struct {
 	// what was requested.
 	Growth   snapshot.Bytes
 	Rate     Rate           // of Growth, in bytes, with Host; else zero
+	From, To float64        // the places on the series' axis between which Growth was measured, with Host; else 0
 	Live     snapshot.Bytes // growth of live memory meanwhile; with UnsplitWaste of requested, with Host of recorded memory
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
@@ -167,7 +168,7 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 	at, _ := s.Unrecorded()
 	e := &Reserve{
 		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(rest[len(rest)-1] - rest[0]), Live: r.explained(),
-		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)},
+		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
 	}
 	e.explain()
 	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
@@ -324,4 +325,9 @@ func (e *Reserve) String() string {
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and an emptied cache would give back %s",
 		deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
+}
+
+// Between is where Growth was measured: "from step 40 to step 267".
+func (e *Reserve) Between() string {
+	return "from " + e.Rate.Unit.moment(e.From) + " to " + e.Rate.Unit.moment(e.To)
 }

@@ -80,6 +80,21 @@ class Endless(Node):
 print(_graph.since(Endless(10**9), 10**9 - 50, 1e9), _graph.since(Endless(10**9), 1, 1e9)[1], _graph.since(Endless(10**9), 1, 0))
 graphs.spent = 2
 look("too dear")
+
+# A sum at a place of a list, as a walk finds it: state[0] += loss.
+state = [Tensor(loss()), 1]
+walk = _holders.Walk(types.SimpleNamespace(Tensor=Tensor), {}, {})
+walk.tensor_ = lambda t, node: found.append(node)
+found = []
+walk.visit(state, _holders.Node(_holders.Node(None, "__main__"), ".state", "variable"))
+walk.follow(0, 9)
+graphs = _graph.Graphs(agent, source)
+graphs.found([(found[0], found[0].path(), state[0].grad_fn, 6)])
+for _ in range(2):
+    state[0].grad_fn = Node(state[0].grad_fn, loss())
+    snapshot = _agent.Snapshot()
+    graphs.fill(snapshot, _holders.key_text)
+print("in a list", *((h["path"], h["items"]) for h in snapshot.holders))
 `
 
 func TestWhatHasComeToAGraphIsCounted(t *testing.T) {
@@ -93,5 +108,6 @@ let go ("['total']", 8, True) ("['first']", 13, False) of 8 13 True
 out of reach ("['total']", 8, True) of 8 True
 (50, True) None (32, None)
 too dear True
+in a list ('__main__.state[…]', 8)
 `)
 }

@@ -109,7 +109,7 @@ __main__.box.kept 2 3
 __main__.cached 2 9
 __main__.closure closure caught 2 3
 __main__.deep 1 1
-__main__.deep[…] is not reached
+__main__.deep[…] 2 2
 __main__.local.rows 2 3
 __main__.log.by_name 1 1
 __main__.log.by_name['a'] 2 7

@@ -138,7 +138,7 @@ func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 		return "beyond recorded stacks", e.Rate
 	}
 	for _, f := range withVerdict(r, diff.Leak) {
-		if f.Nodes > 0 && ofNodes(f) {
+		if f.Nodes != nil && ofNodes(f) {
 			return "autograd graph", f.Rate
 		}
 	}

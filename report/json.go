@@ -334,7 +334,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	if h := f.Holder; h != nil {
 		out.Holder = holderOf(h)
 	}
-	out.Cause, out.Nodes = causeOf(f), int64(f.Nodes)
+	out.Cause, out.Nodes = causeOf(f), int64(nodesOf(f))
 	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots
 	if r.Series.Axis().Unit == diff.Second {
 		out.More, out.MoreTime = 0, f.More.Steps

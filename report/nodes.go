@@ -17,7 +17,7 @@ func clauseOf(f *diff.Finding) string {
 	switch {
 	case ofNodes(f) && f.Holder != nil:
 		return rate + ", the autograd graph kept by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
-	case f.Nodes > 0 && !ofNodes(f):
+	case f.Nodes != nil && !ofNodes(f):
 		return rate + " allocated " + atPlace(f) + ", with the autograd graph behind it"
 	}
 	return rate + " allocated " + atPlace(f)
@@ -35,12 +35,20 @@ func noun(f *diff.Finding) string {
 }
 
 // grown is what a finding takes more than before, with the nodes of its graph.
-func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + f.Nodes }
+func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + nodesOf(f) }
+
+// nodesOf is what the nodes of a finding's graph take, as far as the growth of the process shows.
+func nodesOf(f *diff.Finding) snapshot.Bytes {
+	if f.Nodes == nil {
+		return 0
+	}
+	return f.Nodes.Growth
+}
 
 // graphText is how large a finding's graph is; "" where it has none, or nothing tells.
 func graphText(f *diff.Finding) string {
-	if f.Nodes == 0 {
+	if f.Nodes == nil {
 		return ""
 	}
-	return "about " + glue(f.Nodes.String()) + ": the process grew by that beyond what stacks explain"
+	return "about " + glue(f.Nodes.Growth.String()) + " " + f.Nodes.Between() + ": the process grew by that beyond what stacks explain"
 }

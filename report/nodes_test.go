@@ -19,23 +19,24 @@ func TestAGraphThatLeaksIsNamedByItsHolder(t *testing.T) {
 	tensors.After, tensors.Born = diff.Tally{Blocks: 4, Bytes: 512}, diff.Tally{Blocks: 4, Bytes: 512}
 	exactly1 := trend.Slope{Value: 1, Low: 1, High: 1, N: 2}
 	rate := diff.Rate{Unit: "step", Blocks: exactly1, Bytes: trend.Slope{Value: 6 << 10, Low: 6 << 10, High: 6 << 10, N: 2}}
+	nodes := &diff.Reserve{Growth: 3 << 20, Rate: rate, From: 40, To: 552}
 	unknown := diff.Rate{Unit: "step", Blocks: exactly1, Bytes: trend.Slope{}}
 	for name, c := range map[string]struct {
 		row   *diff.Row
 		rate  diff.Rate
-		nodes snapshot.Bytes
+		nodes *diff.Reserve
 		want  []string
 	}{
-		"a sum": {&row, rate, 3 << 20, []string{
+		"a sum": {&row, rate, nodes, []string{
 			"1 leak: +6.00 KiB/step, the autograd graph kept by `main.total`, at train.py:9",
-			"+1.00 node/step, +6.00 KiB/step", "Nodes: 765 or more", "Autograd's graph: about 3.00 MiB", "train.py:9 in train   <- the graph's end is made here",
+			"+1.00 node/step, +6.00 KiB/step", "Nodes: 765 or more", "Autograd's graph: about 3.00 MiB from step 40 to step 552", "train.py:9 in train   <- the graph's end is made here",
 		}},
-		"a sum in a process that grows otherwise too": {&row, unknown, 0, []string{
+		"a sum in a process that grows otherwise too": {&row, unknown, nil, []string{
 			"1 leak: +1.00 node/step, the autograd graph kept by `main.total`, at train.py:9", "Nodes: 765 or more",
 		}},
-		"tensors": {&tensors, rate, 3 << 20, []string{
+		"tensors": {&tensors, rate, nodes, []string{
 			"1 leak: +6.00 KiB/step allocated at train.py:9, with the autograd graph behind it",
-			"+1.00 block/step, +6.00 KiB/step", "Allocation size: 512 B", "Autograd's graph: about 3.00 MiB",
+			"+1.00 block/step, +6.00 KiB/step", "Allocation size: 512 B", "Autograd's graph: about 3.00 MiB from step 40 to step 552",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestAGraphThatLeaksIsNamedByItsHolder(t *testing.T) {
 				"Markdown": func(b *bytes.Buffer) error { return Markdown(b, r, TextOptions{}) },
 				"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
 			} {
-				if got := html.UnescapeString(string(rendered(t, write))); c.nodes > 0 && !strings.Contains(got, "+3.00 MiB") && c.row == &row {
+				if got := html.UnescapeString(string(rendered(t, write))); c.nodes != nil && !strings.Contains(got, "+3.00 MiB") && c.row == &row {
 					t.Errorf("%s lacks what the graph takes", name)
 				}
 			}

@@ -282,14 +282,20 @@ func worst(verdicts map[string]diff.Verdict, names []string) diff.Verdict {
 type gains struct {
 	run   *diff.Result
 	rows  map[string][]*diff.Row
+	nodes map[string]trend.Slope // of a graph behind the place, which the process alone shows
 	known map[string]trend.Slope
 }
 
 func gainsOf(r *diff.Result) *gains {
-	g := &gains{r, make(map[string][]*diff.Row), make(map[string]trend.Slope)}
+	g := &gains{r, make(map[string][]*diff.Row), make(map[string]trend.Slope), make(map[string]trend.Slope)}
 	for i := range r.Rows {
 		name := Fingerprint(&r.Rows[i])
 		g.rows[name] = append(g.rows[name], &r.Rows[i])
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Nodes != nil {
+			g.nodes[Fingerprint(f.Rows[0])] = f.Nodes.Rate.Bytes
+		}
 	}
 	return g
 }
@@ -307,6 +313,7 @@ func (g *gains) of(names []string) trend.Slope {
 func (g *gains) at(name string) trend.Slope {
 	sum, ok := g.known[name]
 	if !ok {
+		sum = g.nodes[name]
 		for _, row := range g.rows[name] {
 			sum = add(sum, g.run.RateOf(row).Bytes)
 		}

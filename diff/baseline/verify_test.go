@@ -97,6 +97,19 @@ func TestVerifyComparesTheSamePlaces(t *testing.T) {
 
 // 1,024 GPUs that leak at one place, and 13,000 places, took more than half a minute: each leak was
 // held against all.
+// TestVerifyOfAGraph: what the nodes of a graph take, the growth of the process alone tells.
+func TestVerifyOfAGraph(t *testing.T) {
+	before, after := analysis(t, 100, 10, map[string]int64{"keep": 1}), analysis(t, 100, 10, map[string]int64{"keep": 1})
+	for i, r := range []*diff.Result{before, after} {
+		rate := r.Findings[0].Rate
+		rate.Bytes.Value *= float64(i + 2)
+		r.Findings[0].Nodes = &diff.Reserve{Rate: rate}
+	}
+	if v := baseline.Verify(before, after); v.Checks[0].Before.Value != 3<<10 || v.Checks[0].After.Value != 4<<10 {
+		t.Errorf("%.0f bytes a step before, %.0f after", v.Checks[0].Before.Value, v.Checks[0].After.Value)
+	}
+}
+
 func TestVerifyOfManyLeaks(t *testing.T) {
 	for _, c := range []struct{ devices, places int }{{500, 1}, {1, 2000}} {
 		r := leaking(t, c.devices, c.places)

@@ -277,7 +277,7 @@ class Walk(Roots):
         short has seen what the step that runs holds, before what holds the rest."""
         return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
 
-    def push(self, obj, parent, label, kind=""):
+    def push(self, obj, parent, label, kind="", place=None):
         t = type(obj)
         if id(t) in ATOMS or issubclass(t, BASES):
             if self.lines and id(t) in TRACED_ATOMS:
@@ -288,7 +288,7 @@ class Walk(Roots):
         if id(obj) in self.seen:
             return
         self.seen.add(id(obj))
-        self.queue.append((obj, Node(parent, label, kind)))
+        self.queue.append((obj, Node(parent, label, kind, place)))
 
     def line(self, obj):
         """The stack that allocated an object, if it is of a line that grows."""
@@ -311,8 +311,9 @@ class Walk(Roots):
             elif base is list and taken(obj):
                 n, bound, node.ring = taken(obj), n, True
                 items = list.__getitem__(obj, slice(n))
-            for v in self.order(some(items, self.container(obj, node, LISTS[base], n, bound))):
-                self.push(v, node, "[…]" if node.kind != "set" else "{…}")
+            most = self.container(obj, node, LISTS[base], n, bound)
+            for place, v in self.order(list(enumerate(some(items, most)))):
+                self.push(v, node, "[…]" if node.kind != "set" else "{…}", place=place if n <= most else None)
         elif issubclass(t, dict):
             for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj)))):
                 self.push(k, node, "{…}")

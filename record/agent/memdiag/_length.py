@@ -52,13 +52,13 @@ def length(node, lists, key_text):
 
 def reach(node, key_text):
     """What is at a node now."""
-    labels = []
+    nodes = []
     while node is not None:
-        labels.append(node.label)
+        nodes.append(node)
         node = node.parent
-    obj = scope(labels.pop(), labels[-1][1:])
-    for label in reversed(labels[:-1]):
-        obj = follow(obj, label, key_text)
+    obj = scope(nodes.pop().label, nodes.pop().label[1:])
+    for node in reversed(nodes):
+        obj = follow(obj, node, key_text)
     return obj
 
 
@@ -104,9 +104,13 @@ def defaults(function):
     return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
 
 
-def follow(obj, label, key_text):
-    t = type(obj)
-    if label.startswith("["):
+def follow(obj, node, key_text):
+    t, label = type(obj), node.label
+    if node.place is not None and issubclass(t, (list, tuple)):
+        base = list if issubclass(t, list) else tuple
+        if node.place < base.__len__(obj):
+            return base.__getitem__(obj, node.place)
+    elif label.startswith("["):
         if not issubclass(t, dict) or label == "[…]" or len(obj) > KEYS:
             raise LookupError(label)
         for k in dict.keys(obj):
