@@ -63,7 +63,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		anywhere: make(map[snapshot.DeviceKind]bool),
 	}
 	if here, there := r.Series.axis.Unit, b.result.Series.axis.Unit; here != there {
-		return nil, fmt.Errorf("its growth is by the %s, that of the run to judge by the %s: they cannot be compared", there, here)
+		return nil, fmt.Errorf("its growth is by the %s, the judged run's by the %s: they cannot be compared", there, here)
 	}
 	here, there := devicesOf(r.Rows), devicesOf(b.result.Rows)
 	for kind, indices := range here {

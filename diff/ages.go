@@ -176,7 +176,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	}
 	a.judge(&out, events, all, distance)
 	if out.Sampled && out.Verdict != Bounded {
-		out.because("only some steps were recorded, each of which stands for several: counts and sizes are estimates")
+		out.because("only some steps were recorded, and each stands for several: counts and sizes are estimates")
 	}
 	if out.Verdict == Leak {
 		a.doubt(s, &out)

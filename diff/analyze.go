@@ -139,7 +139,7 @@ func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 // Analyze compares a run's first and last snapshot and judges what grew. The
 // run needs two snapshots, in the order of their marks, and so does the one to hold it
 // against, which must have a stack in common with it and be of one process. Of a run that
-// was resumed in another process, the part behind is judged where it is long enough.
+// was resumed in another process, the later part is judged where it is long enough.
 func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	n := len(run.Snapshots)
 	if n < 2 {

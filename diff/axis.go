@@ -119,10 +119,10 @@ func (u Unit) told() string {
 	return "their order"
 }
 
-// moment is "step 12", or "40 minutes behind the first snapshot".
+// moment is "step 12", or "40 minutes after the first snapshot".
 func (u Unit) moment(x float64) string {
 	if u == Second {
-		return u.text(x) + " behind the first snapshot"
+		return u.text(x) + " after the first snapshot"
 	}
 	return fmt.Sprintf("%s %.0f", u, x)
 }

@@ -132,7 +132,7 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 		return nil
 	}
 	part := *run
-	part.Snapshots, part.Notes = all[at:], append(slices.Clone(run.Notes), where(all, at)+"; the part behind is judged by itself")
+	part.Snapshots, part.Notes = all[at:], append(slices.Clone(run.Notes), where(all, at)+"; the later part is judged by itself")
 	if run.Series != nil {
 		series := *run.Series
 		from := slices.IndexFunc(series.Points, func(p snapshot.Point) bool { return p.Mark.Step >= all[at].Mark.Step })
@@ -153,7 +153,7 @@ func restarted(a, b *snapshot.Snapshot) bool {
 func where(all []*snapshot.Snapshot, at int) string {
 	before, after := all[at-1].Mark.Step, all[at].Mark.Step
 	if before == snapshot.NoStep || after == snapshot.NoStep {
-		return fmt.Sprintf("the process changes behind snapshot %d of %d, as where a training is resumed", at, len(all))
+		return fmt.Sprintf("the process changes after snapshot %d of %d, as where a training is resumed", at, len(all))
 	}
 	return fmt.Sprintf("the process changes between steps %d and %d, as where a training is resumed", before, after)
 }

@@ -180,7 +180,7 @@ func TestALongPartBehindARestartIsJudgedByItself(t *testing.T) {
 	if rate := r.Findings[0].Rate.Blocks.Value; rate != 1 {
 		t.Errorf("%g blocks a step; want 1", rate)
 	}
-	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as where a training is resumed; the part behind is judged by itself") {
+	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as where a training is resumed; the later part is judged by itself") {
 		t.Errorf("the notes do not tell it: %s", notes)
 	}
 }

@@ -174,7 +174,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: now.UTC().Truncate(time.Microsecond)},
 		Rank: snapshot.NoRank, Producer: "memdiag record", Stacks: stacks,
-		Notes: []string{"no agent looks into this process: its memory is told by kind, not by what allocated it"},
+		Notes: []string{"no agent looks into this process: its memory is known by kind, not by what allocated it"},
 	}
 	type site struct{ program, kind string }
 	held := make(map[site]snapshot.Bytes)

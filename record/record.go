@@ -129,11 +129,11 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
 	outcome.collect(dir, out.Rank())
 	if without != nil {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent, and memory is told by process, not by what allocated it: %v", without))
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent, and memory is known by process, not by what allocated it: %v", without))
 	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is not recorded from here on; have it stay in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
-		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is told by process, not by what allocated it; "+
+		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is known by process, not by what allocated it; "+
 			"it needs Python 3.10 or later, and is found by PYTHONPATH, which a script may add to but not set anew, and python -I, -E and -S ignore")
 	}
 	return outcome, nil

@@ -13,7 +13,7 @@ import (
 func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v := &view{
 		One: true, Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(s, "", s.Notes, "how memory grew: that takes two snapshots; a verdict takes five or more, where births are told three"),
+		Missing: missing(s, "", s.Notes, "how memory grew: that takes two snapshots; a verdict takes five or more, or three where births are recorded"),
 	}
 	sites := s.Sites()
 	var live diff.Tally

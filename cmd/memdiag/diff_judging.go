@@ -43,7 +43,7 @@ func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	}
 	o.Against = nil
 	if r, err := env.analyze(good, o); err == nil && r.Leaks() > 0 {
-		env.talk.say("--against %s: it leaks itself, and what it leaks is taken for wanted; whether a fix worked tells memdiag verify", good.Path)
+		env.talk.say("--against %s: it leaks itself, and what it leaks is taken for wanted; memdiag verify tells whether a fix worked", good.Path)
 	}
 }
 

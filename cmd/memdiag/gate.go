@@ -26,7 +26,7 @@ func newGateCommand(env *environment) *cobra.Command {
 or fails. The first interval is warm-up: growth in it alone is no leak. It ends
 with 1 on a leak, 0 without, and 4 if something grew and a longer run must tell.
 
-With a command behind --, or --workload, it records the run first; a command that
+With a command after --, or --workload, it records the run first; a command that
 fails is not judged, and ends the gate with 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
@@ -46,7 +46,7 @@ fails is not judged, and ends the gate with 5.`,
 			if err != nil {
 				return err
 			}
-			// What cannot be read or written is told before a run of hours is recorded.
+			// What cannot be read or written is said before a run of hours is recorded.
 			known, err := g.readBaseline()
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 	case dash > 0:
 		return nil, usagef(cmd, "a run and a command exclude each other")
 	case dash == 0 && len(args) == 0:
-		return nil, usagef(cmd, "no command behind --")
+		return nil, usagef(cmd, "no command after --")
 	case g.job.workload != "" && len(args) > 0:
 		return nil, usagef(cmd, "--workload and a run or a command exclude each other")
 	}

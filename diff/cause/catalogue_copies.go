@@ -29,7 +29,7 @@ var copies = []Cause{
 	},
 	{
 		ID: "staging-kept", Name: "copies staged for a writer are kept",
-		What:       "An asynchronous checkpoint copies the state, and a writer saves it behind the training's back. If the copy is not let go of when the write is done, each save leaves one behind.",
+		What:       "An asynchronous checkpoint copies the state, and a writer saves it while the training goes on. If the copy is not let go of when the write is done, each save leaves one.",
 		Sign:       "A stair for each save, in blocks of the parameters' sizes, born where a checkpoint is made.",
 		Fix:        "release the copy in the completion of the write, or stage into one buffer that is used again",
 		Before:     "staged.append(copy_of(state))\nwriter.submit(staged[-1])",

@@ -54,7 +54,7 @@ var shared = []Cause{
 		ID: "collective-buffers-kept", Name: "what was gathered from other ranks is kept",
 		What:       "Each rank keeps the buffers that a collective filled: gathered targets, logits of all ranks, gradients that were reduced.",
 		Sign:       "Blocks of a multiple of the local size (times the number of ranks), born in a collective, on every rank alike.",
-		Fix:        "release the gathered tensor behind its use, or gather into one buffer that is used again",
+		Fix:        "release the gathered tensor after its use, or gather into one buffer that is used again",
 		Before:     "self.targets.append(all_gather(targets))",
 		After:      "update(metric, all_gather(targets))   # and nothing is kept",
 		Workloads:  []string{"L22"},
@@ -68,7 +68,7 @@ var shared = []Cause{
 	},
 	{
 		ID: "unsharded-kept", Name: "gathered parameters or gradients are not sharded again",
-		What:       "Fully sharded training gathers a layer's parameters for its forward and backward and frees them behind it. An access outside of that, or a gradient that accumulates unsharded, keeps the whole.",
+		What:       "Fully sharded training gathers a layer's parameters for its forward and backward and frees them after it. An access outside of that, or a gradient that accumulates unsharded, keeps the whole.",
 		Sign:       "A few huge blocks, of the unsharded size (the shard times the number of ranks), from all_gather or a reduction, alive at the end of a step. In an accumulation window without sync that is wanted.",
 		Fix:        "touch parameters only inside the wrapped forward or summon_full_params; reshard after forward (reshard_after_forward=True, ZeRO stage 3 release)",
 		Before:     "with FSDP.summon_full_params(model): keep = list(model.parameters())",

@@ -462,7 +462,7 @@ class Torch:
         self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
             snapshot.notes.append(
-                "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): which stack made those of the others is told by their size" % self.reach())
+                "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): tensors of the steps in between are assigned to stacks by size" % self.reach())
 
     def places(self):
         """The oldest storage in each place of another library's memory, {place: address}."""
