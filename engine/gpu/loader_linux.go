@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -16,6 +17,9 @@ const loaderHint = "LD_LIBRARY_PATH and ldconfig say which " + loaderName + " is
 // lookup opens Vulkan's loader and returns the address of the function that finds
 // all others. The library stays open: drivers keep threads in it.
 func lookup() (getInstanceProcAddr uintptr, err error) {
+	// The C library remembers for each thread why it could not load, and purego asks in a second call.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	library, err := purego.Dlopen(loaderName, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	switch {
 	case err == nil:
