@@ -53,6 +53,10 @@ type Options struct {
 	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
 	// that would be found.
 	Canary bool
+	// Witness is for a program that begins with a call of the function Witness, of which then
+	// another process runs: a signal that the command has got as one of a process group, a
+	// service or a job is not passed on to it a second time.
+	Witness bool
 }
 
 // Outcome is how a recorded command ended.
@@ -97,7 +101,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	child.Args[0] = command.Args[0]
 	child.Stdin, child.Stdout, child.Stderr = command.Stdin, command.Stdout, command.Stderr
 	child.Env = environ(os.Environ(), agent, dir, string(settings))
-	signals := passSignals()
+	signals := passSignals(opts.Witness)
 	defer signals.stop()
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // a signal came before there was anyone to pass it to

@@ -7,7 +7,11 @@ import "os"
 // passing has nothing to do where a console tells all its processes.
 type passing struct{}
 
-func passSignals() *passing         { return &passing{} }
+func passSignals(_ bool) *passing { return &passing{} }
+
+// Witness is of Unix.
+func Witness() bool { return false }
+
 func (p *passing) to(_ *os.Process) {}
 func (p *passing) stop()            {}
 

@@ -249,14 +249,16 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	if err != nil {
 		return "", err
 	}
-	err = env.train(ctx, chosen, job, on, out)
+	ctx, stop := endedByMore(ctx)
+	defer stop()
+	err = told(ctx, env.train(ctx, chosen, job, on, out))
 	if err != nil && env.putBack(out) {
 		return filepath.Clean(job.out), err
 	}
 	code := exitFine
 	var notes []string
 	if err != nil {
-		code, notes = exitCode(err), []string{told(ctx, err).Error()}
+		code, notes = exitCode(err), []string{err.Error()}
 	}
 	if finish := out.Finish(code, env.now(), notes...); err == nil {
 		err = finish

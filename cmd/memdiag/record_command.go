@@ -64,6 +64,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		return err
 	}
 	began := env.now()
+	opts.Witness = true
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	if err != nil {
 		env.abandon(out, err)
@@ -133,6 +134,8 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	}
 	began := env.now()
 	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
+	ctx, stop := endedByMore(ctx)
+	defer stop()
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	if err != nil {
 		env.abandon(out, err)

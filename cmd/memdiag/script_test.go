@@ -11,12 +11,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 // TestMain makes the test binary answer to the name memdiag, in scripts and in
 // the commands of the docs.
 func TestMain(m *testing.M) {
+	if record.Witness() {
+		return
+	}
 	// Of what hangs, and is aborted, Python tells the threads.
 	_ = os.Setenv("PYTHONFAULTHANDLER", "1")
 	// Tests run side by side, and PyTorch would take all processors for each.
