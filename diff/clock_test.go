@@ -56,6 +56,7 @@ func TestTheClockIsTheAxisWhereThereAreNoSteps(t *testing.T) {
 		{"a leak seen at random moments", thrown, func(x float64) int { return int(100 * x) }, Leak},
 		{"a cache that has filled", thrown, func(x float64) int { return int(100 * min(x, 4)) }, Bounded},
 		{"work that begins in the last interval", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, func(x float64) int { return 4 + 100*int(x/11) }, Inconclusive},
+		{"a list trimmed in batches", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, func(x float64) int { return 100 + 50*(int(x)%4) }, Bounded},
 		{"one jump", uneven, func(x float64) int { return 10 + 100*int(min(1, x/0.8)) }, Bounded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -466,11 +466,11 @@ func keepsRising(x, y []float64) (ok bool, why string) {
 	return true, ""
 }
 
-// jumpsLast holds where the last interval has most of the growth, in several blocks: by the
+// jumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
 // clock a program may have begun its work there.
 func (h *history) jumpsLast() bool {
 	y, b, n := h.whole.bytes, h.whole.blocks, len(h.whole.bytes)-1
-	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= enough
+	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= enough && y[n] > slices.Max(y[:n])
 }
 
 // middle is the last index up to the middle of the ascending x.

@@ -344,6 +344,41 @@ func TestWhatFallsAndRisesAgainIsNoGrowth(t *testing.T) {
 	agentProgram(t, wavering, "[10, 0, 0, 0, 0, 0]\n[0, 20, 0, 10, 10]\n[0, 0, -40, 0, 10]\n")
 }
 
+// turnover has a cache of which each window sees what comes and not what goes, beside what stays of no known line.
+const turnover = windowsByHand + `windows.lines = {(): [5000.0, 400_000.0, 0.0, 0.0]}
+growing = {"cache": [10, 1000, 0, 0]}
+for _ in range(50):
+    for change in 700, -300, -400:
+        windows.share(0, change, growing)
+print({stack: round(entry[0]) for stack, entry in windows.lines.items()})
+windows.share(0, 500, growing)
+windows.share(0, -2500, growing)
+print({stack: [round(n) for n in entry[:2]] for stack, entry in windows.lines.items()})
+`
+
+func TestWhatComesAndGoesIsTakenFromWhereItCame(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, turnover, "{(): 5000, 'cache': 0}\n{(): [3000, 240000], 'cache': [0, 0]}\n")
+}
+
+// cached frees blocks of all the sizes that glibc then caches, which it counts as in use.
+const cached = windowsByHand + `from memdiag._own import fill_caches, held
+
+def used():
+    return held(agent.heap.malloc())
+used()
+fill_caches()
+before = used()
+made = [bytes(size) for size in range(480, 990) for _ in range(2)]
+del made
+print(abs(used() - before) < 3000)
+`
+
+func TestWhatTheAgentFreesIsCachedAlready(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, cached, "True\n")
+}
+
 // slowed has a heap that is traced from the hundredth step on, at the pace of ten milliseconds a step, or nearly so.
 const slowed = windowsByHand + `heap = _heap.Heap(agent)
 heap.since, heap.began = 100, 1.0

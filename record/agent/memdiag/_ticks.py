@@ -12,12 +12,14 @@ import signal
 import sys
 import time
 
+from ._own import fill_caches, waited
+
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
 # snapshots are thinned), how long PyTorch may go without a step, and how long one that the script
 # will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
-# Seconds after which the main thread, which does not answer, is taken to wait.
+# Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
 UNANSWERED = 0.25
 # Seconds that a thread of the program's waits at most for a snapshot to be done.
 PATIENCE = 1.0
@@ -32,7 +34,8 @@ ROOTS = ("<module>", "_run_module_as_main", "_shutdown")
 class Ticker:
     def __init__(self, agent):
         self.agent = agent
-        self.asked, self.since = None, 0.0  # what the main thread is to call, and the time at which it was asked
+        # What the main thread is to call, the time at which it was asked, and how long it had waited for a processor.
+        self.asked, self.since, self.queued = None, 0.0, 0.0
         self.owed = False  # it was done meanwhile, and the main thread has yet to see that it was asked
         self.main = self.thread = None  # the threads' numbers
         self.lock = _thread.allocate_lock()  # of what is done in our thread
@@ -47,6 +50,7 @@ class Ticker:
         signal.signal(signal.SIGUSR1, self.handle)
         signal.siginterrupt(signal.SIGUSR1, False)
         self.running = True
+        fill_caches()
         self.main = _thread.get_ident()
         # A signal that the program blocks for a while is not to come to our thread instead.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -93,6 +97,7 @@ class Ticker:
 
     def loop(self):
         agent, self.thread = self.agent, _thread.get_ident()
+        fill_caches()
         awaited = imports_torch()
         begun = now = time.monotonic()
         due = begun + (agent.seconds or FIRST)
@@ -101,7 +106,7 @@ class Ticker:
             time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
             now = time.monotonic()
             if self.asked:
-                if now - self.since >= UNANSWERED:
+                if now - self.since >= UNANSWERED and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()
                 continue
             if now >= due and windows.began is None:  # before a window is opened, for which there may be a reason each time
@@ -130,7 +135,7 @@ class Ticker:
         if not ours:
             self.agent.heap.windows.stop()
         elif self.running:
-            self.asked, self.since = what, time.monotonic()
+            self.asked, self.since, self.queued = what, time.monotonic(), waited()
             if self.owed:
                 self.act()
             else:

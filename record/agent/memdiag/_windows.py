@@ -9,12 +9,11 @@ earlier one. The growth is shared out among them.
 import _tracemalloc
 import collections
 import gc
-import math
 import os
 import sys
 import time
 
-from ._own import held
+from ._own import held, waited
 
 work = time.thread_time
 
@@ -287,10 +286,13 @@ class Windows:
         are without a stack; bytes the process's own figures tell."""
         by, lines = at and at + 1, self.lines
         if change < 0:
-            total = sum(entry[by] for entry in lines.values())
-            for entry in lines.values():
-                for i in (at, at + 1):
-                    entry[i] *= max(0, 1 + change / total) if total else 0
+            # What rises and falls again does so at the lines that grow: only what is beyond them comes from the others.
+            for entries in [lines[s] for s in growing if s in lines], [e for s, e in lines.items() if s not in growing]:
+                total = sum(e[by] for e in entries)
+                left = max(0, 1 + change / total) if total else 0
+                for e in entries:
+                    e[at], e[at + 1] = e[at] * left, e[at + 1] * left
+                change = min(0, change + total)
             return
         weight = sum(g[by] for g in growing.values())
         if not weight and at == 0 and self.size:
@@ -342,15 +344,6 @@ def lasting(now, before, dips):
     highest = max(dips)
     dips.clear()
     return highest - before
-
-
-def waited():
-    """Seconds for which the main thread has waited for a processor; without end where the system does not tell."""
-    try:
-        with open("/proc/self/schedstat", "rb") as f:
-            return int(f.read().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return math.inf
 
 
 def by_bits(sizes):
