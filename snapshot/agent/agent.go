@@ -107,7 +107,8 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}
 	defer in.Close()
 	var d document
-	decoder := json.NewDecoder(charged{in})
+	const number = 30 // bytes, with a note or a name in place of some
+	decoder := json.NewDecoder(in.JSON(number))
 	if err := decoder.Decode(&d); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
 			return nil, in.Fail("not read: %s holds %s, which no agent writes there", t.Field, t.Value)
@@ -133,26 +134,6 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, in.Fail("%v", err)
 	}
 	return s, nil
-}
-
-// charged is the text of a document, charged for what encoding/json makes of it: the text,
-// numbers and notes by their commas, frames and stacks by their brackets, devices and
-// holders by their braces, each with what growing lists leave behind.
-type charged struct{ in *bounded.Input }
-
-// Read implements io.Reader.
-func (c charged) Read(p []byte) (int, error) {
-	const comma, bracket, brace = 30, 70, 280
-	n, err := c.in.Read(p)
-	cost := n
-	for b, each := range map[string]int{",": comma, "[": bracket, "{": brace} {
-		cost += each * bytes.Count(p[:n], []byte(b))
-	}
-	c.in.Mark()
-	if full := c.in.Charge(cost); full != nil {
-		return 0, full
-	}
-	return n, err
 }
 
 func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {

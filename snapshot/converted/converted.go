@@ -91,7 +91,19 @@ type block struct {
 	Count     *int64         `json:"blocks"`
 	BirthStep *int64         `json:"birth_step"`
 	BirthTime *int64         `json:"birth_time_us"`
-	Owners    []string       `json:"owners"` // nil where nobody told them
+	Owners    owners         `json:"owners"` // nil where nobody told them
+}
+
+// owners are the names of those who hold a block. There are few, and so their text is short.
+type owners []string
+
+// UnmarshalJSON refuses a list that is too long before it makes it.
+func (o *owners) UnmarshalJSON(text []byte) error {
+	const longest = 1 << 10
+	if len(text) > longest {
+		return fmt.Errorf("a block is held by %d bytes of names", len(text))
+	}
+	return json.Unmarshal(text, (*[]string)(o))
 }
 
 type holder struct {
@@ -118,6 +130,7 @@ const (
 	maxRows  = 1<<31 - 1
 	maxTotal = 1 << 57
 	maxSteps = 1 << 53
+	maxKeys  = 100 // of later versions, too
 )
 
 // Decode reads one snapshot of size bytes. The name appears in errors only; they are
@@ -133,7 +146,8 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if stacks == nil {
 		stacks = snapshot.NewStacks()
 	}
-	d := &decoder{json: json.NewDecoder(charged{in}), s: &snapshot.Snapshot{
+	const field = 8 // bytes, of a block mostly
+	d := &decoder{in: in, json: json.NewDecoder(in.JSON(field)), s: &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: stacks,
 	}}
 	if err := d.document(); err != nil {
@@ -154,26 +168,8 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return d.s, nil
 }
 
-// charged is the text of a file, charged for what encoding/json makes of it: the text, numbers
-// by their commas, lists by their brackets, blocks and frames by their braces.
-type charged struct{ in *bounded.Input }
-
-// Read implements io.Reader.
-func (c charged) Read(p []byte) (int, error) {
-	const comma, bracket, brace = 8, 70, 280
-	n, err := c.in.Read(p)
-	cost := n
-	for b, each := range map[string]int{",": comma, "[": bracket, "{": brace} {
-		cost += each * bytes.Count(p[:n], []byte(b))
-	}
-	c.in.Mark()
-	if full := c.in.Charge(cost); full != nil {
-		return 0, full
-	}
-	return n, err
-}
-
 type decoder struct {
+	in     *bounded.Input
 	json   *json.Decoder
 	s      *snapshot.Snapshot
 	stacks []snapshot.StackID // of the file's list
@@ -196,7 +192,9 @@ func (d *decoder) document() error {
 		if seen[key] {
 			return fmt.Errorf("it has %.40q twice", key)
 		}
-		seen[key] = true
+		if seen[key] = true; len(seen) > maxKeys {
+			return fmt.Errorf("it has more than %d keys", maxKeys)
+		}
 		if (key == "segments" || key == "holders") && !(seen["stacks"] && seen["devices"]) {
 			return fmt.Errorf("%q stands before the stacks and devices that it names", key)
 		}
@@ -259,7 +257,7 @@ func (d *decoder) value(key string) error {
 	case "history":
 		return d.history()
 	case "notes":
-		return d.json.Decode(&d.s.Notes)
+		return each(d, d.note)
 	default:
 		return d.json.Decode(new(json.RawMessage))
 	}
@@ -305,6 +303,12 @@ func (d *decoder) mark() error {
 	}
 	return cmp.Or(within("step", max(to.Step, 0), maxSteps), within("epoch", max(to.Epoch, 0), maxSteps), within("rank", int64(max(d.s.Rank, 0)), maxCount),
 		within("number of elements in a batch", m.Batch, maxSteps), within("length of a sequence", m.Sequence, maxSteps))
+}
+
+func (d *decoder) note(text *string) error {
+	const kept = 48 // bytes, with what a growing list leaves behind
+	d.s.Notes = append(d.s.Notes, *text)
+	return d.in.Charge(kept)
 }
 
 // within refuses a figure that no snapshot has.
