@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -101,7 +103,7 @@ func (env *environment) serve(ctx context.Context, site http.Handler, browse boo
 	fmt.Fprintln(env.stdout, url)
 	env.talk.say("serving to this machine alone; an interrupt (Ctrl-C) ends it")
 	if browse {
-		env.browse(ctx, url)
+		defer env.browse(ctx, url)()
 	}
 	var closing sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() {
@@ -118,18 +120,37 @@ func (env *environment) serve(ctx context.Context, site http.Handler, browse boo
 	return err
 }
 
-// browse opens the user's browser, if one is there.
-func (env *environment) browse(ctx context.Context, url string) {
+// browse opens the user's browser, if one is there. Other users see the words of its command,
+// but not the key: it opens a file that only this user may read and that leads to the URL. Call
+// end when nothing is served any more.
+func (env *environment) browse(ctx context.Context, url string) (end func()) {
+	dir, err := os.MkdirTemp("", "memdiag-view-") // of mode 0700
+	if err != nil {
+		return func() {} // the URL stands above
+	}
+	end = func() { _ = os.RemoveAll(dir) }
+	page := filepath.Join(dir, "open.html")
+	text := fmt.Sprintf(leadingPage, url, url)
 	command := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if command == nil {
 		command = []string{"xdg-open"}
 	}
-	opener := exec.CommandContext(ctx, command[0], append(command[1:], url)...)
-	if err := opener.Start(); err != nil {
-		return // the URL stands above
+	opener := exec.CommandContext(ctx, command[0], append(command[1:], page)...)
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil || opener.Start() != nil {
+		return end
 	}
 	go func() { _ = opener.Wait() }() // it ends with ctx at the latest
+	return end
 }
+
+// leadingPage leads to a URL, by itself or, where a browser asks, by a link.
+const leadingPage = `<!DOCTYPE html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url=%s">
+<title>memdiag view</title>
+<p><a href="%s">memdiag view</a></p>
+`
 
 // guarded serves site below the key alone, and only to requests that were meant
 // for this address: another name that leads here is another site's.
