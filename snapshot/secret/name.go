@@ -14,6 +14,7 @@ const (
 	open     class = iota // no secret
 	random                // one only where the value looks like a key
 	doubtful              // one, but for a word: key=image
+	keyOf                 // one, but for numbers and the like, and for a file with the key
 	weak                  // one, but for numbers and the like: token=512, auth=none
 	strong                // one
 )
@@ -23,14 +24,15 @@ var strongParts = []string{
 	"password", "passwd", "passphrase", "passcode", "passkey", "secret", "credential", "mnemonic", "authorization",
 	"apikey", "accesskey", "privatekey", "privkey", "accountkey", "authkey", "sharedkey", "signingkey", "encryptionkey",
 	"licensekey", "licencekey", "masterkey", "servicekey", "storagekey", "subscriptionkey", "webhookkey", "sessionkey",
-	"deploykey", "hmackey", "aeskey", "authcode", "accesscode", "totp",
+	"seedphrase", "deploykey", "hmackey", "aeskey", "authcode", "accesscode", "totp",
 }
 
 // Last words of names that mean one, by the word before them too.
 var (
-	weakLast    = []string{"token", "auth", "oauth", "pass", "pwd", "pw", "pin", "bearer", "jwt", "cookie", "cookies", "otp"}
+	weakLast    = []string{"token", "auth", "oauth", "pass", "pwd", "pw", "pin", "bearer", "jwt", "cookie", "cookies", "otp", "cred", "creds"}
 	weakEndings = []string{"githubpat", "ghpat", "gitlabpat", "azurepat"}
-	randomLast  = []string{"keys", "tokens", "login"}
+	randomLast  = []string{"keys", "tokens", "login", "pat", "sas", "ak", "sk", "license", "licence"}
+	webhookLast = []string{"webhook", "webhooks", "url", "uri", "endpoint"}
 	// queryNames are those of a URL's parameters, which are written short.
 	queryNames = []string{"key", "sig", "signature", "sas", "code", "sid", "session"}
 )
@@ -48,7 +50,7 @@ var trade = strings.Fields(`cls class pad eos bos unk mask sep pos eot sot eod e
 	patch latent visual input output source src target tgt lang language query prompt context register memory loss time step label labels
 	feature features object control trigger placeholder learned learnable distillation dist think thinking decoder encoder
 	high low band all forward backward sort group batch partition cache dict index primary foreign public pub layer obs cell column caption
-	metric monitor model state sample data dataset type by`)
+	metric monitor model state sample data dataset type by question answer kv attn attention rng prng random jax`)
 
 // counts are words of names that are given a number: --num-image-token.
 var counts = []string{"n", "num", "nb", "max", "min", "total", "per", "avg", "mean"}
@@ -80,6 +82,8 @@ func classOf(name string, query bool) class {
 	}
 	held := slices.Contains(holders, before)
 	switch {
+	case contains("webhook") && slices.Contains(webhookLast, last):
+		return weak // whoever knows its URL may use it
 	case slices.Contains(harmlessLast, last):
 		return open
 	case slices.ContainsFunc(strongParts, contains), slices.Contains(words, "x") && slices.Contains(words, "amz"):
@@ -92,12 +96,16 @@ func classOf(name string, query bool) class {
 			return random
 		case last == "key" && !held:
 			return doubtful
+		case last == "key":
+			return keyOf
 		}
 		return weak
 	case slices.Contains(randomLast, last):
 		if held && last != "login" {
 			return weak
 		}
+		return random
+	case strings.HasSuffix(last, "key"), strings.HasSuffix(last, "token"): // of whom nobody has heard: --acmekey
 		return random
 	}
 	return open
@@ -154,6 +162,8 @@ var (
 	digits  = regexp.MustCompile(`[0-9]`)
 	// doubted is a part of a key, or a whole one that is short.
 	doubted = regexp.MustCompile(`^[A-Za-z0-9+=_-]{6,}$`)
+	// keyFile is the path of one.
+	keyFile = regexp.MustCompile(`\.(?:pem|key|crt|cer|pub)$|/\.ssh/`)
 	// keyLike is long and has no dot or slash, as paths do.
 	keyLike = regexp.MustCompile(`^[A-Za-z0-9_+=-]{16,}$`)
 )
@@ -165,7 +175,9 @@ func (c class) hides(value string) bool {
 		return false
 	case c == strong:
 		return true
-	case c == weak:
+	case c == keyOf && keyFile.MatchString(value):
+		return false
+	case c == weak, c == keyOf:
 		return !trivial.MatchString(value)
 	case c == doubtful:
 		return doubted.MatchString(value) && (digits.MatchString(value) || mixed.MatchString(value) && len(value) >= 16)

@@ -3,8 +3,8 @@
 // A value is masked for the name that it is given (--token, HF_TOKEN=, "password":), for its
 // place in a URL (user:password@, ?sig=) or for a shape that is known (hf_…, AKIA…). Both of a
 // run that is recorded and of one that is read, equal commands become equal ones, and commands
-// that differ in a secret alone do too. A secret without a name or a shape is not known to be
-// one: memdiag record --no-command leaves the whole command out.
+// that differ in a secret alone do too. A secret without a name or a shape, and of less
+// than 32 characters, is not known to be one: memdiag record --no-command leaves the whole command out.
 package secret
 
 import (
@@ -194,11 +194,67 @@ var (
 	longPart = regexp.MustCompile(`[A-Za-z0-9]{20}`)
 )
 
+var (
+	long  = regexp.MustCompile(`[A-Za-z0-9+/]{32,}`)
+	plain = regexp.MustCompile(`[A-Za-z0-9]{32,}`)
+)
+
+// maskDrawn masks long words that look drawn at random. With a slash in it, as a path has, it is
+// none but a key of AWS, which has 40 characters.
+func maskDrawn(found string) string {
+	if len(found) == 40 && isDrawn(found) {
+		return Mask
+	}
+	return plain.ReplaceAllStringFunc(found, func(word string) string {
+		if isDrawn(word) {
+			return Mask
+		}
+		return word
+	})
+}
+
+// isDrawn reports whether letters of both cases and digits take turns as in what was drawn at
+// random: at 0.62 of the places, while names in capitals, as Wav2Vec2ForCTC, change at a third. The
+// hashes of Git and UUIDs have no capitals.
+func isDrawn(word string) bool {
+	const least = 0.45
+	var seen [4]int
+	changes, before := 0, -1
+	for i := range len(word) {
+		kind := kindOf(word[i])
+		if seen[kind]++; kind != before && before >= 0 {
+			changes++
+		}
+		before = kind
+	}
+	return seen[small] > 0 && seen[capital] > 0 && seen[digit] > 0 && float64(changes) >= least*float64(len(word))
+}
+
+const (
+	small = iota
+	capital
+	digit
+	other
+)
+
+func kindOf(c byte) int {
+	switch {
+	case 'a' <= c && c <= 'z':
+		return small
+	case 'A' <= c && c <= 'Z':
+		return capital
+	case '0' <= c && c <= '9':
+		return digit
+	}
+	return other
+}
+
 func shapes(text string) string {
-	return known.ReplaceAllStringFunc(text, func(found string) string {
+	text = known.ReplaceAllStringFunc(text, func(found string) string {
 		if key, ok := strings.CutPrefix(found, "sk-"); ok && !longPart.MatchString(key) && !(mixed.MatchString(key) && digits.MatchString(key)) {
 			return found
 		}
 		return Mask
 	})
+	return long.ReplaceAllStringFunc(text, maskDrawn)
 }

@@ -25,7 +25,7 @@ var (
 
 // takes reports whether a word that begins with a dash is a value, and not the next flag.
 func (c class) takes(word string) bool {
-	return c == strong && dashedValue.MatchString(word) || c == weak && dashedToken.MatchString(word) && digits.MatchString(word)
+	return c == strong && dashedValue.MatchString(word) || (c == weak || c == keyOf) && dashedToken.MatchString(word) && digits.MatchString(word)
 }
 
 // classOfFlag says what a flag means of the word after it.
