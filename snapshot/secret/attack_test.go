@@ -66,6 +66,7 @@ func TestWhatWasDrawnAtRandomIsMostlyMasked(t *testing.T) {
 				masked++
 			}
 		}
+		t.Logf("%d of 1000 %s are masked", masked, c.name)
 		if masked < 950 {
 			t.Errorf("%d of 1000 %s are masked", masked, c.name)
 		}

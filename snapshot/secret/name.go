@@ -21,7 +21,7 @@ const (
 
 // Words of names that mean a secret wherever they stand, written in one word.
 var strongParts = []string{
-	"password", "passwd", "passphrase", "passcode", "passkey", "secret", "credential", "mnemonic", "authorization",
+	"password", "passwd", "passphrase", "passcode", "passkey", "secret", "credential", "mnemonic", "authorization", "authheader",
 	"apikey", "accesskey", "privatekey", "privkey", "accountkey", "authkey", "sharedkey", "signingkey", "encryptionkey",
 	"licensekey", "licencekey", "masterkey", "servicekey", "storagekey", "subscriptionkey", "webhookkey", "sessionkey",
 	"seedphrase", "deploykey", "hmackey", "aeskey", "authcode", "accesscode", "totp",
