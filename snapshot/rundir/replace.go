@@ -266,7 +266,14 @@ func move(from, to string, names []string) error {
 	return nil
 }
 
+// removeAll deletes files, or none of them where one is not what recordings write: a program may
+// have put it there while it was recorded.
 func removeAll(dir string, names []string) error {
+	for _, name := range names {
+		if err := checkContent(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -280,6 +280,32 @@ func TestAKilledReplacementLosesNothing(t *testing.T) {
 	}
 }
 
+// A program may write into the folder that the run before waits in, under a recording's name.
+func TestWhatAProgramPutsBesideTheKeptRunIsNotDeleted(t *testing.T) {
+	for _, name := range []string{"snapshot_77.memdiag", "snapshot_77.json", "series_rank7.memdiag", "host_rank7.csv", "snapshot_77.pickle"} {
+		dir := t.TempDir()
+		put(t, dir, recordedFiles(t))
+		w, err := Replace(dir, snapshot.Info{Version: "v2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := filepath.Join(dir, keptName, name)
+		put(t, filepath.Dir(theirs), map[string]string{name: "of the user"})
+		if err := w.Finish(0, time.Now()); !errors.As(err, new(*RefusedError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now, err := readInfo(filepath.Join(dir, InfoName)); err != nil || now.Version != "v2" || now.Finished == nil {
+			t.Errorf("%s: the new run is %+v, %v", name, now, err)
+		}
+		if _, err := Replace(dir, snapshot.Info{}); !errors.As(err, new(*RefusedError)) {
+			t.Errorf("%s: the next replaces it: %v", name, err)
+		}
+		if text, err := os.ReadFile(theirs); err != nil || string(text) != "of the user" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
 func TestWhatIsInTheWayOfAKeptRunIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	kept := filepath.Join(dir, keptName)
