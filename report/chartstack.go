@@ -43,10 +43,10 @@ func (s *stacker) take(b *band, row *diff.Row) {
 }
 
 // holds reports whether a device's memory is part of what is drawn: it is the device drawn,
-// or lies in the process that is.
+// or lies in the process that is. Most of Python's heap is in arenas, which are no part of malloc's.
 func (s *stacker) holds(device int) bool {
 	all := s.r.Series.Devices
-	return device == s.device || all[s.device].Kind == snapshot.Process && all[device].Kind.InProcess()
+	return device == s.device || all[s.device].Kind == snapshot.Process && all[device].Kind.InProcess() && all[device].Kind != snapshot.PythonHeap
 }
 
 // here lists the rows of the device.

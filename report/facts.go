@@ -62,7 +62,7 @@ func causeFacts(f *diff.Finding) []fact {
 	}
 	text += "."
 	if len(f.Others) > 0 {
-		text += " Or else " + f.Others[0].Cause.ID
+		text += " It could also be " + f.Others[0].Cause.ID
 		if len(f.Others) > 1 {
 			text += " or " + f.Others[1].Cause.ID
 		}

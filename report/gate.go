@@ -92,6 +92,41 @@ func Doubled(d *baseline.Doubled) string {
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
+// told is how many findings GateFindings tells of.
+const told = 3
+
+// GateFindings writes of the leaks that fail, or else of what may leak, who holds it and what to change. Of several it
+// is told after the rate and the line of each, of the first three. Paths are relative to here.
+func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
+	var b strings.Builder
+	failing := o.Failing()
+	for i := range failing[:min(len(failing), told)] {
+		if len(failing) > 1 {
+			fmt.Fprintf(&b, "leak: %s\n", leakText(&failing[i]))
+		}
+		b.WriteString(inShort(failing[i].Finding))
+	}
+	if len(failing) == 0 {
+		for _, f := range o.Undecided[:min(len(o.Undecided), told)] {
+			fmt.Fprintf(&b, "possible leak: %s\n%s", growthText(f), inShort(f))
+		}
+	}
+	_, err := io.WriteString(w, here.Text(unglued(b.String())))
+	return err
+}
+
+// inShort is a finding's holder, and of a leak its cause and fix, a line each.
+func inShort(f *diff.Finding) string {
+	out := ""
+	if by := held(f); by != "" {
+		out += "  Held by: " + by + "\n"
+	}
+	if f.Cause != nil && f.Verdict == diff.Leak {
+		out += "  Cause: " + f.Cause.Name + " (memdiag explain " + f.Cause.ID + ")\n  Fix: " + f.Cause.Fix + "\n"
+	}
+	return out
+}
+
 // GateStates writes a line for each leak, for each finding that keeps to a declared
 // bound and for each entry of a baseline, with its state. Paths are relative to here.
 func GateStates(w io.Writer, o *baseline.Outcome, here Folder) error {
@@ -121,7 +156,11 @@ func leakText(l *baseline.Leak) string {
 
 // growthText is "+512 KiB/step at feature_pyramid.go:80".
 func growthText(f *diff.Finding) string {
-	return strings.ReplaceAll(bytesRate(f.Rate)+" "+atPlace(f), noBreak, " ")
+	rate := bytesRate(f.Rate)
+	if unsteady(f) {
+		rate = "growth without a steady rate"
+	}
+	return strings.ReplaceAll(rate+" "+atPlace(f), noBreak, " ")
 }
 
 // declaredText says how far a finding is from its declared bound.

@@ -138,6 +138,9 @@ func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
 	if !inRAM(d) {
 		return list
 	}
+	if d.Kind == snapshot.Process {
+		list[3].name = "heap" // malloc's, with what is free in it
+	}
 	return slices.DeleteFunc(list, func(one meter) bool {
 		dull := func(m snapshot.Meters) bool {
 			return one.of(m) == snapshot.Unknown || one.name != "allocated" && one.of(m) == m.Allocated

@@ -112,12 +112,19 @@ func inBlocks(n int64, uncounted bool) string {
 func ratesText(f *diff.Finding) string {
 	text := glue(bytesRate(f.Rate))
 	switch {
+	case unsteady(f):
+		return "no steady rate"
 	case unsized(f.Rate):
 		return glue(blocksRate(f.Rate, noun(f)))
 	case f.Uncounted:
 		return text
 	}
 	return glue(blocksRate(f.Rate, noun(f))) + ", " + text
+}
+
+// unsteady reports whether a finding that may be a leak rose too rarely to have a rate.
+func unsteady(f *diff.Finding) bool {
+	return f.Verdict == diff.Inconclusive && f.Rate.Blocks.Value == 0 && f.Rate.Bytes.Value == 0
 }
 
 // blocksRateOf is a finding's rate of blocks; "" where they are not counted.

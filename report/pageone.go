@@ -61,7 +61,7 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 			v.Findings = append(v.Findings, findingOfOne(f))
 		}
 	}
-	v.State, v.Title = "clean", "nothing looks like a leak"
+	v.State, v.Title = "clean", "no sign of a leak in this one snapshot"
 	switch {
 	case a.Why != "":
 		v.State, v.Title, v.NoFindings = "inconclusive", held, "None: "+brief(a.Why)+"."
@@ -70,7 +70,7 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 	case windows > 0:
 		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
-		if about := noSuspect(a); about != v.Title {
+		if about := noSuspect(a); about != nothing {
 			v.State, v.Title, v.NoFindings = "inconclusive", held, "By when live blocks were born one "+about+"."
 		} else {
 			v.NoFindings = "By when live blocks were born, " + about + "."

@@ -45,6 +45,9 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 	p.otherPatterns(s, a)
 }
 
+// nothing is what is said where no site looks like a leak: one snapshot cannot say that there is none.
+const nothing = "no sign of a leak, but one snapshot cannot rule one out; compare several of the run with memdiag diff"
+
 // noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
 // it tells.
 func noSuspect(a *diff.Ages) string {
@@ -59,7 +62,7 @@ func noSuspect(a *diff.Ages) string {
 	if untold > told {
 		return "cannot tell: most bytes are of sites whose births are too few or too uneven; two snapshots of the run tell more"
 	}
-	return "nothing looks like a leak"
+	return nothing
 }
 
 // suspect is what leaks, or may, with its place, what it holds and why it stands out.
@@ -143,7 +146,7 @@ func withoutStack(s *snapshot.Snapshot) diff.Tally {
 }
 
 type firstVerdictJSON struct {
-	Unit string `json:"unit,omitempty"` // "step", or "time" in Unix microseconds
+	Unit string `json:"unit,omitempty"` // "step", "time" in Unix microseconds, or "event" of the allocator's
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Why  string `json:"none_because,omitempty"`

@@ -150,9 +150,18 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 		}
 		return []string{j.said}
 	}
-	for _, s := range slices.Concat(sayings(ranks, headline), sayings(ranks, (*judged).besides)) {
-		fmt.Fprintln(g.env.stdout, here.Text(s.line(len(ranks))))
+	say := func(all []saying) {
+		for _, s := range all {
+			fmt.Fprintln(g.env.stdout, here.Text(s.line(len(ranks))))
+		}
 	}
+	say(sayings(ranks, headline))
+	if code != exitFine {
+		if err := report.GateFindings(g.env.stdout, outcome, here); err != nil && g.env.stdout.err == nil {
+			return exitOwn, err
+		}
+	}
+	say(sayings(ranks, (*judged).besides))
 	if slices.ContainsFunc(ranks, func(j judged) bool { return j.bird == missed }) {
 		code = exitLeak // what let this pass may have let anything pass
 	}

@@ -181,7 +181,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 			if c.unit != diff.Step {
 				share = min(1, float64(n*c.was.marks)/float64(c.is.marks*max(1, c.was.held[key])))
 			}
-			return reach{fmt.Sprintf("%s (seen at %d of %d marks)", who, n, c.is.marks), share}
+			return reach{fmt.Sprintf("%s (seen at %d of %d recorded moments)", who, n, c.is.marks), share}
 		}
 	}
 	elsewhere := false // threads were in it before, and never after
@@ -194,7 +194,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 		}
 		if n := c.is.at[key]; n > 0 {
 			share := min(1, float64(n)/float64(c.is.looked)*float64(c.was.looked)/float64(c.was.at[key]))
-			return reach{fmt.Sprintf("it was in %s at %d of %d marks", c.was.names[key], n, c.is.looked), share}
+			return reach{fmt.Sprintf("a thread was in %s at %d of %d recorded moments", c.was.names[key], n, c.is.looked), share}
 		}
 		elsewhere = c.is.looked > 0
 	}

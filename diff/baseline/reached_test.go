@@ -107,7 +107,7 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		because       string // within why or the evidence of the first check
 	}{
 		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200}, baseline.Gone, "200 steps of the same program"},
-		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 marks)"},
+		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 recorded moments)"},
 		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.Gone, "its caller step still allocates"},
 		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "of another program: other.py, and before train.py"},
 		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "of another program"},
@@ -117,7 +117,7 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3}, baseline.CannotTell, "too short"},
 		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
 		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
-		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 marks"},
+		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 recorded moments"},
 		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.CannotTell, "other arguments"},
 		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>"}, baseline.CannotTell, "other arguments"},
 		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak}, baseline.Gone, "keep still allocates"},
