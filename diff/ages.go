@@ -14,7 +14,7 @@ import (
 // The blocks of a site that leaks were born evenly all along the run, a cache's at
 // its start, a temporary's just now.
 type Ages struct {
-	Unit string // "step", or "time" in Unix microseconds; "" where no birth is known
+	Unit string // "step", "time" in Unix microseconds, or "event" of the allocator's; "" where no birth is known
 	// From and To are what the births are held against: the run's steps, or as far as
 	// the recording reaches back.
 	From, To int64
@@ -132,10 +132,12 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		if a.From == 0 || a.To <= a.From {
 			a.Why = "blocks have a time of birth, but the file does not say when the recording began"
 		}
+	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
+		a.Unit, a.To = "event", s.History.Events
 	case b.Count != nil:
 		a.Why = "the file has totals by stack, not blocks with their births"
 	case s.History.Events > 0 && s.History.First.IsZero():
-		a.Why = "the file records allocations without their times"
+		a.Why = "the file records allocations without their times, and not in one order"
 	case s.History.Events > 0:
 		a.Why = "all of its live blocks are older than what the file records"
 	default:
@@ -199,8 +201,11 @@ func (o *SiteAges) negligible() bool {
 // nil otherwise.
 func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) (events, all []float64) {
 	column, unknown := s.Blocks.BirthStep, snapshot.NoStep
-	if a.Unit == "time" {
+	switch a.Unit {
+	case "time":
 		column, unknown = s.Blocks.BirthTime, 0
+	case "event":
+		column, unknown = s.Blocks.BirthEvent, 0
 	}
 	stands := make(map[float64]int64)
 	sampled := false
@@ -273,7 +278,7 @@ func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	case out.negligible():
 		out.Verdict = Bounded
 		out.because("at its rate it takes less than %.2g %% of the device in %d steps", 100*DefaultOptions().MinShare, DefaultOptions().Horizon)
-	case a.Unit == "time":
+	case a.Unit != "step":
 		out.Verdict = Inconclusive
 		out.because("the file does not tell steps, and the layers of one forward pass look the same; a second snapshot decides")
 	case s.Mark.StepCounted:
@@ -304,12 +309,12 @@ func (a *Ages) word() string {
 	if a.Unit == "time" {
 		return "instant"
 	}
-	return "step"
+	return a.Unit
 }
 
 func (a *Ages) whole() string {
 	if a.Unit == "time" {
 		return "the time recorded"
 	}
-	return fmt.Sprintf("the %d steps", a.To-a.From)
+	return fmt.Sprintf("the %d %ss", a.To-a.From, a.Unit)
 }

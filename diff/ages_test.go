@@ -282,11 +282,31 @@ func TestFirstVerdictTellsWhoHolds(t *testing.T) {
 	}
 }
 
+// TestTheOrderOfEventsIsAnAge: a trace without times has no steps either, so that no site is called a leak.
+func TestTheOrderOfEventsIsAnAge(t *testing.T) {
+	var list []block
+	for range 40 {
+		list = append(list, block{"x", 512, snapshot.NoStep})
+	}
+	s := build(snapshot.NoStep, list...)
+	s.Blocks.BirthStep, s.History.Events = nil, 400
+	for i := range s.Blocks.Size {
+		s.Blocks.BirthEvent = append(s.Blocks.BirthEvent, int64(1+10*i))
+	}
+	a := Inspect(s)
+	if a.Unit != "event" || a.To != 400 || len(a.Sites) != 1 || a.Sites[0].Pattern != Throughout || a.Sites[0].Verdict != Inconclusive {
+		t.Fatalf("%+v", a)
+	}
+	if why := strings.Join(a.Sites[0].Reasons, "; "); !strings.Contains(why, "40 distinct events, evenly over the 400 events") {
+		t.Error(why)
+	}
+}
+
 // TestARecordWithoutTimesMakesNoBlockOld: older PyTorch's traces tell the order of events alone.
 func TestARecordWithoutTimesMakesNoBlockOld(t *testing.T) {
 	s := build(40, block{"x", 512, snapshot.NoStep})
 	s.Blocks.BirthStep, s.History.Events = nil, 100
-	if why := Inspect(s).Why; why != "the file records allocations without their times" {
+	if why := Inspect(s).Why; why != "the file records allocations without their times, and not in one order" {
 		t.Error(why)
 	}
 	s.History.First = time.Unix(1000, 0)

@@ -50,8 +50,11 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 		return nil
 	}
 	births := s.Blocks.BirthStep
-	if a.unit == "time" {
+	switch a.unit {
+	case "time":
 		births = s.Blocks.BirthTime
+	case "event":
+		births = s.Blocks.BirthEvent
 	}
 	stretch := max((a.to-a.from+ageBins-1)/ageBins, 1)
 	bins := int((a.to - a.from + stretch - 1) / stretch)
@@ -88,7 +91,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 	if highest > 0 {
 		top = min(most, leakHeight*highest)
 	}
-	v := &agesView{Width: 800, Height: 120, From: "step " + grouped(a.from), To: "step " + grouped(a.to)}
+	v := &agesView{Width: 800, Height: 120, From: a.unit + " " + grouped(a.from), To: a.unit + " " + grouped(a.to)}
 	if a.unit == "time" {
 		v.From, v.To = "start of the record", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
 	}
@@ -125,7 +128,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 		}
 		v.Columns = append(v.Columns, c)
 	}
-	each := count(stretch, "step")
+	each := count(stretch, a.unit)
 	if a.unit == "time" {
 		each = duration(time.Duration(stretch) * time.Microsecond)
 	}

@@ -412,7 +412,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 }
 
 func hasBirth(b *snapshot.Blocks, row int) bool {
-	return b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[row] > 0
+	return b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[row] > 0 || b.BirthEvent != nil && b.BirthEvent[row] > 0
 }
 
 // originOf is what was run, as far as it is known.

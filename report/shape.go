@@ -168,8 +168,8 @@ func fragmentsOf(s *snapshot.Snapshot, segments []*snapshot.Segment) fragments {
 
 // ages are the live blocks by the quarter of the run in which they were born.
 type ages struct {
-	unit     string // "step", or "time"
-	from, to int64  // the whole stretch, in steps or Unix microseconds
+	unit     string // "step", "time", or "event"
+	from, to int64  // the whole stretch, in steps, Unix microseconds or events
 	quarters [4]diff.Tally
 	unseen   [4]diff.Tally // of quarters, what is spread over steps that were not watched
 	unknown  diff.Tally    // blocks of which nothing tells the birth
@@ -192,6 +192,9 @@ func agesOf(s *snapshot.Snapshot, unseen []diff.Unseen) (ages, bool) {
 			a.quarters[i] = plus(a.quarters[i], a.unseen[i])
 		}
 		return a, true
+	}
+	if s.Blocks.BirthEvent != nil {
+		return agesBy(s, "event", s.Blocks.BirthEvent, 0, 0, s.History.Events)
 	}
 	from, to := s.History.First, s.History.Last
 	if to.IsZero() {

@@ -251,12 +251,12 @@ func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
 	var rows [][]string
 	for i, q := range a.quarters {
 		from, next := a.start(i), a.start(i+1)
-		name := fmt.Sprintf("steps %s to %s", grouped(from), grouped(max(next-1, from)))
+		name := fmt.Sprintf("%ss %s to %s", a.unit, grouped(from), grouped(max(next-1, from)))
 		switch {
 		case a.unit == "time":
 			name = "after " + duration(time.Duration(from-a.from)*time.Microsecond)
 		case i == len(a.quarters)-1:
-			name = fmt.Sprintf("steps %s to %s", grouped(from), grouped(a.to))
+			name = fmt.Sprintf("%ss %s to %s", a.unit, grouped(from), grouped(a.to))
 		}
 		rows = append(rows, []string{name, grouped(q.Blocks), q.Bytes.String(), doubtfulBar(q.Bytes, a.unseen[i].Bytes, most)})
 	}
@@ -284,6 +284,9 @@ func (p *page) history(s *snapshot.Snapshot) {
 	}
 	p.line("")
 	text := count(h.Events, "allocator event")
+	if h.First.IsZero() && h.Events > 0 {
+		text += " without times"
+	}
 	if !h.First.IsZero() && !h.Last.IsZero() {
 		text += " over " + duration(h.Last.Sub(h.First))
 	}
@@ -292,8 +295,8 @@ func (p *page) history(s *snapshot.Snapshot) {
 	}
 	switch older := olderThanRecord(s); {
 	case older.Blocks == 0 || h.Events == 0:
-	case h.First.IsZero():
-		text += fmt.Sprintf(" without times; of %s of %s it is not known when they were allocated", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
+	case h.First.IsZero() && s.Blocks.BirthEvent == nil:
+		text += fmt.Sprintf("; of %s of %s it is not known when they were allocated", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
 	default:
 		text += fmt.Sprintf("; %s of %s %s older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()), isOrAre(older.Blocks))
 	}
@@ -315,8 +318,7 @@ func olderThanRecord(s *snapshot.Snapshot) diff.Tally {
 		return t // totals have no births, whatever the record saw
 	}
 	for i, state := range b.State {
-		known := b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[i] > 0
-		if state == snapshot.Live && !known {
+		if state == snapshot.Live && !hasBirth(b, i) {
 			t = plus(t, diff.Tally{Blocks: b.CountOf(i), Bytes: b.Size[i], Requested: b.Requested[i]})
 		}
 	}

@@ -168,4 +168,15 @@ func TestBlocksOfARecordWithoutTimesAreNotSaidToBeOlder(t *testing.T) {
 	if strings.Contains(text, "older than that") || !strings.Contains(text, "history: 1,234 allocator events without times; of ") {
 		t.Error(text)
 	}
+	// Where the order is known, what is not in the trace is older.
+	s.Blocks.BirthEvent = make([]int64, s.Blocks.Len())
+	for i := range s.Blocks.BirthEvent {
+		if i > 0 {
+			s.Blocks.BirthEvent[i] = int64(i)
+		}
+	}
+	text = string(rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{}) }))
+	if !strings.Contains(text, " events 0 to 308 ") || !strings.Contains(text, "1,234 allocator events without times; 1 live block of ") || !strings.Contains(text, "is older than that") {
+		t.Error(text)
+	}
 }

@@ -60,7 +60,7 @@ type showSiteJSON struct {
 }
 
 type agesJSON struct {
-	Unit     string      `json:"unit"` // "step", or "time" in Unix microseconds
+	Unit     string      `json:"unit"` // "step", "time" in Unix microseconds, or "event" of the allocator's
 	From     int64       `json:"from"`
 	To       int64       `json:"to"`
 	Quarters []tallyJSON `json:"quarters"`

@@ -157,8 +157,11 @@ type Blocks struct {
 	Stack     []StackID
 	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
 	BirthTime []int64 // Unix microseconds; 0 where unknown
-	Owners    []Owners
-	Count     []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none
+	// BirthEvent is the place of its allocation among History.Events, from 1 on; 0 where unknown. It is nil unless
+	// these are of one device and have no times. Our own file does not keep it.
+	BirthEvent []int64
+	Owners     []Owners
+	Count      []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none
 }
 
 // Len counts the rows.

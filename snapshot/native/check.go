@@ -22,6 +22,7 @@ func check(s *snapshot.Snapshot) error {
 		{"stack", len(b.Stack), false},
 		{"birth step", len(b.BirthStep), b.BirthStep == nil},
 		{"birth time", len(b.BirthTime), b.BirthTime == nil},
+		{"birth event", len(b.BirthEvent), b.BirthEvent == nil},
 		{"owners", len(b.Owners), b.Owners == nil},
 		{"count", len(b.Count), b.Count == nil},
 	} {

@@ -443,8 +443,8 @@ func (b *builder) history(s *snapshot.Snapshot) {
 	if s.Mark.Step == snapshot.NoStep && len(ends) > 0 {
 		s.Mark.Step, s.Mark.StepCounted = int64(len(ends)), true
 	}
-	s.Blocks.BirthTime = make([]int64, s.Blocks.Len())
-	timed := false
+	births, timed := make([]int64, s.Blocks.Len()), r.last > 0
+	known := false
 	for i, state := range s.Blocks.State {
 		if state == snapshot.Free {
 			continue
@@ -462,19 +462,25 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			b.broken.sizes++
 			continue
 		}
+		if !timed {
+			births[i], known = -t.time, true
+			continue
+		}
 		if t.time <= 0 {
 			continue
 		}
-		s.Blocks.BirthTime[i] = t.time
-		timed = true
+		births[i], known = t.time, true
 		if len(ends) > 0 && s.Blocks.BirthStep[i] == snapshot.NoStep {
 			step, _ := slices.BinarySearch(ends, t.time)
 			s.Blocks.BirthStep[i] = int64(step)
 			b.stepped = true
 		}
 	}
-	if !timed {
-		s.Blocks.BirthTime = nil
+	switch {
+	case known && timed:
+		s.Blocks.BirthTime = births
+	case known && r.sources == 1: // of several devices nothing tells the common order
+		s.Blocks.BirthEvent = births
 	}
 	if !b.stepped {
 		s.Blocks.BirthStep = nil

@@ -12,6 +12,7 @@ import (
 type record struct {
 	devices     int // lists of events, also empty ones
 	events      int64
+	sources     int // lists of events that have any
 	lostFrees   int64
 	first, last int64        // times of events in Unix microseconds; 0 for none
 	live        []*tenancies // by device
@@ -55,12 +56,18 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 // add replays one event.
 func (r *record) add(live *tenancies, o *object) {
 	r.events++
+	if !live.any {
+		live.any = true
+		r.sources++
+	}
 	t := int64(o.values[enTime])
 	if t > 0 {
 		if r.first == 0 || t < r.first {
 			r.first = t
 		}
 		r.last = max(r.last, t)
+	} else {
+		t = -r.events
 	}
 	if !o.has(enAction) {
 		return

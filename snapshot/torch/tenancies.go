@@ -4,7 +4,7 @@ import "math/bits"
 
 // tenancy is one block handed out and not yet free again.
 type tenancy struct {
-	time int64  // Unix microseconds; 0 where unknown
+	time int64  // Unix microseconds; where the event has none, minus its number among all events
 	size uint64 // as requested
 }
 
@@ -15,6 +15,7 @@ type tenancies struct {
 	words  table[addresses]
 	births table[tenancy] // by address, as of the last one that opened there
 	only   bool           // of addresses that matter alone
+	any    bool           // event was seen
 	count  int
 }
 
