@@ -56,10 +56,10 @@ var copies = []Cause{
 		References: []string{"pytorch#85410", "accelerate#739"},
 		clues: []clue{
 			owned(7, snapshot.OwnedByOptim, "only the optimizer holds them, and they go on growing"),
-			byOptimizer(2),
+			byOptimizer(6),
 			heldBeside(-6, "optimizer", "optim", "opt", "adam", "adamw", "sgd", "state"),
 			named(3, "optimizer state", "optim state", "opt state"),
-			function(4, "optim", "optimizer", "adam", "adamw", "init group", "momentum", "sgd"),
+			usersFunction(4, "optim", "optimizer", "adam", "adamw", "init group", "momentum", "sgd"),
 			follows(-1, "it comes with each step", Steps),
 			shaped(-2, "it grows by itself", Quadratic),
 		},

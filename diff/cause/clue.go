@@ -171,19 +171,43 @@ func within(points int, what string, terms ...string) clue {
 }
 
 // byOptimizer holds where a library's optimizer makes the blocks: state of its own, which
-// no graph records.
+// no graph records. What its step calls of another library, as a closure that validates, is no such state.
 func byOptimizer(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
-			s := &e.Sites[i]
-			for k, f := range s.Frames {
-				if s.library(k) && names(append(ownWords(f, true), fileWords(f, true)...), []string{"optim", "optimizer"}) {
-					return "an optimizer makes them, as state of its own"
-				}
+			if f := e.Sites[i].optimizer(); f != nil {
+				return "an optimizer makes them in " + place(*f) + ", as state of its own"
 			}
 		}
 		return ""
 	})
+}
+
+// optimizer is the innermost frame of a library's optimizer that makes a site's blocks; nil where none does.
+func (s *Site) optimizer() *snapshot.Frame {
+	maker := "torch" // or the package that it serves
+	for k, f := range s.Frames {
+		pkg := packageOf(f)
+		if maker == "torch" {
+			maker = pkg
+		}
+		if !s.library(k) || pkg != maker || strings.Contains(strings.ToLower(f.Function), "backward") {
+			return nil
+		}
+		if names(append(ownWords(f, true), fileWords(f, true)...), []string{"optim", "optimizer"}) {
+			return &s.Frames[k]
+		}
+	}
+	return nil
+}
+
+// packageOf is the installed package of Python's that a frame is of; "torch" where none is named.
+func packageOf(f snapshot.Frame) string {
+	if _, file, ok := strings.Cut(strings.ReplaceAll(f.File, `\`, "/"), "-packages/"); ok {
+		name, _, _ := strings.Cut(file, "/")
+		return name
+	}
+	return "torch"
 }
 
 // inForward holds where blocks are born in a forward pass.
