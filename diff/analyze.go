@@ -271,6 +271,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
 	r.joinLists()
+	r.joinLines()
 	r.joinHeld(tree)
 }
 
@@ -303,15 +304,17 @@ func (r *Result) finding(c cluster, head int) Finding {
 	return f
 }
 
-// holderOf is the holder of the first row, or of a graph the value that keeps it. What
-// gathers in several blocks is not kept by a variable, which holds one.
+// holderOf is the holder of the first row, of a graph the value that keeps it, or of objects a container that
+// gathers some of them. What gathers in several blocks is not kept by a variable, which holds one.
 func (r *Result) holderOf(c cluster) *snapshot.Holder {
 	rows := c.rows[:1]
 	if c.graph {
 		rows = c.rows
+	} else if onLanguageHeap(c.rows) {
+		rows = mostOf(c.rows)
 	}
-	for _, row := range rows {
-		if h := r.keeper(row); h != nil && r.mayHold(h, row) {
+	for i, row := range rows {
+		if h := r.keeper(row); h != nil && r.mayHold(h, row) && (i == 0 || c.graph || gathers(h)) {
 			return h
 		}
 	}

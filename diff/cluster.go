@@ -72,6 +72,7 @@ next:
 	for i, g := range groups {
 		out[i] = g.cluster
 		if len(g.rows) > 1 {
+			lineFirst(g.rows)
 			out[i].j.rate = r.rateOf(g.rows)
 		}
 	}

@@ -62,8 +62,11 @@ func (c *cluster) sum() Tally {
 }
 
 // boundedHolder is the one container with a bound that the last snapshot has as the holder of all
-// the rows; nil where there is none.
+// the rows, or of most objects on a language's heap; nil where there is none.
 func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
+	if onLanguageHeap(rows) {
+		rows = mostOf(rows)
+	}
 	h := r.keeper(rows[0])
 	if h == nil || h.Bound == 0 || h.Items == 0 || slices.ContainsFunc(rows, func(row *Row) bool {
 		other := r.keeper(row)

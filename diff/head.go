@@ -92,6 +92,33 @@ func mostOf(rows []*Row) []*Row {
 	return rows
 }
 
+// lineFirst puts the largest row of the line that holds the most to the front, of objects on a language's heap: they come
+// from many stacks below one line.
+func lineFirst(rows []*Row) {
+	if !onLanguageHeap(rows) {
+		return
+	}
+	held := make(map[snapshot.Frame]snapshot.Bytes)
+	line := func(row *Row) (f snapshot.Frame) {
+		if i := Headline(row.Frames); i >= 0 {
+			f = row.Frames[i]
+		}
+		return f
+	}
+	for _, row := range rows {
+		held[line(row)] += row.Growth().Bytes
+	}
+	first := 0
+	for i, row := range rows {
+		if held[line(row)] > held[line(rows[first])] {
+			first = i
+		}
+	}
+	row := rows[first]
+	copy(rows[1:first+1], rows[:first])
+	rows[0] = row
+}
+
 // commonFrame is the index in the first row's stack of the innermost call of the
 // user's that all rows share, by function where the line differs; -1 for none.
 func commonFrame(rows []*Row) int {

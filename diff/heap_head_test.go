@@ -114,3 +114,87 @@ func TestTensorsAreNoWitnessAgainstTheLineOfObjects(t *testing.T) {
 		t.Errorf("%d leaks, at frame %d of %v; want one, in main", r.Leaks(), f.Headline, f.Rows[0].Frames)
 	}
 }
+
+// Below one line a library makes objects by many stacks, of which none need be the largest: the line that holds the most is
+// named, with the container that a recorder found for any of its stacks.
+func TestObjectsOfALineCountTogether(t *testing.T) {
+	p := program{
+		{stack: "init:1 main:2"},
+		{stack: "[isEnabledFor:1749] run:25 main:35", every: 1, size: 2100},
+		{stack: "[getLogger:1353] run:24 main:35", every: 1, size: 2000, holder: "root.manager.loggerDict", kind: "dict"},
+		{stack: "[Logger:1458] run:24 main:35", every: 1, size: 850},
+	}
+	r, err := Analyze(p.onHeap(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &r.Findings[0]
+	if len(r.Findings) != 1 || len(f.Rows) != 3 || f.Rows[0].Frames[f.Headline].Line != 24 || f.Holder == nil || f.Holder.Path != "root.manager.loggerDict" {
+		t.Errorf("%d findings; the first of %d stacks at %v, held by %v", len(r.Findings), len(f.Rows), f.Rows[0].Frames[f.Headline], f.Holder)
+	}
+}
+
+func TestWhatALibraryMakesForOneLineIsOneLeak(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		second        string
+		holder, other string
+		kind          snapshot.DeviceKind
+		want          int
+	}{
+		{"objects", "[tick:9] draw:27 main:39", "", "", snapshot.PythonHeap, 1},
+		{"objects of which one holder is known", "[tick:9] draw:27 main:39", "Gcf.figs", "", snapshot.PythonHeap, 1},
+		{"objects of two holders", "[tick:9] draw:27 main:39", "Gcf.figs", "fonts.cache", snapshot.PythonHeap, 2},
+		{"objects of two lines", "[tick:9] draw:28 main:39", "", "", snapshot.PythonHeap, 2},
+		{"objects of the line's own", "draw:27 main:39", "", "", snapshot.PythonHeap, 2},
+		{"tensors of one holder", "[tick:9] draw:27 main:39", "samples", "samples", snapshot.CPU, 1},
+		{"tensors of which no holder is known", "[tick:9] draw:27 main:39", "", "", snapshot.CPU, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "[axes:8] draw:27 main:39", every: 1, size: 4096, holder: c.holder},
+				{stack: c.second, every: 3, size: 1024, holder: c.other},
+			}.run(100, 10)
+			for _, s := range run.Snapshots {
+				s.Devices[0].Kind = c.kind
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != c.want || len(r.Findings) != c.want {
+				t.Errorf("%d leaks of %d findings, want %d", r.Leaks(), len(r.Findings), c.want)
+			}
+		})
+	}
+}
+
+// Keys and results of a cache on a method come from several lines, and its bound is of them all.
+func TestABoundIsOfMostObjectsOfALeak(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		unheld snapshot.Bytes
+		want   Verdict
+	}{{"numbers beside it", 64, Bounded}, {"as much beside it", 4096, Leak}} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "vector:18 main:25", every: 1, size: 4096, holder: "vector_of", kind: "cache"},
+				{stack: "main:25", every: 1, size: c.unheld},
+			}.onHeap(100, 10)
+			for _, s := range run.Snapshots {
+				for i := range s.Holders {
+					s.Holders[i].Bound = 1000
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Findings) != 1 || r.Findings[0].Verdict != c.want {
+				t.Errorf("%d findings, the first %s; want 1, %s", len(r.Findings), r.Findings[0].Verdict, c.want)
+			}
+		})
+	}
+}

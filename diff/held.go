@@ -63,6 +63,47 @@ func (r *Result) joinFields() {
 	r.Findings = kept
 }
 
+// joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
+// for one of the program's.
+func (r *Result) joinLines() {
+	var kept []Finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		at := slices.IndexFunc(kept, func(lead Finding) bool {
+			return lead.Verdict == Leak && f.Verdict == Leak && lead.Against == nil && sameLine(&lead, f)
+		})
+		if at < 0 {
+			kept = append(kept, *f)
+			continue
+		}
+		lead := &kept[at]
+		lead.Rows = append(lead.Rows, f.Rows...)
+		if lead.Holder == nil {
+			lead.Holder = f.Holder
+		}
+		r.measure(lead)
+	}
+	r.Findings = kept
+}
+
+// sameLine reports whether a library makes what two findings on one device have for the same call of the program's, and one
+// container holds both. Of objects on a language's heap that may be unknown.
+func sameLine(a, b *Finding) bool {
+	x, y := a.called(), b.called()
+	if x == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) || !slices.Equal(x, y) {
+		return false
+	}
+	return sameList(a, b) || onLanguageHeap(a.Rows) && (a.Holder == nil || b.Holder == nil)
+}
+
+// called are the frames of a finding from the program's line on; nil where no library lies below.
+func (f *Finding) called() []snapshot.Frame {
+	if f.Headline <= 0 {
+		return nil
+	}
+	return f.Rows[0].Frames[f.Headline:]
+}
+
 // sameObject reports whether two findings on one device have one cause, more than that something grows,
 // and lists of one object that are as long. Graphs are not joined so: each value that is kept keeps one.
 func sameObject(a, b *Finding) bool {
@@ -152,7 +193,9 @@ func (r *Result) leakOf(maybe *Finding) int {
 	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil {
 		return -1
 	}
-	return slices.IndexFunc(r.Findings, func(leak Finding) bool { return leak.Verdict == Leak && sameList(&leak, maybe) })
+	return slices.IndexFunc(r.Findings, func(leak Finding) bool {
+		return leak.Verdict == Leak && (sameList(&leak, maybe) || sameLine(&leak, maybe))
+	})
 }
 
 // gathers holds for a list, a map or a graph.
