@@ -391,3 +391,62 @@ func TestWhatTracingCostsIsTold(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, slowed, "''\n''\n'; steps took 2.0 times as long meanwhile: --python-heap off does without'\n")
 }
+
+// deep has stacks as a library makes them far below a line of the program's.
+const deepStacks = `
+from memdiag import _windows
+
+own, library = ("/home/me/train.py", 27), ("/venv/lib/python3.11/site-packages/matplotlib/axis.py", 1)
+def stack(below, frames):
+    return (*[(library[0], n) for n in range(below, 0, -1)], own, ("/home/me/train.py", 39))[:frames]
+def grown(*stacks):
+    return {s: ([3, 300, 0, 0], [0, 0, 0, 0], 0, 0) for s in stacks}
+print([len(_windows.shortened(stack(n, 48))) for n in (0, 3, 14, 15, 40)], len(_windows.shortened(stack(60, 48))))
+print(_windows.shortened(stack(40, 48)) == stack(2, 48), _windows.shortened(stack(30, 48)) == _windows.shortened(stack(40, 48)))
+print(_windows.cut_off(grown(stack(20, 16), stack(30, 16), stack(3, 16)), 16), _windows.cut_off(grown(stack(20, 16), stack(3, 16), stack(4, 16)), 16), _windows.cut_off({}, 16))
+`
+
+func TestStacksThatAreDeepKeepTheProgramsLine(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, deepStacks, "[2, 5, 16, 4, 4] 16\nTrue True\nTrue False False\n")
+}
+
+// unused has a library import PyTorch, of which no tensor is ever made, and then one is.
+const unused = `
+import sys, types
+from memdiag import _heap, _ticks
+
+torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made))
+agent = types.SimpleNamespace(settings={}, fixed=0, step=0, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
+made, sys.modules["torch"] = [], torch
+heap, ticker = _heap.Heap(agent), _ticks.Ticker(agent)
+print(heap.windowed(), [ticker.wanted(waited, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
+made.append(1)
+print(heap.windowed(), [ticker.wanted(waited, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
+made.clear()
+print(heap.windowed())
+`
+
+func TestAPyTorchThatNobodyUsesIsNone(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, unused, "True [False, True, True, False, False, True]\nFalse [False, True, True, False, True, True]\nFalse\n")
+}
+
+// pursued has censuses with more and more storages that have no stack.
+const pursued = `
+import types
+from memdiag import _torch
+
+t = _torch.Torch(types.SimpleNamespace())
+for turn, count in ((10, 5), (20, 7), (40, 3), (140, 13), (150, 14), (200, 4), (300, 11), (400, 12)):
+    t.turn = turn
+    t.pursue(count)
+    print(t.pursued, end=" ")
+    t.pursued = 0
+`
+
+// What is made now and then, several at once, is met in so many steps in a row as eight of them take.
+func TestWhatHasNoStackIsWatchedFor(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, pursued, "0 0 0 104 0 0 0 260 ")
+}

@@ -273,7 +273,7 @@ def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
     agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
-    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_", handled=None, given=set()))
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):
@@ -672,4 +672,29 @@ func agentProgram(t *testing.T, program, want string) {
 	if err != nil || string(out) != want {
 		t.Errorf("%v:\n%swant:\n%s", err, out, want)
 	}
+}
+
+// survivors has a function make tensors of a site, of which a list has the older ones.
+const survivors = tensors + `
+def search(births):
+    made = [Tensor() for _ in births]
+    table = {t.storage._cdata: [1, 8, 0, 1, turn] for turn, t in zip(births, made)}
+    return made, _holders.Search(None, types.SimpleNamespace(table=table, turn=20, counted={}))
+for births in (range(21), [20] * 9, [1, 2, 20]):
+    made, s = search(births)
+    first = len(s.growing())
+    for entry in s.source.table.values():
+        entry[1] *= 9
+    print(first, len(s.growing()))
+made, s = search([1, 2, 3])
+print(len(s.growing()))
+s.source.counted = dict.fromkeys(s.source.table, 3)
+print(len(s.growing()))
+`
+
+// Who keeps what has survived says nothing of what the step makes that runs, and the other way round; of what is
+// replaced there is nothing older.
+func TestHoldersAreLookedForOfWhatHasSurvived(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, survivors, "19 19\n0 9\n0 3\n0\n3\n")
 }

@@ -324,6 +324,8 @@ class Agent:
         self.ticker.begin_anew()
         self.torch.begin_anew()
         self.holders.begin_anew()
+        if self.torch.module is not None:
+            self.heap.begin_anew()
 
     def prepared(self):
         """What the main thread imports has been imported."""

@@ -1,6 +1,6 @@
 """The process's own heap: what the system and malloc say of it, and what Python allocates, by line.
 
-It is traced in windows: of a program without PyTorch at once, of one that uses PyTorch once its heap has kept growing by
+It is traced in windows: of a program without tensors at once, of one that uses PyTorch once its heap has kept growing by
 more than tensors do. For good it is traced only where that is asked for, without PyTorch or to be exact at each so many steps.
 """
 
@@ -59,6 +59,7 @@ class Heap:
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
         self.low = None  # what there was when it began to rise
+        self.beside = False  # whether PyTorch or JAX is at work; one that a library imports may never be
         self.rises = False  # by more than tensors and garbage do: it is to be traced
         self.collected = 0.0  # seconds that collections took
         self.told = {}  # stacks that were told once stay, with their first bytes
@@ -126,10 +127,11 @@ class Heap:
         """Whether the heap is traced in windows."""
         if self.tracing or self.wanted == "off":
             return False
-        beside = bool({"torch", "jax"} & sys.modules.keys())
         if self.wanted == "on":
-            return beside and not self.agent.fixed
-        return self.rises if beside else True
+            return bool({"torch", "jax"} & sys.modules.keys()) and not self.agent.fixed
+        torch = self.agent.torch
+        self.beside = self.beside or "jax" in sys.modules or "torch" in sys.modules and (self.agent.step > 0 or torch.seen())
+        return self.rises if self.beside else True
 
     def boundary(self, step):
         if self.windowed():

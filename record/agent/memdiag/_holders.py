@@ -22,6 +22,7 @@ from ._handlers import raised
 from ._length import CYCLE, FRAMES, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
+from ._windows import shortened
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -158,15 +159,16 @@ class Search:
 
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
-        births, sizes, found = {}, {}, {}
-        for stack, size, _, weight, turn in list(self.source.table.values()):
+        births, sizes, found, now = {}, {}, {}, self.source.turn - 1
+        for address, (stack, size, _, weight, turn) in list(self.source.table.items()):
             births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
-            found[stack] = found.get(stack, 0) + size
+            found[stack] = found.get(stack, 0) + size * self.source.counted.get(address, 1)
         sites = [s for s, b in births.items() if len(b) >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
-        chosen = set(sites[:SITES])
-        return {address: entry[0] for address, entry in list(self.source.table.items()) if entry[0] in chosen}
+        # What is new the step that runs has, or the function: it says nothing of who keeps the rest.
+        old = {s: len(births[s]) < BIRTHS for s in sites[:SITES]}
+        return {address: stack for address, (stack, _, _, _, turn) in list(self.source.table.items()) if stack in old and (turn < now or old[stack])}
 
     def stackless(self, snapshot):
         """Of tensors without a stack those sizes, in bytes, of which there are more than at first, with their number."""
@@ -293,6 +295,7 @@ class Walk(Roots):
     def line(self, obj):
         """The stack that allocated an object, if it is of a line that grows."""
         stack = self.traceback(obj)
+        stack = stack and shortened(stack)
         return stack if stack in self.lines else None
 
     def visit(self, obj, node):

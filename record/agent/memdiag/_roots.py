@@ -158,4 +158,8 @@ def named(k):
 def is_programs(module):
     """Whether a module is the program's own: neither installed nor Python's."""
     f = contents(module).get("__file__") if issubclass(type(module), types.ModuleType) else None
-    return type(f) is str and "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f
+    return type(f) is str and is_programs_file(f)
+
+
+def is_programs_file(f):
+    return "site-packages" not in f and "dist-packages" not in f and "/lib/python3" not in f and not f.startswith("<frozen ")

@@ -117,12 +117,13 @@ class Ticker:
                 self.ask(self.look)
 
     def wanted(self, waited, awaited):
-        """Whether snapshots by the clock are wanted, after so many seconds, of a script that may import PyTorch."""
+        """Whether snapshots by the clock are wanted, after so many seconds, of a script that may import PyTorch. One that a
+        library imports may never be used."""
         agent = self.agent
         if agent.step or agent.explicit or agent.fixed:
             return False
-        if "torch" in sys.modules:
-            return waited >= PATIENT and agent.torch.seen()
+        if "torch" in sys.modules and (not awaited or agent.torch.seen()):
+            return waited >= PATIENT
         return not awaited or waited >= AWAITED
 
     def ask(self, what):

@@ -22,6 +22,9 @@ from ._sampler import Sampler
 ALLOWANCE, SHARE = 0.06, 0.015
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
+# Where so many storages more have no stack, so many times the steps that one of them came in are watched in a row, which
+# may cost so much together: chance may miss for long what is made once in a while, as each epoch, several at once.
+UNKNOWN, PURSUED, PURSUIT_ALLOWANCE, PURSUIT_SHARE = 8, 8, 0.1, 0.01
 # The file and the function of Python's own whose frames are left out of the tracebacks of imports.
 IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
 
@@ -53,11 +56,15 @@ class Torch:
         self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
+        # The turn of a census and how many had no stack; for how many steps more to watch for them, whether this one is, and the
+        # seconds that took.
+        self.unknown, self.pursued, self.pursues, self.pursuit = None, 0, False, 0.0
         self.whole = True  # the unit that has just ended was recorded
         self.since = None  # the turn from which on not all were, to spare time
         self.blind = False  # the last evaluation was not
         # Storages that had a handle at the last census, and those to which a walk has given one since.
         self.handled, self.given = None, set()
+        self.counted = {}  # by address, how many a storage stood for at the last snapshot
         # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
         # that ever did so between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
@@ -226,7 +233,7 @@ class Torch:
 
     def unwatched(self):
         """How many units from now on are not watched, as far as can be told."""
-        return 0 if self.mode is None or self.watches() or self.late else self.train.ahead()
+        return 0 if self.mode is None or self.watches() or self.late or self.pursued else self.train.ahead()
 
     def settled(self):
         """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
@@ -260,6 +267,9 @@ class Torch:
         self.settle()
         self.unit = sampler
         weight = sampler.next(self.begun)
+        self.pursues = not weight and sampler is self.train and self.pursued > 0 and self.pursuit <= PURSUIT_ALLOWANCE + PURSUIT_SHARE * self.begun
+        if self.pursues:
+            weight, self.pursued = 1, self.pursued - 1
         if weight:
             self.on(weight)
             return
@@ -273,7 +283,11 @@ class Torch:
         if self.thread is not None:
             begun = work()
             self.sweep_young()
-            self.unit.costs(self.price.of(self.mode.ops, now - self.begun) + (work() - begun))
+            cost = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
+            if self.pursues:
+                self.pursuit += cost
+            else:
+                self.unit.costs(cost)
         elif self.late:
             self.sweep_young()
         self.begun, self.mode.ops = now, 0
@@ -439,6 +453,9 @@ class Torch:
         places = self.places()
         again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
         counts, rest = self.census(places, again)
+        self.counted = counts
+        if self.agent.step and self.counts() and self.whole:
+            self.pursue(sum(n for n, _ in rest.values()))
         for address, entry in list(self.table.items()):
             stack, size, birth, weight, turn = entry
             if address in again:
@@ -494,6 +511,14 @@ class Torch:
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
         return _census.share_out(storages, each, before, sampled, growing, self.agent.step > 0)
+
+    def pursue(self, count):
+        """Has the next steps be watched where many storages have come that have no stack."""
+        turn, before = self.unknown or (self.turn, count)
+        more = count - before
+        if more >= UNKNOWN:
+            self.pursued, turn, before = PURSUED * (self.turn - turn) // more, self.turn, count
+        self.unknown = turn, min(before, count)
 
     def lines(self):
         """How many tensors live by the file and line that made them."""

@@ -14,12 +14,17 @@ import sys
 import time
 
 from ._own import held, waited
+from ._roots import is_programs_file
 
 work = time.thread_time
 
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
-# output and the line that called it PyTorch has some nine.
-DEPTH, TORCH_DEPTH = 8, 16
+# output and the line that called it PyTorch has some nine. More where most of what grew in a window has no line of the
+# program's: matplotlib has some thirty below one call.
+DEPTH, TORCH_DEPTH, DEEP = 8, 16, 48
+# Of a stack that is deeper than TORCH_DEPTH these many frames of libraries, which the program called, stand for all below: a
+# figure of matplotlib's is made by hundreds of stacks, of which each is seen too seldom.
+CALLED = 2
 # What windows may cost: so many seconds, and this share of the time. Where steps count it is only what they take longer.
 ALLOWANCE, SHARE = 0.3, 0.08
 STEPS_ALLOWANCE, STEPS_SHARE = 0.4, 0.04
@@ -57,6 +62,7 @@ def rise(a, b, c, d):
 class Windows:
     def __init__(self, agent, malloc):
         self.agent, self.malloc = agent, malloc
+        self.depth = None  # of the stacks, once a window was opened
         self.begun = time.monotonic(), waited()
         self.due = None  # the time of the next look; None while no window is wanted
         self.spent, self.pace = 0.0, 1.0  # processor's seconds: of all windows, and in each second of the last
@@ -167,7 +173,8 @@ class Windows:
     def start(self):
         self.figures = self.malloc()
         self.began = time.monotonic(), time.process_time() if self.opened is None else self.agent.programs()
-        _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
+        self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
+        _tracemalloc.start(self.depth)
         if self.opened is None:
             self.due = self.began[0] + self.apart
 
@@ -176,13 +183,19 @@ class Windows:
         # Lists by stack rather than sums: each new number would be traced, which costs most.
         sizes = collections.defaultdict(lambda: ([], []))
         for domain, size, stack, _ in _tracemalloc._get_traces():
-            sizes[stack][1 if domain or size > SMALL else 0].append(size)
+            sizes[shortened(stack)][1 if domain or size > SMALL else 0].append(size)
         here = {stack: any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY for stack in sizes}
         return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items() if not here[stack]}
 
     def close(self):
         found = self.looks  # which another thread may end
         changed = changes(found)
+        if self.depth < DEEP and cut_off(changed, self.depth):
+            del found, changed
+            self.stop()
+            self.depth, self.wanted = DEEP, True
+            self.recent.clear()
+            return
         first, last = found[0], found[-1]
         growing = self.growing([*self.recent, changed])
         lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, NONE)[:4:2]) for stack in growing if stack in last}
@@ -317,6 +330,24 @@ def changes(found):
         larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
         changed[stack] = grown, fell, larger, stays(kinds)
     return changed
+
+
+def cut_off(changed, depth):
+    """Whether most blocks that have come in a window have stacks of so many frames, none of which is the program's."""
+    grown, cut = 0, 0
+    for stack, ((blocks, _, large, _), *_) in changed.items():
+        n = max(0, blocks) + (large > 0)
+        grown += n
+        cut += 0 if len(stack) < depth or any(is_programs_file(f) for f, _ in stack) else n
+    return 2 * cut > grown
+
+
+def shortened(stack):
+    """A stack without what libraries do far below the program's innermost line; as it is where it is not deep."""
+    if len(stack) <= TORCH_DEPTH:
+        return stack
+    own = next((i for i, (f, _) in enumerate(stack) if is_programs_file(f)), len(stack) - TORCH_DEPTH + CALLED)
+    return stack[max(0, own - CALLED):]
 
 
 def free_tuples():
