@@ -17,7 +17,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 auroc = BinaryAUROC(thresholds=None)
 for step in range(4000):
     x = torch.randn(256, 32)
-    y = (x.sum(1) > 0).long()
+    y = (x.sum(1) > 0).long()  # leak
     logits = model(x).squeeze(1)
     loss = nn.functional.binary_cross_entropy_with_logits(logits, y.float())
     optimizer.zero_grad()

@@ -26,7 +26,7 @@ for epoch in range(120):
         tracker.increment()  # leak
     for step in range(40):
         x = torch.randn(256, 32)
-        y = (x.sum(1) > 0).long()
+        y = (x.sum(1) > 0).long()  # leak
         logits = model(x).squeeze(1)
         loss = nn.functional.binary_cross_entropy_with_logits(logits, y.float())
         optimizer.zero_grad()
