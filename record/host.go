@@ -254,28 +254,59 @@ type process struct {
 }
 
 // processTree lists a process and all below it.
-func processTree(root int) []process {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
-	children := make(map[int][]process)
-	var tree []process
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		p, ok := parseStat(text)
-		if !ok {
-			continue
-		}
-		if p.pid == root {
-			tree = append(tree, p)
-		}
-		children[p.parent] = append(children[p.parent], p)
+func processTree(root int) (tree []process) {
+	below := children
+	if _, err := os.Stat(childrenFile(root, strconv.Itoa(root))); err != nil {
+		below = allChildren() // of a kernel that does not list them by process
 	}
-	for i := 0; i < len(tree); i++ {
-		tree = append(tree, children[tree[i].pid]...)
+	for pids := []int{root}; len(pids) > 0; pids = pids[1:] {
+		if p, ok := readStat(pids[0]); ok {
+			tree = append(tree, p)
+			pids = append(pids, below(p.pid)...)
+		}
 	}
 	return tree
+}
+
+func childrenFile(pid int, thread string) string {
+	return fmt.Sprintf("/proc/%d/task/%s/children", pid, thread)
+}
+
+// children are the processes that the threads of one have started.
+func children(pid int) (pids []int) {
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // none once it has ended
+	for _, t := range threads {
+		text, _ := os.ReadFile(childrenFile(pid, t.Name())) // likewise
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// allChildren reads who started each process of the machine.
+func allChildren() func(int) []int {
+	entries, _ := os.ReadDir("/proc")
+	of := make(map[int][]int)
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := readStat(pid); ok {
+				of[p.parent] = append(of[p.parent], pid)
+			}
+		}
+	}
+	return func(pid int) []int { return of[pid] }
+}
+
+// readStat is not ok of a process that has ended.
+func readStat(pid int) (process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(text)
 }
 
 // outlive lists the processes that have the agent's folder in their environment: those
