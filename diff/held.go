@@ -12,17 +12,31 @@ import (
 // joinLists makes one finding of leaks of which the same list, map or graph holds the blocks, where
 // they grow in step, or have a block for each of its items: each entry has a part of each line.
 func (r *Result) joinLists() {
+	r.joinLeaks(func(lead, f *Finding) bool {
+		return sameList(lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(lead, f))
+	})
+}
+
+// joinLeaks joins leaks of one shape that something holds and that are alike.
+func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 	var kept []Finding
+	var leads []int // of kept; thousands of sites that do not leak are not looked at
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameList(&lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(&lead, f))
-		})
-		if at < 0 {
+		if f.Verdict != Leak || f.Holder == nil {
 			kept = append(kept, *f)
 			continue
 		}
-		r.join(&kept[at], f)
+		at := slices.IndexFunc(leads, func(i int) bool {
+			lead := &kept[i]
+			return lead.Shape == f.Shape && lead.Against == nil && alike(lead, f)
+		})
+		if at < 0 {
+			leads = append(leads, len(kept))
+			kept = append(kept, *f)
+			continue
+		}
+		r.join(&kept[leads[at]], f)
 	}
 	r.Findings = kept
 }
@@ -48,19 +62,7 @@ func inEachItem(a, b *Finding) bool {
 // joinFields makes one finding of leaks in step with one cause, of which lists of one object hold the
 // blocks and are as long: a metric lists scores and labels.
 func (r *Result) joinFields() {
-	var kept []Finding
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return lead.Verdict == Leak && f.Verdict == Leak && lead.Shape == f.Shape && lead.Against == nil && sameObject(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
-		})
-		if at < 0 {
-			kept = append(kept, *f)
-			continue
-		}
-		r.join(&kept[at], f)
-	}
-	r.Findings = kept
+	r.joinLeaks(func(lead, f *Finding) bool { return sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0]) })
 }
 
 // joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
@@ -190,7 +192,7 @@ func (r *Result) joinHeld(tree *callTree) {
 // leakOf is the index of a leak that one holder keeps together with what is inconclusive;
 // -1 for none.
 func (r *Result) leakOf(maybe *Finding) int {
-	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil {
+	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil || !gathers(maybe.Holder) {
 		return -1
 	}
 	return slices.IndexFunc(r.Findings, func(leak Finding) bool {

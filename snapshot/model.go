@@ -177,7 +177,7 @@ func (b *Blocks) CountOf(row int) int64 {
 
 // Uncounted reports whether totals are of a profiler that counts no blocks, such as massif.
 func (b *Blocks) Uncounted() bool {
-	return len(b.Count) > 0 && slices.Max(b.Count) == 0
+	return len(b.Count) > 0 && !slices.ContainsFunc(b.Count, func(n int64) bool { return n > 0 })
 }
 
 // Owners is the set of classes that hold a reference on a block.
