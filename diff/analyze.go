@@ -162,6 +162,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if note := restart(run, at); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
+	r.Series.without = o.Without
 	if o.Rule == ByHandbook {
 		r.judgeByHandbook()
 	} else {
@@ -180,7 +181,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	r.sortFindings()
 	if r.Comparable {
 		r.explain(r.Findings)
-		r.joinFields()
+		r.step(fieldsGroup, r.joinFields)
 	}
 	return r, nil
 }
@@ -218,7 +219,10 @@ func (r *Result) judgeByTrend(good *baseline) {
 			histories[i] = nil // those of a large run together are larger than its series
 		}
 	}
-	q := trend.BenjaminiHochberg(p)
+	q := p
+	if !r.options.Without.has(discoveryClue) {
+		q = trend.BenjaminiHochberg(p)
+	}
 	few := marks.enough()
 	var open []member // what leaks, or may
 	var settled []cluster
@@ -232,9 +236,9 @@ func (r *Result) judgeByTrend(good *baseline) {
 		if h := histories[i]; h != nil {
 			h.gathered = r.gathered(row)
 		}
-		j := judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
-		r.churned(row, &j)
-		r.observed(row, &j)
+		j := r.options.Without.judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
+		r.step(churnedPass, func() { r.churned(row, &j) })
+		r.step(observedPass, func() { r.observed(row, &j) })
 		r.doubt(&j)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
@@ -246,12 +250,10 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	tree := newCallTree(suspects, healthy)
 	grown := append(r.clusters(open, tree), settled...)
-	for i := range grown {
-		r.weigh(&grown[i])
-	}
-	r.prove(grown)
-	r.fillUp(grown)
-	r.holdToBounds(grown)
+	r.step(weighPass, func() { r.weigh(grown) })
+	r.step(provePass, func() { r.prove(grown) })
+	r.step(fillUpPass, func() { r.fillUp(grown) })
+	r.step(boundsPass, func() { r.holdToBounds(grown) })
 	for i := range grown {
 		r.doubt(&grown[i].j)
 	}
@@ -270,13 +272,16 @@ func (r *Result) judgeByTrend(good *baseline) {
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
 	}
-	r.joinLists()
-	r.joinLines()
-	r.joinHeld(tree)
+	r.step(listsGroup, r.joinLists)
+	r.step(linesGroup, r.joinLines)
+	r.step(heldGroup, func() { r.joinHeld(tree) })
 }
 
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.
 func (r *Result) headOf(c *cluster, tree *callTree) int {
+	if r.options.Without.has(headPass) {
+		return Headline(c.rows[0].Frames)
+	}
 	if c.graph {
 		if head := graphHead(c.rows); head >= 0 {
 			return head

@@ -55,7 +55,7 @@ next:
 	for i := range members {
 		m := &members[i]
 		key, ok := tree.ownCall(m.row)
-		if ok {
+		if ok && !r.options.Without.has(clustersGroup) {
 			for _, at := range byCall[key] {
 				g := &groups[at]
 				if g.lead.j.verdict == m.j.verdict && inStep(g.lead, m) && !r.heldApart(g.lead.row, m.row) {
@@ -67,7 +67,8 @@ next:
 		}
 		groups = append(groups, group{key, m, cluster{rows: []*Row{m.row}, j: m.j}})
 	}
-	groups = r.joinTapes(r.joinGraphs(groups))
+	r.step(graphsGroup, func() { groups = r.joinGraphs(groups) })
+	r.step(tapesGroup, func() { groups = r.joinTapes(groups) })
 	out := make([]cluster, len(groups))
 	for i, g := range groups {
 		out[i] = g.cluster

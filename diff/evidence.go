@@ -153,6 +153,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	if open {
 		r.surround(e, f.Rows)
 	}
+	r.options.Without.hide(e)
 	return e
 }
 

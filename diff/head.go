@@ -47,28 +47,29 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		}
 		return false
 	}
+	w := r.options.Without
 	holders := r.containers(rows)
-	if partsOfOne(holders) && sameCall(rows, at) {
+	if !w.has(partsLine) && partsOfOne(holders) && sameCall(rows, at) {
 		outward()
 	}
 	switch {
-	case holders != nil && !isOperation(frames, at) && !literal.MatchString(frames[at].Function):
+	case !w.has(keeperLine) && holders != nil && !isOperation(frames, at) && !literal.MatchString(frames[at].Function):
 		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 && !byElement(holders[0], frames[at], frames[i]) {
 			at = i
 		}
 	case heldByGraph(rows):
-		if i := tree.keptValue(rows[0], own); i >= 0 {
+		if i := tree.keptValue(rows[0], own); i >= 0 && !w.has(valueLine) {
 			at = i
 			break
 		}
-		for isForward(frames[at]) && outward() {
+		for !w.has(forwardLine) && isForward(frames[at]) && outward() {
 		}
 	}
 	together := func(row *Row) bool {
 		h := holder(r.Last, row)
 		return h != nil && len(holders) > 0 && container(h) == container(holders[0])
 	}
-	for tree.servesHealthy(deviceOf(rows[0]), frames[:at+1], together) && outward() {
+	for !w.has(helperLine) && tree.servesHealthy(deviceOf(rows[0]), frames[:at+1], together) && outward() {
 	}
 	return at
 }

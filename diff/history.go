@@ -67,6 +67,7 @@ type history struct {
 	tries float64
 	// gathered: one list, map or set holds all of the site's blocks, and lets go of nothing.
 	gathered bool
+	without  Without
 }
 
 // compared is what the histories of all sites of a series share: the marks that are
@@ -147,7 +148,7 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if len(p.x) < 3 {
 		return nil
 	}
-	return judgedFrom(p, series.axis.Unit)
+	return series.without.judgedFrom(p, series.axis.Unit)
 }
 
 // pointsOf are a site's marks that are compared.
@@ -174,24 +175,24 @@ func (s *Series) pointsOf(site *SiteSeries) points {
 }
 
 // judgedFrom is the history of three points or more.
-func judgedFrom(p points, unit Unit) *history {
-	if unit == Second && p.replaced() {
+func (w Without) judgedFrom(p points, unit Unit) *history {
+	if unit == Second && p.replaced() && !w.has(lastingClue) {
 		p.bytes = lasting(p.bytes)
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := newHistory(p.from(warmUp(len(p.x))), unit)
-	if i := h.onset(); i > 0 {
+	h := w.newHistory(p.from(warmUp(len(p.x))), unit)
+	if i := h.onset(); i > 0 && !w.has(onsetClue) {
 		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
-		h = newHistory(h.all.from(i), h.unit)
+		h = w.newHistory(h.all.from(i), h.unit)
 		h.late, h.tries = true, tries
 	}
 	h.whole = p
 	return h
 }
 
-func newHistory(p points, unit Unit) *history {
-	h := &history{all: p, unit: unit, tries: 1, test: trend.Test{N: min(len(p.x), windows), P: 1}}
+func (w Without) newHistory(p points, unit Unit) *history {
+	h := &history{all: p, unit: unit, without: w, tries: 1, test: trend.Test{N: min(len(p.x), windows), P: 1}}
 	h.x, h.bytes = trend.Floors(p.x, p.bytes, windows)
 	_, h.blocks = trend.Floors(p.x, p.blocks, windows)
 	if !h.varies() {
@@ -329,11 +330,17 @@ func (h *history) p() float64 {
 		return 1
 	}
 	ranks := trend.MannKendall(h.bytes).P
-	p := max(ranks, h.test.P, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
-	if h.same() {
+	p := ranks
+	if !h.without.has(ranksClue) {
+		p = max(p, h.test.P)
+	}
+	if !h.without.has(driftClue) {
+		p = max(p, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
+	}
+	if h.same() && !h.without.has(sameClue) {
 		p = min(p, evenChance(len(h.bytes)))
 	}
-	if len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
+	if !h.without.has(climbsClue) && len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
 		if !h.eachStep() {
 			ranks = max(ranks, math.Ldexp(1, -rising(h.all.bytes)))
 		}
@@ -443,7 +450,7 @@ func (h *history) rate() Rate {
 // keepsRising says whether floors at x rise to the end, or why not: one jump that
 // carries most, or a curve that flattens. Marks may lie ever farther apart, so that the
 // middle is that of x.
-func keepsRising(x, y []float64) (ok bool, why string) {
+func (w Without) keepsRising(x, y []float64) (ok bool, why string) {
 	n := len(y) - 1
 	total := y[n] - y[0]
 	if total <= 0 || y[n] <= y[middle(x)] {
@@ -454,13 +461,13 @@ func keepsRising(x, y []float64) (ok bool, why string) {
 	}
 	for i := 1; i <= n; i++ {
 		jump, share := y[i]-y[i-1], (x[i]-x[i-1])/(x[n]-x[0])
-		if jump > total/2 && jump > steepJump*share*total {
+		if jump > total/2 && jump > steepJump*share*total && !w.has(jumpClue) {
 			return false, "one jump carries more than half of its growth"
 		}
 	}
 	late, _ := slices.BinarySearch(x, x[0]+3*(x[n]-x[0])/5)
 	late = min(late, n-1)
-	if (y[n]-y[late])*(x[n]-x[0]) < lateShare*total*(x[n]-x[late]) {
+	if (y[n]-y[late])*(x[n]-x[0]) < lateShare*total*(x[n]-x[late]) && !w.has(flatClue) {
 		return false, "it flattens: its last 40 % grow at less than 0.4 of the rate before"
 	}
 	return true, ""
@@ -486,9 +493,10 @@ func middle(x []float64) int {
 // time since its last rise alone says so.
 func (h *history) goesOn() (ok, stopped bool, why string) {
 	idle, stopped := trend.Stopped(h.all.x, h.all.bytes)
-	if ok, why = keepsRising(h.x, h.bytes); !ok && h.bytes[len(h.bytes)-1] > h.bytes[middle(h.x)] {
+	stopped = stopped && !h.without.has(stoppedClue)
+	if ok, why = h.without.keepsRising(h.x, h.bytes); !ok && !h.without.has(countClue) && h.bytes[len(h.bytes)-1] > h.bytes[middle(h.x)] {
 		// One block that is larger than all others hides what their number does.
-		ok, _ = keepsRising(h.x, h.blocks)
+		ok, _ = h.without.keepsRising(h.x, h.blocks)
 	}
 	if ok && stopped {
 		return false, true, fmt.Sprintf("it rose and stopped: it stays as it is in the last %s, and never did for half as long before", h.unit.text(idle))

@@ -143,7 +143,7 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	}
 	h := historyOf(r.Series, &site)
 	q := h.p() * float64(max(1, len(r.Rows)))
-	return judge(&row, h, q, false, r.tides, r.First, r.Last).verdict == Leak
+	return r.options.Without.judge(&row, h, q, false, r.tides, r.First, r.Last).verdict == Leak
 }
 
 // LeastMore is after how much more, with marks as far apart as the last two, a run that is too

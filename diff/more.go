@@ -121,7 +121,7 @@ func (r *Result) pastOf(row *Row) *past {
 // follows reports whether the site grew with the batch or the sequence: as long as that grows, nothing
 // is decided.
 func (p *past) follows(unit Unit) bool {
-	return len(p.x) > 2 && judgedFrom(p.points, unit).covariate != ""
+	return len(p.x) > 2 && Without(nil).judgedFrom(p.points, unit).covariate != ""
 }
 
 // apart is how far the last two marks lie from each other.
@@ -208,8 +208,8 @@ func (r *Result) wouldDecide(c *cluster, p *past, marks int) bool {
 	if late := to.instants[m-1] - to.instants[n-1]; late > 0 && !last.History.Last.IsZero() {
 		last.History.Last = last.History.Last.Add(duration(float64(late) / 1e6))
 	}
-	h := judgedFrom(to, r.Series.axis.Unit)
+	h := r.options.Without.judgedFrom(to, r.Series.axis.Unit)
 	marked := fewMarks{varying: max(r.changed, r.few.varying), even: len(c.rows), marks: len(h.bytes)}
 	q := h.p() * float64(max(1, len(r.Rows))) / float64(len(c.rows))
-	return judge(&row, h, q, marked.enough() && h.even(), r.tides, r.First, &last).verdict != Inconclusive
+	return r.options.Without.judge(&row, h, q, marked.enough() && h.even(), r.tides, r.First, &last).verdict != Inconclusive
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Bounds []snapshot.Bound
 	// Against is a run that is known to be good: what grows there as fast is no leak.
 	Against *snapshot.Run
+	// Without names Parts of the judge to leave out, to measure what they win.
+	Without Without
 }
 
 // DefaultOptions judge by trend, and take for no leak what has not filled a
@@ -53,9 +55,15 @@ func (o *Options) limitDevices(run *snapshot.Run) {
 	}
 }
 
-// weigh calls a leak bounded whose growth, at the most that its interval allows,
+// weigh calls leaks bounded whose growth, at the most that its interval allows,
 // comes to nothing by the horizon.
-func (r *Result) weigh(c *cluster) {
+func (r *Result) weigh(grown []cluster) {
+	for i := range grown {
+		r.weighOne(&grown[i])
+	}
+}
+
+func (r *Result) weighOne(c *cluster) {
 	o, j := &r.options, &c.j
 	if j.verdict != Leak || j.rate.Unit == Place || j.shape != Steady {
 		return

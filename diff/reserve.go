@@ -119,7 +119,7 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 	}
 	last := len(rest) - 1
 	grown := rest[last] - rest[0]
-	if on, _ := keepsRising(x, rest); !on {
+	if on, _ := r.options.Without.keepsRising(x, rest); !on {
 		return nil
 	}
 	// What adds the same again and again is no walk, whatever jumps there are between.

@@ -27,6 +27,7 @@ type Series struct {
 	seen [][]bool
 	// instants are the times of the marks, as births have them; 0 where nothing tells.
 	instants []int64
+	without  Without // parts of the judge
 }
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.

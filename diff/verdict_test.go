@@ -301,7 +301,7 @@ func TestALongIntervalIsNoJump(t *testing.T) {
 		{"one of many intervals carries most", []float64{0, 10, 20, 30, 40, 50, 60}, []float64{0, 4, 8, 12, 52, 56, 60}, false},
 		{"a long interval carries nearly all", []float64{0, 10, 20, 30, 40, 90, 100}, []float64{0, 1, 2, 3, 4, 98, 100}, false},
 	} {
-		if ok, why := keepsRising(c.x, c.y); ok != c.want {
+		if ok, why := Without(nil).keepsRising(c.x, c.y); ok != c.want {
 			t.Errorf("%s: %v, %s", c.name, ok, why)
 		}
 	}

@@ -1,0 +1,175 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/cause"
+)
+
+// lastRule is what is said where no other rule holds. It cannot be left out.
+const lastRule = "undecided"
+
+// Clues are what the rules go by, and passes what is done with their verdicts. Each has a name, so
+// that it can be left out to measure what it wins.
+const (
+	onsetClue      = "clue-onset"
+	lastingClue    = "clue-lasting"
+	replacedClue   = "clue-replaced"
+	wandersClue    = "clue-wanders"
+	wavesClue      = "clue-waves"
+	steadyClue     = "clue-births"
+	trendClue      = "clue-trend"
+	momentsClue    = "clue-moments"
+	gathersClue    = "clue-gathers"
+	steadyLateClue = "clue-steady-late"
+	countClue      = "clue-count"
+	stoppedClue    = "clue-stopped"
+	jumpClue       = "clue-jump"
+	flatClue       = "clue-flattens"
+	climbsClue     = "clue-climbs"
+	sameClue       = "clue-same"
+	driftClue      = "clue-drift"
+	ranksClue      = "clue-autocorrelation"
+	discoveryClue  = "clue-discovery-rate"
+
+	churnedPass   = "pass-churned"
+	observedPass  = "pass-profiler"
+	weighPass     = "pass-weigh"
+	provePass     = "pass-proof"
+	fillUpPass    = "pass-fills-up"
+	boundsPass    = "pass-bounds"
+	clustersGroup = "group-clusters"
+	graphsGroup   = "group-graphs"
+	tapesGroup    = "group-tapes"
+	listsGroup    = "group-lists"
+	linesGroup    = "group-lines"
+	heldGroup     = "group-held"
+	fieldsGroup   = "group-fields"
+
+	headPass       = "line"
+	partsLine      = "line-parts"
+	keeperLine     = "line-keeper"
+	valueLine      = "line-value"
+	forwardLine    = "line-forward"
+	helperLine     = "line-helper"
+	holderCause    = "cause-holder"
+	ownersCause    = "cause-owners"
+	driverCause    = "cause-driver"
+	shapeCause     = "cause-shape"
+	commonCause    = "cause-common"
+	backwardCause  = "cause-backward"
+	headCause      = "cause-head"
+	drainedCause   = "cause-drained"
+	parameterCause = "cause-parameters"
+)
+
+// Part is a part of the judge with a name.
+type Part struct{ Name, About string }
+
+// Parts are all parts of the judge that Options.Without can leave out: rules in the order in which
+// they are asked, then what they go by, what is done with their verdicts, and clues of the cause.
+func Parts() []Part {
+	var parts []Part
+	for _, rules := range [][]rule{seriesRules, pairRules} {
+		for i := range rules {
+			if rules[i].name != lastRule {
+				parts = append(parts, Part{rules[i].name, rules[i].asks})
+			}
+		}
+	}
+	return append(parts, []Part{
+		{onsetClue, "a site that was flat is judged from where it begins to rise"},
+		{lastingClue, "by the clock, what is there at the next two marks as well"},
+		{replacedClue, "a block that is replaced by a larger one"},
+		{wandersClue, "blocks that come and go beside those that stay"},
+		{wavesClue, "no trend of blocks that live for much of the run"},
+		{steadyClue, "even births"},
+		{trendClue, "a trend over the marks"},
+		{momentsClue, "the moments of growth, by births or rises"},
+		{gathersClue, "a list that holds all of it and lets go of nothing"},
+		{steadyLateClue, "regular rises in the second half"},
+		{countClue, "the number of blocks, where one is larger than all others"},
+		{stoppedClue, "the time since the last rise"},
+		{jumpClue, "one jump that carries most of the growth"},
+		{flatClue, "a curve that flattens"},
+		{climbsClue, "what never falls is judged by its ranks"},
+		{sameClue, "what adds the same in each of few intervals"},
+		{driftClue, "the drift must be sure as well as the ranks"},
+		{ranksClue, "autocorrelation makes chance likelier"},
+		{discoveryClue, "trends are told from chance among all sites"},
+		{churnedPass, "blocks of half-way that are gone, without births"},
+		{observedPass, "what profilers hold for themselves"},
+		{weighPass, "growth that comes to nothing"},
+		{provePass, "blocks that nothing can release"},
+		{fillUpPass, "containers that take no more than so many items"},
+		{boundsPass, "declared bounds"},
+		{clustersGroup, "one finding of sites in step below one call"},
+		{graphsGroup, "one finding of one autodiff graph"},
+		{tapesGroup, "one finding of what one tape keeps"},
+		{listsGroup, "one finding of what one list holds in step"},
+		{linesGroup, "one finding of leaks at one line"},
+		{heldGroup, "undecided sites join the leak of the list that holds them"},
+		{fieldsGroup, "one finding of lists of one object in step"},
+		{headPass, "all that chooses the line; the innermost one of the user's instead"},
+		{partsLine, "fields of objects are made where the object is made"},
+		{keeperLine, "a list that is a field is filled by a method of its type"},
+		{valueLine, "a graph lives for a value that the function replaces"},
+		{forwardLine, "a forward pass returns what it computes"},
+		{helperLine, "a helper that healthy memory comes from as well is passed over"},
+		{holderCause, "holders, as a clue of the cause"},
+		{ownersCause, "classes of owners, as a clue of the cause"},
+		{driverCause, "what growth follows, as a clue of the cause"},
+		{shapeCause, "the shape of growth, as a clue of the cause"},
+		{commonCause, "frames that most stacks have are no clue of the cause"},
+		{backwardCause, "whether gradients were computed, as a clue of the cause"},
+		{headCause, "a value that is made anew at each event, as a clue of the cause"},
+		{drainedCause, "the oldest blocks are gone, as a clue of the cause"},
+		{parameterCause, "sizes of parameters, as a clue of the cause"},
+	}...)
+}
+
+// Without names the parts of the judge that are left out.
+type Without []string
+
+func (w Without) has(name string) bool { return slices.Contains(w, name) }
+
+// step does a part of the judging, unless it is left out.
+func (r *Result) step(part string, do func()) {
+	if !r.options.Without.has(part) {
+		do()
+	}
+}
+
+// hide takes clues of the cause away.
+func (w Without) hide(e *cause.Evidence) {
+	if len(w) == 0 {
+		return
+	}
+	for _, clue := range []struct {
+		name string
+		hide func()
+	}{
+		{driverCause, func() { e.Driver = "" }},
+		{shapeCause, func() { e.Shape = "" }},
+		{backwardCause, func() { e.Backward = cause.Unknown }},
+		{headCause, func() { e.Head = cause.Unknown }},
+		{drainedCause, func() { e.Drained = cause.Unknown }},
+		{parameterCause, func() { e.Parameters = false }},
+	} {
+		if w.has(clue.name) {
+			clue.hide()
+		}
+	}
+	for i := range e.Sites {
+		s := &e.Sites[i]
+		if w.has(holderCause) {
+			s.Holders = nil
+		}
+		if w.has(ownersCause) {
+			s.Owners = 0
+		}
+		if w.has(commonCause) {
+			s.Common = nil
+		}
+	}
+}
