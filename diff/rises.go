@@ -190,8 +190,11 @@ func (r *rises) overdue() bool {
 // silence is the chance that rises which go on at random moments leave as long a time
 // without one at the end; it is 1 where as long a time has passed between two of them.
 func (r *rises) silence() float64 {
+	if len(r.at) < 2 {
+		return 1
+	}
 	idle := r.idle()
-	if n := len(r.at); n < 2 || idle <= slices.Max(r.gaps()) {
+	if idle <= slices.Max(r.gaps()) {
 		return 1
 	}
 	return trend.Silence(len(r.at)-1, r.places(r.at[0]), int(idle/r.wait))

@@ -26,6 +26,10 @@ type flag struct {
 	holder string             // path of what keeps it; "" where the rule knows none
 	hashes []snapshot.Hash    // of the stacks; nil but of memdiag's own
 	more   diff.More          // after how much more it is said to be decided
+	// The rest of memdiag's own: what its verdict rests on, its rate, and what it holds.
+	evidence diff.Evidence
+	rate     diff.Rate
+	held     snapshot.Bytes
 }
 
 // best is the place among rules of the best that is not memdiag's own: by docs/benchmarks.md
@@ -35,12 +39,12 @@ const best = 5
 // rules are memdiag's own, and those that it is to be compared with.
 func rules() []rule {
 	return []rule{
-		{"memdiag", func(run *snapshot.Run) (opinion, error) { return analyzed(run, diff.ByTrend) }},
+		own("memdiag"),
 		{"handbook, first half", func(run *snapshot.Run) (opinion, error) {
-			return analyzed(pairOf(run, 0, middle(run)), diff.ByHandbook)
+			return analyzed(byHandbook(), pairOf(run, 0, middle(run)))
 		}},
 		{"handbook, second half", func(run *snapshot.Run) (opinion, error) {
-			return analyzed(pairOf(run, middle(run), len(run.Snapshots)-1), diff.ByHandbook)
+			return analyzed(byHandbook(), pairOf(run, middle(run), len(run.Snapshots)-1))
 		}},
 		{"two snapshots, bytes by stack", grownBytes},
 		{"Mann–Kendall by stack, p < 0.05", mannKendallAlone},
@@ -59,13 +63,26 @@ func pairOf(run *snapshot.Run, first, last int) *snapshot.Run {
 	return &snapshot.Run{Snapshots: []*snapshot.Snapshot{run.Snapshots[first], run.Snapshots[last]}}
 }
 
-func analyzed(run *snapshot.Run, rule diff.Rule) (o opinion, err error) {
-	result, err := diff.Analyze(run, rule)
+// own is memdiag's rule without some of its parts.
+func own(name string, without ...string) rule {
+	options := diff.DefaultOptions()
+	options.Without = without
+	return rule{name, func(run *snapshot.Run) (opinion, error) { return analyzed(options, run) }}
+}
+
+func byHandbook() diff.Options {
+	options := diff.DefaultOptions()
+	options.Rule = diff.ByHandbook
+	return options
+}
+
+func analyzed(options diff.Options, run *snapshot.Run) (o opinion, err error) {
+	result, err := options.Analyze(run)
 	if err != nil {
 		return o, err
 	}
 	for _, f := range result.Findings {
-		one := flag{more: f.More}
+		one := flag{more: f.More, evidence: f.Evidence, rate: f.Rate, held: f.After().Bytes}
 		for _, row := range f.Rows {
 			one.stacks = append(one.stacks, row.Frames)
 			one.hashes = append(one.hashes, row.Hash)

@@ -27,22 +27,28 @@ import (
 type Plan struct {
 	First, Seeds int64
 	Views        []View // one at least
+	// Without are parts of memdiag's judge: it is compared with itself without each of them, at
+	// the end of each run.
+	Without []string
 	// Stopped is how many runs were meant, where not all were done; else 0.
 	Stopped int
 }
 
 // Run is a workload to run, and what every rule says of it.
 type Run struct {
-	View     View
-	Workload workload.Workload
-	Seed     int64
-	Fixed    bool
-	truth    workload.Truth
-	guilty   []snapshot.Frame // the lines that leak, file and line only
-	rules    []rule
-	held     []string  // the fields that keep what leaks; none where no name leads to it
-	marks    []int64   // the steps with a snapshot, once it is recorded
-	verdicts []verdict // one for each rule; nil until the run is done
+	View        View
+	Workload    workload.Workload
+	Seed        int64
+	Fixed       bool
+	other       *Run // of the second process; nil for none
+	truth       workload.Truth
+	guilty      []snapshot.Frame // the lines that leak, file and line only
+	rules       []rule
+	ablated     bool
+	held        []string    // the fields that keep what leaks; none where no name leads to it
+	marks       []int64     // the steps with a snapshot, once it is recorded
+	calibration calibration // of memdiag's own rule
+	verdicts    []verdict   // one for each rule; nil until the run is done
 }
 
 // Leaks reports whether the run does.
@@ -62,8 +68,7 @@ type verdict struct {
 	// lines counts the lines that leak and that the headline of a flag is; strays the
 	// flags of a leaking run that have no stack through such a line.
 	lines, strays int
-	findings      int     // flags of a leaking run with a stack through such a line
-	promises      decided // of what was undecided in a part
+	findings      int // flags of a leaking run with a stack through such a line
 	// steps is from how many on the rule said so at the end of every part; 0 if not
 	// found.
 	steps int64
@@ -80,20 +85,16 @@ func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
 					if fixed && w.Label != workload.Leak {
 						continue
 					}
-					r := &Run{View: view, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed), rules: plan.rules()}
-					for _, g := range r.truth.Growth {
-						file, line, err := workload.Line(g.Marker)
-						if err != nil {
+					r, err := newRun(view, w, seed, fixed)
+					if err != nil {
+						return nil, err
+					}
+					if view.processes {
+						if r.other, err = newRun(view, w, seed+otherSeed, fixed); err != nil {
 							return nil, err
 						}
-						if view.rename != nil {
-							file = view.rename(file)
-						}
-						if name := holders[g.Marker]; name != "" {
-							r.held = append(r.held, name)
-						}
-						r.guilty = append(r.guilty, snapshot.Frame{File: file, Line: line})
 					}
+					r.rules, r.ablated = plan.rules(), len(plan.Without) > 0
 					runs = append(runs, r)
 				}
 			}
@@ -102,10 +103,39 @@ func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
 	return runs, nil
 }
 
+// otherSeed is by how much the seed of a second process differs.
+const otherSeed = 1 << 32
+
+func newRun(view View, w workload.Workload, seed int64, fixed bool) (*Run, error) {
+	r := &Run{View: view, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed)}
+	for _, g := range r.truth.Growth {
+		file, line, err := workload.Line(g.Marker)
+		if err != nil {
+			return nil, err
+		}
+		name := holders[g.Marker]
+		if view.rename != nil {
+			file, name = view.rename(file), nameless(name)
+		}
+		if name != "" && !view.noHolders {
+			r.held = append(r.held, name)
+		}
+		r.guilty = append(r.guilty, snapshot.Frame{File: file, Line: line})
+	}
+	return r, nil
+}
+
 // rules are all where one view is asked for, and else memdiag's and the best of the
 // others.
 func (p Plan) rules() []rule {
 	all := rules()
+	if len(p.Without) > 0 {
+		ablated := all[:1]
+		for _, name := range p.Without {
+			ablated = append(ablated, own("without "+name, name))
+		}
+		return ablated
+	}
 	if len(p.Views) == 1 {
 		return all
 	}
@@ -156,16 +186,23 @@ func (r *Run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	processes := []*snapshot.Run{whole}
+	if r.other != nil {
+		second, err := r.other.Record(ctx)
+		if err != nil {
+			return err
+		}
+		processes = append(processes, second)
+	}
 	verdicts := make([]verdict, len(r.rules))
 	for i, rule := range r.rules {
 		said := make([]opinion, len(whole.Snapshots))
 		first := 1
-		if r.View.once {
+		if r.View.once || r.ablated {
 			first = len(whole.Snapshots) - 1
 		}
 		for part := first; part < len(whole.Snapshots); part++ {
-			until := r.prefix(whole, part)
-			if said[part], err = rule.judge(until); err != nil {
+			if said[part], err = r.ask(rule, processes, part); err != nil {
 				return fmt.Errorf("rule %s: %w", rule.name, err)
 			}
 			v := r.verdict(said[part])
@@ -177,10 +214,41 @@ func (r *Run) do(ctx context.Context) error {
 			}
 			verdicts[i] = v
 		}
-		verdicts[i].promises = promised(r.marks, said)
+		if i == 0 {
+			r.calibration = r.calibrate(whole, said)
+		}
 	}
 	r.verdicts = verdicts
 	return nil
+}
+
+// ask is what a rule says of all processes at the end of a part, a leak that several have once.
+func (r *Run) ask(rule rule, processes []*snapshot.Run, part int) (opinion, error) {
+	var all opinion
+	for rank, whole := range processes {
+		said, err := rule.judge(r.prefix(whole, min(part, len(whole.Snapshots)-1)))
+		if err != nil {
+			return all, err
+		}
+		if rank == 0 {
+			all = said
+			continue
+		}
+		all.leaks, all.undecided = joined(all.leaks, said.leaks), joined(all.undecided, said.undecided)
+	}
+	return all, nil
+}
+
+// joined are the flags of one process, and those of another with stacks of their own.
+func joined(one, another []flag) []flag {
+	for _, f := range another {
+		if !slices.ContainsFunc(one, func(g flag) bool {
+			return slices.ContainsFunc(g.hashes, func(h snapshot.Hash) bool { return slices.Contains(f.hashes, h) })
+		}) {
+			one = append(one, f)
+		}
+	}
+	return one
 }
 
 // verdict holds what a rule says against the truth.

@@ -134,7 +134,7 @@ func TestAMetricCopiedInThreePlacesIsThreeFindings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := analyzed(whole, diff.ByTrend)
+		said, err := analyzed(diff.DefaultOptions(), whole)
 		if err != nil {
 			t.Fatal(err)
 		}

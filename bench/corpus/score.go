@@ -38,8 +38,8 @@ type score struct {
 	Bounded  alarm `json:"bounded"`
 	Clean    alarm `json:"clean"`
 	Repaired alarm `json:"repaired"`
-	// Decided are what was said to be decided in so much more, of all runs.
-	Decided decided `json:"decided"`
+	// Calibration is of all runs, and of memdiag's own rule.
+	Calibration calibration `json:"calibration"`
 
 	steps []int64
 }
@@ -76,6 +76,9 @@ func scores(runs []*Run) []score {
 		s := score{Rule: rule.name}
 		for _, r := range runs {
 			s.add(r, r.verdicts[i])
+			if i == 0 {
+				s.Calibration.add(r.calibration)
+			}
 		}
 		if len(s.steps) > 0 {
 			slices.Sort(s.steps)
@@ -87,7 +90,6 @@ func scores(runs []*Run) []score {
 }
 
 func (s *score) add(r *Run, v verdict) {
-	s.Decided.add(v.promises)
 	switch {
 	case r.Fixed:
 		s.Repaired.add(v)
@@ -146,7 +148,7 @@ func ruleRows(runs []*Run) string {
 	b.WriteString("rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided\tdecided when said\n")
 	for _, s := range scores(runs) {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Rule, of(s.Found, s.Leaks), s.Bounded, s.Clean, s.Repaired, s.Strays,
-			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided, s.Decided)
+			of(s.Line, s.Leaks), of(s.Cause, s.Leaks), s.Steps, s.Undecided+s.healthy().Undecided, s.Calibration.Promises)
 	}
 	return b.String()
 }
@@ -158,7 +160,7 @@ func viewRows(runs []*Run) string {
 		both := scores(of)
 		s, other := both[0], both[1]
 		fmt.Fprintf(&b, "%s\t%d/%d\t%s\t%d\t%d\t%d\t%d/%d\t%d\t%.2f\t%d\t%d\t%s\t%d\t%s\n", of[0].View.Name, s.Found, s.Leaks, s.healthy(), s.Undecided, s.healthy().Undecided,
-			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, s.Decided, other.Found, other.healthy())
+			s.Line, s.Holder, s.Held, s.Cause, float64(s.Findings)/float64(max(s.Named, 1)), s.Strays, s.Steps, s.Calibration.Promises, other.Found, other.healthy())
 	}
 	return b.String()
 }

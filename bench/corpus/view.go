@@ -29,6 +29,10 @@ type View struct {
 	goesOn bool
 	// once: it is judged at its end only, since each judgement takes long.
 	once bool
+	// noHolders: nothing tells what holds the blocks.
+	noHolders bool
+	// processes: two run the program with different seeds, and each records itself.
+	processes bool
 	// resumes: the run is killed, and another process goes on from its last snapshot.
 	resumes bool
 }
@@ -41,20 +45,22 @@ func Views() []View {
 	return []View{
 		{Name: Whole, About: "11 snapshots of all blocks, with births and owners, and the counters of each step", Counters: true},
 		{Name: "no-owners", About: "without the classes of owners", Counters: true, see: hideOwners},
-		{Name: "no-holders", About: "without owners and holders", Counters: true, see: hideHolders},
+		{Name: "no-holders", About: "without owners and holders", Counters: true, see: hideHolders, noHolders: true},
 		{Name: "no-births", About: "without the step in which a block was born", Counters: true, see: hideBirths},
 		{Name: "no-names", About: "the names that the programs chose are replaced", Counters: true, see: HideNames, rename: hiddenFile},
-		{Name: "files", About: "11 snapshot files, without owners, holders, births and counters", see: inTurn(hideHolders, hideBirths)},
+		{Name: "files", About: "11 snapshot files, without owners, holders, births and counters", see: inTurn(hideHolders, hideBirths), noHolders: true},
 		{Name: "marks-12", About: "12 snapshots, without counters", marks: evenly(12)},
 		{Name: "marks-6", About: "6 snapshots, without counters", marks: evenly(6)},
 		{Name: "marks-4", About: "4 snapshots, without counters", marks: evenly(4)},
-		{Name: "clock", About: "12 snapshots by the clock, unevenly apart, without steps, owners, holders and counters", marks: unevenly(12), see: inTurn(hideHolders, byClock)},
+		{Name: "marks-2", About: "two snapshots, without counters", marks: evenly(2)},
+		{Name: "clock", About: "12 snapshots by the clock, unevenly apart, without steps, owners, holders and counters", marks: unevenly(12), see: inTurn(hideHolders, byClock), noHolders: true},
 		{Name: "sampled", About: "one step in 8 is watched: of the others blocks are counted by size; no owners, no counters", see: inTurn(hideOwners, sampleSteps(8))},
-		{Name: "totals", About: "bytes and number of blocks by stack, without counters", see: totalsOnly},
-		{Name: "rounded", About: "sizes as PyTorch's allocator rounds them; no owners, holders, counters", see: inTurn(hideHolders, roundSizes)},
+		{Name: "totals", About: "bytes and number of blocks by stack, without counters", see: totalsOnly, noHolders: true},
+		{Name: "rounded", About: "sizes as PyTorch's allocator rounds them; no owners, holders, counters", see: inTurn(hideHolders, roundSizes), noHolders: true},
 		{Name: "noise", About: "11 snapshots, without counters, and 10,000 noisy sites beside the program's", see: addNoise(10_000), once: true},
 		{Name: "killed", About: "the run ends without warning after 60 to 90 % of its steps", Counters: true, marks: untilKilled, goesOn: true},
 		{Name: "resumed", About: "a run is killed after 60 % of its steps, and another process goes on from its last snapshot; no counters", resumes: true},
+		{Name: "processes", About: "two processes run the program, with different seeds, and each is recorded", Counters: true, processes: true},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,9 @@ func newBenchCommand(env *environment) *cobra.Command {
 	var output string
 	var only []string
 	var snapshots int
-	var views []string
+	var views, without []string
+	var calibrated bool
+	var picture string
 	plan := corpus.Plan{Seeds: 3, Views: []corpus.View{corpus.Views()[0]}}
 	cmd := &cobra.Command{
 		Use:     "bench",
@@ -37,6 +40,8 @@ then, unless the result goes to a file.`,
   memdiag bench --seeds 1 --workload L03,D04
   memdiag bench --seeds 1 --view all
   memdiag bench --view files,clock
+  memdiag bench --view all --seeds 1 --without all
+  memdiag bench --view all --seeds 1 --calibration --picture calibration.png
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,6 +67,12 @@ then, unless the result goes to a file.`,
 				}
 				plan.Views = chosen
 			}
+			if cmd.Flags().Changed("without") {
+				var err error
+				if plan.Without, err = chosenParts(without); err != nil {
+					return usagef(cmd, "--without: %v", err)
+				}
+			}
 			asJSON, err := textFormat(cmd, output, format)
 			if err != nil {
 				return err
@@ -75,15 +86,20 @@ then, unless the result goes to a file.`,
 				return err
 			}
 			write := corpus.Text
-			if asJSON {
+			switch {
+			case asJSON:
 				write = corpus.JSON
+			case len(plan.Without) > 0:
+				write = corpus.AblationText
+			case calibrated:
+				write = corpus.CalibrationText
 			}
 			// The result's place is opened before the runs: minutes are not spent on what
 			// cannot be written.
 			return env.result(output, false, func(w io.Writer) error {
 				err := env.bench(cmd.Context(), runs)
 				if err == nil {
-					return write(w, plan, runs)
+					return errors.Join(write(w, plan, runs), env.drawn(picture, runs))
 				}
 				if cmd.Context().Err() != nil && (output == "" || output == "-") {
 					return env.benchInPart(write, plan, runs, err)
@@ -98,6 +114,11 @@ then, unless the result goes to a file.`,
 	flags.IntVar(&snapshots, "snapshots", 0, "show the rules `N` snapshots alone, without counters")
 	flags.StringSliceVar(&views, "view", nil, "see the runs as other recorders see them: `NAMES`, or all")
 	cmd.MarkFlagsMutuallyExclusive("view", "snapshots")
+	flags.StringSliceVar(&without, "without", nil, "leave parts of memdiag's judge out, one at a time: `NAMES`, or all")
+	flags.BoolVar(&calibrated, "calibration", false, "how often that holds which memdiag is sure of")
+	flags.StringVar(&picture, "picture", "", "draw the calibration to `FILE`, a .svg or .png")
+	cmd.MarkFlagsMutuallyExclusive("without", "calibration")
+	cmd.MarkFlagsMutuallyExclusive("without", "picture")
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
@@ -127,6 +148,35 @@ func viewHelp() string {
 		fmt.Fprintf(&b, "  %-11s %s\n", v.Name, v.About)
 	}
 	return b.String()
+}
+
+// drawn draws the calibration of runs, where a file was named.
+func (env *environment) drawn(picture string, runs []*corpus.Run) error {
+	if picture == "" {
+		return nil
+	}
+	ending := strings.TrimPrefix(strings.ToLower(filepath.Ext(picture)), ".")
+	return env.result(picture, true, func(w io.Writer) error { return corpus.Picture(w, ending, runs) })
+}
+
+// chosenParts are those of memdiag's judge with these names, each once, or all.
+func chosenParts(names []string) ([]string, error) {
+	all := corpus.Parts()
+	var chosen []string
+	for _, name := range names {
+		switch {
+		case name == "all":
+			return all, nil
+		case !slices.Contains(all, name):
+			return nil, fmt.Errorf("there is no part %q: it is one of %s", name, strings.Join(all, ", "))
+		case !slices.Contains(chosen, name):
+			chosen = append(chosen, name)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("it names none")
+	}
+	return chosen, nil
 }
 
 // chosenViews are those with these names, each once, or all.
