@@ -171,6 +171,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 			}
 		}
 	}
+	s.attribute(snapshots)
 }
 
 // stackSites finds the site of a stack again, of one table of stacks, by the

@@ -1,0 +1,105 @@
+package diff
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// sizeOnDevice is a size of blocks on a device.
+type sizeOnDevice struct {
+	device device
+	size   snapshot.Bytes
+}
+
+// attribute counts blocks that nobody saw being made with the stack that makes blocks of their size,
+// at their mark or the nearest other. A recorder that watches some steps knows the stack of a size
+// only as long as a block of such a step is alive, and what it knew before and knows again has not
+// gone meanwhile. What it counts with a block of the step that has just ended is older, and
+// another's. Of several stacks it is the one with most blocks. The first snapshot and the last, which
+// are compared row by row, stay as they are.
+func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
+	makers := make([]map[sizeOnDevice]siteKey, len(snapshots))
+	for at, snap := range snapshots {
+		if snap.Blocks.Count == nil || snap.Blocks.BirthStep == nil {
+			return
+		}
+		makers[at] = makersOf(snap)
+	}
+	for at := 1; at < len(snapshots)-1; at++ {
+		snap := snapshots[at]
+		for _, site := range snap.Sites() {
+			in := s.device(snap.Devices[site.Device])
+			for _, row := range site.Rows {
+				known := int64(0)
+				if site.Stack != snapshot.NoStack {
+					known, _ = standsFor(snap, int(row))
+				}
+				key, count := sizeOf(snap, int(row)), snap.Blocks.CountOf(int(row))-known
+				to, ok := nearest(makers, at, key)
+				if count == 0 || !ok {
+					continue
+				}
+				if site.Stack == snapshot.NoStack {
+					s.count(keyOf(snap, site.SiteKey), in, at, -count, key.size)
+				}
+				s.count(to, in, at, count, key.size)
+			}
+		}
+	}
+}
+
+// count adds blocks of a size to a site at a mark.
+func (s *Series) count(key siteKey, device, at int, blocks int64, size snapshot.Bytes) {
+	site := &s.Sites[s.site(key, device)]
+	site.Blocks[at] += blocks
+	site.Bytes[at] += snapshot.Bytes(blocks) * size
+}
+
+func sizeOf(s *snapshot.Snapshot, row int) sizeOnDevice {
+	d := s.Devices[s.Segments[s.Blocks.Segment[row]].Device]
+	return sizeOnDevice{device{d.Kind, d.Index}, s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
+}
+
+// makersOf are the sites with most blocks of each size in a snapshot, without those of the step that
+// has just ended.
+func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]siteKey {
+	blocks := make(map[sizeOnDevice]map[siteKey]int64)
+	for _, site := range s.Sites() {
+		if site.Stack == snapshot.NoStack {
+			continue
+		}
+		for _, row := range site.Rows {
+			n, _ := standsFor(s, int(row))
+			if n < s.Blocks.CountOf(int(row)) {
+				continue
+			}
+			key := sizeOf(s, int(row))
+			if blocks[key] == nil {
+				blocks[key] = make(map[siteKey]int64)
+			}
+			blocks[key][keyOf(s, site.SiteKey)] += n
+		}
+	}
+	makers := make(map[sizeOnDevice]siteKey, len(blocks))
+	for key, sites := range blocks {
+		makers[key] = slices.MaxFunc(slices.SortedFunc(maps.Keys(sites), compareKeys), func(a, b siteKey) int { return cmp.Compare(sites[a], sites[b]) })
+	}
+	return makers
+}
+
+// nearest is what the nearest mark has for a key; of two as near, the later.
+func nearest[K comparable, V any](marks []map[K]V, at int, key K) (found V, ok bool) {
+	for far := range marks {
+		for _, i := range []int{at + far, at - far} {
+			if i >= 0 && i < len(marks) {
+				if found, ok = marks[i][key]; ok {
+					return found, true
+				}
+			}
+		}
+	}
+	return found, false
+}

@@ -1,0 +1,47 @@
+package diff
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize: a recorder that watches one step in eight sees
+// one block of a leak, in the end, and counts those of before without a stack. No jump is
+// made of that.
+func TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize(t *testing.T) {
+	run := &snapshot.Run{}
+	for i := range 11 {
+		s := &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: int64(10 * i), Epoch: snapshot.NoStep}, Stacks: snapshot.NewStacks(),
+			Devices:  []snapshot.Device{{Kind: snapshot.CPU}},
+			Segments: []snapshot.Segment{{Address: 1 << 20, NumBlocks: 1}},
+		}
+		leak := s.Stacks.InternFrames([]snapshot.Frame{{Function: "step", File: "train.py", Line: 7}})
+		b := snapshot.Blocks{
+			Segment: []int32{0}, Address: []uint64{1 << 20}, State: []snapshot.State{snapshot.Live}, Stack: []snapshot.StackID{snapshot.NoStack},
+			BirthStep: []int64{snapshot.NoStep}, Owners: []snapshot.Owners{0}, Count: []int64{int64(5 * i)},
+			Size: []snapshot.Bytes{snapshot.Bytes(5*i) * 512}, Requested: []snapshot.Bytes{snapshot.Bytes(5*i) * 512},
+		}
+		if i == 10 {
+			b.Stack[0], b.BirthStep[0] = leak, 93
+		}
+		if i == 0 {
+			b, s.Segments[0].NumBlocks = snapshot.Blocks{Count: []int64{}, BirthStep: []int64{}}, 0
+		}
+		s.Blocks = b
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := r.Series.Site(&r.Rows[0])
+	if want := []int64{0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50}; !slices.Equal(site.Blocks, want) {
+		t.Errorf("blocks %v, want %v", site.Blocks, want)
+	}
+	if r.Findings[0].Verdict != Leak {
+		t.Errorf("%s: %v", r.Findings[0].Verdict, r.Findings[0].Reasons)
+	}
+}
