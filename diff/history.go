@@ -274,6 +274,20 @@ func lasting(y []float64) []float64 {
 	return out
 }
 
+// evenAtMarks reports whether the site gains as many blocks at each mark, fewer than there are steps between
+// two marks, which all lie as far apart. What fills and is emptied again every few steps does so if its period
+// is a little shorter.
+func (h *history) evenAtMarks() bool {
+	x, y := h.all.x, h.all.blocks
+	apart, gained := x[1]-x[0], y[1]-y[0]
+	for i := 2; i < len(x); i++ {
+		if x[i]-x[i-1] != apart || y[i]-y[i-1] != gained {
+			return false
+		}
+	}
+	return h.unit == Step && gained > 0 && gained < apart
+}
+
 // explains says whether a covariate rises, and the bytes no faster, but for what
 // rounding to whole blocks may add. Of few marks, it must rise in each interval.
 func (h *history) explains(covariate []float64) bool {

@@ -62,6 +62,11 @@ func (r *Row) grew() bool {
 	return g.Bytes > 0 || g.Blocks > 0
 }
 
+// summed reports whether a snapshot tells the sum of the row's new blocks, and none by itself.
+func (r *Row) summed() bool {
+	return int64(len(r.births.steps)+len(r.births.times)+r.births.unknown) < r.Born.Blocks
+}
+
 // siteKey names a site across snapshots: devices by kind and index, since a
 // snapshot lists only the devices it saw.
 type siteKey struct {
