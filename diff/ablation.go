@@ -34,6 +34,7 @@ const (
 
 	churnedPass   = "pass-churned"
 	observedPass  = "pass-profiler"
+	inputPass     = "pass-input"
 	weighPass     = "pass-weigh"
 	provePass     = "pass-proof"
 	fillUpPass    = "pass-fills-up"
@@ -99,6 +100,7 @@ func Parts() []Part {
 		{discoveryClue, "trends are told from chance among all sites"},
 		{churnedPass, "blocks of half-way that are gone, without births"},
 		{observedPass, "what profilers hold for themselves"},
+		{inputPass, "lines that become larger together, as with a longer input"},
 		{weighPass, "growth that comes to nothing"},
 		{provePass, "blocks that nothing can release"},
 		{fillUpPass, "containers that take no more than so many items"},

@@ -248,6 +248,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		healthy = append(healthy, row)
 		settled = append(settled, cluster{rows: []*Row{row}, j: j})
 	}
+	r.step(inputPass, func() { r.followInput(open) })
 	tree := newCallTree(suspects, healthy)
 	grown := append(r.clusters(open, tree), settled...)
 	r.step(weighPass, func() { r.weigh(grown) })

@@ -90,9 +90,9 @@ func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
 						return nil, err
 					}
 					if view.processes {
-						if r.other, err = newRun(view, w, seed+otherSeed, fixed); err != nil {
-							return nil, err
-						}
+						other := *r
+						other.View.marks = unevenly(11)
+						r.other = &other
 					}
 					r.rules, r.ablated = plan.rules(), len(plan.Without) > 0
 					runs = append(runs, r)
@@ -102,9 +102,6 @@ func Runs(workloads []workload.Workload, plan Plan) ([]*Run, error) {
 	}
 	return runs, nil
 }
-
-// otherSeed is by how much the seed of a second process differs.
-const otherSeed = 1 << 32
 
 func newRun(view View, w workload.Workload, seed int64, fixed bool) (*Run, error) {
 	r := &Run{View: view, Workload: w, Seed: seed, Fixed: fixed, truth: w.Truth(seed)}

@@ -31,7 +31,7 @@ type View struct {
 	once bool
 	// noHolders: nothing tells what holds the blocks.
 	noHolders bool
-	// processes: two run the program with different seeds, and each records itself.
+	// processes: two run the program, and each records itself, the second at uneven marks.
 	processes bool
 	// resumes: the run is killed, and another process goes on from its last snapshot.
 	resumes bool
@@ -60,7 +60,7 @@ func Views() []View {
 		{Name: "noise", About: "11 snapshots, without counters, and 10,000 noisy sites beside the program's", see: addNoise(10_000), once: true},
 		{Name: "killed", About: "the run ends without warning after 60 to 90 % of its steps", Counters: true, marks: untilKilled, goesOn: true},
 		{Name: "resumed", About: "a run is killed after 60 % of its steps, and another process goes on from its last snapshot; no counters", resumes: true},
-		{Name: "processes", About: "two processes run the program, with different seeds, and each is recorded", Counters: true, processes: true},
+		{Name: "processes", About: "two processes run the program, and each is recorded, the second at uneven steps", Counters: true, processes: true},
 	}
 }
 

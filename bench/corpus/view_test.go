@@ -175,6 +175,51 @@ func TestEachRuleJudgesEachView(t *testing.T) {
 	}
 }
 
+// TestWhatAViewHidesIsNoAlarm: a list that is emptied every 11 steps, as sums every 12, and a
+// sequence that becomes longer, by the clock.
+func TestWhatAViewHidesIsNoAlarm(t *testing.T) {
+	for _, c := range []struct{ id, view string }{{"D02", "totals"}, {"D10", "clock"}} {
+		r, run := viewed(t, c.id, c.view)
+		said, err := own("").judge(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.verdict(said); v.found || !v.undecided {
+			t.Errorf("%s in view %s: an alarm %t, undecided %t", c.id, c.view, v.found, v.undecided)
+		}
+	}
+}
+
+// TestALeakOfStepsThatWereNotWatchedIsFound: until the last snapshot none of its blocks was seen to be made.
+func TestALeakOfStepsThatWereNotWatchedIsFound(t *testing.T) {
+	for _, id := range []string{"L13", "L25"} {
+		r, run := viewed(t, id, "sampled")
+		said, err := own("").judge(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.verdict(said); !v.found || !v.line {
+			t.Errorf("%s: found %t, its line %t", id, v.found, v.line)
+		}
+	}
+}
+
+// TestTwoProcessesWithOneLeakAreOneFinding, of the same stack.
+func TestTwoProcessesWithOneLeakAreOneFinding(t *testing.T) {
+	r, run := viewed(t, "L30", "processes")
+	second, err := r.other.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := r.ask(own(""), []*snapshot.Run{run, second}, len(run.Snapshots)-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.verdict(said); v.findings != 1 || v.strays != 0 {
+		t.Errorf("%d findings, and %d strays", v.findings, v.strays)
+	}
+}
+
 // TestNoAlarmInAnyView judges a few programs as every recorder sees them. The whole
 // corpus is judged by memdiag bench --view all.
 func TestNoAlarmInAnyView(t *testing.T) {

@@ -1,0 +1,49 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// followInput takes back that blocks leak which are replaced by larger ones, where those of another line become
+// larger at the very same marks and nothing tells how large the input is: a longer batch or sequence makes all
+// larger that is computed from it.
+func (r *Result) followInput(open []member) {
+	known := slices.ContainsFunc(r.Series.Marks, func(m snapshot.Mark) bool { return m.BatchElements > 0 || m.SequenceLength > 0 })
+	if known || r.Intermediate == 0 {
+		return
+	}
+	for i := range open {
+		a := &open[i]
+		if a.j.verdict != Leak || a.j.shape != BytesOnly {
+			continue
+		}
+		if slices.ContainsFunc(open, func(b member) bool {
+			return b.j.shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.risesWith(b.h)
+		}) {
+			a.j.reasons = nil
+			a.j.call(Inconclusive, Weak, "its blocks are replaced by larger ones, and at the same snapshots so are those of other lines: a batch or a sequence that becomes longer looks the same, and nothing tells how long they are; hold that constant to decide")
+		}
+	}
+}
+
+// lineOf is the line of a row to look at; the zero frame for none.
+func lineOf(row *Row) snapshot.Frame {
+	at := Headline(row.Frames)
+	if at < 0 {
+		return snapshot.Frame{}
+	}
+	return snapshot.Frame{File: row.Frames[at].File, Line: row.Frames[at].Line}
+}
+
+// risesWith reports whether two sites rise in the same intervals and in no other.
+func (h *history) risesWith(other *history) bool {
+	a, b := h.whole.bytes, other.whole.bytes
+	for i := 1; i < len(a); i++ {
+		if (a[i] > a[i-1]) != (b[i] > b[i-1]) {
+			return false
+		}
+	}
+	return true
+}
