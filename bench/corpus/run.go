@@ -179,18 +179,11 @@ func (r *Run) do(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	whole, err := r.Record(ctx)
+	processes, err := r.recordAll(ctx)
 	if err != nil {
 		return err
 	}
-	processes := []*snapshot.Run{whole}
-	if r.other != nil {
-		second, err := r.other.Record(ctx)
-		if err != nil {
-			return err
-		}
-		processes = append(processes, second)
-	}
+	whole := processes[0]
 	verdicts := make([]verdict, len(r.rules))
 	for i, rule := range r.rules {
 		said := make([]opinion, len(whole.Snapshots))
@@ -217,6 +210,22 @@ func (r *Run) do(ctx context.Context) error {
 	}
 	r.verdicts = verdicts
 	return nil
+}
+
+// recordAll records each process, of the same call: it is a part of their stacks.
+func (r *Run) recordAll(ctx context.Context) ([]*snapshot.Run, error) {
+	var all []*snapshot.Run
+	for _, process := range []*Run{r, r.other} {
+		if process == nil {
+			continue
+		}
+		run, err := process.Record(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, run)
+	}
+	return all, nil
 }
 
 // ask is what a rule says of all processes at the end of a part, a leak that several have once.

@@ -206,12 +206,12 @@ func TestALeakOfStepsThatWereNotWatchedIsFound(t *testing.T) {
 
 // TestTwoProcessesWithOneLeakAreOneFinding, of the same stack.
 func TestTwoProcessesWithOneLeakAreOneFinding(t *testing.T) {
-	r, run := viewed(t, "L30", "processes")
-	second, err := r.other.Record(t.Context())
+	r, _ := viewed(t, "L13", "processes")
+	processes, err := r.recordAll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := r.ask(own(""), []*snapshot.Run{run, second}, len(run.Snapshots)-1)
+	said, err := r.ask(own(""), processes, len(processes[0].Snapshots)-1)
 	if err != nil {
 		t.Fatal(err)
 	}
