@@ -9,6 +9,8 @@ import (
 // lastRule is what is said where no other rule holds. It cannot be left out.
 const lastRule = "undecided"
 
+const evenMarks = "even-marks"
+
 // Clues are what the rules go by, and passes what is done with their verdicts. Each has a name, so
 // that it can be left out to measure what it wins.
 const (

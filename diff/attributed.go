@@ -17,45 +17,51 @@ type sizeOnDevice struct {
 // attribute counts blocks that nobody saw being made with the stack that makes blocks of their size,
 // at their mark or the nearest other. A recorder that watches some steps knows the stack of a size
 // only as long as a block of such a step is alive, and what it knew before and knows again has not
-// gone meanwhile. What it counts with a block of the step that has just ended is older, and
-// another's. Of several stacks it is the one with most blocks. The first snapshot and the last, which
-// are compared row by row, stay as they are.
+// gone meanwhile. Where it counts what lives, as it does if it has blocks without a stack, what it counts
+// with a block of the step that has just ended is older. Of several stacks it is the one with most
+// blocks. The first snapshot and the last, which are compared row by row, stay as they are.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	makers := make([]map[sizeOnDevice]siteKey, len(snapshots))
+	counts := false
 	for at, snap := range snapshots {
-		if snap.Blocks.Count == nil || snap.Blocks.BirthStep == nil {
+		b := &snap.Blocks
+		if b.Count == nil || b.BirthStep == nil {
 			return
 		}
+		counts = counts || slices.ContainsFunc(b.Stack, func(id snapshot.StackID) bool { return id == snapshot.NoStack })
 		makers[at] = makersOf(snap)
 	}
-	for at := 1; at < len(snapshots)-1; at++ {
-		snap := snapshots[at]
-		for _, site := range snap.Sites() {
-			in := s.device(snap.Devices[site.Device])
+	for at := 1; counts && at < len(snapshots)-1; at++ {
+		for _, site := range snapshots[at].Sites() {
 			for _, row := range site.Rows {
-				known := int64(0)
-				if site.Stack != snapshot.NoStack {
-					known, _ = standsFor(snap, int(row))
-				}
-				key, count := sizeOf(snap, int(row)), snap.Blocks.CountOf(int(row))-known
-				to, ok := nearest(makers, at, key)
-				if count == 0 || !ok {
-					continue
-				}
-				if site.Stack == snapshot.NoStack {
-					s.count(keyOf(snap, site.SiteKey), in, at, -count, key.size)
-				}
-				s.count(to, in, at, count, key.size)
+				s.attributeRow(makers, at, snapshots[at], &site, int(row))
 			}
 		}
 	}
 }
 
+// attributeRow moves those of a row's blocks that are another site's to it.
+func (s *Series) attributeRow(makers []map[sizeOnDevice]siteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int) {
+	key, blocks := sizeOf(snap, row), snap.Blocks.CountOf(row)
+	if site.Stack != snapshot.NoStack {
+		own, _ := standsFor(snap, row)
+		blocks -= own
+	}
+	to, ok := nearest(makers, at, key)
+	if !ok || blocks == 0 {
+		return
+	}
+	from := s.index[keyOf(snap, site.SiteKey)]
+	if site.Stack == snapshot.NoStack {
+		s.count(from, at, -blocks, key.size)
+	}
+	s.count(s.site(to, s.Sites[from].Device), at, blocks, key.size)
+}
+
 // count adds blocks of a size to a site at a mark.
-func (s *Series) count(key siteKey, device, at int, blocks int64, size snapshot.Bytes) {
-	site := &s.Sites[s.site(key, device)]
-	site.Blocks[at] += blocks
-	site.Bytes[at] += snapshot.Bytes(blocks) * size
+func (s *Series) count(site, at int, blocks int64, size snapshot.Bytes) {
+	s.Sites[site].Blocks[at] += blocks
+	s.Sites[site].Bytes[at] += snapshot.Bytes(blocks) * size
 }
 
 func sizeOf(s *snapshot.Snapshot, row int) sizeOnDevice {

@@ -274,9 +274,9 @@ func lasting(y []float64) []float64 {
 	return out
 }
 
-// evenAtMarks reports whether the site gains as many blocks at each mark, fewer than there are steps between
-// two marks, which all lie as far apart. What fills and is emptied again every few steps does so if its period
-// is a little shorter.
+// evenAtMarks reports whether the site gains as many blocks at each mark, all marks lie as far apart, and in all it
+// gained fewer than there are steps between two. What gains a block each step and is emptied every few
+// steps does so, if its period is a little shorter than that.
 func (h *history) evenAtMarks() bool {
 	x, y := h.all.x, h.all.blocks
 	apart, gained := x[1]-x[0], y[1]-y[0]
@@ -285,7 +285,7 @@ func (h *history) evenAtMarks() bool {
 			return false
 		}
 	}
-	return h.unit == Step && gained > 0 && gained < apart
+	return h.unit == Step && gained > 0 && y[len(y)-1]-y[0] < apart
 }
 
 // explains says whether a covariate rises, and the bytes no faster, but for what

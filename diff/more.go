@@ -211,5 +211,7 @@ func (r *Result) wouldDecide(c *cluster, p *past, marks int) bool {
 	h := r.options.Without.judgedFrom(to, r.Series.axis.Unit)
 	marked := fewMarks{varying: max(r.changed, r.few.varying), even: len(c.rows), marks: len(h.bytes)}
 	q := h.p() * float64(max(1, len(r.Rows))) / float64(len(c.rows))
-	return r.options.Without.judge(&row, h, q, marked.enough() && h.even(), r.tides, r.First, &last).verdict != Inconclusive
+	// What is done again at marks evenly apart adds as much each time, whatever it is.
+	without := append(slices.Clone(r.options.Without), evenMarks)
+	return without.judge(&row, h, q, marked.enough() && h.even(), r.tides, r.First, &last).verdict != Inconclusive
 }

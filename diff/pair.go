@@ -64,7 +64,7 @@ func (r *Row) grew() bool {
 
 // summed reports whether a snapshot tells the sum of the row's new blocks, and none by itself.
 func (r *Row) summed() bool {
-	return int64(len(r.births.steps)+len(r.births.times)+r.births.unknown) < r.Born.Blocks
+	return len(r.births.steps)+len(r.births.times) == 0 && int64(r.births.unknown) < r.Born.Blocks
 }
 
 // siteKey names a site across snapshots: devices by kind and index, since a

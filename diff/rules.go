@@ -162,7 +162,7 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "even-marks", asks: "the same few blocks more at each of snapshots that are evenly apart, of sums",
+		name: evenMarks, asks: "the same few blocks more at each of snapshots that are evenly apart, of sums",
 		holds:   func(f *facts) bool { return !f.born && f.row.summed() && f.h.evenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it has the same few blocks more at each snapshot, and snapshots are evenly apart: what fills and is emptied again at other distances looks the same, and nothing tells its blocks apart; snapshots at uneven distances decide"),

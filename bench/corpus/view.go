@@ -163,14 +163,14 @@ func byClock(run *snapshot.Run, rng *rand.Rand) {
 	}
 }
 
-// sampleSteps watches one step in n, drawn at random. Blocks of the others are shared
-// out by their size among those of watched steps, as package record's agent does it,
+// sampleSteps watches the first step, and then one in n, drawn at random. Blocks of the others are shared
+// out by their size among those of watched steps after the first, as package record's agent does it,
 // and have no stack where there is none of their size.
 func sampleSteps(n int) func(*snapshot.Run, *rand.Rand) {
 	return func(run *snapshot.Run, rng *rand.Rand) {
 		watched := make(map[int64]bool)
 		for step := range run.Snapshots[len(run.Snapshots)-1].Mark.Step + 1 {
-			watched[step] = rng.IntN(n) == 0
+			watched[step] = rng.IntN(n) == 0 || step == 0
 		}
 		for _, s := range run.Snapshots {
 			sampleBlocks(s, func(row int) bool { return watched[s.Blocks.BirthStep[row]] })
@@ -194,10 +194,11 @@ func sampleBlocks(s *snapshot.Snapshot, watched func(row int) bool) {
 			continue
 		}
 		key := like{s.Segments[b.Segment[row]].Device, b.Size[row]}
-		if watched(row) {
-			seen[key] = append(seen[key], row)
-		} else {
+		switch {
+		case !watched(row):
 			unseen[key] = append(unseen[key], row)
+		case b.BirthStep[row] > 0: // what was made when all was watched stands for itself
+			seen[key] = append(seen[key], row)
 		}
 	}
 	gone := make([]bool, b.Len())
