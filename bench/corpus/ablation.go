@@ -75,8 +75,8 @@ func AblationText(w io.Writer, plan Plan, runs []*Run) error {
 		fmt.Fprintf(&b, "partial: %d of %d runs were done when it was stopped\n", len(runs), plan.Stopped)
 	}
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "without\tfound\tfalse\tundecided\tline\tholder\tcause\tfindings")
-	fmt.Fprintf(table, "nothing\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", of(whole.found, leaks), of(whole.alarms, healthy), whole.undecided, whole.line, whole.holder, whole.cause, whole.findings)
+	tell(table, "without\tfound\tfalse\tundecided\tline\tholder\tcause\tfindings\n")
+	tell(table, "nothing\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", of(whole.found, leaks), of(whole.alarms, healthy), whole.undecided, whole.line, whole.holder, whole.cause, whole.findings)
 	var same []string
 	for i, name := range plan.Without {
 		c := changes[i]
@@ -84,7 +84,7 @@ func AblationText(w io.Writer, plan Plan, runs []*Run) error {
 			same = append(same, name)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%+d\t%+d\t%+d\t%+d\t%+d\t%+d\t%+d\n", name, c.found, c.alarms, c.undecided, c.line, c.holder, c.cause, c.findings)
+		tell(table, "%s\t%+d\t%+d\t%+d\t%+d\t%+d\t%+d\t%+d\n", name, c.found, c.alarms, c.undecided, c.line, c.holder, c.cause, c.findings)
 	}
 	_ = table.Flush() // a Builder takes all
 	if same != nil {

@@ -126,9 +126,9 @@ func heldOf(s *snapshot.Snapshot, stacks []snapshot.Hash) snapshot.Bytes {
 func CalibrationText(w io.Writer, plan Plan, runs []*Run) error {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "view\tstrong leaks that are leaks\tweak ones\tdecided when said\trate within its 95 % interval\tforecast at half time: median error\tbeyond 25 %")
+	tell(table, "view\tstrong leaks that are leaks\tweak ones\tdecided when said\trate within its 95 %% interval\tforecast at half time: median error\tbeyond 25 %%\n")
 	row := func(name string, c calibration) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, share(c.Leaks), share(c.Weak), share(c.Promises), share(c.Intervals), c.medianError(), share(c.missed()))
+		tell(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, share(c.Leaks), share(c.Weak), share(c.Promises), share(c.Intervals), c.medianError(), share(c.missed()))
 	}
 	var all calibration
 	for of := range groups(runs, func(r *Run) string { return r.View.Name }) {

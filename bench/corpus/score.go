@@ -143,6 +143,9 @@ func Text(w io.Writer, plan Plan, runs []*Run) error {
 	return err
 }
 
+// tell writes to a table, whose Writer takes all.
+func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 func ruleRows(runs []*Run) string {
 	var b strings.Builder
 	b.WriteString("rule\tleaks found\tfalse: bounded\tclean\trepaired\tstray\tline right\tcause right\tsteps needed\tundecided\tdecided when said\n")
