@@ -3,6 +3,7 @@
 
     bench/gate.py corpus [SEEDS [FIRST]]   every workload, and every leak repaired
     bench/gate.py repeat [N [SCRIPT ...]]  the same jobs over and over, their verdicts counted
+    bench/gate.py steady [N]               services of plain Python for 6 s by the clock, bounded and leaking: their verdicts counted
     bench/gate.py least                    from how many steps on a block a step is found
 
 MEMDIAG names the program, else it is built; PYTHON is one with PyTorch, for SCRIPTs and the last line of least.
@@ -28,6 +29,27 @@ for step in range(1, int(sys.argv[1]) + 1):
     if sys.argv[2] == "leak":
         kept.append(batch)
     mark(step=step)
+"""
+
+
+SERVICE = """import sys, time
+kind, leak = sys.argv[1], sys.argv[2] == "leak"
+cache = [] if kind == "list" else {}
+def handle(i):
+    answer = bytes(2000) if kind == "bytes" else {"id": i, "parts": [float(i + j) for j in range(9)]}
+    if kind == "list":
+        cache.append(answer)
+        if len(cache) > 1000 and not leak:
+            del cache[:500]
+    else:
+        cache[i] = answer
+        if len(cache) > 500 and not leak:
+            del cache[next(iter(cache))]
+i, end = 0, time.monotonic() + 6
+while time.monotonic() < end:
+    handle(i)
+    i += 1
+    time.sleep(0.0005)
 """
 
 
@@ -91,6 +113,14 @@ def repeat(times=50, *scripts):
         print("%-20s %s" % (name, dict(collections.Counter(each([arguments] * times)))), flush=True)
 
 
+def steady(times=20):
+    python = os.environ.get("PYTHON", "python3")
+    for kind in "bytes", "dict", "list":
+        for how in "leak", "clean":
+            arguments = ["--", python, job(SERVICE), kind, how]
+            print("%-20s %s" % (kind + ", " + how, dict(collections.Counter(each([arguments] * times)))), flush=True)
+
+
 def least():
     def first(name, steps, arguments):
         found = [code == 1 for code in each([arguments(n) for n in steps])]
@@ -118,7 +148,7 @@ MEMDIAG = os.environ.get("MEMDIAG") or os.path.join(FOLDER, "memdiag")
 if "MEMDIAG" not in os.environ:
     subprocess.run(["go", "build", "-o", MEMDIAG, "./cmd/memdiag"], cwd=ROOT, check=True)
 try:
-    what = {"corpus": corpus, "repeat": repeat, "least": least}.get(sys.argv[1] if len(sys.argv) > 1 else "")
+    what = {"corpus": corpus, "repeat": repeat, "steady": steady, "least": least}.get(sys.argv[1] if len(sys.argv) > 1 else "")
     if what is None:
         sys.exit(__doc__)
     what(*(int(a) if a.isdigit() else a for a in sys.argv[2:]))

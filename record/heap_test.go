@@ -253,9 +253,10 @@ const slowly = `
 import types
 from memdiag import _heap
 
-def begins(grow, made=lambda step: step):
+def begins(grow, made=lambda step: step, graph=False):
+    holders = types.SimpleNamespace(graphs=types.SimpleNamespace(grow=lambda: graph))
     torch = types.SimpleNamespace(module=True, bytes=0, count=0)
-    agent = types.SimpleNamespace(settings={}, step=16, spent=0, torch=torch, own=types.SimpleNamespace(blocks=0, collects=False))
+    agent = types.SimpleNamespace(settings={}, step=16, spent=0, holders=holders, torch=torch, own=types.SimpleNamespace(blocks=0, collects=False))
     heap = _heap.Heap(agent)
     while agent.step < 100_000 and not heap.rises:
         agent.own.entry = made(agent.step), None
@@ -265,12 +266,12 @@ def begins(grow, made=lambda step: step):
 print(begins(lambda step: 1024 * step) < 2000)
 print(begins(lambda step: 0, lambda step: 15 * step) < 2000, begins(lambda step: 0, lambda step: 6 * step))
 print(begins(lambda step: 100 * step), begins(lambda step: 1024 * min(step, 300)), begins(lambda step: step % 7 << 16))
-print(begins(lambda step: 1024 * step, lambda step: step // 10))
+print(begins(lambda step: 1024 * step, lambda step: step // 10), begins(lambda step: 1024 * step, graph=True))
 `
 
 func TestAHeapThatGrowsSlowlyIsTracedInTheEnd(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, slowly, "True\nTrue None\nNone None None\nNone\n")
+	agentProgram(t, slowly, "True\nTrue None\nNone None None\nNone None\n")
 }
 
 // stepwise has steps of 10 ms, which take so many times as long while Python's heap is traced, and keeps something of each.
