@@ -221,3 +221,23 @@ func TestSnapshotsByTheClockAreDroppedAndNoFileOfTheUser(t *testing.T) {
 	agentProgram(t, dropped, "['snapshot_t2_rank0.json', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n"+
 		"['snapshot_t1.json', 'snapshot_t3.memdiag', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n")
 }
+
+// patient asks for snapshots by the clock while PyTorch is imported, soon after, and later.
+const patient = `
+import sys, types
+from memdiag import _ticks, _torch
+
+agent = types.SimpleNamespace(seconds=0, step=0, explicit=False, fixed=0)
+agent.torch = _torch.Torch(agent)
+agent.torch.table = {1: None}
+ticker = _ticks.Ticker(agent)
+sys.modules["torch"] = None
+before = ticker.wanted(100.0, 0.0, False)
+agent.torch.since_import = 99.0
+print(before, ticker.wanted(100.0, 0.0, False), ticker.wanted(101.5, 0.0, False))
+`
+
+func TestTheClockWaitsForTheFirstStepFromTheImportOfPyTorch(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, patient, "False False True\n")
+}

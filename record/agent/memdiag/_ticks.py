@@ -15,8 +15,8 @@ import time
 from ._own import fill_caches, waited
 
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
-# snapshots are thinned), how long PyTorch may go without a step, and how long one that the script
-# will import is waited for.
+# snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
+# takes to import the rest, and how long one that the script will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
 # Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
@@ -111,20 +111,20 @@ class Ticker:
                 continue
             if now >= due and windows.began is None:  # before a window is opened, for which there may be a reason each time
                 due = now + (agent.seconds or max(self.interval, APART * agent.last))
-                if agent.seconds or self.wanted(now - begun, awaited):
+                if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
             elif windows.due is not None and now >= windows.due:
                 self.ask(self.look)
 
-    def wanted(self, waited, awaited):
-        """Whether snapshots by the clock are wanted, after so many seconds, of a script that may import PyTorch. One that a
-        library imports may never be used."""
+    def wanted(self, now, begun, awaited):
+        """Whether snapshots by the clock are wanted, of a script that may import PyTorch. One that a library imports may never be
+        used."""
         agent = self.agent
         if agent.step or agent.explicit or agent.fixed:
             return False
         if "torch" in sys.modules and (not awaited or agent.torch.seen()):
-            return waited >= PATIENT
-        return not awaited or waited >= AWAITED
+            return now >= agent.torch.since_import + PATIENT
+        return not awaited or now >= begun + AWAITED
 
     def ask(self, what):
         """Has the main thread call something, unless the program has taken the signal."""

@@ -9,7 +9,9 @@ import _thread
 import collections
 import functools
 import itertools
+import math
 import sys
+import time
 
 from . import _census, _threads
 from ._agent import work
@@ -40,6 +42,7 @@ class Torch:
         self.mode = None
         self.price = None  # of operators under the mode
         self.cuda = None
+        self.since_import = math.inf  # the time at which PyTorch had been imported
         self.saved = ""
         self.fresh()
 
@@ -86,7 +89,7 @@ class Torch:
         sys.meta_path.insert(0, Finder(self))
 
     def imported(self, torch):
-        self.module = torch
+        self.module, self.since_import = torch, time.monotonic()
         self.agent.heap.start()
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
