@@ -110,6 +110,7 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 // TestATrainingWithoutAnOptimizerIsWatchedToItsEnd, by the clock: watching once ended with its first budget, after
 // some five hundred of these steps.
 func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
+	heavytest.Skip(t, "a training of 10 s")
 	t.Parallel()
 	path := scripts(t, "byhand_sgd.py")[0]
 	line, _ := marked(t, path, "leak")
@@ -177,6 +178,7 @@ func TestProgramsComputeTheSameUnderTheAgent(t *testing.T) {
 
 // What backward lets go of in one thread, a walk in another must not read.
 func TestThreadsThatTrainSideBySideGoOn(t *testing.T) {
+	heavytest.Skip(t, "a training with a snapshot at every step")
 	t.Parallel()
 	if r := recordProgram(t, []string{"record", "--every", "1"}, torchPython(t), "../../testdata/scripts/same_backwards.py"); r.code != exitFine {
 		t.Errorf("exit code %d", r.code)
