@@ -1,0 +1,136 @@
+//go:build unix
+
+package record_test
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/files"
+)
+
+// start runs a command under memdiag in a process of its own.
+func start(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recordtest.Bound(t, dir)
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), "RECORD_TEST_DIR="+dir, "TMPDIR="+t.TempDir()) // what is killed leaves the agent
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// await returns when there are so many snapshots in the folder.
+func await(t *testing.T, dir string, n int) {
+	t.Helper()
+	awaitFiles(t, filepath.Join(dir, "snapshot_*"), n)
+}
+
+// awaitFiles returns when so many files have names of the pattern. It is patient,
+// for a machine that does much else.
+func awaitFiles(t *testing.T, pattern string, n int) {
+	t.Helper()
+	for range 2400 {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) >= n {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not %d of %s", n, pattern)
+}
+
+func TestSnapshotsOutliveMemdiag(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	c := start(t, dir, python(t), script(t, leaky), "400")
+	await(t, dir, 1)
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	await(t, dir, 3)
+	if run, err := files.OpenRun(dir); err != nil || len(run.Snapshots) < 3 {
+		t.Errorf("%v, %v", run, err)
+	}
+}
+
+func TestSnapshotsOutliveTheCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	t.Setenv("KILL_AFTER", filepath.Join(dir, "snapshot_*.json"))
+	r := runInto(t, dir, record.Options{Interval: 100 * time.Millisecond}, python(t), script(t, leaky+`
+import glob, os, signal
+while len(glob.glob(os.environ["KILL_AFTER"])) < 3:
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+`), "1")
+	if r.ExitCode != 128+int(syscall.SIGKILL) || r.Signal != "SIGKILL" || r.Snapshots < 3 {
+		t.Fatalf("%+v", r.Outcome)
+	}
+	if run, err := files.OpenRun(r.dir); err != nil || len(run.Snapshots) != r.Snapshots {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+func TestSignalsReachTheCommand(t *testing.T) {
+	// Under nohup the command would ignore hangups, as the tests do.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			ready := filepath.Join(t.TempDir(), "ready")
+			c := start(t, dir, python(t), script(t, `
+import signal, sys, time
+def stop(n, frame):
+    sys.exit(40 + n)
+for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    signal.signal(s, stop)
+open(sys.argv[1], "w").close()
+for _ in range(6000):
+    time.sleep(0.1)
+`), ready)
+			awaitFiles(t, ready, 1)
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait() // its code is looked at
+			if got := c.ProcessState.ExitCode(); got != 40+int(s) {
+				t.Errorf("exit code %d, want %d", got, 40+int(s))
+			}
+		})
+	}
+}
+
+func TestASnapshotIsTakenOnRequest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	c := start(t, dir, python(t), script(t, "import time\nprint('torch')\ntime.sleep(600)"))
+	// A script that speaks of PyTorch has none by the clock for a while. The agent
+	// reports when it listens.
+	awaitFiles(t, filepath.Join(dir, ".agent_*[0-9].json"), 1)
+	if err := c.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	await(t, dir, 1)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if _ = c.Wait(); c.ProcessState.ExitCode() != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d", c.ProcessState.ExitCode())
+	}
+}
