@@ -451,3 +451,42 @@ func TestWhatHasNoStackIsWatchedFor(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, pursued, "0 0 0 104 0 0 0 260 ")
 }
+
+// bursts keeps a number at each step, and at some, where no window is open, a thousand objects.
+const bursts = `
+import types
+from memdiag import _heap, _own, _windows
+
+agent = types.SimpleNamespace(settings={}, fixed=0, torch=types.SimpleNamespace(module=None, bytes=0), elapsed=lambda: 100.0, programs=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0), holders=types.SimpleNamespace(look=lambda lines: 0))
+agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
+def run(burst):
+    windows, losses, figures = _windows.Windows(agent, lambda: None), [], []
+    windows.wanted = False
+    def step():
+        agent.step += 1
+        losses.append(object())
+    def settle():
+        with agent.own:
+            windows.settle()
+    for _ in range(_windows.ENOUGH):
+        windows.opened, windows.plain, windows.limit, windows.stride = agent.step, 1e9, 1e9, 1
+        windows.start()
+        for _ in range(_windows.LOOKS):
+            step()
+            windows.look()
+    settle()
+    for i in range(400):
+        step()
+        if i % 20 == 19:
+            figures.append([object() for _ in range(burst)])
+            settle()
+    told = sum(count for size, count, stack in windows.grown())
+    return 0.8 < told / len(losses) / (1 + burst / 20) < 1.2, told < 15 * len(losses), windows.silent()
+print(run(0), run(20), run(1000))
+`
+
+// What grows between windows by far more than in them is made by lines that they did not see.
+func TestLinesTakeNoMoreThanWindowsSaw(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, bursts, "(True, True, False) (True, True, False) (False, True, True)\n")
+}

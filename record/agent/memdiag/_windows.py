@@ -39,6 +39,9 @@ LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
 # Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown. One that has
 # no more blocks, but larger ones in their place, must in half of them, and in none the other way.
 RECENT, ENOUGH, OFTEN = 8, 3, 2
+# Lines that grow so many times as much between windows as they do in them are others: of a figure each twenty steps short
+# windows see the list of losses alone.
+FAR = 8
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
 SMALL = 512
 # The heap has risen where it has so many blocks or bytes more than ever before.
@@ -72,10 +75,12 @@ class Windows:
         self.size = 0.0  # of a block of Python's allocator, on average in the last window
         self.stacks = {}  # those that were ever told, which nothing that a window made is kept by
         self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
+        self.spans = collections.deque(maxlen=RECENT)  # the steps in which it did; 0 by the clock
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals that are shared out, and the highest
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
+        self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
@@ -195,12 +200,14 @@ class Windows:
             self.stop()
             self.depth, self.wanted = DEEP, True
             self.recent.clear()
+            self.spans.clear()
             return
         first, last = found[0], found[-1]
         growing = self.growing([*self.recent, changed])
         lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, NONE)[:4:2]) for stack in growing if stack in last}
         self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
         self.spent -= 0 if self.opened else self.walked
+        span = 0 if self.opened is None else self.stride
         self.stop()
         size = sum(e[1] for e in last.values()) / max(1, sum(e[0] for e in last.values()))
         del found, first, last, growing, lines
@@ -208,6 +215,7 @@ class Windows:
         with self.agent.own:
             self.size = size
             self.recent.append({self.lasting(stack): entry for stack, entry in changed.items()})
+            self.spans.append(span)
             self.number += 1
             lasting = {stack for changed in self.recent for stack in changed} | self.lines.keys()
             self.stacks = {stack: same for stack, same in self.stacks.items() if stack in lasting}
@@ -269,10 +277,15 @@ class Windows:
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
-            for at, change in zip((0, 2), changes):
-                self.share(at, change, growing)
+            steps, spans = self.agent.step - self.settled, sum(self.spans)
+            for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
+                seen = sum(g[at and at + 1] for g in growing.values())
+                most = FAR * seen * steps / spans + little if seen and spans else change
+                self.share(at, min(change, most), growing)
+                self.beyond[i] += max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
+        self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
             self.rose = self.agent.elapsed()
@@ -292,7 +305,7 @@ class Windows:
 
     def silent(self):
         """Whether the heap has grown by much, and in the second half of the time, and no line is told."""
-        return 2 * self.rose >= self.agent.elapsed() and (self.untold[0] > MUCH * BLOCKS or self.untold[1] > MUCH * BYTES)
+        return 2 * self.rose >= self.agent.elapsed() and any(u + b > MUCH * little for u, b, little in zip(self.untold, self.beyond, (BLOCKS, BYTES)))
 
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
