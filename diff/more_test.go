@@ -119,3 +119,27 @@ func TestAClockThatWasPutBackEndsTheTrials(t *testing.T) {
 	p := r.pastOf(&r.Rows[0])
 	p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.axis.Unit)
 }
+
+// TestGrowthByTheClockIsDecidedLater: real programs repeat their past less, and of a single jump at the end nothing
+// tells whether it comes again.
+func TestGrowthByTheClockIsDecidedLater(t *testing.T) {
+	jump := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	for name, c := range map[string]struct {
+		at   []float64
+		held func(float64) int
+		want int
+	}{
+		"a jump in the last interval": {jump, func(x float64) int { return 4 + 100*int(x/11) }, 0},
+		"a leak, after a few looks":   {jump[:4], func(x float64) int { return int(100 * x) }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Analyze(clocked(c.at, c.held), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != Inconclusive || f.More.Snapshots != c.want || f.More.Steps != int64(c.want) {
+				t.Errorf("%s, decided in %+v, want %d", f.Verdict, f.More, c.want)
+			}
+		})
+	}
+}
