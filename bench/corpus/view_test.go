@@ -244,7 +244,9 @@ func TestNoAlarmInAnyView(t *testing.T) {
 			if err := r.do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := r.verdicts[0]; got.found != r.Leaks() {
+			got := r.verdicts[0]
+			open := v.Name == "sampled" && r.Leaks() && got.undecided // of one step in eight too little may be known
+			if got.found != r.Leaks() && !open {
 				t.Errorf("view %s, %s, repaired %t: a leak is found: %t", v.Name, r.Workload.ID, r.Fixed, got.found)
 			}
 		}
