@@ -2,7 +2,7 @@
 
     check.py                        all programs, and the pairs of versions that are installed
     check.py heldout/NAME.py NAME   some of them
-    check.py --results FILE ...     appends what it finds to FILE, and skips what stands there already
+    check.py --results FILE ...     appends what it finds to FILE, and skips what is there without a fault
 
 It fails if a program that leaks or fills does not grow in the last half of its run, if a twin, a mended version or a
 clean program does, or if a program and its twin print different results. README.md tells how growth is decided.
@@ -176,13 +176,13 @@ def chosen(names):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="PROGRAM")
-    parser.add_argument("--results", metavar="FILE", help="append results to FILE, and skip what stands there already")
+    parser.add_argument("--results", metavar="FILE", help="append results to FILE, and skip what is there without a fault")
     options = parser.parse_args()
     rows = []
     if options.results and os.path.exists(options.results):
         with open(options.results, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
-    have = {(row["name"], row["variant"]): row for row in rows}
+    have = {(row["name"], row["variant"]): row for row in rows if not row["faults"]}
     faults = 0
     for program in chosen(options.names):
         results = []

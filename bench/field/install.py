@@ -1,6 +1,6 @@
 """Installs the environments of the field set below ~/.cache/memdiag, or where MEMDIAG_ENVIRONMENTS says.
 
-    install.py                 field and jax, from requirements.txt and requirements-jax.txt
+    install.py                 field, jax and tools, from requirements.txt, requirements-jax.txt and requirements-tools.txt
     install.py versions        for each pair in versions/ an environment that leaks and one that does not
     install.py versions NAME   for one pair
 
@@ -28,6 +28,11 @@ def version_environment(program, which):
     return os.path.join("versions", f"{program.name}-{which}")
 
 
+def tools():
+    """Returns the folder of the packages that peers.py compares with; each environment can import them."""
+    return os.path.join(HOME, "tools")
+
+
 def install(environment, requirements):
     """Makes an environment with these arguments of pip, unless it is there."""
     folder = os.path.join(HOME, environment)
@@ -53,6 +58,10 @@ def main(arguments):
         for environment, name in (("field", "requirements.txt"), ("jax", "requirements-jax.txt")):
             if not os.path.exists(python_of(environment)):
                 install(environment, ["-r", os.path.join(truth.HERE, name)])
+        if not os.path.exists(tools()):
+            requirements = os.path.join(truth.HERE, "requirements-tools.txt")
+            pip = [python_of("field"), "-m", "pip", "install", "--quiet", "--no-deps"]
+            subprocess.run([*pip, "--target", tools(), "-r", requirements], check=True)
         return
     if arguments[0] != "versions":
         sys.exit(__doc__)

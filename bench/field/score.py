@@ -1,172 +1,298 @@
-"""Scores memdiag on the field set: programs on real libraries, each with the truth beside its code.
+"""Scores memdiag, and what people use in its place, on the field set: programs on real libraries, with the truth beside the code.
 
-    bench/field/score.py [-n NAME…] [--held-out] [--out DIR] [--again]
+    score.py --memdiag PATH [NAME…]         programs/, and the pairs of versions/ that are installed
+    score.py --memdiag PATH --peers         with what peers.py describes beside it
+    score.py --memdiag PATH --held-out      heldout/, once a release: the table only
 
-Each program runs plain and under memdiag record, by turns, as it is and mended (--fixed). What `memdiag gate`
-and `memdiag diff --format json` say of the run is held against the comments that bench/field/README.md
-describes. Results are kept in DIR, a line of JSON each, so that an interrupted run goes on where it ended.
+Each program runs alone and under `memdiag record`, one after the other, as it is and mended. What `memdiag gate` and
+`memdiag diff --format json` say of the run is held against the header that README.md describes. Results are kept in a
+folder, a line of JSON each: an interrupted score goes on where it ended, and another build of memdiag is scored anew.
 """
 
 import argparse
+import concurrent.futures
+import hashlib
 import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
+import check
+import install
+import peers
 import truth
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-# Seconds after which a program is ended, plain or recorded.
-LIMIT = 300
+LIMIT = 300  # seconds after which a program is ended
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run(command, **more):
-    """The exit code, the output, and the processor's seconds of a command with all that it waited for."""
+def run(command, watch=False):
+    """Returns exit code, output, processor's and wall seconds of a command, and if asked its resident memory, [(second, bytes)]."""
     start, before = time.monotonic(), os.times()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True, **more) as p:
+    samples = []
+    ended = threading.Event()
+
+    def sample(pid):
+        while not ended.wait(0.1):
+            samples.append((time.monotonic() - start, peers.resident(pid)))
+
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, start_new_session=True, env={**os.environ, **ENVIRONMENT}, **pipes) as process:
+        if watch:
+            threading.Thread(target=sample, args=(process.pid,), daemon=True).start()
         try:
-            out, err = p.communicate(timeout=LIMIT)
+            out, _ = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            os.killpg(p.pid, 9)
-            out, err = p.communicate()
+            os.killpg(process.pid, 9)
+            out, _ = process.communicate()
+        ended.set()
     after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"code": p.returncode, "out": out.decode(errors="replace"), "err": err.decode(errors="replace")[-2000:], "cpu": used, "wall": time.monotonic() - start}
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"code": process.returncode, "out": out.decode(errors="replace"), "cpu": cpu, "wall": time.monotonic() - start}, samples
 
 
-def score(of, fixed, memdiag, out):
-    """What memdiag makes of a program, of which a Truth is known."""
-    program = of.path
-    python = os.path.join(CACHE, "memdiag", of.needs, "bin", "python")
-    command = [python, program] + ["--fixed"] * fixed
-    folder = os.path.join(out, os.path.basename(program)[:-3] + ("-fixed" if fixed else ""))
-    shutil.rmtree(folder, ignore_errors=True)
-    plain = run(command)
-    recorded = run([memdiag, "record", "-q", "-o", folder, "--"] + command)
-    gate = run([memdiag, "gate", folder])
-    diff = run([memdiag, "diff", "--format", "json", folder])
+def is_named(program, at):
+    """Tells whether at, FILE:LINE, is one of the program's guilty lines."""
+    return at in ["%s:%d" % (os.path.basename(program.path), line) for line in program.lines]
+
+
+def score(program, variant, python, arguments, memdiag, folder):
+    """Returns what memdiag, and the rules on resident memory, make of a variant of a program."""
+    command = [python, program.path, *arguments]
+    to = os.path.join(folder, "runs", f"{program.name}-{variant}")
+    shutil.rmtree(to, ignore_errors=True)
+    plain, samples = run(command, watch=True)
+    recorded, _ = run([memdiag, "record", "-q", "-o", to, "--", *command])
+    gate, _ = run([memdiag, "gate", to])
+    diff, _ = run([memdiag, "diff", "--format", "json", to])
     try:
         findings = json.loads(diff["out"])["findings"]
     except ValueError:
         findings = []
-    leaks = [f for f in findings if f["verdict"] == "leak"]
+    leaks = [finding for finding in findings if finding["verdict"] == "leak"]
     row = {
-        "code": plain["code"], "same": (plain["code"], plain["out"]) == (recorded["code"], recorded["out"]),
-        "gate": gate["code"], "sentence": gate["out"].split("\n")[0], "leaks": len(leaks), "possible": sum(f["verdict"] == "inconclusive" for f in findings),
-        "cpu": plain["cpu"], "recorded_cpu": recorded["cpu"], "wall": plain["wall"], "recorded_wall": recorded["wall"],
+        "same": (plain["code"], plain["out"]) == (recorded["code"], recorded["out"]),
+        "code": plain["code"],
+        "gate": gate["code"],
+        "sentence": gate["out"].split("\n")[0],
+        "leaks": len(leaks),
+        "cpu": plain["cpu"],
+        "recorded_cpu": recorded["cpu"],
+        "wall": plain["wall"],
+        "recorded_wall": recorded["wall"],
+        "outside": peers.from_outside(samples),
     }
     if leaks:
         first = leaks[0]
         at, holder, cause = first.get("headline") or {}, first.get("holder") or {}, first.get("cause") or {}
         row["at"] = "%s:%s" % (os.path.basename(at.get("file", "")), at.get("line"))
         row["held_by"], row["cause_id"] = holder.get("path", ""), cause.get("id", "")
-        row["line"] = row["at"] in ["%s:%d" % (os.path.basename(program), n) for n in of.lines]
-        row["holder"] = any(part in row["held_by"] for part in of.holders)
-        row["cause"] = row["cause_id"] in of.causes
+        row["line"] = is_named(program, row["at"])
+        row["holder"] = any(part in row["held_by"] for part in program.holders)
+        row["cause"] = row["cause_id"] in program.causes
+        row["cause_doubted"] = bool(set(cause.get("others") or ()) & set(program.causes))
     return row
 
 
-def verdict(of, fixed, row):
-    """right, wrong or undecided."""
-    expect = "clean" if fixed else of.expect
-    if row["gate"] == 4:
+def verdict(expect, said):
+    """Returns right, wrong or undecided, where a tool said leak (True), none (False) or that it cannot tell (None)."""
+    if said is None:
         return "right" if expect == "filling" else "undecided"
-    if expect == "leak":
-        return "right" if row["gate"] == 1 else "wrong"
-    return "right" if row["gate"] == 0 else "wrong"
+    return "right" if said == (expect == "leak") else "wrong"
 
 
-def table(rows):
-    """The figures of all rows, [(truth, fixed, row)], as lines."""
-    leaking = [(t, r) for t, fixed, r in rows if t.expect == "leak" and not fixed]
-    quiet = [(t, fixed, r) for t, fixed, r in rows if t.expect != "leak" or fixed]
-    right = [verdict(t, fixed, r) for t, fixed, r in rows]
-    held = [(t, r) for t, r in leaking if t.holders]
+def of_gate(code):
+    """Returns what an exit code of gate says; a gate that fails says nothing."""
+    return {0: False, 1: True}.get(code)
 
-    def share(part, whole):
-        return "%d/%d" % (part, whole)
 
-    def costs(key):
-        return sorted(r["recorded_" + key] / r[key] for _, _, r in rows if r[key])
+def share(part, whole):
+    return f"{part}/{whole}"
 
-    yield "verdict right", share(right.count("right"), len(rows))
-    yield "  leaks found", share(sum(r["gate"] == 1 for _, r in leaking), len(leaking))
-    yield "  false alarms", share(sum(r["gate"] == 1 for _, _, r in quiet), len(quiet))
-    yield "  undecided", share(right.count("undecided"), len(rows))
-    yield "line first", share(sum(r.get("line", False) for _, r in leaking), len(leaking))
-    yield "holder, where Python has one", share(sum(r.get("holder", False) for _, r in held), len(held))
-    yield "cause", share(sum(r.get("cause", False) for _, r in leaking), len(leaking))
-    yield "  another cause is named", share(sum(bool(r.get("cause_id")) and not r["cause"] for _, r in leaking), len(leaking))
-    yield "one finding a leak", share(sum(r["leaks"] == 1 for _, r in leaking), len(leaking))
-    yield "output and exit code unchanged", share(sum(r["same"] for _, _, r in rows), len(rows))
-    for key, name in (("cpu", "processor time"), ("wall", "time")):
-        of = costs(key)
+
+def cost(pairs):
+    """Returns the quotients of pairs (with, without), as their median and the worst."""
+    quotients = sorted(after / before for after, before in pairs if after and before)
+    return "%.2f, worst %.2f" % (statistics.median(quotients), quotients[-1]) if quotients else ""
+
+
+def column(entries):
+    """Returns the figures of one tool by name; entries are (expect, said, line is right), None for a tool without lines."""
+    leaking = [entry for entry in entries if entry[0] == "leak"]
+    quiet = [entry for entry in entries if entry[0] != "leak"]
+    verdicts = [verdict(expect, said) for expect, said, _ in entries]
+    figures = {
+        "verdict right": share(verdicts.count("right"), len(entries)),
+        "leaks found": share(sum(said is True for _, said, _ in leaking), len(leaking)),
+        "false alarms": share(sum(said is True for _, said, _ in quiet), len(quiet)),
+        "undecided": share(verdicts.count("undecided"), len(entries)),
+    }
+    if any(line is not None for _, _, line in entries):
+        figures["line first"] = share(sum(line is True and said is True for _, said, line in leaking), len(leaking))
+    return figures
+
+
+def table(rows, peer_rows):
+    """Returns the figures of each tool, {tool: {name: figure}}.
+
+    rows are (program, expect, row) of score(); peer_rows (program, expect, tool, row) of peers.run().
+    """
+    leaking = [(program, row) for program, expect, row in rows if expect == "leak"]
+    held = [row for program, row in leaking if program.holders]
+    named = [row for _, row in leaking if row.get("cause_id")]
+    figures = {"memdiag": column([(expect, of_gate(row["gate"]), row.get("line", False)) for _, expect, row in rows])}
+    figures["memdiag"] |= {
+        "holder right, where Python has one": share(sum(row.get("holder", False) for row in held), len(held)),
+        "cause right": share(sum(row["cause"] for row in named), len(leaking)),
+        "another, surely": share(sum(not row["cause"] and not row["cause_doubted"] for row in named), len(leaking)),
+        "another, with doubt": share(sum(not row["cause"] and row["cause_doubted"] for row in named), len(leaking)),
+        "one finding a leak": share(sum(row["leaks"] == 1 for _, row in leaking), len(leaking)),
+        "findings a leak": "%.2f" % statistics.fmean([row["leaks"] for _, row in leaking if row["leaks"]] or [0]),
+        "output and exit code unchanged": share(sum(row["same"] for _, _, row in rows), len(rows)),
+        "processor time, to plain": cost([(row["recorded_cpu"], row["cpu"]) for _, _, row in rows]),
+        "time, to plain": cost([(row["recorded_wall"], row["wall"]) for _, _, row in rows]),
+    }
+    for tool in peers.OUTSIDE:
+        figures[tool] = column([(expect, row["outside"].get(tool), None) for _, expect, row in rows])
+    for tool in peers.INSIDE:
+        of = [(program, expect, row) for program, expect, which, row in peer_rows if which == tool]
         if of:
-            yield name + ", recorded to plain", "median %.2f, worst %.2f" % (statistics.median(of), of[-1])
+            lines = [None if tool == "objgraph" else is_named(program, row["at"]) for program, _, row in of]
+            figures[tool] = column([(expect, row["leak"], line) for (_, expect, row), line in zip(of, lines)])
+            plain = {(program.name, row["variant"]): row["cpu"] for program, _, row in rows}
+            pairs = [(row.get("cpu"), plain.get((program.name, row["variant"]))) for program, _, row in of]
+            figures[tool]["processor time, to plain"] = cost(pairs)
+    return figures
 
 
-def mistakes(of, fixed, row):
-    """What is not right of a row, each as a clause."""
+def printed(figures):
+    """Yields the table as lines of text, or of Markdown in between."""
+    names = list(figures["memdiag"])
+    columns = [["", *names]] + [[tool, *(figures[tool].get(name, "") for name in names)] for tool in figures]
+    widths = [max(map(len, each)) for each in columns]
+    for i, line in enumerate(zip(*columns)):
+        yield "| " + " | ".join(part.ljust(width) for part, width in zip(line, widths)) + " |"
+        if i == 0:
+            yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+
+
+def mistakes(program, expect, row):
+    """Returns what memdiag has wrong in a row, each as a clause."""
     out = []
-    if verdict(of, fixed, row) != "right":
-        out.append("gate %d, expected %s: %s" % (row["gate"], "clean" if fixed else of.expect, row["sentence"]))
+    if verdict(expect, of_gate(row["gate"])) != "right":
+        out.append(f"gate {row['gate']}, expected {expect}: {row['sentence']}")
     elif row["gate"] == 1:
-        for key, said in (("line", "at"), ("holder", "held_by"), ("cause", "cause_id")):
-            if not row.get(key) and (key != "holder" or of.holders):
-                out.append("%s: %s" % (key, row.get(said) or "none"))
+        for key, said, is_right in (("line", "at", program.lines), ("holder", "held_by", program.holders), ("cause", "cause_id", program.causes)):
+            if is_right and not row.get(key):
+                out.append(f"{key}: {row.get(said) or 'none'}, expected {' '.join(map(str, is_right))}")
         if row["leaks"] > 1:
-            out.append("%d findings" % row["leaks"])
+            out.append(f"{row['leaks']} findings")
     if not row["same"]:
         out.append("output or exit code changed")
+    if row["cpu"] and row["recorded_cpu"] > 1.3 * row["cpu"]:
+        out.append("processor time %.1f s, plain %.1f s" % (row["recorded_cpu"], row["cpu"]))
     return out
+
+
+class Results:
+    """Rows in a file, a line of JSON each; rows of another build of memdiag do not count."""
+
+    def __init__(self, path, build):
+        self.path = path
+        self.build = build
+        self.rows = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for row in map(json.loads, file):
+                    if row["tool"] != "memdiag" or row["build"] == build:
+                        self.rows[row["program"], row["variant"], row["tool"]] = row
+
+    def add(self, row):
+        self.rows[row["program"], row["variant"], row["tool"]] = row
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def measure(program, variant, python, arguments, tool, memdiag, build, folder):
+    """Returns the row of one tool on one variant of a program."""
+    row = {"program": program.name, "variant": variant, "tool": tool}
+    if tool == "memdiag":
+        return {**row, "build": build, **score(program, variant, python, arguments, memdiag, folder)}
+    return {**row, **peers.run(tool, program, python, arguments, LIMIT)}
+
+
+def chosen(folders, names):
+    """Returns the programs of these names, or all, and names those whose environment is not installed."""
+    programs = [truth.read(path) for path in truth.paths(folders)]
+    unknown = set(names) - {program.name for program in programs}
+    if unknown:
+        sys.exit(f"no program {', '.join(sorted(unknown))} in {' or '.join(folders)}")
+    programs = [program for program in programs if not names or program.name in names]
+    missing = [p.name for p in programs if not all(os.path.exists(each[2]) for each in check.variants_of(p))]
+    if missing:
+        print(f"left out, since install.py has not run for them: {', '.join(missing)}", file=sys.stderr)
+    return [program for program in programs if program.name not in missing]
+
+
+def measure_all(programs, tools, results, options):
+    """Runs what results lacks, and says on stderr how far it is."""
+    jobs = []
+    for tool in tools:
+        for program in programs:
+            for variant, _, python, arguments in check.variants_of(program):
+                if (program.name, variant, tool) not in results.rows:
+                    jobs.append((program, variant, python, arguments, tool))
+    start = time.monotonic()
+    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(measure, *job, options.memdiag, results.build, options.out) for job in jobs]
+        for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+            row = future.result()
+            results.add(row)
+            left = (time.monotonic() - start) / done * (len(jobs) - done) / 60
+            name = "" if options.held_out else f"{row['program']} {row['variant']}, {row['tool']}; "
+            print(f"{done} of {len(jobs)}: {name}{left:.0f} minutes left", file=sys.stderr, flush=True)
 
 
 def main():
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    about.add_argument("-n", "--name", action="append", default=[], help="run this program only; several are taken")
+    about.add_argument("names", nargs="*", metavar="PROGRAM", help="these programs only")
+    about.add_argument("--memdiag", required=True, help="the program to score")
+    about.add_argument("--peers", action="store_true", help="run what peers.py describes, too")
     about.add_argument("--held-out", action="store_true", help="the programs that nobody looks at while rules are written, in place of the others")
-    about.add_argument("--out", default=os.path.join(CACHE, "memdiag", "field-runs"), help="folder of runs and results")
-    about.add_argument("--memdiag", default="memdiag", help="the program to score")
-    about.add_argument("--again", action="store_true", help="drop the results of an earlier run")
-    given = about.parse_args()
-    folder = "heldout" if given.held_out else "programs"
-    programs = [truth.read(path) for path in truth.paths([folder])]
-    if given.name:
-        programs = [of for of in programs if of.name in given.name]
-        unknown = set(given.name) - {of.name for of in programs}
-        if unknown:
-            sys.exit("no program %s in bench/field/%s" % (", ".join(sorted(unknown)), folder))
-    os.makedirs(given.out, exist_ok=True)
-    results = os.path.join(given.out, "results-%s.jsonl" % folder)
-    if given.again and os.path.exists(results):
-        os.remove(results)
-    done = {}
-    if os.path.exists(results):
-        with open(results) as f:
-            for line in f:
-                row = json.loads(line)
-                done[row["program"], row["fixed"]] = row
-    rows, wrong = [], []
-    for i, of in enumerate(programs, 1):
-        for fixed in (False, True) if of.expect == "leak" else (False,):
-            row = done.get((of.name, fixed))
-            if row is None:
-                if sys.stderr.isatty():
-                    print("\r%d of %d: %-40s" % (i, len(programs), of.name), end="", file=sys.stderr, flush=True)
-                row = {"program": of.name, "fixed": fixed, **score(of, fixed, given.memdiag, given.out)}
-                with open(results, "a") as f:
-                    f.write(json.dumps(row) + "\n")
-            rows.append((of, fixed, row))
-            faults = mistakes(of, fixed, row)
+    about.add_argument("--out", default=os.path.join(install.HOME, "field-score"), help="folder of runs and results")
+    about.add_argument("--jobs", type=int, default=2, help="programs that run at a time")
+    about.add_argument("--json", action="store_true", help="the table as JSON")
+    options = about.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    with open(options.memdiag, "rb") as file:
+        build = hashlib.sha256(file.read()).hexdigest()[:16]
+    folders = ("heldout",) if options.held_out else ("programs", "versions")
+    programs = chosen(folders, options.names)
+    results = Results(os.path.join(options.out, f"results-{folders[0]}.jsonl"), build)
+    measure_all(programs, ["memdiag", *(peers.INSIDE if options.peers else ())], results, options)
+
+    rows, peer_rows, wrong = [], [], []
+    for program in programs:
+        for variant, leaky, _, _ in check.variants_of(program):
+            expect = program.expect if leaky else "clean"
+            row = results.rows[program.name, variant, "memdiag"]
+            rows.append((program, expect, row))
+            for tool in peers.INSIDE:
+                if (program.name, variant, tool) in results.rows:
+                    peer_rows.append((program, expect, tool, results.rows[program.name, variant, tool]))
+            faults = mistakes(program, expect, row)
             if faults:
-                wrong.append("  %s%s: %s" % (of.name, ", mended" * fixed, "; ".join(faults)))
-    for what, figure in table(rows):
-        print("%-34s %s" % (what, figure))
-    if wrong:
+                wrong.append(f"  {program.name} {variant}: {'; '.join(faults)}")
+    figures = table(rows, peer_rows)
+    if options.json:
+        print(json.dumps({"build": build, "variants": len(rows), "figures": figures, "wrong": [] if options.held_out else wrong}, indent=1))
+        return
+    print("\n".join(printed(figures)))
+    if wrong and not options.held_out:
         print("\nNot right:\n" + "\n".join(wrong))
 
 

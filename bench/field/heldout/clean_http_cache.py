@@ -20,6 +20,7 @@ def answer(path):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet an answer: of two, the second waits 40 ms for the first to be confirmed
 
     def do_GET(self):
         body = answer(self.path)
@@ -36,7 +37,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 client = http.client.HTTPConnection(*server.server_address)
 total = 0
-for request in range(12_000):
+for request in range(36_000):
     client.request("GET", f"/item/{request * 7 % 3000}")
     total += len(client.getresponse().read())
 client.close()

@@ -1,0 +1,140 @@
+"""Runs a program as __main__ under another tool, and writes what the tool saw at three times of the program's own work.
+
+    watcher.py TOOL RESULT.json PROGRAM [ARGUMENT...]
+
+TOOL is tracemalloc, objgraph or memray. peers.py judges what is written: for each of the times (a half, three quarters and
+the end) the bytes of each line, or the objects of each type.
+"""
+
+import collections
+import gc
+import json
+import os
+import runpy
+import sys
+import tempfile
+import threading
+import time
+
+import check
+
+FRAMES = 10  # of tracemalloc: enough to reach the program from inside most libraries
+
+
+def line_in(program, frames):
+    """Returns the innermost of frames (file, line) that is in the program, as text; else the innermost of all."""
+    for file, line in frames:
+        if file == program:
+            return "%s:%d" % (os.path.basename(file), line)
+    file, line = frames[0]
+    return "%s:%d" % (file, line)
+
+
+def by_line(program):
+    """Returns the bytes that tracemalloc knows of each line of the program, or of a library where none is on the stack."""
+    import tracemalloc
+
+    found = collections.Counter()
+    for trace in tracemalloc.take_snapshot().traces:
+        frames = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
+        found[line_in(program, frames)] += trace.size
+    return found
+
+
+def by_type():
+    """Returns the number of objects of each type, as objgraph counts them."""
+    import objgraph
+
+    return objgraph.typestats(shortnames=False)
+
+
+class Watcher(threading.Thread):
+    """Looks each half second, and ever more rarely: looks take a tenth of the time at most."""
+
+    def __init__(self, look):
+        super().__init__(daemon=True)
+        self.look = look
+        self.looks = []  # (second, {"modules": number}, what was seen)
+        self.ended = threading.Event()
+
+    def run(self):
+        start = time.monotonic()
+        pause = 0.5
+        while not self.ended.wait(pause):
+            began = time.monotonic()
+            self.looks.append((began - start, {"modules": len(sys.modules)}, self.look()))
+            pause = max(0.5, 10 * (time.monotonic() - began))
+
+
+def begin_and_end(looks):
+    return check.begin_of([look[:2] for look in looks]), looks[-1][0] if looks else 0.0
+
+
+def three_times(looks):
+    """Returns what was seen at a half, three quarters and the end of the program's own work; fewer if it was too short."""
+    begin, end = begin_and_end(looks)
+    times = [begin + part * (end - begin) for part in (0.5, 0.75, 1)]
+    seen = [max((look for look in looks if look[0] <= at), key=lambda look: look[0], default=None) for at in times]
+    return [look[2] for look in seen] if all(seen) and len({look[0] for look in seen}) == 3 else []
+
+
+def three_times_of_memray(path, program, looks):
+    """Returns what three_times does, from memray's recording: the bytes of each line that lived at each of the times. The
+    end is a twentieth of the run before its last, since at its last the program frees what it has."""
+    import memray
+
+    reader = memray.FileReader(path)
+    times = [snapshot.time for snapshot in reader.get_memory_snapshots()]
+    if not times:
+        return []
+    begin, end = begin_and_end(looks)
+    first, last = times[0], times[-1]
+    half, late = (first + 1000 * (begin + part * (end - begin)) for part in (0.5, 0.75))
+    ends = last - 0.05 * (last - first)
+    half, late, end = (sum(at <= limit for at in times) for limit in (half, late, ends))
+    seen = [collections.Counter() for _ in range(3)]
+    for record in reader.get_temporal_allocation_records(merge_threads=True):
+        frames = None
+        for interval in record.intervals:
+            for at, found in ((half, seen[0]), (late, seen[1]), (end, seen[2])):
+                freed = interval.deallocated_before_snapshot
+                if interval.allocated_before_snapshot <= at and (freed is None or freed > at):
+                    frames = frames or [(file, line) for _, file, line in record.stack_trace()] or [("?", 0)]
+                    found[line_in(program, frames)] += interval.n_bytes
+    return seen
+
+
+def main():
+    tool, target, program, *arguments = sys.argv[1:]
+    sys.argv = [program, *arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(program))
+    looks = {"tracemalloc": lambda: by_line(program), "objgraph": by_type, "memray": lambda: None}
+    watcher = Watcher(looks[tool])
+    if tool == "tracemalloc":
+        import tracemalloc
+
+        tracemalloc.start(FRAMES)
+    watcher.start()
+    with tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "memray")
+        try:
+            if tool == "memray":
+                import memray
+
+                with memray.Tracker(recording):
+                    kept = runpy.run_path(program, run_name="__main__")
+            else:
+                kept = runpy.run_path(program, run_name="__main__")
+        finally:
+            watcher.ended.set()
+            watcher.join()
+        used = sum(os.times()[:4])
+        del kept
+        gc.collect()
+        seen = three_times_of_memray(recording, program, watcher.looks) if tool == "memray" else three_times(watcher.looks)
+    with open(target, "w", encoding="utf-8") as file:
+        json.dump({"seen": seen, "cpu": used}, file)
+
+
+if __name__ == "__main__":
+    main()
