@@ -33,6 +33,7 @@ FLOORS = {
     "heap": 256 << 10,
     "children": 2 << 20,  # private memory of the processes that it started
 }
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # of each program
 
 
 def begin_of(samples):
@@ -87,13 +88,15 @@ def growth(samples):
     return rises
 
 
-def variants_of(program):
-    """Yields the variants of a program that are run: name, whether it should grow, interpreter, arguments."""
+def variants_of(program, field="field"):
+    """Yields the variants of a program that are run: name, whether it should grow, interpreter, arguments.
+
+    field is the environment of programs that name none."""
     if program.leaky:
         for which in ("leaky", "mended"):
             yield which, which == "leaky", install.python_of(install.version_environment(program, which)), []
         return
-    python = install.python_of(program.needs)
+    python = install.python_of(field if program.needs == "field" else program.needs)
     yield "plain", program.expect != "clean", python, []
     if program.expect != "clean":
         yield "fixed", False, python, ["--fixed"]
@@ -103,14 +106,13 @@ def run(program, python, arguments):
     """Runs a program under the sampler; returns how it ended, CPU seconds, wall seconds and samples."""
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "samples.json")
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         sampler = os.path.join(truth.HERE, "sampler.py")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.monotonic()
         done = subprocess.run(
             [python, sampler, target, program.path, *arguments],
             cwd=folder,
-            env=environment,
+            env={**os.environ, **ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -22,6 +22,7 @@ import subprocess
 import tempfile
 import time
 
+import check
 import install
 import truth
 from sampler import process_tree
@@ -79,7 +80,7 @@ def judge(seen):
 
 def run(tool, program, python, arguments, limit):
     """Returns a row of what a tool says of a program: leak (None if it gave no answer), at, cpu, and its output."""
-    environment = {**os.environ, "PYTHONPATH": install.tools()}
+    environment = {**os.environ, **check.ENVIRONMENT, "PYTHONPATH": install.tools()}
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "result.json")
         command = [python, os.path.join(truth.HERE, "watcher.py"), tool, target, program.path, *arguments]

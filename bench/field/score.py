@@ -3,10 +3,12 @@
     score.py --memdiag PATH [NAME…]         programs/, and the pairs of versions/ that are installed
     score.py --memdiag PATH --peers         with what peers.py describes beside it
     score.py --memdiag PATH --held-out      heldout/, once a release: the table only
+    score.py --memdiag PATH --quick         a few that CI runs; ends with 1 if a verdict or a line is wrong
 
 Each program runs alone and under `memdiag record`, one after the other, as it is and mended. What `memdiag gate` and
 `memdiag diff --format json` say of the run is held against the header that README.md describes. Results are kept in a
-folder, a line of JSON each: an interrupted score goes on where it ended, and another build of memdiag is scored anew.
+folder, a line of JSON each: an interrupted score goes on where it ended; another build of memdiag, and a program that
+has changed, are scored anew.
 """
 
 import argparse
@@ -27,7 +29,8 @@ import peers
 import truth
 
 LIMIT = 300  # seconds after which a program is ended
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+# What --quick runs: programs that need no more than CI installs, in the environments torch and jax.
+QUICK = "closure_hook numpy_concatenate lru_method loader_errors jax_kept clean_late_cycles clean_memory_handler".split()
 
 
 def run(command, watch=False):
@@ -41,7 +44,7 @@ def run(command, watch=False):
             samples.append((time.monotonic() - start, peers.resident(pid)))
 
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, start_new_session=True, env={**os.environ, **ENVIRONMENT}, **pipes) as process:
+    with subprocess.Popen(command, start_new_session=True, env={**os.environ, **check.ENVIRONMENT}, **pipes) as process:
         if watch:
             threading.Thread(target=sample, args=(process.pid,), daemon=True).start()
         try:
@@ -180,15 +183,20 @@ def printed(figures):
             yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
+def is_right(expect, row):
+    """Tells whether the verdict of a row is right, and the line where there is a leak."""
+    return verdict(expect, of_gate(row["gate"])) == "right" and (expect != "leak" or row.get("line", False))
+
+
 def mistakes(program, expect, row):
     """Returns what memdiag has wrong in a row, each as a clause."""
     out = []
     if verdict(expect, of_gate(row["gate"])) != "right":
         out.append(f"gate {row['gate']}, expected {expect}: {row['sentence']}")
     elif row["gate"] == 1:
-        for key, said, is_right in (("line", "at", program.lines), ("holder", "held_by", program.holders), ("cause", "cause_id", program.causes)):
-            if is_right and not row.get(key):
-                out.append(f"{key}: {row.get(said) or 'none'}, expected {' '.join(map(str, is_right))}")
+        for key, said, truth_is in (("line", "at", program.lines), ("holder", "held_by", program.holders), ("cause", "cause_id", program.causes)):
+            if truth_is and not row.get(key):
+                out.append(f"{key}: {row.get(said) or 'none'}, expected {' '.join(map(str, truth_is))}")
         if row["leaks"] > 1:
             out.append(f"{row['leaks']} findings")
     if not row["same"]:
@@ -198,17 +206,24 @@ def mistakes(program, expect, row):
     return out
 
 
-class Results:
-    """Rows in a file, a line of JSON each; rows of another build of memdiag do not count."""
+def digest(path):
+    """Returns what tells one version of a file from another."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:16]
 
-    def __init__(self, path, build):
+
+class Results:
+    """Rows in a file, a line of JSON each. Rows of another build of memdiag, or another version of a program, do not count."""
+
+    def __init__(self, path, build, programs):
+        sources = {program.name: digest(program.path) for program in programs}
         self.path = path
         self.build = build
         self.rows = {}
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 for row in map(json.loads, file):
-                    if row["tool"] != "memdiag" or row["build"] == build:
+                    if row["source"] == sources.get(row["program"]) and row.get("build", build) == build:
                         self.rows[row["program"], row["variant"], row["tool"]] = row
 
     def add(self, row):
@@ -219,20 +234,20 @@ class Results:
 
 def measure(program, variant, python, arguments, tool, memdiag, build, folder):
     """Returns the row of one tool on one variant of a program."""
-    row = {"program": program.name, "variant": variant, "tool": tool}
+    row = {"program": program.name, "variant": variant, "tool": tool, "source": digest(program.path)}
     if tool == "memdiag":
         return {**row, "build": build, **score(program, variant, python, arguments, memdiag, folder)}
     return {**row, **peers.run(tool, program, python, arguments, LIMIT)}
 
 
-def chosen(folders, names):
-    """Returns the programs of these names, or all, and names those whose environment is not installed."""
+def chosen(folders, names, field):
+    """Returns the programs of these names, or all, and says on stderr which lack their environment."""
     programs = [truth.read(path) for path in truth.paths(folders)]
     unknown = set(names) - {program.name for program in programs}
     if unknown:
         sys.exit(f"no program {', '.join(sorted(unknown))} in {' or '.join(folders)}")
     programs = [program for program in programs if not names or program.name in names]
-    missing = [p.name for p in programs if not all(os.path.exists(each[2]) for each in check.variants_of(p))]
+    missing = [p.name for p in programs if not all(os.path.exists(each[2]) for each in check.variants_of(p, field))]
     if missing:
         print(f"left out, since install.py has not run for them: {', '.join(missing)}", file=sys.stderr)
     return [program for program in programs if program.name not in missing]
@@ -241,11 +256,12 @@ def chosen(folders, names):
 def measure_all(programs, tools, results, options):
     """Runs what results lacks, and says on stderr how far it is."""
     jobs = []
-    for tool in tools:
-        for program in programs:
-            for variant, _, python, arguments in check.variants_of(program):
+    for program in programs:
+        for variant, _, python, arguments in check.variants_of(program, options.field):
+            for tool in tools:
                 if (program.name, variant, tool) not in results.rows:
                     jobs.append((program, variant, python, arguments, tool))
+    jobs.sort(key=lambda job: job[-1] != "memdiag")
     start = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
         waiting = [pool.submit(measure, *job, options.memdiag, results.build, options.out) for job in jobs]
@@ -263,16 +279,17 @@ def main():
     about.add_argument("--memdiag", required=True, help="the program to score")
     about.add_argument("--peers", action="store_true", help="run what peers.py describes, too")
     about.add_argument("--held-out", action="store_true", help="the programs that nobody looks at while rules are written, in place of the others")
+    about.add_argument("--quick", action="store_true", help="a few that CI runs, and fail if a verdict or a line is wrong")
     about.add_argument("--out", default=os.path.join(install.HOME, "field-score"), help="folder of runs and results")
     about.add_argument("--jobs", type=int, default=2, help="programs that run at a time")
     about.add_argument("--json", action="store_true", help="the table as JSON")
     options = about.parse_args()
     os.makedirs(options.out, exist_ok=True)
-    with open(options.memdiag, "rb") as file:
-        build = hashlib.sha256(file.read()).hexdigest()[:16]
+    build = digest(options.memdiag)
     folders = ("heldout",) if options.held_out else ("programs", "versions")
-    programs = chosen(folders, options.names)
-    results = Results(os.path.join(options.out, f"results-{folders[0]}.jsonl"), build)
+    options.field = "torch" if options.quick else "field"
+    programs = chosen(folders, QUICK if options.quick else options.names, options.field)
+    results = Results(os.path.join(options.out, f"results-{folders[0]}.jsonl"), build, programs)
     measure_all(programs, ["memdiag", *(peers.INSIDE if options.peers else ())], results, options)
 
     rows, peer_rows, wrong = [], [], []
@@ -294,6 +311,8 @@ def main():
     print("\n".join(printed(figures)))
     if wrong and not options.held_out:
         print("\nNot right:\n" + "\n".join(wrong))
+    if options.quick and not all(is_right(expect, row) for _, expect, row in rows):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

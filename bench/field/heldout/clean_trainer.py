@@ -6,7 +6,7 @@ import warnings
 
 import torch
 from torch.utils.data import Dataset
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, PrinterCallback, Trainer, TrainingArguments
 
 warnings.filterwarnings("ignore")
 torch.manual_seed(0)
@@ -48,5 +48,6 @@ with tempfile.TemporaryDirectory() as folder:
         train_dataset=Tokens(2400, 0),
         eval_dataset=Tokens(128, 1),
     )
+    trainer.remove_callback(PrinterCallback)  # it prints how long each evaluation took
     trainer.train()
     print(f"loss {trainer.evaluate()['eval_loss']:.5f}")

@@ -30,8 +30,9 @@ class Normaliser:
 
 normaliser = Normaliser()
 weights = np.zeros(32)
-for step in range(6000):
-    batch = rng.normal(1, 2, size=(8, 32))
+for step in range(4000):
+    pool = rng.normal(1, 2, size=(1000, 32))
+    batch = pool[np.argsort(pool.sum(1))[-8:]]
     normaliser.update(batch)
     if step % 100 == 99:
         weights += 0.1 * normaliser.mean()

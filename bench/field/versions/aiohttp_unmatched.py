@@ -9,8 +9,8 @@
 import asyncio
 import logging
 
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
 
 logging.disable(logging.CRITICAL)
 
@@ -26,9 +26,9 @@ async def answer_errors(request, handler):
 async def main():
     app = web.Application(middlewares=[answer_errors])
     statuses = 0
-    async with TestClient(TestServer(app)) as client:
+    async with TestServer(app) as server, ClientSession() as session:
         for i in range(8000):
-            async with client.get(f"/page/{i}") as response:  # leak
+            async with session.get(server.make_url(f"/page/{i}")) as response:  # leak
                 statuses += response.status
                 await response.read()
     return statuses

@@ -6,6 +6,8 @@
 # holder: -
 # cause: host-only
 # rate: ~1000 B/response
+import json
+
 from multidict import CIMultiDict
 
 total = 0
@@ -14,5 +16,5 @@ for response in range(60_000):
     result = CIMultiDict()
     for key, value in headers.items():  # leak
         result.add(key, value)  # leak
-    total += len(result)
+    total += len(result) + len(json.dumps([{"id": i, "name": str(response)} for i in range(60)]))
 print(f"total {total}")

@@ -13,6 +13,6 @@ for step in range(60_000):
     identity = np.eye(10, dtype=np.complex128)  # leak
     state = 0.99 * state + 0.01 * identity
     state /= np.abs(state).max()
-    for _ in range(4):
+    for _ in range(24):
         state = np.sort_complex(state.ravel()).reshape(10, 10)
 print(f"state {abs(state.sum()):.6f}")

@@ -24,6 +24,6 @@ def handle(size):
 
 
 total = 0
-for request in range(4000):
+for request in range(12_000):
     total += handle(request)[0].bar.size
 print(f"total {total}")
