@@ -28,5 +28,5 @@ with tempfile.TemporaryDirectory() as folder:
                 writer.add_scalar("loss", loss.item(), step)
             else:
                 writer.add_scalars("losses", {f"step{step}": loss.item()}, step)  # leak
-    writer.close()
+    writer.flush()
 print(f"loss {loss.item():.6f}")
