@@ -24,10 +24,9 @@ MOST = 32
 ALLOWANCE, SHARE = 0.12, 0.015
 # The same share while Python's heap is traced for good, which was asked for.
 TRACED_SHARE = 0.06
-# However much they have cost, there is another one when so many times the steps, or the time, have passed, unless all took
-# more than so many seconds and it would more than this share of the time since the one before. So the last one is near
-# the end of a run, however long that is.
-AGAIN, AGAIN_ALLOWANCE, AGAIN_SHARE = 1.1, 0.4, 0.03
+# However much they have cost, there is another one when so many times the steps, or the time, have passed, if it takes
+# no more than this share of the time since the one before. So the last one is near the end of a run, however long that is.
+AGAIN = ((1.1, 0.03), (1.3, 0.1))
 # The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
 # machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 0.5, 0.05
@@ -339,13 +338,16 @@ class Agent:
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""
-        return self.step >= AGAIN * self.last_step() and (
-            self.spent <= AGAIN_ALLOWANCE or self.last <= AGAIN_SHARE * (self.elapsed() - self.since))
+        return self.again(self.step, self.last_step())
 
     def late(self):
         """The same of a run by the clock: dear snapshots at its beginning take all, and none would show how it goes on."""
-        now = self.elapsed()
-        return now >= AGAIN * self.since and self.last <= AGAIN_SHARE * (now - self.since)
+        return self.again(self.elapsed(), self.since)
+
+    def again(self, now, before):
+        """Whether it is time, in steps or seconds, for a snapshot that has to be, however much they have cost."""
+        apart = self.elapsed() - self.since
+        return any(now >= times * before and self.last <= share * apart for times, share in AGAIN)
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
