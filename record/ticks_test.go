@@ -222,7 +222,30 @@ print(left(0))
 func TestSnapshotsByTheClockAreDroppedAndNoFileOfTheUser(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, dropped, "['snapshot_t2_rank0.json', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n"+
-		"['snapshot_t1.json', 'snapshot_t3.memdiag', 'snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n")
+		"['snapshot_t4.py', 'snapshot_train.py', 'snapshot_train_rank0.json']\n")
+}
+
+// launcher has snapshots by the clock when a rank that it has started begins to have some.
+const launcher = `
+import os, tempfile, types
+from memdiag._agent import Agent
+
+Agent.torch = types.SimpleNamespace(module=None)
+with tempfile.TemporaryDirectory() as dir:
+    a = Agent({"dir": dir, "rank": -1})
+    print(a.owns("tick"))
+    open(os.path.join(dir, "snapshot_t1.json"), "w").close()
+    a.written.append(["t1", "snapshot_t1.json"])
+    os.environ["RANK"] = "1"
+    rank = Agent({"dir": dir, "rank": -1})
+    print(rank.owns("tick"), os.listdir(dir).count("snapshot_t1.json"))
+    open(os.path.join(dir, "snapshot_t2.json"), "w").close()
+    print(a.owns("tick"), rank.owns("tick"), sorted(n for n in os.listdir(dir) if n[0] != "."))
+`
+
+func TestALauncherLeavesTheRecordToTheRanks(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, launcher, "True\nTrue 0\nFalse True []\n")
 }
 
 // patient asks for snapshots by the clock while PyTorch is imported, soon after, and later.

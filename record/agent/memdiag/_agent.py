@@ -383,15 +383,23 @@ class Agent:
     def owns(self, kind):
         """Whether this process is the one that records its rank. Several Python processes may run
         under one command: launchers, loader workers, helpers. The first that comes to a mark
-        records; but one that counts steps takes over from those that only have ticks."""
+        records; but one that counts steps takes over from those that only have ticks, and one with a rank
+        from those without, as launchers are."""
         if kind not in self.owner:
             self.rank = self.find_rank()
             self.owner[kind] = self.claim(kind)
-            if self.owner[kind] and kind == "step":
+            if self.owner[kind] and (kind == "step" or self.rank is not None):
                 self.drop_ticks()
-        if kind == "tick" and self.owner[kind] and os.path.exists(os.path.join(self.dir, self.claim_name("step"))):
+        if kind == "tick" and self.owner[kind] and self.replaced():
             self.owner[kind] = False
+            if not self.owner.get("step"):
+                self.drop_ticks()
         return self.owner[kind]
+
+    def replaced(self):
+        """Whether another process has taken over from this one, which only has ticks."""
+        claims = [name for name in os.listdir(self.dir) if name.startswith(".claim_")]
+        return self.claim_name("step") in claims or self.rank is None and any("_rank" in name for name in claims)
 
     def find_rank(self):
         """The rank of this process among those that train together; None where it is alone."""
@@ -427,7 +435,7 @@ class Agent:
     def drop_ticks(self):
         self.written = []
         for name in os.listdir(self.dir):
-            if TICK.fullmatch(name) and ("_rank" not in name if self.rank is None else name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
+            if TICK.fullmatch(name) and ("_rank" not in name or self.rank is not None and name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
                 self.remove(name)
 
     def take(self, step):
