@@ -1,10 +1,13 @@
 """Tests of what reads the field set's truth and of what checks it. None needs a library."""
 
+import json
 import os
 import tempfile
 import unittest
 
 import check
+import peers
+import score
 import truth
 
 GOOD = '''"""A list keeps tensors; --fixed keeps numbers."""
@@ -97,6 +100,62 @@ class Growth(unittest.TestCase):
     def test_too_few_samples_give_no_points(self):
         self.assertIsNone(check.five_points([(0.1, {"heap": 1}), (2.0, {"heap": 2})], "heap"))
         self.assertIsNone(check.five_points([(t / 10, {}) for t in range(200)], "heap"))
+
+
+class Peers(unittest.TestCase):
+    def test_what_grew_most_in_both_stretches_is_a_leak(self):
+        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 101, "b": 50}, {"a": 102, "b": 90}]), (True, "b"))
+
+    def test_what_did_not_grow_in_both_stretches_is_none(self):
+        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 100, "b": 90}, {"a": 100, "b": 90}]), (False, "b"))
+
+    def test_less_than_one_per_cent_is_none(self):
+        self.assertEqual(peers.judge([{"a": 1000}, {"a": 1004}, {"a": 1009}]), (False, "a"))
+
+    def test_no_looks_are_no_answer(self):
+        self.assertEqual(peers.judge([]), (None, ""))
+
+    def test_the_rules_on_resident_memory(self):
+        for name, bytes_a_second, wants in (
+            ("flat", 0, {"predict_linear": False, "one per cent": False}),
+            ("100 MB that grow by 10 kB a second", 10_000, {"predict_linear": True, "one per cent": False}),
+            ("100 MB that grow by 1 MB a second", 1_000_000, {"predict_linear": True, "one per cent": True}),
+        ):
+            with self.subTest(name):
+                samples = [(t / 10, 100_000_000 + bytes_a_second * t / 10) for t in range(100)]
+                self.assertEqual(peers.from_outside(samples), wants)
+
+
+class Score(unittest.TestCase):
+    def test_verdicts(self):
+        for expect, said, wants in (
+            ("leak", True, "right"),
+            ("leak", False, "wrong"),
+            ("leak", None, "undecided"),
+            ("clean", True, "wrong"),
+            ("clean", None, "undecided"),
+            ("filling", True, "wrong"),
+            ("filling", False, "right"),
+            ("filling", None, "right"),
+        ):
+            with self.subTest(expect=expect, said=said):
+                self.assertEqual(score.verdict(expect, said), wants)
+
+    def test_rows_of_another_build_or_program_do_not_count(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = truth.read(truth.paths(("programs",))[0])
+            path = os.path.join(folder, "results.jsonl")
+            now = score.digest(program.path)
+            row = {"program": program.name, "variant": "plain"}
+            with open(path, "w", encoding="utf-8") as file:
+                for tool, more in (
+                    ("memdiag", {"build": "old", "source": now}),
+                    ("memray", {"source": now}),
+                    ("objgraph", {"source": "old"}),
+                ):
+                    file.write(json.dumps({**row, "tool": tool, **more}) + "\n")
+            results = score.Results(path, "new", [program])
+            self.assertEqual(set(results.rows), {(program.name, "plain", "memray")})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ SESSIONS = collections.OrderedDict()
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet an answer: of two, the second waits 40 ms for the first to be confirmed
 
     def do_GET(self):
         session = {"id": len(SESSIONS), "basket": [f"{self.path}-{i}" for i in range(24)]}  # leak
@@ -37,7 +38,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 client = http.client.HTTPConnection(*server.server_address)
 total = 0
-for request in range(16_000):
+for request in range(40_000):
     client.request("GET", f"/item/{request}")
     total += int(client.getresponse().read())
 client.close()

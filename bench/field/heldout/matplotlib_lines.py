@@ -29,6 +29,6 @@ for refresh in range(1500):
         line.set_ydata(values)
     else:
         (line,) = axes.plot(values, color="tab:blue")  # leak
-    if refresh % 150 == 149:
+    if refresh % 15 == 14:
         fig.savefig(io.BytesIO(), format="png", dpi=40)
 print(f"weight {weight:.6f}")

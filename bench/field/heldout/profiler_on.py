@@ -15,12 +15,12 @@ FIXED = "--fixed" in sys.argv
 warnings.filterwarnings("ignore")
 torch.manual_seed(0)
 torch.set_num_threads(1)
-model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64))
+model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 plan = schedule(wait=10, warmup=2, active=10, repeat=1) if FIXED else None
 with profile(activities=[ProfilerActivity.CPU], schedule=plan) as profiler:  # leak
     for step in range(1000):
-        x = torch.randn(32, 64)
+        x = torch.randn(512, 256)
         loss = (model(x) - x).square().mean()  # leak
         optimizer.zero_grad()
         loss.backward()  # leak
