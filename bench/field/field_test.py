@@ -104,16 +104,19 @@ class Growth(unittest.TestCase):
 
 class Peers(unittest.TestCase):
     def test_what_grew_most_in_both_stretches_is_a_leak(self):
-        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 101, "b": 50}, {"a": 102, "b": 90}]), (True, "b"))
+        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 101, "b": 50}, {"a": 102, "b": 90}], 10), (True, "b"))
 
     def test_what_did_not_grow_in_both_stretches_is_none(self):
-        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 100, "b": 90}, {"a": 100, "b": 90}]), (False, "b"))
+        self.assertEqual(peers.judge([{"a": 100, "b": 5}, {"a": 100, "b": 90}, {"a": 100, "b": 90}], 10), (False, "b"))
 
     def test_less_than_one_per_cent_is_none(self):
-        self.assertEqual(peers.judge([{"a": 1000}, {"a": 1004}, {"a": 1009}]), (False, "a"))
+        self.assertEqual(peers.judge([{"a": 1000}, {"a": 1004}, {"a": 1009}], 1), (False, "a"))
+
+    def test_less_than_the_floor_is_none(self):
+        self.assertEqual(peers.judge([{"a": 10}, {"a": 14}, {"a": 19}], 10), (False, "a"))
 
     def test_no_looks_are_no_answer(self):
-        self.assertEqual(peers.judge([]), (None, ""))
+        self.assertEqual(peers.judge([], 1), (None, ""))
 
     def test_the_rules_on_resident_memory(self):
         for name, bytes_a_second, wants in (

@@ -60,7 +60,7 @@ def main(arguments):
                 install(environment, ["-r", os.path.join(truth.HERE, name)])
         if not os.path.exists(tools()):
             requirements = os.path.join(truth.HERE, "requirements-tools.txt")
-            pip = [python_of("field"), "-m", "pip", "install", "--quiet", "--no-deps"]
+            pip = [python_of("field"), "-m", "pip", "install", "--quiet"]
             subprocess.run([*pip, "--target", tools(), "-r", requirements], check=True)
         return
     if arguments[0] != "versions":

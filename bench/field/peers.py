@@ -11,8 +11,8 @@ From inside, at a half, three quarters and the end of the program's own work, wh
     memray           the same of memray's recording of all allocations (no native stacks)
     objgraph         the type of which the number of objects grew most; it names no line
 
-These say "leak" if what grew most did so in both stretches, and by more than 1 % of all that was there at a half. This is
-kind to them: memray has no verdict of its own, and a person must choose the times.
+These say "leak" if what grew most did so in both stretches, by more than 1 % of all that was there at a half, and by more
+than 16 KiB or 100 objects. This is kind to them: memray has no verdict of its own, and a person must choose the times.
 """
 
 import json
@@ -23,11 +23,11 @@ import tempfile
 import time
 
 import check
-import install
 import truth
 from sampler import process_tree
 
 INSIDE = ("tracemalloc", "memray", "objgraph")
+FLOORS = {"tracemalloc": 16 << 10, "memray": 16 << 10, "objgraph": 100}
 OUTSIDE = ("predict_linear", "one per cent")
 HORIZON = 4 * 3600  # seconds, of predict_linear
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -67,20 +67,20 @@ def from_outside(samples):
     return {"predict_linear": predict_linear(half), "one per cent": one_per_cent(half)}
 
 
-def judge(seen):
+def judge(seen, floor):
     """Returns whether what three looks saw is a leak, and the name of what grew most; None where it cannot be known."""
     if not seen:
         return None, ""
     half, late, end = seen
     name = max(end, key=lambda name: end[name] - half.get(name, 0), default="")
     values = [look.get(name, 0) for look in seen]
-    grew = values[0] < values[1] < values[2] and values[2] - values[0] > 0.01 * sum(half.values())
+    grew = values[0] < values[1] < values[2] and values[2] - values[0] > max(floor, 0.01 * sum(half.values()))
     return grew, name
 
 
 def run(tool, program, python, arguments, limit):
     """Returns a row of what a tool says of a program: leak (None if it gave no answer), at, cpu, and its output."""
-    environment = {**os.environ, **check.ENVIRONMENT, "PYTHONPATH": install.tools()}
+    environment = {**os.environ, **check.ENVIRONMENT}
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "result.json")
         command = [python, os.path.join(truth.HERE, "watcher.py"), tool, target, program.path, *arguments]
@@ -96,5 +96,5 @@ def run(tool, program, python, arguments, limit):
             return {**row, "leak": None, "at": "", "failed": done.stderr[-300:]}
         with open(target, encoding="utf-8") as file:
             result = json.load(file)
-    leak, at = judge(result["seen"])
+    leak, at = judge(result["seen"], FLOORS[tool])
     return {**row, "leak": leak, "at": at, "cpu": result["cpu"]}

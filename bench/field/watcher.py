@@ -16,6 +16,8 @@ import threading
 import time
 import tracemalloc
 
+import install
+
 FRAMES = 10  # of tracemalloc: enough to reach the program from inside most libraries
 
 
@@ -35,7 +37,9 @@ def by_line(program):
         by_stack[stack] += size
     found = collections.Counter()
     for stack, size in by_stack.items():
-        found[line_in(program, stack)] += size
+        files = {file for file, _ in stack}
+        if program in files or __file__ not in files:  # else it is what looking takes
+            found[line_in(program, stack)] += size
     return found
 
 
@@ -112,6 +116,7 @@ def main():
     tool, target, program, *arguments = sys.argv[1:]
     sys.argv = [program, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
+    sys.path.append(install.tools())  # last, so that the program finds its own
     looks = {"tracemalloc": lambda: by_line(program), "objgraph": by_type, "memray": lambda: None}
     watcher = Watcher(looks[tool], lambda: tracemalloc.start(FRAMES) if tool == "tracemalloc" else None)
     watcher.start()
