@@ -109,7 +109,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "window", asks: "only recent blocks are alive, and those before are gone",
-		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.eachStep()) },
+		holds:   func(f *facts) bool { return f.window && !f.trend },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("%s, the last ones, and those before are gone: blocks come and go", f.births)

@@ -417,13 +417,13 @@ const unused = `
 import sys, types
 from memdiag import _heap, _ticks
 
-torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made))
+torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made), since_import=0.0)
 agent = types.SimpleNamespace(settings={}, fixed=0, step=0, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
 made, sys.modules["torch"] = [], torch
 heap, ticker = _heap.Heap(agent), _ticks.Ticker(agent)
-print(heap.windowed(), [ticker.wanted(waited, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
+print(heap.windowed(), [ticker.wanted(waited, 0.0, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
 made.append(1)
-print(heap.windowed(), [ticker.wanted(waited, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
+print(heap.windowed(), [ticker.wanted(waited, 0.0, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
 made.clear()
 print(heap.windowed())
 `

@@ -25,8 +25,9 @@ ALLOWANCE, SHARE = 0.12, 0.015
 # The same share while Python's heap is traced for good, which was asked for.
 TRACED_SHARE = 0.06
 # However much they have cost, there is another one when so many times the steps, or the time, have passed, if it takes
-# no more than this share of the time since the one before. So the last one is near the end of a run, however long that is.
-AGAIN = ((1.1, 0.03), (1.3, 0.1))
+# no more than this share of the time since the one before, or all at the last of these distances no more than so many
+# seconds. So the last one is near the end of a run, however long that is.
+AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
 # The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
 # machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 0.5, 0.05
@@ -347,7 +348,8 @@ class Agent:
     def again(self, now, before):
         """Whether it is time, in steps or seconds, for a snapshot that has to be, however much they have cost."""
         apart = self.elapsed() - self.since
-        return any(now >= times * before and self.last <= share * apart for times, share in AGAIN)
+        return any(now >= times * before and self.last <= share * apart for times, share in AGAIN) or (
+            now >= AGAIN[-1][0] * before and self.spent <= AGAIN_ALLOWANCE)
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
