@@ -30,7 +30,7 @@ def main():
     data = Images(160)
     model = nn.Sequential(nn.Flatten(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for data.epoch in range(20):
+    for data.epoch in range(40):
         for x, y in DataLoader(data, batch_size=16, shuffle=True):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
