@@ -349,7 +349,7 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 	return nil
 }
 
-// Uncounted holds where the profiler told bytes alone in either snapshot, so that figures
+// Uncounted reports whether the profiler told bytes alone in either snapshot, so that figures
 // of blocks mean nothing.
 func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.Blocks.Uncounted() }
 
@@ -358,7 +358,7 @@ func (r *Result) samplePeriod() snapshot.Bytes {
 	return max(r.Last.SamplePeriod, r.First.SamplePeriod, 0)
 }
 
-// Separate holds where the snapshots cannot be compared since they are parts of one process's
+// Separate reports whether the snapshots cannot be compared since they are parts of one process's
 // record that do not overlap, and not since they are of different processes.
 func (r *Result) Separate() bool { return r.stranger == separateRecordings }
 

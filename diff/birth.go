@@ -55,7 +55,7 @@ func (b *births) byStep() (steps []int64, until []int64) {
 	return steps, until
 }
 
-// sampled holds where some of the blocks were seen, each of which stands for several.
+// sampled reports whether some of the blocks were seen, each of which stands for several.
 func (b *births) sampled() bool {
 	return slices.ContainsFunc(b.weights, func(n int64) bool { return n > 1 })
 }

@@ -22,7 +22,7 @@ func (f *fewMarks) enough() bool {
 	return f.marks < testable && f.even > 0 && float64(f.varying)*evenChance(f.marks) <= fewFalse*float64(f.even)
 }
 
-// even holds where growth is what few marks must show to be called a leak at all:
+// even reports whether growth is what few marks must show to be called a leak at all:
 // in each interval, at about the same rate, and in all at least as much as there was.
 func (h *history) even() bool { return h.evenBy(2) }
 
@@ -40,7 +40,7 @@ func (h *history) evenBy(factor float64) bool {
 	return least > 0 && most <= factor*least && y[len(y)-1] >= 2*y[0]
 }
 
-// same holds where each interval adds the same, and marks are too few for ranks to tell
+// same reports whether each interval adds the same, and marks are too few for ranks to tell
 // much.
 func (h *history) same() bool { return len(h.bytes) < climbing && h.evenBy(evenRates) }
 

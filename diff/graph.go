@@ -155,7 +155,7 @@ func (r *Result) keeper(row *Row) *snapshot.Holder {
 	return nil
 }
 
-// inVariables holds where a recorder found each row in a variable.
+// inVariables reports whether a recorder found each row in a variable.
 func (r *Result) inVariables(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return holder(r.Last, row) == nil || r.keeper(row) != nil })
 }

@@ -208,7 +208,7 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 	return -1
 }
 
-// heldByGraph holds where nothing but the autodiff graph keeps most of what grew.
+// heldByGraph reports whether nothing but the autodiff graph keeps most of what grew.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
 
 // isForward holds for a call of a model, or of a part of one.
@@ -231,7 +231,7 @@ var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$|<lambda>$`)
 // "workload.(*softCap).Forward".
 var method = regexp.MustCompile(`(?:^|[./*(])([A-Za-z_]\w*)\)?\.[A-Za-z_]\w*$`)
 
-// byElement holds where a list's elements keep the blocks, in a field of their own, and
+// byElement reports whether a list's elements keep the blocks, in a field of their own, and
 // a method of another type allocated them in the file of the list's type: the elements'
 // type, which is declared beside it.
 func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
@@ -271,7 +271,7 @@ func (t *callTree) keptValue(row *Row, own int) int {
 	return -1
 }
 
-// servesHealthy holds where the calls of the user's among the frames, innermost
+// servesHealthy reports whether the calls of the user's among the frames, innermost
 // first, also lead to memory that is healthy, but for rows that are left out: what is
 // held together with the leak is no witness against another's guilt. Neither is another
 // device: a line that makes a tensor makes objects as well.

@@ -241,14 +241,14 @@ func (h *history) began() moment {
 	return moment{int64(h.all.x[0]), h.all.instants[0]}
 }
 
-// eachStep holds where there are marks of nearly all steps, so that no ramp that starts
+// eachStep reports whether there are marks of nearly all steps, so that no ramp that starts
 // anew in each epoch is seen once in each and taken for growth.
 func (h *history) eachStep() bool {
 	x := h.whole.x
 	return h.unit == Step && float64(len(x)) > 0.9*(x[len(x)-1]-x[0])
 }
 
-// replaced holds where the site has held the same number of blocks ever since it
+// replaced reports whether the site has held the same number of blocks ever since it
 // held any, at two marks or more; or, after the first third of its time, never more than
 // at the mark before, at so many that chance does not do that.
 func (h *history) replaced() bool { return h.whole.replaced() }
@@ -422,7 +422,7 @@ func (h *history) wanders(row *Row) bool {
 	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*stayed
 }
 
-// moves holds where the number of blocks has changed since the middle.
+// moves reports whether the number of blocks has changed since the middle.
 func (h *history) moves() bool {
 	late := h.whole.blocks[middle(h.whole.x):]
 	return slices.Min(late) < slices.Max(late)
@@ -448,7 +448,7 @@ func (h *history) gone(row *Row) (gone []float64, stayed float64) {
 	return gone, float64(all)
 }
 
-// mostGone holds where more than half of what was held half-way is gone by now.
+// mostGone reports whether more than half of what was held half-way is gone by now.
 func (h *history) mostGone(row *Row) bool {
 	gone, _ := h.gone(row)
 	half := middle(h.all.x)

@@ -82,7 +82,7 @@ func (a *Axis) fine() float64 {
 	return 1
 }
 
-// shows holds where a leak of one block in so many steps, or thousandths of a second, would
+// shows reports whether a leak of one block in so many steps, or thousandths of a second, would
 // be called one, whenever its first block comes. Samples come by chance, and are held to show
 // nine of ten such leaks.
 func (r *Result) shows(every int64, births bool) bool {

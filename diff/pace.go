@@ -55,7 +55,7 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 	return p
 }
 
-// ofSeveralSizes holds where live blocks of the rows differ in size; those of one total are
+// ofSeveralSizes reports whether live blocks of the rows differ in size; those of one total are
 // taken for equal.
 func (r *Result) ofSeveralSizes(rows []*Row) bool {
 	b := &r.Last.Blocks
@@ -78,7 +78,7 @@ func (r *Result) ofSeveralSizes(rows []*Row) bool {
 	return false
 }
 
-// Estimated holds where only some steps, or some allocations, were recorded, each of which
+// Estimated reports whether only some steps, or some allocations, were recorded, each of which
 // stands for several: counts and sizes are estimates.
 func (f *Finding) Estimated() bool {
 	return f.Sampled || slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.births.sampled() })

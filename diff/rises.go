@@ -125,7 +125,7 @@ func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {
 	return r, grown
 }
 
-// ended holds where the next of the rises is overdue, or chance hardly leaves so long a
+// ended reports whether the next of the rises is overdue, or chance hardly leaves so long a
 // time without one.
 func (r *rises) ended(grown *points) bool {
 	_, stopped := trend.Stopped(grown.x, grown.bytes)
@@ -243,7 +243,7 @@ func (r *rises) rarer(w *points, since float64, beyondChance func(rest []float64
 // places is how many rises could have been seen since a moment.
 func (r *rises) places(since float64) int { return int((r.to - since) / r.wait) }
 
-// addsLess holds where behind a moment far fewer bytes came a step than before it, since
+// addsLess reports whether behind a moment far fewer bytes came a step than before it, since
 // the first that came.
 func addsLess(w *points, half float64) bool {
 	n := len(w.x) - 1
@@ -305,7 +305,7 @@ func (r *rises) mayGoOn() bool {
 	return r.idle() <= slices.Max(gaps) && 2*r.between((r.from+r.to)/2, r.to) >= n || r.regularLate()
 }
 
-// regularLate holds where the last rises came at regular distances for half of the time
+// regularLate reports whether the last rises came at regular distances for half of the time
 // or longer, and the next is not overdue: what filled up before was another matter.
 func (r *rises) regularLate() bool {
 	gaps := r.gaps()

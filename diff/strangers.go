@@ -80,7 +80,7 @@ func otherProgram(a, b *snapshot.Snapshot) string {
 	return fmt.Sprintf("their stacks have no file in common (%s and %s)", of, another)
 }
 
-// shareStack holds where both have a live block of one stack, which is soon found in one
+// shareStack reports whether both have a live block of one stack, which is soon found in one
 // table of stacks, as the snapshots of a run have.
 func shareStack(a, b *snapshot.Snapshot) bool {
 	if a.Stacks != b.Stacks {

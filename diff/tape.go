@@ -6,10 +6,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ofUser holds where the program itself refers to a block of the row.
+// ofUser reports whether the program itself refers to a block of the row.
 func ofUser(row *Row) bool { return row.Owners&snapshot.OwnedByUser != 0 }
 
-// onTape holds where the autodiff graph holds a block of each row.
+// onTape reports whether the autodiff graph holds a block of each row.
 func onTape(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Owners&snapshot.OwnedByTape == 0 })
 }

@@ -145,7 +145,7 @@ func (w Without) facts(row *Row, h *history, q float64, first, last *snapshot.Sn
 // falling holds for values of which one is below that before it.
 func falling(y []float64) bool { return !slices.IsSorted(y) }
 
-// waits holds where floors stayed as they were at some mark before each of the last two
+// waits reports whether floors stayed as they were at some mark before each of the last two
 // rises: at marks that lie ever further apart, as a recorder's do, what grows by the same
 // each step grows by the same factor from each to the next.
 func waits(y []float64) bool {
@@ -189,7 +189,7 @@ func riseInWords(what string, y []float64) string {
 	return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, up to the end", what, rises, intervals)
 }
 
-// cameAndWent holds where more of a site's earlier blocks are gone than the last step
+// cameAndWent reports whether more of a site's earlier blocks are gone than the last step
 // holds anew, as a share of those that stayed: a window of recent steps that is not yet
 // full looks so.
 func (r *Row) cameAndWent(last *snapshot.Snapshot) bool {

@@ -53,7 +53,7 @@ func (p *page) reserve(e *diff.Reserve) {
 	}
 }
 
-// unused holds where all meters that are known are zero.
+// unused reports whether all meters that are known are zero.
 func unused(m snapshot.Meters) bool {
 	m.Driver = max(m.Driver, 0)
 	return m == snapshot.Meters{}

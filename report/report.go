@@ -82,7 +82,7 @@ func sentence(r *diff.Result) string {
 	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
 }
 
-// mostUndecided holds where half of what grew is inconclusive, or more.
+// mostUndecided reports whether half of what grew is inconclusive, or more.
 func mostUndecided(r *diff.Result) bool {
 	var grown snapshot.Bytes
 	for i := range r.Rows {

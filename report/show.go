@@ -74,7 +74,7 @@ func hasSegments(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
 }
 
-// liveOnly holds where the file tells of a device what is live and no more, as heap profilers do:
+// liveOnly reports whether the file tells of a device what is live and no more, as heap profilers do:
 // what the allocator has beside it is unknown, and not nothing.
 func liveOnly(s *snapshot.Snapshot, d snapshot.Device) bool {
 	m := d.Meters

@@ -213,7 +213,7 @@ func birthStepsRise(run *snapshot.Run) (opinion, error) {
 	}), nil
 }
 
-// rising holds where every value is more than the one before, and there are two at
+// rising reports whether every value is more than the one before, and there are two at
 // least.
 func rising(y []float64) bool {
 	for i := 1; i < len(y); i++ {

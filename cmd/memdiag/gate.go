@@ -371,7 +371,7 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 	return code, prefix
 }
 
-// within holds where all of these leaks together grow by no more than --max-growth.
+// within reports whether all of these leaks together grow by no more than --max-growth.
 // Growth by another unit is never within.
 func (g *gate) within(leaks []baseline.Leak) bool {
 	sum := 0.0

@@ -48,7 +48,7 @@ func (f *gateFiles) named() []string {
 	return slices.DeleteFunc([]string{f.json, f.junit, f.sarif, f.markdown, f.gitlab}, func(name string) bool { return name == "" })
 }
 
-// right holds where no two files have one name, that of the baseline among them.
+// right reports whether no two files have one name, that of the baseline among them.
 func (f *gateFiles) right(baseline string) bool {
 	seen := map[string]bool{filepath.Clean(baseline): baseline != ""}
 	for _, name := range f.named() {

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// lacks is the condition [lacks:git], which holds where there is no such program, and
+// lacks is the condition [lacks:git], which holds if there is no such program, and
 // fails in CI, which must have what a script needs.
 func lacks(condition string) (bool, error) {
 	name, ok := strings.CutPrefix(condition, "lacks:")

@@ -66,7 +66,7 @@ type Outcome struct {
 	// Declared are those of them, left out there, that gather towards a bound that was
 	// declared.
 	Declared []*diff.Finding
-	// Partial holds where only a part of the run was judged, or with doubt, so that an
+	// Partial reports whether only a part of the run was judged, or with doubt, so that an
 	// entry that seems to be fixed need not be. It is the caller's to tell.
 	Partial bool
 }

@@ -27,7 +27,7 @@ func fixed(points int, fits func(*Evidence) string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return points, fits(e) }}
 }
 
-// named holds where what the blocks hang on, or a function that allocates them,
+// named holds if what the blocks hang on, or a function that allocates them,
 // bears one of these names in the trade: worth points. What holds the blocks says
 // more of why they stay than where they were born, and is worth two more; the name
 // of a file of the user's says less, and is worth two less.
@@ -97,7 +97,7 @@ func sign(n int) int {
 	return 1
 }
 
-// common reports whether the frame says nothing of this site: of the user's own
+// common holds if the frame says nothing of this site: of the user's own
 // code only, since what a library does to make a block is told by its frames however
 // many others it makes.
 func (s *Site) common(frame int) bool {
@@ -138,10 +138,10 @@ func isScript(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")
 }
 
-// library reports whether a frame lies below the user's own code.
+// library holds if a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
 
-// operation holds where the innermost frame bears one of these names: what was done
+// operation holds if the innermost frame bears one of these names: what was done
 // to make the block.
 func operation(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -154,7 +154,7 @@ func operation(points int, what string, terms ...string) clue {
 	})
 }
 
-// within holds where a call between the allocation and the user's code, but the
+// within holds if a call between the allocation and the user's code, but the
 // operation itself, bears one of these names.
 func within(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -170,7 +170,7 @@ func within(points int, what string, terms ...string) clue {
 	})
 }
 
-// byOptimizer holds where a library's optimizer makes the blocks: state of its own, which
+// byOptimizer holds if a library's optimizer makes the blocks: state of its own, which
 // no graph records. What its step calls of another library, as a closure that validates, is no such state.
 func byOptimizer(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -210,7 +210,7 @@ func packageOf(f snapshot.Frame) string {
 	return "torch"
 }
 
-// inForward holds where blocks are born in a forward pass.
+// inForward holds if blocks are born in a forward pass.
 func inForward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -225,7 +225,7 @@ func inForward(points int) clue {
 	})
 }
 
-// inBackward holds where a backward pass of the user's own computes what is kept.
+// inBackward holds if a backward pass of the user's own computes what is kept.
 func inBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -240,7 +240,7 @@ func inBackward(points int) clue {
 	})
 }
 
-// owned holds where blocks are held by these classes of the engine, and by no other.
+// owned holds if blocks are held by these classes of the engine, and by no other.
 func owned(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Owners == by }) {
@@ -250,7 +250,7 @@ func owned(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// partly holds where blocks are held by such a class among others.
+// partly holds if blocks are held by such a class among others.
 func partly(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.owners()&by == by {
@@ -260,7 +260,7 @@ func partly(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// held holds where a site's first holder, which is its longest container, is of one
+// held holds if a site's first holder, which is its longest container, is of one
 // of these kinds. A list is also what Python names otherwise, and a map is.
 func held(points int, kinds ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -309,7 +309,7 @@ func byOwners(c clue) clue {
 	}}
 }
 
-// onTape holds where the graph holds blocks, or owners are not known.
+// onTape holds if the graph holds blocks, or owners are not known.
 func onTape() clue {
 	return need(fixed(0, func(e *Evidence) string {
 		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
@@ -331,7 +331,7 @@ func nameless(points int) clue {
 	})
 }
 
-// inGraph holds where sites grow in step as what a graph saves does.
+// inGraph holds if sites grow in step as what a graph saves does.
 func inGraph(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.Graph {
@@ -341,7 +341,7 @@ func inGraph(points int) clue {
 	})
 }
 
-// unheld holds where holders were looked for in the run's files, and none was found
+// unheld holds if holders were looked for in the run's files, and none was found
 // for these blocks.
 func unheld(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -352,7 +352,7 @@ func unheld(points int) clue {
 	})
 }
 
-// lost holds where nothing in the program can release the blocks any more.
+// lost holds if nothing in the program can release the blocks any more.
 func lost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
@@ -378,7 +378,7 @@ func anyOf(clues ...clue) clue {
 	}}
 }
 
-// both holds where two clues do, and counts as the first.
+// both holds if two clues do, and counts as the first.
 func both(c, besides clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if _, why := besides.weigh(e); why == "" {
@@ -388,7 +388,7 @@ func both(c, besides clue) clue {
 	}}
 }
 
-// perObject holds where each block hangs on an object of its own, in one list or map of
+// perObject holds if each block hangs on an object of its own, in one list or map of
 // such objects: "ops[].result".
 func perObject(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -403,7 +403,7 @@ func perObject(points int) clue {
 	})
 }
 
-// follows holds where growth follows one of these.
+// follows holds if growth follows one of these.
 func follows(points int, what string, drivers ...Driver) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.Contains(drivers, e.Driver) {
@@ -423,7 +423,7 @@ func shaped(points int, what string, shapes ...Shape) clue {
 	})
 }
 
-// upTo holds where new blocks are as large as this on the average, or smaller.
+// upTo holds if new blocks are as large as this on the average, or smaller.
 func upTo(points int, most snapshot.Bytes, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if each := e.each(); each > 0 && each <= most {
@@ -445,7 +445,7 @@ func notGo() clue {
 	}))
 }
 
-// gathered holds where a container is known to have taken in at least half of the
+// gathered holds if a container is known to have taken in at least half of the
 // blocks, or one of several containers to hold some: they are where the program put
 // them, and no release was missed.
 func gathered(points int) clue {
@@ -461,7 +461,7 @@ func gathered(points int) clue {
 	})
 }
 
-// keepsAll holds where the blocks that grew most hang on a container that has as many
+// keepsAll holds if the blocks that grew most hang on a container that has as many
 // items as half of them, or more: it gathers them, by themselves or with the graphs that they
 // are of. On a language's heap an item is of a few blocks. So does one that has become longer by
 // their number, however many each item has: a model has a block for each weight.
@@ -490,7 +490,7 @@ func unlessKept(c clue) clue {
 	}}
 }
 
-// heldBeside holds where a list or map that bears none of these names holds blocks.
+// heldBeside holds if a list or map that bears none of these names holds blocks.
 func heldBeside(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -504,7 +504,7 @@ func heldBeside(points int, terms ...string) clue {
 	})
 }
 
-// severalParts holds where each entry keeps blocks of several stacks that no graph joins, as
+// severalParts holds if each entry keeps blocks of several stacks that no graph joins, as
 // a frame of a traceback does.
 func severalParts(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -515,7 +515,7 @@ func severalParts(points int) clue {
 	})
 }
 
-// uncollected holds where nobody was found to hold the blocks of a Python program whose
+// uncollected holds if nobody was found to hold the blocks of a Python program whose
 // collector of cycles is off.
 func uncollected(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -536,7 +536,7 @@ func bySettled(c clue) clue {
 	}}
 }
 
-// parameters holds where each event adds blocks of the sizes of the parameters.
+// parameters holds if each event adds blocks of the sizes of the parameters.
 func parameters(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Parameters {
@@ -546,7 +546,7 @@ func parameters(points int) clue {
 	})
 }
 
-// backward holds where the answer to whether a gradient was computed is this one.
+// backward holds if the answer to whether a gradient was computed is this one.
 func backward(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Backward }, is, what)
 }
@@ -560,7 +560,7 @@ func answered(points int, asked func(*Evidence) Answer, is Answer, what string) 
 	})
 }
 
-// together holds where as many stacks grow in step.
+// together holds if as many stacks grow in step.
 func together(points, least int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if len(e.Sites) >= least {
@@ -570,7 +570,7 @@ func together(points, least int) clue {
 	})
 }
 
-// meter holds where this one grew.
+// meter holds if this one grew.
 func meter(m Meter, what string) clue {
 	return need(fixed(Sure, func(e *Evidence) string {
 		if e.Meter == m {
@@ -580,7 +580,7 @@ func meter(m Meter, what string) clue {
 	}))
 }
 
-// bare holds where nobody saw the blocks' allocation.
+// bare holds if nobody saw the blocks' allocation.
 func bare(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) == 0 }) {
@@ -590,7 +590,7 @@ func bare(points int) clue {
 	})
 }
 
-// private holds where blocks lie in a private pool.
+// private holds if blocks lie in a private pool.
 func private(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Private }) {
@@ -600,13 +600,13 @@ func private(points int) clue {
 	})
 }
 
-// heads holds where the answer to whether the program holds the graph's end is this
+// heads holds if the answer to whether the program holds the graph's end is this
 // one.
 func heads(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Head }, is, what)
 }
 
-// onHost holds where the sites are on the host, beside a device that is flat.
+// onHost holds if the sites are on the host, beside a device that is flat.
 func onHost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Host {
@@ -616,7 +616,7 @@ func onHost(points int) clue {
 	})
 }
 
-// programs holds where what becomes more are compiled programs.
+// programs holds if what becomes more are compiled programs.
 func programs(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Programs {
@@ -626,7 +626,7 @@ func programs(points int) clue {
 	})
 }
 
-// ofBackward holds where backward itself makes what a graph then holds: a graph of
+// ofBackward holds if backward itself makes what a graph then holds: a graph of
 // gradients.
 func ofBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
