@@ -43,3 +43,34 @@ func TestWhatNobodyWatchedIsSharedOutBySize(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, counted, "")
 }
+
+// traced has a tensor of a graph that torch.compile traces, and one of the program's.
+const traced = `
+import types
+from memdiag import _census
+
+class Symbol:
+    __hash__ = None
+class Storage:
+    def __init__(self, size):
+        self.size, self._cdata = size, id(self)
+    def nbytes(self):
+        return self.size
+    def resizable(self):
+        return True
+class Tensor:
+    is_cpu, requires_grad = True, False
+    def __init__(self, size):
+        self.storage = Storage(size)
+    def untyped_storage(self):
+        return self.storage
+tensors = [Tensor(Symbol()), Tensor(8)]
+torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
+print(list(_census.handled(torch)[0].values()))
+`
+
+// A snapshot while torch.compile traced with dynamic shapes failed, and after three the recording ended.
+func TestATensorWhoseSizeIsASymbolTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, traced, "[(8, 0)]\n")
+}

@@ -55,6 +55,8 @@ def handled(torch, quiet=True, lent=()):
         try:
             if t.is_cpu:
                 s = t.untyped_storage()
+                if type(s.nbytes()) is not int:
+                    continue  # a symbol: of a graph that is being traced
                 place = lender(s)
                 if place is not None:
                     address = lent.setdefault(place, s._cdata) if place else s._cdata

@@ -86,6 +86,9 @@ def mode_class(torch, source):
 
     def keep(t, frame, weight):
         storage = t.untyped_storage()
+        size = storage.nbytes()
+        if type(size) is not int:
+            return  # a symbol: of a graph that is being traced
         address = storage._cdata
         table = source.table
         if address in table or len(table) >= MOST:
@@ -105,7 +108,7 @@ def mode_class(torch, source):
             depth -= 1
         stack = source.number(tuple(key), frame)
         storage._weak_ref()
-        table[address] = [stack, storage.nbytes(), source.agent.step, weight, source.turn]
+        table[address] = [stack, size, source.agent.step, weight, source.turn]
         source.young.append(address)
 
     try:
