@@ -86,6 +86,17 @@ func TestBlocksThatComeAndGoAreNoLeakThoughTheirCountRises(t *testing.T) {
 	}
 }
 
+// Hooks that each keep a feature until the next step are one more in each ten steps.
+func TestMoreBlocksInEachStepAreNotBounded(t *testing.T) {
+	var run []*snapshot.Snapshot
+	for i := range int64(10) {
+		run = append(run, build(10*i, grown("x", int(i+1), 512, 10*i-1, 0)...))
+	}
+	if f := verdicts(t, ByTrend, run...)["x"]; f.Verdict != Inconclusive {
+		t.Errorf("got %s (%v); want inconclusive", f.Verdict, f.Reasons)
+	}
+}
+
 func TestHandbookRuleFindsNewStacksOnly(t *testing.T) {
 	a := build(50, append(grown("features", 50, 4096, 0, 1), block{"weights", 512, -1})...)
 	b := build(100, append(grown("features", 100, 4096, 0, 1), block{"weights", 512, -1}, block{"lazy", 512, 60})...)

@@ -100,8 +100,11 @@ var seriesRules = []rule{
 		reason: func(f *facts) string { return f.why },
 	},
 	{
-		name: "few-replaced", asks: "growth in a few rises, of blocks that do not stay",
-		holds:   func(f *facts) bool { return (f.replaced || f.window) && f.trend && f.rises < enough },
+		name: "few-replaced", asks: "growth in a few rises, or of what each step makes at once, of blocks that do not stay",
+		holds: func(f *facts) bool {
+			atOnce := f.window && f.births.distinct == 1 && !f.h.eachStep() // not a ramp that begins anew
+			return f.trend && ((f.replaced || f.window) && f.rises < enough || atOnce)
+		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return riseInWords(f.h.what(), f.h.bytes) + ", but no old block stays: what a plan widens for a while, such as a sequence length, looks the same; a longer run decides"
@@ -109,7 +112,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "window", asks: "only recent blocks are alive, and those before are gone",
-		holds:   func(f *facts) bool { return f.window && !f.trend },
+		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.eachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("%s, the last ones, and those before are gone: blocks come and go", f.births)
