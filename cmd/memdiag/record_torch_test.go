@@ -84,7 +84,9 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 	for _, path := range scripts(t, "leak_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			oneOfMany(t, path)
-			t.Parallel()
+			if filepath.Base(path) != "leak_numpy.py" { // beside other trainings windows of Python's heap cost it too much
+				t.Parallel()
+			}
 			line, _ := marked(t, path, "leak")
 			_, holder := marked(t, path, "holder")
 			r, findings := recordScript(t, torchPython(t), path)
