@@ -28,7 +28,7 @@ class Images(Dataset):
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    data = Images(160)
+    data = Images(480)
     model = nn.Sequential(nn.Flatten(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for data.epoch in range(40):
