@@ -45,15 +45,16 @@ type segmentJSON struct {
 }
 
 type blockJSON struct {
-	Address   string   `json:"address,omitempty"`
-	Size      int64    `json:"bytes"`
-	Requested int64    `json:"requested_bytes"`
-	State     string   `json:"state"`
-	Stack     int      `json:"stack"`
-	Count     *int64   `json:"blocks,omitempty"`
-	BirthStep *int64   `json:"birth_step,omitempty"`
-	BirthTime *int64   `json:"birth_time_us,omitempty"`
-	Owners    []string `json:"owners,omitzero"` // an empty list where nobody holds it
+	Address    string   `json:"address,omitempty"`
+	Size       int64    `json:"bytes"`
+	Requested  int64    `json:"requested_bytes"`
+	State      string   `json:"state"`
+	Stack      int      `json:"stack"`
+	Count      *int64   `json:"blocks,omitempty"`
+	BirthStep  *int64   `json:"birth_step,omitempty"`
+	BirthTime  *int64   `json:"birth_time_us,omitempty"`
+	BirthEvent *int64   `json:"birth_event,omitempty"`
+	Owners     []string `json:"owners,omitzero"` // an empty list where nobody holds it
 }
 
 type fullHolderJSON struct {
@@ -124,6 +125,9 @@ func segmentOf(s *snapshot.Snapshot, at int, place map[snapshot.StackID]int) seg
 		}
 		if b.BirthTime != nil && b.BirthTime[row] != 0 {
 			block.BirthTime = &b.BirthTime[row]
+		}
+		if b.BirthEvent != nil && b.BirthEvent[row] != 0 {
+			block.BirthEvent = &b.BirthEvent[row]
 		}
 		if b.Owners != nil {
 			block.Owners = append([]string{}, b.Owners[row].Names()...)

@@ -158,7 +158,7 @@ type Blocks struct {
 	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
 	BirthTime []int64 // Unix microseconds; 0 where unknown
 	// BirthEvent is the place of its allocation among History.Events, from 1 on; 0 where unknown. It is nil unless
-	// these are of one device and have no times. Our own file does not keep it.
+	// these are of one device and have no times.
 	BirthEvent []int64
 	Owners     []Owners
 	Count      []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none

@@ -83,15 +83,16 @@ type segment struct {
 }
 
 type block struct {
-	Address   string         `json:"address"`
-	Size      snapshot.Bytes `json:"bytes"`
-	Requested snapshot.Bytes `json:"requested_bytes"`
-	State     string         `json:"state"`
-	Stack     int            `json:"stack"`
-	Count     *int64         `json:"blocks"`
-	BirthStep *int64         `json:"birth_step"`
-	BirthTime *int64         `json:"birth_time_us"`
-	Owners    owners         `json:"owners"` // nil where nobody told them
+	Address    string         `json:"address"`
+	Size       snapshot.Bytes `json:"bytes"`
+	Requested  snapshot.Bytes `json:"requested_bytes"`
+	State      string         `json:"state"`
+	Stack      int            `json:"stack"`
+	Count      *int64         `json:"blocks"`
+	BirthStep  *int64         `json:"birth_step"`
+	BirthTime  *int64         `json:"birth_time_us"`
+	BirthEvent *int64         `json:"birth_event"`
+	Owners     owners         `json:"owners"` // nil where nobody told them
 }
 
 // owners are the names of those who hold a block. There are few, and so their text is short.
@@ -420,7 +421,7 @@ func (d *decoder) block(v *block, segment int32) error {
 	if d.total += max(v.Size, v.Requested); d.total > maxTotal {
 		return fmt.Errorf("its blocks add up to more than %s", snapshot.Bytes(maxTotal))
 	}
-	count, step, birth, owners := int64(-1), snapshot.NoStep, int64(0), noOwners
+	count, step, birth, event, owners := int64(-1), snapshot.NoStep, int64(0), int64(0), noOwners
 	if v.Count != nil {
 		if count = *v.Count; count < 0 || count > maxCount {
 			return fmt.Errorf("a row of %d blocks", count)
@@ -434,6 +435,11 @@ func (d *decoder) block(v *block, segment int32) error {
 	if v.BirthTime != nil {
 		birth = *v.BirthTime
 	}
+	if v.BirthEvent != nil {
+		if event = *v.BirthEvent; event < 0 || event > maxCount {
+			return fmt.Errorf("a block born at event %d", event)
+		}
+	}
 	if v.Owners != nil {
 		if owners, ok = snapshot.OwnersNamed(v.Owners); !ok {
 			return fmt.Errorf("a block is held by %.80q", v.Owners)
@@ -442,7 +448,8 @@ func (d *decoder) block(v *block, segment int32) error {
 	b := &d.s.Blocks
 	b.Segment, b.Address, b.Size, b.Requested = append(b.Segment, segment), append(b.Address, at), append(b.Size, v.Size), append(b.Requested, v.Requested)
 	b.State, b.Stack = append(b.State, state), append(b.Stack, id)
-	b.Count, b.BirthStep, b.BirthTime, b.Owners = append(b.Count, count), append(b.BirthStep, step), append(b.BirthTime, birth), append(b.Owners, owners)
+	b.Count, b.Owners = append(b.Count, count), append(b.Owners, owners)
+	b.BirthStep, b.BirthTime, b.BirthEvent = append(b.BirthStep, step), append(b.BirthTime, birth), append(b.BirthEvent, event)
 	return nil
 }
 
@@ -461,6 +468,9 @@ func (d *decoder) columns() {
 	}
 	if !settle(b.BirthTime, 0, 0) {
 		b.BirthTime = nil
+	}
+	if !settle(b.BirthEvent, 0, 0) {
+		b.BirthEvent = nil
 	}
 	if !settle(b.Owners, noOwners, 0) {
 		b.Owners = nil

@@ -27,7 +27,7 @@ const good = `{
 {"stack_hash":"1","frames":[{"function":"f","file":"a.py","line":3},{"function":"main","file":"a.py"}]}
 ],
 "segments": [
-{"device":0,"address":"0x7f0000000000","bytes":4096,"stream":7,"pool":"small","private_pool":"p","expandable":true,"stack":1,"blocks":[{"address":"0x7f0000000000","bytes":512,"requested_bytes":500,"state":"live","stack":1,"birth_step":8,"birth_time_us":5,"owners":["user","tape"]},{"bytes":512,"requested_bytes":400,"state":"pending","stack":0,"owners":[]},{"bytes":3072,"requested_bytes":0,"state":"free","stack":0}]},
+{"device":0,"address":"0x7f0000000000","bytes":4096,"stream":7,"pool":"small","private_pool":"p","expandable":true,"stack":1,"blocks":[{"address":"0x7f0000000000","bytes":512,"requested_bytes":500,"state":"live","stack":1,"birth_step":8,"birth_time_us":5,"birth_event":7,"owners":["user","tape"]},{"bytes":512,"requested_bytes":400,"state":"pending","stack":0,"owners":[]},{"bytes":3072,"requested_bytes":0,"state":"free","stack":0}]},
 {"device":1,"bytes":70,"stream":0,"pool":"large","stack":0,"blocks":[{"bytes":70,"requested_bytes":70,"state":"live","stack":1,"blocks":5}]}
 ],
 "holders": [
@@ -64,7 +64,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("%+v", s.Segments)
 	}
 	b := s.Blocks
-	if got := fmt.Sprintf("%d %d %d %d %v", b.BirthStep, b.BirthTime, b.Owners, b.Count, b.State); got != "[8 -1 -1 -1] [5 0 0 0] [3 0 0 0] [0 0 0 5] [live pending free live]" {
+	if got := fmt.Sprintf("%d %d %d %d %d %v", b.BirthStep, b.BirthTime, b.BirthEvent, b.Owners, b.Count, b.State); got != "[8 -1 -1 -1] [5 0 0 0] [7 0 0 0] [3 0 0 0] [0 0 0 5] [live pending free live]" {
 		t.Error(got)
 	}
 	if f := s.Stacks.Frames(b.Stack[0]); len(f) != 2 || f[0].Line != 3 || f[1] != (snapshot.Frame{Function: "main", File: "a.py", Line: -1}) {

@@ -264,6 +264,8 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 		s.Blocks.BirthStep = readDeltas(c, rows)
 	case kindBirthTime:
 		s.Blocks.BirthTime = readDeltas(c, rows)
+	case kindBirthEvent:
+		s.Blocks.BirthEvent = readDeltas(c, rows)
 	case kindOwners:
 		s.Blocks.Owners = readOwners(c, rows)
 	case kindCounts:

@@ -101,6 +101,9 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 	if s.Blocks.BirthTime != nil {
 		e.section(kindBirthTime, func(b []byte) []byte { return appendDeltas(b, s.Blocks.BirthTime) })
 	}
+	if s.Blocks.BirthEvent != nil {
+		e.section(kindBirthEvent, func(b []byte) []byte { return appendDeltas(b, s.Blocks.BirthEvent) })
+	}
 	if s.Blocks.Owners != nil {
 		e.section(kindOwners, func(b []byte) []byte {
 			for _, o := range s.Blocks.Owners {

@@ -83,22 +83,23 @@ type kind [4]byte
 
 // The kinds of section of a snapshot.
 var (
-	kindMeta      = kind{'M', 'E', 'T', 'A'}
-	kindCounted   = kind{'S', 'C', 'N', 'T'}
-	kindDevices   = kind{'D', 'E', 'V', 'S'}
-	kindStacks    = kind{'S', 'T', 'K', 'S'}
-	kindSegments  = kind{'S', 'E', 'G', 'S'}
-	kindBlocks    = kind{'B', 'L', 'K', 'S'}
-	kindBirthStep = kind{'B', 'S', 'T', 'P'}
-	kindBirthTime = kind{'B', 'T', 'I', 'M'}
-	kindOwners    = kind{'O', 'W', 'N', 'R'}
-	kindCounts    = kind{'C', 'N', 'T', 'S'}
-	kindHolders   = kind{'H', 'O', 'L', 'D'}
-	kindHistory   = kind{'H', 'I', 'S', 'T'}
-	kindProcess   = kind{'P', 'R', 'O', 'C'}
-	kindSampled   = kind{'S', 'M', 'P', 'L'}
-	kindNotes     = kind{'N', 'O', 'T', 'E'}
-	kindEnd       = kind{'E', 'N', 'D', '.'}
+	kindMeta       = kind{'M', 'E', 'T', 'A'}
+	kindCounted    = kind{'S', 'C', 'N', 'T'}
+	kindDevices    = kind{'D', 'E', 'V', 'S'}
+	kindStacks     = kind{'S', 'T', 'K', 'S'}
+	kindSegments   = kind{'S', 'E', 'G', 'S'}
+	kindBlocks     = kind{'B', 'L', 'K', 'S'}
+	kindBirthStep  = kind{'B', 'S', 'T', 'P'}
+	kindBirthTime  = kind{'B', 'T', 'I', 'M'}
+	kindBirthEvent = kind{'B', 'E', 'V', 'T'}
+	kindOwners     = kind{'O', 'W', 'N', 'R'}
+	kindCounts     = kind{'C', 'N', 'T', 'S'}
+	kindHolders    = kind{'H', 'O', 'L', 'D'}
+	kindHistory    = kind{'H', 'I', 'S', 'T'}
+	kindProcess    = kind{'P', 'R', 'O', 'C'}
+	kindSampled    = kind{'S', 'M', 'P', 'L'}
+	kindNotes      = kind{'N', 'O', 'T', 'E'}
+	kindEnd        = kind{'E', 'N', 'D', '.'}
 )
 
 type section struct {
@@ -117,6 +118,7 @@ var known = []section{
 	{kindBlocks, true},
 	{kindBirthStep, false},
 	{kindBirthTime, false},
+	{kindBirthEvent, false},
 	{kindOwners, false},
 	{kindCounts, false},
 	{kindHolders, true},

@@ -34,13 +34,13 @@ func decode(data []byte) (*snapshot.Snapshot, error) {
 // once, as ids belong to a table.
 func difference(a, b *snapshot.Snapshot) string {
 	type view struct {
-		Snapshot                          snapshot.Snapshot
-		Stacks                            [][]snapshot.Frame // in the order in which they are met
-		NoStep, NoTime, NoOwners, NoCount bool
+		Snapshot                                   snapshot.Snapshot
+		Stacks                                     [][]snapshot.Frame // in the order in which they are met
+		NoStep, NoTime, NoEvent, NoOwners, NoCount bool
 	}
 	look := func(s *snapshot.Snapshot) view {
 		v := view{Snapshot: *s}
-		v.NoStep, v.NoTime, v.NoOwners = s.Blocks.BirthStep == nil, s.Blocks.BirthTime == nil, s.Blocks.Owners == nil
+		v.NoStep, v.NoTime, v.NoEvent, v.NoOwners = s.Blocks.BirthStep == nil, s.Blocks.BirthTime == nil, s.Blocks.BirthEvent == nil, s.Blocks.Owners == nil
 		v.NoCount = s.Blocks.Count == nil
 		met := make(map[snapshot.StackID]snapshot.StackID)
 		number := func(id *snapshot.StackID) {

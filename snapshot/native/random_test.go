@@ -113,6 +113,9 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 	if rapid.Bool().Draw(t, "has birth times") {
 		b.BirthTime = rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "birth times")
 	}
+	if rapid.Bool().Draw(t, "has birth events") {
+		b.BirthEvent = rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "birth events")
+	}
 	if rapid.Bool().Draw(t, "has owners") {
 		b.Owners = make([]snapshot.Owners, n)
 		for i := range b.Owners {

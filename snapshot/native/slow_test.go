@@ -108,8 +108,8 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 	s = &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
 	stacks := []snapshot.StackID{snapshot.NoStack}
 	var unknown []string
-	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "SMPL", "NOTE", "END."}
-	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "OWNR": true, "CNTS": true, "PROC": true, "SMPL": true}
+	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "BEVT", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "SMPL", "NOTE", "END."}
+	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "BEVT": true, "OWNR": true, "CNTS": true, "PROC": true, "SMPL": true}
 	count := uint64(0)
 	for data = data[16:]; ; count++ {
 		must(len(data) >= 32, "section header")
@@ -250,6 +250,8 @@ func slowSection(name string, r slow, s *snapshot.Snapshot, stacks *[]snapshot.S
 		b.BirthStep = r.sums(len(b.Size))
 	case "BTIM":
 		b.BirthTime = r.sums(len(b.Size))
+	case "BEVT":
+		b.BirthEvent = r.sums(len(b.Size))
 	case "OWNR":
 		b.Owners = make([]snapshot.Owners, len(b.Size))
 		for k := range b.Owners {
