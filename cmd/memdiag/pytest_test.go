@@ -11,6 +11,7 @@ import (
 	"github.com/joshdk/go-junit"
 
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // TestMarkedTestsEndAsTheirNamesSay runs testdata/pytest under the plugin: what a test
@@ -29,6 +30,9 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 		{"steps of PyTorch's optimizers", "import pytest, torch", "test_torch.py", []string{"test_torch.py:12", "Held by: list"}, 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.file == "test_torch.py" {
+				heavytest.Skip(t, "tests that train with PyTorch, each in a process of its own")
+			}
 			t.Parallel()
 			python := pythonOf(t, "torch", c.needs)
 			program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
