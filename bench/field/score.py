@@ -273,7 +273,7 @@ def measure_all(programs, tools, results, options):
             results.add(row)
             left = (time.monotonic() - start) / done * (len(jobs) - done) / 60
             name = "" if options.held_out else f"{row['program']} {row['variant']}, {row['tool']}; "
-            print(f"{done} of {len(jobs)}: {name}{left:.0f} minutes left", file=sys.stderr, flush=True)
+            print(f"{done} of {len(jobs)}: {name}{left:.0f} min left", file=sys.stderr, flush=True)
 
 
 def main():

@@ -49,6 +49,20 @@ func TestARunOfPipesIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestASnapshotThatIsAPipeIsSaidToBeLeftOut(t *testing.T) {
+	dir := newRun(t, filepath.Join(t.TempDir(), "run"), noon, 0, 50)
+	if err := syscall.Mkfifo(filepath.Join(dir, "snapshot_60_rank1.memdiag"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Snapshots) != 2 || len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "snapshot_60_rank1.memdiag") {
+		t.Errorf("%d snapshots, notes %q", len(run.Snapshots), run.Notes)
+	}
+}
+
 func TestAPipeIsNotSaidToBeMissing(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "p"), 0o666); err != nil {

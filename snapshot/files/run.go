@@ -133,8 +133,9 @@ const (
 
 // listing is what lies below a folder, as paths relative to it, by name.
 type listing struct {
-	files []string
-	runs  []string // folders of runs of their own
+	files     []string
+	irregular []string // of a run of ours: named as snapshots are, but pipes, folders or broken links
+	runs      []string // folders of runs of their own
 }
 
 // listFiles lists the regular files of a folder that may be snapshots; of those
@@ -164,6 +165,9 @@ func listFiles(root string, flat bool) (listing, error) {
 		case entry.IsDir() && isRegular(filepath.Join(path, rundir.InfoName)):
 			list.runs = append(list.runs, name)
 			return fs.SkipDir
+		case flat && isSnapshotOf(flat, entry.Name()) && !isRegular(path):
+			list.irregular = append(list.irregular, name)
+			return skip(entry)
 		case entry.IsDir() && (flat || strings.Count(name, string(filepath.Separator)) >= maxDepth):
 			return fs.SkipDir
 		case name == rundir.InfoName || rundir.IsSeriesName(name):
@@ -235,6 +239,10 @@ func (r *runReader) read(f *Folder) error {
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)
+	}
+	if len(f.list.irregular) > 0 {
+		r.note("%s left out, no regular files: %s", plural(len(f.list.irregular), "snapshot"), some(f.list.irregular))
+		r.run.Partial = true
 	}
 	if len(rankless) > 0 {
 		r.note("%s left out, since others name ranks and these do not: %s", plural(len(rankless), "snapshot"), some(rankless))
