@@ -52,7 +52,7 @@ func (r *Result) sizeGraphs() {
 		if largest.RunsOut != nil || largest.ofNodes() {
 			largest.RunsOut = r.forecast(largest.Rows[0], largest.Rate)
 		}
-		r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
+		r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	}
 	r.Findings = slices.Concat(others, nodes)
 }

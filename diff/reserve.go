@@ -31,16 +31,18 @@ type Reserve struct {
 	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
 	// where none was found.
 	Graph *snapshot.Holder
+	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
+	Processes *Processes
 }
 
 // reserves looks at every device but the process itself, which has no cache that a
 // program could empty: for memory that waits to be freed, for what blocks take beyond
 // what was requested, and for reserved memory.
 func (r *Result) reserves() []Reserve {
+	out := r.growingProcesses()
 	if !r.Comparable {
-		return nil // what one process holds more has not grown
+		return out // what one process holds more has not grown
 	}
-	var out []Reserve
 	if e := r.unexplained(); e != nil {
 		out = append(out, *e)
 	}
@@ -114,23 +116,24 @@ func (r *Result) unexplained() *Reserve {
 // growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
 func (r *Result) growsBesides(beyond []float64) *Reserve {
 	x, rest := r.floorsBeyond(beyond)
-	if rest == nil {
+	if rest == nil || !r.options.Without.steadily(x, rest) {
 		return nil
 	}
-	last := len(rest) - 1
-	grown := rest[last] - rest[0]
-	if on, _ := r.options.Without.keepsRising(x, rest); !on {
-		return nil
-	}
-	// What adds the same again and again is no walk, whatever jumps there are between.
-	drifts := grown >= unexplainedShare*rest[0] && 2*trend.DriftAlong(x, rest) <= significant
-	if !drifts && !(grown >= ruledShare*rest[0] && ruled(x, rest)) {
-		return nil
-	}
-	if explained := r.explained(); grown < overheadShare*float64(explained) {
+	if explained := r.explained(); rest[len(rest)-1]-rest[0] < overheadShare*float64(explained) {
 		return nil
 	}
 	return r.ofProcess(x, rest)
+}
+
+// steadily reports whether rising floors go on rising, by more than fragments and caches gather.
+func (w Without) steadily(x, rest []float64) bool {
+	grown := rest[len(rest)-1] - rest[0]
+	if on, _ := w.keepsRising(x, rest); !on {
+		return false
+	}
+	// What adds the same again and again is no walk, whatever jumps there are between.
+	drifts := grown >= unexplainedShare*rest[0] && 2*trend.DriftAlong(x, rest) <= significant
+	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
 // explained is by how much the process's own memory has grown since warm-up as recorded stacks did.
@@ -149,17 +152,22 @@ func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 	if len(beyond)-from < testable {
 		return nil, nil
 	}
-	x, rest = trend.Floors(s.axis.X[from:], beyond[from:], windows)
+	return risingFloors(s.axis.X[from:], beyond[from:])
+}
+
+// risingFloors are floors of y along x, from the least on; nil unless they rise beyond chance.
+func risingFloors(x, y []float64) (at, rest []float64) {
+	at, rest = trend.Floors(x, y, windows)
 	// What came before the least was given back: a recorder that looks at fewer steps from then on has
 	// no more of its own.
 	lowest := slices.Index(rest, slices.Min(rest))
-	if x, rest = x[lowest:], rest[lowest:]; len(rest) < testable {
+	if at, rest = at[lowest:], rest[lowest:]; len(rest) < testable {
 		return nil, nil
 	}
 	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
 		return nil, nil
 	}
-	return x, rest
+	return at, rest
 }
 
 // ofProcess is growth of the process as floorsBeyond returns it.
@@ -208,14 +216,28 @@ func (r *Result) Besides() snapshot.Bytes {
 	return snapshot.Bytes(rest[len(rest)-1] - rest[r.Series.WarmUp()])
 }
 
-// Unexplained is the steady growth of the process's own memory that no stack explains; nil
-// for none. A run without a leak is not known to be without one then.
+// Unexplained is the steady growth of the recorded process's own memory that no stack explains; nil
+// for none.
 func (r *Result) Unexplained() *Reserve {
-	i := slices.IndexFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host })
+	i := slices.IndexFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	if i < 0 {
 		return nil
 	}
 	return &r.Reserves[i]
+}
+
+// Unaccounted is Unexplained and the steady growth of the command's other processes. A run without a
+// leak is not known to be without one where there is any.
+func (r *Result) Unaccounted() (out []*Reserve) {
+	if e := r.Unexplained(); e != nil {
+		out = append(out, e)
+	}
+	for i := range r.Reserves {
+		if e := &r.Reserves[i]; e.Processes != nil {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // growsAlone is the growth of a meter over marks after warm-up; nil unless it rose
@@ -305,6 +327,9 @@ func (e *Reserve) String() string {
 	name := "cache growth"
 	if e.Cause != nil {
 		name = e.Cause.Name
+	}
+	if e.Processes != nil {
+		return e.Processes.sentence(e)
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/processes"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -31,24 +31,33 @@ func HostName(rank int) string {
 }
 
 const (
-	hostEvery = time.Second
+	// hostEvery is the time between looks, once there were so many that a shorter one, of which
+	// the first are, makes no difference.
+	hostEvery, hostFirst, hostFirstLooks = time.Second, 250 * time.Millisecond, 32
 	// pssEvery is the same for PSS, which the kernel adds up page by page.
 	pssEvery = 10 * time.Second
+	// hostShare is the part of the time that looks may take, which of few processes only a busy machine exceeds.
+	hostShare, many = 0.02, 64
 	// hostSnapshotEvery is the time between the first snapshots of a process that no
 	// agent looks into.
 	hostSnapshotEvery = 250 * time.Millisecond
 )
 
-// host samples a process tree until it is stopped: its totals into a file, and,
-// as long as no agent records, snapshots.
+// host samples a process tree until it is stopped: its totals and the memory of each process
+// into files, and, as long as no agent records, snapshots.
 type host struct {
-	root      int
+	tree      *tree
+	roles     *roles
 	dir       string
 	rank      int
+	profiled  bool   // the command itself is recorded by its profiles
 	snapshots *clock // nil where none are wanted
 	began     time.Time
-	lines     time.Time
+	lines     time.Time // when the next are due
 	pss       time.Time
+	every     time.Duration // the least time between lines, which doubles with their number
+	points    int
+	slow      time.Duration // the longest time between lines that looks made necessary
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -59,8 +68,15 @@ type host struct {
 // where there are none to be.
 func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h := &host{root: pid, dir: out.Dir(), rank: out.Rank(), snapshots: snapshots, began: time.Now(), cancel: cancel}
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
+	dir, err := filepath.Abs(out.Dir())
+	if err != nil {
+		dir = out.Dir()
+	}
+	h := &host{
+		tree: newTree(pid), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
+		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
+	}
+	if _, ok := readStat(pid); !ok {
 		return h
 	}
 	h.done.Go(func() { h.failed = h.sample(ctx) })
@@ -68,33 +84,48 @@ func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *cloc
 }
 
 // stop returns notes on what was not sampled.
-func (h *host) stop() []string {
+func (h *host) stop() (notes []string) {
 	h.cancel()
 	h.done.Wait()
 	h.giveWay()
 	if h.failed != nil {
-		return []string{fmt.Sprintf("the host's figures were recorded in part: %v", h.failed)}
+		notes = append(notes, fmt.Sprintf("the host's figures were recorded in part: %v", h.failed))
 	}
-	return nil
+	if h.slow > 2*hostEvery && h.tree.largest >= many {
+		notes = append(notes, fmt.Sprintf("there were up to %d processes, whose memory was looked at up to %s apart", h.tree.largest, h.slow.Round(time.Second)))
+	}
+	if text := h.tree.crowd(); text != "" {
+		notes = append(notes, text)
+	}
+	return notes
 }
 
 func (h *host) sample(ctx context.Context) (err error) {
-	f, err := os.OpenFile(filepath.Join(h.dir, HostName(h.rank)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
+	create := func(name, header string) *os.File {
+		if err != nil {
+			return nil
 		}
-	}()
-	if _, err := f.WriteString("time_us,processes,rss_bytes,pss_bytes\n"); err != nil {
+		var f *os.File
+		if f, err = os.OpenFile(filepath.Join(h.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_, err = f.WriteString(header)
+		}
+		return f
+	}
+	all, each := create(HostName(h.rank), processes.HostHeader), create(ProcessesName(h.rank), processes.Header)
+	for _, f := range []*os.File{all, each} {
+		defer func() {
+			if closed := f.Close(); err == nil { // of one that could not be created, too
+				err = closed
+			}
+		}()
+	}
+	if err != nil {
 		return err
 	}
 	for {
 		// Since it is told from when we began, no one who sets the clock puts it back.
 		now := h.began.Add(time.Since(h.began))
-		if err := h.look(now, f); err != nil {
+		if err := h.look(now, all, each); err != nil {
 			h.makeRoom(ctx)
 			return err
 		}
@@ -137,8 +168,8 @@ func (h *host) giveWay() {
 }
 
 // look does what is due.
-func (h *host) look(now time.Time, f io.Writer) error {
-	tree := processTree(h.root)
+func (h *host) look(now time.Time, all, each io.Writer) error {
+	tree := h.tree.look(now)
 	h.giveWay()
 	if h.snapshots != nil && h.snapshots.isDue(now) {
 		if s := hostSnapshot(tree, now); s != nil {
@@ -151,20 +182,64 @@ func (h *host) look(now time.Time, f io.Writer) error {
 	if now.Before(h.lines) {
 		return nil
 	}
-	h.lines = now.Add(hostEvery)
-	var rss snapshot.Bytes
-	for _, p := range tree {
-		rss += p.rss
-	}
-	pss := "" // unknown
-	if !now.Before(h.pss) {
+	begun := time.Now()
+	pss := !now.Before(h.pss)
+	if pss {
 		h.pss = now.Add(pssEvery)
-		if sum, ok := sumPSS(tree); ok {
-			pss = strconv.FormatInt(int64(sum), 10)
+	}
+	claims := claimants(h.dir)
+	recorded := func(pid int) bool { return claims(pid) || h.profiled && pid == h.tree.root }
+	points := h.tree.points(tree, now, pss, recorded, h.roles)
+	var text bytes.Buffer
+	for _, p := range points {
+		if err := processes.WritePoint(&text, &p.TreeProcess, &p.Points[0]); err != nil {
+			return err
 		}
 	}
-	_, err := fmt.Fprintf(f, "%d,%d,%d,%s\n", now.UnixMicro(), len(tree), rss, pss)
+	if _, err := each.Write(text.Bytes()); err != nil {
+		return err
+	}
+	err := processes.WriteHost(all, h.whole(tree, points, now))
+	h.pace(now, len(points), time.Since(begun))
 	return err
+}
+
+// pace is when the next lines are due: looks take little of the time, and do not become too many.
+func (h *host) pace(now time.Time, points int, took time.Duration) {
+	if h.points += points; h.points > mostPoints {
+		h.points, h.every = 0, max(2*h.every, 2*hostEvery)
+	}
+	wait := max(h.every, min(now.Sub(h.began)/hostFirstLooks, hostEvery))
+	if due := time.Duration(float64(took) / hostShare); due > wait {
+		wait, h.slow = due, max(h.slow, due)
+	}
+	h.lines = now.Add(wait)
+}
+
+// whole is the tree as a whole.
+func (h *host) whole(tree []process, points []*followed, now time.Time) *snapshot.HostPoint {
+	at := &snapshot.HostPoint{Time: now, Processes: len(tree), PSS: snapshot.Unknown}
+	for _, p := range tree {
+		at.RSS += p.rss
+	}
+	for _, p := range points {
+		if pss := p.Points[0].PSS; pss >= 0 {
+			at.PSS = max(0, at.PSS) + pss
+		}
+	}
+	in := map[int]bool{os.Getpid(): true}
+	for _, p := range tree {
+		in[p.pid] = true
+	}
+	at.Group = group("/proc", "/sys/fs/cgroup", h.tree.root, func(pid int) bool {
+		if in[pid] {
+			return true
+		}
+		p, ok := readStat(pid)
+		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
+	})
+	at.Segments, at.SegmentBytes = segments("/dev/shm", h.began, at.Group.Others == 0, func(pid int) bool { return in[pid] })
+	return at
 }
 
 // hostSnapshot is what processes hold of their own, by program: a row for all
@@ -221,94 +296,6 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	return s
 }
 
-// status is what /proc/PID/status tells.
-type status struct {
-	name              string
-	anonymous, shared snapshot.Bytes
-}
-
-func parseStatus(text []byte) (s status) {
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		kib := func() snapshot.Bytes {
-			n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64) // 0 where the kernel writes otherwise
-			return snapshot.Bytes(n) << 10
-		}
-		switch key {
-		case "Name":
-			s.name = value
-		case "RssAnon":
-			s.anonymous = kib()
-		case "RssShmem":
-			s.shared = kib()
-		}
-	}
-	return s
-}
-
-// process is one of a tree, as /proc tells.
-type process struct {
-	pid, parent int
-	rss         snapshot.Bytes
-}
-
-// processTree lists a process and all below it.
-func processTree(root int) (tree []process) {
-	below := children
-	if _, err := os.Stat(childrenFile(root, strconv.Itoa(root))); err != nil {
-		below = allChildren() // of a kernel that does not list them by process
-	}
-	for pids := []int{root}; len(pids) > 0; pids = pids[1:] {
-		if p, ok := readStat(pids[0]); ok {
-			tree = append(tree, p)
-			pids = append(pids, below(p.pid)...)
-		}
-	}
-	return tree
-}
-
-func childrenFile(pid int, thread string) string {
-	return fmt.Sprintf("/proc/%d/task/%s/children", pid, thread)
-}
-
-// children are the processes that the threads of one have started.
-func children(pid int) (pids []int) {
-	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // none once it has ended
-	for _, t := range threads {
-		text, _ := os.ReadFile(childrenFile(pid, t.Name())) // likewise
-		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
-		}
-	}
-	return pids
-}
-
-// allChildren reads who started each process of the machine.
-func allChildren() func(int) []int {
-	entries, _ := os.ReadDir("/proc")
-	of := make(map[int][]int)
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p, ok := readStat(pid); ok {
-				of[p.parent] = append(of[p.parent], pid)
-			}
-		}
-	}
-	return func(pid int) []int { return of[pid] }
-}
-
-// readStat is not ok of a process that has ended.
-func readStat(pid int) (process, bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return process{}, false
-	}
-	return parseStat(text)
-}
-
 // outlive lists the processes that have the agent's folder in their environment: those
 // that the command has started and left behind.
 func outlive(agent string) (pids []int) {
@@ -335,47 +322,4 @@ func outliving(agent string) (pids []int) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	return pids
-}
-
-// parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
-// anything.
-func parseStat(text []byte) (p process, ok bool) {
-	end := bytes.LastIndexByte(text, ')')
-	begin := bytes.IndexByte(text, ' ')
-	if begin < 0 || end < begin {
-		return p, false
-	}
-	// After the name: state, parent, …; resident pages are the 24th field of all.
-	fields := strings.Fields(string(text[end+1:]))
-	if len(fields) < 22 {
-		return p, false
-	}
-	pid, err1 := strconv.Atoi(string(text[:begin]))
-	parent, err2 := strconv.Atoi(fields[1])
-	pages, err3 := strconv.ParseInt(fields[21], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return p, false
-	}
-	return process{pid, parent, snapshot.Bytes(pages * int64(os.Getpagesize()))}, true
-}
-
-// sumPSS adds up the proportional set sizes; not ok where the kernel tells none.
-func sumPSS(tree []process) (sum snapshot.Bytes, ok bool) {
-	for _, p := range tree {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
-		if err != nil {
-			continue
-		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		for lines.Scan() {
-			fields := strings.Fields(lines.Text())
-			if len(fields) == 3 && fields[0] == "Pss:" {
-				if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-					sum += snapshot.Bytes(kib) << 10
-					ok = true
-				}
-			}
-		}
-	}
-	return sum, ok
 }

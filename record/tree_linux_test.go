@@ -3,8 +3,10 @@ package record
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,5 +45,75 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 		if !slices.Equal(listed, told) {
 			t.Errorf("process %d: the kernel lists %v, and %v name it as their parent", p.pid, listed, told)
 		}
+	}
+}
+
+// TestAProcessThatOutlivesItsParentStaysInTheTree has the middle one of three end.
+func TestAProcessThatOutlivesItsParentStaysInTheTree(t *testing.T) {
+	t.Parallel()
+	go_, wait, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("sh", "-c", "sh -c 'sleep 61 & read x' ; sleep 60")
+	command.Stdin = go_
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tree := newTree(command.Process.Pid)
+	named := func(name string) (found []process) {
+		for _, p := range tree.look(time.Now()) {
+			if line, err := os.ReadFile(procFile(p.pid, "cmdline")); err == nil && strings.Contains(string(line), name) && p.name == "sleep" {
+				found = append(found, p)
+			}
+		}
+		return found
+	}
+	defer func() {
+		for _, p := range slices.Backward(tree.look(time.Now())) {
+			if q, err := os.FindProcess(p.pid); err == nil {
+				_ = q.Kill()
+			}
+		}
+		_ = command.Wait()
+	}()
+	until := func(what func() bool) bool {
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if what() {
+				return true
+			}
+		}
+		return false
+	}
+	if !until(func() bool { return len(named("61")) == 1 }) {
+		t.Fatal("the child of a child is not seen")
+	}
+	_ = wait.Close() // the middle one ends
+	if !until(func() bool { return len(named("60")) == 1 }) {
+		t.Fatal("the middle one goes on")
+	}
+	if len(named("61")) != 1 {
+		t.Error("who outlives his parent is not seen any more")
+	}
+}
+
+func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"torch_" + strconv.Itoa(os.Getpid()) + "_1_0", "torch_1_2_0", "psm_1234"} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 8192), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours := func(pid int) bool { return pid == os.Getpid() }
+	since := time.Now().Add(-time.Minute)
+	if n, size := segments(dir, since, false, ours); n != 1 || size != 8192 {
+		t.Errorf("%d of %d bytes; want ours alone", n, size)
+	}
+	if n, _ := segments(dir, since, true, ours); n != 3 {
+		t.Errorf("%d; want all", n)
+	}
+	if n, _ := segments(dir, time.Now().Add(time.Minute), true, ours); n != 0 {
+		t.Errorf("%d that were there before", n)
 	}
 }

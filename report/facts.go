@@ -117,12 +117,12 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	return out
 }
 
-// deviceReserves are a result's reserves without the growth of the process, which stands
+// deviceReserves are a result's reserves without the growth of processes, which stands
 // among the findings.
 func deviceReserves(r *diff.Result) []*diff.Reserve {
 	var out []*diff.Reserve
 	for i := range r.Reserves {
-		if e := &r.Reserves[i]; e != r.Unexplained() {
+		if e := &r.Reserves[i]; e != r.Unexplained() && e.Processes == nil {
 			out = append(out, e)
 		}
 	}

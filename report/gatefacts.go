@@ -133,15 +133,15 @@ func (g *Gate) open(f *diff.Finding) string {
 func (g *Gate) unexplained() []string {
 	var out []string
 	for _, r := range g.Ranks {
-		e := r.Result.Unexplained()
-		switch {
-		case e == nil:
-		case len(out) == mostTold:
-			return append(out, "… and on more ranks")
-		case r.Rank == snapshot.NoRank:
-			out = append(out, upperFirst(g.told(reserveText(e))))
-		default:
-			out = append(out, fmt.Sprintf("Rank %d: %s", r.Rank, g.told(reserveText(e))))
+		for _, e := range r.Result.Unaccounted() {
+			switch {
+			case len(out) == mostTold:
+				return append(out, "… and more")
+			case r.Rank == snapshot.NoRank || e.Processes != nil:
+				out = append(out, upperFirst(g.told(reserveText(e))))
+			default:
+				out = append(out, fmt.Sprintf("Rank %d: %s", r.Rank, g.told(reserveText(e))))
+			}
 		}
 	}
 	return out

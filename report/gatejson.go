@@ -95,18 +95,16 @@ func (g *Gate) JSON(w io.Writer) error {
 		out.Entries = append(out.Entries, gateEntryJSON{f.Entry.Fingerprint, f.State, f.Entry.Where, f.Entry.Owner, f.Entry.Issue})
 	}
 	for _, r := range g.Ranks {
-		e := r.Result.Unexplained()
-		if e == nil {
-			continue
+		for _, e := range r.Result.Unaccounted() {
+			j := gateReserveJSON{reserveJSON: reserveOf(e)}
+			if r.Rank != snapshot.NoRank && e.Processes == nil {
+				j.Rank = &r.Rank
+			}
+			if e.Cause != nil {
+				j.Fix = e.Cause.Fix
+			}
+			out.Unexplained = append(out.Unexplained, j)
 		}
-		j := gateReserveJSON{reserveJSON: reserveOf(e)}
-		if r.Rank != snapshot.NoRank {
-			j.Rank = &r.Rank
-		}
-		if e.Cause != nil {
-			j.Fix = e.Cause.Fix
-		}
-		out.Unexplained = append(out.Unexplained, j)
 	}
 	return writeJSON(w, out)
 }

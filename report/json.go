@@ -53,6 +53,18 @@ type reserveJSON struct {
 	Cause   string           `json:"cause,omitempty"`
 	// Holder keeps what is likely to have grown.
 	Holder *holderJSON `json:"holder,omitempty"`
+	// Processes are those that grew, where they are others than the recorded one.
+	Processes *processesJSON `json:"processes,omitempty"`
+}
+
+// processesJSON are processes of the command in which nothing was recorded.
+type processesJSON struct {
+	Role     string `json:"role"`
+	PID      int    `json:"pid,omitempty"`
+	Alike    int    `json:"alike"`
+	Of       int    `json:"of"`
+	Shared   bool   `json:"shared,omitempty"`
+	Segments int64  `json:"segments,omitempty"`
 }
 
 type reserveRateJSON struct {
@@ -296,6 +308,9 @@ func reserveOf(e *diff.Reserve) reserveJSON {
 	}
 	if h := e.Graph; h != nil {
 		j.Holder = holderOf(h)
+	}
+	if p := e.Processes; p != nil {
+		j.Processes = &processesJSON{Printable(p.Role), p.PID, p.Alike, p.Of, p.Shared, p.Segments}
 	}
 	return j
 }

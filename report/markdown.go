@@ -22,16 +22,16 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m.line("")
 	m.line("%s compared with %s%s, recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), r.Rule)
 	full, listed := split(r, o)
-	grown := r.Unexplained()
-	if grown != nil && r.Leaks() == 0 {
-		m.reserve(grown)
+	grown := r.Unaccounted()
+	if r.Leaks() == 0 {
+		m.reserves(grown)
 	}
 	m.findings(full)
 	for _, f := range full {
 		m.finding(r, f)
 	}
-	if grown != nil && r.Leaks() > 0 {
-		m.reserve(grown)
+	if r.Leaks() > 0 {
+		m.reserves(grown)
 	}
 	if len(listed) > 0 {
 		m.line("")
@@ -45,9 +45,7 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.line("</details>")
 	}
 	m.totals(r)
-	for _, e := range deviceReserves(r) {
-		m.reserve(e)
-	}
+	m.reserves(deviceReserves(r))
 	if text := leastText(r); text != "" {
 		m.line("")
 		m.line("%s.", plainMarkdown(upperFirst(text)))
@@ -69,9 +67,11 @@ func (m *markdown) line(format string, args ...any) {
 	m.buf.WriteByte('\n')
 }
 
-func (m *markdown) reserve(e *diff.Reserve) {
-	m.line("")
-	m.line("%s", plainMarkdown(upperFirst(reserveText(e))))
+func (m *markdown) reserves(all []*diff.Reserve) {
+	for _, e := range all {
+		m.line("")
+		m.line("%s", plainMarkdown(upperFirst(reserveText(e))))
+	}
 }
 
 // findings is one table.

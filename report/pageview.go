@@ -120,7 +120,7 @@ func pageView(r *diff.Result, about About) *view {
 	for _, f := range leaks {
 		v.Findings = append(v.Findings, findingViewOf(r, f))
 	}
-	if e := r.Unexplained(); e != nil {
+	for _, e := range r.Unaccounted() {
 		v.Findings = append(v.Findings, processView(e))
 	}
 	for _, f := range maybe {
@@ -167,7 +167,7 @@ func state(r *diff.Result) (class, badge string) {
 	switch {
 	case r.Leaks() > 0:
 		return "leak", count(int64(r.Leaks()), "leak")
-	case r.Count(diff.Inconclusive) > 0 || r.Unexplained() != nil:
+	case r.Count(diff.Inconclusive) > 0 || len(r.Unaccounted()) > 0:
 		return "inconclusive", "inconclusive"
 	}
 	return "clean", "no leak"
@@ -237,6 +237,9 @@ func processView(e *diff.Reserve) findingView {
 		Verdict: string(diff.Inconclusive), Badge: "line unknown", Label: "the process itself (" + deviceName(e.Device) + ")",
 		Rate: bytesRate(e.Rate), Growth: signed(e.Growth), Fate: "beyond what recorded stacks explain",
 		Facts: []fact{{"Why", upperFirst(brief(e.String())) + "."}},
+	}
+	if p := e.Processes; p != nil {
+		v.Label, v.Fate = "the process "+brief(p.Role), "nothing was recorded in it"
 	}
 	v.divide(append(reserveFacts(e), v.Facts...))
 	return v

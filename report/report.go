@@ -57,6 +57,9 @@ func sentence(r *diff.Result) string {
 	if e := r.Unexplained(); leaks == 0 && e != nil {
 		return "no verdict: the process itself grows, " + bytesRate(e.Rate) + " beyond what recorded stacks explain; " + live
 	}
+	if others := r.Unaccounted(); leaks == 0 && len(others) > 0 {
+		return "no verdict: " + brief(others[0].Clause()) + "; " + live
+	}
 	if leaks == 0 {
 		sites := 0 // a finding may be of several
 		for _, f := range withVerdict(r, diff.Inconclusive) {

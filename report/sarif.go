@@ -127,7 +127,7 @@ func (g *Gate) SARIF(w io.Writer) error {
 		run.Results = append(run.Results, r)
 	}
 	for _, r := range g.Ranks {
-		if e := r.Result.Unexplained(); e != nil {
+		for _, e := range r.Result.Unaccounted() {
 			run.Results = append(run.Results, g.sarifUnexplained(&run.Tool.Driver, r.Rank, e))
 		}
 	}
@@ -164,10 +164,13 @@ func (g *Gate) sarifResult(d *sarifDriver, f *diff.Finding, fingerprint string) 
 // sarifUnexplained is the growth of a process that has no line.
 func (g *Gate) sarifUnexplained(d *sarifDriver, rank int, e *diff.Reserve) sarifResult {
 	id, at := d.rule(e.Cause)
-	j := reserveOf(e)
+	j, name := reserveOf(e), deviceName(e.Device)
+	if e.Processes != nil {
+		name = e.Processes.Role
+	}
 	r := sarifResult{
 		RuleID: id, RuleIndex: at, Kind: "open", Level: "none", Message: sarifText{Text: g.told(reserveText(e))},
-		Fingerprints: map[string]string{"memdiag/v1": "process:" + deviceName(e.Device)}, Properties: sarifProperties{Holder: j.Holder},
+		Fingerprints: map[string]string{"memdiag/v1": "process:" + name}, Properties: sarifProperties{Holder: j.Holder},
 	}
 	if j.Rate != nil {
 		r.Properties.Rate = &rateJSON{Unit: j.Rate.Unit, Bytes: j.Rate.Bytes}

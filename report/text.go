@@ -39,7 +39,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		p.line("")
 		p.finding(r, f, o)
 	}
-	if e := r.Unexplained(); e != nil {
+	for _, e := range r.Unaccounted() {
 		p.reserve(e)
 	}
 	for _, f := range maybe {

@@ -76,6 +76,7 @@ type Run struct {
 	Info      Info     // zero where there is no run.json
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
+	Tree      *Tree   // nil where nothing is known of the command's processes
 	// Ranks are those that the folder has files of, ascending; the snapshots are of
 	// one of them. It is nil where no name tells a rank.
 	Ranks []int

@@ -300,10 +300,15 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 		}
 	}
 	j.said = report.GateHeadline(j.result)
+	switch grown := j.result.Unaccounted(); {
+	case len(grown) == 0 || j.doubt != "":
+	case j.result.Leaks() == 0:
+		j.doubt = "what grows has no line; "
+	case grown[len(grown)-1].Processes != nil: // however the leaks pass
+		j.doubt = report.Printable(grown[len(grown)-1].Clause()) + "; "
+	}
 	if j.result.Leaks() == 0 && j.doubt == "" {
-		if j.result.Unexplained() != nil {
-			j.doubt = "what grows has no line; "
-		} else if why := j.result.Doubt(g.slice.unseen(run)); why != "" {
+		if why := j.result.Doubt(g.slice.unseen(run)); why != "" {
 			j.doubt = report.Printable(why) + "; "
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/agent"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
+	"github.com/memdiag/memdiag/snapshot/processes"
 )
 
 // The names that recordings give, by their writers: this package, package record, and the agent.
@@ -24,7 +25,7 @@ const (
 	aNumber   = `(0|[1-9][0-9]*)`
 	perhaps   = `(` + rankMark + aNumber + `)?`
 	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + `\.(memdiag|json|pickle|pb\.gz)`
-	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|host` + perhaps + `\.csv)`
+	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 )
 
@@ -76,9 +77,6 @@ func readInfo(path string) (info snapshot.Info, err error) {
 	return info, nil
 }
 
-// hostHeader begins the host's figures, as package record writes them.
-const hostHeader = "time_us,processes,rss_bytes,pss_bytes\n"
-
 // headSize is how much of a file is looked at.
 const headSize = 4 << 10
 
@@ -98,7 +96,7 @@ func checkContent(path string) error {
 	switch {
 	case ours:
 	case strings.HasSuffix(name, ".csv"):
-		ours = bytes.HasPrefix(head, []byte(hostHeader)) || bytes.HasPrefix([]byte(hostHeader), head) // the disk may have been full
+		ours = processes.Detect(head)
 	case IsSeriesName(name):
 		ours = native.DetectSeries(head)
 	case strings.HasSuffix(name, native.Ending):

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/processes"
 )
 
 const finishedInfo = `{"schema_version": 1, "seed": 0, "steps": 0, "every": 0, "started": "2026-01-02T03:04:05Z", "finished": "2026-01-02T03:04:06Z", "version": "v1"}`
@@ -49,7 +50,7 @@ func recordedFiles(t *testing.T) map[string]string {
 		"snapshot_50_rank1.json": `{"memdiag_agent":1,"producer":`, "snapshot_t7.json": packed(`{"memdiag_agent":1,"x":[` + long.String()),
 		"snapshot_9.pickle": "\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07memdiag\x94}",
 		"snapshot_t4.pb.gz": packed("\x0a\x04\x08\x01\x10\x02"), "series.memdiag": series.String(), "series_rank1.memdiag": series.String(),
-		"host.csv": hostHeader + "1,2,3,4\n", "host_rank2.csv": "",
+		"host.csv": processes.HostHeader + "1,2,3,4\n", "processes.csv": processes.Header, "host_rank2.csv": "",
 		".snapshot_7.json.tmp": "{", ".claim_step": "", ".claim_tick_rank1": "", ".agent_12.json": "{}", "..agent_12.json.tmp": "{",
 	}
 }
@@ -180,7 +181,7 @@ func TestARunThatCameToNothingGivesWayToTheOneBefore(t *testing.T) {
 		if _, err := w.OpenSeries(nil); err != nil {
 			t.Fatal(err)
 		}
-		put(t, dir, map[string]string{"host.csv": hostHeader})
+		put(t, dir, map[string]string{"host.csv": processes.HostHeader})
 		return w
 	}
 	w := replace()

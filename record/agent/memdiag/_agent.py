@@ -15,6 +15,7 @@ import zlib
 from . import _at
 from ._handlers import raised
 from ._own import Own
+from ._role import role
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
 
@@ -431,6 +432,10 @@ class Agent:
             f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
         except FileExistsError:
             return False
+        try:
+            os.write(f, b"%d" % os.getpid())  # for who looks at the processes from outside
+        except OSError:
+            pass  # the disk is full
         os.close(f)
         return True
 
@@ -590,7 +595,7 @@ class Agent:
             about = {
                 "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,
-                "python": sys.version.split()[0],
+                "python": sys.version.split()[0], "role": role(),
             }
             for s in self.sources:
                 about.update(s.about())

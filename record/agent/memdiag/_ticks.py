@@ -19,6 +19,8 @@ from ._own import fill_caches, waited
 # takes to import the rest, and how long one that the script will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
+# Seconds after which a process that others started has the name that they give it.
+NAMED = 0.5
 # Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
 UNANSWERED = 0.25
 # Seconds that a thread of the program's waits at most for a snapshot to be done.
@@ -100,11 +102,15 @@ class Ticker:
         fill_caches()
         awaited = imports_torch()
         begun = now = time.monotonic()
+        named = False
         due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
             windows = agent.heap.windows
             time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
             now = time.monotonic()
+            if not named and now >= begun + NAMED:
+                named = True
+                agent.report("started")
             if self.asked:
                 if now - self.since >= UNANSWERED and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()

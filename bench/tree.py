@@ -1,0 +1,67 @@
+"""Gates the trees of processes of bench/tree/trees.py: python bench/tree.py [--seconds 12] [NAME …].
+
+Prints for each what the gate said and whether that is right: of a tree that leaks 1, with the line, or 4, with the
+process; of one that does not 0. Ends with 1 where any is wrong. MEMDIAG is the program; by default it is built.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree")
+sys.path.insert(0, HERE)
+import trees  # noqa: E402
+
+
+def line_of(name):
+    with open(os.path.join(HERE, "trees.py"), encoding="utf-8") as f:
+        for number, text in enumerate(f, 1):
+            if name in text.partition("# leak: ")[2].split():
+                return "trees.py:%d" % number
+    return ""
+
+
+def gate(memdiag, name, seconds, folder):
+    run = os.path.join(folder, name)
+    begun = time.monotonic()
+    program = [sys.executable, os.path.join(HERE, "trees.py"), name, str(seconds)]
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    done = subprocess.run([memdiag, "gate", "-o", run, "--", *program], capture_output=True, text=True, env=env)
+    return done.returncode, done.stdout, done.stderr, time.monotonic() - begun
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--seconds", type=float, default=12)
+    p.add_argument("--folder", help="where the runs stay")
+    p.add_argument("names", nargs="*")
+    o = p.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        memdiag = os.environ.get("MEMDIAG")
+        if not memdiag:
+            memdiag = os.path.join(temporary, "memdiag")
+            subprocess.run(["go", "build", "-o", memdiag, "./cmd/memdiag"], check=True, cwd=os.path.dirname(os.path.dirname(HERE)))
+        folder = o.folder or temporary
+        os.makedirs(folder, exist_ok=True)
+        wrong = 0
+        print("| tree | leaks | gate | said |")
+        print("|---|---|---|---|")
+        for tree in trees.LEAKS + trees.CLEAN:
+            name, leaks = tree.__name__, tree in trees.LEAKS
+            if o.names and name not in o.names:
+                continue
+            code, said, talk, _ = gate(memdiag, name, o.seconds, folder)
+            line = line_of(name)
+            right = code == 0 if not leaks else code == 1 and line in said if code == 1 else code == 4
+            wrong += not right
+            first = (said.strip() or talk.strip()).split("\n")[0]
+            print("| %s | %s | %d%s | %s |" % (name, "yes" if leaks else "no", code, "" if right else " **wrong**", first.replace("|", "/")), flush=True)
+        print("%d wrong" % wrong)
+        return min(1, wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,303 @@
+"""Trees of processes, of which one leaks or none: python bench/tree/trees.py NAME [SECONDS].
+
+The line that leaks ends in the comment "leak: " and the names of the trees that it leaks in.
+"""
+
+import concurrent.futures
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import shared_memory
+
+SIZE = 200_000
+PAUSE = 0.005
+
+
+def decoded(n=SIZE):
+    return os.urandom(256) * (n // 256)
+
+
+def until(seconds, pause=PAUSE):
+    """Numbers, one each pause, for so long."""
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        yield n
+        n += 1
+        time.sleep(pause)
+
+
+# Workers.
+
+
+def keep(seconds):
+    kept = []
+    for _ in until(seconds):
+        kept.append(decoded())  # leak: spawned grandchild
+
+
+def drop(seconds):
+    for _ in until(seconds):
+        decoded()
+
+
+def parent_of_keep(seconds):
+    child = multiprocessing.Process(target=keep, args=(seconds,))
+    child.start()
+    child.join()
+
+
+memory = []
+
+
+def task_keeps(_):
+    time.sleep(PAUSE)
+    memory.append(decoded())  # leak: pool executor
+    return 1
+
+
+def task(_):
+    time.sleep(PAUSE)
+    return len(decoded())
+
+
+class Decoder:
+    """A dataset that decodes; it keeps what it decoded where that is asked for, in one worker or all."""
+
+    def __init__(self, keeps=False, alone=False, most=0, count=10_000_000, pause=0.002):
+        self.keeps, self.alone, self.most, self.count, self.pause = keeps, alone, most, count, pause
+        self.cache = {}
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        import torch.utils.data
+
+        time.sleep(self.pause)
+        image = decoded()
+        info = torch.utils.data.get_worker_info()
+        if self.keeps and (not self.alone or info.id == 1):
+            self.cache[i] = image  # leak: loader_fork loader_spawn loader_forkserver one_of_four
+        elif self.most:
+            self.cache[i % self.most] = image
+        return i
+
+
+def load(seconds, dataset, workers=2, method="fork", persistent=True, epochs=1):
+    import torch
+
+    torch.set_num_threads(1)
+    model = torch.nn.Linear(16, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=workers, persistent_workers=persistent, multiprocessing_context=method)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch.float()[:, None].expand(-1, 16) / 1e7).sum().backward()
+            optimizer.step()
+            if time.monotonic() >= end:
+                break
+
+
+def processes(method, *jobs):
+    context = multiprocessing.get_context(method)
+    all = [context.Process(target=f, args=args) for f, *args in jobs]
+    for p in all:
+        p.start()
+    for p in all:
+        p.join()
+
+
+# Trees that leak.
+
+
+def spawned(s):
+    processes("spawn", (keep, s), (drop, s))
+
+
+def loader_fork(s):
+    load(s, Decoder(keeps=True))
+
+
+def loader_spawn(s):
+    load(s, Decoder(keeps=True), method="spawn")
+
+
+def loader_forkserver(s):
+    load(s, Decoder(keeps=True), method="forkserver")
+
+
+def one_of_four(s):
+    load(s, Decoder(keeps=True, alone=True), workers=4)
+
+
+def pool(s):
+    with multiprocessing.Pool(2) as p:
+        for _ in until(s, 0):
+            p.map(task_keeps, range(20))
+
+
+def executor(s):
+    with concurrent.futures.ProcessPoolExecutor(2) as p:
+        for _ in until(s, 0):
+            list(p.map(task_keeps, range(20)))
+
+
+def no_python(s):
+    work = subprocess.Popen(["perl", "-e", 'for (1..%d) { push @a, "x" x 200000; select(undef, undef, undef, 0.01) }' % (s * 95)])
+    processes("fork", (drop, s))
+    work.wait()
+
+
+def share(seconds):
+    segments = []
+    try:
+        for _ in until(seconds, 0.02):
+            segment = shared_memory.SharedMemory(create=True, size=SIZE)
+            segment.buf[:] = decoded()[: segment.size].ljust(segment.size, b"x")
+            segments.append(segment)
+    finally:
+        for segment in segments:
+            segment.close()
+            segment.unlink()
+
+
+def shared(s):
+    processes("spawn", (share, s))
+
+
+def grandchild(s):
+    processes("spawn", (parent_of_keep, s))
+
+
+# Trees that do not.
+
+inherited = []
+
+
+def touch(seconds):
+    """Writes to what it has from its parent, little by little; each page is copied once."""
+    for n in until(seconds):
+        if n < len(inherited):
+            inherited[n][::4096] = bytes(len(inherited[n][::4096]))
+
+
+def copy_on_write(s):
+    inherited.extend(bytearray(SIZE) for _ in range(int(s * 60)))
+    processes("fork", (touch, s), (touch, s))
+
+
+def restarted_workers(s):
+    load(s, Decoder(count=800, most=100), persistent=False)
+
+
+def prefetch(s):
+    """A queue that holds up to 100 of what is decoded."""
+    queue = multiprocessing.Queue(100)
+    p = multiprocessing.Process(target=fill, args=(queue,), daemon=True)
+    p.start()
+    for _ in until(s, 0.02):
+        queue.get()
+    p.terminate()
+
+
+def fill(queue):
+    while True:
+        queue.put(decoded())
+
+
+def two_ranks(s):
+    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(random.randrange(20000, 60000)), __file__, "rank", str(s)], check=True)
+
+
+def rank(s):
+    import torch
+    import torch.distributed
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(int(s * 100)):  # as many on each
+        optimizer.zero_grad()
+        model(torch.randn(8, 64)).sum().backward()
+        optimizer.step()
+        time.sleep(PAUSE)
+    torch.distributed.destroy_process_group()
+
+
+def checkpoint(s):
+    """A fork writes the state while the training goes on."""
+    state = [bytearray(SIZE) for _ in range(200)]
+    for n in until(s):
+        state[n % 200][:] = bytes(SIZE)
+        if n % 200 == 0:
+            pid = os.fork()
+            if pid == 0:
+                with tempfile.TemporaryFile() as f:
+                    for part in state:
+                        f.write(part)
+                        time.sleep(0.002)
+                os._exit(0)
+        if n % 200 == 150:
+            os.waitpid(pid, 0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
+
+
+def each_step(s):
+    for _ in until(s):
+        subprocess.run(["true"], check=True)
+
+
+def files(seconds):
+    with tempfile.TemporaryFile() as f:
+        for _ in until(seconds):
+            f.write(decoded())
+
+
+def page_cache(s):
+    processes("spawn", (files, s))
+
+
+def replaced(s):
+    with multiprocessing.Pool(2, maxtasksperchild=150) as p:
+        for _ in until(s, 0):
+            p.map(task_keeps, range(20), chunksize=1)
+
+
+def uneven(seconds):
+    """Buffers of any size, a thousand at a time, of which malloc keeps pages."""
+    chance, live = random.Random(1), []
+    for _ in until(seconds, 0.002):
+        live.append(bytearray(chance.randrange(100, 100_000)))
+        if len(live) > 1000:
+            live[chance.randrange(1000)] = live.pop()
+
+
+def kept_pages(s):
+    processes("spawn", (uneven, s), (uneven, s))
+
+
+def many_children(s):
+    """200 a second, which end at once."""
+    for _ in until(s, 0.1):
+        for _ in range(20):
+            if os.fork() == 0:
+                os._exit(0)
+        for _ in range(20):
+            os.wait()
+
+
+LEAKS = [spawned, loader_fork, loader_spawn, loader_forkserver, one_of_four, pool, executor, no_python, shared, grandchild]
+CLEAN = [copy_on_write, restarted_workers, prefetch, two_ranks, checkpoint, each_step, page_cache, replaced, kept_pages, many_children]
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](float(sys.argv[2]) if len(sys.argv) > 2 else 12)

@@ -1,0 +1,268 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+const (
+	// beginning is the share of a process's time in which it takes what it needs: imports, its
+	// data, the queues that it fills.
+	beginning = 1. / 3
+	// toTheEnd is the share of the record that must have passed when a process ends for its
+	// growth to matter: else it has given it back.
+	toTheEnd = 2. / 3
+	// leastGrowth is less than any program takes to begin.
+	leastGrowth = 1 << 20
+)
+
+// Processes are one of the command's processes in which nothing was recorded, or several of one
+// role together, or shared memory.
+type Processes struct {
+	Role string // "loader worker 3"; of several, what their roles have in common
+	PID  int    // 0 where it is of several together
+	// Alike counts the processes of that kind that grow, and Of those that there are.
+	Alike, Of int
+	Shared    bool  // what grows is shared memory
+	Segments  int64 // the files in /dev/shm, with Shared; 0 where they are not known
+}
+
+// sentence says by how much they grow.
+func (p *Processes) sentence(e *Reserve) string {
+	who := p.Role
+	switch {
+	case p.PID == 0 && !p.Shared:
+		who = "processes of " + p.Role + " together"
+	case p.PID != 0:
+		who += fmt.Sprintf(" (process %d)", p.PID)
+	}
+	if p.PID != 0 && p.Shared {
+		who = "shared memory of " + who
+	}
+	rate := e.Rate.Bytes
+	text := fmt.Sprintf("%s grew steadily by %s a second (%s to %s, 95 %% interval), %s in %s",
+		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.text(e.To-e.From))
+	if p.Alike > 1 {
+		text += fmt.Sprintf(", and so did %d others of %d like it", p.Alike-1, p.Of)
+	} else if p.PID != 0 && p.Of > 1 {
+		text += fmt.Sprintf(", alone of %d like it", p.Of)
+	}
+	switch {
+	case p.Segments > 1:
+		return text + fmt.Sprintf(": there are %d files in /dev/shm. No line is known that made them", p.Segments)
+	case p.Shared:
+		return text + ". No line is known that made it"
+	}
+	return text + ". Nothing was recorded in it: no line is known"
+}
+
+// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
+func (p *Processes) clause(e *Reserve) string {
+	who, grows := p.Role, "grows"
+	switch {
+	case p.Shared && p.PID != 0:
+		who = "shared memory of " + p.Role
+	case !p.Shared && p.PID == 0:
+		who, grows = "processes of "+p.Role, "grow together"
+	}
+	return fmt.Sprintf("%s %s, +%s/s, and nothing was recorded in it", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value))
+}
+
+// Clause is String in a few words, of other processes than the recorded one.
+func (e *Reserve) Clause() string { return e.Processes.clause(e) }
+
+// hostProducer made snapshots of a command's programs, without an agent.
+const hostProducer = "memdiag record"
+
+// growingProcesses are those of the command's processes, and kinds of them, that grew steadily
+// and in which nothing was recorded, and shared memory that did.
+func (r *Result) growingProcesses() []Reserve {
+	if r.run.Tree == nil || r.Last.Producer == hostProducer || len(r.run.Tree.Processes) == 0 {
+		return nil // its snapshots are of the programs of all processes
+	}
+	t := newForest(r.run.Tree, r.recorded)
+	out := r.growingOf(t, func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped })
+	if s := r.sharedMemory(t); s != nil {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// recorded reports whether snapshots tell of a process's memory.
+func (r *Result) recorded(p *snapshot.TreeProcess) bool {
+	told := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool {
+		return d.Kind == snapshot.Process || d.Kind.InProcess()
+	})
+	return told && p.Points[len(p.Points)-1].Recorded
+}
+
+// forest is a tree of processes, by kinds.
+type forest struct {
+	tree         *snapshot.Tree
+	began, ended time.Time
+	times        []time.Time // at which any was looked at, ascending
+	kinds        map[string][]*snapshot.TreeProcess
+}
+
+// numbered is the end of the name of one of several that do the same.
+var numbered = regexp.MustCompile(`[ -]?[0-9]+( of rank [0-9]+)?$| of rank [0-9]+$`)
+
+func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
+	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess)}
+	at := make(map[time.Time]bool)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		for _, point := range p.Points {
+			at[point.Time] = true
+		}
+		if !recorded(p) {
+			kind := numbered.ReplaceAllString(p.Role, "")
+			f.kinds[kind] = append(f.kinds[kind], p)
+		}
+	}
+	f.times = slices.SortedFunc(maps.Keys(at), time.Time.Compare)
+	f.began, f.ended = f.times[0], f.times[len(f.times)-1]
+	return f
+}
+
+// lasts reports whether a process was there near the end: what one held that has ended is given back.
+func (f *forest) lasts(p *snapshot.TreeProcess) bool {
+	return float64(p.Points[len(p.Points)-1].Time.Sub(f.began)) >= toTheEnd*float64(f.ended.Sub(f.began))
+}
+
+// growingOf is a reserve for each kind of processes of which one or all together grow.
+func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
+	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
+		of := f.kinds[kind]
+		var most *Reserve
+		grow, there := 0, 0
+		for _, p := range of {
+			if !f.lasts(p) {
+				continue
+			}
+			there++
+			if replaces(p, of, memory) {
+				continue
+			}
+			x, y := make([]float64, len(p.Points)), make([]float64, len(p.Points))
+			for i := range p.Points {
+				x[i], y[i] = p.Points[i].Time.Sub(f.began).Seconds(), float64(memory(&p.Points[i]))
+			}
+			e := r.grows(x, y)
+			if e == nil {
+				continue
+			}
+			grow++
+			if most == nil || e.Rate.Bytes.Value > most.Rate.Bytes.Value {
+				e.Processes, most = &Processes{Role: p.Role, PID: p.PID}, e
+			}
+		}
+		if most == nil && len(of) > 1 {
+			if most = r.grows(f.together(of, memory)); most != nil {
+				most.Processes = &Processes{Role: kind}
+			}
+		}
+		if most != nil {
+			most.Processes.Alike, most.Processes.Of = grow, there
+			out = append(out, *most)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Reserve) int { return cmp.Compare(b.Rate.Bytes.Value, a.Rate.Bytes.Value) })
+	return out[:min(len(out), mostGrowing)]
+}
+
+// mostGrowing is of how many kinds of processes it is told that they grow.
+const mostGrowing = 5
+
+// replaces reports whether a process is one of several, of which one that ended before it began had as
+// much: such a pool is replaced, and holds no more each time.
+func replaces(p *snapshot.TreeProcess, of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) bool {
+	last := memory(&p.Points[len(p.Points)-1])
+	return slices.ContainsFunc(of, func(q *snapshot.TreeProcess) bool {
+		end := &q.Points[len(q.Points)-1]
+		return !end.Time.After(p.Points[0].Time) && memory(end) >= last
+	})
+}
+
+// together is what processes held at each moment in all.
+func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
+	all := make(map[time.Time]float64)
+	for _, p := range of {
+		for i := range p.Points {
+			all[p.Points[i].Time] += float64(memory(&p.Points[i]))
+		}
+	}
+	for _, at := range f.times {
+		x, y = append(x, at.Sub(f.began).Seconds()), append(y, all[at])
+	}
+	return x, y
+}
+
+// grows is how y grew steadily after its beginning; nil where it did not.
+func (r *Result) grows(x, y []float64) *Reserve {
+	if len(x) == 0 {
+		return nil
+	}
+	from, _ := slices.BinarySearch(x, x[0]+beginning*(x[len(x)-1]-x[0]))
+	if len(x)-from < testable {
+		return nil
+	}
+	x, rest := risingFloors(x[from:], y[from:])
+	if rest == nil || !r.options.Without.steadily(x, rest) {
+		return nil
+	}
+	last := len(rest) - 1
+	if rest[last]-rest[0] < leastGrowth {
+		return nil
+	}
+	return &Reserve{
+		Device: snapshot.Device{Kind: snapshot.Process, Name: "processes"}, Meter: cause.Host, Growth: snapshot.Bytes(rest[last] - rest[0]),
+		Rate: Rate{Unit: Second, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[last],
+	}
+}
+
+// sharedMemory is how shared memory grew steadily: of a process that has it, else of the command's control
+// group where that is its own, else of the files in /dev/shm; nil where none did.
+func (r *Result) sharedMemory(f *forest) *Reserve {
+	var all []Reserve
+	every := &forest{tree: f.tree, began: f.began, ended: f.ended, times: f.times, kinds: make(map[string][]*snapshot.TreeProcess)}
+	for i := range f.tree.Processes {
+		p := &f.tree.Processes[i]
+		every.kinds[p.Role] = append(every.kinds[p.Role], p)
+	}
+	all = r.growingOf(every, func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Shared })
+	var x, group, files []float64
+	own := true
+	for i := range f.tree.Host {
+		h := &f.tree.Host[i]
+		own = own && h.Group.Others == 0
+		x = append(x, h.Time.Sub(f.began).Seconds())
+		group, files = append(group, float64(max(0, h.Group.Shared))), append(files, float64(max(0, h.SegmentBytes)))
+	}
+	for _, y := range [][]float64{group, files} {
+		if len(all) > 0 || len(x) == 0 {
+			break
+		}
+		if e := r.grows(x, y); e != nil && (own || &y[0] == &files[0]) {
+			e.Processes = &Processes{Role: "shared memory"}
+			all = append(all, *e)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	e := all[0]
+	e.Processes.Shared = true
+	if n := len(f.tree.Host); n > 0 {
+		e.Processes.Segments = max(0, f.tree.Host[n-1].Segments)
+	}
+	return &e
+}

@@ -1,0 +1,136 @@
+package diff
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// lifetime is a process from one second to another, looked at each half second, with what it has at a moment.
+type lifetime struct {
+	role     string
+	from, to float64
+	mib      func(t float64) float64
+}
+
+func treeOf(lives ...lifetime) *snapshot.Tree {
+	tree := &snapshot.Tree{}
+	began := time.Unix(1_000_000, 0)
+	for i, l := range lives {
+		p := snapshot.TreeProcess{PID: 100 + i, Started: int64(i), Role: l.role}
+		for t := l.from; t <= l.to; t += 0.5 {
+			p.Points = append(p.Points, snapshot.ProcessPoint{
+				Time: began.Add(time.Duration(t * float64(time.Second))), Anonymous: snapshot.Bytes(l.mib(t) * (1 << 20)),
+			})
+		}
+		tree.Processes = append(tree.Processes, p)
+	}
+	return tree
+}
+
+// flatRun is a run of one process in which nothing grows, with a tree.
+func flatRun(tree *snapshot.Tree) *snapshot.Run {
+	run := &snapshot.Run{Tree: tree}
+	for step := range int64(8) {
+		s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: 10 * step, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks()}
+		s.Devices = []snapshot.Device{{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: 1 << 20}}}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return run
+}
+
+func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
+	flat := func(float64) float64 { return 50 }
+	rising := func(t float64) float64 { return 50 + 5*t }
+	noise := rand.New(rand.NewPCG(1, 2))
+	var children []lifetime
+	for n := range 40 {
+		children = append(children, lifetime{fmt.Sprint("child ", n), float64(n), 40, flat})
+	}
+	for _, c := range []struct {
+		name string
+		tree []lifetime
+		want string // what the sentence begins with; "" for none
+	}{
+		{"one that grows", []lifetime{{"train.py", 0, 30, flat}, {"loader worker 0", 1, 30, rising}},
+			"loader worker 0 (process 101) grew steadily by 5.00 MiB a second"},
+		{"one of four", []lifetime{{"worker 0", 0, 30, flat}, {"worker 1", 0, 30, flat}, {"worker 2", 0, 30, rising}, {"worker 3", 0, 30, flat}},
+			"worker 2 (process 102) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds, alone of 4 like it"},
+		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
+		{"each is small, and they become more", children, "processes of child together grew steadily"},
+		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
+		{"copies of pages, until all are copied", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return min(50+10*t, 200) }}}, ""},
+		{"a cache of which ever less is new", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 200 - 150/(1+t) }}}, ""},
+		{"up and down", []lifetime{{"worker 0", 0, 30, func(float64) float64 { return 100 + 50*noise.Float64() }}}, ""},
+		{"replaced each epoch", []lifetime{{"worker 0", 0, 10, rising}, {"worker 0", 10, 20, func(t float64) float64 { return rising(t - 10) }}, {"worker 0", 20, 30, func(t float64) float64 { return rising(t - 20) }}}, ""},
+		{"ended long before the end", []lifetime{{"train.py", 0, 60, flat}, {"loader worker 0", 1, 30, rising}}, ""},
+		{"less than any program needs", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 0.02 * t }}}, ""},
+		{"too short to tell", []lifetime{{"worker 0", 0, 3, rising}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(flatRun(treeOf(c.tree...)), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.Unaccounted()
+			switch {
+			case c.want == "" && len(got) > 0:
+				t.Errorf("%s", got[0])
+			case c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0].String(), c.want)):
+				t.Errorf("%v\nwant one: %s …", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARecordedProcessIsJudgedByItsSnapshots(t *testing.T) {
+	tree := treeOf(lifetime{"train.py", 0, 30, func(t float64) float64 { return 50 + 5*t }})
+	for i := range tree.Processes[0].Points {
+		tree.Processes[0].Points[i].Recorded = true
+	}
+	r, err := Analyze(flatRun(tree), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Unaccounted(); len(got) > 0 {
+		t.Errorf("%s", got[0])
+	}
+}
+
+func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		others int64
+		shared bool // by a control group, instead of the files
+		want   string
+	}{
+		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds: there are 61 files in /dev/shm"},
+		{"of the command's own group", 0, true, "shared memory grew steadily"},
+		{"of a group that others are in", 1, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := treeOf(lifetime{"train.py", 0, 30, func(float64) float64 { return 50 }})
+			for i, p := range tree.Processes[0].Points {
+				h := snapshot.HostPoint{Time: p.Time, Group: snapshot.Group{Others: c.others}, Segments: int64(i + 1)}
+				if size := snapshot.Bytes(i) * 2 << 20; c.shared {
+					h.Group.Shared = size
+				} else {
+					h.SegmentBytes = size
+				}
+				tree.Host = append(tree.Host, h)
+			}
+			r, err := Analyze(flatRun(tree), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.Unaccounted()
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0].String(), c.want)) {
+				t.Errorf("%v; want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// roles tell what a person would call the processes of a command: by what an agent in them
+// says, by the name that they gave themselves, by their rank, else by program and script.
+type roles struct {
+	reports string // the path of agents' reports, before their process's number
+}
+
+// loaderThread is the name that PyTorch gives to a loader's worker.
+const loaderThread = "pt_data_worker"
+
+// of is the role of a process. What does not let itself be read leaves its program's name.
+func (r *roles) of(t *tree, f *followed, p process) string {
+	said := readRole(r.reports + strconv.Itoa(f.agent) + ".json")
+	environment, _ := os.ReadFile(procFile(p.pid, "environ"))
+	f.rank = rankIn(environment)
+	parent := t.byPID(p.parent)
+	rank := ""
+	if f.rank != "" {
+		rank = "rank " + f.rank
+	}
+	switch own := parent == nil || parent.rank != f.rank; {
+	case said == "" && rank != "" && own:
+		return rank
+	case said == "":
+		line, _ := os.ReadFile(procFile(p.pid, "cmdline"))
+		said = roleOf(line, p.name, parent != nil && parent.name == p.name && sameCommand(line, p.parent))
+	}
+	if rank != "" {
+		said += " of " + rank
+	}
+	return said
+}
+
+// byPID is the process of that number that is there; nil for none.
+func (t *tree) byPID(pid int) *followed {
+	var found *followed
+	for id, f := range t.known {
+		if id.pid == pid && (found == nil || id.started > found.Started) {
+			found = f
+		}
+	}
+	return found
+}
+
+// readRole is what an agent says of the role of its process; "" for nothing.
+func readRole(report string) string {
+	if info, err := os.Lstat(report); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return ""
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		return ""
+	}
+	var said struct {
+		Role string `json:"role"`
+	}
+	_ = json.Unmarshal(text, &said) // the role is none then
+	return said.Role
+}
+
+// rankIn is the rank in an environment, as torchrun sets it; "" for none.
+func rankIn(environment []byte) string {
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if rank, ok := bytes.CutPrefix(variable, []byte("RANK=")); ok {
+			if n, err := strconv.ParseUint(string(rank), 10, 30); err == nil {
+				return strconv.FormatUint(n, 10)
+			}
+		}
+	}
+	return ""
+}
+
+func sameCommand(line []byte, pid int) bool {
+	other, err := os.ReadFile(procFile(pid, "cmdline"))
+	return err == nil && bytes.Equal(line, other)
+}
+
+// roleOf is the role by a command line, of a program of that name. A process that was forked
+// and runs no program of its own has its parent's line.
+func roleOf(line []byte, name string, forked bool) string {
+	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	program := path.Base(words[0])
+	switch {
+	case name == loaderThread:
+		return "loader worker"
+	case words[0] == "":
+		return name // of the kernel, or it is ending
+	case len(words) == 1 && (strings.ContainsAny(words[0], " :") || strings.TrimRight(string(line), "\x00") != string(line) && bytes.HasSuffix(line, []byte{0, 0})):
+		return title(words[0])
+	case slices.Contains(words, "--multiprocessing-fork"):
+		return "spawned " + program
+	}
+	role := program
+	if strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pypy") {
+		role = script(words[1:], program)
+	}
+	if forked {
+		role = "fork of " + role
+	}
+	return role
+}
+
+// title is the role by a name that a process gave itself: "ray::Trainer.step()" is of a Trainer.
+func title(text string) string {
+	if actor, ok := strings.CutPrefix(text, "ray::"); ok {
+		end := strings.IndexAny(actor, ".( ")
+		if end > 0 {
+			actor = actor[:end]
+		}
+		return "ray::" + actor
+	}
+	if !strings.Contains(text, " ") {
+		return path.Base(text)
+	}
+	return text
+}
+
+// script is what Python runs: a file, a module, or a part of its own library.
+func script(words []string, program string) string {
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case word == "-m" && i+1 < len(words):
+			return words[i+1]
+		case word == "-c" && i+1 < len(words):
+			for module, role := range map[string]string{"resource_tracker": "resource tracker", "forkserver": "fork server"} {
+				if strings.Contains(words[i+1], "multiprocessing."+module) {
+					return role
+				}
+			}
+			return program + " -c"
+		case word == "-W" || word == "-X":
+			i++
+		case !strings.HasPrefix(word, "-"):
+			return path.Base(word)
+		}
+	}
+	return program
+}
+
+// claimants are the processes that record, as their claims in the run's folder say. Who counts
+// steps has taken over from who had ticks, and who has a rank from those without.
+func claimants(dir string) func(pid int) bool {
+	pids := make(map[int]bool)
+	names := namesBeginning(dir, claimPrefix)
+	ranks := slices.ContainsFunc(names, func(name string) bool { return rundir.RankOf(name) != snapshot.NoRank })
+	for _, name := range names {
+		steps := strings.Replace(name, claimPrefix+"tick", claimPrefix+"step", 1)
+		if ranks && rundir.RankOf(name) == snapshot.NoRank || steps != name && slices.Contains(names, steps) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if pid, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
+			pids[pid] = true
+		}
+	}
+	return func(pid int) bool { return pids[pid] }
+}
+
+// crowd says that not all processes were recorded at each second; "" where they were.
+func (t *tree) crowd() string {
+	if t.largest <= mostProcesses {
+		return ""
+	}
+	return fmt.Sprintf("of up to %d processes at once, the memory of the %d that had most was recorded", t.largest, mostProcesses)
+}

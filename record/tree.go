@@ -1,0 +1,263 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/processes"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// ProcessesName is the file of a run, or of a rank of it, that holds the memory of each
+// process: comma-separated, a line a process and moment.
+func ProcessesName(rank int) string {
+	if rank == snapshot.NoRank {
+		return "processes.csv"
+	}
+	return "processes" + rundir.RankSuffix(rank) + ".csv"
+}
+
+const (
+	// mostProcesses is of how many processes the memory is recorded at a moment: of those
+	// that have most.
+	mostProcesses = 512
+	// mostPoints is how many lines there are before the time between them doubles.
+	mostPoints = 50_000
+	// young is how long a process may yet become another: by exec, or by giving itself a name.
+	young = 10 * time.Second
+)
+
+// tree follows the processes of a command. One that outlives its parent stays in it.
+type tree struct {
+	root  int
+	known map[processID]*followed
+	// largest is the most processes that there were at once.
+	largest int
+}
+
+// processID tells a process from others that had its number.
+type processID struct {
+	pid     int
+	started int64
+}
+
+// followed is a process that was seen.
+type followed struct {
+	snapshot.TreeProcess
+	first time.Time
+	name  string    // of its program, as the kernel has it, when its role was found
+	asked time.Time // … and when that was
+	rank  string    // in its environment
+	agent int       // its number as it sees it itself, in a container
+}
+
+func newTree(root int) *tree { return &tree{root: root, known: make(map[processID]*followed)} }
+
+// look lists the processes that there are, the root first.
+func (t *tree) look(now time.Time) []process {
+	all := processTree(t.root)
+	in := make(map[processID]bool, len(all))
+	for _, p := range all {
+		in[p.processID] = true
+	}
+	for id := range t.known {
+		if in[id] {
+			continue
+		}
+		if p, ok := readStat(id.pid); !ok || p.processID != id || p.state == 'Z' {
+			delete(t.known, id) // it has ended
+			continue
+		}
+		for _, p := range processTree(id.pid) { // its parent has ended
+			if !in[p.processID] {
+				in[p.processID], all = true, append(all, p)
+			}
+		}
+	}
+	for _, p := range all {
+		if t.known[p.processID] == nil {
+			t.known[p.processID] = &followed{TreeProcess: snapshot.TreeProcess{PID: p.pid, Started: p.started}, first: now}
+		}
+	}
+	t.largest = max(t.largest, len(all))
+	return all
+}
+
+// points are the memory of the processes of a look, of those that have most.
+func (t *tree) points(all []process, now time.Time, pss bool, recorded func(pid int) bool, roles *roles) []*followed {
+	if len(all) > mostProcesses {
+		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.rss - a.rss) })[:mostProcesses]
+	}
+	var out []*followed
+	for _, p := range all {
+		text, err := os.ReadFile(procFile(p.pid, "status"))
+		if err != nil || p.state == 'Z' {
+			continue // it has ended, or is hidden
+		}
+		st := parseStatus(text)
+		f := t.known[p.processID]
+		f.Parent, f.agent = p.parent, st.innermost
+		if f.asked.IsZero() || now.Sub(f.first) < young || now.Sub(f.asked) >= young || f.name != p.name {
+			f.asked, f.name = now, p.name
+			f.Role = processes.Role(roles.of(t, f, p))
+		}
+		at := snapshot.ProcessPoint{
+			Time: now, Recorded: recorded(p.pid) || recorded(f.agent),
+			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown,
+		}
+		if pss {
+			at.PSS = readPSS(p.pid)
+		}
+		f.Points = []snapshot.ProcessPoint{at}
+		out = append(out, f)
+	}
+	return out
+}
+
+func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+
+// status is what /proc/PID/status tells.
+type status struct {
+	name                             string
+	anonymous, file, shared, swapped snapshot.Bytes
+	innermost                        int // the number that the process itself has for itself
+}
+
+func parseStatus(text []byte) (s status) {
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		kib := func() snapshot.Bytes {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64) // 0 where the kernel writes otherwise
+			return snapshot.Bytes(n) << 10
+		}
+		switch key {
+		case "Name":
+			s.name = value
+		case "NSpid":
+			s.innermost, _ = strconv.Atoi(value[strings.LastIndexAny(value, "\t ")+1:]) // likewise
+		case "RssAnon":
+			s.anonymous = kib()
+		case "RssFile":
+			s.file = kib()
+		case "RssShmem":
+			s.shared = kib()
+		case "VmSwap":
+			s.swapped = kib()
+		}
+	}
+	return s
+}
+
+// process is one of a tree, as /proc tells.
+type process struct {
+	processID
+	parent int
+	name   string // of the program
+	state  byte
+	rss    snapshot.Bytes
+}
+
+// processTree lists a process and all below it.
+func processTree(root int) (tree []process) {
+	below := children
+	if _, err := os.Stat(childrenFile(root, strconv.Itoa(root))); err != nil {
+		below = allChildren() // of a kernel that does not list them by process
+	}
+	for pids := []int{root}; len(pids) > 0; pids = pids[1:] {
+		if p, ok := readStat(pids[0]); ok {
+			tree = append(tree, p)
+			pids = append(pids, below(p.pid)...)
+		}
+	}
+	return tree
+}
+
+func childrenFile(pid int, thread string) string {
+	return fmt.Sprintf("/proc/%d/task/%s/children", pid, thread)
+}
+
+// children are the processes that the threads of one have started.
+func children(pid int) (pids []int) {
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // none once it has ended
+	for _, t := range threads {
+		text, _ := os.ReadFile(childrenFile(pid, t.Name())) // likewise
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// allChildren reads who started each process of the machine.
+func allChildren() func(int) []int {
+	entries, _ := os.ReadDir("/proc")
+	of := make(map[int][]int)
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := readStat(pid); ok {
+				of[p.parent] = append(of[p.parent], pid)
+			}
+		}
+	}
+	return func(pid int) []int { return of[pid] }
+}
+
+// readStat is not ok of a process that has ended.
+func readStat(pid int) (process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(text)
+}
+
+// parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
+// anything.
+func parseStat(text []byte) (p process, ok bool) {
+	end := bytes.LastIndexByte(text, ')')
+	begin := bytes.IndexByte(text, ' ')
+	if begin < 0 || end < begin {
+		return p, false
+	}
+	// After the name: state, parent, …; the start is the 22nd field of all, and resident pages the 24th.
+	fields := strings.Fields(string(text[end+1:]))
+	if len(fields) < 22 {
+		return p, false
+	}
+	pid, err1 := strconv.Atoi(string(text[:begin]))
+	parent, err2 := strconv.Atoi(fields[1])
+	started, err3 := strconv.ParseInt(fields[19], 10, 64)
+	pages, err4 := strconv.ParseInt(fields[21], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+		return p, false
+	}
+	name := strings.TrimPrefix(string(text[begin+1:end]), "(")
+	return process{processID{pid, started}, parent, name, fields[0][0], snapshot.Bytes(pages * int64(os.Getpagesize()))}, true
+}
+
+// readPSS is the proportional set size of a process, which the kernel adds up page by page;
+// Unknown where it tells none.
+func readPSS(pid int) snapshot.Bytes {
+	text, err := os.ReadFile(procFile(pid, "smaps_rollup"))
+	if err != nil {
+		return snapshot.Unknown
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
+			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+				return snapshot.Bytes(kib) << 10
+			}
+		}
+	}
+	return snapshot.Unknown
+}

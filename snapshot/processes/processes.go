@@ -1,0 +1,204 @@
+// Package processes reads and writes what a recording has of the processes of its command: a
+// table of processes and one of the whole tree, both as comma-separated text.
+package processes
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Header begins a table of processes, and HostHeader one of the tree.
+const (
+	Header     = "time_us,pid,started,parent,role,recorded,anon_bytes,file_bytes,shared_bytes,swap_bytes,pss_bytes\n"
+	HostHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes\n"
+
+	// oldHostHeader is that of memdiag before it recorded control groups.
+	oldHostHeader = "time_us,processes,rss_bytes,pss_bytes"
+)
+
+// Bounds of what is read: a recording stays far below them.
+const (
+	maxRows = 1 << 20
+	maxRole = 200
+)
+
+// Detect reports whether a file that begins so is a table of processes or of the tree, or the
+// beginning of its header, as on a full disk.
+func Detect(head []byte) bool {
+	text := string(head)
+	return slices.ContainsFunc([]string{Header, HostHeader, oldHostHeader + "\n"}, func(header string) bool {
+		return strings.HasPrefix(text, header) || strings.HasPrefix(header, text)
+	})
+}
+
+// WritePoint writes a line of the table of processes.
+func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint) error {
+	out := csv.NewWriter(w)
+	err := out.Write([]string{
+		strconv.FormatInt(at.Time.UnixMicro(), 10), strconv.Itoa(p.PID), strconv.FormatInt(p.Started, 10), strconv.Itoa(p.Parent),
+		Role(p.Role), strconv.FormatBool(at.Recorded),
+		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS),
+	})
+	out.Flush()
+	return errors.Join(err, out.Error())
+}
+
+// Role is a name as it may stand in a table: on one line, and not longer than others read.
+func Role(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
+	return strings.TrimSpace(name[:min(len(name), maxRole)])
+}
+
+// WriteHost writes a line of the table of the tree.
+func WriteHost(w io.Writer, h *snapshot.HostPoint) error {
+	g := &h.Group
+	fields := []string{strconv.FormatInt(h.Time.UnixMicro(), 10), strconv.Itoa(h.Processes), known(h.RSS), known(h.PSS)}
+	for _, v := range []snapshot.Bytes{g.Current, g.Peak, g.Limit, g.Anonymous, g.File, g.Shared} {
+		fields = append(fields, known(v))
+	}
+	for _, v := range []int64{g.LimitReached, g.Killed, g.Others, h.Segments} {
+		fields = append(fields, known(snapshot.Bytes(v)))
+	}
+	_, err := io.WriteString(w, strings.Join(append(fields, known(h.SegmentBytes)), ",")+"\n")
+	return err
+}
+
+// known is a number; "" for one that is not known.
+func known(v snapshot.Bytes) string {
+	if v < 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(v), 10)
+}
+
+// Read reads a table of processes. What is not as it was written ends it, and the error says
+// where; what came before is returned all the same.
+func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
+	type key struct {
+		pid     int
+		started int64
+	}
+	var out []snapshot.TreeProcess
+	at := make(map[key]int)
+	err := rows(r, func(f *fields) error {
+		p := snapshot.ProcessPoint{Time: f.time()}
+		k := key{pid: f.int()}
+		k.started = int64(f.bytes())
+		parent, role := f.int(), Role(f.text())
+		p.Recorded = f.text() == "true"
+		for _, to := range []*snapshot.Bytes{&p.Anonymous, &p.File, &p.Shared, &p.Swapped} {
+			*to = max(0, f.bytes())
+		}
+		p.PSS = f.bytes()
+		if f.err != nil {
+			return f.err
+		}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, snapshot.TreeProcess{PID: k.pid, Started: k.started})
+		}
+		out[i].Parent, out[i].Role = parent, role // as it was last
+		if n := len(out[i].Points); n > 0 && p.Time.Before(out[i].Points[n-1].Time) {
+			return errors.New("the time goes back")
+		}
+		out[i].Points = append(out[i].Points, p)
+		return nil
+	})
+	return out, err
+}
+
+// ReadHost reads a table of the tree, as Read does.
+func ReadHost(r io.Reader) ([]snapshot.HostPoint, error) {
+	var out []snapshot.HostPoint
+	err := rows(r, func(f *fields) error {
+		h := snapshot.HostPoint{Time: f.time(), Processes: f.int(), RSS: f.bytes(), PSS: f.bytes()}
+		g := &h.Group
+		for _, to := range []*snapshot.Bytes{&g.Current, &g.Peak, &g.Limit, &g.Anonymous, &g.File, &g.Shared} {
+			*to = f.bytes()
+		}
+		for _, to := range []*int64{&g.LimitReached, &g.Killed, &g.Others, &h.Segments} {
+			*to = int64(f.bytes())
+		}
+		h.SegmentBytes = f.bytes()
+		if f.err != nil {
+			return f.err
+		}
+		out = append(out, h)
+		return nil
+	})
+	return out, err
+}
+
+// rows calls row with each line but the first.
+func rows(r io.Reader, row func(*fields) error) error {
+	in := csv.NewReader(r)
+	in.FieldsPerRecord, in.ReuseRecord = 0, true // as many as the header has
+	for n := 0; ; n++ {
+		record, err := in.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err == nil && n > maxRows:
+			err = fmt.Errorf("more than %d lines", maxRows)
+		case err == nil && n > 0:
+			err = row(&fields{left: record})
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+}
+
+// fields are read one after the other; the first that is no number is the error.
+type fields struct {
+	left []string
+	err  error
+}
+
+// text is "" behind the last.
+func (f *fields) text() string {
+	if len(f.left) == 0 {
+		return ""
+	}
+	text := f.left[0]
+	f.left = f.left[1:]
+	return text
+}
+
+// bytes is Unknown for what is not there.
+func (f *fields) bytes() snapshot.Bytes {
+	text := f.text()
+	if text == "" {
+		return snapshot.Unknown
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (n < 0 || n > maxNumber) {
+		err = fmt.Errorf("%s is out of range", text)
+	}
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return snapshot.Bytes(n)
+}
+
+// maxNumber is more than any time, and such that all of a table have a sum.
+const maxNumber = 1 << 53
+
+func (f *fields) int() int { return int(max(0, f.bytes())) }
+
+func (f *fields) time() time.Time { return time.UnixMicro(int64(max(0, f.bytes()))).UTC() }

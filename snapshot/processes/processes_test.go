@@ -1,0 +1,96 @@
+package processes
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestATableIsReadAsItWasWritten(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 5000).UTC() }
+	point := func(s int64) snapshot.ProcessPoint {
+		return snapshot.ProcessPoint{Time: at(s), Recorded: s > 1, Anonymous: 4096, File: 8192, Shared: 1, Swapped: 2, PSS: snapshot.Unknown}
+	}
+	first := snapshot.TreeProcess{PID: 7, Parent: 1, Started: 99, Role: `a "name", with all`, Points: []snapshot.ProcessPoint{point(1), point(2)}}
+	again := snapshot.TreeProcess{PID: 7, Parent: 1, Started: 123, Role: "of the same number", Points: []snapshot.ProcessPoint{point(2)}}
+	var text bytes.Buffer
+	text.WriteString(Header)
+	for _, p := range []snapshot.TreeProcess{first, again} {
+		for i := range p.Points {
+			if err := WritePoint(&text, &p, &p.Points[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := Read(&text)
+	if d := cmp.Diff([]snapshot.TreeProcess{first, again}, got); err != nil || d != "" {
+		t.Error(err, d)
+	}
+	hosts := []snapshot.HostPoint{
+		{Time: at(1), Processes: 3, RSS: 4096, PSS: snapshot.Unknown, Group: snapshot.Group{Current: 1, Peak: 2, Limit: snapshot.Unknown, Anonymous: 3, File: 4, Shared: 5, LimitReached: 6, Killed: 7}, Segments: 8, SegmentBytes: 9},
+	}
+	text.Reset()
+	text.WriteString(HostHeader)
+	for i := range hosts {
+		if err := WriteHost(&text, &hosts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, err := ReadHost(&text)
+	if d := cmp.Diff(hosts, host); err != nil || d != "" {
+		t.Error(err, d)
+	}
+}
+
+func TestATableOfAnOlderMemdiagHasNoGroup(t *testing.T) {
+	text := "time_us,processes,rss_bytes,pss_bytes\n1000000,2,4096,\n"
+	got, err := ReadHost(strings.NewReader(text))
+	if err != nil || len(got) != 1 || got[0].RSS != 4096 || got[0].Group.Current != snapshot.Unknown || got[0].Segments != -1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if !Detect([]byte(text)) || !Detect([]byte("time_us,pid")) || Detect([]byte("host,port\n")) {
+		t.Error("Detect")
+	}
+}
+
+func TestWhatIsNoTableEndsIt(t *testing.T) {
+	whole := Header + "2000000,1,1,0,a,true,1,1,1,1,1\n"
+	for name, line := range map[string]string{
+		"no number":        "x,1,1,0,a,true,1,1,1,1,1\n",
+		"below zero":       "3000000,1,1,0,a,true,-1,1,1,1,1\n",
+		"too large":        "3000000,1,1,0,a,true,9223372036854775807,1,1,1,1\n",
+		"fewer fields":     "3000000,1,1\n",
+		"cut short":        "3000000,1,1,0,\"a",
+		"a clock put back": "1000000,1,1,0,a,true,1,1,1,1,1\n",
+	} {
+		got, err := Read(strings.NewReader(whole + line))
+		if err == nil || !strings.Contains(err.Error(), "line 3") || len(got) != 1 || len(got[0].Points) != 1 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestARoleStaysOnOneLine(t *testing.T) {
+	if got := Role(" a\nb\x1b[31m\xff" + strings.Repeat("x", 500)); strings.ContainsAny(got, "\n\x1b\xff") || len(got) > maxRole {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(Header + "2000000,1,1,0,a,true,1,1,1,1,1\n"))
+	f.Add([]byte(HostHeader + "1,2,3,,,,,,,,,,,,\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tree, _ := Read(bytes.NewReader(text))
+		for _, p := range tree {
+			if len(p.Points) == 0 || p.Points[0].Anonymous < 0 {
+				t.Errorf("%+v", p)
+			}
+		}
+		_, _ = ReadHost(bytes.NewReader(text))
+	})
+}

@@ -1,0 +1,55 @@
+package snapshot
+
+import "time"
+
+// Tree is what the system said of the processes of a command, moment by moment.
+type Tree struct {
+	Processes []TreeProcess // in the order in which they were first seen
+	Host      []HostPoint
+}
+
+// TreeProcess is one process of a tree. A number that is used again is another process: it
+// started at another time.
+type TreeProcess struct {
+	PID, Parent int
+	Started     int64 // in ticks of the system's clock
+	// Role is what a person would call it: "loader worker 3", "rank 1", "train.py".
+	Role   string
+	Points []ProcessPoint // at least one, in the order of time
+}
+
+// ProcessPoint is the memory of a process at a moment, as far as it is resident, and what of
+// it is swapped.
+type ProcessPoint struct {
+	Time      time.Time
+	Recorded  bool  // an agent in it takes snapshots
+	Anonymous Bytes // pages of no file: heaps, stacks
+	File      Bytes // pages of files, which the kernel can take back
+	Shared    Bytes // shared memory, which others may have, too
+	Swapped   Bytes
+	PSS       Bytes // its share of all; Unknown where it was not asked for, or not said
+}
+
+// HostPoint is the tree as a whole at a moment, and its control group. What is not known is
+// Unknown.
+type HostPoint struct {
+	Time      time.Time
+	Processes int
+	RSS, PSS  Bytes
+	Group     Group
+	// Segments are the files of shared memory in /dev/shm that came into being since the
+	// command began: all where the control group is the command's own, else those of PyTorch.
+	Segments     int64
+	SegmentBytes Bytes
+}
+
+// Group is the memory of a control group.
+type Group struct {
+	Current, Peak, Limit    Bytes
+	Anonymous, File, Shared Bytes
+	// LimitReached and Killed count how often the limit was reached, and how often the
+	// kernel killed a process of the group since memory ran out.
+	LimitReached, Killed int64
+	// Others are the processes in the group that are none of the tree.
+	Others int64
+}
