@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -101,27 +102,16 @@ func (h *host) stop() (notes []string) {
 }
 
 func (h *host) sample(ctx context.Context) (err error) {
-	create := func(name, header string) *os.File {
-		if err != nil {
-			return nil
-		}
-		var f *os.File
-		if f, err = os.OpenFile(filepath.Join(h.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			_, err = f.WriteString(header)
-		}
-		return f
-	}
-	all, each := create(HostName(h.rank), processes.HostHeader), create(ProcessesName(h.rank), processes.Header)
-	for _, f := range []*os.File{all, each} {
-		defer func() {
-			if closed := f.Close(); err == nil { // of one that could not be created, too
-				err = closed
-			}
-		}()
-	}
+	all, err := h.create(HostName(h.rank), processes.HostHeader)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, all.Close()) }()
+	each, err := h.create(ProcessesName(h.rank), processes.Header)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, each.Close()) }()
 	for {
 		// Since it is told from when we began, no one who sets the clock puts it back.
 		now := h.began.Add(time.Since(h.began))
@@ -139,6 +129,18 @@ func (h *host) sample(ctx context.Context) (err error) {
 		case <-time.After(time.Until(next)):
 		}
 	}
+}
+
+// create makes a file of the run that begins with a header.
+func (h *host) create(name, header string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(h.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.WriteString(header); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // makeRoom is for a full disk: what an agent records tells more, once there is one.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +120,7 @@ func (t *tree) points(all []process, now time.Time, pss bool, recorded func(pid 
 	return out
 }
 
-func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
 // status is what /proc/PID/status tells.
 type status struct {

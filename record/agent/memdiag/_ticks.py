@@ -13,14 +13,15 @@ import sys
 import time
 
 from ._own import fill_caches, waited
+from ._role import role
 
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
 # snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
 # takes to import the rest, and how long one that the script will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
-# Seconds after which a process that others started has the name that they give it.
-NAMED = 0.5
+# Seconds after which a process that others started has the name that they give it, and after which it gets none.
+NAMED, NAMED_BY = 0.3, 20.0
 # Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
 UNANSWERED = 0.25
 # Seconds that a thread of the program's waits at most for a snapshot to be done.
@@ -102,14 +103,14 @@ class Ticker:
         fill_caches()
         awaited = imports_torch()
         begun = now = time.monotonic()
-        named = False
+        named = role()
         due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
             windows = agent.heap.windows
             time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
             now = time.monotonic()
-            if not named and now >= begun + NAMED:
-                named = True
+            if begun + NAMED <= now < begun + NAMED_BY and role() != named:
+                named = role()
                 agent.report("started")
             if self.asked:
                 if now - self.since >= UNANSWERED and not now - self.since - (waited() - self.queued) < UNANSWERED:
