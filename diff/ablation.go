@@ -18,7 +18,6 @@ const (
 	lastingClue    = "clue-lasting"
 	replacedClue   = "clue-replaced"
 	wandersClue    = "clue-wanders"
-	wavesClue      = "clue-waves"
 	steadyClue     = "clue-births"
 	trendClue      = "clue-trend"
 	momentsClue    = "clue-moments"
@@ -31,7 +30,6 @@ const (
 	climbsClue     = "clue-climbs"
 	sameClue       = "clue-same"
 	driftClue      = "clue-drift"
-	ranksClue      = "clue-autocorrelation"
 	discoveryClue  = "clue-discovery-rate"
 
 	churnedPass   = "pass-churned"
@@ -85,7 +83,6 @@ func Parts() []Part {
 		{lastingClue, "by the clock, what is there at the next two marks as well"},
 		{replacedClue, "a block that is replaced by a larger one"},
 		{wandersClue, "blocks that come and go beside those that stay"},
-		{wavesClue, "no trend of blocks that live for much of the run"},
 		{steadyClue, "even births"},
 		{trendClue, "a trend over the marks"},
 		{momentsClue, "the moments of growth, by births or rises"},
@@ -98,7 +95,6 @@ func Parts() []Part {
 		{climbsClue, "what never falls is judged by its ranks"},
 		{sameClue, "what adds the same in each of few intervals"},
 		{driftClue, "the drift must be sure as well as the ranks"},
-		{ranksClue, "autocorrelation makes chance likelier"},
 		{discoveryClue, "trends are told from chance among all sites"},
 		{churnedPass, "blocks of half-way that are gone, without births"},
 		{observedPass, "what profilers hold for themselves"},

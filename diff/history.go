@@ -198,7 +198,7 @@ func (w Without) newHistory(p points, unit Unit) *history {
 	if !h.varies() {
 		return h // nothing to test, in most sites of most runs
 	}
-	h.test = trend.HamedRao(h.bytes)
+	h.test = trend.MannKendall(h.bytes)
 	for _, c := range []struct {
 		name   string
 		values []float64
@@ -334,20 +334,16 @@ func median(v []float64) float64 {
 // possible or it does not rise. A start that was looked for makes chance likelier
 // by the number of starts there were to find.
 //
-// What climbs all along without ever falling is judged by its ranks. Of all else,
-// autocorrelation may only make chance likelier: what alternates about its line
-// would be sure in a few points. And ranks are blind to size: a walk, or a few
-// large steps, must not pass for growth, so that the drift must be sure as well. But what
-// adds the same in each interval is neither, however few they are.
+// What climbs all along without ever falling is judged by its ranks. Of all else ranks
+// alone are too sure: they are blind to size, and a walk, or a few large steps, must not
+// pass for growth, so that the drift must be sure as well. But what adds the same in each
+// interval is neither, however few they are.
 func (h *history) p() float64 {
 	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
 		return 1
 	}
-	ranks := trend.MannKendall(h.bytes).P
+	ranks := h.test.P
 	p := ranks
-	if !h.without.has(ranksClue) {
-		p = max(p, h.test.P)
-	}
 	if !h.without.has(driftClue) {
 		p = max(p, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
 	}
@@ -446,13 +442,6 @@ func (h *history) gone(row *Row) (gone []float64, stayed float64) {
 		gone = append(gone, max(0, h.all.blocks[i]-float64(held)))
 	}
 	return gone, float64(all)
-}
-
-// mostGone reports whether more than half of what was held half-way is gone by now.
-func (h *history) mostGone(row *Row) bool {
-	gone, _ := h.gone(row)
-	half := middle(h.all.x)
-	return half < len(gone) && 2*gone[half] > h.all.blocks[half]
 }
 
 // rate is the slope of the floors, of what the device gives.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/trend"
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // Bounds of what the moments of growth tell.
@@ -97,39 +96,6 @@ func risesOf(h *history, row *Row, births bool) *rises {
 // steady is that of births, of the rises themselves: where nobody knows when blocks were born, a rise was a birth.
 func (r *rises) steady() bool {
 	return spread{distinct: len(r.at), gap: trend.LargestGap(r.at, r.from, r.to)}.steady()
-}
-
-// bornBetween are the births between two snapshots, with the number of blocks that
-// they came to; nil for none.
-func bornBetween(row *Row, first, last *snapshot.Snapshot) (*rises, points) {
-	from, to := float64(first.Mark.Step), float64(last.Mark.Step)
-	r := &rises{from: from, to: to, warm: from, wait: Step.least(), unit: Step}
-	if row.births.sampled() {
-		r.blur = float64(slices.Max(row.births.weights))
-	}
-	steps, until := row.births.byStep()
-	grown := points{x: []float64{from}, bytes: []float64{0}}
-	for i, step := range steps {
-		if x := float64(step) + 1; x > from && x <= to {
-			grown.x, grown.bytes = append(grown.x, x), append(grown.bytes, float64(until[i]))
-		}
-	}
-	r.at = slices.Clone(grown.x[1:])
-	if len(r.at) == 0 {
-		return nil, points{}
-	}
-	r.merge(r.blur)
-	if last := len(grown.x) - 1; grown.x[last] < to {
-		grown.x, grown.bytes = append(grown.x, to), append(grown.bytes, grown.bytes[last])
-	}
-	return r, grown
-}
-
-// ended reports whether the next of the rises is overdue, or chance hardly leaves so long a
-// time without one.
-func (r *rises) ended(grown *points) bool {
-	_, stopped := trend.Stopped(grown.x, grown.bytes)
-	return r.overdue() || stopped && r.idle() > 0
 }
 
 // born takes births for the moments.
@@ -256,18 +222,6 @@ func addsLess(w *points, half float64) bool {
 	return late < fewer*early
 }
 
-// fewAndFewer holds for a few rises at distances that differ, of which more came before
-// the middle of the time since the first, and more bytes: so few look alike for what goes
-// on and for what is made once for each of a few kinds.
-func (r *rises) fewAndFewer(w *points) bool {
-	gaps := r.gaps()
-	if n := len(r.at); n >= enough || n < 2 || slices.Max(gaps) <= alikeGaps*slices.Min(gaps) {
-		return false
-	}
-	half := (r.at[0] + r.to) / 2
-	return r.between(half, r.to) < r.between(r.at[0], half) && addsLess(w, half)
-}
-
 // between counts the rises from one moment on up to another, which is not counted but
 // at the end.
 func (r *rises) between(from, to float64) int {
@@ -287,36 +241,4 @@ func (r *rises) steadyLate() bool {
 	i, _ := slices.BinarySearch(r.at, half)
 	late := r.at[i:]
 	return len(late) >= enough && trend.LargestGap(late, half, r.to)*float64(len(late)) <= alikeGaps
-}
-
-// mayGoOn holds for rises of which the last is no longer ago than they are apart, and
-// which came no more rarely of late: nothing tells then that they have stopped. Two
-// must be as far from each other as the first is from the beginning.
-func (r *rises) mayGoOn() bool {
-	n := len(r.at)
-	if n < 2 {
-		return false
-	}
-	gaps := r.gaps()
-	if n == 2 {
-		first := r.at[0] - r.from
-		return max(first, gaps[0]) <= alikeGaps*min(first, gaps[0]) && r.idle() <= gaps[0]
-	}
-	return r.idle() <= slices.Max(gaps) && 2*r.between((r.from+r.to)/2, r.to) >= n || r.regularLate()
-}
-
-// regularLate reports whether the last rises came at regular distances for half of the time
-// or longer, and the next is not overdue: what filled up before was another matter.
-func (r *rises) regularLate() bool {
-	gaps := r.gaps()
-	longest, shortest := 0.0, math.Inf(1)
-	from := len(gaps)
-	for from > 0 {
-		longest, shortest = max(longest, gaps[from-1]), min(shortest, gaps[from-1])
-		if longest > alikeGaps*shortest {
-			break
-		}
-		from--
-	}
-	return len(gaps)-from >= 3 && 2*(r.to-r.at[from]) >= r.to-r.from && r.idle() <= r.at[len(r.at)-1]-r.at[len(r.at)-2]
 }

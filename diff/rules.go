@@ -44,14 +44,6 @@ var seriesRules = []rule{
 		also:   func(_ *facts, j *judgement) { j.shape = Doubling },
 	},
 	{
-		name: "may-go-on", asks: "no growth of late, but the last rise is no longer ago than rises are apart",
-		holds:   func(f *facts) bool { return !f.goesOn && !f.stopped && f.moments != nil && f.moments.mayGoOn() },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, the last of them no longer ago than they are apart; a longer run decides", f.moments)
-		},
-	},
-	{
 		name: "unseen", asks: "no growth of late, but few of the steps were recorded",
 		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.births.mayBeUnseen(f.h.whole.x) },
 		verdict: Inconclusive, evidence: Weak,
@@ -149,14 +141,6 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "fewer", asks: "a few irregular rises, and fewer of late",
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.fewAndFewer(&f.h.whole) },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, at irregular distances, and less often of late: what is made once for each of a few kinds looks the same; a longer run decides", f.moments)
-		},
-	},
-	{
 		name: "tides", asks: "growth without births beside sites that come and go as slowly and as far",
 		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },
 		verdict: Inconclusive, evidence: Weak,
@@ -185,14 +169,6 @@ var seriesRules = []rule{
 		also:   func(_ *facts, j *judgement) { j.because("more snapshots would make it sure") },
 	},
 	{
-		name: "wanders", asks: "growth of blocks that come and go",
-		holds:   func(f *facts) bool { return f.wanders },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return riseInWords(f.h.what(), f.h.bytes) + ", but its blocks come and go, and what stayed of them is no more than chance leaves; a longer run decides"
-		},
-	},
-	{
 		name: lastRule, asks: "growth of which too little is known",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
@@ -216,7 +192,7 @@ func leakInWords(f *facts, j *judgement) {
 	if n := len(h.bytes); f.trend && h.same() {
 		j.because("each adds as much for each %s, which has p = %.2g by chance (n = %d; false discovery rate over all stacks %.2g)", h.unit, evenChance(n), n, f.q)
 	} else if f.trend {
-		j.because("that has p = %.2g by chance (Mann–Kendall, corrected for autocorrelation, n = %d; false discovery rate over all stacks %.2g)", h.test.P, n, f.q)
+		j.because("that has p = %.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.test.P, n, f.q)
 	}
 	if f.steady {
 		j.because("%s", f.births)
@@ -229,9 +205,6 @@ func leakInWords(f *facts, j *judgement) {
 func pairFacts(row *Row, first, last *snapshot.Snapshot) *facts {
 	f := &facts{row: row, first: first, last: last}
 	f.births, f.born = row.births.spread(first, last, nowhen)
-	if f.born && f.births.inSteps {
-		f.moments, f.grown = bornBetween(row, first, last)
-	}
 	f.steady = f.born && f.births.steady()
 	return f
 }
@@ -243,30 +216,6 @@ var pairRules = []rule{
 		holds:   func(f *facts) bool { return !f.born },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("growth between two snapshots only, and the files do not say when its blocks were born; more snapshots decide"),
-	},
-	{
-		name: "pair-wanders", asks: "even births beside many blocks that are gone",
-		holds:   func(f *facts) bool { return f.steady && f.moments != nil && f.row.cameAndWent(f.last) },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, but many of those before are gone: blocks come and go; more snapshots decide", f.births)
-		},
-	},
-	{
-		name: "pair-stopped", asks: "even births with none at the end",
-		holds:   func(f *facts) bool { return f.steady && f.moments != nil && f.moments.ended(&f.grown) },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, but there were none in the last %.0f steps: it may have stopped; more snapshots decide", f.births, f.moments.idle())
-		},
-	},
-	{
-		name: "pair-slows", asks: "births that come ever more rarely",
-		holds:   func(f *facts) bool { return f.steady && f.moments != nil && f.moments.slows(&f.grown) },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, but they come ever more rarely, as what is made once for each of many kinds does; more snapshots decide", f.births)
-		},
 	},
 	{
 		name: "pair-leak", asks: "even births of blocks that stay",

@@ -104,7 +104,6 @@ type facts struct {
 	births                 spread
 	born                   bool // births are known
 	moments                *rises
-	grown                  points // of births between two snapshots
 	rises                  int
 	goesOn, stopped        bool
 	why                    string // it does not go on
@@ -125,25 +124,17 @@ func (w Without) facts(row *Row, h *history, q float64, first, last *snapshot.Sn
 	f.wanders = f.born && !f.replaced && !w.has(wandersClue) && h.wanders(row)
 	f.steady = f.born && f.births.steady() && !f.wanders && !w.has(steadyClue)
 	f.trend = q <= significant && f.rises >= fewStairs && !w.has(trendClue)
-	if f.wanders && falling(y) && (!f.births.steady() || h.mostGone(row)) && !w.has(wavesClue) {
-		f.trend = false // blocks that live for much of the run come and go in waves as long
-	}
 	f.window = f.born && !f.replaced && f.births.atOnce() && f.births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-f.births.blocks)
 	if !w.has(momentsClue) {
 		f.moments = risesOf(h, row, f.born)
 	}
 	if f.moments != nil {
 		f.rises = max(f.rises, len(f.moments.at))
+		f.goesOn = f.goesOn || !f.stopped && f.moments.steadyLate() && !w.has(steadyLateClue)
 	}
 	f.gathers = h.gathered && (!f.born || row.births.sampled()) && f.moments != nil && f.moments.steady() && !w.has(gathersClue)
-	if !f.goesOn && !f.stopped && f.moments != nil && f.moments.steadyLate() && !w.has(steadyLateClue) {
-		f.goesOn = true
-	}
 	return f
 }
-
-// falling holds for values of which one is below that before it.
-func falling(y []float64) bool { return !slices.IsSorted(y) }
 
 // waits reports whether floors stayed as they were at some mark before each of the last two
 // rises: at marks that lie ever further apart, as a recorder's do, what grows by the same
@@ -187,21 +178,6 @@ func riseInWords(what string, y []float64) string {
 		return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, in none of the last %d", what, rises, intervals, idle)
 	}
 	return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, up to the end", what, rises, intervals)
-}
-
-// cameAndWent reports whether more of a site's earlier blocks are gone than the last step
-// holds anew, as a share of those that stayed: a window of recent steps that is not yet
-// full looks so.
-func (r *Row) cameAndWent(last *snapshot.Snapshot) bool {
-	fresh := int64(0)
-	steps, until := r.births.byStep()
-	if n := len(steps); n > 0 && steps[n-1] >= last.Mark.Step-1 {
-		fresh = until[n-1]
-		if n > 1 {
-			fresh -= until[n-2]
-		}
-	}
-	return float64(r.Died.Blocks-fresh) > lent*float64(r.Born.Blocks)
 }
 
 func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {

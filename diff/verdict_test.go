@@ -159,14 +159,12 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 		{"a leak in eighty steps each, of which the next is not yet due", 400, at(60, 140, 220, 300, 380), Leak, ""},
 		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "ever more rarely"},
 		{"the same in a shorter run", 120, at(cold...), Bounded, "flattens"},
-		{"six kinds that were met ever more rarely", 120, at(2, 14, 35, 52, 71, 95), Inconclusive, "each of a few kinds"},
 		{"a leak in about twenty steps each", 120, at(19, 41, 58, 82, 97, 118), Leak, ""},
 		{"two rises of which the third is not yet due", 60, at(25, 50), Inconclusive, ""},
 		{"two rises soon after the start", 60, at(3, 9), Bounded, ""},
-		{"bursts of which the last is at the very end", 40, func(t int64) int64 { return 30 * (t / 20) }, Inconclusive, "no longer ago"},
+		{"bursts of which the last is at the very end", 40, func(t int64) int64 { return 30 * (t / 20) }, Inconclusive, "may be chance"},
 		{"many bursts of which the last is at the very end", 200, func(t int64) int64 { return 30 * (t / 20) }, Leak, ""},
 		{"one a step, and one in each fourth from half-way on", 120, func(t int64) int64 { return min(t, 60) + max(0, t-60)/4 }, Leak, ""},
-		{"a ring of eight that was filled, and then one in each eighth step", 40, func(t int64) int64 { return min(t, 8) + max(0, t-8)/8 }, Inconclusive, ""},
 		{"what was made in many steps, and then one in each twenty", 240, func(t int64) int64 { return min(t, 10) + t/20 }, Leak, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,43 +179,30 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 	}
 }
 
-// TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds has nothing but births to judge by.
-func TestTheBirthsBetweenTwoSnapshotsTellThatGrowthEnds(t *testing.T) {
-	var rarer, each, stopped, stairs []block
+func TestEvenBirthsBetweenTwoSnapshotsAreALeak(t *testing.T) {
+	var rarer, each []block
 	for m := 25.0; m < 119; m = m*1.06 + 0.5 {
 		rarer = append(rarer, block{"keep", 512, int64(m)})
 	}
 	for step := int64(24); step < 120; step++ {
 		each = append(each, block{"keep", 512, step})
-		if step < 90 {
-			stopped = append(stopped, block{"keep", 512, step})
-		}
-		if step%16 == 8 && step < 100 {
-			stairs = append(stairs, block{"keep", 512, step})
-		}
 	}
 	for _, c := range []struct {
 		name   string
 		blocks []block
-		want   Verdict
-		says   string
 		before []block
 	}{
-		{"one in each step", each, Leak, "", nil},
-		{"one in each step, and none of late", stopped, Inconclusive, "none in the last 30 steps", nil},
-		{"ever more rarely", cold(24, 120), Inconclusive, "ever more rarely", nil},
-		{"regularly, and the next is overdue", stairs, Inconclusive, "none in the last", nil},
-		{"one in each step, and those before are gone", each, Inconclusive, "come and go", grown("keep", 20, 512, 3, 1)},
-		{"one in each step, beside that of the step under way", each, Leak, "", []block{{"keep", 512, 23}}},
-		{"a little more rarely", rarer, Leak, "", nil},
+		{"one in each step", each, nil},
+		{"one in each step, beside that of the step under way", each, []block{{"keep", 512, 23}}},
+		{"a little more rarely", rarer, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Analyze(runOf(build(24, c.before...), build(120, c.blocks...)), ByTrend)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := r.Findings[0]; f.Verdict != c.want || !strings.Contains(f.Reasons[0], c.says) {
-				t.Errorf("got %s: %v; want %s, saying %q", f.Verdict, f.Reasons, c.want, c.says)
+			if f := r.Findings[0]; f.Verdict != Leak {
+				t.Errorf("got %s: %v; want a leak", f.Verdict, f.Reasons)
 			}
 		})
 	}
@@ -237,15 +222,6 @@ func TestABlockOfTheMarksOwnStepIsAliveThere(t *testing.T) {
 	if f := r.Findings[0]; f.Verdict != Leak {
 		t.Errorf("got %s: %v; want a leak", f.Verdict, f.Reasons)
 	}
-}
-
-// cold is a cache over keys that are met ever more rarely, the first thrice a step.
-func cold(from, to int64) []block {
-	var out []block
-	for m := 1.0; m < float64(to-from-20); m *= 1.12 {
-		out = append(out, block{"keep", 512, from + int64(m)})
-	}
-	return out
 }
 
 // TestGrowthWithItsInputIsUndecided draws lengths that rise under noise, and rounds
