@@ -31,7 +31,6 @@ check("of a size and a part of the graph, to those of the same part",
 ten = range(1, 11)
 check("of what the graph alone holds those of watched steps have handles, and stand for the others",
       dict.fromkeys(ten, 64), {a: ("graph", 4, a) for a in ten}, set(ten), {"graph"}, dict.fromkeys(ten, 4), {})
-assert share_out(dict.fromkeys(ten, (64, 0)), 1, {a: ["graph", 64, 0, 4, a] for a in ten}, set(ten), {"graph"}, False)[0] == dict.fromkeys(ten, 1)
 check("what was made in one step stands for itself",
       dict.fromkeys(ten, 64), {a: ("cache", 4, 1) for a in ten}, set(ten), set(), dict.fromkeys(ten, 1), {})
 check("as many handles as chance may leave are all there are",

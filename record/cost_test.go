@@ -22,6 +22,31 @@ func TestWatchingCostsNoMoreThanItMay(t *testing.T) {
 	agentProgram(t, priced, "")
 }
 
+// unstepped has looks at each twentieth of a second, between which watching costs as much as the program's own work, and a
+// stretch of a tenth of the time that stands for all of it.
+const unstepped = `
+from types import SimpleNamespace
+from memdiag import _torch
+from memdiag._sampler import ALL_SHARE, Stretches
+
+now, watched = 0.0, Stretches(_torch.ALLOWANCE, _torch.SHARE)
+for look in range(400):
+    now += 0.05
+    if watched.next(now):
+        watched.costs(0.05)
+assert ALL_SHARE * now - 0.05 <= watched.spent <= ALL_SHARE * now + 0.05, watched.spent
+
+t = _torch.Torch(SimpleNamespace())
+t.table, t.late, t.stretch, t.begun = {1: [0, 64, 0, 1, 5]}, [1, 2], 1.0, 1.9
+t.stand(2.0)
+assert t.table == {1: [0, 64, 0, 10, 5]} and t.stretch == 2.0, t.table
+`
+
+func TestWatchingWithoutStepsCostsNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, unstepped, "")
+}
+
 // between has operators that come quickly, slowly, and in between.
 const between = `
 from memdiag._price import FAR, Price

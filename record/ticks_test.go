@@ -169,6 +169,23 @@ func TestWhatTheMainThreadWasAskedForIsNotTakenFromIt(t *testing.T) {
 	agentProgram(t, taken, "tick snapshot\n")
 }
 
+// long has the main thread look for so long that our thread takes it for one that does not answer.
+const long = `
+import sys, types
+from memdiag import _ticks
+
+_ticks.runs = lambda frame: True
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, guarded=lambda what, f, *args: f(*args)))
+ticker.asked = lambda importing: ticker.act()
+ticker.handle(None, sys._getframe())
+print(ticker.owed)
+`
+
+func TestAMainThreadThatLooksForLongIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, long, "False\n")
+}
+
 // starved has a heap of which a window is wanted again whenever one could not be opened.
 const starved = `
 import time, types

@@ -34,6 +34,8 @@ AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
 TICKS_ALLOWANCE, TICKS_SHARE = 0.5, 0.05
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
 WAIT, WAIT_PART = 8, 32
+# Where no steps count it waits for so many seconds that are watched.
+BRIEF = 0.02
 # One that is due and too dear may come late by this part of the steps.
 LATE = 64
 # The disk, or the user's part of it, is full.
@@ -309,6 +311,8 @@ class Agent:
         if self.torch.settled() or self.waited >= max(WAIT, self.step // WAIT_PART):
             self.waited = 0
             return True
+        if not self.step:
+            self.ticker.soon(BRIEF)
         self.waited += 1
         self.torch.watch()
         return False
@@ -489,7 +493,8 @@ class Agent:
         if self.child:
             self.report("started")  # multiprocessing ends its processes without their atexit
         self.last = work() - start
-        self.spent += self.last
+        self.spent += self.last + self.torch.ahead
+        self.torch.ahead = 0.0
         self.since = self.elapsed()
 
     def encode(self, s, step):

@@ -71,13 +71,12 @@ def handled(torch, quiet=True, lent=()):
     return storages, each
 
 
-def share_out(storages, each, watched, sampled, growing, steps=True):
+def share_out(storages, each, watched, sampled, growing):
     """Shares out what is in storages, as of handled, and not among the watched, {address: [stack, bytes, birth, weight,
     turn]}. Where not all tensors were looked into, one of them stands for each.
 
     Sampled are the addresses of those that came when not all was watched, and growing the stacks that
-    have made storages at several times. Where units are no steps, but of any length, weights tell less
-    than handles. Returns how many each address stands for, itself among them,
+    have made storages at several times. Returns how many each address stands for, itself among them,
     and what is left of each size: {bytes: [number, address of one]}."""
     counts = {a: 1 for a in watched if each > 1 or a in storages}
     rest = {}
@@ -94,8 +93,7 @@ def share_out(storages, each, watched, sampled, growing, steps=True):
     for (size, _), (n, a) in rest.items():
         entry = left.setdefault(size, [0, a])
         entry[0] += n
-    if steps:
-        weigh(left, counts, [a for a, _ in alike], watched)
+    weigh(left, counts, [a for a, _ in alike], watched)
     return counts, left
 
 

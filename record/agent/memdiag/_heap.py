@@ -5,7 +5,6 @@ more than tensors do. For good it is traced only where that is asked for, withou
 """
 
 import _tracemalloc
-import collections
 import gc
 import os
 import sys
@@ -13,7 +12,7 @@ import time
 
 from . import _names, _room
 from ._own import held
-from ._windows import CANARY, DEPTH, ENOUGH, HERE, TORCH_DEPTH, VAIN, Windows, free_tuples
+from ._windows import CANARY, DEPTH, ENOUGH, HERE, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
@@ -241,16 +240,12 @@ class Heap:
         return {s: count for s, (size, count) in self.rows.items() if size > 1.5 * self.told[s]}
 
     def lines(self, snapshot):
-        # A list by stack rather than a sum: each new number would be traced, which costs most.
-        sizes = collections.defaultdict(list)
-        for _, size, stack, _ in _tracemalloc._get_traces():
-            sizes[stack].append(size)
         steps = self.agent.step - self.since
         floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
         rows, tensors = [], self.agent.torch.lines()
         unseen = self.agent.torch.module and self.agent.torch.mode is None
-        for stack, each in sizes.items():
-            size, count = sum(each), len(each)
+        for stack, small, large in by_stack(_tracemalloc._get_traces()):
+            size, count = sum(small) + sum(large), len(small) + len(large)
             handles = unseen and steps and UNSEEN * count <= size <= HANDLE * count and 2 * count >= steps
             if size < floor and not handles and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
                 continue

@@ -67,3 +67,11 @@ class Sampler:
         x ^= (x << 17) & 0xFFFFFFFFFFFFFFFF
         self.random = x
         return x % below
+
+
+class Stretches(Sampler):
+    """Which stretches between looks by the clock are recorded: all, while that costs no more than its allowance or share. Else
+    a snapshot has a short one recorded, just before it."""
+
+    def next(self, elapsed):
+        return int(self.spent <= max(self.allowance, ALL_SHARE * elapsed))

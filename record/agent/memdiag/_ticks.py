@@ -22,6 +22,8 @@ FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
 NAP = 0.05
 # Seconds after which a process that others started has the name that they give it, and after which it gets none.
 NAMED, NAMED_BY = 0.3, 20.0
+# The same while the main thread is asked for something, and while a snapshot waits for what is watched.
+NEXT = 0.005
 # Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
 UNANSWERED = 0.25
 # Seconds that a thread of the program's waits at most for a snapshot to be done.
@@ -44,6 +46,7 @@ class Ticker:
         self.lock = _thread.allocate_lock()  # of what is done in our thread
         self.running = False
         self.prepared = False
+        self.due = 0.0  # the time of the next look
         self.begin_anew()
 
     def start(self):
@@ -81,7 +84,8 @@ class Ticker:
         except RecursionError:
             pass  # as deep as the program is, there is no room for us
         finally:
-            self.asked, self.agent.interrupting = None, False
+            # Our thread may have taken a long look for none: nothing is owed for that.
+            self.asked, self.owed, self.agent.interrupting = None, False, False
 
     def forked(self):
         """In the child of a fork: there, our thread is not at work."""
@@ -104,24 +108,29 @@ class Ticker:
         awaited = imports_torch()
         begun = now = time.monotonic()
         named = role()
-        due = begun + (agent.seconds or FIRST)
+        self.due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
             windows = agent.heap.windows
-            time.sleep(max(0.001, min(NAP, (windows.due or due) - now)))
+            nap = NEXT if self.asked or agent.waited and not agent.step else NAP
+            time.sleep(max(0.001, min(nap, (windows.due or self.due) - now)))
             now = time.monotonic()
             if begun + NAMED <= now < begun + NAMED_BY and role() != named:
                 named = role()
                 agent.report("started")
             if self.asked:
-                if now - self.since >= UNANSWERED and not now - self.since - (waited() - self.queued) < UNANSWERED:
+                if now - self.since >= UNANSWERED and not agent.interrupting and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()
                 continue
-            if now >= due and windows.began is None:  # before a window is opened, for which there may be a reason each time
-                due = now + (agent.seconds or max(self.interval, APART * agent.last))
+            if now >= self.due and windows.began is None:  # before a window is opened, for which there may be a reason each time
+                self.due = now + (agent.seconds or max(self.interval, APART * agent.last))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
             elif windows.due is not None and now >= windows.due:
                 self.ask(self.look)
+
+    def soon(self, seconds):
+        """Has the next look come in so many seconds, if not before."""
+        self.due = min(self.due, time.monotonic() + seconds)
 
     def wanted(self, now, begun, awaited):
         """Whether snapshots by the clock are wanted, of a script that may import PyTorch. One that a library imports may never be
@@ -130,7 +139,7 @@ class Ticker:
         if agent.step or agent.explicit or agent.fixed:
             return False
         if "torch" in sys.modules and (not awaited or agent.torch.seen()):
-            return now >= agent.torch.since_import + PATIENT
+            return agent.torch.works or now >= agent.torch.since_import + PATIENT
         return not awaited or now >= begun + AWAITED
 
     def ask(self, what):

@@ -18,10 +18,13 @@ from ._agent import work
 from ._autograd import rests
 from ._mode import DEPTH, leave, mode_class
 from ._price import Price
-from ._sampler import Sampler
+from ._sampler import Sampler, Stretches
 
 # What the mode may cost: so many seconds, then this share of the time.
 ALLOWANCE, SHARE = 0.06, 0.015
+# What it may cost before the first step, or look by the clock: a model takes some thousands of operators to make, and a program
+# without steps has as many in each second.
+BEFORE = 0.15
 # Evaluations are rarer than steps: a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Where so many storages more have no stack, so many times the steps that one of them came in are watched in a row, which
@@ -44,6 +47,7 @@ class Torch:
         self.cuda = None
         self.since_import = math.inf  # the time at which PyTorch had been imported
         self.saved = ""
+        self.works = False  # it makes more operators before the first step than to make a model takes
         self.fresh()
 
     def fresh(self):
@@ -56,6 +60,8 @@ class Torch:
         self.skip = 0  # steps at whose end nothing is to be done
         self.aside = False  # the mode, for as long as an optimizer steps
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
+        # Of a program without steps, and what was spent on its next snapshot; and when the last stretch of time ended that was watched.
+        self.clock, self.ahead, self.stretch = Stretches(ALLOWANCE, SHARE), 0.0, 0.0
         self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
@@ -203,7 +209,8 @@ class Torch:
         """What was spent before the first step is forgotten."""
         if self.mode is not None:
             self.mode.ops = 0
-        for sampler in self.train, self.evaluation:
+        self.stretch = 0.0
+        for sampler in self.train, self.evaluation, self.clock:
             sampler.spent = sampler.cost = 0.0
 
     # Units: what lies between two steps. An evaluation, with all up to the next step, is another kind.
@@ -232,7 +239,7 @@ class Torch:
     def take_turn(self):
         self.whole = self.watches()
         self.turn += 1
-        self.begin(self.train)
+        self.begin(self.train if self.agent.step else self.clock)
 
     def unwatched(self):
         """How many units from now on are not watched, as far as can be told."""
@@ -276,9 +283,13 @@ class Torch:
         if weight:
             self.on(weight)
             return
-        if self.since is None:
-            self.since = self.turn
+        self.leaves_out()
         self.off()
+
+    def leaves_out(self):
+        """Not all is watched from now on."""
+        if self.since is None:
+            self.since, self.stretch = self.turn, self.agent.elapsed()
 
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
@@ -291,9 +302,20 @@ class Torch:
                 self.pursuit += cost
             else:
                 self.unit.costs(cost)
+            if self.unit is self.clock and self.counts():
+                self.ahead += cost
+                self.stand(now)
         elif self.late:
             self.sweep_young()
         self.begun, self.mode.ops = now, 0
+
+    def stand(self, now):
+        """Has what was made in a stretch of time stand for all since the one before that was watched."""
+        weight = max(1, round((now - self.stretch) / max(1e-6, now - self.begun)))
+        for address in self.late:
+            if address in self.table:
+                self.table[address][3] = weight
+        self.stretch = now
 
     def tick(self):
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
@@ -301,7 +323,7 @@ class Torch:
             return  # a mode is one thread's
         if self.cuda is not None and self.cuda.boundary():
             self.retire()
-        if self.mode is None or self.dispatches():
+        if self.mode is None:
             return
         if not self.agent.step:
             self.take_turn()
@@ -316,6 +338,8 @@ class Torch:
 
     def on(self, weight):
         self.mode.weight, self.mode.paused, self.mode.limit = weight, False, sys.maxsize
+        if self.dispatches():
+            return
         n = self.modes()
         if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode:
             self.exit(self.mode_at(0))  # of a thread, which trains
@@ -329,6 +353,8 @@ class Torch:
         if self.price is None:
             self.price = Price(self)
             self.sweep_young()
+        if not self.agent.step and not self.agent.ticks:
+            self.mode.watcher, self.mode.limit = self, int(BEFORE / self.price.near)
         if n == 0:
             self.mode.__enter__()
             self.mode.ops = 0
@@ -352,6 +378,9 @@ class Torch:
             self.exit(mode)
 
     def exhausted(self, mode, frame):
+        if not mode.paused:
+            mode.paused = self.works = True
+            self.leaves_out()
         leave(self, mode, frame)
 
     def exit(self, mode):
@@ -513,7 +542,7 @@ class Torch:
                 storages.pop(address, None)
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
-        return _census.share_out(storages, each, before, sampled, growing, self.agent.step > 0)
+        return _census.share_out(storages, each, before, sampled, growing)
 
     def pursue(self, count):
         """Has the next steps be watched where many storages have come that have no stack."""

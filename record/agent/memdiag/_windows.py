@@ -185,12 +185,14 @@ class Windows:
 
     def read(self):
         """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
-        # Lists by stack rather than sums: each new number would be traced, which costs most.
-        sizes = collections.defaultdict(lambda: ([], []))
-        for domain, size, stack, _ in _tracemalloc._get_traces():
-            sizes[shortened(stack)][1 if domain or size > SMALL else 0].append(size)
-        here = {stack: any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY for stack in sizes}
-        return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items() if not here[stack]}
+        sizes = {}
+        for stack, small, large in by_stack(_tracemalloc._get_traces()):
+            if any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
+                continue
+            entry = sizes.setdefault(shortened(stack), ([], []))
+            entry[0].extend(small)
+            entry[1].extend(large)
+        return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items()}
 
     def close(self):
         found = self.looks  # which another thread may end
@@ -330,6 +332,19 @@ class Windows:
 
 
 NONE = (0, 0, 0, 0, {})
+
+
+def by_stack(traces):
+    """Each stack, with the sizes of what Python's own allocator has of it, and of what malloc has. A stack is one tuple in all
+    its traces: its hash, of all frames, is asked for once. Lists of sizes rather than sums: each new number would be
+    traced, which costs most."""
+    found = {}
+    for domain, size, stack, _ in traces:
+        entry = found.get(id(stack))
+        if entry is None:
+            entry = found[id(stack)] = stack, [], []
+        entry[2 if domain or size > SMALL else 1].append(size)
+    return found.values()
 
 
 def changes(found):
