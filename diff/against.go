@@ -193,9 +193,6 @@ func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 	}
 }
 
-// alikeRates is by which part of a rate another may be less and still be as fast.
-const alikeRates = 0.1
-
 func signed(bytes float64) string {
 	if bytes < 0 {
 		return snapshot.FormatBytes(bytes)

@@ -80,7 +80,7 @@ func (b *births) mayBeUnseen(x []float64) bool {
 			late++
 		}
 	}
-	return len(weight) >= 4 && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > doubtful
+	return len(weight) >= steadySteps && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > doubtful
 }
 
 // everyStep is what growth follows of which some steps were recorded: each step, if
@@ -95,7 +95,7 @@ func (b *births) everyStep() follows {
 		stand += w
 	}
 	length := 1 + slices.Max(b.steps) - slices.Min(b.steps)
-	if len(weight) < 3 || float64(stand) < 0.8*float64(length) {
+	if len(weight) < 3 || float64(stand) < standFor*float64(length) {
 		return follows{}
 	}
 	return follows{driver: cause.Steps, every: 1, times: length}
@@ -181,12 +181,12 @@ func lastInstant(s *snapshot.Snapshot) int64 {
 // steady is the pattern of a leak: births in at least four distinct steps, and
 // no stretch longer than longestGap of the whole without one. State made at the first step, or a window
 // of the last few steps, never does.
-func (s spread) steady() bool { return s.distinct >= 4 && s.gap <= longestGap }
+func (s spread) steady() bool { return s.distinct >= steadySteps && s.gap <= longestGap }
 
 // atOnce is the pattern of state that is made once, and of a window of recent
 // steps: all births within a quarter of the stretch. A stretch of a few steps is
 // too short to have quarters.
-func (s spread) atOnce() bool { return s.width <= 0.25 && (!s.inSteps || s.length >= 8) }
+func (s spread) atOnce() bool { return s.width <= atOnce && (!s.inSteps || s.length >= quarters) }
 
 func (s spread) String() string {
 	switch {

@@ -28,8 +28,7 @@ func (r *Result) churned(row *Row, j *judgement) {
 			}
 		}
 	}
-	const least = 2 // blocks: of one, a leak may hold one that goes besides
-	if half := r.half[row.key]; half.Before.Blocks >= least && 2*half.Died.Blocks > half.Before.Blocks {
+	if half := r.half[row.key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
 		j.reasons = nil
 		j.call(Inconclusive, Weak, "it rises, but of the %d blocks that it held half-way %d are gone: what a plan widens for a while looks the same; a longer run decides", half.Before.Blocks, half.Died.Blocks)
 	}

@@ -24,7 +24,7 @@ func (f *fewMarks) enough() bool {
 
 // even reports whether growth is what few marks must show to be called a leak at all:
 // in each interval, at about the same rate, and in all at least as much as there was.
-func (h *history) even() bool { return h.evenBy(2) }
+func (h *history) even() bool { return h.evenBy(evenOfFew) }
 
 // evenBy is even, where rates differ by no more than this factor.
 func (h *history) evenBy(factor float64) bool {

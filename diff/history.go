@@ -10,47 +10,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Bounds of the judgement over a series.
-const (
-	// windows is into how many floors a long series is thinned: few enough that
-	// one block in ten steps shows in most, enough that chance among ten thousand
-	// sites does not rise in all.
-	windows = 20
-	// significant is the false discovery rate at which a trend counts.
-	significant = 0.01
-	// lateShare is how much of the whole run's slope its last 40 % must keep: what
-	// saturates keeps less.
-	lateShare = 0.4
-	// steepJump is by how much an interval's rate must exceed that of the whole run for
-	// its growth to be a jump: a long interval carries much of what is even.
-	steepJump = 1.5
-	// testable is how many floors a test for trend needs: strictly rising, six
-	// have p = 0.009.
-	testable = 6
-	// fewFalse is the share of chance that is let pass among those that few marks
-	// show to grow.
-	fewFalse = 0.05
-	// fewStairs is how often a site must have risen for its trend to count: what is
-	// made in two or three goes, by one layer, shape or worker after the other, ties
-	// most of the floors between and so looks less like chance than it is.
-	fewStairs = 4
-	// climbing is how many marks what never falls must have, not to have done so by
-	// chance: if each interval were as likely to fall as to rise, twelve had 0.0002.
-	climbing = 12
-	// evenRates is by how much the rates of intervals may differ for their growth to be the same.
-	evenRates = 1.25
-	// longestGap is how much of the time between two marks may pass without a birth,
-	// or a rise, in what goes on all along. A leak of one block an epoch stays below it
-	// from four epochs on.
-	longestGap = 0.35
-	// lent is how many blocks may be held at one mark and not at another, as a share of
-	// those that stayed, for the births of these to count.
-	lent = 0.1
-	// flatShare is how much of its later rise a site may move before it begins to
-	// rise: what moved more was not flat, and had risen and fallen before.
-	flatShare = 0.1
-)
-
 // history is one site over the marks that are compared with like: those of the
 // last one's phase, without warm-up, and without what came before the site began
 // to rise.
@@ -183,7 +142,7 @@ func (w Without) judgedFrom(p points, unit Unit) *history {
 	// or in a long series in its first tenth, is warm-up.
 	h := w.newHistory(p.from(warmUp(len(p.x))), unit)
 	if i := h.onset(); i > 0 && !w.has(onsetClue) {
-		tries := float64(len(h.x) - len(h.x)/5 - testable + 1)
+		tries := float64(len(h.x) - len(h.x)/onsetParts - testable + 1)
 		h = w.newHistory(h.all.from(i), h.unit)
 		h.late, h.tries = true, tries
 	}
@@ -219,7 +178,7 @@ func (h *history) onset() int {
 		return 0
 	}
 	at, _ := trend.Hinge(h.x, h.bytes)
-	if at < len(h.x)/5 || len(h.x)-at < testable {
+	if at < len(h.x)/onsetParts || len(h.x)-at < testable {
 		return 0
 	}
 	rise := h.bytes[len(h.bytes)-1] - h.bytes[at]
@@ -245,11 +204,11 @@ func (h *history) began() moment {
 // anew in each epoch is seen once in each and taken for growth.
 func (h *history) eachStep() bool {
 	x := h.whole.x
-	return h.unit == Step && float64(len(x)) > 0.9*(x[len(x)-1]-x[0])
+	return h.unit == Step && float64(len(x)) > nearlyAll*(x[len(x)-1]-x[0])
 }
 
 // replaced reports whether the site has held the same number of blocks ever since it
-// held any, at two marks or more; or, after the first third of its time, never more than
+// held any, at two marks or more; or, after the first part of its time, never more than
 // at the mark before, at so many that chance does not do that.
 func (h *history) replaced() bool { return h.whole.replaced() }
 
@@ -259,7 +218,7 @@ func (p points) replaced() bool {
 		return false
 	}
 	held := p.blocks[i:]
-	later := held[len(held)/3:]
+	later := held[len(held)/settling:]
 	falls := slices.IsSortedFunc(later, func(a, b float64) int { return cmp.Compare(b, a) })
 	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= testable && falls && later[len(later)-1] > 0
 }
@@ -269,7 +228,7 @@ func (p points) replaced() bool {
 func lasting(y []float64) []float64 {
 	out := make([]float64, len(y))
 	for i := range y {
-		out[i] = slices.Min(y[i:min(i+3, len(y))])
+		out[i] = slices.Min(y[i:min(i+stays, len(y))])
 	}
 	return out
 }
@@ -296,7 +255,7 @@ func (h *history) explains(covariate []float64) bool {
 	if few && rising(covariate) < len(covariate)-1 {
 		return false
 	}
-	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > 0.05) {
+	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > followsInput) {
 		return false
 	}
 	share := make([]float64, len(y))
@@ -310,7 +269,7 @@ func (h *history) explains(covariate []float64) bool {
 	if few {
 		return share[n-1] <= (1+alikeRates)*share[0]
 	}
-	if t := trend.MannKendall(share); t.Z <= 0 || t.P > 0.05 {
+	if t := trend.MannKendall(share); t.Z <= 0 || t.P > followsInput {
 		return true
 	}
 	// What y rose by more than its first share of the covariate's rise.
@@ -468,10 +427,10 @@ func (w Without) keepsRising(x, y []float64) (ok bool, why string) {
 			return false, "one jump carries more than half of its growth"
 		}
 	}
-	late, _ := slices.BinarySearch(x, x[0]+3*(x[n]-x[0])/5)
+	late, _ := slices.BinarySearch(x, x[0]+lateBegins*(x[n]-x[0]))
 	late = min(late, n-1)
 	if (y[n]-y[late])*(x[n]-x[0]) < lateShare*total*(x[n]-x[late]) && !w.has(flatClue) {
-		return false, "it flattens: its last 40 % grow at less than 0.4 of the rate before"
+		return false, fmt.Sprintf("it flattens: its last %.0f %% grow at less than %.1f of the rate before", 100*(1-lateBegins), lateShare)
 	}
 	return true, ""
 }

@@ -48,13 +48,6 @@ func byProfiler(frames []snapshot.Frame) bool {
 	return i >= 0 && isProfiler(frames[i])
 }
 
-// Bounds on what a profiler may hold for itself: the larger of the two. A program that keeps
-// all that a profiler gave it passes them before long, and leaks.
-const (
-	profilerBytes = 64 * snapshot.KiB
-	profilerShare = 0.01 // of all that is live
-)
-
 // observed says of memory that profilers hold for themselves that it is no leak of the
 // program's, as long as it is little: to look leaves a few bytes each time.
 func (r *Result) observed(row *Row, j *judgement) {

@@ -8,30 +8,6 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Bounds of what the moments of growth tell.
-const (
-	// overdue is by how much of their usual distance the next of several regular rises
-	// may be late.
-	overdue = 0.1
-	// alikeGaps is how much longer than the shortest the longest distance of regular
-	// rises may be.
-	alikeGaps = 1.5
-	// doubtful is the chance, for rises at random moments of an even rate, of what is
-	// taken for a rate that falls or for an end of growth: as many leaks at random moments
-	// are left undecided.
-	doubtful = 0.02
-	// unlikely is that of an end without a rise of few rises that have ended.
-	unlikely = 0.05
-	// fewer is the share of the rises, and bytes, of the first half that the second must
-	// stay below: among many rises a rate that hardly falls is significant.
-	fewer = 0.75
-	// jitter is by how much marks by the clock may be nearer to each other than they were meant
-	// to be, as a share: two neighbours are no one stretch for it.
-	jitter = 0.1
-	// enough is how many rises tell a rate.
-	enough = 8
-)
-
 // rises are the places on the axis at which a site grew for good: those of counters
 // that never fall, or the births of its blocks if all of them stayed.
 type rises struct {
@@ -88,7 +64,7 @@ func risesOf(h *history, row *Row, births bool) *rises {
 	if gone, _ := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
-	r.warm = min(r.warm, r.from+(r.to-r.from)/10) // births are seen step by step
+	r.warm = min(r.warm, r.from+(r.to-r.from)/warmUpParts) // births are seen step by step
 	r.born(&row.births)
 	return r
 }
@@ -143,7 +119,7 @@ func (r *rises) idle() float64 { return max(0, r.to-r.at[len(r.at)-1]-r.blur) }
 // overdue holds for rises at regular distances of which the next should have come.
 func (r *rises) overdue() bool {
 	gaps := r.gaps()
-	if len(gaps) < 3 {
+	if len(gaps) < regularGaps {
 		return false
 	}
 	longest, shortest := slices.Max(gaps), slices.Min(gaps)

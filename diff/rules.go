@@ -54,7 +54,7 @@ var seriesRules = []rule{
 	{
 		name: "old-births", asks: "no growth of late, but births all along of blocks that are still alive",
 		holds: func(f *facts) bool {
-			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.steady() && f.births.distinct > 4 && f.h.moves()
+			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.steady() && f.births.distinct > steadySteps && f.h.moves()
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {

@@ -52,7 +52,7 @@ func (s *Series) WarmUp() int { return warmUp(len(s.Marks)) }
 // warmUp is how many of n marks are warm-up: the first stands before the first step;
 // what comes up to the second, or in a long series in its first tenth, is not yet
 // what goes on.
-func warmUp(n int) int { return max(1, n/10) }
+func warmUp(n int) int { return max(1, n/warmUpParts) }
 
 // Site returns the series of a row's site; nil where it has none.
 func (s *Series) Site(r *Row) *SiteSeries {
