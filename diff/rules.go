@@ -11,7 +11,7 @@ import (
 // rule is a case of the judge.
 type rule struct {
 	name     string
-	asks     string // of what it decides, in a few words
+	asks     string // what must be so, with its thresholds
 	holds    func(*facts) bool
 	verdict  Verdict
 	evidence Evidence
@@ -35,7 +35,8 @@ func (w Without) ask(rules []rule, f *facts, j *judgement) {
 // seriesRules decide about a site of which three marks or more are compared, in this order.
 var seriesRules = []rule{
 	{
-		name: "doubling", asks: "a buffer that is replaced by one larger by a factor, each time it is full",
+		name: "doubling",
+		asks: "a buffer is replaced by one larger by a constant factor, after waits that grow by that factor and in which it stays as it is",
 		holds: func(f *facts) bool {
 			return f.replaced && trend.Doubles(f.h.whole.x, f.h.whole.bytes) && waits(f.h.whole.bytes)
 		},
@@ -44,7 +45,8 @@ var seriesRules = []rule{
 		also:   func(_ *facts, j *judgement) { j.shape = Doubling },
 	},
 	{
-		name: "unseen", asks: "no growth of late, but few of the steps were recorded",
+		name:    "unseen",
+		asks:    "it stopped, but a recorder that watches some steps only may have missed as much",
 		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.births.mayBeUnseen(f.h.whole.x) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -52,7 +54,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "old-births", asks: "no growth of late, but births all along of blocks that are still alive",
+		name: "old-births",
+		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all along the run are still alive, and their number varies", steadySteps),
 		holds: func(f *facts) bool {
 			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.steady() && f.births.distinct > steadySteps && f.h.moves()
 		},
@@ -62,7 +65,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "few-rises", asks: "no growth of late, but so few rises that the silence may be chance",
+		name:    "few-rises",
+		asks:    fmt.Sprintf("it stopped, but it rose 2 to %d times only, which leave so long a pause at the end by chance in more than one case in %.0f", enough-1, 1/unlikely),
 		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.mayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -70,13 +74,15 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "last-jump", asks: "no growth before the last interval, by the clock",
+		name:    "last-jump",
+		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", enough),
 		holds:   func(f *facts) bool { return !f.goesOn && f.h.unit != Step && f.h.jumpsLast() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("its last interval carries more than half of its growth, and nothing tells how it goes on; a longer run decides"),
 	},
 	{
-		name: "order-only", asks: "growth in each interval of which nobody knows how long they are",
+		name: "order-only",
+		asks: "it stopped, but it rose in each interval of a run without steps and times",
 		holds: func(f *facts) bool {
 			return !f.goesOn && !f.stopped && f.h.unit == Place && f.rises == len(f.h.bytes)-1
 		},
@@ -86,13 +92,15 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "stopped", asks: "no growth of late",
+		name:    "stopped",
+		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or growth that goes on leaves as long a pause in fewer than one case in a thousand", 100*(1-lateBegins), lateShare),
 		holds:   func(f *facts) bool { return !f.goesOn },
 		verdict: Bounded, evidence: Strong,
 		reason: func(f *facts) string { return f.why },
 	},
 	{
-		name: "few-replaced", asks: "growth in a few rises, or of what each step makes at once, of blocks that do not stay",
+		name: "few-replaced",
+		asks: fmt.Sprintf("it rises by fewer than %d steps up, or by what each step makes at once, and no old block stays, as in a window or a sequence that a schedule widens", enough),
 		holds: func(f *facts) bool {
 			atOnce := f.window && f.births.distinct == 1 && !f.h.eachStep() // not a ramp that begins anew
 			return f.trend && ((f.replaced || f.window) && f.rises < enough || atOnce)
@@ -103,7 +111,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "window", asks: "only recent blocks are alive, and those before are gone",
+		name:    "window",
+		asks:    "all new blocks are recent, and earlier ones are gone",
 		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.eachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
@@ -111,7 +120,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "covariate", asks: "growth no faster than the batch or the sequence length",
+		name:    "covariate",
+		asks:    "the batch size or the sequence length rises as fast",
 		holds:   func(f *facts) bool { return f.h.covariate != "" },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -119,7 +129,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "overdue", asks: "regular rises, and the next is overdue",
+		name:    "overdue",
+		asks:    "the rises are regular, and the next is overdue",
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.overdue() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -127,13 +138,15 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "slows", asks: "rises that come ever more rarely",
+		name:    "slows",
+		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.slows(&f.h.whole) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides"),
 	},
 	{
-		name: "silence", asks: "a time without a rise at the end that chance seldom leaves",
+		name:    "silence",
+		asks:    fmt.Sprintf("the pause at the end is the longest, and chance leaves one so long in fewer than one case in %.0f", 1/doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.silence() < doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -141,7 +154,8 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "tides", asks: "growth without births beside sites that come and go as slowly and as far",
+		name:    "tides",
+		asks:    "births are unknown, and other stacks rise and fall as slowly and as far",
 		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -149,27 +163,31 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: evenMarks, asks: "the same few blocks more at each of snapshots that are evenly apart, of sums",
+		name:    evenMarks,
+		asks:    "a file has totals only, each of evenly spaced snapshots has as many blocks more, and these are in all fewer than one interval has steps: a list emptied every 11 steps looks so if it is seen every 12",
 		holds:   func(f *facts) bool { return !f.born && f.row.summed() && f.h.evenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it has the same few blocks more at each snapshot, and snapshots are evenly apart: what fills and is emptied again at other distances looks the same, and nothing tells its blocks apart; snapshots at uneven distances decide"),
 	},
 	{
-		name: "leak", asks: "even births of blocks that stay, or a trend that chance does not make",
+		name:    "leak",
+		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", steadySteps, 100*longestGap, 100*lent, fewStairs, 100*significant),
 		holds:   func(f *facts) bool { return f.steady || f.trend || f.gathers },
 		verdict: Leak, evidence: Strong,
 		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) },
 		also:   leakInWords,
 	},
 	{
-		name: "few-marks", asks: "even growth over few marks, of more sites than chance explains",
+		name:    "few-marks",
+		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", testable),
 		holds:   func(f *facts) bool { return f.few && !f.wanders },
 		verdict: Leak, evidence: Weak,
 		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) },
 		also:   func(_ *facts, j *judgement) { j.because("more snapshots would make it sure") },
 	},
 	{
-		name: lastRule, asks: "growth of which too little is known",
+		name:    lastRule,
+		asks:    "none of these",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) + "; a longer run decides" },
@@ -212,13 +230,15 @@ func pairFacts(row *Row, first, last *snapshot.Snapshot) *facts {
 // pairRules decide about a site of two snapshots, in this order.
 var pairRules = []rule{
 	{
-		name: "pair-unborn", asks: "growth between two snapshots that do not tell births",
+		name:    "pair-unborn",
+		asks:    "two snapshots: births are unknown",
 		holds:   func(f *facts) bool { return !f.born },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("growth between two snapshots only, and the files do not say when its blocks were born; more snapshots decide"),
 	},
 	{
-		name: "pair-leak", asks: "even births of blocks that stay",
+		name:    "pair-leak",
+		asks:    "two snapshots: births are steady",
 		holds:   func(f *facts) bool { return f.steady },
 		verdict: Leak, evidence: Strong,
 		reason: func(f *facts) string { return f.births.String() },
@@ -232,7 +252,8 @@ var pairRules = []rule{
 		},
 	},
 	{
-		name: "pair-at-once", asks: "all births within a quarter of the time",
+		name:    "pair-at-once",
+		asks:    fmt.Sprintf("two snapshots: all births lie within %.0f %% of the time", 100*atOnce),
 		holds:   func(f *facts) bool { return f.births.atOnce() },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
@@ -241,7 +262,8 @@ var pairRules = []rule{
 		},
 	},
 	{
-		name: lastRule, asks: "growth of which too little is known",
+		name:    lastRule,
+		asks:    "none of these",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
