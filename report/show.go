@@ -18,6 +18,8 @@ import (
 // reaches back, and notes.
 func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p := newPage(o)
+	shapes := shapesOf(s)
+	p.moment(s, shapes)
 	sites := s.Sites()
 	var live diff.Tally
 	for i := range sites {
@@ -28,7 +30,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
 	ages := diff.Inspect(s)
 	p.firstVerdict(s, ages)
-	for i, shape := range shapesOf(s) {
+	for i, shape := range shapes {
 		if !unused(s.Devices[i].Meters) {
 			p.line("")
 			p.device(s, &s.Devices[i], shape)

@@ -11,6 +11,7 @@ import (
 type showJSON struct {
 	SchemaVersion int              `json:"schema_version"`
 	Mark          markJSON         `json:"mark"`
+	Moment        *momentJSON      `json:"moment,omitempty"`
 	Live          tallyJSON        `json:"live"`
 	NumSites      int              `json:"num_sites"`
 	WithoutStack  tallyJSON        `json:"without_stack"`
@@ -96,7 +97,7 @@ type historyJSON struct {
 func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) error {
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
-		SchemaVersion: schemaVersion, Mark: markOf(s), NumSites: len(sites),
+		SchemaVersion: schemaVersion, Mark: markOf(s), Moment: momentOf(s), NumSites: len(sites),
 		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Notes: append([]string{}, s.Notes...),
 		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}

@@ -27,6 +27,8 @@ type Snapshot struct {
 	// looked. Our own file does not keep it.
 	At      []StackID
 	History History
+	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
+	Moment *Moment
 	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
 	// allocation; 0 where it recorded all. Figures are then estimates.
 	SamplePeriod Bytes
@@ -250,6 +252,7 @@ type History struct {
 	First     time.Time // of the oldest event; zero where there is none
 	Last      time.Time
 	LostFrees int64 // frees whose allocation is not in the record
+	Refused   int64 // requests for memory that failed; our own file does not keep it
 	// Process is the one whose record this is, where the snapshot holds nothing but what
 	// was allocated in the record; "" where it holds older blocks as well.
 	Process string

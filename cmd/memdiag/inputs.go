@@ -143,12 +143,21 @@ func (v *rankValue) Set(text string) error {
 
 // openSnapshot opens one snapshot, and tells its file.
 func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, error) {
+	return env.openSnapshotAt(name, snapshot.At{})
+}
+
+// openSnapshotAt is openSnapshot at a moment within the record.
+func (env *environment) openSnapshotAt(name string, at snapshot.At) (*snapshot.Snapshot, string, error) {
 	paths, err := env.resolve(name)
 	if err != nil {
 		return nil, "", err
 	}
 	defer env.talk.clear()
-	s, err := awaited(env, noNews, func() (*snapshot.Snapshot, error) { return env.telling().Open(paths[0]) })
+	s, err := awaited(env, noNews, func() (*snapshot.Snapshot, error) {
+		o := env.telling()
+		o.At = at
+		return o.Open(paths[0])
+	})
 	return s, paths[0], err
 }
 

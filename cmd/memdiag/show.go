@@ -6,22 +6,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func newShowCommand(env *environment) *cobra.Command {
 	format := textOrJSON()
 	var output string
 	text := report.TextOptions{}
+	at := atFlag{auto: true}
 	cmd := &cobra.Command{
 		Use:     "show SNAPSHOT | show RUN",
 		GroupID: groupLook,
 		Short:   "one snapshot: a first verdict, meters, where the bytes are, fragmentation",
 		Long: `Shows one snapshot, of any format that memdiag reads: a first verdict where the
 file tells when blocks were born, the allocator's meters, the stacks that hold
-most, how old their blocks are, and what pins segments. Of a run, the last.`,
+most, how old their blocks are, and what pins segments. Of a run, the last.
+
+PyTorch records each allocation and free before the snapshot, too. --at takes back
+what happened after a moment, and shows what was live then. A snapshot whose
+record has an out-of-memory error is shown at that moment, unless --at end.`,
 		Example: `  memdiag show snapshot_50
   memdiag show my-run
-  memdiag show dump_snapshot.pickle --top 20`,
+  memdiag show dump_snapshot.pickle --top 20
+  memdiag show dump_snapshot.pickle --at peak`,
 		Args:              takes(1, 1, "snapshot or run"),
 		ValidArgsFunction: completeSnapshot,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,6 +40,9 @@ most, how old their blocks are, and what pins segments. Of a run, the last.`,
 				return err
 			}
 			s, path, err := env.openLast(args[0])
+			if err == nil && path != "" && at.wanted(s) {
+				s, path, err = env.openSnapshotAt(path, at.at)
+			}
 			if err != nil {
 				return err
 			}
@@ -54,8 +64,40 @@ most, how old their blocks are, and what pins segments. Of a run, the last.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
+	flags.Var(&at, "at", "moment within the record of a PyTorch snapshot: peak, oom, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
+	completeWords(cmd, "at", []string{"peak", "oom", "end"})
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
+}
+
+// atFlag is --at.
+type atFlag struct {
+	at   snapshot.At
+	auto bool // it was not given
+}
+
+func (f *atFlag) String() string {
+	if f.auto {
+		return ""
+	}
+	return f.at.String()
+}
+
+func (f *atFlag) Type() string { return "MOMENT" }
+
+// Set implements pflag.Value.
+func (f *atFlag) Set(text string) (err error) {
+	f.auto = false
+	f.at, err = snapshot.ParseAt(text)
+	return err
+}
+
+// wanted reports whether a snapshot that was read at its end is to be read at a moment.
+func (f *atFlag) wanted(s *snapshot.Snapshot) bool {
+	if f.auto && s.History.Refused > 0 {
+		f.at = snapshot.At{Kind: snapshot.AtOOM}
+	}
+	return f.at != snapshot.At{}
 }

@@ -55,13 +55,14 @@ type format struct {
 type shared struct {
 	totals.Options
 	native *native.Reader // into the same table
+	at     snapshot.At
 }
 
 func newShared(maxUnpacked snapshot.Bytes) shared {
 	stacks := snapshot.NewStacks()
 	ours := native.NewReader(stacks)
 	ours.MaxMemory = int64(maxUnpacked)
-	return shared{totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, ours}
+	return shared{Options: totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, native: ours}
 }
 
 // headSize is how much of a file tells its format.
@@ -176,7 +177,7 @@ func absurd(s *snapshot.Snapshot) string {
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
-	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked})
+	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at})
 }
 
 // Opener opens snapshots and runs; the zero value has the usual bounds, which the
@@ -191,6 +192,8 @@ type Opener struct {
 	// Progress, unless nil, is called while a file is read, with how far into its
 	// bytes that has come.
 	Progress func(path string, done, size int64)
+	// At is the moment within a snapshot's record that Open shows.
+	At snapshot.At
 }
 
 func (o Opener) reading(path string, at, of int) {
@@ -203,9 +206,14 @@ func (o Opener) reading(path string, at, of int) {
 // are those of the name where it does not tell them. Errors of its content are
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
-	s, err := o.openInto(path, newShared(o.MaxUnpacked))
+	into := newShared(o.MaxUnpacked)
+	into.at = o.At
+	s, err := o.openInto(path, into)
 	if err != nil {
 		return nil, err
+	}
+	if o.At != (snapshot.At{}) && s.Moment == nil {
+		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it has no record of events, so that nothing tells what was live at %s", o.At), Hint: "PyTorch's snapshots have one; without --at the file is shown as it is"}
 	}
 	step, rank := newNamePatterns().read(filepath.ToSlash(path))
 	if s.Rank == snapshot.NoRank {

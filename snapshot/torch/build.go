@@ -46,7 +46,9 @@ type builder struct {
 	stepped    bool  // some block has a step
 	total      int64 // of the sizes of blocks and segments
 	record     record
-	step       int64 // of the header
+	moments    moments
+	born       []tenancy // of each row, where it shows a moment
+	step       int64     // of the header
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
@@ -76,6 +78,7 @@ func (b *builder) init(m *machine) {
 	b.m = m
 	b.classes = make(map[string]int)
 	b.record.init()
+	b.moments.of = make(map[int]*moment)
 	b.step, b.rank = snapshot.NoStep, snapshot.NoRank
 }
 
@@ -184,7 +187,7 @@ func (b *builder) item(l, o *object) error {
 		b.record.devices = l.items
 	case entry:
 		if b.record.events%eventsBetween == 0 {
-			b.record.weigh()
+			b.weigh()
 		}
 		if l.role != trace {
 			b.record.add(b.record.host, o)
@@ -351,6 +354,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 		}
 	}
 	b.checkPlaces(s)
+	s.Moment = b.moment(s, table)
 	b.history(s)
 	s.Notes = b.notes(s)
 	return s
@@ -436,10 +440,19 @@ func (b *builder) devices() []snapshot.Device {
 func (b *builder) history(s *snapshot.Snapshot) {
 	r := &b.record
 	s.History = snapshot.History{Events: r.events, LostFrees: r.lostFrees}
+	for _, o := range r.ooms {
+		s.History.Refused += o.count
+	}
 	if r.last > 0 {
 		s.History.First, s.History.Last = time.UnixMicro(r.first).UTC(), time.UnixMicro(r.last).UTC()
 	}
 	ends := r.stepEnds()
+	if s.Moment != nil {
+		s.Mark.Step = snapshot.NoStep // the file's is of the end
+		s.History.Events, s.History.Last = s.Moment.Event, s.Moment.Time
+		at, _ := slices.BinarySearch(ends, b.moments.passed(s.Moment.Device).time+1)
+		ends = ends[:at]
+	}
 	if s.Mark.Step == snapshot.NoStep && len(ends) > 0 {
 		s.Mark.Step, s.Mark.StepCounted = int64(len(ends)), true
 	}
@@ -454,6 +467,9 @@ func (b *builder) history(s *snapshot.Snapshot) {
 			device = -1
 		}
 		t, ok := r.at(device, s.Blocks.Address[i])
+		if b.moments.passed(device) != nil {
+			t, ok = b.born[i], b.born[i].time != 0
+		}
 		if !ok {
 			continue
 		}

@@ -96,6 +96,7 @@ func FuzzPickle(f *testing.F) {
 		}
 		compareWithTwin(t, b, pickleTreeLost)
 		compareWithMachine(t, b)
+		goBack(t, b)
 	})
 }
 
@@ -113,7 +114,34 @@ func FuzzJSON(f *testing.F) {
 			root, err := jsonTree(b)
 			return root, false, err
 		})
+		goBack(t, b)
 	})
+}
+
+// goBack reads each moment of a file: the blocks of a segment lie in it, in order, and what is refused is said.
+func goBack(t interface{ Fatalf(string, ...any) }, b []byte) {
+	for _, at := range []string{"peak", "oom", "step:1", "time:1ms"} {
+		moment, err := snapshot.ParseAt(at)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{At: moment})
+		if err != nil {
+			var refused *snapshot.FormatError
+			if !errors.As(err, &refused) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			continue
+		}
+		if s.Moment == nil {
+			t.Fatalf("%s: no moment", at)
+		}
+		for _, seg := range s.Segments {
+			if seg.FirstBlock < 0 || seg.FirstBlock+seg.NumBlocks > s.Blocks.Len() || seg.Device >= len(s.Devices) {
+				t.Fatalf("%s: segment %+v of %d blocks", at, seg, s.Blocks.Len())
+			}
+		}
+	}
 }
 
 // FuzzContainer looks for panics and for errors that are not of the one type.

@@ -326,7 +326,7 @@ func TestTablesAreCharged(t *testing.T) {
 				t.Errorf("%d of %d bytes are allowed", n, c.cost)
 			}
 			if spent := m.symbols.spent + m.build.record.spent; m.build.record.spent > 0 {
-				if m.build.record.weigh(); m.symbols.spent+m.build.record.spent < spent {
+				if m.build.weigh(); m.symbols.spent+m.build.record.spent < spent {
 					t.Errorf("%d bytes, weighed %d", spent, m.symbols.spent+m.build.record.spent)
 				}
 			}

@@ -67,6 +67,9 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	say(k.shared, "%s of %s %s addresses with another: bytes are counted more than once", grouped(k.shared), n, either(k.shared, "shares", "share"))
 	say(k.sizes, "%s another size than the record says", counts(k.sizes, "block", "has", "have"))
 	missing := r.left() - k.replayed
+	if s.Moment != nil {
+		missing = b.moments.outside
+	}
 	say(missing, "%s not among the segments, but live by the record", counts(missing, "block", "is", "are"))
 	say(b.states, "%s in a state that is not known", counts(b.states, "block", "is", "are"))
 	say(b.odd, "%s passed over for an unexpected type", counts(b.odd, "value", "was", "were"))

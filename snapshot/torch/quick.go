@@ -310,7 +310,8 @@ func (m *machine) quickUsual(b []byte, p int) (value, int) {
 // wantedKind is the one kind that a field takes here; the machine takes more.
 var wantedKind = [...]kind{
 	wantNothing: vNone, wantInt: vInt, wantString: vString, wantBool: vBool, wantStack: vStack, wantPair: vPair,
-	wantList: vObject, // none: lists that mean something are the machine's
+	wantFrames: vStack,
+	wantList:   vObject, // none: lists that mean something are the machine's
 }
 
 // quickEnd is after the instruction that completes a container. libtorch

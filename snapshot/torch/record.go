@@ -29,6 +29,7 @@ type record struct {
 type oom struct {
 	count, time     int64
 	requested, free uint64
+	stack           uint32
 }
 
 func (r *record) init() {
@@ -47,9 +48,12 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 		b.expect()
 	}
 	if o.has(enAction) && keyword(o.values[enAction]) == kwOOM {
-		r.ooms[device] = oom{r.ooms[device].count + 1, int64(o.values[enTime]), o.values[enSize], o.values[enFree]}
+		r.ooms[device] = oom{r.ooms[device].count + 1, int64(o.values[enTime]), o.values[enSize], o.values[enFree], uint32(o.values[enStack])}
 	}
 	r.add(r.of(device), o)
+	if b.moments.at.Kind != snapshot.AtEnd {
+		b.follow(device, o)
+	}
 	return nil
 }
 
@@ -98,11 +102,15 @@ const (
 	timeCost = 24
 )
 
-// weigh sums up what the tenancies and names take, in bytes.
-func (r *record) weigh() {
+// weigh sums up what the tenancies, moments and names take, in bytes.
+func (b *builder) weigh() {
+	r := &b.record
 	r.spent = r.host.bytes() + nameCost*int64(len(r.ends)) + timeCost*r.times
 	for _, t := range r.live {
 		r.spent += t.bytes()
+	}
+	for _, m := range b.moments.of {
+		r.spent += m.bytes()
 	}
 }
 

@@ -210,7 +210,7 @@ func (m *machine) setItem(dict, key, v value) error {
 		return nil
 	}
 	d.set, d.values[f.at] = d.set&^(1<<f.at), 0
-	if v.k != vNone && d.role != anything {
+	if v.k != vNone && d.role != anything && f.want != wantFrames {
 		m.build.odd++
 	}
 	return nil

@@ -42,8 +42,13 @@ const (
 	kwLimit
 
 	kwAlloc
+	kwFreeRequested
 	kwFreeCompleted
 	kwOOM
+	kwSegmentAlloc
+	kwSegmentFree
+	kwSegmentMap
+	kwSegmentUnmap
 	kwLive
 	kwPendingFree
 	kwAwaitingFree
@@ -63,7 +68,7 @@ var keywords = [numKeywords]string{
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
 	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit",
-	"alloc", "free_completed", "oom",
+	"alloc", "free_requested", "free_completed", "oom", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
 }
@@ -173,6 +178,7 @@ const (
 	wantStack
 	wantPair
 	wantList
+	wantFrames // a stack that may be anything else
 )
 
 // field is a place in an object's values.
@@ -228,6 +234,8 @@ const (
 	enSize
 	enTime
 	enFree
+	enStream
+	enStack
 )
 
 const (
@@ -269,7 +277,8 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 	tenant: {kwRealSize: {tnReal, wantInt}, kwFrames: {tnStack, wantStack}},
 	entry: {
 		kwAction: {enAction, wantString}, kwAddr: {enAddr, wantInt}, kwSize: {enSize, wantInt},
-		kwTime: {enTime, wantInt}, kwDeviceFree: {enFree, wantInt},
+		kwTime: {enTime, wantInt}, kwDeviceFree: {enFree, wantInt}, kwStream: {enStream, wantInt},
+		kwFrames: {enStack, wantFrames},
 	},
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
 	header: {

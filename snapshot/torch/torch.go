@@ -23,6 +23,11 @@ type Options struct {
 	// 64 MiB and 100 times its size, JSON 256 MiB and 512 times. A block may be had for every 56 bytes of it,
 	// or of the file, plus a million.
 	MaxUnpacked int64
+	// At is the moment within the record whose memory Decode returns. PyTorch records events and, at the end, what is there:
+	// they are replayed, and what happened after the moment is undone. What the file's rings have lost of its record counts as
+	// there from its beginning on. Each GPU has its own peak; a GPU without a failed request is as it was at the end. A step
+	// and a time are looked up first, so that the file is read twice.
+	At snapshot.At
 }
 
 // Decode reads one snapshot of size bytes. The name appears in errors only;
@@ -36,12 +41,24 @@ type Options struct {
 // those of real files take. A tensor that the trace leaves live takes 100 bytes more
 // where the trace stands before the segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
-	m, more, err := run(name, r, size, opts, false)
-	if m != nil && m.shared {
-		m, more, err = run(name, r, size, opts, true)
+	var until int64
+	if opts.At.Kind == snapshot.AtStep || opts.At.Kind == snapshot.AtTime {
+		m, _, err := read(name, r, size, opts, moments{})
+		if err != nil {
+			return nil, err
+		}
+		if until, err = m.build.record.until(name, opts.At); err != nil {
+			return nil, err
+		}
 	}
+	m, more, err := read(name, r, size, opts, moments{at: opts.At, until: until})
 	if err != nil {
 		return nil, err
+	}
+	if opts.At.Kind != snapshot.AtEnd {
+		if err := m.build.rewind(name); err != nil {
+			return nil, err
+		}
 	}
 	stacks := opts.Stacks
 	if stacks == nil {
@@ -54,8 +71,17 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	return s, nil
 }
 
+// read reads the file, once more where that takes all dicts to be kept.
+func read(name string, r io.ReaderAt, size int64, opts Options, at moments) (m *machine, more bool, err error) {
+	m, more, err = run(name, r, size, opts, at, false)
+	if m != nil && m.shared {
+		m, more, err = run(name, r, size, opts, at, true)
+	}
+	return m, more, err
+}
+
 // run reads the file once. It reports whether another snapshot follows in it.
-func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *machine, more bool, err error) {
+func run(name string, r io.ReaderAt, size int64, opts Options, at moments, keep bool) (m *machine, more bool, err error) {
 	text, err := open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
 		return nil, false, err
@@ -64,6 +90,9 @@ func run(name string, r io.ReaderAt, size int64, opts Options, keep bool) (m *ma
 	m = newMachine(text.in)
 	defer m.release()
 	m.keep, m.quick.off = keep, keep
+	if m.build.moments.at, m.build.moments.until = at.at, at.until; at.at.Kind != snapshot.AtEnd {
+		m.build.mostTables *= 2 // what is live, and what was
+	}
 	m.build.allow(size, opts.MaxUnpacked)
 	m.in.packed, m.in.lifted = stepsFor(size, text.json), opts.MaxUnpacked
 	if text.json {

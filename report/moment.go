@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// moment writes which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and what
+// was missing.
+func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
+	m := s.Moment
+	if m == nil {
+		return
+	}
+	device := s.Devices[m.Device]
+	if r := m.Refused; r != nil {
+		p.prose("", "  ", fmt.Sprintf("%s: %s was asked for, the driver had %s left, %s was live",
+			p.paint.bold("out of memory on "+deviceName(device)), glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String())))
+		p.prose("  ", "    ", "asked for "+askedAt(s, r.Stack))
+		p.prose("  ", "    ", shortfall(r, shapes[m.Device].fragments))
+		if r.Times > 1 {
+			p.prose("  ", "    ", fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
+		}
+	} else {
+		p.prose("", "  ", momentName(m.At)+" of "+deviceName(device))
+	}
+	p.prose("  ", "    ", "shown: "+momentPlace(s))
+	if others := len(s.Devices) - 1; others > 0 {
+		switch m.At.Kind {
+		case snapshot.AtPeak:
+			p.prose("  ", "    ", "each GPU is shown at its own peak")
+		case snapshot.AtOOM:
+			p.prose("  ", "    ", "other devices are shown at their own last failure, or at the end of the record")
+		}
+	}
+	p.line("")
+}
+
+// momentName is a moment in words.
+func momentName(at snapshot.At) string {
+	switch at.Kind {
+	case snapshot.AtPeak:
+		return "the peak"
+	case snapshot.AtStep:
+		return "the end of step " + grouped(at.Step)
+	}
+	return duration(at.Time) + " after the first event"
+}
+
+// momentPlace is "event 1,200 of 5,000, 0.8 s after the first".
+func momentPlace(s *snapshot.Snapshot) string {
+	m := s.Moment
+	text := fmt.Sprintf("event %s of %s", grouped(m.Event), grouped(m.Of))
+	if !m.Time.IsZero() && !s.History.First.IsZero() {
+		text += ", " + duration(max(m.Time.Sub(s.History.First), 0).Round(time.Millisecond)) + " after the first"
+	}
+	return text
+}
+
+func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
+	if stack == snapshot.NoStack {
+		return "by a call that the record does not name"
+	}
+	return "at " + whereOf(s.Stacks.Frames(stack), "").text()
+}
+
+// shortfall says by how much a request failed, and what could have been given back for it.
+func shortfall(r *snapshot.Refused, f fragments) string {
+	lacked := r.Bytes - r.Free
+	if lacked <= 0 {
+		return "the driver had enough: a limit of the process's own, as of set_per_process_memory_fraction, refused it"
+	}
+	text := "it lacked " + glue(lacked.String())
+	switch {
+	case f.free == 0:
+		return text + "; no block was cached"
+	case f.empty >= lacked:
+		text += fmt.Sprintf("; %s lay in %s without a live block", glue(f.empty.String()), count(int64(f.emptySegments), "segment"))
+	case f.free >= r.Bytes:
+		text += fmt.Sprintf("; %s was free between live blocks, the largest piece %s: fragmentation (memdiag explain fragmentation)", glue(f.free.String()), glue(f.largestFree.String()))
+	default:
+		text += fmt.Sprintf("; %s was free in the cache, the largest piece %s", glue(f.free.String()), glue(f.largestFree.String()))
+	}
+	return text
+}
+
+// momentJSON is a moment in JSON.
+type momentJSON struct {
+	At      string       `json:"at"`
+	Device  string       `json:"device"`
+	Event   int64        `json:"event"`
+	Events  int64        `json:"events"`
+	Time    *time.Time   `json:"time,omitempty"`
+	Refused *refusedJSON `json:"refused,omitempty"`
+}
+
+type refusedJSON struct {
+	Bytes  int64       `json:"requested_bytes"`
+	Free   int64       `json:"driver_free_bytes"`
+	Times  int64       `json:"times"`
+	Where  string      `json:"where"`
+	Frames []frameJSON `json:"frames"`
+}
+
+func momentOf(s *snapshot.Snapshot) *momentJSON {
+	m := s.Moment
+	if m == nil {
+		return nil
+	}
+	out := &momentJSON{At: m.At.String(), Device: deviceName(s.Devices[m.Device]), Event: m.Event, Events: m.Of, Time: knownTime(m.Time)}
+	if r := m.Refused; r != nil {
+		frames := s.Stacks.Frames(r.Stack)
+		out.Refused = &refusedJSON{Bytes: int64(r.Bytes), Free: int64(r.Free), Times: r.Times, Where: whereOf(frames, "").text(), Frames: framesOf(frames)}
+	}
+	return out
+}
