@@ -41,7 +41,6 @@ const (
 	boundsPass    = "pass-bounds"
 	clustersGroup = "group-clusters"
 	graphsGroup   = "group-graphs"
-	tapesGroup    = "group-tapes"
 	listsGroup    = "group-lists"
 	linesGroup    = "group-lines"
 	heldGroup     = "group-held"
@@ -105,7 +104,6 @@ func Parts() []Part {
 		{boundsPass, "declared bounds"},
 		{clustersGroup, "one finding of sites in step below one call"},
 		{graphsGroup, "one finding of one autodiff graph"},
-		{tapesGroup, "one finding of what one tape keeps"},
 		{listsGroup, "one finding of what one list holds in step"},
 		{linesGroup, "one finding of leaks at one line"},
 		{heldGroup, "undecided sites join the leak of the list that holds them"},

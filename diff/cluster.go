@@ -68,7 +68,6 @@ next:
 		groups = append(groups, group{key, m, cluster{rows: []*Row{m.row}, j: m.j}})
 	}
 	r.step(graphsGroup, func() { groups = r.joinGraphs(groups) })
-	r.step(tapesGroup, func() { groups = r.joinTapes(groups) })
 	out := make([]cluster, len(groups))
 	for i, g := range groups {
 		out[i] = g.cluster

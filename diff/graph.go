@@ -224,3 +224,6 @@ func graphHead(rows []*Row) int {
 	}
 	return at
 }
+
+// ofUser reports whether the program itself refers to a block of the row.
+func ofUser(row *Row) bool { return row.Owners&snapshot.OwnedByUser != 0 }

@@ -14,31 +14,12 @@ func TestAGraphIsOneLeakWhereOwnersAreKnown(t *testing.T) {
 		tape       = snapshot.OwnedByTape
 	)
 	weights := site{stack: "init:1 main:2", owners: user}
-	hidden := site{stack: "[tanh:1] hidden:50 fit.func1:68 fit:66 step:9 main:5", every: 1, size: activation, owners: tape}
-	batch := site{stack: "[rand:1] batch:54 fit.func1:67 fit:66 step:9 main:5", every: 1, size: 4096, owners: tape}
 	for _, c := range []struct {
 		name    string
 		program program
 		want    []string
 	}{
 		{
-			"a list of values with their graphs: the function that computed the value, not the loop that fed it",
-			program{
-				weights, batch,
-				{stack: "[sigmoid:1] value:25 step.func1:11 fit.func1:78 fit:66 step:9 main:5", every: 1, size: activation, owners: tape},
-				{stack: "[mean:1] value:26 step.func1:11 fit.func1:78 fit:66 step:9 main:5", every: 1, owners: user | tape, holder: "Learner.targets"},
-			},
-			[]string{"value:26 x3"},
-		}, {
-			"a running value, which is no part of what grows",
-			program{
-				weights, hidden,
-				{stack: "[mean:1] step.func1:97 fit.func1:78 fit:66 step:9 main:5", every: 1, size: 1024, owners: tape},
-				{stack: "[scale:1] step.func1:106 fit.func1:78 fit:66 step:9 main:5", every: 1, owners: tape},
-				{stack: "[add:1] step.func1:106 fit.func1:78 fit:66 step:9 main:5", every: 1, latest: true, owners: user | tape},
-			},
-			[]string{"step.func1:97 x3"},
-		}, {
 			"a forward pass returns the value, and its caller keeps it",
 			program{
 				weights,
