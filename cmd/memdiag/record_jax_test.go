@@ -10,8 +10,8 @@ import (
 )
 
 // leakOf asks diff about a run, whose first finding must be a leak of a script's
-// marked line.
-func leakOf(t *testing.T, dir, path string) {
+// marked line, and returns it.
+func leakOf(t *testing.T, dir, path string) finding {
 	t.Helper()
 	var text, errs bytes.Buffer
 	if code := run([]string{"diff", "--format", "json", dir}, nil, &text, &errs); code != exitFine {
@@ -29,6 +29,7 @@ func leakOf(t *testing.T, dir, path string) {
 	if f := first.Frames[0]; first.Verdict != "leak" || filepath.Base(f.File) != filepath.Base(path) || f.Line != line {
 		t.Errorf("first is %s at %v, want line %d", first.Verdict, first.Frames, line)
 	}
+	return first
 }
 
 const jaxScript = "../../testdata/scripts/jax_leak.py"
@@ -42,7 +43,9 @@ func TestTheGuiltyLineOfAJAXProgramIsFirst(t *testing.T) {
 	if r.stdout != "0.132, 400 gradients\n" {
 		t.Errorf("it printed %q", r.stdout)
 	}
-	leakOf(t, r.dir, jaxScript)
+	if h := leakOf(t, r.dir, jaxScript).Holder; h == nil || h.Path != "main.<locals>.history" || h.Items < 200 {
+		t.Errorf("it is held by %+v", h)
+	}
 	run, err := files.OpenRun(r.dir)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/pprof/profile"
 	"pgregory.net/rapid"
 
@@ -478,6 +479,35 @@ func TestCommentsTellWhatAProfileHasNoPlaceFor(t *testing.T) {
 	got := told{s.Rank, s.Producer, s.Devices[0].Name, h.Process, h.First.UnixMicro(), h.Last.UnixMicro(), s.Notes}
 	if d := gocmp.Diff(told{3, "massif", "host heap", "42", 70_000, 90_000, []string{"one", "two"}}, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestACommentTellsWhatHoldsTheStackOfSoManyBytes(t *testing.T) {
+	for remark, want := range map[string][]snapshot.Holder{
+		"memdiag: holder 8192 100 101 list __main__.kept":        {{Kind: "list", Path: "__main__.kept", Items: 101}},
+		"memdiag: holder 8192 90 2 dict of[…] names":             {{Kind: "dict", Path: "of[…] names", Items: 2}},
+		"memdiag: holder 8192 10 10 list __main__.few":           nil,
+		"memdiag: holder 64 100 100 list __main__.small":         nil,
+		"memdiag: holder 1 819200 819200 list __main__.elements": nil,
+		"memdiag: holder -8192 100 100 list __main__.kept":       nil,
+		"memdiag: holder 8192 100 100 list":                      nil,
+		"memdiag: holder 8192 0 99999999999999999999 list a":     nil,
+	} {
+		p := made([]string{"objects/count", "space/bytes"}, 120, 100*8192+80)
+		p.Comments = []string{remark}
+		s, err := decode(written(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Holders {
+			if s.Holders[i].Stack != s.Blocks.Stack[0] {
+				t.Errorf("%q: of stack %d", remark, s.Holders[i].Stack)
+			}
+			s.Holders[i].Stack = 0
+		}
+		if d := gocmp.Diff(want, s.Holders, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%q: -want +got\n%s", remark, d)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package pprofio
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,14 @@ type remarks struct {
 	since    int64  // and when it began, in Unix microseconds
 	devices  map[string]string
 	notes    []string
+	holders  []held
+}
+
+// held is what a recorder found to hold arrays of a size. A profile does not tell one array from another.
+type held struct {
+	each   snapshot.Bytes
+	found  int64 // how many of them
+	holder snapshot.Holder
 }
 
 func (t *tables) remarks() remarks {
@@ -47,6 +56,10 @@ func (t *tables) remarks() remarks {
 		case "device":
 			device, name, _ := strings.Cut(value, " is ")
 			r.devices[device] = name
+		case "holder":
+			if h, ok := heldBy(value); ok {
+				r.holders = append(r.holders, h)
+			}
 		case "note":
 			r.notes = append(r.notes, value)
 		}
@@ -59,5 +72,47 @@ func (r *remarks) set(s *snapshot.Snapshot) {
 	s.Mark.Step, s.Rank = r.step, r.rank
 	if r.process != "" {
 		s.History = snapshot.History{First: time.UnixMicro(r.since), Last: s.Mark.Time, Process: r.process}
+	}
+	r.hold(s)
+}
+
+// heldBy reads "8192 499 500 list __main__.kept": the bytes of each array, how many were found, the holder's items, its
+// kind and its path.
+func heldBy(remark string) (held, bool) {
+	parts := strings.SplitN(remark, " ", 5)
+	if len(parts) < 5 {
+		return held{}, false
+	}
+	var figures [3]uint64
+	for i := range figures {
+		var err error
+		if figures[i], err = strconv.ParseUint(parts[i], 10, 31); err != nil {
+			return held{}, false
+		}
+	}
+	return held{
+		each: snapshot.Bytes(figures[0]), found: int64(figures[1]),
+		holder: snapshot.Holder{Kind: parts[3], Path: parts[4], Items: int(figures[2])},
+	}, true
+}
+
+// nearBytes is by how much what was found may differ from what a stack has, as a share of that: a function returns small
+// numbers beside what is kept, and some of either was made meanwhile.
+const nearBytes = 0.25
+
+// hold gives each holder to the stack that has most nearly as many bytes as were found, in as many blocks at least.
+func (r *remarks) hold(s *snapshot.Snapshot) {
+	for _, h := range r.holders {
+		stack, near := snapshot.NoStack, nearBytes
+		for i, size := range s.Blocks.Size {
+			off := math.Abs(float64(h.each)*float64(h.found)/float64(size) - 1)
+			if off < near && float64(s.Blocks.CountOf(i)) >= (1-nearBytes)*float64(h.found) {
+				stack, near = s.Blocks.Stack[i], off
+			}
+		}
+		if stack != snapshot.NoStack {
+			h.holder.Stack = stack
+			s.Holders = append(s.Holders, h.holder)
+		}
 	}
 }

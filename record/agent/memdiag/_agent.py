@@ -470,7 +470,9 @@ class Agent:
             self.keep(number, name + ".pickle", cuda.dump(step, self.rank), start)
             return
         if self.jax.ready:
-            self.keep(number, name + ".pb.gz", self.jax.dump(), start)
+            spent = self.holders.spent
+            dump = self.jax.dump(list(self.holders.of_arrays()))
+            self.keep(number, name + ".pb.gz", dump, start + self.holders.spent - spent)
             return
         s = Snapshot()
         collected = self.heap.collected

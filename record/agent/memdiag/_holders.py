@@ -70,7 +70,9 @@ class Search:
         self.spent, self.next, self.next_look = 0.0, 0, 0
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
+        self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
         self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
@@ -118,6 +120,18 @@ class Search:
         self.spent += took
         return took
 
+    def of_arrays(self):
+        """What holds JAX's arrays of each size, of which its profile tells no more: bytes, how many were found, items, kind
+        and path."""
+        begun, moment = work(), self.agent.step or self.agent.ticks
+        if moment >= self.next and self.spent <= ALLOWANCE + SHARE * self.agent.elapsed():
+            self.walk({}, {}, {})
+            self.next = int(moment * AGAIN) + 1
+        self.spent += work() - begun
+        for size, (found, (path, kind, items, nodes)) in self.arrays.items():
+            now = self.length(nodes, items) if nodes else items
+            yield size, max(found, now), now, kind, path
+
     def unexplained(self):
         """Whether the heap grows by what neither tensors nor a graph that is known take."""
         return self.agent.heap.outgrows() and not self.graphs.grow()
@@ -164,7 +178,10 @@ class Search:
             births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
             found[stack] = found.get(stack, 0) + size * self.source.counted.get(address, 1)
-        sites = [s for s, b in births.items() if len(b) >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
+        for s, n in found.items():
+            self.rises[s] += n > self.most.get(s, n)
+            self.most[s] = max(n, self.most.get(s, n))
+        sites = [s for s, b in births.items() if len(b) >= BIRTHS or self.rises[s] >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
         # What is new the step that runs has, or the function: it says nothing of who keeps the rest.
         old = {s: len(births[s]) < BIRTHS for s in sites[:SITES]}
@@ -184,6 +201,7 @@ class Search:
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
         walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
+        walk.array = self.agent.jax.array()
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -204,6 +222,7 @@ class Search:
                 self.found[stack] = self.agent.step, holder
             for stack in walk.covered():
                 self.found[stack] = self.agent.step, walk.hits[stack].holder()
+            self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
                     self.lines[stack] = self.agent.step, votes.holder(lines[stack])
@@ -229,7 +248,8 @@ class Walk(Roots):
         self.sizes = collections.Counter(wanted.values())
         if unseen:
             self.sizes[UNSEEN] = sum(unseen.values())
-        self.hits, self.line_hits = {}, {}  # by site: Votes
+        self.hits, self.line_hits, self.array_hits = {}, {}, {}  # by site: Votes
+        self.array = None  # the type of JAX's arrays
         self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
@@ -356,6 +376,8 @@ class Walk(Roots):
                 for d in list(threads.values()) if type(threads) is dict else ():
                     if type(d) is dict:  # what one thread has
                         self.push_all(d, node)
+        elif t is self.array:
+            vote(self.array_hits, obj.nbytes, node)
         elif t is self.ndarray:
             self.push(obj.base, node, ".base", "attribute")
         elif issubclass(t, type):

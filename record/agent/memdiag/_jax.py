@@ -6,8 +6,11 @@ its steps.
 
 import sys
 
-# The field of a pprof profile that says when it was taken, in nanoseconds: JAX leaves it out.
-TIME = b"\x48"
+# Fields of a pprof profile: when it was taken, in nanoseconds, which JAX leaves out, strings, and comments, which are numbers
+# of strings. What is written behind a profile is added to it.
+TIME, STRING, COMMENT = b"\x48", b"\x32", b"\x68"
+# Bytes of a profile in which strings are counted.
+LARGEST = 1 << 22
 
 
 class Jax:
@@ -35,11 +38,44 @@ class Jax:
     def boundary(self, step):
         self.tick()
 
-    def dump(self):
+    def array(self):
+        """The type of its arrays; None where it is not in use."""
+        return getattr(sys.modules.get("jax._src.array"), "ArrayImpl", None) if self.ready else None
+
+    def dump(self, holders):
         """The bytes of a snapshot file."""
-        from gzip import compress
-        from ._counters import unsigned
-        return sys.modules["jax"].profiler.device_memory_profile() + compress(TIME + unsigned(int(self.agent.now() * 1e6) * 1000))
+        from gzip import compress, decompress
+        from ._counters import text, unsigned
+        profile, more = sys.modules["jax"].profiler.device_memory_profile(), TIME + unsigned(int(self.agent.now() * 1e6) * 1000)
+        n = strings(decompress(profile)) if holders else 0
+        for i, holder in enumerate(holders if n else ()):
+            more += STRING + text("memdiag: holder %d %d %d %s %s" % holder) + COMMENT + unsigned(n + i)
+        return profile + compress(more)
+
+
+def strings(profile):
+    """How many strings a profile has; 0 where that is not known."""
+    n = at = 0
+    while at < len(profile) <= LARGEST:
+        tag, at = number(profile, at)
+        n += tag == STRING[0]
+        if tag & 7 == 2:
+            length, at = number(profile, at)
+            at += length
+        elif tag & 7 == 0:
+            _, at = number(profile, at)
+        else:
+            return 0
+    return n
+
+
+def number(b, at):
+    """A variable-length number, and where it ends."""
+    n = shift = 0
+    while b[at] & 0x80:
+        n |= (b[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return n | b[at] << shift, at + 1
 
 
 def initialized():
