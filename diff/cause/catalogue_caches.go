@@ -25,7 +25,7 @@ var caches = []Cause{
 		clues: []clue{
 			held(3, "map"),
 			named(3, "cache", "cached", "memo", "memoize", "lru", "lru cache", "plan", "replay", "experience", "lookup", "compile", "compiled", "intern", "pool", "table"),
-			within(2, "whole modules are made anew, and each stays", moduleWords...),
+			modules(2),
 			owned(2, snapshot.OwnedByCache, "a cache of the framework holds them"),
 			held(1, "list"),
 			named(-4, "optimizer state", "optim state", "opt state"),

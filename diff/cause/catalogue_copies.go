@@ -57,7 +57,7 @@ var copies = []Cause{
 		clues: []clue{
 			owned(7, snapshot.OwnedByOptim, "only the optimizer holds them, and they go on growing"),
 			byOptimizer(6),
-			heldBeside(-6, "optimizer", "optim", "opt", "adam", "adamw", "sgd", "state"),
+			heldBeside(-6, "state", "param groups"), // a list of optimizers is of the program
 			named(3, "optimizer state", "optim state", "opt state"),
 			usersFunction(4, "optim", "optimizer", "adam", "adamw", "init group", "momentum", "sgd"),
 			follows(-1, "it comes with each step", Steps),

@@ -54,7 +54,7 @@ var kept = []Cause{
 			// What is called a handler or a callback may be a log or a queue.
 			need(anyOf(
 				named(5, "hook", "on forward", "on backward"),
-				within(2, "whole modules are made anew, and each stays", moduleWords...),
+				modules(2),
 				unheld(2),
 				shaped(2, "growth is of the second order: each step adds more than the one before", Quadratic),
 			)),
@@ -105,6 +105,7 @@ var kept = []Cause{
 		clues: []clue{
 			follows(4, "they are born in evaluations", Evaluations),
 			named(3, "output", "prediction", "pred", "validation", "evaluate", "evaluated", "evaluation", "eval", "test step", "result"),
+			returned(3),
 			held(2, "list", "map"),
 			named(-5, metricWords...),
 			follows(-2, "it grows where checkpoints are saved", Checkpoints),

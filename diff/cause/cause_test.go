@@ -284,6 +284,26 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"parameters of PyTorch that the optimizer's map has", leak(
 			site(1, 374, 528, "Linear.__init__ /x/site-packages/torch/nn/modules/linear.py", "<module> tasks.py").heldBy("dict", "__main__.opt.state", 376),
 		), "optimizer-state-stale"},
+		{"optimizers that a library lists", leak(
+			site(2, 480, 4096, "Adam._init_group /x/site-packages/torch/optim/adam.py", "Adam.step /x/site-packages/torch/optim/adam.py", "train_fold folds.py").heldBy("list", "__main__.accelerator._optimizers", 36).with(func(s *Site) { s.TakenIn = true }),
+		), "container-grows"},
+		{"samples that the loop lists, of a model whose last layer is in activation.py", leak(
+			site(2, 249, 65536, "Tanh.forward /x/site-packages/torch/nn/modules/activation.py", "Sequential.forward /x/site-packages/torch/nn/modules/container.py", "<module> gan.py").heldBy("list", "__main__.grids", 249),
+		), "outputs-kept"},
+		{"a list that one hook fills", leak(
+			site(2, 500, 8192, "ReLU.forward /x/site-packages/torch/nn/modules/activation.py", "Sequential.forward /x/site-packages/torch/nn/modules/container.py", "<module> watch.py").heldBy("list", "__main__.model.1._forward_hooks[2] closure seen", 500),
+		), "activations-kept"},
+		{"threads with their results, which have an __init__", leak(
+			site(0, 5000, 16384, "Worker.run jobs.py").heldBy("list", "__main__.supervisor.workers", 2400),
+			site(1, 4500, 300, "Thread.__init__ /usr/lib/python3.11/threading.py", "Worker.__init__ jobs.py").heldBy("list", "__main__.supervisor.workers", 2400),
+		).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
+		{"models of several parts in a list of trials", leak(
+			site(1, 829, 7000, "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "objective study.py").heldBy("list", "__main__.study.trials", 200),
+			site(1, 368, 14000, "Linear.__init__ /x/site-packages/torch/nn/modules/linear.py", "objective study.py").heldBy("list", "__main__.study.trials", 200),
+		).following(Steps), "container-grows"},
+		{"a variable called table, which has the last one", leak(
+			site(0, 3652, 43, "<module> read.py").heldBy("variable", "__main__.table", 0),
+		).with(func(e *Evidence) { e.Objects = true }), ""},
 		{"what nothing holds while the collector of cycles is off", leak(
 			site(2, 60, 4096, torchLinear, "forward /x/site-packages/torch/nn/modules/linear.py", "expand plan.py"),
 		).with(func(e *Evidence) { e.CollectorOff = true }), "reference-cycle"},

@@ -35,13 +35,18 @@ func named(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		for i := range e.Sites {
 			for _, h := range e.Sites[i].Holders {
-				if names(holderWords(h.Path), terms) {
+				if !isVariable(h) && names(holderWords(h.Path), terms) {
 					return points + 2*sign(points), holds(h)
 				}
 			}
 		}
 		return called(e, points, terms)
 	}}
+}
+
+// isVariable reports whether a holder is a variable, which has the last block and says nothing of the others.
+func isVariable(h snapshot.Holder) bool {
+	return h.Kind == "variable" && h.Items == 0 && !strings.Contains(h.Path, "[")
 }
 
 // function is named, of functions and files alone.
@@ -73,7 +78,10 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 				continue
 			}
 			library := s.library(k)
-			if names(ownWords(f, library), terms) || library && names(fileWords(f, true), terms) {
+			if library && strings.Contains(f.File, "/torch/nn/functional.py") {
+				continue // it is named after an operation, and not after what the program is at
+			}
+			if names(ownWords(f, library), terms) || library && !strings.Contains(f.File, "/torch/nn/modules/") && names(fileWords(f, true), terms) {
 				return points, "they are allocated in " + place(f)
 			}
 			if inFile == "" && !library && names(fileWords(f, false), terms) {
@@ -170,6 +178,17 @@ func within(points int, what string, terms ...string) clue {
 	})
 }
 
+// modules holds if whole modules are made anew: on a language's heap any object has an __init__.
+func modules(points int) clue {
+	made := within(points, "whole modules are made anew, and each stays", moduleWords...)
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if e.Objects {
+			return 0, ""
+		}
+		return made.weigh(e)
+	}}
+}
+
 // byOptimizer holds if a library's optimizer makes the blocks: state of its own, which
 // no graph records. What its step calls of another library, as a closure that validates, is no such state.
 func byOptimizer(points int) clue {
@@ -210,19 +229,53 @@ func packageOf(f snapshot.Frame) string {
 	return "torch"
 }
 
-// inForward holds if blocks are born in a forward pass.
+// inForward holds if blocks are born in a forward pass. What a library's makes is worth half where a list of the program's
+// that calls it has them: they may be what it returned.
 func inForward(points int) clue {
-	return fixed(points, func(e *Evidence) string {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		found := 0
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k, f := range s.Frames {
-				if !s.isPlumbing(k) && strings.EqualFold(lastName(f.Function), "forward") {
-					return "they are born in a forward pass, and outlive their step"
+				switch {
+				case s.isPlumbing(k) || !strings.EqualFold(lastName(f.Function), "forward"):
+				case s.library(k) && returned(1).of(e):
+					found = max(found, points/2)
+				default:
+					found = points
 				}
+			}
+		}
+		if found == 0 {
+			return 0, ""
+		}
+		return found, "they are born in a forward pass, and outlive their step"
+	}}
+}
+
+// returned holds if a list holds what a library's forward pass made for a call of the program's that is in none: what the
+// model returned, as far as can be told. What a closure has may be a hook's, which sees all modules.
+func returned(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			in := func(k int) bool { return strings.EqualFold(lastName(s.Frames[k].Function), "forward") }
+			own, below := false, false
+			for k := range s.Frames {
+				own = own || in(k) && !s.library(k)
+				below = below || in(k) && s.library(k) && !s.isPlumbing(k)
+			}
+			if below && !own && len(s.Holders) > 0 && general(s.Holders[0].Kind) == "list" && !strings.Contains(s.Holders[0].Path, closure) {
+				return "a list has what the model returned"
 			}
 		}
 		return ""
 	})
+}
+
+func (c clue) of(e *Evidence) bool {
+	_, why := c.weigh(e)
+	return why != ""
 }
 
 // inBackward holds if a backward pass of the user's own computes what is kept.
@@ -463,21 +516,31 @@ func gathered(points int) clue {
 
 // keepsAll holds if the blocks that grew most hang on a container that has as many
 // items as half of them, or more: it gathers them, by themselves or with the graphs that they
-// are of. On a language's heap an item is of a few blocks. So does one that has become longer by
+// are of. On a language's heap an item is of a few blocks, and so it is where it has those of several stacks. So does one that has become longer by
 // their number, however many each item has: a model has a block for each weight.
 func keepsAll(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		s, each := &e.Sites[0], int64(2)
-		if e.Objects {
-			each = 8
-		}
 		for _, h := range s.Holders {
+			if e.Objects || e.keptBy(h.Path) > 1 {
+				each = 8
+			}
 			if slices.Contains([]string{"list", "map", "graph"}, general(h.Kind)) && (s.TakenIn || each*int64(h.Items) >= s.Live) {
 				return holds(h)
 			}
 		}
 		return ""
 	})
+}
+
+// keptBy is how many of the sites hang on a holder.
+func (e *Evidence) keptBy(path string) (sites int) {
+	for i := range e.Sites {
+		if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == path }) {
+			sites++
+		}
+	}
+	return sites
 }
 
 // unlessKept is a clue that counts where no container gathers the blocks.

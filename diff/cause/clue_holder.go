@@ -10,7 +10,7 @@ func holderNamed(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			for _, h := range e.Sites[i].Holders {
-				if names(holderWords(h.Path), terms) {
+				if !isVariable(h) && names(holderWords(h.Path), terms) {
 					return holds(h)
 				}
 			}

@@ -43,12 +43,19 @@ func wordsOf(name string) []string {
 
 // holderWords are those of a holder's path that say what it is for: the container's own
 // name, whose field it is, and what is behind it in its elements. What stands further in
-// front is the way to it: of "Report.metrics.items" Report says nothing of the items.
+// front is the way to it: of "Report.metrics.items" Report says nothing of the items, and of
+// "model._forward_hooks[2] closure seen" that one hook fills a list does not say that there are ever more.
 func holderWords(path string) []string {
+	if at := strings.LastIndex(path, closure); at >= 0 && !strings.Contains(path[:at], "[…]") {
+		path = path[at+len(closure):]
+	}
 	container, element, _ := strings.Cut(path, "[")
 	parts := strings.Split(container, ".")
 	return append(wordsOf(strings.Join(parts[max(0, len(parts)-2):], ".")), wordsOf(element)...)
 }
+
+// closure is what stands in a path between a function and a variable that it has closed over.
+const closure = " closure "
 
 // names reports whether words hold one of the terms, each of one or more words in
 // a row, in any common form, or written as one.

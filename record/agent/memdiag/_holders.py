@@ -221,7 +221,7 @@ class Search:
             for stack, holder in walk.graph_hits.items():
                 self.found[stack] = self.agent.step, holder
             for stack in walk.covered():
-                self.found[stack] = self.agent.step, walk.hits[stack].holder()
+                self.found[stack] = self.agent.step, walk.hits[stack].holder(walk.sizes[stack])
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack, votes in walk.line_hits.items():
                 if votes.total >= LINES_COVERAGE * lines[stack]:
