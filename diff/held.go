@@ -66,13 +66,13 @@ func (r *Result) joinFields() {
 }
 
 // joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
-// for one of the program's.
+// for one of the program's. What comes beside a large leak, as a job's number does, is counted with it.
 func (r *Result) joinLines() {
 	var kept []Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return lead.Verdict == Leak && f.Verdict == Leak && lead.Against == nil && sameLine(&lead, f)
+			return lead.Verdict == Leak && f.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || r.besideLeak(&lead, f))
 		})
 		if at < 0 {
 			kept = append(kept, *f)
@@ -80,7 +80,7 @@ func (r *Result) joinLines() {
 		}
 		lead := &kept[at]
 		lead.Rows = append(lead.Rows, f.Rows...)
-		if lead.Holder == nil {
+		if unheld(lead) {
 			lead.Holder = f.Holder
 		}
 		r.measure(lead)
@@ -95,7 +95,19 @@ func sameLine(a, b *Finding) bool {
 	if x == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) || !slices.Equal(x, y) {
 		return false
 	}
-	return sameList(a, b) || onLanguageHeap(a.Rows) && (a.Holder == nil || b.Holder == nil)
+	return sameList(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
+}
+
+// unheld reports whether nobody found what holds a finding's blocks.
+func unheld(f *Finding) bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
+
+// muchMore is how many times as large a leak is as what comes beside it.
+const muchMore = 100
+
+// besideLeak reports whether a finding of objects that nothing was found to hold is little, and comes in step with a leak on
+// the same heap.
+func (r *Result) besideLeak(leak, f *Finding) bool {
+	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && unheld(f) && muchMore*f.Growth().Bytes <= leak.Growth().Bytes && r.inStep(leak.Rows[0], f.Rows[0])
 }
 
 // called are the frames of a finding from the program's line on; nil where no library lies below.
@@ -112,10 +124,16 @@ func sameObject(a, b *Finding) bool {
 	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 {
 		return false
 	}
-	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() || a.Holder == nil || b.Holder == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) {
+	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() && !(private(a.Holder.Path) && private(b.Holder.Path)) || a.Holder == nil || b.Holder == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) {
 		return false
 	}
 	return a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
+}
+
+// private reports whether a path ends in a field that is none of the program's business: one call to a library adds to
+// several.
+func private(path string) bool {
+	return strings.HasPrefix(path[strings.LastIndexByte(path, '.')+1:], "_")
 }
 
 // object is the path of what has a list as its field; "" where it is no field.

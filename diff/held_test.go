@@ -2,6 +2,8 @@ package diff
 
 import (
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func TestWhatALeakingListHoldsBesidesIsOneLeakWithIt(t *testing.T) {
@@ -51,6 +53,7 @@ func TestLeaksOfOneCauseInOneObjectAreOne(t *testing.T) {
 		{"scores and labels of a metric", "__main__.auroc.preds", "__main__.auroc.target", 1, 1},
 		{"two metrics", "__main__.auroc.preds", "__main__.recall.preds", 1, 2},
 		{"each by its own pace", "__main__.auroc.preds", "__main__.auroc.target", 3, 2},
+		{"lists that one call to a library makes longer", "__main__.accelerator._models", "__main__.accelerator._optimizers", 1, 1},
 		{"lists of which nothing tells more than that they grow", "__main__.mem.memory", "__main__.mem.other", 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,6 +63,36 @@ func TestLeaksOfOneCauseInOneObjectAreOne(t *testing.T) {
 				{stack: "label:24 main:40", every: c.every, size: 2048, holder: c.second},
 			}
 			r, err := Analyze(p.run(100, 10), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Findings) != c.want || r.Findings[0].Verdict != Leak {
+				t.Errorf("%d findings, want %d", len(r.Findings), c.want)
+			}
+		})
+	}
+}
+
+// What a loop makes beside each job, as its number, is of the jobs.
+func TestWhatComesInStepBesideALargeLeakIsCountedWithIt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		size   snapshot.Bytes
+		every  int64
+		holder string
+		want   int
+	}{
+		{"numbers of jobs", 32, 1, "", 1},
+		{"numbers that another list holds", 32, 1, "__main__.numbers", 2},
+		{"as large", 32 * snapshot.KiB, 1, "", 2},
+		{"each by its own pace", 32, 3, "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Analyze(program{
+				{stack: "init:1 main:2"},
+				{stack: "job:31 main:45", every: 1, size: 64 * snapshot.KiB, holder: "__main__.jobs"},
+				{stack: "main:44", every: c.every, size: c.size, holder: c.holder},
+			}.onHeap(100, 10), ByTrend)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -690,11 +690,62 @@ made, s = search([1, 2, 3])
 print(len(s.growing()))
 s.source.counted = dict.fromkeys(s.source.table, 3)
 print(len(s.growing()))
+made, s = search([1])
+for _ in range(6):
+    more = Tensor()
+    made.append(more)
+    s.source.table[more.storage._cdata] = [1, 1, 0, 1, 1]
+    print(len(s.growing()), end=" ")
 `
 
 // Who keeps what has survived says nothing of what the step makes that runs, and the other way round; of what is
-// replaced there is nothing older.
+// replaced there is nothing older. By the clock one turn may last for the whole run: there each look finds more.
 func TestHoldersAreLookedForOfWhatHasSurvived(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, survivors, "19 19\n0 9\n0 3\n0\n3\n")
+	agentProgram(t, survivors, "19 19\n0 9\n0 3\n0\n3\n0 0 0 0 6 7 ")
+}
+
+// nameless has objects that C code alone refers to, then methods that atexit has, and then objects that a list has: what is
+// found says nothing of the others.
+const nameless = `
+import atexit, ctypes, gc, tracemalloc, types
+import _tracemalloc
+from memdiag import _holders
+tracemalloc.start(1)
+class Thing:
+    __slots__ = ()  # else 3.11 does not tell where one was made
+    def close(self):
+        pass
+kept = []
+def keep(n):
+    for _ in range(n):
+        kept.append(Thing())
+def lose(n):
+    for _ in range(n):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(Thing()))
+def held():
+    things = [t for t in gc.get_objects() if type(t) is Thing]
+    lines = {_holders.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
+    del things
+    search.agent = types.SimpleNamespace(step=0, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+                                         jax=types.SimpleNamespace(array=lambda: None), heap=types.SimpleNamespace(outgrows=lambda: False))
+    search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
+    search.lines.clear()
+    search.walk({}, {}, lines, 30)
+    for path, kind, items, _ in sorted(holder for _, holder in search.lines.values()):
+        print(path, kind, items - search.exits if path == "atexit" else items)
+search = _holders.Search(None, None)
+lose(50)
+held()
+for _ in range(50):
+    atexit.register(Thing().close)
+held()
+keep(50)
+held()
+atexit._clear()
+`
+
+func TestWhatNoNameLeadsToIsSaidToBeSo(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, nameless, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\n")
 }

@@ -218,6 +218,9 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 		text = "graph " + glue("`"+brief(h.Path)+"`") + glue(fmt.Sprintf(" (%s or more)", count(int64(h.Items), "node")))
 	case h != nil && h.Path == snapshot.Nameless:
 		text = "a graph that no name leads to"
+		if h.Kind != "graph" {
+			text = "no name of the program was found to lead to them: native code may"
+		}
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {

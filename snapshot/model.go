@@ -239,7 +239,8 @@ type Holder struct {
 	Bound int
 }
 
-// Nameless is the Path of a graph of autograd's where nothing that has a name leads to it, as far as the recorder saw.
+// Nameless is the Path of a graph of autograd's, or of objects on a language's heap, where nothing that has a name leads
+// to it, as far as the recorder saw.
 const Nameless = "(no name leads to it)"
 
 // Nodes is the Kind of what keeps a graph of autograd's that grows, with the stack of its nodes on

@@ -181,14 +181,21 @@ var allocator = []Cause{
 		},
 	},
 	{
-		ID: "host-only", Name: "only the process's own memory grows",
-		What:       "Device memory is flat and the process grows: a graph whose tensors are freed but whose nodes stay, caches of plans for each shape, workers that copy lists, a profiler left on, an unbounded history of allocations.",
-		Sign:       "Resident memory rises, the allocator's meters do not.",
-		Fix:        "look for it outside of what was recorded: in C and C++ by heaptrack, memray --native or jemalloc, whose files memdiag reads; in Python, where the run has no python:0, by memdiag record --python-heap on; on CUDA bound _record_memory_history(max_entries=…)",
+		ID: "host-only", Name: "memory that no tensor or object of the program holds",
+		What: "The process grows, and nothing that the program has a name for: native code that does not release what it was given, as an extension with a fault in its counts of references; " +
+			"a graph whose tensors are freed but whose nodes stay, caches of plans for each shape, workers that copy lists, a profiler left on, an unbounded history of allocations.",
+		Sign:       "Resident memory rises, the allocator's meters do not. Or a line that calls an extension grows on Python's heap, and no name of the program leads to what it made.",
+		Fix:        "update the extension that the line calls, or compare two versions of it; look for it outside of what was recorded: in C and C++ by heaptrack, memray --native or jemalloc, whose files memdiag reads; in Python, where the run has no python:0, by memdiag record --python-heap on; on CUDA bound _record_memory_history(max_entries=…)",
 		Before:     "total_loss += loss   # after backward: nothing on the GPU, nodes on the host",
 		After:      "total_loss += loss.item()",
 		References: []string{"pytorch#98688", "pytorch#22597", "pytorch#20433", "transformers#6999"},
-		when:       metered,
-		clues:      []clue{meter(Host, "the process's own memory grows, the device's does not")},
+		when:       anything,
+		objects:    true,
+		plain:      true,
+		last:       true,
+		clues: []clue{need(anyOf(
+			meter(Host, "the process's own memory grows, the device's does not"),
+			unnamed(Least, "object", "no name of the program was found to lead to them"),
+		))},
 	},
 }

@@ -374,10 +374,15 @@ func onTape() clue {
 
 // nameless fits blocks that hang on a graph to which no name leads.
 func nameless(points int) clue {
+	return unnamed(points, "graph", "they hang on a graph to which no name leads")
+}
+
+// unnamed fits blocks of a kind of holder to which no name leads.
+func unnamed(points int, kind, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
-			if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == snapshot.Nameless }) {
-				return "they hang on a graph to which no name leads"
+			if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == snapshot.Nameless && h.Kind == kind }) {
+				return what
 			}
 		}
 		return ""

@@ -110,7 +110,8 @@ const (
 	leaking when = iota
 	settled
 	metered
-	either // leaking or settled
+	either   // leaking or settled
+	anything // leaking or metered
 )
 
 func (w when) holds(e *Evidence) bool {
@@ -121,6 +122,8 @@ func (w when) holds(e *Evidence) bool {
 		return e.Meter != ""
 	case either:
 		return (e.Settled || e.Leaking) && len(e.Sites) > 0
+	case anything:
+		return e.Meter != "" || e.Leaking && len(e.Sites) > 0
 	}
 	return e.Leaking && len(e.Sites) > 0
 }

@@ -46,8 +46,10 @@ UNSEEN, GRAPH = "", "graph"
 # Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
 # where the process grows by what no tensor takes.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
-# What stands for the path to a graph's holder where all that have names were read, and are none: a ring.
+# What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
 NAMELESS = "(no name leads to it)"
+# What atexit has registered is C's, and no walk comes there: objects without a name are taken for its, where it has ever more.
+EXITS = "atexit"
 # A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
 OFTEN = 32
 
@@ -70,6 +72,7 @@ class Search:
         self.spent, self.next, self.next_look = 0.0, 0, 0
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.exits = exits()
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
@@ -102,7 +105,7 @@ class Search:
             if n is not None:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, None)
-                now = lengths.get(nodes)
+                now = exits() if path == EXITS else lengths.get(nodes)
                 h = {"stack": n, "path": path, "kind": kind, "items": items if now is None else now}
                 if items and now is None and step < agent.step:
                     h["counted"] = step
@@ -223,9 +226,10 @@ class Search:
             for stack in walk.covered():
                 self.found[stack] = self.agent.step, walk.hits[stack].holder(walk.sizes[stack])
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
-            for stack, votes in walk.line_hits.items():
-                if votes.total >= LINES_COVERAGE * lines[stack]:
-                    self.lines[stack] = self.agent.step, votes.holder(lines[stack])
+            for stack in walk.held_lines():
+                self.lines[stack] = self.agent.step, walk.line_hits[stack].holder(lines[stack])
+            for stack in lines.keys() - self.lines.keys() if walk.reached else ():
+                self.lines[stack] = self.agent.step, (EXITS, "list", exits(), ()) if exits() >= self.exits + BIRTHS else (NAMELESS, "object", 0, ())
 
     def keeps(self, path, nodes, whole):
         """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that
@@ -258,7 +262,7 @@ class Walk(Roots):
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
         self.ndarray = contents(sys.modules["numpy"]).get("ndarray") if "numpy" in sys.modules else None
-        self.cut = False
+        self.cut = self.reached = False  # it was, and all that the program's own names lead to was seen
         self.order = iter
         if lines:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
@@ -269,13 +273,14 @@ class Walk(Roots):
         the many names of libraries."""
         begun = work()
         for roots in self.programs, self.registries, self.suspended, self.libraries:
+            self.reached = roots == self.libraries
             roots()
             self.follow(begun, seconds)
             left = self.sizes.keys() - self.covered() - self.in_graph
             if self.quiet and self.graph_roots:
                 self.graphs(left, counting and roots == self.programs, seconds)
                 self.graph_roots.clear()
-            if self.cut or left <= self.in_graph and (self.line_hits or not self.lines):
+            if self.cut or left <= self.in_graph and (self.held_lines() or not self.lines):
                 return
 
     def follow(self, begun, seconds):
@@ -298,6 +303,10 @@ class Walk(Roots):
         """The sites of which enough was found. A variable has the last of what a graph holds; and a walk that was cut
         short has seen what the step that runs holds, before what holds the rest."""
         return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
+
+    def held_lines(self):
+        """The lines of which enough was found."""
+        return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
 
     def push(self, obj, parent, label, kind="", place=None):
         t = type(obj)
@@ -553,6 +562,11 @@ class Walk(Roots):
                         except Exception:
                             pass  # it has none
         return out
+
+
+def exits():
+    """How many functions atexit has registered."""
+    return sys.modules["atexit"]._ncallbacks() if "atexit" in sys.modules else 0
 
 
 def some(c, most):
