@@ -23,7 +23,7 @@ func newBenchCommand(env *environment) *cobra.Command {
 	var snapshots int
 	var views, without []string
 	var calibrated bool
-	var picture string
+	var picture, recorded string
 	plan := corpus.Plan{Seeds: 3, Views: []corpus.View{corpus.Views()[0]}}
 	cmd := &cobra.Command{
 		Use:     "bench",
@@ -41,6 +41,7 @@ then, unless the result goes to a file.`,
   memdiag bench --seeds 1 --view all
   memdiag bench --view files,clock
   memdiag bench --view all --seeds 1 --without all
+  memdiag bench --without all --recorded ~/.cache/memdiag/field-score/runs
   memdiag bench --view all --seeds 1 --calibration --picture calibration.png
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
@@ -73,9 +74,15 @@ then, unless the result goes to a file.`,
 					return usagef(cmd, "--without: %v", err)
 				}
 			}
+			if recorded != "" && plan.Without == nil {
+				return usagef(cmd, "--recorded goes with --without")
+			}
 			asJSON, err := textFormat(cmd, output, format)
 			if err != nil {
 				return err
+			}
+			if recorded != "" {
+				return env.benchRecorded(cmd.Context(), recorded, plan.Without, output)
 			}
 			workloads, err := chosenWorkloads(only)
 			if err != nil {
@@ -115,6 +122,7 @@ then, unless the result goes to a file.`,
 	flags.StringSliceVar(&views, "view", nil, "see the runs as other recorders see them: `NAMES`, or all")
 	cmd.MarkFlagsMutuallyExclusive("view", "snapshots")
 	flags.StringSliceVar(&without, "without", nil, "leave parts of memdiag's judge out, one at a time: `NAMES`, or all")
+	flags.StringVar(&recorded, "recorded", "", "of --without: judge the recorded runs in `FOLDER` in place of the workloads, and say what changes")
 	flags.BoolVar(&calibrated, "calibration", false, "how often that holds which memdiag is sure of")
 	flags.StringVar(&picture, "picture", "", "draw the calibration to `FILE`, a .svg or .png")
 	cmd.MarkFlagsMutuallyExclusive("without", "calibration")
@@ -122,12 +130,27 @@ then, unless the result goes to a file.`,
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
+	for _, other := range []string{"view", "snapshots", "workload", "seeds", "first-seed", "format"} {
+		cmd.MarkFlagsMutuallyExclusive("recorded", other)
+	}
 	return cmd
 }
 
 // bench judges all runs, and says how far it is.
 func (env *environment) bench(ctx context.Context, runs []*corpus.Run) error {
 	return corpus.Judge(ctx, runs, func(done int64, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
+}
+
+// benchRecorded judges recorded runs with and without parts of the judge.
+func (env *environment) benchRecorded(ctx context.Context, dir string, without []string, output string) error {
+	return env.result(output, false, func(w io.Writer) error {
+		defer env.talk.clear()
+		changes, runs, err := corpus.Recorded(ctx, dir, without, func(done, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
+		if err != nil {
+			return err
+		}
+		return corpus.RecordedText(w, without, changes, runs)
+	})
 }
 
 // benchInPart writes what is known of the runs that were done before err ended the
