@@ -186,6 +186,37 @@ func TestAMainThreadThatLooksForLongIsAskedAgain(t *testing.T) {
 	agentProgram(t, long, "False\n")
 }
 
+// importing is a script that imports, for which a window is wanted; later it works.
+const importing = `
+import time, types
+from memdiag import _ticks
+
+looks = []
+windows = types.SimpleNamespace(due=1.0, began=None, look=lambda: looks.append(ticker.prepared))
+agent = types.SimpleNamespace(seconds=0, heap=types.SimpleNamespace(windows=windows, prepared=lambda: None), prepared=lambda: None, tick=lambda: None)
+ticker = _ticks.Ticker(agent)
+ticker.begun = time.monotonic()
+ticker.look(True)
+print(looks, windows.due)
+ticker.tick(False)
+ticker.look(False)
+ticker.prepared, ticker.begun = False, time.monotonic() - _ticks.IMPORTS
+ticker.look(True)
+print(looks)
+
+ticker.running, agent.step, agent.explicit, agent.fixed = True, 0, False, 0
+agent.torch = types.SimpleNamespace(works=False, since_import=1.0, seen=lambda: tensors)
+import sys
+sys.modules["torch"] = types
+for tensors in (False, True):
+    print([ticker.wanted(1.0 + after, 0.0, False) for after in (0.1, 1.0, 3.0)])
+`
+
+func TestImportsAreNotTracedAndALibrarysPyTorchIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, importing, "[] None\n[True, False]\n[False, True, True]\n[False, False, True]\n")
+}
+
 // starved has a heap of which a window is wanted again whenever one could not be opened.
 const starved = `
 import time, types

@@ -12,7 +12,7 @@ import time
 
 from . import _names, _room
 from ._own import held
-from ._windows import CANARY, DEPTH, ENOUGH, HERE, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples
+from ._windows import DEPTH, ENOUGH, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples, is_ours
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
@@ -162,16 +162,23 @@ class Heap:
             return  # Python has little that is new
         if not agent.own.collects or agent.ticker.acts() or self.rising >= LONG * LOOKS:
             self.begin_to_trace()
-        elif self.collected <= COLLECT + COLLECT_SHARE * agent.elapsed():
+        elif self.garbage_goes():
             self.collect(now)
 
-    def collect(self, now):
-        """Has garbage go, and sees whether the heap has grown without it."""
+    def garbage_goes(self):
+        """Has garbage go, unless the program would not have it, or that costs too much; reports whether."""
+        own = self.agent.own
+        if not own.collects or self.agent.ticker.acts() or self.collected > COLLECT + COLLECT_SHARE * self.agent.elapsed():
+            return False
         begun = time.thread_time()
         gc.collect()
         self.collected += time.thread_time() - begun
-        # What went is the program's.
-        blocks, heap = self.agent.own.entry = self.agent.own.now()
+        own.entry = own.now()  # what went is the program's
+        return True
+
+    def collect(self, now):
+        """Sees whether the heap has grown by more than garbage, which has just gone."""
+        blocks, heap = self.agent.own.entry
         after = now[0], held(heap) - self.agent.own.bytes, blocks - self.agent.own.blocks, *now[3:]
         self.last = after
         if risen(after, self.low)[0]:
@@ -247,7 +254,7 @@ class Heap:
         for stack, small, large in by_stack(_tracemalloc._get_traces()):
             size, count = sum(small) + sum(large), len(small) + len(large)
             handles = unseen and steps and UNSEEN * count <= size <= HANDLE * count and 2 * count >= steps
-            if size < floor and not handles and stack not in self.told or any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
+            if size < floor and not handles and stack not in self.told or is_ours(stack):
                 continue
             if not unseen and self.handles(size, count, stack, steps) or self.tensors(size, count, stack, tensors):
                 continue

@@ -19,10 +19,14 @@ from ._role import role
 # snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
 # takes to import the rest, and how long one that the script will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
+# The same while there is no tensor: a library has imported PyTorch, as spaCy does.
+UNUSED = 0.3
 NAP = 0.05
 # Seconds after which a process that others started has the name that they give it, and after which it gets none.
 NAMED, NAMED_BY = 0.3, 20.0
-# The same while the main thread is asked for something, and while a snapshot waits for what is watched.
+# Seconds for which a script's imports are not traced: what they make is left out once its own work begins.
+IMPORTS = 5.0
+# The same as NAP, while the main thread is asked for something, and while a snapshot waits for what is watched.
 NEXT = 0.005
 # Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
 UNANSWERED = 0.25
@@ -100,13 +104,17 @@ class Ticker:
         self.agent.tick()
 
     def look(self, importing):
-        self.agent.heap.windows.look()
+        windows = self.agent.heap.windows
+        if not self.prepared and windows.began is None and time.monotonic() < self.begun + IMPORTS:
+            windows.due = None  # until the next snapshot
+        else:
+            windows.look()
 
     def loop(self):
         agent, self.thread = self.agent, _thread.get_ident()
         fill_caches()
         awaited = imports_torch()
-        begun = now = time.monotonic()
+        self.begun = begun = now = time.monotonic()
         named = role()
         self.due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
@@ -139,7 +147,7 @@ class Ticker:
         if agent.step or agent.explicit or agent.fixed:
             return False
         if "torch" in sys.modules and (not awaited or agent.torch.seen()):
-            return agent.torch.works or now >= agent.torch.since_import + PATIENT
+            return agent.torch.works or now >= agent.torch.since_import + (PATIENT if agent.torch.seen() else UNUSED)
         return not awaited or now >= begun + AWAITED
 
     def ask(self, what):

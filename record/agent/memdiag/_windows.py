@@ -57,6 +57,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
 
 
+OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
+
+
+def is_ours(stack):
+    """Whether the agent itself has made what has a stack."""
+    return not OURS.isdisjoint(f for f, _ in stack) and stack[0][0] != CANARY
+
+
 def rise(a, b, c, d):
     """By how much the two later ones are above the two earlier ones."""
     return min(c, d) - max(a, b)
@@ -81,6 +89,7 @@ class Windows:
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
+        self.garbage = 0, 0  # the most blocks and bytes that a collection took
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
@@ -100,8 +109,12 @@ class Windows:
             self.open()
             return
         try:
-            self.looks.append(self.read())
-            if len(self.looks) >= LOOKS:
+            traces = _tracemalloc._get_traces()
+            if len(self.looks) + 1 == LOOKS and not self.recent:
+                _tracemalloc.stop()  # which makes what follows dear; a walk needs traces, but a first window names no line
+            self.looks.append(read(traces))
+            del traces
+            if len(self.looks) == LOOKS:
                 self.close()
             elif self.opened is None:
                 self.due = time.monotonic() + self.apart
@@ -183,17 +196,6 @@ class Windows:
         if self.opened is None:
             self.due = self.began[0] + self.apart
 
-    def read(self):
-        """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
-        sizes = {}
-        for stack, small, large in by_stack(_tracemalloc._get_traces()):
-            if any(f.startswith(HERE) for f, _ in stack) and stack[0][0] != CANARY:
-                continue
-            entry = sizes.setdefault(shortened(stack), ([], []))
-            entry[0].extend(small)
-            entry[1].extend(large)
-        return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items()}
-
     def close(self):
         found = self.looks  # which another thread may end
         changed = changes(found)
@@ -273,9 +275,10 @@ class Windows:
         """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
         if self.began is not None:
             return  # what is in use is not the program's alone
-        own = self.agent.own
-        blocks, heap = own.entry
-        level = blocks - own.blocks, held(heap) - own.bytes - self.agent.torch.bytes
+        level = self.now()
+        if self.highest and self.rises(level, MUCH) and self.agent.heap.garbage_goes():
+            before, level = level, self.now()
+            self.garbage = [max(g, b - a) for g, b, a in zip(self.garbage, before, level)]
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
@@ -289,10 +292,20 @@ class Windows:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
-        if self.highest is None or level[0] > self.highest[0] + BLOCKS or level[1] > self.highest[1] + BYTES:
+        if self.rises(level):
             self.rose = self.agent.elapsed()
+            self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
             self.ask()
-        self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
+
+    def now(self):
+        """Blocks and bytes of the heap that are neither the agent's nor tensors'."""
+        own = self.agent.own
+        blocks, heap = own.entry
+        return blocks - own.blocks, held(heap) - own.bytes - self.agent.torch.bytes
+
+    def rises(self, level, times=1):
+        """Whether the heap is higher than ever, by more than the garbage that a collection has taken once."""
+        return self.highest is None or any(n > high + times * little + g for n, high, little, g in zip(level, self.highest, (BLOCKS, BYTES), self.garbage))
 
     def ask(self):
         """Has a window opened."""
@@ -307,7 +320,8 @@ class Windows:
 
     def silent(self):
         """Whether the heap has grown by much, and in the second half of the time, and no line is told."""
-        return 2 * self.rose >= self.agent.elapsed() and any(u + b > MUCH * little for u, b, little in zip(self.untold, self.beyond, (BLOCKS, BYTES)))
+        return 2 * self.rose >= self.agent.elapsed() and any(
+            u + b - g > MUCH * little for u, b, g, little in zip(self.untold, self.beyond, self.garbage, (BLOCKS, BYTES)))
 
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
@@ -332,6 +346,18 @@ class Windows:
 
 
 NONE = (0, 0, 0, 0, {})
+
+
+def read(traces):
+    """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
+    sizes = {}
+    for stack, small, large in by_stack(traces):
+        if is_ours(stack):
+            continue
+        entry = sizes.setdefault(shortened(stack), ([], []))
+        entry[0].extend(small)
+        entry[1].extend(large)
+    return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items()}
 
 
 def by_stack(traces):
