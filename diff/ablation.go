@@ -46,21 +46,20 @@ const (
 	heldGroup     = "group-held"
 	fieldsGroup   = "group-fields"
 
-	headPass       = "line"
-	partsLine      = "line-parts"
-	keeperLine     = "line-keeper"
-	valueLine      = "line-value"
-	forwardLine    = "line-forward"
-	helperLine     = "line-helper"
-	holderCause    = "cause-holder"
-	ownersCause    = "cause-owners"
-	driverCause    = "cause-driver"
-	shapeCause     = "cause-shape"
-	commonCause    = "cause-common"
-	backwardCause  = "cause-backward"
-	headCause      = "cause-head"
-	drainedCause   = "cause-drained"
-	parameterCause = "cause-parameters"
+	headPass      = "line"
+	partsLine     = "line-parts"
+	keeperLine    = "line-keeper"
+	valueLine     = "line-value"
+	forwardLine   = "line-forward"
+	helperLine    = "line-helper"
+	holderCause   = "cause-holder"
+	ownersCause   = "cause-owners"
+	driverCause   = "cause-driver"
+	shapeCause    = "cause-shape"
+	commonCause   = "cause-common"
+	backwardCause = "cause-backward"
+	headCause     = "cause-head"
+	drainedCause  = "cause-drained"
 )
 
 // Part is a part of the judge with a name.
@@ -122,7 +121,6 @@ func Parts() []Part {
 		{backwardCause, "whether gradients were computed, as a clue of the cause"},
 		{headCause, "a value that is made anew at each event, as a clue of the cause"},
 		{drainedCause, "the oldest blocks are gone, as a clue of the cause"},
-		{parameterCause, "sizes of parameters, as a clue of the cause"},
 	}...)
 }
 
@@ -152,7 +150,6 @@ func (w Without) hide(e *cause.Evidence) {
 		{backwardCause, func() { e.Backward = cause.Unknown }},
 		{headCause, func() { e.Head = cause.Unknown }},
 		{drainedCause, func() { e.Drained = cause.Unknown }},
-		{parameterCause, func() { e.Parameters = false }},
 	} {
 		if w.has(clue.name) {
 			clue.hide()

@@ -16,9 +16,6 @@ type surroundings struct {
 	stacked  int                    // rows with a stack
 	backward cause.Answer
 	sites    map[siteKey]*snapshot.Site // of the last snapshot
-	// trained are the sizes of what exists once for each parameter: gradients and
-	// the optimizer's state.
-	trained map[snapshot.Bytes]bool
 	// plain: all is on the heap of a program that has no line of Python and no tensors.
 	plain bool
 }
@@ -27,9 +24,7 @@ func (r *Result) surroundings() *surroundings {
 	if r.around != nil {
 		return r.around
 	}
-	a := &surroundings{
-		frames: make(map[snapshot.Frame]int), sites: make(map[siteKey]*snapshot.Site), trained: make(map[snapshot.Bytes]bool),
-	}
+	a := &surroundings{frames: make(map[snapshot.Frame]int), sites: make(map[siteKey]*snapshot.Site)}
 	r.around = a
 	a.backward = seenBackward(r.run.Series)
 	a.plain = true
@@ -46,16 +41,7 @@ func (r *Result) surroundings() *surroundings {
 	}
 	sites := r.Last.Sites()
 	for i := range sites {
-		site := &sites[i]
-		a.sites[keyOf(r.Last, site.SiteKey)] = site
-		if r.Last.Blocks.Count != nil || site.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) == 0 {
-			continue
-		}
-		for _, at := range site.Rows {
-			if r.Last.Blocks.Owners[at]&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 {
-				a.trained[r.Last.Blocks.Requested[at]] = true
-			}
-		}
+		a.sites[keyOf(r.Last, sites[i].SiteKey)] = &sites[i]
 	}
 	return a
 }
@@ -192,7 +178,6 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	}
 	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
-	e.Parameters = r.likeParameters(rows)
 	e.Drained = r.drained(rows[0])
 	e.Objects = onLanguageHeap(rows)
 	e.Plain = r.surroundings().plain
@@ -304,25 +289,4 @@ func (r *Result) private(row *Row) bool {
 		}
 	}
 	return false
-}
-
-// likeParameters reports whether the rows' live blocks have the sizes of
-// parameters, and of two at least.
-func (r *Result) likeParameters(rows []*Row) bool {
-	a := r.surroundings()
-	sizes := make(map[snapshot.Bytes]bool)
-	for _, row := range rows {
-		site := a.sites[row.key]
-		if site == nil || r.Last.Blocks.Count != nil {
-			return false
-		}
-		for _, at := range site.Rows {
-			size := r.Last.Blocks.Requested[at]
-			if !a.trained[size] {
-				return false
-			}
-			sizes[size] = true
-		}
-	}
-	return len(sizes) >= 2
 }

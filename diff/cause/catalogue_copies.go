@@ -14,7 +14,6 @@ var copies = []Cause{
 		Workloads:  []string{"L24"},
 		References: []string{"ema-pytorch#35", "pytorch#85410"},
 		clues: []clue{
-			parameters(4),
 			named(3, "best", "ema", "moving average", "swa", "checkpoint", "state dict", "teacher", "target network", "model copy", "weight copy"),
 			operation(1, "they are copies", copyWords...),
 			within(1, "they are copies", copyWords...),
@@ -39,7 +38,6 @@ var copies = []Cause{
 		clues: []clue{
 			named(4, "stage", "staged", "staging", "writer", "async save", "async checkpoint", "pending write", "flush", "persist", "upload"),
 			follows(3, "they are born where a checkpoint is saved", Checkpoints),
-			parameters(2),
 			owned(1, snapshot.OwnedByCache, "a cache of the framework holds them"),
 			operation(1, "they are copies", copyWords...),
 			follows(-2, "it grows where the model is evaluated", Evaluations),

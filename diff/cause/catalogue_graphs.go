@@ -136,7 +136,6 @@ var graphs = []Cause{
 			keepsAll(-6), // a list keeps the graph, and no ring
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
 			function(2, "backward", "autograd", "grad"),
-			parameters(1),
 			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
 		},
 	},

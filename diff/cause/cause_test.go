@@ -140,10 +140,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		), "model-copies-kept"},
 		{"copies of all parameters at each epoch", leak(
 			site(1, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "remember_best train.py").heldBy("list", "Trainer.history[]", 4),
-		).following(Epochs).with(func(e *Evidence) { e.Parameters = true }), "model-copies-kept"},
+		).following(Epochs), "model-copies-kept"},
 		{"copies staged at each save", leak(
 			site(1, 40, 4096, "engine.(*Eager).Copy engine/eager.go", "io.(*AsyncWriter).Stage writer.go").ownedBy(cache),
-		).following(Checkpoints).with(func(e *Evidence) { e.Parameters = true }), "staging-kept"},
+		).following(Checkpoints), "staging-kept"},
 		{"moments that only the optimizer holds", leak(
 			site(1, 8, 4096, "engine.(*Eager).Full engine/eager.go", "main.swapHead main.go").ownedBy(snapshot.OwnedByOptim),
 		).following(Epochs), "optimizer-state-stale"},

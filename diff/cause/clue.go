@@ -604,16 +604,6 @@ func bySettled(c clue) clue {
 	}}
 }
 
-// parameters holds if each event adds blocks of the sizes of the parameters.
-func parameters(points int) clue {
-	return fixed(points, func(e *Evidence) string {
-		if e.Parameters {
-			return "they have the sizes of the parameters"
-		}
-		return ""
-	})
-}
-
 // backward holds if the answer to whether a gradient was computed is this one.
 func backward(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Backward }, is, what)

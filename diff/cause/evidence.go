@@ -29,9 +29,6 @@ type Evidence struct {
 	Programs bool
 	// CollectorOff: the program is Python's, and its collector of cycles does not run.
 	CollectorOff bool
-	// Parameters: each event adds blocks of the very sizes that the optimizer keeps
-	// state for, of two sizes at least.
-	Parameters bool
 	// Graph: the sites grow in step as what one autodiff graph saves does.
 	Graph bool
 	// Meter is the meter that grew; a finding of a meter has no sites.
