@@ -99,15 +99,6 @@ func Grad(t *engine.Tensor) *engine.Tensor {
 	return nil
 }
 
-// RetainGrad has the gradient of a recorded operation's result gathered as a
-// leaf's is. It lives until ZeroGrad, or as long as the result's node. It panics
-// with an *engine.Error on a tensor that is not tracked.
-func RetainGrad(ts ...*engine.Tensor) {
-	for _, t := range ts {
-		mustNode("retain grad", t).retain = true
-	}
-}
-
 // ZeroGrad releases gradients. The memory is given back, not cleared, so that a
 // gradient is live between its Backward and its use only.
 func ZeroGrad(ts ...*engine.Tensor) {

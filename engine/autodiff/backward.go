@@ -123,9 +123,6 @@ func (p *pass) visit(n *Node, in pending) {
 		delete(p.pending, n)
 		return
 	}
-	if n.retain {
-		p.gather(n, in.grad, false)
-	}
 	p.Device().SetParent(n.site)
 	p.unpack(n)
 	p.node, p.grad, p.given = n, in.grad, p.given[:0]

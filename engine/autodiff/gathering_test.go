@@ -40,31 +40,6 @@ func TestNoGradRecordsNothing(t *testing.T) {
 	left(t, o, d, 0, 0)
 }
 
-func TestRetainGradGathersWhatGoesThroughAResult(t *testing.T) {
-	inner, d := enginetest.NewEager(t)
-	o := autodiff.New(inner)
-	x := o.Full(3, 2)
-	o.Track(x)
-	y := o.Mul(x, x)
-	autodiff.RetainGrad(y, x)
-	run(t, o, func() error { return o.Backward(o.Sum(engine.Scale(o, y, 5))) })
-	if diff := cmp.Diff([]float32{5, 5}, o.Floats(autodiff.Grad(y))); diff != "" {
-		t.Errorf("of the result: %s", diff)
-	}
-	if diff := cmp.Diff([]float32{30, 30}, o.Floats(autodiff.Grad(x))); diff != "" {
-		t.Errorf("of the leaf: %s", diff)
-	}
-	if got := enginetest.Live(d); got != 4 {
-		t.Errorf("%d blocks are live, want two tensors and two gradients", got)
-	}
-	y.Release()
-	if got := enginetest.Live(d); got != 2 {
-		t.Errorf("%d blocks are live once the result went, want the leaf and its gradient", got)
-	}
-	x.Release()
-	left(t, o, d, 0, 0)
-}
-
 func TestClearGradKeepsTheBlockThatGradientsAreAddedTo(t *testing.T) {
 	inner, d := enginetest.NewEager(t)
 	o := autodiff.New(inner)

@@ -26,9 +26,8 @@ type Node struct {
 	segment *segment // that has saved instead, if any
 	slot    int
 
-	retain bool
-	grad   *engine.Tensor // of a leaf, or of a result if retain is set
-	hooks  hooks[func(engine.Ops, *engine.Tensor) *engine.Tensor]
+	grad  *engine.Tensor // of a leaf
+	hooks hooks[func(engine.Ops, *engine.Tensor) *engine.Tensor]
 
 	// References, counted where the outputs own the graph.
 	owner *graph

@@ -155,9 +155,6 @@ func (b *Builder) Ended(end string, peak snapshot.Bytes) []string {
 	return notes
 }
 
-// Empty is true while nothing was added.
-func (b *Builder) Empty() bool { return len(b.rows) == 0 }
-
 // Snapshot returns the snapshot, in order of devices and then of what was added
 // first. Allocators' own figures are not known, so that requested, allocated,
 // active and reserved are all the sum of the totals. Where some stacks have a count,
