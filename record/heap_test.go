@@ -255,7 +255,7 @@ from memdiag import _holders
 
 many = [[i, [i]] for i in range(300)]
 more = [[[i] for i in range(300)] for _ in range(100)]
-agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+agent = types.SimpleNamespace(step=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(phase))

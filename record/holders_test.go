@@ -728,7 +728,7 @@ def held():
     lines = {_holders.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
     del things
     search.agent = types.SimpleNamespace(step=0, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
-                                         jax=types.SimpleNamespace(array=lambda: None), heap=types.SimpleNamespace(outgrows=lambda: False))
+                                         heap=types.SimpleNamespace(outgrows=lambda: False))
     search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
     search.lines.clear()
     search.walk({}, {}, lines, 30)

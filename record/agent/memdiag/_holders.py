@@ -204,7 +204,6 @@ class Search:
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
         walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
-        walk.array = self.agent.jax.array()
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -253,7 +252,6 @@ class Walk(Roots):
         if unseen:
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits, self.array_hits = {}, {}, {}  # by site: Votes
-        self.array = None  # the type of JAX's arrays
         self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
@@ -261,7 +259,8 @@ class Walk(Roots):
         self.graph_roots = []
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
-        self.ndarray = contents(sys.modules["numpy"]).get("ndarray") if "numpy" in sys.modules else None
+        self.ndarray, self.array = (contents(sys.modules[module]).get(name) if module in sys.modules else None
+                                    for module, name in (("numpy", "ndarray"), ("jax._src.array", "ArrayImpl")))
         self.cut = self.reached = False  # it was, and all that the program's own names lead to was seen
         self.order = iter
         if lines:

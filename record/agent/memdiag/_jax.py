@@ -38,10 +38,6 @@ class Jax:
     def boundary(self, step):
         self.tick()
 
-    def array(self):
-        """The type of its arrays; None where it is not in use."""
-        return getattr(sys.modules.get("jax._src.array"), "ArrayImpl", None) if self.ready else None
-
     def dump(self, holders):
         """The bytes of a snapshot file."""
         from gzip import compress, decompress
