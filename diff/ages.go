@@ -63,25 +63,6 @@ const (
 	Unborn     Pattern = "unknown"     // of most blocks the birth is not known
 )
 
-// Bounds of the first verdict.
-const (
-	// shortest is the least number of steps that a verdict is given on.
-	shortest = 20
-	// evenSteps is in how many distinct steps births must lie to be called even, and
-	// manySteps in how many for it to be strong evidence.
-	evenSteps, manySteps = 6, 12
-	// widest is the longest gap, as a share of the run, of what is born throughout.
-	// Fewer than manySteps births at random moments leave no longer one often enough,
-	// and what is made once now and then is no leak: so few must be regular, no gap
-	// longer than regular times their mean distance. Of six to eleven random ones 3 % are.
-	widest, regular = 0.25, 1.5
-	// uneven is the chance below which a spread is not even, unless it is off by less
-	// than nearlyEven: among thousands of births the smallest warm-up is significant.
-	uneven, nearlyEven = 0.01, 0.1
-	// early and late are the shares of the run that count as its start, and as now.
-	early, late = 0.1, 0.05
-)
-
 // Inspect judges the sites of one snapshot by the births of their blocks. Blocks
 // without a stack are not judged. The false alarms that it makes on what is healthy
 // are those that no single snapshot can avoid: what is bounded, and has not yet

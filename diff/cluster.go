@@ -79,13 +79,6 @@ next:
 	return out
 }
 
-// alike is how much of two sets of birth steps must be common, and by how much two
-// curves may differ as a share of their rise, for the growth to be in step.
-const (
-	alikeBirths = 0.8
-	alikeCurves = 0.15
-)
-
 func inStep(a, b *member) bool {
 	x, y := distinct(a.row.births.steps), distinct(b.row.births.steps)
 	if len(x) > 0 && len(y) > 0 {

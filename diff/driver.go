@@ -10,25 +10,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Bounds of telling what growth follows.
-const (
-	// exceptions is the share of events that need not coincide with what growth is
-	// said to follow; of five or more, one is let pass, since the end of a run may be
-	// that of an epoch and nothing tells.
-	exceptions = 0.1
-	// atMost is the share of all steps that may coincide with it by themselves.
-	atMost = 0.5
-	// irregular is the least spread of the gaps between events, as a share of their
-	// mean, that no rule makes; a coin thrown in each step has sqrt(1-p), which is
-	// more for all that comes less often than every other step.
-	irregular = 0.5
-	// pauses is by how much the mean of the gaps is above their median where growth stops
-	// at times.
-	pauses = 1.25
-	// gapped is how many gaps a spread is told from.
-	gapped = 5
-)
-
 // event is a point of a run at which a site gains blocks that stay to the end.
 type event struct {
 	mark snapshot.Mark
