@@ -55,7 +55,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		return nil, errors.New("a run of fewer than two snapshots has no growth to compare with")
 	}
 	if why, _ := strangers(good); why != "" {
-		return nil, fmt.Errorf("it cannot be judged: %s; what one holds more has not grown then", why)
+		return nil, fmt.Errorf("it cannot be judged: %s; the difference is no growth", why)
 	}
 	first, last := good.Snapshots[0], good.Snapshots[len(good.Snapshots)-1]
 	b := &baseline{
@@ -93,7 +93,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		}
 	}
 	if !common && stacks == 2 {
-		return nil, errors.New("no stack of it is one of the run to judge: it is of another program, or of other devices")
+		return nil, errors.New("it shares no stack with the judged run: another program, or other devices")
 	}
 	return b, nil
 }
@@ -180,7 +180,7 @@ func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
 		switch {
 		case c.Match == "" && len(grown[i].rows) > 1:
-			j.because("the good run has not all of its stacks")
+			j.because("the good run lacks some of its stacks")
 		case c.Match == "":
 			j.because("the good run has no such stack")
 		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > alikeRates*math.Abs(j.rate.Bytes.Value)):

@@ -101,7 +101,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	case b.BirthStep != nil && live(func(i int) bool { return b.BirthStep[i] != snapshot.NoStep }):
 		a.Unit, a.To = "step", s.Mark.Step
 		if s.Mark.Step == snapshot.NoStep {
-			a.Why = "the snapshot does not tell its step, though its blocks were born in some"
+			a.Why = "the snapshot has no step, although its blocks have birth steps"
 		} else if s.Mark.Step < shortest {
 			a.Why = fmt.Sprintf("the snapshot is of step %d, and a verdict from one takes %d steps", s.Mark.Step, shortest)
 		}
@@ -111,7 +111,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 			a.From = s.History.First.UnixMicro()
 		}
 		if a.From == 0 || a.To <= a.From {
-			a.Why = "blocks have a time of birth, but the file does not say when the recording began"
+			a.Why = "blocks have a time of birth, but the file does not record when the recording began"
 		}
 	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
 		a.Unit, a.To = "event", s.History.Events
@@ -122,7 +122,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	case s.History.Events > 0:
 		a.Why = "all of its live blocks are older than what the file records"
 	default:
-		a.Why = "the file does not say when its live blocks were allocated"
+		a.Why = "the file does not record when its live blocks were allocated"
 	}
 }
 
@@ -142,7 +142,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	events, all := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {
-		out.call(Unborn, Inconclusive, "of %d of its %d blocks the birth is not known: they are older than the recording", out.Unknown, site.Count)
+		out.call(Unborn, Inconclusive, "%d of its %d blocks are older than the recording, so their births are unknown", out.Unknown, site.Count)
 		return out
 	}
 	low, high := float64(a.From), float64(a.To)
@@ -230,9 +230,9 @@ func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	}
 	switch {
 	case last <= low+early*length:
-		out.call(AtStart, Bounded, "its blocks were all born in the first %.0f %% of %s: made once, and kept", 100*early, a.whole())
+		out.call(AtStart, Bounded, "its blocks were all born in the first %.0f %% of %s: allocated once, and retained", 100*early, a.whole())
 	case first >= low+(1-late)*length:
-		out.call(JustNow, Bounded, "its blocks were all born in the last %.0f %% of %s: they come and go, or are made anew", 100*late, a.whole())
+		out.call(JustNow, Bounded, "its blocks were all born in the last %.0f %% of %s: temporary, or recreated", 100*late, a.whole())
 	case len(events) >= evenSteps && out.Gap <= widestOf(len(events)) && (out.P >= uneven || distance <= nearlyEven):
 		out.call(Throughout, Leak, "its blocks were born in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are alive", len(events), a.word(), a.whole(), 100*out.Gap)
 	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
@@ -255,21 +255,21 @@ func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	switch {
 	case out.Site.Bytes == 0:
 		out.Verdict = Clean
-		out.because("they take no bytes, so that no memory of the device is lost to them")
+		out.because("they have no size, so they use no device memory")
 	case out.negligible():
 		out.Verdict = Bounded
 		out.because("at its rate it takes less than %.2g %% of the device in %d steps", 100*DefaultOptions().MinShare, DefaultOptions().Horizon)
 	case a.Unit != "step":
 		out.Verdict = Inconclusive
-		out.because("the file does not tell steps, and the layers of one forward pass look the same; a second snapshot decides")
+		out.because("steps are unknown, and the layers of one forward pass look the same; a second snapshot decides")
 	case s.Mark.StepCounted:
 		out.because("steps are those that the recording saw; what was allocated before is unknown")
 	case s.Mark.Epoch == 0:
 		out.because("all of it lies in the first epoch: what is reset at an epoch's end looks the same")
 	case s.Mark.Epoch == snapshot.NoStep:
-		out.because("the file does not tell epochs: what is reset at an epoch's end looks the same")
+		out.because("epochs are unknown: what is reset at an epoch's end looks the same")
 	case out.Distinct < manySteps:
-		out.because("%d births are few; more steps would make it sure", out.Distinct)
+		out.because("%d births are few; record more steps to be sure", out.Distinct)
 	default:
 		out.Evidence = Strong
 		out.because("a store that has not reached its bound looks the same; a later snapshot decides")

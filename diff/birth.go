@@ -199,5 +199,5 @@ func (s spread) String() string {
 	if s.inSteps {
 		unit = "steps"
 	}
-	return fmt.Sprintf("its new blocks were born in %d distinct %s, the longest stretch without a birth being %.0f %% of the time between the snapshots", s.distinct, unit, 100*s.gap)
+	return fmt.Sprintf("its new blocks were born in %d distinct %s; the longest gap is %.0f %% of the time", s.distinct, unit, 100*s.gap)
 }

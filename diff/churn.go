@@ -30,6 +30,6 @@ func (r *Result) churned(row *Row, j *judgement) {
 	}
 	if half := r.half[row.key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
 		j.reasons = nil
-		j.call(Inconclusive, Weak, "it rises, but of the %d blocks that it held half-way %d are gone: what a plan widens for a while looks the same; a longer run decides", half.Before.Blocks, half.Died.Blocks)
+		j.call(Inconclusive, Weak, "it rises, but of the %d blocks at half-way %d are gone: a schedule that widens a sequence or a window looks the same; run longer to decide", half.Before.Blocks, half.Died.Blocks)
 	}
 }

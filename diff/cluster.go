@@ -16,7 +16,7 @@ type cluster struct {
 	against *Comparison
 	toBound float64         // blocks that a declared bound leaves; 0 for none
 	bound   *snapshot.Bound // declared, and not reached; nil for none
-	settled bool            // above its declared bound, and it grows no more
+	settled bool            // above its declared bound, and it no longer grows
 	graph   bool            // rows are of one autodiff graph, and the first is its end
 }
 

@@ -45,7 +45,7 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 func (r *Result) join(lead, f *Finding) {
 	lead.Rows = append(lead.Rows, f.Rows...)
 	r.measure(lead)
-	lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s holds what %s makes as well, in step", f.Holder.Path, place(f)))
+	lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(f)))
 }
 
 // perItem is the share of a list's items for each of which a finding has a block, for every item
@@ -200,7 +200,7 @@ func (r *Result) joinHeld(tree *callTree) {
 				f.Headline = r.head(f.Rows[:1], tree)
 			}
 			r.measure(f)
-			f.Reasons = append(f.Reasons, fmt.Sprintf("what else %s holds is counted with it (stacks: %d)", f.Holder.Path, f.Joined))
+			f.Reasons = append(f.Reasons, fmt.Sprintf("other growth that %s holds is included (stacks: %d)", f.Holder.Path, f.Joined))
 		}
 		kept = append(kept, *f)
 	}

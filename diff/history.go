@@ -461,7 +461,7 @@ func (h *history) goesOn() (ok, stopped bool, why string) {
 		ok, _ = h.without.keepsRising(h.x, h.blocks)
 	}
 	if ok && stopped {
-		return false, true, fmt.Sprintf("it rose and stopped: it stays as it is in the last %s, and never did for half as long before", h.unit.text(idle))
+		return false, true, fmt.Sprintf("it rose and stopped: it is constant in the last %s, and never was for half as long before", h.unit.text(idle))
 	}
 	return ok, stopped, why
 }

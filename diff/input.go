@@ -23,7 +23,7 @@ func (r *Result) followInput(open []member) {
 			return b.j.shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.risesWith(b.h)
 		}) {
 			a.j.reasons = nil
-			a.j.call(Inconclusive, Weak, "its blocks are replaced by larger ones, and at the same snapshots so are those of other lines: a batch or a sequence that becomes longer looks the same, and nothing tells how long they are; hold that constant to decide")
+			a.j.call(Inconclusive, Weak, "its blocks are replaced by larger ones at the same snapshots as those of other lines: longer batches or sequences look the same; hold their length constant to decide")
 		}
 	}
 }

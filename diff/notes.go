@@ -29,7 +29,7 @@ func notes(r *Result) []string {
 	var out []string
 	a, b := r.First, r.Last
 	if a.Mark.Step != snapshot.NoStep && a.Mark.Step == b.Mark.Step && r.Intermediate == 0 {
-		out = append(out, fmt.Sprintf("both snapshots are of step %d: no rate by the step can be told", a.Mark.Step))
+		out = append(out, fmt.Sprintf("both snapshots are of step %d: there is no rate per step", a.Mark.Step))
 	}
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
 		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
@@ -46,7 +46,7 @@ func notes(r *Result) []string {
 	}
 	for _, d := range b.Devices {
 		if d.Kind != snapshot.Process && d.Limit > 0 && d.Meters.Allocated > d.Limit {
-			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: when memory runs out is not told", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
+			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: no forecast", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
 		}
 	}
 	if r.Equal() {
@@ -83,11 +83,11 @@ func (r *Result) markNotes() []string {
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
 			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.axis.Unit.told()))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
-			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are not to be trusted", before.Step, s.Mark.Step))
+			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are unreliable", before.Step, s.Mark.Step))
 		}
 	}
 	if unknown > 0 && unknown < len(all) {
-		out = append(out, fmt.Sprintf("%d of %d snapshots tell no step: the run is judged by %s", unknown, len(all), r.Series.axis.Unit.told()))
+		out = append(out, fmt.Sprintf("%d of %d snapshots have no step: the run is judged by %s", unknown, len(all), r.Series.axis.Unit.told()))
 	}
 	out = append(out, r.clockJump()...)
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
@@ -119,7 +119,7 @@ func (r *Result) clockJump() []string {
 	if apart[widest] < faraway*usual {
 		return nil
 	}
-	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare those before by themselves, or those after", widest+1, widest+2, Second.text(apart[widest]), duration(usual).Round(time.Millisecond))}
+	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare only those before it, or only those after", widest+1, widest+2, Second.text(apart[widest]), duration(usual).Round(time.Millisecond))}
 }
 
 // missing says where snapshots fail in a series that has one each so many steps: most
@@ -150,7 +150,7 @@ func missing(all []*snapshot.Snapshot) []string {
 		return nil
 	}
 	if apart[widest]/faraway >= usual {
-		return []string{fmt.Sprintf("steps %d and %d are %s apart, others %d: if one of them counts something else than the others, rates are wrong; compare those before by themselves, or those after", all[widest].Mark.Step, all[widest+1].Mark.Step, snapshot.Grouped(apart[widest]), usual)}
+		return []string{fmt.Sprintf("steps %d and %d are %s apart, others %d: if one of them counts in another unit, rates are wrong; compare only those before it, or only those after", all[widest].Mark.Step, all[widest+1].Mark.Step, snapshot.Grouped(apart[widest]), usual)}
 	}
 	return []string{fmt.Sprintf("there is no snapshot between steps %d and %d, while most are %d apart: some may be missing", all[widest].Mark.Step, all[widest+1].Mark.Step, usual)}
 }

@@ -71,7 +71,7 @@ func (r *Result) weighOne(c *cluster) {
 	rate := j.rate.Bytes.High
 	if o.MinRate.Bytes > 0 {
 		if j.rate.Unit == o.MinRate.Unit && rate < float64(o.MinRate.Bytes) {
-			j.call(Bounded, Strong, "its %s a %s are below the least rate that was asked for, %s", snapshot.FormatBytes(j.rate.Bytes.Value), j.rate.Unit, o.MinRate)
+			j.call(Bounded, Strong, "its %s a %s are below the requested minimum rate, %s", snapshot.FormatBytes(j.rate.Bytes.Value), j.rate.Unit, o.MinRate)
 		}
 		return
 	}

@@ -67,6 +67,6 @@ func (r *Result) observed(row *Row, j *judgement) {
 	}
 	if *r.profilers {
 		j.reasons = nil
-		j.call(Clean, Weak, "a profiler made its blocks for itself: they come of looking, not of the program")
+		j.call(Clean, Weak, "its blocks were allocated by a profiler, not by the program")
 	}
 }

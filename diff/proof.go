@@ -2,7 +2,7 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-const whyLost = "%d of its blocks are lost: their handles were collected while they held a reference, so that nothing can release them any more"
+const whyLost = "%d of its blocks are lost: their handles were collected while they held a reference, so nothing can release them"
 
 // prove makes a leak certain, or a leak of what is inconclusive, where half of its new
 // blocks, of two at least, are lost: the collector took their handles with the

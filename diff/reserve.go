@@ -25,7 +25,7 @@ type Reserve struct {
 	Live     snapshot.Bytes // growth of live memory meanwhile; with UnsplitWaste of requested, with Host of recorded memory
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
-	Trim     snapshot.Bytes // in segments without a block in use: what an emptied cache gives back
+	Trim     snapshot.Bytes // in segments without a block in use: what emptying the cache frees
 	Cause    *cause.Cause
 	CauseWhy string
 	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
@@ -333,11 +333,11 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
-		what := "it may leak what nobody recorded, such as a graph that is kept (memdiag explain graph-retained), or memory of native code"
+		what := "it may leak unrecorded memory, such as a retained graph (memdiag explain graph-retained) or memory of native code"
 		if e.Graph != nil {
-			what = "it is likely to be autograd's graph, which grows as well"
+			what = "autograd's graph, which also grows, is the likely cause"
 		}
-		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beside the %s that recorded stacks explain. No line of it is known: %s",
+		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",
 			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
 	}
 	if e.Meter == cause.PendingFree {
@@ -348,7 +348,7 @@ func (e *Reserve) String() string {
 		return fmt.Sprintf("memory of %s that blocks take beyond what was requested grew by %s after warm-up while what was requested changed by %s. The program holds none of it: %s",
 			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
 	}
-	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and an emptied cache would give back %s",
+	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and emptying the cache would free %s",
 		deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
 }
 

@@ -149,7 +149,7 @@ func (r *rises) mayBeFew() bool {
 	return n >= 2 && n < enough && trend.Silence(n, r.places(r.from), int(r.idle()/r.wait)) > unlikely
 }
 
-// slows holds for rises that come ever more rarely, as in a cache over a finite set
+// slows holds for rises that come more and more rarely, as in a cache over a finite set
 // of keys: in the second half of the time since the first of them, far fewer than in
 // the first half, and fewer bytes. What goes on at a lower rate is not meant.
 func (r *rises) slows(w *points) bool {

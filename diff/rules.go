@@ -41,7 +41,7 @@ var seriesRules = []rule{
 			return f.replaced && trend.Doubles(f.h.whole.x, f.h.whole.bytes) && waits(f.h.whole.bytes)
 		},
 		verdict: Leak, evidence: Strong,
-		reason: says("its blocks are replaced by ones larger by a constant factor, each time after a wait that has grown by that factor: what fills them does not stop"),
+		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the filling does not stop"),
 		also:   func(_ *facts, j *judgement) { j.shape = Doubling },
 	},
 	{
@@ -50,7 +50,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.births.mayBeUnseen(f.h.whole.x) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but of the steps one in %d was recorded of late, and as few births may be chance; a longer run decides", f.why, slices.Max(f.row.births.weights))
+			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.row.births.weights))
 		},
 	},
 	{
@@ -61,7 +61,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but %s, and they are still alive; a longer run decides", f.why, f.births)
+			return fmt.Sprintf("%s; but %s, and they are still alive; run longer to decide", f.why, f.births)
 		},
 	},
 	{
@@ -70,7 +70,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.mayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but it rose %s only, and as long a silence at the end may be chance; a longer run decides", f.why, f.moments)
+			return fmt.Sprintf("%s; but it rose %s only, and so long a pause at the end may be chance; run longer to decide", f.why, f.moments)
 		},
 	},
 	{
@@ -78,7 +78,7 @@ var seriesRules = []rule{
 		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", enough),
 		holds:   func(f *facts) bool { return !f.goesOn && f.h.unit != Step && f.h.jumpsLast() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("its last interval carries more than half of its growth, and nothing tells how it goes on; a longer run decides"),
+		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
 	},
 	{
 		name: "order-only",
@@ -88,7 +88,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.why + "; but it rose in each interval, and nothing tells how far the snapshots lie apart: name them by their steps"
+			return f.why + "; but it rose in each interval, and the distances between snapshots are unknown: name them by their steps"
 		},
 	},
 	{
@@ -107,7 +107,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return riseInWords(f.h.what(), f.h.bytes) + ", but no old block stays: what a plan widens for a while, such as a sequence length, looks the same; a longer run decides"
+			return riseInWords(f.h.what(), f.h.bytes) + ", but no old block stays: a schedule that widens a sequence or a window looks the same; run longer to decide"
 		},
 	},
 	{
@@ -116,7 +116,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.eachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, the last ones, and those before are gone: blocks come and go", f.births)
+			return fmt.Sprintf("%s, the last ones, and earlier blocks are gone: they come and go", f.births)
 		},
 	},
 	{
@@ -125,7 +125,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.h.covariate != "" },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rises, but so does %s, and no faster; hold that constant to decide", f.h.covariate)
+			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.h.covariate)
 		},
 	},
 	{
@@ -134,7 +134,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.overdue() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s at regular distances, and the next rise is overdue: it may have stopped; a longer run decides", f.moments)
+			return fmt.Sprintf("it rose %s at regular distances, and the next rise is overdue: it may have stopped; run longer to decide", f.moments)
 		},
 	},
 	{
@@ -142,7 +142,7 @@ var seriesRules = []rule{
 		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.slows(&f.h.whole) },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("it rises ever more rarely, as what is made once for each of many kinds does; a longer run decides"),
+		reason: says("it rises more and more rarely, like a cache that fills up; run longer to decide"),
 	},
 	{
 		name:    "silence",
@@ -150,7 +150,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.silence() < doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, but not in the last %s, which chance seldom leaves: it may have stopped; a longer run decides", f.moments, f.h.unit.text(f.moments.idle()))
+			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.h.unit.text(f.moments.idle()))
 		},
 	},
 	{
@@ -159,7 +159,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return riseInWords(f.h.what(), f.h.bytes) + ", but other stacks come and go as slowly and as far, and nothing tells when its blocks were born; more snapshots, or a longer run, decide"
+			return riseInWords(f.h.what(), f.h.bytes) + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
 		},
 	},
 	{
@@ -167,7 +167,7 @@ var seriesRules = []rule{
 		asks:    "a file has totals only, each of evenly spaced snapshots has as many blocks more, and these are in all fewer than one interval has steps: a list emptied every 11 steps looks so if it is seen every 12",
 		holds:   func(f *facts) bool { return !f.born && f.row.summed() && f.h.evenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("it has the same few blocks more at each snapshot, and snapshots are evenly apart: what fills and is emptied again at other distances looks the same, and nothing tells its blocks apart; snapshots at uneven distances decide"),
+		reason: says("each of the evenly spaced snapshots has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven distances to decide"),
 	},
 	{
 		name:    "leak",
@@ -183,23 +183,26 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.few && !f.wanders },
 		verdict: Leak, evidence: Weak,
 		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) },
-		also:   func(_ *facts, j *judgement) { j.because("more snapshots would make it sure") },
+		also:   func(_ *facts, j *judgement) { j.because("take more snapshots to be sure") },
 	},
 	{
 		name:    lastRule,
 		asks:    "none of these",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) + "; a longer run decides" },
+		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) + "; run longer to decide" },
 	},
 }
+
+// Chance begins the reason that gives a significance test.
+const Chance = "p = "
 
 // leakInWords is the leak's shape, and what else it rests on.
 func leakInWords(f *facts, j *judgement) {
 	h := f.h
 	if f.replaced {
 		j.shape = BytesOnly
-		j.because("its blocks do not become more: they are replaced by larger ones")
+		j.because("the number of blocks is constant: they are replaced by larger ones")
 	} else if trend.Accelerates(h.x, h.blocks) {
 		j.shape = Quadratic
 		j.because("each time adds more blocks than the last")
@@ -208,14 +211,15 @@ func leakInWords(f *facts, j *judgement) {
 		j.because("it was flat until %s", h.unit.moment(h.all.x[0]))
 	}
 	if n := len(h.bytes); f.trend && h.same() {
-		j.because("each adds as much for each %s, which has p = %.2g by chance (n = %d; false discovery rate over all stacks %.2g)", h.unit, evenChance(n), n, f.q)
+		j.because("each interval adds as much for each %s", h.unit)
+		j.because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", evenChance(n), n, f.q)
 	} else if f.trend {
-		j.because("that has p = %.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.test.P, n, f.q)
+		j.because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.test.P, n, f.q)
 	}
 	if f.steady {
 		j.because("%s", f.births)
 	} else if f.gathers {
-		j.because("it never fell, and what holds it has only become longer")
+		j.because("it never fell, and its holder only became longer")
 	}
 }
 
@@ -234,7 +238,7 @@ var pairRules = []rule{
 		asks:    "two snapshots: births are unknown",
 		holds:   func(f *facts) bool { return !f.born },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("growth between two snapshots only, and the files do not say when its blocks were born; more snapshots decide"),
+		reason: says("two snapshots without births show no trend; take more snapshots to decide"),
 	},
 	{
 		name:    "pair-leak",
@@ -245,7 +249,7 @@ var pairRules = []rule{
 		also: func(f *facts, j *judgement) {
 			switch first, last := f.first.Mark.Epoch, f.last.Mark.Epoch; {
 			case last == snapshot.NoStep || first == snapshot.NoStep:
-				j.because("the files do not tell epochs: what is reset at an epoch's end looks the same")
+				j.because("epochs are unknown: what is reset at an epoch's end looks the same")
 			case first == last:
 				j.because("all of it lies in one epoch: what is reset at an epoch's end looks the same")
 			}
@@ -258,7 +262,7 @@ var pairRules = []rule{
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *judgement) {
-			j.because("state that is made once, or a window of recent steps, looks like this; more snapshots decide")
+			j.because("state that is made once, or a window of recent steps, looks like this; take more snapshots to decide")
 		},
 	},
 	{
@@ -268,7 +272,7 @@ var pairRules = []rule{
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *judgement) {
-			j.because("too few births, or too long gaps between them, to tell; more snapshots decide")
+			j.because("too few births, or too long gaps between them, to tell; take more snapshots to decide")
 		},
 	},
 }

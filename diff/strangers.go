@@ -19,7 +19,7 @@ func strangers(run *snapshot.Run) (why string, at int) {
 			if len(run.Snapshots) > 2 {
 				which = fmt.Sprintf("snapshots %d and %d of %d", i, i+1, len(run.Snapshots))
 			}
-			return which + " do not seem to be of one process: " + why, i
+			return which + " seem to be of different processes: " + why, i
 		}
 		if separate(a, b) {
 			return separateRecordings, i
@@ -36,11 +36,11 @@ func apart(a, b *snapshot.Snapshot) string {
 	case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
 		return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
 	case len(inUse(a)) > 0 && len(inUse(b)) > 0 && !shareDevice(inUse(a), inUse(b)):
-		return fmt.Sprintf("they have no device in common (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
+		return fmt.Sprintf("they share no device (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
 	case otherDevice(a, b) != "":
 		return otherDevice(a, b)
 	case placed(a) && placed(b) && !sameProcess(a, b):
-		return "no segment of memory is common to both, as it is in one process"
+		return "they share no memory segment, as snapshots of one process do"
 	}
 	return otherProgram(a, b)
 }
@@ -77,7 +77,7 @@ func otherProgram(a, b *snapshot.Snapshot) string {
 	if of == "" || another == "" {
 		return ""
 	}
-	return fmt.Sprintf("their stacks have no file in common (%s and %s)", of, another)
+	return fmt.Sprintf("their stacks share no file (%s and %s)", of, another)
 }
 
 // shareStack reports whether both have a live block of one stack, which is soon found in one
@@ -132,7 +132,7 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 		return nil
 	}
 	part := *run
-	part.Snapshots, part.Notes = all[at:], append(slices.Clone(run.Notes), where(all, at)+"; the later part is judged by itself")
+	part.Snapshots, part.Notes = all[at:], append(slices.Clone(run.Notes), where(all, at)+"; the later part is judged alone")
 	if run.Series != nil {
 		series := *run.Series
 		from := slices.IndexFunc(series.Points, func(p snapshot.Point) bool { return p.Mark.Step >= all[at].Mark.Step })
@@ -153,9 +153,9 @@ func restarted(a, b *snapshot.Snapshot) bool {
 func where(all []*snapshot.Snapshot, at int) string {
 	before, after := all[at-1].Mark.Step, all[at].Mark.Step
 	if before == snapshot.NoStep || after == snapshot.NoStep {
-		return fmt.Sprintf("the process changes after snapshot %d of %d, as where a training is resumed", at, len(all))
+		return fmt.Sprintf("the process changes after snapshot %d of %d, as when training is resumed", at, len(all))
 	}
-	return fmt.Sprintf("the process changes between steps %d and %d, as where a training is resumed", before, after)
+	return fmt.Sprintf("the process changes between steps %d and %d, as when training is resumed", before, after)
 }
 
 // restart is a note on a run whose snapshots are of one process up to one and of another
@@ -166,7 +166,7 @@ func restart(run *snapshot.Run, at int) string {
 	if at < 2 || at > len(all)-2 {
 		return ""
 	}
-	return where(all, at) + ": compare the snapshots before by themselves, or those after"
+	return where(all, at) + ": compare only the snapshots before it, or only those after"
 }
 
 // inUse are a snapshot's devices without those that nothing is reserved on, as a file
@@ -212,6 +212,6 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 func (r *Result) doubt(j *judgement) {
 	if !r.Comparable {
 		j.reasons, j.rate = nil, Rate{}
-		j.call(Inconclusive, Weak, "%s; what one holds more has not grown then", r.stranger)
+		j.call(Inconclusive, Weak, "%s; the difference is no growth", r.stranger)
 	}
 }

@@ -35,7 +35,7 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 			for i := range s.Blocks.Stack {
 				s.Blocks.Stack[i] = id
 			}
-		}, "their stacks have no file in common (w.py and /home/b/serve.py)"},
+		}, "their stacks share no file (w.py and /home/b/serve.py)"},
 		{"a part of its record that begins behind the other's end", func(s *snapshot.Snapshot) {
 			s.History = snapshot.History{Process: "7", First: time.Unix(30, 0), Last: time.Unix(40, 0)}
 		}, "the recordings do not overlap"},
@@ -112,7 +112,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"steps further and further apart", steps(0, 10, 100, 1000, 10000), ""},
 		{"many of one step", steps(10, 20, 20, 20, 20, 30), "two snapshots are of step 20"},
 		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},
-		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: no rate by the step can be told"},
+		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: there is no rate per step"},
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
 		{"a clock that was put ahead", ahead, "between snapshots 3 and 4 the clock went on by 7305 days, between others by 10s"},
@@ -180,7 +180,7 @@ func TestALongPartBehindARestartIsJudgedByItself(t *testing.T) {
 	if rate := r.Findings[0].Rate.Blocks.Value; rate != 1 {
 		t.Errorf("%g blocks a step; want 1", rate)
 	}
-	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as where a training is resumed; the later part is judged by itself") {
+	if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "the process changes between steps 50 and 60, as when training is resumed; the later part is judged alone") {
 		t.Errorf("the notes do not tell it: %s", notes)
 	}
 }
@@ -190,7 +190,7 @@ func TestSeveralSnapshotsOfTwoProcessesSayWhich(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "snapshots 6 and 7 of 11 do not seem to be of one process: no segment of memory is common to both"; !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
+	if want := "snapshots 6 and 7 of 11 seem to be of different processes: no segment of memory is common to both"; !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
 		t.Errorf("notes %q; want %q", r.Notes, want)
 	}
 }

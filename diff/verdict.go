@@ -73,7 +73,7 @@ func (j *judgement) because(format string, args ...any) {
 func (w Without) judge(row *Row, h *history, q float64, few bool, tides []tide, first, last *snapshot.Snapshot) judgement {
 	j := judgement{rate: pairRate(row.Growth(), first, last)}
 	if row.After.Bytes == 0 && !row.unsized() {
-		j.call(Clean, Strong, "its blocks take no bytes, so that no memory of the device is lost to them, however many there are")
+		j.call(Clean, Strong, "its blocks have no size, so they use no device memory, however many there are")
 		return j
 	}
 	if h == nil {
@@ -88,7 +88,7 @@ func (w Without) judge(row *Row, h *history, q float64, few bool, tides []tide, 
 		j.shape = BytesOnly
 	}
 	if h.whole.counted && (j.verdict == Leak || j.verdict == Inconclusive) {
-		j.because("what each of them takes is not known, and is the process's memory")
+		j.because("their size is unknown; they use the process's memory")
 	}
 	return j
 }

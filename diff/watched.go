@@ -76,11 +76,11 @@ func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 	case len(r.Rows) == 0 && !r.stayedEmpty():
 		return "no snapshot holds a live block"
 	case r.run.Partial:
-		return "what could not be read of the run may hold a leak"
+		return "the unreadable part of the run may hide a leak"
 	case !info.Started.IsZero() && info.Finished == nil:
-		return "the run has not finished, or was killed, and what it leaked from then on nobody saw"
+		return "the run has not finished, or was killed; later leaks were not recorded"
 	case info.ExitCode != nil && *info.ExitCode != 0:
-		return fmt.Sprintf("the run ended with code %d, and what it would have leaked from then on nobody saw", *info.ExitCode)
+		return fmt.Sprintf("the run ended with code %d; later leaks were not recorded", *info.ExitCode)
 	}
 	return r.unwatched
 }

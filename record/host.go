@@ -90,7 +90,7 @@ func (h *host) stop() (notes []string) {
 	h.done.Wait()
 	h.giveWay()
 	if h.failed != nil {
-		notes = append(notes, fmt.Sprintf("the host's figures were recorded in part: %v", h.failed))
+		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
 	}
 	if h.slow > 2*hostEvery && h.tree.largest >= many {
 		notes = append(notes, fmt.Sprintf("there were up to %d processes, whose memory was looked at up to %s apart", h.tree.largest, h.slow.Round(time.Second)))
@@ -251,7 +251,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: now.UTC().Truncate(time.Microsecond)},
 		Rank: snapshot.NoRank, Producer: "memdiag record", Stacks: stacks,
-		Notes: []string{"no agent looks into this process: its memory is known by kind, not by what allocated it"},
+		Notes: []string{"no agent runs in this process: its memory is known by kind, not by allocation site"},
 	}
 	type site struct{ program, kind string }
 	held := make(map[site]snapshot.Bytes)

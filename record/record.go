@@ -133,12 +133,12 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
 	outcome.collect(dir, out.Rank())
 	if without != nil {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent, and memory is known by process, not by what allocated it: %v", without))
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent: memory is known by process, not by allocation site: %v", without))
 	} else if left := outliving(agent); len(left) > 0 {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is not recorded from here on; have it stay in the foreground", left[0]))
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is no longer recorded; keep it in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
-		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is known by process, not by what allocated it; "+
-			"it needs Python 3.10 or later, and is found by PYTHONPATH, which a script may add to but not set anew, and python -I, -E and -S ignore")
+		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is known by process, not by allocation site; "+
+			"it needs Python 3.10 or later and PYTHONPATH, which a script may extend but not replace, and which python -I, -E and -S ignore")
 	}
 	return outcome, nil
 }
@@ -297,7 +297,7 @@ func (o *Outcome) collect(dir string, rank int) {
 		path := filepath.Join(dir, name)
 		a, err := readReport(path)
 		if err != nil {
-			what := "what the agent recorded is not known: it could not write its report, as on a full disk"
+			what := "the agent could not write its report; a full disk is one reason"
 			pid, _ := strconv.Atoi(strings.TrimSuffix(name[strings.LastIndexByte(name, '_')+1:], ".json")) // the agent named it
 			a = about{PID: pid, Notes: []string{what}, Unseen: []snapshot.Unseen{{What: what}}}
 		}

@@ -29,7 +29,7 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
 	for _, want := range []string{
 		"1 leak: +16.7 MiB/hour allocated", "+33.3 blocks/hour", "Runs out: 4.96 days after the last snapshot (", "of 2.00 GiB on cuda:0",
-		"the smallest leak that this run could show: 1 block every ",
+		"leaks slower than 1 block every ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
@@ -86,10 +86,10 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
-	if !strings.Contains(strings.Join(strings.Fields(text), " "), "of 3.00 GiB that the process may take: what it has, and what the machine, or its cgroup, has left") {
+	if !strings.Contains(strings.Join(strings.Fields(text), " "), "of 3.00 GiB (available memory)") {
 		t.Errorf("the text does not tell against what:\n%s", text)
 	}
-	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "no forecast can be made") {
+	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "there is no forecast") {
 		t.Error("the page says that there is no forecast")
 	}
 	f := &r.Findings[0]
@@ -97,11 +97,11 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 		t.Errorf("%q, and nothing else grows", got)
 	}
 	r.Reserves = []diff.Reserve{{Meter: cause.Host}}
-	if got := runsOutText(r, f); !strings.Contains(got, "has left, if nothing else grew;") {
+	if got := runsOutText(r, f); !strings.Contains(got, "(available memory), if nothing else grew;") {
 		t.Errorf("%q, and the process grows besides", got)
 	}
 	r.Reserves, r.Findings = nil, append(r.Findings, *f)
-	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "has left, if nothing else grew;") {
+	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "(available memory), if nothing else grew;") {
 		t.Errorf("%q, and there is another leak", got)
 	}
 
@@ -112,7 +112,7 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 	if r, err = diff.Analyze(run, diff.ByTrend); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "if nothing else grew; but the process did, by 99.0 MiB besides what is told;") {
+	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "if nothing else grew; but the process grew by another 99.0 MiB;") {
 		t.Errorf("%q, and the process grows by more", got)
 	}
 }

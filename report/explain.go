@@ -11,7 +11,7 @@ import (
 // Causes writes a table of the catalogue for a terminal.
 func Causes(w io.Writer, causes []cause.Cause, o TextOptions) error {
 	p := newPage(o)
-	p.prose("", "  ", fmt.Sprintf("%s that memdiag knows; memdiag explain CAUSE tells one", count(int64(len(causes)), "cause")))
+	p.prose("", "  ", fmt.Sprintf("%s that memdiag knows; memdiag explain CAUSE explains one", count(int64(len(causes)), "cause")))
 	var rows [][]string
 	for _, c := range causes {
 		rows = append(rows, []string{c.ID, strings.Join(c.Workloads, " "), c.Name})

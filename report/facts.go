@@ -85,6 +85,12 @@ func causeName(f *diff.Finding) string {
 	return f.Cause.Name
 }
 
+// The labels of facts that the terminal shows with --all only.
+const (
+	testLabel = "Test"
+	hashLabel = "Stack hash"
+)
+
 // findingFacts are what is known of a finding beyond its verdict, stack and size,
 // in the order in which every report tells it.
 func findingFacts(r *diff.Result, f *diff.Finding) []fact {
@@ -107,13 +113,15 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
+	add(testLabel, testText(f))
 	add("Decided in", moreText(r, f.More))
 	add("Runs out", runsOutText(r, f))
-	where := hashText(f.Rows[0].Hash) + " on " + deviceName(f.Rows[0].Device)
+	where := deviceName(f.Rows[0].Device)
 	if r.Last.Rank != snapshot.NoRank {
 		where += fmt.Sprintf(", rank %d", r.Last.Rank)
 	}
-	add("Stack hash", where)
+	add("Device", where)
+	add(hashLabel, hashText(f.Rows[0].Hash))
 	return out
 }
 
@@ -185,13 +193,20 @@ func liveText(r *diff.Result, f *diff.Finding) string {
 		glue(before.Bytes.String()), glue(count(before.Blocks, "block")), first)
 }
 
-func reasons(f *diff.Finding) string {
-	if len(f.Reasons) == 0 {
-		return ""
+func reasons(f *diff.Finding) string { return reasonsText(f, false) }
+
+// testText is the significance test of a finding's trend; "" for none.
+func testText(f *diff.Finding) string { return reasonsText(f, true) }
+
+func reasonsText(f *diff.Finding, tests bool) string {
+	var list []string
+	for _, why := range f.Reasons {
+		if strings.HasPrefix(why, diff.Chance) == tests {
+			list = append(list, brief(why))
+		}
 	}
-	list := make([]string, len(f.Reasons))
-	for i, why := range f.Reasons {
-		list[i] = brief(why)
+	if len(list) == 0 {
+		return ""
 	}
 	return strings.Join(list, "; ") + "."
 }

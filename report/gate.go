@@ -64,7 +64,7 @@ func Canary(r *diff.Result) string {
 	if f, caught := canary.Found(r); caught {
 		text = "canary: caught: " + bytesRate(f.Rate)
 	} else if f != nil {
-		text += ": " + bytesRate(f.Rate) + ", of which memdiag says: " + string(f.Verdict)
+		text += ": " + bytesRate(f.Rate) + ", which memdiag calls " + string(f.Verdict)
 	}
 	if least := leastText(r); least != "" {
 		text += "; " + least
@@ -80,14 +80,14 @@ func IdleBound(b snapshot.Bound) string {
 // Doubled says what a run holds more than another of half its steps.
 func Doubled(d *baseline.Doubled) string {
 	if len(d.More) == 0 {
-		return fmt.Sprintf("double: nothing holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
+		return fmt.Sprintf("double: no site holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
 	}
 	var sum snapshot.Bytes
 	for i := range d.More {
 		sum += d.More[i].Growth().Bytes
 	}
 	first := &d.More[0]
-	text := fmt.Sprintf("double: after %d steps %s more than after %d is live, at %s; the most, %s, at %s", d.Whole.Step, sum, d.Half.Step,
+	text := fmt.Sprintf("double: %s more is live after %d steps than after %d, at %s; the most, %s, at %s", sum, d.Whole.Step, d.Half.Step,
 		count(int64(len(d.More)), "site"), first.Growth().Bytes, place(first, diff.Headline(first.Frames)))
 	return strings.ReplaceAll(text, noBreak, " ")
 }
@@ -178,13 +178,13 @@ func fateText(f baseline.Fate, partial bool) string {
 	case f.State == baseline.Fixed && partial:
 		return "it does not leak in what was judged"
 	case f.State == baseline.Fixed:
-		return "it leaks no more; --update-baseline takes its entry out"
+		return "it no longer leaks; --update-baseline takes its entry out"
 	case f.State == baseline.Undecided:
-		return "it grew, and a longer run must tell whether it leaks"
+		return "it grew; only a longer run can tell whether it leaks"
 	case f.State == baseline.Expired:
 		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
 	}
-	return "nothing is held there: the run never came there, or it is fixed; then delete its entry, which would let it come back unseen"
+	return "nothing is live there: the run did not reach it, or it is fixed; then delete the entry, so that it cannot come back unseen"
 }
 
 // owned says whose an entry is.

@@ -405,7 +405,7 @@ func TestJUnitHasAFailureForEachLeakThatFails(t *testing.T) {
 		if c.Name == "the run does not leak" && c.Status != junit.StatusFailed {
 			t.Errorf("the run leaks, and its test is %s", c.Status)
 		}
-		if strings.Contains(c.Name, "old.py:1") && strings.Contains(c.Message, "delete its entry") {
+		if strings.Contains(c.Name, "old.py:1") && strings.Contains(c.Message, "delete the entry") {
 			unused++
 		}
 	}

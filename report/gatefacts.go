@@ -125,7 +125,7 @@ func (g *Gate) open(f *diff.Finding) string {
 	if h := f.Holder; h != nil {
 		text += ", held by " + heldBy(h, 0)
 	}
-	return g.told(unglued(text)) + "; a longer run must tell whether it leaks"
+	return g.told(unglued(text)) + "; only a longer run can tell whether it leaks"
 }
 
 // unexplained says of each rank by how much the process itself grows beyond what has a

@@ -226,7 +226,7 @@ func (g *Gate) Markdown(w io.Writer) error {
 	}
 	undecided := o.Undecided[:min(len(o.Undecided), mostTold)]
 	for _, f := range undecided {
-		row(baseline.Undecided, f, "a longer run must tell whether it leaks")
+		row(baseline.Undecided, f, "only a longer run can tell whether it leaks")
 	}
 	for _, f := range o.Declared {
 		row("declared", f, declaredText(f))

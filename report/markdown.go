@@ -20,7 +20,7 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m.line("**%s**", plainMarkdown(Headline(r)))
 	first, last := names(r)
 	m.line("")
-	m.line("%s compared with %s%s, recorded by %s; rule: %s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), r.Rule)
+	m.line("%s compared with %s%s, recorded by %s%s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), ruleText(r))
 	full, listed := split(r, o)
 	grown := r.Unaccounted()
 	if r.Leaks() == 0 {

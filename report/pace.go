@@ -73,13 +73,13 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 		text += glue(fmt.Sprintf(" (%s to %s%s)", grouped(at.Low/unit*unit), more, grouped((at.High+unit-1)/unit*unit)))
 	}
 	if text += ", of " + glue(at.Limit.String()); at.OfProcess {
-		text += " that the process may take: what it has, and what the machine, or its cgroup, has left"
+		text += " (available memory)"
 	} else {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
 	switch besides := r.Besides(); {
 	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > grown(f) && r.Unexplained() == nil:
-		text += ", if nothing else grew; but the process did, by " + glue(besides.String()) + " besides what is told"
+		text += ", if nothing else grew; but the process grew by another " + glue(besides.String())
 	case othersTake(r, f):
 		text += ", if nothing else grew"
 	}
@@ -203,9 +203,9 @@ func leastText(r *diff.Result) string {
 	}
 	least, unit := r.Least(), r.Series.Axis().Unit
 	if least.Every == 0 && least.Counted == 0 {
-		text := "this run is too short, or has too few snapshots, to show a leak for certain"
+		text := "this run is too short, or has too few snapshots, to prove a leak"
 		if r.Leaks() > 0 {
-			text = "this run is too short, or has too few snapshots, to show a leak slower than those above"
+			text = "this run is too short, or has too few snapshots, to show slower leaks"
 		}
 		if more := moreText(r, r.LeastMore()); more != "" {
 			text += "; that takes " + more
@@ -216,21 +216,28 @@ func leastText(r *diff.Result) string {
 		return ""
 	}
 	if least.Sample > 0 {
-		return fmt.Sprintf("the smallest leak that this run could show nine times in ten: about %s; the profile records about one allocation in %s",
+		return fmt.Sprintf("leaks slower than about %s are missed more often than one time in ten; the profile records about one allocation in %s",
 			strings.Replace(oneBlock(least.Every, unit), "1 block", glue(least.Sample.String()), 1), glue(least.Sample.String()))
 	}
-	text := "the smallest leak that this run could show: " + oneBlock(least.Every, unit)
+	text := slowerThan(least.Every, unit)
 	if least.Mixed {
-		text += " where births are recorded; elsewhere " + oneBlock(least.Counted, unit)
+		text += " where births are recorded, and " + slowerThan(least.Counted, unit) + " elsewhere,"
 	}
-	return text
+	return text + " may be missed"
 }
 
-// oneBlock is a rate of so many steps, or seconds, a block; 0 for one that none is.
+// slowerThan are the leaks that a run may not show, the fastest of which adds a block in so
+// many steps or seconds; 0 for all.
+func slowerThan(every float64, unit diff.Unit) string {
+	if every == 0 {
+		return "any leak"
+	}
+	return "leaks slower than " + oneBlock(every, unit)
+}
+
+// oneBlock is a rate of so many steps, or seconds, a block.
 func oneBlock(every float64, unit diff.Unit) string {
 	switch {
-	case every == 0:
-		return "none for certain"
 	case every == 1:
 		return "1 block each " + string(unit)
 	case unit == diff.Second:

@@ -53,11 +53,11 @@ func TestAShortRunThatShowsALeakIsNotSaidToShowNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := leastText(r), "to show a leak for certain; that takes about 50 more steps"; !strings.HasSuffix(got, want) {
+	if got, want := leastText(r), "to prove a leak; that takes about 50 more steps"; !strings.HasSuffix(got, want) {
 		t.Errorf("without a leak: %q; want it to end in %q", got, want)
 	}
 	r.Findings = []diff.Finding{{Verdict: diff.Leak}}
-	if got, want := leastText(r), "to show a leak slower than those above; that takes about 50 more steps"; !strings.HasSuffix(got, want) {
+	if got, want := leastText(r), "to show slower leaks; that takes about 50 more steps"; !strings.HasSuffix(got, want) {
 		t.Errorf("with a leak: %q; want it to end in %q", got, want)
 	}
 }

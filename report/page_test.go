@@ -54,7 +54,7 @@ func TestThePageSaysWhatMakesStacksOneLeak(t *testing.T) {
 	f := &r.Findings[0]
 	f.Rows, f.Joined = append(f.Rows, f.Rows[0]), 1
 	page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) }))
-	if !strings.Contains(page, "Allocated by 2 stacks that one holder keeps<") {
+	if !strings.Contains(page, "Allocated by 2 stacks that one holder retains<") {
 		t.Error("the page does not say that one holder keeps them")
 	}
 }

@@ -105,7 +105,7 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 		}
 		f := shapes[i].fragments
 		if f.freeBlocks > 0 {
-			v.Free = fmt.Sprintf("%s are free in %s, the largest %s; an emptied cache gives back %s in %s",
+			v.Free = fmt.Sprintf("%s are free in %s, the largest %s; emptying the cache frees %s in %s",
 				f.free, count(int64(f.freeBlocks), "block"), f.largestFree, f.empty, count(int64(f.emptySegments), "segment"))
 		}
 		for _, pin := range f.pins[:min(len(f.pins), 5)] {

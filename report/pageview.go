@@ -126,7 +126,7 @@ func pageView(r *diff.Result, about About) *view {
 	for _, f := range maybe {
 		v.Findings = append(v.Findings, findingViewOf(r, f))
 	}
-	v.NoFindings, v.ElseTitle = "No stack went on growing.", moreTitle(r)
+	v.NoFindings, v.ElseTitle = "No stack kept growing.", moreTitle(r)
 	if !r.Comparable {
 		v.NoFindings = "No verdict: the snapshots cannot be compared."
 	}
@@ -175,7 +175,7 @@ func state(r *diff.Result) (class, badge string) {
 
 func lead(r *diff.Result) string {
 	first, last := names(r)
-	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s; judged by the rule %s.", first, last, between(r), producer(r.Last), r.Rule)
+	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s%s.", first, last, between(r), producer(r.Last), ruleText(r))
 	if a := r.Across; a != nil && len(a.Leaks) > 0 {
 		text += fmt.Sprintf(" Of %d ranks it shows rank %d, which leaks most.", len(a.Ranks), r.Last.Rank)
 	} else if a != nil {
@@ -380,13 +380,13 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		say("%s of %s live have no recorded stack (%s)", bare, live, share(bare, live))
 	}
 	if undated > 0 {
-		say("%s of %s live do not tell when they were born (%s)", undated, live, share(undated, live))
+		say("%s of %s live have no recorded birth (%s)", undated, live, share(undated, live))
 	}
 	if h := s.History; h.LostFrees > 0 {
-		say("the record of allocations is not whole: %s of blocks allocated before it", count(h.LostFrees, "free"))
+		say("the record of allocations is incomplete: %s of blocks allocated before it", count(h.LostFrees, "free"))
 	}
 	if unit == diff.Place {
-		say("the files tell neither their steps nor their times: rates are for a snapshot, and there is no forecast")
+		say("the files have neither steps nor times: rates are per snapshot, and there is no forecast")
 	}
 	process := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	limited := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Limit > 0 })
@@ -395,7 +395,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 			continue
 		}
 		if d.Limit <= 0 && !(limited && d.Kind.InProcess()) {
-			say("the limit of %s is not known: no forecast can be made", deviceName(d))
+			say("the limit of %s is unknown: there is no forecast", deviceName(d))
 		}
 		switch {
 		case d.Meters.Driver != snapshot.Unknown, d.Kind.InProcess() && process:
@@ -406,7 +406,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		}
 	}
 	if len(s.Holders) == 0 {
-		say("nobody looked for what holds the blocks, or nothing was found")
+		say("holders were not searched for, or none was found")
 	}
 	if least != "" {
 		say("%s", least)

@@ -55,18 +55,23 @@ func sentence(r *diff.Result) string {
 		return "no verdict: " + why + "; " + live
 	}
 	if e := r.Unexplained(); leaks == 0 && e != nil {
-		return "no verdict: the process itself grows, " + bytesRate(e.Rate) + " beyond what recorded stacks explain; " + live
+		return "possible leak outside recorded stacks: the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + "; " + live
 	}
 	if others := r.Unaccounted(); leaks == 0 && len(others) > 0 {
 		return "no verdict: " + brief(others[0].Clause()) + "; " + live
 	}
 	if leaks == 0 {
+		maybe := withVerdict(r, diff.Inconclusive)
 		sites := 0 // a finding may be of several
-		for _, f := range withVerdict(r, diff.Inconclusive) {
+		for _, f := range maybe {
 			sites += len(f.Rows)
 		}
-		if sites > 0 && (tooShort(r) || mostUndecided(r)) {
-			return fmt.Sprintf("no verdict: %s of %s may leak; %s", grouped(int64(sites)), count(int64(len(r.Rows)), "site"), live)
+		if len(maybe) > 0 && (tooShort(r) || mostUndecided(r)) {
+			which := "possible leak: "
+			if n := len(maybe); n > 1 {
+				which = grouped(int64(n)) + " possible leaks; the largest: "
+			}
+			return which + clauseOf(maybe[0]) + "; " + live
 		}
 		s := "no leak found among " + count(int64(len(r.Rows)), "site")
 		if sites > 0 {

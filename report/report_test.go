@@ -42,17 +42,17 @@ func TestHeadline(t *testing.T) {
 		{"what is inconclusive is counted", func(r *diff.Result) {
 			r.Findings[0].Verdict, r.Findings[0].Rows = diff.Inconclusive, []*diff.Row{{After: diff.Tally{Blocks: 1, Bytes: 512}}}
 		}, "no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
-		{"where most of what grew is inconclusive there is no verdict", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
-			"no verdict: 1 of 5 sites may leak; live memory +40.0 MiB"},
-		{"of what is inconclusive its sites are counted", func(r *diff.Result) {
+		{"most of what grew is inconclusive", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
+			"possible leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88; live memory +40.0 MiB"},
+		{"a finding of several sites is one possible leak", func(r *diff.Result) {
 			f := &r.Findings[0]
 			f.Verdict, f.Rows = diff.Inconclusive, append(f.Rows, f.Rows[0])
-		}, "no verdict: 2 of 5 sites may leak; live memory +40.0 MiB"},
-		{"what is too short to show a leak has no verdict", func(r *diff.Result) {
+		}, "possible leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88; live memory +40.0 MiB"},
+		{"a run too short to show a leak", func(r *diff.Result) {
 			r.Findings[0].Verdict = diff.Inconclusive
 			r.Last.Mark.Step = r.First.Mark.Step + 3
 			r.Series = diff.Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{r.First, r.Last}})
-		}, "no verdict: 1 of 5 sites may leak; live memory +40.0 MiB"},
+		}, "possible leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88; live memory +40.0 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := pyramidResult(t)
@@ -124,7 +124,7 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 			if m == cause.Host {
 				r.Reserves[0].Rate = diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 2048, Low: 2000, High: 2100, N: 20}}
 				r.Reserves[0].Graph = &snapshot.Holder{Kind: snapshot.Nodes, Path: "main.<locals>.ema.v", Items: 3905}
-				if got, want := Headline(r), "no verdict: the process itself grows, +2.00 KiB/step beyond what recorded stacks explain; "; !strings.HasPrefix(got, want) {
+				if got, want := Headline(r), "possible leak outside recorded stacks: the process grows by 2.00 KiB/step; "; !strings.HasPrefix(got, want) {
 					t.Errorf("the headline is %q, want %q", got, want)
 				}
 			}

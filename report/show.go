@@ -133,7 +133,7 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 		p.line("  no free block")
 		return
 	}
-	p.prose("  ", "    ", fmt.Sprintf("free: %s in %s, the largest %s; an emptied cache gives back %s in %s",
+	p.prose("  ", "    ", fmt.Sprintf("free: %s in %s, the largest %s; emptying the cache frees %s in %s",
 		glue(f.free.String()), glue(count(int64(f.freeBlocks), "block")), glue(f.largestFree.String()), glue(f.empty.String()), glue(count(int64(f.emptySegments), "segment"))))
 	if f.pinnedSegments == 0 {
 		return
@@ -172,7 +172,7 @@ func (p *page) private(s *snapshot.Snapshot, all []*snapshot.Segment) {
 		}
 	}
 	if segments > 0 {
-		p.prose("  ", "    ", fmt.Sprintf("private: %s reserved in %s of %s, of which %s live; memdiag explain private-pool",
+		p.prose("  ", "    ", fmt.Sprintf("private: %s reserved in %s of %s, %s live; memdiag explain private-pool",
 			glue(reserved.String()), glue(count(segments, "segment")), glue(count(int64(len(pools)), "pool")), glue(live.String())))
 	}
 }
@@ -293,7 +293,7 @@ func (p *page) history(s *snapshot.Snapshot) {
 		text += " over " + duration(h.Last.Sub(h.First))
 	}
 	if h.LostFrees > 0 {
-		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is not whole", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
+		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is incomplete", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
 	}
 	switch older := olderThanRecord(s); {
 	case older.Blocks == 0 || h.Events == 0:

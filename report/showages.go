@@ -109,9 +109,9 @@ func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 		name string
 		is   func(*diff.SiteAges) bool
 	}{
-		{"made at the start and kept", func(s *diff.SiteAges) bool { return s.Pattern == diff.AtStart }},
+		{"allocated at the start and retained", func(s *diff.SiteAges) bool { return s.Pattern == diff.AtStart }},
 		{"just now", func(s *diff.SiteAges) bool { return s.Pattern == diff.JustNow }},
-		{"all along, and next to nothing", func(s *diff.SiteAges) bool { return s.Pattern == diff.Throughout && s.Verdict == diff.Bounded }},
+		{"all along, but negligible", func(s *diff.SiteAges) bool { return s.Pattern == diff.Throughout && s.Verdict == diff.Bounded }},
 		{"too few or too uneven to tell", func(s *diff.SiteAges) bool { return s.Pattern == diff.Scattered }},
 		{"older than the recording", func(s *diff.SiteAges) bool { return s.Pattern == diff.Unborn }},
 	} {
@@ -127,7 +127,7 @@ func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 		}
 	}
 	if bare := withoutStack(s); bare.Blocks > 0 {
-		parts = append(parts, fmt.Sprintf("not judged, for they have no stack: %s, %s", glue(count(bare.Blocks, "block")), glue(bare.Bytes.String())))
+		parts = append(parts, fmt.Sprintf("not judged, without a stack: %s, %s", glue(count(bare.Blocks, "block")), glue(bare.Bytes.String())))
 	}
 	if len(parts) > 0 {
 		p.prose("  ", "    ", strings.Join(parts, "; "))

@@ -31,8 +31,8 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	}
 	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
 	first, last := names(r)
-	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, by %s; rule: %s",
-		first, last, between(r), glue(producer(r.Last)), r.Rule))
+	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, recorded by %s%s",
+		first, last, between(r), glue(producer(r.Last)), ruleText(r)))
 	full, listed := split(r, o)
 	leaks, maybe := leaksFirst(full)
 	for _, f := range leaks {
@@ -62,6 +62,14 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		}
 	}
 	return p.writeTo(w)
+}
+
+// ruleText names the rule where it is not the default.
+func ruleText(r *diff.Result) string {
+	if r.Rule == diff.ByTrend {
+		return ""
+	}
+	return "; rule: " + string(r.Rule)
 }
 
 func producer(s *snapshot.Snapshot) string {
@@ -111,7 +119,9 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	p.size(r, f)
 	p.together(f, o)
 	for _, fact := range findingFacts(r, f) {
-		p.labelled(fact.Label, fact.Text)
+		if o.All || fact.Label != testLabel && fact.Label != hashLabel {
+			p.labelled(fact.Label, fact.Text)
+		}
 	}
 }
 
@@ -154,7 +164,7 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	case ofNodes(f):
 		p.labelled("Nodes", grouped(g.Blocks)+" or more")
 	case unsized(f.Rate):
-		p.aside("Allocation size: not told", "("+note+")")
+		p.aside("Allocation size: unknown", "("+note+")")
 	default:
 		p.aside("Allocation size: "+estimate(f, g.Bytes.String()), "("+join(exactly(f, g.Bytes), note)+")")
 	}
@@ -169,7 +179,7 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 // common is what makes a finding's stacks one leak.
 func common(f *diff.Finding) string {
 	if f.Joined > 0 {
-		return "one holder keeps"
+		return "one holder retains"
 	}
 	return "grow in step"
 }
@@ -205,7 +215,7 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 func held(f *diff.Finding) string {
 	text := heldBy(f.Holder, f.Owners())
 	if h := f.Partly; h != nil {
-		text = join(text, fmt.Sprintf("%s %s holds %s of them at most, and nothing that was found holds the others",
+		text = join(text, fmt.Sprintf("%s %s holds at most %s of them; the holder of the others is unknown",
 			brief(h.Kind), glue("`"+brief(h.Path)+"`"), grouped(int64(max(1, h.Items)))))
 	}
 	return text
@@ -217,9 +227,9 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil && h.Kind == snapshot.Nodes:
 		text = "graph " + glue("`"+brief(h.Path)+"`") + glue(fmt.Sprintf(" (%s or more)", count(int64(h.Items), "node")))
 	case h != nil && h.Path == snapshot.Nameless:
-		text = "a graph that no name leads to"
+		text = "a graph without a name"
 		if h.Kind != "graph" {
-			text = "no name of the program was found to lead to them: native code may"
+			text = "no name in the program leads to them; native code may hold them"
 		}
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
@@ -228,7 +238,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 		}
 	}
 	if classes&snapshot.Lost != 0 {
-		return join(text, "handles that were collected with their references")
+		return join(text, "lost handles, collected with their references")
 	}
 	if owners := classes.Names(); len(owners) > 0 {
 		text = join(text, "references: "+strings.Join(owners, ", "))
@@ -266,7 +276,7 @@ func join(parts ...string) string {
 // moreTitle is the title of the findings that are not shown in full.
 func moreTitle(r *diff.Result) string {
 	if !r.Comparable {
-		return "What the last snapshot holds more than the first"
+		return "More in the last snapshot than in the first"
 	}
 	return "What else grew"
 }
@@ -307,7 +317,7 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	if !o.All {
 		return
 	}
-	p.line(p.paint.bold("Why they are called so"))
+	p.line(p.paint.bold("Reasons"))
 	for i, f := range findings[:shown] {
 		p.prose("  ", "    ", texts[i]+": "+join(string(f.Verdict), reasons(f)))
 	}

@@ -81,9 +81,9 @@ func verification(v *baseline.Verification) string {
 	case len(v.Checks) > 0:
 		fmt.Fprintf(&b, "of %s %d fixed, %d not, %d open", count(int64(len(v.Checks)), "leak"), counts[baseline.Gone], counts[baseline.Remains], counts[baseline.CannotTell])
 	case v.Why != "":
-		fmt.Fprintf(&b, "the run before does not leak, and of the run after: %s", v.Why)
+		fmt.Fprintf(&b, "the first run does not leak; the second run: %s", v.Why)
 	default:
-		b.WriteString("the run before does not leak")
+		b.WriteString("the first run does not leak")
 	}
 	b.WriteByte('\n')
 	for i := range v.Checks {
@@ -97,13 +97,13 @@ func verified(c *baseline.Check) string {
 	var place string
 	var unit diff.Unit
 	if c.Process != nil {
-		place, unit = "growth of the process beside the recorded stacks", c.Process.Rate.Unit
+		place, unit = "growth of the process outside recorded stacks", c.Process.Rate.Unit
 	} else {
 		place, unit = Place(c.Finding), c.Finding.Rate.Unit
 	}
 	line := fmt.Sprintf("%s: %s: %s; before %s a %s, after %s\n", c.Answer, place, Printable(c.Why), rateInterval(c.Before), unit, rateInterval(c.After))
 	if c.Reached != "" {
-		line += fmt.Sprintf("  the run after came to that work: %s\n", Printable(c.Reached))
+		line += fmt.Sprintf("  the later run reached that work: %s\n", Printable(c.Reached))
 	}
 	return line
 }

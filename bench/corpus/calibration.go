@@ -13,7 +13,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// calibration is how often that holds which memdiag is sure of, over the ends of all parts of a run.
+// calibration is how often sure verdicts are right, over the ends of all parts of a run.
 type calibration struct {
 	// Leaks are those on strong evidence or proof, Weak those on weak evidence. They hold where
 	// the run leaks there.

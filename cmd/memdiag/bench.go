@@ -29,7 +29,7 @@ func newBenchCommand(env *environment) *cobra.Command {
 		Use:     "bench",
 		GroupID: groupMore,
 		Short:   "how well memdiag and simpler rules tell the leaks of the built-in workloads",
-		Long: `Runs every built-in workload with several seeds, the leaks repaired as well,
+		Long: `Runs every built-in workload with several seeds, leaks also repaired,
 and compares what memdiag and simpler rules say with the truth. All rules see the
 same: 11 snapshots of all blocks, and the counters of each step. With --view the same
 programs are seen as other recorders see them, with less known of their memory:
@@ -123,7 +123,7 @@ then, unless the result goes to a file.`,
 	cmd.MarkFlagsMutuallyExclusive("view", "snapshots")
 	flags.StringSliceVar(&without, "without", nil, "leave parts of memdiag's judge out, one at a time: `NAMES`, or all")
 	flags.StringVar(&recorded, "recorded", "", "of --without: judge the recorded runs in `FOLDER` in place of the workloads, and say what changes")
-	flags.BoolVar(&calibrated, "calibration", false, "how often that holds which memdiag is sure of")
+	flags.BoolVar(&calibrated, "calibration", false, "how often sure verdicts are right")
 	flags.StringVar(&picture, "picture", "", "draw the calibration to `FILE`, a .svg or .png")
 	cmd.MarkFlagsMutuallyExclusive("without", "calibration")
 	cmd.MarkFlagsMutuallyExclusive("without", "picture")

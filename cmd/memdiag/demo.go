@@ -20,7 +20,7 @@ func newDemoCommand(env *environment) *cobra.Command {
 		Use:     "demo",
 		GroupID: groupFind,
 		Short:   "train a small detector that leaks, and find the leak",
-		Long: `Trains a small feature-pyramid detector for 100 steps. Its forward pass keeps
+		Long: `Trains a small feature-pyramid detector for 100 steps. Its forward pass retains
 what it computes; demo records the run, names the line, draws the growth, and
 writes all of it as one page, report.html.`,
 		Example: `  memdiag demo

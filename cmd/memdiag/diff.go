@@ -113,7 +113,7 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 	}
 	result, err := options.Analyze(run)
 	if good := options.Against; err != nil && good != nil {
-		return nil, badInput(withHint(fmt.Errorf("--against %s: %w", cmp.Or(good.Path, strings.Join(good.Files, " ")), err), "it takes a run of the same program that is known to be good"))
+		return nil, badInput(withHint(fmt.Errorf("--against %s: %w", cmp.Or(good.Path, strings.Join(good.Files, " ")), err), "give a known-good run of the same program"))
 	}
 	return result, err
 }

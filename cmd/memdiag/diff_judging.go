@@ -43,7 +43,7 @@ func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	}
 	o.Against = nil
 	if r, err := env.analyze(good, o); err == nil && r.Leaks() > 0 {
-		env.talk.say("--against %s: it leaks itself, and what it leaks is taken for wanted; memdiag verify tells whether a fix worked", good.Path)
+		env.talk.say("--against %s: it leaks itself, and its leaks count as wanted; memdiag verify tells whether a fix worked", good.Path)
 	}
 }
 
@@ -64,14 +64,14 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
-	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP` until which growth matters, or of a run by the clock the time, such as 720h: what takes under a thousandth of its device by then is no leak")
-	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "in place of --horizon, the least growth that is a leak, such as 1KiB/step or 1KiB/second")
-	flags.Var((*size)(&o.DeviceMemory), "device-memory", "what each GPU has, such as 80GiB, to say when it is full: PyTorch's snapshots do not tell")
-	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may gather up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
-	flags.StringVar(&o.against, "against", "", "a `RUN` that is known to be good: what grows there as fast is no leak, though lines have moved")
+	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or for a run by the clock the time such as 720h, until which growth matters: less than a thousandth of the device by then is no leak")
+	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "instead of --horizon, the slowest leak that counts, such as 1KiB/step or 1KiB/second")
+	flags.Var((*size)(&o.DeviceMemory), "device-memory", "memory of each GPU, such as 80GiB, for forecasts: PyTorch's snapshots lack it")
+	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may fill up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
+	flags.StringVar(&o.against, "against", "", "a known-good `RUN`: what grows as fast there is no leak, even if lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("horizon") && flags.Changed("min-rate") {
-			return usagef(cmd, "--horizon and --min-rate exclude each other: both say what is too slow for a leak")
+			return usagef(cmd, "--horizon and --min-rate exclude each other")
 		}
 		return nil
 	}

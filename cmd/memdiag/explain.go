@@ -19,9 +19,8 @@ func newExplainCommand(env *environment) *cobra.Command {
 		Use:     "explain [CAUSE]",
 		GroupID: groupFind,
 		Short:   "what a cause is, how it looks, and its fix",
-		Long: `Tells of a cause that diff names: what happens, how it looks in snapshots, the
-fix with an example, a built-in workload that shows it, and public threads where
-it was met. Without an argument it lists the causes.`,
+		Long: `Explains a cause that diff names: what happens, how it looks in snapshots, the
+fix with an example, a built-in workload that shows it, and public reports. Without an argument it lists the causes.`,
 		Example: `  memdiag explain
   memdiag explain graph-retained`,
 		Args:              takes(0, 1, "cause"),

@@ -36,7 +36,7 @@ fails is not judged, and ends the gate with 5.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.files.complete()
 			if !g.files.right(g.baseline) {
-				return usagef(cmd, "two of the files have one name")
+				return usagef(cmd, "two of the files have the same name")
 			}
 			if g.update && g.baseline == "" {
 				return usagef(cmd, "--update-baseline needs --baseline, the file to write")
@@ -75,11 +75,11 @@ fails is not judged, and ends the gate with 5.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&g.maxGrowth, "max-growth", "let leaks pass that together grow by no more than this, such as 4KiB/step")
+	flags.Var(&g.maxGrowth, "max-growth", "let leaks pass if together they grow by no more, such as 4KiB/step")
 	flags.StringVar(&g.baseline, "baseline", "", "a `FILE` of known leaks, which pass within their bounds until they expire")
-	flags.BoolVar(&g.update, "update-baseline", false, "write to the baseline what leaks now, and take out what is fixed")
-	flags.BoolVar(&g.strict, "strict", false, "fail on known leaks of libraries, too, which are else shown and pass")
-	flags.Var(&g.inconclusive, "inconclusive", "what becomes of a run that cannot tell: pass (exit 0) or fail (exit 1), instead of exit 4")
+	flags.BoolVar(&g.update, "update-baseline", false, "add current leaks to the baseline, and remove fixed ones")
+	flags.BoolVar(&g.strict, "strict", false, "fail on known leaks of libraries too, which otherwise pass")
+	flags.Var(&g.inconclusive, "inconclusive", "the result of an inconclusive run: pass (exit 0) or fail (exit 1), instead of exit 4")
 	completeWords(cmd, "inconclusive", g.inconclusive.of)
 	flags.Int64Var(&g.slice.warmup, "warmup", 0, "leave out what was recorded before this many `STEPS`")
 	flags.StringVar(&g.slice.phase, "phase", "", "judge one `PHASE` alone, such as train or eval, by its own marks")
@@ -264,8 +264,8 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	planted := canary.In(run) || g.job.canary
 	if planted && !canary.Possible(run) {
 		planted, j.bird = false, unplanted
-		j.canary = "canary: not planted: no Python process loaded memdiag, and in no other command can one be planted"
-		j.doubt = "no canary tells whether this gate would catch a leak; "
+		j.canary = "canary: not planted: no Python process loaded memdiag, and other commands cannot have one"
+		j.doubt = "no canary shows whether this gate would catch a leak; "
 	}
 	if n := len(run.Snapshots); n < 3 {
 		g.env.talk.say("record more of them: with a smaller --every, or for longer")
@@ -303,7 +303,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 	switch grown := j.result.Unaccounted(); {
 	case len(grown) == 0 || j.doubt != "":
 	case j.result.Leaks() == 0:
-		j.doubt = "what grows has no line; "
+		j.doubt = "source line unknown; "
 	case grown[len(grown)-1].Processes != nil: // however the leaks pass
 		j.doubt = report.Printable(grown[len(grown)-1].Clause()) + "; "
 	}
@@ -365,7 +365,7 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 		switch {
 		case j.doubt != "":
 		case o.InDoubt(j.result):
-			j.doubt = "growth that a longer run must judge; "
+			j.doubt = "only a longer run can judge this growth; "
 		case j.double != nil && len(j.double.Unconfirmed)+len(j.double.Unexplained) > 0:
 			j.doubt = "twice the steps say otherwise; "
 		}

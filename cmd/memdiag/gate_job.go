@@ -32,14 +32,14 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 	g.job.backend = choice{"cpu", backends}
 	g.job.heap = choice{"auto", []string{"auto", "on", "off"}}
 	flags.StringVarP(&g.job.workload, "workload", "w", "", "record the workload `NAME` and judge it, as memdiag workloads lists them")
-	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload, and what {steps} in a command is with --double")
+	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload, and the value of {steps} in a command with --double")
 	flags.BoolVar(&g.job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&g.job.seed, "seed", 0, "seed of all random draws of the workload")
 	flags.Var(&g.job.backend, "backend", "where to train the workload")
-	flags.BoolVar(&g.job.double, "double", false, "run twice the steps as well, and hold what is live at the end against it; a command has {steps} for their number")
+	flags.BoolVar(&g.job.double, "double", false, "run twice the steps as well, and compare what is live at both ends; in a command {steps} is their number")
 	flags.BoolVar(&g.job.canary, "canary", false, "plant a small known leak in what is recorded, and fail unless it is caught")
 	flags.Var(&g.job.interval, "every", "`STEPS` between snapshots of what is recorded; by default chosen for a command, and a fifth of a workload's steps")
-	flags.Var(&g.job.heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	flags.Var(&g.job.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	noCommandFlag(cmd, &g.job.unnamed)
 	completeWords(cmd, "python-heap", g.job.heap.of)
 	g.job.outFlags(cmd, "named by what is run and the time")
@@ -86,7 +86,7 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 		}), nil
 	case dash == 0:
 		if g.job.double && !strings.Contains(strings.Join(args, " "), placeholder) {
-			return nil, usageOf(cmd, withHint(errors.New("--double does not know how to tell the command its steps"), "write %s where their number stands, as in: python train.py --steps %s", placeholder, placeholder))
+			return nil, usageOf(cmd, withHint(errors.New("--double cannot set the command's number of steps"), "write %s in place of their number, as in: python train.py --steps %s", placeholder, placeholder))
 		}
 		return g.once(commandName(args), func(dir string, steps int64) (string, error) {
 			return dir, g.recordCommand(cmd.Context(), dir, withSteps(args, steps))
@@ -94,7 +94,7 @@ func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, 
 	}
 	for _, name := range []string{"every", "out", "force", "canary", "double", "python-heap", "no-command"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usagef(cmd, "--%s is for what the gate records", name)
+			return nil, usagef(cmd, "--%s needs something to record", name)
 		}
 	}
 	return nil, nil

@@ -32,7 +32,7 @@ func (s slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 	part.Snapshots = nil
 	for _, at := range run.Snapshots {
 		if s.warmup > 0 && at.Mark.Step == snapshot.NoStep {
-			return nil, &exitError{exitUsage, withHint(errors.New("--warmup: the run does not tell its steps"), "leave its first snapshots out by naming the others")}
+			return nil, &exitError{exitUsage, withHint(errors.New("--warmup: the run has no steps"), "name only the later snapshots")}
 		}
 		if keep(at.Mark) {
 			part.Snapshots = append(part.Snapshots, at)
@@ -51,7 +51,7 @@ func (s slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 	if s.phase != "" && !slices.Contains(phases, s.phase) {
 		err := fmt.Errorf("--phase: the run has no phase %q", s.phase)
 		if len(phases) == 0 {
-			return nil, &exitError{exitUsage, withHint(err, "it names none")}
+			return nil, &exitError{exitUsage, withHint(err, "the run has no phases; a program marks them with memdiag.mark(phase=…)")}
 		}
 		return nil, &exitError{exitUsage, withHint(err, "there are %s", strings.Join(phases, ", "))}
 	}

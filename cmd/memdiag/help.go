@@ -67,10 +67,10 @@ func newExitCodesTopic() *cobra.Command {
 
   0  fine
   1  leak found (gate), or not fixed (verify)
-  2  usage: the command line makes no sense
+  2  wrong command line
   3  bad or unreadable input
-  4  inconclusive (gate, verify): the run does not tell
-  5  anything else of memdiag's own, an interrupt included
+  4  inconclusive (gate, verify)
+  5  any other failure of memdiag, including an interrupt
 
 A reader that closes the pipe early (memdiag show x | head) is no error.`,
 	}

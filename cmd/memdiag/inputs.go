@@ -222,7 +222,7 @@ func noRuns(names []string) error {
 			"memdiag verify %s %s tells whether a fix worked; memdiag diff %s --against %s tells what leaks in the second and not in the first", before, after, after, before)}
 	}
 	return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run, among several names", runs[0]),
-		"name one run; or snapshots only, such as %s", filepath.Join(runs[0], "snapshot_50"))}
+		"name one run, or snapshots only, such as %s", filepath.Join(runs[0], "snapshot_50"))}
 }
 
 // spare refuses an output that is one of the files the command reads.

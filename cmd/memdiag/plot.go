@@ -89,7 +89,7 @@ the process. Without arguments it takes the run in this folder.`,
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
 	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, or owners (what holds a reference)")
 	completeWords(cmd, "stack", stack.of)
-	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the sites that move most instead")
+	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the sites that change most instead")
 	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")
 	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one that the title is about")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")

@@ -37,12 +37,12 @@ func newRecordCommand(env *environment) *cobra.Command {
 		Short:   "run a command, or train a built-in workload, and record what its memory does",
 		Long: `Runs a command as it is and writes a run. A Python process is watched from inside:
 PyTorch's memory by the stack that allocated it and by optimizer step, Python's own
-heap where it grows, and who holds what grew. Results, output and exit code stay
-the command's own; docs/recording.md tells what it costs and what is not seen.
-Of any other command the memory of its processes is recorded.
+heap while it grows, and the holders of what grew. Results, output and exit code stay
+the command's own; docs/recording.md explains costs and limits.
+For any other command it records the memory of its processes.
 
-With --pprof, takes the heap profiles that a Go program serves: of COMMAND, or of one
-that runs already, until it ends or an interrupt. With --workload, trains one of memdiag's own workloads instead.`,
+--pprof records the heap profiles that a Go program serves: COMMAND, or a running
+program, until it ends or Ctrl-C. --workload trains a built-in workload instead.`,
 		Example: `  memdiag record -- python train.py --lr 1e-3
   memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
   memdiag record --pprof localhost:6060 --every 5s -- ./server
@@ -93,7 +93,7 @@ that runs already, until it ends or an interrupt. With --workload, trains one of
 	flags.SetInterspersed(false) // what follows a command is the command's
 	job.outFlags(cmd, "named by what is run and the time")
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
-	flags.Var(&heap, "python-heap", "whether Python's own heap is traced by line; auto is where it grows, which slows Python down")
+	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
@@ -199,7 +199,7 @@ type recording struct {
 func (job *recording) outFlags(cmd *cobra.Command, byDefault string) {
 	flags := cmd.Flags()
 	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty, or hold a run to --force; by default "+byDefault)
-	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR: what memdiag recorded goes when the new run has ended, and all other files stay")
+	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR when the new one has ended; other files stay")
 }
 
 // createRun begins a run in a folder, in the place of a finished one where that is asked for and

@@ -32,7 +32,7 @@ type commandJob struct {
 
 // noCommandFlag lets a command's words be left out of the run.
 func noCommandFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "no-command", false, "leave the command's words, and the URL of --pprof, out of the run; what looks like a secret is masked in any case")
+	cmd.Flags().BoolVar(to, "no-command", false, "leave the command and the URL of --pprof out of the run; secrets are masked in any case")
 }
 
 // recordCommand runs a command and records it. The exit code is the command's.

@@ -18,8 +18,8 @@ func newReportCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report [RUN | SNAPSHOT …]",
 		GroupID: groupLook,
-		Short:   "one page with all of it: findings, growth, flamegraph, ranks",
-		Long: `Writes one HTML file that needs nothing else, neither a server nor a network:
+		Short:   "one HTML page: findings, growth, flamegraph, ranks",
+		Long: `Writes one HTML file that needs neither server nor network:
 the verdict, the findings with stack, holder, cause and fix, the growth over the
 steps, a flamegraph, where the memory is, and what was not recorded. Of one
 snapshot, what holds its memory and what its blocks' births tell.`,

@@ -82,7 +82,7 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")
 	flags.Var(&color, "color", "color the output: auto, always or never")
-	flags.Var((*sizeFlag)(&env.opener.MaxUnpacked), "max-unpacked", "read compressed files that unpack to as much as this; 0 is 512MiB and 256 times the file, of PyTorch 64MiB and 100 times")
+	flags.Var((*sizeFlag)(&env.opener.MaxUnpacked), "max-unpacked", "limit on the unpacked size of compressed files, such as 2GiB; 0 is automatic (docs/limits.md)")
 	completeWords(root, "color", []string{string(colorAuto), string(colorAlways), string(colorNever)})
 	prepare(root, func() {
 		env.out = newTerminal(env.child.out, color, env.getenv)

@@ -181,7 +181,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 			if c.unit != diff.Step {
 				share = min(1, float64(n*c.was.marks)/float64(c.is.marks*max(1, c.was.held[key])))
 			}
-			return reach{fmt.Sprintf("%s (seen at %d of %d recorded moments)", who, n, c.is.marks), share}
+			return reach{fmt.Sprintf("%s (seen at %d of %d recorded points)", who, n, c.is.marks), share}
 		}
 	}
 	elsewhere := false // threads were in it before, and never after
@@ -194,7 +194,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 		}
 		if n := c.is.at[key]; n > 0 {
 			share := min(1, float64(n)/float64(c.is.looked)*float64(c.was.looked)/float64(c.was.at[key]))
-			return reach{fmt.Sprintf("a thread was in %s at %d of %d recorded moments", c.was.names[key], n, c.is.looked), share}
+			return reach{fmt.Sprintf("a thread was in %s at %d of %d recorded points", c.was.names[key], n, c.is.looked), share}
 		}
 		elsewhere = c.is.looked > 0
 	}
@@ -203,7 +203,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	case c.unit == diff.Step && paced:
 		return reach{fmt.Sprintf("it took %.0f steps of the same program", c.length), 1}
 	case c.same && !elsewhere:
-		return reach{"the same command came to its end with code 0", 1}
+		return reach{"the same command ended with code 0", 1}
 	}
 	return reach{}
 }

@@ -107,7 +107,7 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		because       string // within why or the evidence of the first check
 	}{
 		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200}, baseline.Gone, "200 steps of the same program"},
-		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 recorded moments)"},
+		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 recorded points)"},
 		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.Gone, "its caller step still allocates"},
 		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "of another program: other.py, and before train.py"},
 		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "of another program"},
@@ -117,17 +117,17 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3}, baseline.CannotTell, "too short"},
 		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
 		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
-		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 recorded moments"},
+		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 recorded points"},
 		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.CannotTell, "other arguments"},
 		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>"}, baseline.CannotTell, "other arguments"},
 		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak}, baseline.Gone, "keep still allocates"},
-		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "of the same program"},
+		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "it is the same program"},
 		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py"}, baseline.Gone, "100 steps of the same program"},
-		{"text that was given to python", told{command: "python -c …", leaks: leak, holds: weights, file: "<string>"}, told{command: "python -c …", holds: "other <module>", file: "<string>", size: 96}, baseline.CannotTell, "of the same program"},
-		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it came to the work"},
+		{"text that was given to python", told{command: "python -c …", leaks: leak, holds: weights, file: "<string>"}, told{command: "python -c …", holds: "other <module>", file: "<string>", size: 96}, baseline.CannotTell, "it is the same program"},
+		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it reached the work"},
 		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights}, baseline.CannotTell, "too few"},
 		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights}, baseline.CannotTell, "nothing shows"},
-		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights}, baseline.Gone, "the same command came to its end"},
+		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights}, baseline.Gone, "the same command ended"},
 		{"a new leak", leaks, told{command: "python train.py", holds: weights, leaks: "push main <module>"}, baseline.Remains, ""},
 		{"growth of the process is gone", grows, told{command: "python train.py", holds: weights}, baseline.Gone, "100 steps"},
 		{"growth of the process remains", grows, grows, baseline.Remains, "it still grows"},
@@ -139,7 +139,7 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			v := baseline.Verify(c.before.analysis(t), c.after.analysis(t))
 			if len(v.Checks) == 0 {
-				t.Fatal("nothing was checked: the run before does not leak")
+				t.Fatal("nothing was checked: the first run does not leak")
 			}
 			if said := v.Checks[0].Why + "; " + v.Checks[0].Reached; v.Overall() != c.want || !strings.Contains(said, c.because) {
 				t.Errorf("%s: %s; want %s: …%s…", v.Overall(), said, c.want, c.because)

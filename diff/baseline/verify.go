@@ -91,7 +91,7 @@ func Verify(before, after *diff.Result) *Verification {
 		case f.Verdict == diff.Leak:
 			k.Answer, k.Why = Remains, "it is new"
 		case f.Verdict == diff.Inconclusive && f.Bound == nil && worst(was, names) == diff.Clean:
-			k.Answer, k.Why = CannotTell, "it is new, and a longer run must tell whether it leaks"
+			k.Answer, k.Why = CannotTell, "it is new; only a longer run can tell whether it leaks"
 		default:
 			continue
 		}
@@ -126,7 +126,7 @@ func compare(before, after *diff.Result) *comparison {
 			c.doubt = "it counted no steps, and the run before did"
 		}
 	case !c.known():
-		c.doubt = "nothing shows that it is of the same program: the two share no file, few functions, and few sizes of tensors"
+		c.doubt = "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes"
 	}
 	return c
 }
@@ -142,7 +142,7 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 		}
 		return
 	case diff.Inconclusive:
-		k.Answer, k.Why = CannotTell, "it grew, and a longer run must tell whether it leaks"
+		k.Answer, k.Why = CannotTell, "it grew; only a longer run can tell whether it leaks"
 		return
 	}
 	every := c.least.Every
@@ -161,9 +161,9 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	case c.doubt != "":
 		k.Why = c.doubt
 	case reached.how == "" && !c.alike:
-		k.Why = "it was run with other arguments, and nothing shows that it came to the work that leaked"
+		k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
 	case reached.how == "":
-		k.Why = "nothing shows that it came to the work that leaked"
+		k.Why = "nothing shows that it reached the work that leaked"
 	case !shows && every == 0:
 		k.Why = "it is too short to show any leak; let it be as long as the run before, with as many snapshots"
 	case !shows && seen <= 0:
@@ -171,7 +171,7 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	case !shows && (every*seen < 1 || length*seen < enough):
 		k.Why = fmt.Sprintf("the %s of it are too few to show a leak of this rate", span(length, c.unit))
 	default:
-		k.Answer, k.Why, k.Reached = Gone, "it leaks no more", reached.how
+		k.Answer, k.Why, k.Reached = Gone, "it no longer leaks", reached.how
 	}
 }
 
@@ -213,13 +213,13 @@ func (c *comparison) process() *Check {
 	case c.doubt != "":
 		k.Why = c.doubt
 	case reached.how == "" && !c.alike:
-		k.Why = "it was run with other arguments, and nothing shows that it came to the work that leaked"
+		k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
 	case reached.how == "":
-		k.Why = "nothing shows that it came to the work in which the process grew"
+		k.Why = "nothing shows that it reached the work in which the process grew"
 	case !c.shows && !c.after.WouldShow(before.Rate):
 		k.Why = fmt.Sprintf("the %s of it are too few to show growth of this rate", span(c.length, c.unit))
 	default:
-		k.Answer, k.Why, k.Reached = Gone, "it grows no more", reached.how
+		k.Answer, k.Why, k.Reached = Gone, "it no longer grows", reached.how
 	}
 	return k
 }

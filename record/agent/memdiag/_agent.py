@@ -588,7 +588,7 @@ class Agent:
         self.ticker.stop()
         self.ticker.wait()
         if self.seconds and not self.affordable(TICKS_ALLOWANCE, TICKS_SHARE):
-            self.note("snapshots took %.1f s, %.0f %% of the processor's time, which --every asked for; let it be longer to spare that" % (self.spent, 100 * self.spent / self.elapsed()))
+            self.note("snapshots took %.1f s, %.0f %% of the processor's time, as --every asked for; a longer interval costs less" % (self.spent, 100 * self.spent / self.elapsed()))
         for s in self.sources:
             try:
                 s.finish()

@@ -83,10 +83,10 @@ class Heap:
         if self.tracing and self.slower():
             self.agent.note("Python's heap is traced from step %d on%s" % (self.since, self.slower()))
         if self.rises and self.wanted == "auto" and self.windows.number < ENOUGH:
-            self.agent.note("Python's heap grows, and which lines make it grow is not known: to trace it in %d windows would have cost too much of so short a run%s; --python-heap on does so from the start" % (
+            self.agent.note("Python's heap grows, but the lines are unknown: tracing it in %d windows would have cost too much in so short a run%s; --python-heap on traces from the start" % (
                 ENOUGH, ", in which steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
         if self.windowed() and self.windows.silent():
-            self.agent.blind("python", "Python's heap has grown, and the run was too short to tell which lines made it grow")
+            self.agent.blind("python", "Python's heap has grown, but the run was too short to find the lines")
 
     def slower(self):
         """What tracing costs, in words; "" for little."""
@@ -94,7 +94,7 @@ class Heap:
         if min(self.since, steps) < TIMED:
             return ""
         times = (self.agent.elapsed() - self.began) / steps / max(1e-9, self.began / self.since)
-        return "" if times < SLOWER else "; steps took %.1f times as long meanwhile: --python-heap off does without" % times
+        return "" if times < SLOWER else "; steps took %.1f times as long meanwhile: --python-heap off avoids that" % times
 
     def about(self):
         return {"python_heap_since": self.since if self.tracing else None, "python_heap_windows": self.windows.number}
@@ -277,7 +277,7 @@ class Heap:
         windows.settle()
         if self.rises and self.wanted == "auto" and windows.vain >= VAIN:
             self.wanted = "off"
-            agent.note("Python's heap was traced in %d windows up to step %d, and no line of it grew: what grows is not Python's" % (windows.number, agent.step))
+            agent.note("Python's heap was traced in %d windows up to step %d, and no line of it grew: the growth is outside Python" % (windows.number, agent.step))
             return
         rows = [r for r in windows.grown() if r[0] >= AT_LEAST or r[2] in self.told]
         if agent.torch.module:
@@ -285,7 +285,7 @@ class Heap:
             rows = [r for r in rows if r[2] and not self.handles(*r, agent.step) and not self.tensors(*r, tensors)]
         self.tell(snapshot, rows)
         if windows.number:
-            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): how much it has grown is counted, which lines made that is told by what the windows saw" % (
+            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): its growth is counted exactly, and divided among lines as the windows saw it" % (
                 100 * windows.spent / max(0.001, windows.elapsed())))
 
     def tell(self, snapshot, rows):
