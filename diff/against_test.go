@@ -144,8 +144,8 @@ func TestARunThatCannotBeComparedWithIsRefused(t *testing.T) {
 	}
 	for want, good := range map[string]*snapshot.Run{
 		"fewer than two snapshots": one,
-		"of another program":       program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
-		"not seem to be of one":    resumed,
+		"another program, or other devices":       program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
+		"seem to be of different":    resumed,
 		"is by the second":         stepless,
 	} {
 		o := DefaultOptions()

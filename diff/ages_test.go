@@ -156,13 +156,13 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	}{
 		{"evenly over several epochs", bornAt(100, 2, each), Throughout, Leak, Strong, "not reached its bound"},
 		{"evenly over the first epoch", bornAt(100, 0, each), Throughout, Leak, Weak, "first epoch"},
-		{"evenly, and epochs are not known", bornAt(100, snapshot.NoStep, each), Throughout, Leak, Weak, "does not tell epochs"},
+		{"evenly, and epochs are not known", bornAt(100, snapshot.NoStep, each), Throughout, Leak, Weak, "epochs are unknown"},
 		{"evenly, over the steps that a recording saw", counted, Throughout, Leak, Weak, "the recording saw"},
 		{"evenly, and next to nothing", roomy, Throughout, Bounded, Weak, "of the device in 1000000 steps"},
 		{"few births", bornAt(100, 2, times(8, func(i int64) int64 { return 12 * i })), Throughout, Leak, Weak, "8 births are few"},
 		{"evenly since the middle", bornAt(100, 2, each[50:]), InWindow, Inconclusive, Weak, "a leak that began then"},
-		{"at the start", bornAt(100, 2, each[:5]), AtStart, Bounded, Weak, "made once"},
-		{"just now", bornAt(100, 2, each[97:]), JustNow, Bounded, Weak, "come and go"},
+		{"at the start", bornAt(100, 2, each[:5]), AtStart, Bounded, Weak, "allocated once"},
+		{"just now", bornAt(100, 2, each[97:]), JustNow, Bounded, Weak, "temporary, or recreated"},
 		{"three births", bornAt(100, 2, []int64{5, 50, 90}), Scattered, Inconclusive, Weak, "3 distinct steps"},
 		{"older than the recording", bornAt(100, 2, append(times(9, func(int64) int64 { return snapshot.NoStep }), 50)), Unborn, Inconclusive, Weak, "older than the recording"},
 	} {
@@ -195,10 +195,10 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	}{
 		{"a short run", bornAt(19, 2, []int64{1, 2}), "of step 19"},
 		{"totals", whole, "totals by stack"},
-		{"a snapshot by the clock", byTime, "does not tell its step"},
-		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not say when its live blocks"},
+		{"a snapshot by the clock", byTime, "has no step"},
+		{"no births", bornAt(100, 2, []int64{snapshot.NoStep}), "does not record when its live blocks"},
 		{"births before the record", recorded, "older than what the file records"},
-		{"nothing live", bornAt(100, 2, nil), "does not say when its live blocks"},
+		{"nothing live", bornAt(100, 2, nil), "does not record when its live blocks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if a := Inspect(c.s); len(a.Sites) > 0 || !strings.Contains(a.Why, c.says) {

@@ -19,16 +19,16 @@ func TestSnapshotsOfDifferentProcessesShowNoLeak(t *testing.T) {
 		{"another producer", func(s *snapshot.Snapshot) { s.Producer = "PyTorch" }, "different producers (test and PyTorch)"},
 		{"another rank", func(s *snapshot.Snapshot) { s.Rank = 3 }, "different ranks (1 and 3)"},
 		{"a file that tells no rank", func(s *snapshot.Snapshot) { s.Rank = snapshot.NoRank }, ""},
-		{"another device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.CUDA }, "no device in common (cpu:0 and cuda:0)"},
+		{"another device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.CUDA }, "share no device (cpu:0 and cuda:0)"},
 		{"another device of a machine whose devices are all listed", func(s *snapshot.Snapshot) {
 			idle := s.Devices[0]
 			idle.Meters = snapshot.Meters{}
 			s.Devices[0].Index = 1
 			s.Devices = append(s.Devices, idle)
-		}, "no device in common (cpu:0 and cpu:1)"},
+		}, "share no device (cpu:0 and cpu:1)"},
 		{"compiled programs alone, as JAX has them before it uses a device", func(s *snapshot.Snapshot) { s.Devices[0].Kind = snapshot.Executable }, ""},
 		{"another machine's device", func(s *snapshot.Snapshot) { s.Devices[0].Name = "H200" }, "cpu:0 is A100 in one and H200 in the other"},
-		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "no segment of memory is common"},
+		{"no segment in common", func(s *snapshot.Snapshot) { s.Segments[0].Address = 0x9000 }, "share no memory segment"},
 		{"another program at the same addresses", func(s *snapshot.Snapshot) {
 			s.Stacks = snapshot.NewStacks()
 			id := s.Stacks.InternFrames([]snapshot.Frame{{Function: "loop", File: "/home/b/serve.py", Line: 9}})
@@ -113,7 +113,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"many of one step", steps(10, 20, 20, 20, 20, 30), "two snapshots are of step 20"},
 		{"two of one step among several", steps(0, 10, 10, 20), "two snapshots are of step 10"},
 		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: there is no rate per step"},
-		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots tell no step"},
+		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots have no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
 		{"a clock that was put ahead", ahead, "between snapshots 3 and 4 the clock went on by 7305 days, between others by 10s"},
 		{"a clock that was put back", back, "the clock was put back between steps 10 and 20"},
@@ -190,7 +190,7 @@ func TestSeveralSnapshotsOfTwoProcessesSayWhich(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "snapshots 6 and 7 of 11 seem to be of different processes: no segment of memory is common to both"; !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
+	if want := "snapshots 6 and 7 of 11 seem to be of different processes: they share no memory segment"; !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
 		t.Errorf("notes %q; want %q", r.Notes, want)
 	}
 }

@@ -157,7 +157,7 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 		{"a cache that was filled by one entry a step, shortly before the end", 60, func(t int64) int64 { return min(t, 54) }, Bounded, "in the last 6 steps"},
 		{"layers that were unfrozen at regular distances, and no more", 400, at(60, 140, 220, 300), Inconclusive, "overdue"},
 		{"a leak in eighty steps each, of which the next is not yet due", 400, at(60, 140, 220, 300, 380), Leak, ""},
-		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "ever more rarely"},
+		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "more and more rarely"},
 		{"the same in a shorter run", 120, at(cold...), Bounded, "flattens"},
 		{"a leak in about twenty steps each", 120, at(19, 41, 58, 82, 97, 118), Leak, ""},
 		{"two rises of which the third is not yet due", 60, at(25, 50), Inconclusive, ""},
@@ -337,7 +337,7 @@ func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Findings) != 1 || r.Findings[0].Verdict != Clean || !strings.Contains(r.Findings[0].Reasons[0], "take no bytes") {
+		if len(r.Findings) != 1 || r.Findings[0].Verdict != Clean || !strings.Contains(r.Findings[0].Reasons[0], "have no size") {
 			t.Errorf("%s: got %+v", name, r.Findings)
 		}
 	}
@@ -406,7 +406,7 @@ func TestTwoSnapshotsOfOneEpochSayThatItsEndMayFree(t *testing.T) {
 	for _, c := range []struct {
 		epochs [2]int64
 		says   string // "" for nothing
-	}{{[2]int64{3, 3}, "all of it lies in one epoch"}, {[2]int64{3, 4}, ""}, {[2]int64{snapshot.NoStep, snapshot.NoStep}, "do not tell epochs"}} {
+	}{{[2]int64{3, 3}, "all of it lies in one epoch"}, {[2]int64{3, 4}, ""}, {[2]int64{snapshot.NoStep, snapshot.NoStep}, "epochs are unknown"}} {
 		run := runOf(build(0, block{"weights", 4096, 0}), build(100, append(grown("keep", 25, 512, 0, 4), block{"weights", 4096, 0})...))
 		for i, s := range run.Snapshots {
 			s.Mark.Epoch = c.epochs[i]

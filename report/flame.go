@@ -109,7 +109,7 @@ func flameSubtitle(p *Profile, left int, unstacked bool) string {
 		per := func(b snapshot.Bytes) string {
 			return plusSign(float64(b)) + snapshot.FormatBytes(float64(b)/rateScale) + "/" + p.PerUnit
 		}
-		text = fmt.Sprintf("gathers %s, gives back %s; width = growth + shrinkage; red grows, blue shrinks, dark red leaks, dark grey may be zero, light grey is library code", per(grew), per(shrank))
+		text = fmt.Sprintf("gains %s, frees %s; width = growth + shrinkage; red grows, blue shrinks, dark red leaks, dark grey may be zero, light grey is library code", per(grew), per(shrank))
 	case p.Growth:
 		text = fmt.Sprintf("grew %s, shrank %s, net %s; width = growth + shrinkage; red grew, blue shrank, dark red leaks, grey is library code", signed(grew), shrank, signed(grew+shrank))
 	default:

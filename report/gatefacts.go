@@ -119,7 +119,7 @@ const mostTold = 20
 // open says what may leak, in one line.
 func (g *Gate) open(f *diff.Finding) string {
 	if f.Rate.Unit == "" {
-		return "more " + g.told(unglued(atPlace(f))) + ", in a snapshot that cannot be compared with the one before"
+		return "more " + g.told(unglued(atPlace(f))) + ", in a snapshot that is not comparable with the earlier one"
 	}
 	text := growthText(f)
 	if h := f.Holder; h != nil {

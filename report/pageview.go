@@ -400,7 +400,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		switch {
 		case d.Meters.Driver != snapshot.Unknown, d.Kind.InProcess() && process:
 		case s.Blocks.Count != nil && d.Kind.InProcess(): // a heap has no driver
-			say("what the process takes beside %s is not in the file", deviceName(d))
+			say("memory of the process outside %s is not in the file", deviceName(d))
 		default:
 			say("the driver's own figure of %s was not read: memory outside of the allocator does not show", deviceName(d))
 		}

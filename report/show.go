@@ -89,7 +89,7 @@ func liveOnlyText(m snapshot.Meters) string {
 	if m.Requested.String() != m.Allocated.String() {
 		text += ", which take " + glue(m.Allocated.String())
 	}
-	return text + "; what the allocator has beside it is not in the file"
+	return text + "; the allocator's other memory is not in the file"
 }
 
 // liveFact is a device's figures at a glance.
@@ -138,7 +138,7 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 	if f.pinnedSegments == 0 {
 		return
 	}
-	p.prose("  ", "    ", fmt.Sprintf("pinned: %s in %s that less than %.0f %% of live memory keeps from being given back, by",
+	p.prose("  ", "    ", fmt.Sprintf("pinned: %s in %s, not freed because of less than %.0f %% of live memory, by",
 		glue(f.pinned.String()), glue(count(int64(f.pinnedSegments), "segment")), 100*pinShare))
 	const shown = 3
 	for _, pin := range f.pins[:min(shown, len(f.pins))] {

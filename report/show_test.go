@@ -148,7 +148,7 @@ func TestWhatTheFileDoesNotTellIsNotShownAsZero(t *testing.T) {
 		},
 	}
 	text := rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{}) })
-	if !bytes.Contains(text, []byte("what the allocator has beside it is not in the file")) {
+	if !bytes.Contains(text, []byte("the allocator's other memory is not in the file")) {
 		t.Errorf("%s", text)
 	}
 	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 10, nil) })

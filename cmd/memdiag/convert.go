@@ -18,9 +18,9 @@ func newConvertCommand(env *environment) *cobra.Command {
 		GroupID: groupMore,
 		Short:   "write a snapshot in another format",
 		Long: `Reads a snapshot of any format and writes it in the one that FILE's ending names:
-.memdiag (ours) and .json keep all that memdiag judges by, .pb.gz (pprof) and
-.folded (folded stacks) what is live by stack. The events of PyTorch's history
-are in none: each block keeps its birth, and the rest of them their number.`,
+.memdiag (ours) and .json hold all that memdiag judges by, .pb.gz (pprof) and
+.folded (folded stacks) live memory by stack. Of PyTorch's event history all of
+them lose the events, but hold their number and the blocks' births.`,
 		Example: `  memdiag convert dump_snapshot.pickle -o snapshot_50.memdiag
   memdiag convert snapshot_50 -o live.pb.gz   # for go tool pprof`,
 		Args:              takes(1, 1, "snapshot"),

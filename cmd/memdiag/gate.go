@@ -23,11 +23,11 @@ func newGateCommand(env *environment) *cobra.Command {
 		GroupID: groupFind,
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
 		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
-or fails. The first interval is warm-up: growth in it alone is no leak. It ends
-with 1 on a leak, 0 without, and 4 if something grew and a longer run must tell.
+or fails. The first interval is warm-up: growth in it alone is no leak. It exits
+with 1 on a leak, 0 without, and 4 if only a longer run can tell.
 
 With a command after --, or --workload, it records the run first; a command that
-fails is not judged, and ends the gate with 5.`,
+fails is not judged, and the gate exits with 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
   memdiag gate --canary --double -- python train.py --steps {steps}

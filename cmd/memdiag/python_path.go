@@ -17,7 +17,7 @@ func newPythonPathCommand(env *environment) *cobra.Command {
 		GroupID: groupMore,
 		Long: `Prints a folder for PYTHONPATH, in which "from memdiag import mark" and "pytest -p
 memdiag.pytest" find memdiag's Python package. It lies in the user's cache, and is
-made where it is missing; each version of the package has a folder of its own.`,
+created if it is missing; each version of the package has its own folder.`,
 		Example: `  PYTHONPATH="$(memdiag python-path)" pytest -p memdiag.pytest`,
 		Args:    takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {

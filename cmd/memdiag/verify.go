@@ -23,12 +23,12 @@ func newVerifyCommand(env *environment) *cobra.Command {
 		Use:     "verify BEFORE AFTER",
 		GroupID: groupFind,
 		Short:   "whether a fix worked: 0 fixed, 1 not fixed, 4 if it cannot tell",
-		Long: `Compares the run after a fix with the run before it. Each leak before is looked
-for by the functions on its stack, so that the fix may have moved lines. A leak
-that is seen no more is fixed only if the run after would have shown it: it ran the
-same program, ended well, came to the work that leaked, and did it for long enough.
-Growth of the process that no stack explains counts as a leak here. A leak that is
-new is not fixed. Each rank is compared with the same rank before, or with --rank.`,
+		Long: `Compares the run after a fix with the run before it. Leaks are matched by the
+functions on their stacks, so a fix may move lines. A leak that no longer shows is
+fixed only if the second run would have shown it: the same program, which ended
+well, reached the work that leaked, and ran long enough. Growth of the process
+outside recorded stacks counts as a leak, and a new leak counts as not fixed. Each
+rank is compared with the same rank before, or with --rank.`,
 		Example: `  memdiag verify leaky-run fixed-run`,
 		Args:    takes(2, 2, "runs"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -164,7 +164,7 @@ func absurd(s *snapshot.Snapshot) string {
 	for i, size := range s.Blocks.Size {
 		asked, count := s.Blocks.Requested[i], s.Blocks.CountOf(i)
 		if size < 0 || asked < 0 || count < 0 {
-			return fmt.Sprintf("row %d of the blocks has %d of %d bytes, of which %d were asked for", i, count, size, asked)
+			return fmt.Sprintf("row %d of the blocks has %d of %d bytes, %d of them requested", i, count, size, asked)
 		}
 		if blocks += count; count > maxLive || blocks > maxLive {
 			return "it has more than 2^57 blocks"

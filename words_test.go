@@ -1,0 +1,103 @@
+package memdiag_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// dialect are turns of phrase that readers stumbled over, with plain ones. CONTRIBUTING.md has
+// the list with its reasons.
+var dialect = map[string]string{
+	`\bbehind (the|each|an?) (step|epoch|run|snapshot|evaluation)\b`: "after",
+	`\bnobody (told|knows|counted|recorded)\b`:                       "unknown",
+	`\b(is|are|was|were|not) told\b`:                              "known, recorded, reported",
+	`\btold (by|from|in)\b`:                                          "known, recorded, reported",
+	`\bof (which|whom)\b`:                                            "a new sentence",
+	`\bbesides\b`:                                                    "also",
+	`\bholds? (where|whether)\b`:                            "reports whether",
+	`\b(longer run|more snapshots) decides?\b`:                       "run longer, take more snapshots",
+	`\blonger run must\b`:                                            "only a longer run can",
+	`\bgoe?s? on (growing|being)\b`:                                  "keeps growing",
+	`\bever more rarely\b`:                                           "more and more rarely",
+	`\bno longer ago than\b`:                                         "a new sentence",
+	`\bmade anew\b`:                                                  "recreated",
+	`\b(gives?|given) back\b`:                                        "frees, returns",
+}
+
+// dialectIn returns the first such phrase of a text with what to say, or "".
+func dialectIn(text string) string {
+	for pattern, better := range dialect {
+		if found := regexp.MustCompile(pattern).FindString(text); found != "" {
+			return strconv.Quote(found) + ": say " + better
+		}
+	}
+	return ""
+}
+
+func TestDocsAreInPlainEnglish(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md") {
+		if page == "docs/causes.md" { // the catalogue's, which is Go
+			continue
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if fault := dialectIn(line); fault != "" {
+				t.Errorf("%s:%d: %s", page, i+1, fault)
+			}
+		}
+	}
+}
+
+// TestOutputIsInPlainEnglish looks at the sentences among the strings of what prints them.
+func TestOutputIsInPlainEnglish(t *testing.T) {
+	for folder, list := range goFiles(t) {
+		if !within(folder, "cmd") && !within(folder, "report") && !within(folder, "diff") && !within(folder, "record") || within(folder, "diff/cause") {
+			continue
+		}
+		for _, name := range list {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING || strings.Count(lit.Value, " ") < 3 {
+					return true
+				}
+				if fault := dialectIn(lit.Value); fault != "" {
+					t.Errorf("%s: %s", fset.Position(lit.Pos()), fault)
+				}
+				return true
+			})
+		}
+	}
+}
+
+func TestDialectIsFound(t *testing.T) {
+	for text, found := range map[string]bool{
+		"remove it behind the step": true, "stacks, of which most leak": true, "run longer to decide": true, "its size is not told": true,
+		"behind a gradient": false, "told apart": false, "run longer to decide": false,
+	} {
+		if got := dialectIn(text); (got != "") != found {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
