@@ -17,11 +17,11 @@ import (
 var dialect = map[string]string{
 	`\bbehind (the|each|an?) (step|epoch|run|snapshot|evaluation)\b`: "after",
 	`\bnobody (told|knows|counted|recorded)\b`:                       "unknown",
-	`\b(is|are|was|were|not) told\b`:                              "known, recorded, reported",
+	`\b(is|are|was|were|not) told\b`:                                 "known, recorded, reported",
 	`\btold (by|from|in)\b`:                                          "known, recorded, reported",
 	`\bof (which|whom)\b`:                                            "a new sentence",
 	`\bbesides\b`:                                                    "also",
-	`\bholds? (where|whether)\b`:                            "reports whether",
+	`\bholds? (where|whether)\b`:                                     "reports whether",
 	`\b(longer run|more snapshots) decides?\b`:                       "run longer, take more snapshots",
 	`\blonger run must\b`:                                            "only a longer run can",
 	`\bgoe?s? on (growing|being)\b`:                                  "keeps growing",
@@ -93,7 +93,7 @@ func TestOutputIsInPlainEnglish(t *testing.T) {
 
 func TestDialectIsFound(t *testing.T) {
 	for text, found := range map[string]bool{
-		"remove it behind the step": true, "stacks, of which most leak": true, "run longer to decide": true, "its size is not told": true,
+		"remove it behind the step": true, "stacks, of which most leak": true, "a longer run decides": true, "its size is not told": true,
 		"behind a gradient": false, "told apart": false, "run longer to decide": false,
 	} {
 		if got := dialectIn(text); (got != "") != found {

@@ -418,7 +418,7 @@ for step, elapsed in (120, 9.0), (200, 2.2), (200, 3.0):
 
 func TestWhatTracingCostsIsTold(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, slowed, "''\n''\n'; steps took 2.0 times as long meanwhile: --python-heap off does without'\n")
+	agentProgram(t, slowed, "''\n''\n'; steps took 2.0 times as long meanwhile: --python-heap off avoids that'\n")
 }
 
 // deep has stacks as a library makes them far below a line of the program's.

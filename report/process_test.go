@@ -138,7 +138,7 @@ func TestTheMachinesMemoryHasNoRowsOfAGPUs(t *testing.T) {
 		}
 	}
 	r.Last.Blocks.Count = make([]int64, r.Last.Blocks.Len())
-	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "what the process takes beside") {
+	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "memory of the process outside") {
 		t.Error("the page misses the process's figure, which it shows")
 	}
 	c, err := newChart(r, PlotOptions{Device: "host:0"}, maxPoints)
