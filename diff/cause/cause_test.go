@@ -133,7 +133,7 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(2, 30, 4096, "linear /x/site-packages/torch/nn/functional.py", "forward /x/site-packages/transformers/models/bert/modeling_bert.py", "forward_with_checkpointing /x/site-packages/transformers/modeling_layers.py", "forward model.py", "train train.py").heldBy("list", "main.kept", 30),
 		), "activations-kept"},
 		{"gradients of gradients that no name leads to", leak(
-			site(2, 30, 4096, "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "step train.py").heldBy("graph", "(without a name)", 0),
+			site(2, 30, 4096, "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "step train.py").heldBy("graph", "(no name leads to it)", 0),
 		), "gradient-graph-cycle"},
 		{"a function of the program's own that is called checkpoint", leak(
 			site(2, 40, 4096, "clone /x/site-packages/torch/_tensor.py", "checkpoint find_rate.py").heldBy("list", "Finder.history[]", 40),
