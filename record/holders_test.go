@@ -705,6 +705,25 @@ func TestHoldersAreLookedForOfWhatHasSurvived(t *testing.T) {
 	agentProgram(t, survivors, "19 19\n0 9\n0 3\n0\n3\n0 0 0 0 6 7 ")
 }
 
+// unwatched is a state that carries the graph of 3,000 functions, of which the newest half is of steps that were not watched.
+const unwatched = tensors + `
+functions = [Function()]
+for _ in range(2999):
+    functions.append(Function(functions[-1]))
+state = Tensor(grad_fn=functions[-1])
+wanted = {f._saved_self.storage._cdata: 7 for f in functions[:1500]}
+del functions
+walk = _holders.Walk(torch, wanted, {}, saved="_saved_")
+walk.run(30)
+for site, (path, kind, _, _) in walk.graph_hits.items():
+    print(site, kind, path, site in walk.in_graph)
+`
+
+func TestAGraphIsReadBeyondStepsThatWereNotWatched(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, unwatched, "7 graph __main__.state True\n")
+}
+
 // nameless has objects that C code alone refers to, then methods that atexit has, and then objects that a list has: what is
 // found says nothing of the others.
 const nameless = `

@@ -46,6 +46,8 @@ UNSEEN, GRAPH = "", "graph"
 # Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
 # where the process grows by what no tensor takes.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
+# Further on one node in so many is read.
+SPARSE = 16
 # What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
 NAMELESS = "(no name leads to it)"
 # What atexit has registered is C's, and no walk comes there: objects without a name are taken for its, where it has ever more.
@@ -484,12 +486,14 @@ class Walk(Roots):
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
         begun, seen, found = work(), set(), {site: collections.Counter() for site in left}
         left, whole, all_read = set(left), True, True
-        for first in ends:
-            if len(seen) > ALL_NODES:
+        # A stretch of each graph, and then what is further on: of steps that were not watched no storage is known.
+        waiting = [(NODES, [(first, first)]) for first in ends]
+        for stretch, stack in waiting:
+            if len(seen) > ALL_NODES and stretch:
                 all_read = all_read and not left
                 left.clear()
-            most = COUNTED if counting else len(seen) + NODES if left else 0
-            stack, reading = [(first, first)], len(seen) + NODES
+            most = COUNTED if counting or not stretch else len(seen) + stretch if left else 0
+            reading = len(seen) + stretch
             while stack and whole:
                 f, end = stack.pop()
                 if f in ends and linked[f] is not linked[end]:
@@ -500,11 +504,13 @@ class Walk(Roots):
                     continue
                 if len(seen) >= most:
                     whole, all_read = not counting, all_read and not left
+                    if stretch and left and not counting:
+                        waiting.append((0, [*stack, (f, end)]))
                     break
                 end = f if f in ends else end
                 seen.add(f)
                 nodes[end] += 1
-                reads = left and len(seen) <= reading
+                reads = left and (len(seen) <= reading or len(seen) % SPARSE == 0)
                 all_read = all_read and (reads or not left)
                 whole = len(seen) % 32 or work() - begun < (max(TRACED, seconds) if reads else seconds)
                 for site in self.saved(f) if reads else ():
