@@ -49,7 +49,6 @@ const (
 	headPass      = "line"
 	partsLine     = "line-parts"
 	keeperLine    = "line-keeper"
-	valueLine     = "line-value"
 	forwardLine   = "line-forward"
 	helperLine    = "line-helper"
 	holderCause   = "cause-holder"
@@ -110,7 +109,6 @@ func Parts() []Part {
 		{headPass, "the whole choice of the line; the user's innermost line instead"},
 		{partsLine, "fields of objects are made where the object is made"},
 		{keeperLine, "a list that is a field is filled by a method of its type"},
-		{valueLine, "a graph lives for a value that the function replaces"},
 		{forwardLine, "a forward pass returns what it computes"},
 		{helperLine, "a helper that also allocates healthy memory is skipped"},
 		{holderCause, "holders, as a clue of the cause"},

@@ -158,14 +158,6 @@ func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
 			program{weights, adam, {stack: "[linear:1] Net.forward:8 step:20 main:3", every: 1, owners: tape}},
 			[]string{"step:20 x1"},
 		}, {
-			"a graph below a value that is kept and replaced is of the function that keeps it",
-			program{weights, adam, {stack: "[mul:1] square:8 penalty:9 watch:20 main:3", every: 5, owners: tape}, {stack: "[add:1] watch:21 main:3", every: 5, latest: true, owners: user}},
-			[]string{"watch:20 x1"},
-		}, {
-			"a value of another pace says nothing of the graph",
-			program{weights, adam, {stack: "[mul:1] square:8 penalty:9 watch:20 main:3", every: 5, owners: tape}, {stack: "[add:1] watch:21 main:3", every: 7, latest: true, owners: user}},
-			[]string{"square:8 x1"},
-		}, {
 			"a helper that healthy memory comes from is passed over",
 			program{weights, {stack: "make:8 setup:5 main:2"}, {stack: "make:8 record:7 step:20 main:3", every: 1}},
 			[]string{"record:7 x1"},

@@ -22,10 +22,8 @@ import (
 //     autodiff engine, a function literal, or a method of the list's elements: what
 //     is kept of it, it kept itself;
 //   - graph: what only the autodiff graph holds was let go by all who computed it.
-//     It lives for a value that was computed from it, and was kept. Where a
-//     function keeps a value of the last of these steps and replaces it each time,
-//     and a line of that function led to the graph, that line is meant. Else a
-//     forward pass is passed over, which by its nature returns what it computes;
+//     It lives for a value that was computed from it, and was kept. A forward pass
+//     is passed over, which by its nature returns what it computes;
 //   - helper: healthy memory is allocated by the very same calls, so that the
 //     difference is made by who calls them.
 func (r *Result) head(rows []*Row, tree *callTree) int {
@@ -58,10 +56,6 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 			at = i
 		}
 	case heldByGraph(rows):
-		if i := tree.keptValue(rows[0], own); i >= 0 && !w.has(valueLine) {
-			at = i
-			break
-		}
 		for !w.has(forwardLine) && isForward(frames[at]) && outward() {
 		}
 	}
@@ -247,28 +241,6 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 // named holds for a function or method with one of these names, in either case.
 func named(f snapshot.Frame, names ...string) bool {
 	return slices.Contains(names, strings.ToLower(f.Function[strings.LastIndexByte(f.Function, '.')+1:]))
-}
-
-// keptValue finds the function that leads to the leaking row and also keeps a
-// healthy block of the user's that was born in the last step in which the row
-// grew: a value that is computed anew each time. It returns the index of that
-// function's frame in the row's stack; -1 where there is none.
-func (t *callTree) keptValue(row *Row, own int) int {
-	if own < 0 || len(row.births.steps) == 0 {
-		return -1
-	}
-	last := slices.Max(row.births.steps)
-	f := row.Frames[own]
-	for _, other := range t.outside(row, own).healthy {
-		at := len(other.Frames) - (len(row.Frames) - own)
-		if at < 0 || other.Owners&snapshot.OwnedByUser == 0 || !slices.Contains(other.births.steps, last) {
-			continue
-		}
-		if g := other.Frames[at]; g.Function == f.Function && g.File == f.File {
-			return own
-		}
-	}
-	return -1
 }
 
 // servesHealthy reports whether the calls of the user's among the frames, innermost
