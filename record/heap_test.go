@@ -151,6 +151,25 @@ func TestFreeTuplesThatPythonKeepsAreNoGrowth(t *testing.T) {
 	agentProgram(t, freed, "True True\nTrue\nTrue\n")
 }
 
+// overdrawn has a step that takes too long while it is traced, and growth of which one line made next to nothing.
+const overdrawn = windowsByHand + `import _tracemalloc
+agent.programs, agent.canary = lambda: 1.0, None
+windows.opened, windows.limit, windows.plain, windows.since = 1, 0.1, 0.01, 99.0
+windows.start()
+for agent.elapsed in (lambda: 99.1), (lambda: 99.3):
+    windows.end_overdrawn()
+    print(_tracemalloc.is_tracing(), end=" ")
+windows.boundary(2)
+print(windows.opened, windows.number, windows.looks)
+windows.share(0, 10_000, {"cache": [995, 9950, 0, 0], "noise": [5, 50, 0, 0]})
+print(*windows.lines)
+`
+
+func TestAStepThatIsDearToTraceIsNotTracedToItsEnd(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, overdrawn, "True False None 0 []\ncache\n")
+}
+
 // cyclic makes garbage that the collector has not found yet, and then as much that stays.
 const cyclic = windowsByHand + `import gc
 gc.set_threshold(1_000_000)

@@ -122,6 +122,7 @@ class Ticker:
             nap = NEXT if self.asked or agent.waited and not agent.step else NAP
             time.sleep(max(0.001, min(nap, (windows.due or self.due) - now)))
             now = time.monotonic()
+            windows.end_overdrawn()
             if begun + NAMED <= now < begun + NAMED_BY and role() != named:
                 named = role()
                 agent.report("started")

@@ -44,6 +44,9 @@ RECENT, ENOUGH, OFTEN = 8, 3, 2
 FAR = 8
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
 SMALL = 512
+# A line that made less than this part of what grew in the windows is not told: what a library makes and lets go of in each
+# call is as much more at the later looks by chance.
+TOLD = 0.01
 # The heap has risen where it has so many blocks or bytes more than ever before.
 BLOCKS, BYTES = 64, 16 << 10
 MUCH = 16  # times that must be told
@@ -96,7 +99,7 @@ class Windows:
         # Where steps count: whether a window is wanted, the step and the processor's time since when there was none, what a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
-        self.stride, self.limit = 1, 0.0
+        self.stride, self.limit, self.since = 1, 0.0, 0.0  # and when it was opened
         self.reading, self.walked = 0.01, 0.0  # seconds that the last look took, and the walk after it
         self.opened = None  # the step at which the window was that is open; None where the clock opened it
 
@@ -137,13 +140,19 @@ class Windows:
         steps = step - self.opened
         if steps > 0:
             self.slow = max(1.0, (now - self.began[1]) / steps / self.plain)
-        if steps <= 0 or self.predicted() > OVERDRAWN * self.limit:
+        if steps <= 0 or self.predicted() > OVERDRAWN * self.limit or not _tracemalloc.is_tracing():
             self.stop()
         elif steps >= self.stride * (len(self.looks) + 1):
             begun = work()
             self.look()
             self.reading = max(0.0, work() - begun - self.walked)
             self.spent += self.reading
+
+    def end_overdrawn(self):
+        """Has tracing end within a step that takes too long: one that compiles takes several times as long while it is traced.
+        Called from any thread; the step's end does the rest."""
+        if self.opened is not None and self.agent.elapsed() - self.since > OVERDRAWN * self.limit + LOOKS * self.stride * self.plain:
+            _tracemalloc.stop()
 
     def open_at(self, step, now):
         """Opens a window at the end of a step, if one can be afforded: where the first would cost too much, none is."""
@@ -159,7 +168,7 @@ class Windows:
             return
         if self.slow:
             self.stride = max(1, min(int(left / max(1, ENOUGH - self.number) / self.predicted()), int(LASTS / (LOOKS * self.plain))))
-        self.limit, self.opened = self.predicted(), step
+        self.limit, self.opened, self.since = self.predicted(), step, self.agent.elapsed()
         self.start()
 
     def predicted(self):
@@ -340,6 +349,8 @@ class Windows:
         if not weight and at == 0 and self.size:
             weight, growing = 1, {(): [1, self.size, 0, 0]}
         for stack, g in growing.items() if weight else ():
+            if g[by] < TOLD * weight:
+                continue
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
