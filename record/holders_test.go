@@ -375,7 +375,7 @@ func TestHoldersOfTensors(t *testing.T) {
 graph __main__.model.hidden 0 of stack 1
 graph __main__.model.hidden 0 of stack 2
 graph __main__.total 0 of stack 1
-graph (without a name) 0 of stack 1
+graph (no name leads to it) 0 of stack 1
 graph __main__.penalties 6 of stack 1
 list copied.<locals>.states 10 of stack 0
 list copied.<locals>.states 10 of stack 0 at step 2
