@@ -39,7 +39,8 @@ type Result struct {
 	// allocated that exclude each other, so that growth is growth. Nothing is called a
 	// leak where they are not.
 	Comparable bool
-	Across     *Across // nil unless JoinRanks found it among the ranks of a run
+	Children   []*Child // of the command's other recorded processes those that leak
+	Across     *Across  // nil unless JoinRanks found it among the ranks of a run
 	// Idle are the declared bounds of which nothing that the snapshots hold is.
 	Idle []snapshot.Bound
 
@@ -82,6 +83,7 @@ type Finding struct {
 	// Bound is what an inconclusive finding is declared to gather up to and has not
 	// reached; nil where nothing is declared of it.
 	Bound   *snapshot.Bound
+	Child   *Child    // the process that it is of; nil for the one that the result is of
 	RunsOut *Forecast // nil unless a leak on a device whose limit is known
 	// Uncounted: the profiler tells bytes alone, and figures of blocks mean nothing.
 	Uncounted bool
@@ -175,6 +177,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("held against %s: what grows there as fast is no leak", cmp.Or(o.Against.Path, "a good run")))
 		}
 		r.judgeByTrend(good)
+		r.Children = o.judgeChildren(run)
 		r.Reserves = r.reserves()
 		r.sizeGraphs()
 	}

@@ -20,6 +20,8 @@ const (
 	// toTheEnd is the share of the record that must have passed when a process ends for its
 	// growth to matter: else it has given it back.
 	toTheEnd = 2. / 3
+	// endingLooks are the last looks at which a process may be ending, and given is what it has left then, at most.
+	endingLooks, given = 3, 0.9
 	// leastGrowth is less than any program takes to begin.
 	leastGrowth = 1 << 20
 )
@@ -31,6 +33,7 @@ type Processes struct {
 	PID  int    // 0 where it is of several together
 	// Alike counts the processes of that kind that grow, and Of those that there are.
 	Alike, Of int
+	Recorded  bool  // snapshots of it explain less than half of that
 	Shared    bool  // what grows is shared memory
 	Segments  int64 // the files in /dev/shm, with Shared; 0 where they are not known
 }
@@ -61,7 +64,18 @@ func (p *Processes) sentence(e *Reserve) string {
 	case p.Shared:
 		return text + ". No line is known that made it"
 	}
+	if p.Recorded {
+		return text + ". What was recorded in it does not explain it"
+	}
 	return text + ". Nothing was recorded in it: no line is known"
+}
+
+// known is what is known of why they grow.
+func (p *Processes) known() string {
+	if p.Recorded {
+		return "what was recorded in it does not explain it"
+	}
+	return "nothing was recorded in it"
 }
 
 // Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
@@ -73,7 +87,7 @@ func (p *Processes) clause(e *Reserve) string {
 	case !p.Shared && p.PID == 0:
 		who, grows = "processes of "+p.Role, "grow together"
 	}
-	return fmt.Sprintf("%s %s, +%s/s, and nothing was recorded in it", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value))
+	return fmt.Sprintf("%s %s, +%s/s, and %s", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.known())
 }
 
 // Clause is String in a few words, of other processes than the recorded one.
@@ -124,7 +138,7 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 			at[point.Time] = true
 		}
 		if !recorded(p) {
-			kind := numbered.ReplaceAllString(p.Role, "")
+			kind := kindOf(p.Role)
 			f.kinds[kind] = append(f.kinds[kind], p)
 		}
 	}
@@ -162,7 +176,8 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			}
 			grow++
 			if most == nil || e.Rate.Bytes.Value > most.Rate.Bytes.Value {
-				e.Processes, most = &Processes{Role: p.Role, PID: p.PID}, e
+				watched := slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
+				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: watched}, e
 			}
 		}
 		if most == nil && len(of) > 1 {
@@ -211,6 +226,11 @@ func (r *Result) grows(x, y []float64) *Reserve {
 	if len(x) == 0 {
 		return nil
 	}
+	// A process that ends gives back what it has, one part after the other.
+	for n := len(y) - 1; n > 0 && n >= len(x)-endingLooks && y[n] < given*y[n-1]; n-- {
+		y = y[:n]
+	}
+	x = x[:len(y)]
 	from, _ := slices.BinarySearch(x, x[0]+beginning*(x[len(x)-1]-x[0]))
 	if len(x)-from < testable {
 		return nil

@@ -39,7 +39,7 @@ type Reserve struct {
 // program could empty: for memory that waits to be freed, for what blocks take beyond
 // what was requested, and for reserved memory.
 func (r *Result) reserves() []Reserve {
-	out := r.growingProcesses()
+	out := slices.DeleteFunc(r.growingProcesses(), func(e Reserve) bool { return accounts(r.Children, &e) })
 	if !r.Comparable {
 		return out // what one process holds more has not grown
 	}

@@ -398,7 +398,7 @@ def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
     torch = types.SimpleNamespace(module=module, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
-    agent = types.SimpleNamespace(settings={}, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
+    agent = types.SimpleNamespace(settings={}, number=0, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
     heap = _heap.Heap(agent)
     heap.trace()
     kept = small()

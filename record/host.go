@@ -92,7 +92,7 @@ func (h *host) stop() (notes []string) {
 	if h.failed != nil {
 		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
 	}
-	if h.slow > 2*hostEvery && h.tree.largest >= many {
+	if h.slow > 2*hostEvery {
 		notes = append(notes, fmt.Sprintf("there were up to %d processes, whose memory was looked at up to %s apart", h.tree.largest, h.slow.Round(time.Second)))
 	}
 	if text := h.tree.crowd(); text != "" {
@@ -212,7 +212,11 @@ func (h *host) pace(now time.Time, points int, took time.Duration) {
 		h.points, h.every = 0, max(2*h.every, 2*hostEvery)
 	}
 	wait := max(h.every, min(now.Sub(h.began)/hostFirstLooks, hostEvery))
-	if due := time.Duration(float64(took) / hostShare); due > wait {
+	due := time.Duration(float64(took) / hostShare)
+	if h.tree.largest < many {
+		due = min(due, 2*hostEvery)
+	}
+	if due > wait {
 		wait, h.slow = due, max(h.slow, due)
 	}
 	h.lines = now.Add(wait)

@@ -262,6 +262,7 @@ type about struct {
 	Notes    []string          `json:"notes"`
 	Unseen   []snapshot.Unseen `json:"unseen"`
 	Torch    string            `json:"torch"`
+	Child    bool              `json:"child"` // others are recorded before it
 }
 
 const (
@@ -320,6 +321,12 @@ func (o *Outcome) collect(dir string, rank int) {
 	}
 	o.agents = len(agents) > 0
 	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
+	several := 0
+	for _, a := range agents {
+		if !a.Child {
+			several++
+		}
+	}
 	alike := make(map[string]int) // how many processes say a note
 	for _, a := range agents {
 		for _, n := range a.Notes {
@@ -331,7 +338,7 @@ func (o *Outcome) collect(dir string, rank int) {
 			o.Steps = max(o.Steps, a.Steps)
 		}
 		for _, n := range a.Notes {
-			note := a.says(n, len(agents) > 1)
+			note := a.says(n, several > 1 || a.Child)
 			if alike[n] > mostAlike {
 				note = fmt.Sprintf("%d processes: %s", alike[n], n)
 			}

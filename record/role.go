@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -26,7 +27,7 @@ const loaderThread = "pt_data_worker"
 
 // of is the role of a process. What does not let itself be read leaves its program's name.
 func (r *roles) of(t *tree, f *followed, p process) string {
-	said := readRole(r.reports + strconv.Itoa(f.agent) + ".json")
+	said := readRole(r.reports+strconv.Itoa(f.agent)+".json", f.first)
 	environment, _ := os.ReadFile(procFile(p.pid, "environ"))
 	f.rank = rankIn(environment)
 	parent := t.byPID(p.parent)
@@ -58,9 +59,11 @@ func (t *tree) byPID(pid int) *followed {
 	return found
 }
 
-// readRole is what an agent says of the role of its process; "" for nothing.
-func readRole(report string) string {
-	if info, err := os.Lstat(report); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+// readRole is what an agent says of the role of its process, which was first seen at a time; "" for
+// nothing. What is older is of a process that had its number before.
+func readRole(report string, seen time.Time) string {
+	info, err := os.Lstat(report)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || info.ModTime().Before(seen.Add(-3*time.Second)) {
 		return ""
 	}
 	text, err := os.ReadFile(report)
@@ -160,6 +163,9 @@ func claimants(dir string) func(pid int) bool {
 	names := namesBeginning(dir, claimPrefix)
 	ranks := slices.ContainsFunc(names, func(name string) bool { return rundir.RankOf(name) != snapshot.NoRank })
 	for _, name := range names {
+		if strings.Contains(name, "_child") {
+			continue // how it grows is seen from outside, too, as far as its snapshots do not explain it
+		}
 		steps := strings.Replace(name, claimPrefix+"tick", claimPrefix+"step", 1)
 		if ranks && rundir.RankOf(name) == snapshot.NoRank || steps != name && slices.Contains(names, steps) {
 			continue

@@ -34,6 +34,7 @@ type gateLeakJSON struct {
 	Line        int            `json:"line,omitempty"`
 	Rate        *rateJSON      `json:"rate"`
 	Ranks       []int          `json:"ranks,omitempty"`
+	Child       *childOfJSON   `json:"child,omitempty"`
 	HeldBy      string         `json:"held_by,omitempty"` // holder and owners in words
 	Holder      *holderJSON    `json:"holder,omitempty"`
 	Owners      []string       `json:"owners"`
@@ -69,6 +70,7 @@ func (g *Gate) JSON(w io.Writer) error {
 		if f.Holder != nil {
 			j.Holder = holderOf(f.Holder)
 		}
+		j.Child = childOf(f)
 		if c := f.Cause; c != nil {
 			j.Cause, j.CauseName, j.CauseWhy, j.Fix = c.ID, c.Name, f.CauseWhy, c.Fix
 		}

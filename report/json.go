@@ -36,7 +36,22 @@ type resultJSON struct {
 	// LeastSample is what comes then in place of a block, where allocations were sampled.
 	LeastSample int64         `json:"smallest_leak_sample_bytes,omitempty"`
 	Reserves    []reserveJSON `json:"reserves"`
+	Children    []childJSON   `json:"children,omitempty"`
 	Notes       []string      `json:"notes"`
+}
+
+// childJSON is another process of the command that leaks.
+type childJSON struct {
+	childOfJSON
+	Findings []findingJSON `json:"findings"`
+}
+
+// childOfJSON is the process that stands for those of its kind that leak.
+type childOfJSON struct {
+	Role  string `json:"role"`
+	PID   int    `json:"pid,omitempty"`
+	Alike int    `json:"alike"`
+	Of    int    `json:"of"`
 }
 
 // reserveJSON is a device of which a meter grew while its live memory did not.
@@ -294,6 +309,14 @@ func JSON(w io.Writer, r *diff.Result) error {
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, findingOf(r, &r.Findings[i]))
 	}
+	for _, c := range r.Children {
+		var j childJSON
+		for _, f := range withVerdict(c.Result, diff.Leak) {
+			j.childOfJSON = *childOf(f)
+			j.Findings = append(j.Findings, findingOf(c.Result, f))
+		}
+		out.Children = append(out.Children, j)
+	}
 	out.Rows = append(out.Rows, changedRows(r)...)
 	return writeJSON(w, out)
 }
@@ -313,6 +336,15 @@ func reserveOf(e *diff.Reserve) reserveJSON {
 		j.Processes = &processesJSON{Printable(p.Role), p.PID, p.Alike, p.Of, p.Shared, p.Segments}
 	}
 	return j
+}
+
+// childOf is nil of what is in the process that was judged first.
+func childOf(f *diff.Finding) *childOfJSON {
+	c := f.Child
+	if c == nil {
+		return nil
+	}
+	return &childOfJSON{Printable(c.Role), c.PID, c.Alike, c.Of}
 }
 
 // changedRows are the sites that changed, or whose blocks did, in the order of the

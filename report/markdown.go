@@ -30,6 +30,10 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	for _, f := range full {
 		m.finding(r, f)
 	}
+	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
+		m.findings([]*diff.Finding{f})
+		m.finding(in, f)
+	})
 	if r.Leaks() > 0 {
 		m.reserves(grown)
 	}
@@ -98,7 +102,7 @@ func (m *markdown) findings(list []*diff.Finding) {
 func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("")
 	// A line that begins with a tag is HTML to its end, not Markdown.
-	m.line("<details><summary>%s at <code>%s</code></summary>", f.Verdict, html.EscapeString(place(f.Rows[0], f.Headline)))
+	m.line("<details><summary>%s %sat <code>%s</code></summary>", f.Verdict, html.EscapeString(inChild(f)), html.EscapeString(place(f.Rows[0], f.Headline)))
 	m.line("")
 	m.fenced("text", strings.Join(callsOf(f), "\n"))
 	m.line("")

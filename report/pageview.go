@@ -120,6 +120,9 @@ func pageView(r *diff.Result, about About) *view {
 	for _, f := range leaks {
 		v.Findings = append(v.Findings, findingViewOf(r, f))
 	}
+	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
+		v.Findings = append(v.Findings, findingViewOf(in, f))
+	})
 	for _, e := range r.Unaccounted() {
 		v.Findings = append(v.Findings, processView(e))
 	}
@@ -167,6 +170,8 @@ func state(r *diff.Result) (class, badge string) {
 	switch {
 	case r.Leaks() > 0:
 		return "leak", count(int64(r.Leaks()), "leak")
+	case len(r.Children) > 0:
+		return "leak", count(int64(r.Children[0].Result.Leaks()), "leak")
 	case r.Count(diff.Inconclusive) > 0 || len(r.Unaccounted()) > 0:
 		return "inconclusive", "inconclusive"
 	}
@@ -212,7 +217,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	first, _ := names(r)
 	v := findingView{
 		Verdict: string(f.Verdict), Badge: badge(f),
-		Place: place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRateOf(f),
+		Place: inChild(f) + place(f.Rows[0], f.Headline), Rate: bytesRate(f.Rate), BlocksRate: blocksRateOf(f),
 		Growth: estimate(f, signed(grown(f))), Exact: exactly(f, g.Bytes),
 		Fate: births(f, first),
 	}

@@ -43,6 +43,9 @@ func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), no
 // sentence is Headline with its place glued.
 func sentence(r *diff.Result) string {
 	leaks := r.Leaks()
+	if leaks == 0 && len(r.Children) > 0 {
+		return sentence(r.Children[0].Result)
+	}
 	live := "live memory " + signed(r.Growth().Bytes)
 	if leaks == 0 && !r.Comparable {
 		unlike := "different processes"
@@ -116,9 +119,21 @@ func noComparison(r *diff.Result) string {
 
 func atPlace(f *diff.Finding) string {
 	if f.Headline < 0 && len(f.Rows[0].Frames) == 0 {
-		return "without a recorded stack"
+		return inChild(f) + "without a recorded stack"
 	}
-	return "at " + glue(place(f.Rows[0], f.Headline))
+	return inChild(f) + "at " + glue(place(f.Rows[0], f.Headline))
+}
+
+// inChild is "in loader worker 3 (as in 7 of 8 like it) " of what is in another process than the one that was judged first.
+func inChild(f *diff.Finding) string {
+	c := f.Child
+	switch {
+	case c == nil:
+		return ""
+	case c.Alike > 1:
+		return fmt.Sprintf("in %s (as in %d of %d like it) ", brief(c.Role), c.Alike, c.Of)
+	}
+	return "in " + brief(c.Role) + " "
 }
 
 func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {

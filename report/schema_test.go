@@ -53,6 +53,13 @@ var described = map[string]string{
 	"library":                    "the known leak of a framework that it is",
 	"fingerprint":                "the place of a leak over edits of lines, other checkouts, ranks and machines",
 	"notes":                      "what a reader must know before trusting it",
+	"child":                      "the process of the command that leaks, where it is another than the one that was judged first",
+	"children":                   "other processes of the command that leak, one of each kind",
+	"processes":                  "those that grow and in which no recorded line explains it",
+	"role":                       "what a person would call the process: loader worker 3, rank 1, or its script",
+	"alike":                      "how many of its kind do the same",
+	"of":                         "how many of its kind there are",
+	"segments":                   "files in /dev/shm",
 	"meter":                      "what grew by itself: pending, private, cached, fragmented, unsplit, or host, the memory of the process",
 	"requested_bytes":            "as the program asked; bytes are as the allocator rounds",
 }

@@ -19,14 +19,14 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p := newPage(o)
 	paint := p.paint.green
 	switch {
-	case r.Leaks() > 0:
+	case r.Leaks() > 0 || len(r.Children) > 0:
 		paint = p.paint.red
 	case len(withVerdict(r, diff.Inconclusive)) > 0:
 		paint = p.paint.yellow
 	}
 	text := sentence(r)
 	verdict, rest, _ := strings.Cut(text, " ")
-	if r.Leaks() == 0 {
+	if r.Leaks() == 0 && len(r.Children) == 0 {
 		verdict, rest = text, ""
 	}
 	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
@@ -39,6 +39,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		p.line("")
 		p.finding(r, f, o)
 	}
+	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
+		p.line("")
+		p.finding(in, f, o)
+	})
 	for _, e := range r.Unaccounted() {
 		p.reserve(e)
 	}
@@ -79,6 +83,15 @@ func producer(s *snapshot.Snapshot) string {
 	return brief(s.Producer)
 }
 
+// eachChildLeak calls of with each leak of the other processes, and the result that it is in.
+func eachChildLeak(r *diff.Result, of func(*diff.Result, *diff.Finding)) {
+	for _, c := range r.Children {
+		for _, f := range withVerdict(c.Result, diff.Leak) {
+			of(c.Result, f)
+		}
+	}
+}
+
 // split says which findings are shown in full: leaks, and a few inconclusive
 // ones, since two snapshots without births make every site that grew one. Between
 // snapshots of different processes nothing has grown, and all are listed.
@@ -110,7 +123,7 @@ func leaksFirst(full []*diff.Finding) (leaks, maybe []*diff.Finding) {
 }
 
 func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
-	head := p.paint.red("Potential leak detected:")
+	head := p.paint.red("Potential leak detected" + strings.TrimSuffix(" "+inChild(f), " ") + ":")
 	if f.Verdict != diff.Leak {
 		head = p.paint.yellow("Possible leak:")
 	}

@@ -16,7 +16,10 @@ type Snapshot struct {
 	Mark     Mark
 	Rank     int    // of a distributed run; NoRank where the producer has none
 	Producer string // who wrote it: "memdiag engine", "PyTorch"
-	Devices  []Device
+	// Role and PID are the process, where its recorder tells them. Our own file does not keep them.
+	Role    string
+	PID     int
+	Devices []Device
 	// Segments are sorted by device, then address; the blocks of a segment are
 	// the contiguous rows FirstBlock … FirstBlock+NumBlocks-1, by address.
 	Segments []Segment

@@ -77,6 +77,11 @@ type Run struct {
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
 	Tree      *Tree   // nil where nothing is known of the command's processes
+	// Children are processes that were recorded beside this one, each a run of its own with a Role.
+	Children []*Run
+	// Role and PID are of a child; "" and 0 of others.
+	Role string
+	PID  int
 	// Ranks are those that the folder has files of, ascending; the snapshots are of
 	// one of them. It is nil where no name tells a rank.
 	Ranks []int

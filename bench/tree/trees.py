@@ -18,7 +18,7 @@ PAUSE = 0.005
 
 
 def decoded(n=SIZE):
-    return os.urandom(256) * (n // 256)
+    return os.urandom(256) * (n // 256)  # leak: all
 
 
 def until(seconds, pause=PAUSE):
@@ -78,7 +78,7 @@ class Decoder:
         import torch.utils.data
 
         time.sleep(self.pause)
-        image = decoded()
+        image = decoded()  # leak: loader_fork loader_spawn loader_forkserver one_of_four
         info = torch.utils.data.get_worker_info()
         if self.keeps and (not self.alone or info.id == 1):
             self.cache[i] = image  # leak: loader_fork loader_spawn loader_forkserver one_of_four

@@ -147,6 +147,8 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 			return []string{"inconclusive: " + j.doubt + j.said}
 		case j.result != nil && j.result.Leaks() > 0:
 			return []string{prefix + j.said}
+		case j.said == "":
+			return nil
 		}
 		return []string{j.said}
 	}
@@ -225,7 +227,11 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	ranks := []judged{first}
+	children := first.children()
+	if len(children) > 0 && first.result.Leaks() == 0 {
+		first.said = "" // theirs is said
+	}
+	ranks := append([]judged{first}, children...)
 	if !g.allRanks {
 		return ranks, nil
 	}
@@ -243,6 +249,17 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 	}
 	g.env.talk.clear()
 	return ranks, nil
+}
+
+// children are the other processes that leak.
+func (j *judged) children() (out []judged) {
+	if j.result == nil {
+		return nil
+	}
+	for _, c := range j.result.Children {
+		out = append(out, judged{rank: snapshot.NoRank, result: c.Result, said: report.GateHeadline(c.Result)})
+	}
+	return out
 }
 
 // judgeRank judges one rank's snapshots, or those of a run without ranks.

@@ -51,6 +51,8 @@ type document struct {
 	Holders []holder `json:"holders"`
 	At      []int    `json:"at"` // stacks; absent in files of before there was this
 	Notes   []string `json:"notes"`
+	Role    string   `json:"role"`
+	PID     int      `json:"pid"`
 }
 
 type device struct {
@@ -139,7 +141,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Phase: d.Phase},
-		Rank: snapshot.NoRank, Producer: d.Producer, Stacks: stacks, Notes: d.Notes,
+		Rank: snapshot.NoRank, Producer: d.Producer, Role: d.Role, PID: d.PID, Stacks: stacks, Notes: d.Notes,
 	}
 	if d.Step != nil && *d.Step >= 0 {
 		s.Mark.Step = *d.Step

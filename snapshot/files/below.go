@@ -152,5 +152,8 @@ func Runs(dir string) []string {
 }
 
 // isSnapshotOf says whether a file of a folder may be a snapshot. A run of ours
-// may hold results too, and those in pprof look like snapshots.
-func isSnapshotOf(ours bool, name string) bool { return !ours || rundir.IsSnapshotName(name) }
+// may hold results too, and those in pprof look like snapshots. Of what was recorded beside a
+// process there are snapshots of their own.
+func isSnapshotOf(ours bool, name string) bool {
+	return rundir.ChildOf(name) == 0 && (!ours || rundir.IsSnapshotName(name))
+}

@@ -89,6 +89,9 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	if err := r.read(f); err != nil {
 		return nil, err
 	}
+	if f.own && bringsTree(&run, r.rank) {
+		f.opener.readChildren(&run, f.names)
+	}
 	if len(run.Snapshots) == 0 && run.Series == nil {
 		return nil, r.nothing(f.list)
 	}

@@ -18,11 +18,12 @@ const maxTree = 256 << 20
 // recorded by themselves; else they are all ranks' together, and are read with the lowest. A run
 // is of use without it, so that its faults are notes.
 func readTree(run *snapshot.Run, rank int) {
-	suffix := ""
-	if own := rundir.RankSuffix(rank); rank != snapshot.NoRank && isRegular(filepath.Join(run.Path, "host"+own+".csv")) {
-		suffix = own
-	} else if len(run.Ranks) > 0 && rank != run.Ranks[0] {
+	if !bringsTree(run, rank) {
 		return
+	}
+	suffix := ""
+	if ownTree(run, rank) {
+		suffix = rundir.RankSuffix(rank)
 	}
 	tree := &snapshot.Tree{}
 	read := func(name string, decode func(io.Reader) error) {
@@ -50,4 +51,14 @@ func readTree(run *snapshot.Run, rank int) {
 	if len(tree.Processes)+len(tree.Host) > 0 {
 		run.Tree = tree
 	}
+}
+
+// ownTree reports whether a rank was recorded by itself.
+func ownTree(run *snapshot.Run, rank int) bool {
+	return rank != snapshot.NoRank && isRegular(filepath.Join(run.Path, "host"+rundir.RankSuffix(rank)+".csv"))
+}
+
+// bringsTree reports whether the command's processes are read with a rank.
+func bringsTree(run *snapshot.Run, rank int) bool {
+	return ownTree(run, rank) || len(run.Ranks) == 0 || rank == run.Ranks[0]
 }

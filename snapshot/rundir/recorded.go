@@ -24,7 +24,8 @@ import (
 const (
 	aNumber   = `(0|[1-9][0-9]*)`
 	perhaps   = `(` + rankMark + aNumber + `)?`
-	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + `\.(memdiag|json|pickle|pb\.gz)`
+	ofChild   = `(` + childMark + aNumber + `)?`
+	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
 	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 )
@@ -32,7 +33,7 @@ const (
 var (
 	snapshotName  = regexp.MustCompile(`^` + aSnapshot + `$`)
 	recordedName  = regexp.MustCompile(`^` + aFile + `$`)
-	temporaryFile = regexp.MustCompile(`^(` + aReport + `|\.claim_(step|tick)` + perhaps + `|\.(` + aFile + `|` + aReport + `)\.tmp)$`)
+	temporaryFile = regexp.MustCompile(`^(` + aReport + `|\.claim_(step|tick)` + perhaps + ofChild + `|\.(` + aFile + `|` + aReport + `)\.tmp)$`)
 )
 
 // IsRecordedSnapshot reports whether recordings give this name, ending and all, to a snapshot.

@@ -32,6 +32,7 @@ const (
 	seriesStem   = "series"
 	snapshotStem = "snapshot"
 	rankMark     = "_rank" // … or a rank's go on with
+	childMark    = "_child"
 )
 
 // SchemaVersion is the version of run.json.
@@ -80,7 +81,19 @@ func TickOf(name string) (n int, ok bool) {
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	n, err := strconv.Atoi(rest[:digits])
 	rest = rest[digits:]
-	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, rankMark))
+	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, rankMark) || strings.HasPrefix(rest, childMark))
+}
+
+// ChildOf is the number of the process, of those that were recorded beside the one of a rank, that a
+// snapshot's name tells: 2 of "snapshot_t3_child2.json"; 0 of others.
+func ChildOf(name string) int {
+	if !strings.HasPrefix(name, snapshotStem+"_") {
+		return 0
+	}
+	_, rest, _ := strings.Cut(name, childMark)
+	digits, _, _ := strings.Cut(rest, ".")
+	n, _ := strconv.Atoi(digits) // 0 where there is none
+	return max(0, n)
 }
 
 // IsSnapshotName reports whether a run keeps a snapshot under this name, in

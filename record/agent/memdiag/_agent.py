@@ -4,6 +4,7 @@ Sources (_torch, _heap, …) know what to look at. Every entry from the program 
 guarded: an error becomes a note in the agent's report, and after a few the agent stops.
 """
 
+import _thread
 import errno
 import json
 import os
@@ -13,9 +14,10 @@ import time
 import zlib
 
 from . import _at
+from ._growth import grows
 from ._handlers import raised
 from ._own import Own
-from ._role import role
+from ._role import helps, role, started
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
 
@@ -38,6 +40,10 @@ WAIT, WAIT_PART = 8, 32
 BRIEF = 0.02
 # One that is due and too dear may come late by this part of the steps.
 LATE = 64
+# The same for a process that others started, once it grows; how many such are recorded.
+CHILD_ALLOWANCE, CHILD_SHARE, MOST_CHILDREN = 0.3, 0.03, 32
+# Seconds after which a forked process has the name that is given to it, and how many files there are of such at most.
+NAMED, MOST_FILES = 0.3, 1000
 # The disk, or the user's part of it, is full.
 FULL = errno.ENOSPC, errno.EDQUOT
 # A snapshot by the clock; what is named in any other way is the user's.
@@ -123,6 +129,8 @@ class Agent:
         self.waited = 0  # steps, for one to be watched
         self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
         self.rank = None
+        self.gone = False  # another process has taken over from this one
+        self.number = 0  # of a process that is recorded beside the one of its rank; 0 for that one
         self.stopped = False
         self.asleep = False  # in a forked child, until it trains
         self.child = False  # forked, and trains
@@ -222,22 +230,44 @@ class Agent:
         self.report("started")
 
     def forked(self):
-        """In the child of a fork: it is another process, which records only if it trains."""
+        """In the child of a fork: it is another process, which records only if it trains, or lives for a while."""
         self.pid = os.getpid()
-        self.busy = False
+        self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
+        self.sleep()
+
+    def sleep(self):
+        """Nothing is recorded of this process, which others started, until it grows: of many loader's workers none costs anything."""
         self.stopped = self.asleep = True
         for s in self.sources:
             try:
                 s.stop()
             except Exception:
                 pass  # there is nobody to tell
+        if self.ticker.running:
+            _thread.start_new_thread(self.await_growth, (self.pid,))
+
+    def await_growth(self, pid):
+        named = ""
+
+        def waits():
+            nonlocal named
+            if self.asleep and self.pid == pid and role() != named and len(os.listdir(self.dir)) < MOST_FILES:
+                named = role()
+                self.report("started")  # its role, for who looks from outside
+            return self.asleep and self.pid == pid
+
+        time.sleep(NAMED)
+        if grows(waits) and not helps():
+            self.wake()
+            if not self.stopped:
+                self.ticker.loop()
 
     def wake(self):
-        """A forked child steps an optimizer: it trains."""
+        """A forked child steps an optimizer: it trains. Or it goes on living."""
         from . import _heap, _holders, _jax
 
         self.asleep = False
@@ -340,6 +370,8 @@ class Agent:
             self.drop_ticks()
 
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
+        if self.number:
+            allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
         return self.spent <= allowance + share * self.elapsed()
 
     def overdue(self):
@@ -394,11 +426,12 @@ class Agent:
         from those without, as launchers are."""
         if kind not in self.owner:
             self.rank = self.find_rank()
-            self.owner[kind] = self.claim(kind)
+            # By the clock alone, who was started by another is recorded beside it.
+            self.owner[kind] = (kind == "step" or not started()) and self.claim(self.claim_name(kind))
             if self.owner[kind] and (kind == "step" or self.rank is not None):
                 self.drop_ticks()
         if kind == "tick" and self.owner[kind] and self.replaced():
-            self.owner[kind] = False
+            self.owner[kind], self.gone = False, True
             if not self.owner.get("step"):
                 self.drop_ticks()
         return self.owner[kind]
@@ -425,15 +458,28 @@ class Agent:
         task = self.settings["rank"]  # that memdiag is, or -1
         return task if task >= 0 else None
 
+    def role(self):
+        """That of this process, with its rank; of none that others started, what it runs."""
+        name = role() or os.path.basename(sys.argv[0])
+        rank = self.find_rank()
+        return name if rank is None else "%s of rank %d" % (name, rank)
+
     def claim_name(self, kind):
         return ".claim_%s%s" % (kind, self.suffix())
+
+    def beside(self):
+        """Whether this process is recorded beside the one of its rank: a loader's worker, one of a pool."""
+        if not self.number and not self.gone and not helps():
+            free = (n for n in range(1, MOST_CHILDREN + 1) if self.claim(".claim_tick_child%d" % n))
+            self.number = next(free, 0)
+        return self.number > 0
 
     def suffix(self):
         return "" if self.rank is None else "_rank%d" % self.rank
 
-    def claim(self, kind):
+    def claim(self, name):
         try:
-            f = os.open(os.path.join(self.dir, self.claim_name(kind)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
+            f = os.open(os.path.join(self.dir, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
         except FileExistsError:
             return False
         try:
@@ -444,7 +490,9 @@ class Agent:
         return True
 
     def drop_ticks(self):
-        self.written = []
+        for _, name in self.written if self.number else ():
+            self.remove(name)
+        self.written, self.number = [], 0
         for name in os.listdir(self.dir):
             if TICK.fullmatch(name) and ("_rank" not in name or self.rank is not None and name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
                 self.remove(name)
@@ -452,7 +500,10 @@ class Agent:
     def take(self, step):
         """Writes a snapshot; step is None where none was counted."""
         kind = "tick" if step is None else "step"
-        if not self.owns(kind):
+        if not self.owns(kind) and kind == "tick" and not self.child and not self.gone:
+            self.sleep()
+            return
+        if not self.owner[kind] and not (kind == "tick" and self.beside()):
             # Of helpers that only live beside the training nobody need be told.
             self.stop("another process records this rank; this one is not recorded" if kind == "step" else None)
             return
@@ -464,7 +515,7 @@ class Agent:
     def snapshot(self, step):
         start = work()
         number = step if step is not None else "t%d" % self.ticks
-        name = "snapshot_%s%s" % (number, self.suffix())
+        name = "snapshot_%s%s" % (number, "_child%d" % self.number if self.number else self.suffix())
         cuda = self.torch.cuda
         if cuda is not None and cuda.recording:
             self.keep(number, name + ".pickle", cuda.dump(step, self.rank), start)
@@ -504,9 +555,10 @@ class Agent:
         if all(n == 1 for n in b["count"]):
             del b["count"]
         return json.dumps({
-            "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": self.rank, "phase": self.phase,
+            "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": None if self.number else self.rank, "phase": self.phase,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
+            "role": self.role(), "pid": self.pid,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def write(self, name, text):
@@ -603,6 +655,7 @@ class Agent:
                 "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,
                 "python": sys.version.split()[0], "role": role(),
+                "child": self.asleep or self.number > 0,
             }
             for s in self.sources:
                 about.update(s.about())

@@ -129,6 +129,8 @@ class Heap:
         if self.wanted == "on":
             return bool({"torch", "jax"} & sys.modules.keys()) and not self.agent.fixed
         torch = self.agent.torch
+        if self.agent.number and not self.agent.step:
+            return True  # what a loader's worker makes are objects and arrays
         self.beside = self.beside or "jax" in sys.modules or "torch" in sys.modules and (self.agent.step > 0 or torch.seen())
         return self.rises if self.beside else True
 

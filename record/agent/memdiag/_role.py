@@ -8,6 +8,16 @@ UNNAMED = re.compile(r"[A-Za-z]*Process-([0-9:]+)")
 POOLED = re.compile(r"[A-Za-z]*PoolWorker-([0-9:]+)")
 
 
+def started():
+    """Whether multiprocessing started this process, which may have no name as yet."""
+    return bool(role()) or any(word.startswith("from multiprocessing.") for word in getattr(sys, "orig_argv", [])[1:])
+
+
+def helps():
+    """Whether this process does nothing of the program's: multiprocessing has helpers."""
+    return started() and not role()
+
+
 def role():
     """"loader worker 3", "pool worker 1", "produce 2" of a target produce, a name that was given; "" for the main process."""
     try:

@@ -36,8 +36,8 @@ IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILIN
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
-# and while threads are waited for at the end.
-ROOTS = ("<module>", "_run_module_as_main", "_shutdown")
+# while threads are waited for at the end, and of a process that a thread forked.
+ROOTS = ("<module>", "_run_module_as_main", "_shutdown", "_bootstrap")
 
 
 class Ticker:
@@ -92,8 +92,10 @@ class Ticker:
             self.asked, self.owed, self.agent.interrupting = None, False, False
 
     def forked(self):
-        """In the child of a fork: there, our thread is not at work."""
+        """In the child of a fork: there, our thread is not at work, and who forked is the main one."""
         self.lock = _thread.allocate_lock()
+        self.asked, self.owed = None, False
+        self.main, self.thread = _thread.get_ident(), None
 
     def tick(self, importing):
         """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
@@ -145,7 +147,7 @@ class Ticker:
         """Whether snapshots by the clock are wanted, of a script that may import PyTorch. One that a library imports may never be
         used."""
         agent = self.agent
-        if agent.step or agent.explicit or agent.fixed:
+        if agent.step or agent.explicit or agent.fixed and not agent.child:
             return False
         if "torch" in sys.modules and (not awaited or agent.torch.seen()):
             return agent.torch.works or now >= agent.torch.since_import + (PATIENT if agent.torch.seen() else UNUSED)

@@ -1,0 +1,87 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Child is a process that was recorded beside the one that a result is of, and leaks. It stands for
+// those of its kind that do.
+type Child struct {
+	Role string // "loader worker 3"
+	PID  int
+	// Alike counts the processes of that kind that leak, and Of those that were recorded.
+	Alike, Of int
+	Result    *Result // its findings name it
+}
+
+// leaked is what grows in a child's leaks in a second, or 0 where they are by the step, and in all.
+func (c *Child) leaked() (rate float64, all snapshot.Bytes) {
+	for i := range c.Result.Findings {
+		if f := &c.Result.Findings[i]; f.Verdict == Leak {
+			all += f.Growth().Bytes
+			if f.Rate.Unit == Second {
+				rate += f.Rate.Bytes.Value
+			}
+		}
+	}
+	return rate, all
+}
+
+// judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each
+// kind it returns the one that leaks most; what may leak counts by the growth of the process alone.
+func (o Options) judgeChildren(run *snapshot.Run) []*Child {
+	kinds := make(map[string]*Child)
+	of := make(map[string]int)
+	var out []*Child
+	for _, child := range run.Children {
+		kind := kindOf(child.Role)
+		of[kind]++
+		own := o
+		own.Against = nil
+		if o.Against != nil {
+			if i := slices.IndexFunc(o.Against.Children, func(c *snapshot.Run) bool { return kindOf(c.Role) == kind }); i >= 0 {
+				own.Against = o.Against.Children[i]
+			}
+		}
+		r, err := own.Analyze(child)
+		if err != nil || r.Leaks() == 0 {
+			continue // too short, or it cannot be held against the other run
+		}
+		c := &Child{Role: child.Role, PID: child.PID, Alike: 1, Result: r}
+		if most := kinds[kind]; most == nil {
+			kinds[kind] = c
+			out = append(out, c)
+		} else if _, before := most.leaked(); true {
+			alike := most.Alike + 1
+			if _, all := c.leaked(); all > before {
+				*most = *c
+			}
+			most.Alike = alike
+		}
+	}
+	for _, c := range out {
+		c.Of = of[kindOf(c.Role)]
+		for i := range c.Result.Findings {
+			c.Result.Findings[i].Child = c
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Child) int {
+		_, x := a.leaked()
+		_, y := b.leaked()
+		return cmp.Compare(y, x)
+	})
+	return out
+}
+
+func kindOf(role string) string { return numbered.ReplaceAllString(role, "") }
+
+// accounts reports whether a child's leaks are most of how processes grow.
+func accounts(children []*Child, e *Reserve) bool {
+	return e.Processes != nil && slices.ContainsFunc(children, func(c *Child) bool {
+		rate, _ := c.leaked()
+		return kindOf(c.Role) == kindOf(e.Processes.Role) && !e.Processes.Shared && 2*rate >= e.Rate.Bytes.Value
+	})
+}

@@ -1,0 +1,72 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// workerRun is a recorded child that keeps a block of 1 MiB at each look, or none.
+func workerRun(role string, pid int, leaks bool) *snapshot.Run {
+	run := &snapshot.Run{Role: role, PID: pid}
+	stacks := snapshot.NewStacks()
+	line := stacks.InternFrames([]snapshot.Frame{{Function: "__getitem__", File: "data.py", Line: 7}})
+	for n := range 20 {
+		s := &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: time.Unix(1_000_000+int64(n), 0)},
+			Rank: snapshot.NoRank, Producer: "Python", Role: role, PID: pid, Stacks: stacks,
+		}
+		many := int64(1)
+		if leaks {
+			many += int64(n)
+		}
+		size := snapshot.Bytes(many) << 20
+		s.Devices = []snapshot.Device{{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: size}}}
+		s.Segments = []snapshot.Segment{{Size: size, NumBlocks: 1}}
+		s.Blocks = snapshot.Blocks{
+			Segment: []int32{0}, Address: []uint64{0}, Size: []snapshot.Bytes{size}, Requested: []snapshot.Bytes{size},
+			State: []snapshot.State{snapshot.Live}, Stack: []snapshot.StackID{line}, Count: []int64{many},
+		}
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	return run
+}
+
+func TestALeakInAChildIsNamedByRoleAndExplainsHowItGrows(t *testing.T) {
+	flat, rising := func(float64) float64 { return 50 }, func(t float64) float64 { return 50 + t }
+	steep := func(t float64) float64 { return 50 + 10*t }
+	for _, c := range []struct {
+		name         string
+		tree         func(float64) float64
+		leaks        bool
+		child, grows string
+	}{
+		{"it is all that grows", rising, true, "loader worker 1", ""},
+		{"it is the least of what grows", steep, true, "loader worker 1", "What was recorded in it does not explain it"},
+		{"none was found", rising, false, "", "What was recorded in it does not explain it"},
+		{"nothing grows", flat, false, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := flatRun(treeOf(lifetime{"train.py", 0, 30, flat}, lifetime{"loader worker 1", 0, 30, c.tree}))
+			run.Children = []*snapshot.Run{workerRun("loader worker 0", 100, false), workerRun("loader worker 1", 101, c.leaks)}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.child == "" && len(r.Children) > 0 || c.child != "" && (len(r.Children) != 1 || r.Children[0].Role != c.child || r.Children[0].Of != 2) {
+				t.Errorf("children %+v; want %q", r.Children, c.child)
+			}
+			for _, child := range r.Children {
+				if f := &child.Result.Findings[0]; f.Verdict != Leak || f.Child != child || f.Rows[0].Frames[0].Line != 7 {
+					t.Errorf("%+v", f)
+				}
+			}
+			got := r.Unaccounted()
+			if c.grows == "" && len(got) > 0 || c.grows != "" && (len(got) != 1 || !strings.HasSuffix(got[0].String(), c.grows)) {
+				t.Errorf("%v; want %q", got, c.grows)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+//go:build unix
+
+package record_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
+)
+
+// TestGrowthIsNoStep has what a process holds at equal times.
+func TestGrowthIsNoStep(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+from memdiag._growth import rises
+mib = 1 << 20
+for seen in [10, 11, 12, 13, 14, 15], [10, 10, 50, 50, 50, 50], [10, 50, 50, 50, 50, 10], [10, 10, 10, 10, 10, 10], [10, 10, 11, 11, 12, 12], [30, 12, 31, 13, 32, 14]:
+    print(rises([n * mib for n in seen]), rises([n * 4096 for n in seen]))
+`, "True False\nFalse False\nFalse False\nFalse False\nTrue False\nFalse False\n")
+}
+
+// TestAChildIsRecordedUnderItsRoleOnceItGrows has two forks, of which one keeps what it makes.
+func TestAChildIsRecordedUnderItsRoleOnceItGrows(t *testing.T) {
+	heavytest.Skip(t, "two processes run for 12 s")
+	t.Parallel()
+	path := script(t, `
+import multiprocessing, time
+def work(keeps):
+    kept = []
+    for i in range(1200):
+        made = [float(i + j) for j in range(2000)]
+        if keeps:
+            kept.append(made)
+        time.sleep(0.01)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=work, args=(keeps,), name="worker %d" % keeps) for keeps in (False, True)]
+    for w in workers: w.start()
+    for w in workers: w.join()
+`)
+	r := runOf(t, record.Options{}, python(t), path)
+	run, err := files.OpenRun(r.dir)
+	if err != nil || r.ExitCode != 0 || r.stderr != "" {
+		t.Fatalf("%+v, %q, %v", r.Outcome, r.stderr, err)
+	}
+	if len(run.Children) != 1 || run.Children[0].Role != "worker 1" || len(run.Children[0].Snapshots) < 6 {
+		t.Fatalf("%d children: %+v", len(run.Children), run.Children)
+	}
+	roles := make(map[string]bool)
+	for _, p := range run.Tree.Processes {
+		roles[p.Role] = true
+	}
+	if !roles["worker 0"] || !roles["worker 1"] {
+		t.Errorf("roles %v", roles)
+	}
+	last := run.Children[0].Snapshots[len(run.Children[0].Snapshots)-1]
+	if len(last.Holders) == 0 || !strings.HasSuffix(last.Holders[0].Path, "kept") {
+		t.Errorf("held by %+v", last.Holders)
+	}
+}

@@ -1,0 +1,72 @@
+package files
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/processes"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// childrenRun is a run of a process, with snapshots of two others, and of how many there are.
+func childrenRun(t *testing.T) (dir string) {
+	t.Helper()
+	w, err := rundir.Create(t.TempDir(), snapshot.Info{Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(w.Dir(), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 3 {
+		for name, role := range map[string]string{"": "", "_child1": "loader worker 0", "_child12": "loader worker 1"} {
+			write(fmt.Sprintf("snapshot_t%d%s.json", n+9, name), fmt.Sprintf(`{"memdiag_agent":1,"producer":"Python","step":null,"rank":null,"time_us":%d,`+
+				`"devices":[],"frames":[],"stacks":[[]],"blocks":{"device":[],"address":[],"size":[],"stack":[],"birth":[]},"role":"%s","pid":%d}`, 1000000*(n+1), role, 100+len(name)))
+		}
+	}
+	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1\n")
+	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,\n")
+	if err := w.Finish(0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+func TestChildrenAreReadBesideTheirRun(t *testing.T) {
+	dir := childrenRun(t)
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Snapshots) != 3 || len(run.Notes) > 0 || len(run.Children) != 2 || run.Tree == nil || len(run.Tree.Processes) != 1 || len(run.Tree.Host) != 1 {
+		t.Fatalf("%+v", run)
+	}
+	for i, want := range []string{"loader worker 0", "loader worker 1"} {
+		c := run.Children[i]
+		if c.Role != want || c.PID != 107+i || len(c.Snapshots) != 3 || !c.Snapshots[0].Mark.Time.Before(c.Snapshots[2].Mark.Time) {
+			t.Errorf("%+v; want %s", c, want)
+		}
+	}
+	if names := Names(dir); len(names) != 3 {
+		t.Errorf("%q; want those of the run's own process", names)
+	}
+}
+
+func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
+	dir := childrenRun(t)
+	for name, text := range map[string]string{"snapshot_t9_child1.json": `{"memdiag_agent":1,`, "processes.csv": processes.Header + "x\n", "host.csv": "time"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := OpenRun(dir)
+	if err != nil || len(run.Snapshots) != 3 || len(run.Children) != 2 || len(run.Children[0].Snapshots) != 2 || len(run.Notes) < 2 || !run.Partial {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
