@@ -58,6 +58,8 @@ type host struct {
 	pss       time.Time
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
+	kills     kills
+	most      *followed     // the process that had most memory at the last look; nil for none
 	slow      time.Duration // the longest time between lines that looks made necessary
 
 	cancel context.CancelFunc
@@ -75,7 +77,7 @@ func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *cloc
 	}
 	h := &host{
 		tree: newTree(pid), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
-		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
+		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, kills: countKills(), cancel: cancel,
 	}
 	if _, ok := readStat(pid); !ok {
 		return h
@@ -200,6 +202,9 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	}
 	if _, err := each.Write(text.Bytes()); err != nil {
 		return err
+	}
+	if len(points) > 0 {
+		h.most = slices.MaxFunc(points, func(a, b *followed) int { return cmp.Compare(a.Points[0].Anonymous, b.Points[0].Anonymous) })
 	}
 	err := processes.WriteHost(all, h.whole(tree, points, now))
 	h.pace(now, len(points), time.Since(begun))

@@ -131,6 +131,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.ExitCode = exit.ExitCode()
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
+	if death := host.kills.since(countKills(), outcome.ExitCode, host.most); death != "" {
+		outcome.Notes = append(outcome.Notes, death)
+	}
 	outcome.collect(dir, out.Rank())
 	if without != nil {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent: memory is known by process, not by allocation site: %v", without))

@@ -147,8 +147,6 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 			return []string{"inconclusive: " + j.doubt + j.said}
 		case j.result != nil && j.result.Leaks() > 0:
 			return []string{prefix + j.said}
-		case j.said == "":
-			return nil
 		}
 		return []string{j.said}
 	}

@@ -23,6 +23,9 @@ func sayings(ranks []judged, of func(*judged) []string) (out []saying) {
 	at := make(map[string]int)
 	for i := range ranks {
 		for _, text := range of(&ranks[i]) {
+			if text == "" {
+				continue // the process itself has nothing to say, and another says it
+			}
 			k, ok := at[text]
 			if !ok || len(ranks) <= apart {
 				k = len(out)

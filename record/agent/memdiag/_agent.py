@@ -255,16 +255,20 @@ class Agent:
 
         def waits():
             nonlocal named
-            if self.asleep and self.pid == pid and role() != named and len(os.listdir(self.dir)) < MOST_FILES:
+            if self.asleep and self.pid == pid and role() != named:
                 named = role()
-                self.report("started")  # its role, for who looks from outside
+                if len(os.listdir(self.dir)) < MOST_FILES:
+                    self.report("started")  # its role, for who looks from outside
             return self.asleep and self.pid == pid
 
-        time.sleep(NAMED)
-        if grows(waits) and not helps():
-            self.wake()
-            if not self.stopped:
-                self.ticker.loop()
+        try:
+            time.sleep(NAMED)
+            if grows(waits) and not helps():
+                self.wake()
+                if not self.stopped:
+                    self.ticker.loop()
+        except Exception as e:
+            self.failed("child", e)  # the folder is another user's, as this process now is
 
     def wake(self):
         """A forked child steps an optimizer: it trains. Or it goes on living."""
