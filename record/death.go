@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -17,7 +16,7 @@ type kills struct {
 func countKills() kills {
 	g := group("/proc", "/sys/fs/cgroup", os.Getpid(), func(int) bool { return true })
 	k := kills{group: g.Killed, machine: -1, limit: g.Limit}
-	if n, ok := entry(filepath.Join("/proc", "vmstat"), "oom_kill"); ok {
+	if n, ok := entry("/proc/vmstat", "oom_kill"); ok {
 		k.machine = int64(n)
 	}
 	return k
