@@ -132,7 +132,7 @@ class Agent:
         self.gone = False  # another process has taken over from this one
         self.number = 0  # of a process that is recorded beside the one of its rank; 0 for that one
         self.stopped = False
-        self.asleep = False  # in a forked child, until it trains
+        self.asleep, self.nap = False, None  # in a child, until it trains or grows
         self.child = False  # forked, and trains
         self.busy = False
         self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
@@ -247,19 +247,20 @@ class Agent:
                 s.stop()
             except Exception:
                 pass  # there is nobody to tell
+        self.nap = object()
         if self.ticker.running:
-            _thread.start_new_thread(self.await_growth, (self.pid,))
+            _thread.start_new_thread(self.await_growth, (self.nap,))
 
-    def await_growth(self, pid):
+    def await_growth(self, nap):
         named = ""
 
         def waits():
             nonlocal named
-            if self.asleep and self.pid == pid and role() != named:
+            if self.asleep and self.nap is nap and role() != named:
                 named = role()
                 if len(os.listdir(self.dir)) < MOST_FILES:
                     self.report("started")  # its role, for who looks from outside
-            return self.asleep and self.pid == pid
+            return self.asleep and self.nap is nap
 
         try:
             time.sleep(NAMED)

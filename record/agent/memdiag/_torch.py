@@ -598,9 +598,12 @@ class Finder:
         def exec_module(module):
             source.agent.guarded("import torch", source.agent.heap.untrace)
             original(module)
-            if source.agent.asleep:
+            asleep = source.agent.asleep
+            if asleep:
                 source.agent.wake()
             source.agent.guarded("import torch", source.imported, module)
+            if asleep:
+                source.agent.sleep()  # until it trains, or grows
 
         # As Python leaves the frames of its own importing out of tracebacks, so it does with this one.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=IMPORTLIB[0], co_name=IMPORTLIB[1])
