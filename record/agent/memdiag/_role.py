@@ -35,6 +35,8 @@ def role():
         target = getattr(process, "_target", None)
         if getattr(target, "__module__", "") == "concurrent.futures.process":
             return "executor worker " + unnamed[1]
+        if getattr(target, "__module__", "") == "torch.utils.data._utils.worker":
+            return "loader worker"  # it does not know its number yet
         if getattr(target, "__module__", "") == "torch.multiprocessing.spawn":
             target = process._args[0]
         return "%s %s" % (getattr(target, "__name__", "process"), unnamed[1])
