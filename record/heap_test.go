@@ -274,7 +274,7 @@ from memdiag import _holders
 
 many = [[i, [i]] for i in range(300)]
 more = [[[i] for i in range(300)] for _ in range(100)]
-agent = types.SimpleNamespace(step=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+agent = types.SimpleNamespace(step=0, jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(phase))
@@ -464,7 +464,7 @@ const unused = `
 import sys, types
 from memdiag import _heap, _ticks
 
-torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made), since_import=0.0)
+torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made), since_import=0.0, works=False)
 agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, step=0, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
 made, sys.modules["torch"] = [], torch
 heap, ticker = _heap.Heap(agent), _ticks.Ticker(agent)
@@ -477,7 +477,7 @@ print(heap.windowed())
 
 func TestAPyTorchThatNobodyUsesIsNone(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unused, "True [False, True, True, False, False, True]\nFalse [False, True, True, False, True, True]\nFalse\n")
+	agentProgram(t, unused, "True [True, True, True, False, False, True]\nFalse [False, True, True, False, True, True]\nFalse\n")
 }
 
 // pursued has censuses with more and more storages that have no stack.

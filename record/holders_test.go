@@ -272,7 +272,7 @@ const held = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -462,7 +462,7 @@ def work():
 _holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
 thread = threading.Thread(target=work)
 thread.start()
-agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
 thread.join()
 print(gc.isenabled())
@@ -562,7 +562,7 @@ class Tensor:
 kept = Tensor()
 for ours in True, False:
     read = []
-    agent = types.SimpleNamespace(ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, heap=types.SimpleNamespace(outgrows=lambda: False))
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, heap=types.SimpleNamespace(outgrows=lambda: False))
     _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
     print(read)
 `
