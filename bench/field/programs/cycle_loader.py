@@ -1,7 +1,7 @@
 """itertools.cycle over a shuffled DataLoader keeps every batch of the first round; --fixed makes iterators anew."""
 # kind: loaders
 # holder: batches
-# cause: container-grows
+# cause: cycle-keeps container-grows
 # rate: 8192 B/step
 # met in: Lightricks/LTX-Video-Trainer#6
 import itertools
