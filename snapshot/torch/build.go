@@ -450,7 +450,7 @@ func (b *builder) history(s *snapshot.Snapshot) {
 	if s.Moment != nil {
 		s.Mark.Step = snapshot.NoStep // the file's is of the end
 		s.History.Events, s.History.Last = s.Moment.Event, s.Moment.Time
-		at, _ := slices.BinarySearch(ends, b.moments.passed(s.Moment.Device).time+1)
+		at, _ := slices.BinarySearch(ends, max(b.moments.until, b.moments.passed(s.Moment.Device).time)+1)
 		ends = ends[:at]
 	}
 	if s.Mark.Step == snapshot.NoStep && len(ends) > 0 {

@@ -9,7 +9,7 @@ import "github.com/memdiag/memdiag/snapshot"
 // free_completed, when its streams have passed.
 type moment struct {
 	kind     snapshot.AtKind
-	until    int64 // of AtTime: the last time that counts, in Unix microseconds
+	until    int64 // of AtTime and AtStep: the last time that counts, in Unix microseconds
 	started  bool  // there was such a moment; the record's beginning is one, but for an OOM
 	passed   bool  // the moment that was asked for is over
 	event    int64
@@ -49,13 +49,19 @@ type mapping struct {
 	action        keyword
 }
 
+// maxAddress is above all that a GPU or a processor has.
+const maxAddress = 1 << 62
+
 // What a lease and a mapping take in bytes, with what growing leaves behind.
 const (
 	leaseCost   = 2 * 56
-	mappingCost = 2 * 40
+	mappingCost = 480 // with the segments that are made of them
 )
 
 func newMoment(kind snapshot.AtKind, until int64) *moment {
+	if kind == snapshot.AtStep {
+		kind = snapshot.AtTime
+	}
 	return &moment{kind: kind, until: until, live: newTable[lease](), started: kind != snapshot.AtOOM}
 }
 
@@ -81,8 +87,8 @@ func (m *moment) add(event, time int64, o *object) {
 		return
 	}
 	address, size := o.values[enAddr], o.values[enSize]
-	if !o.has(enAddr) {
-		address = noAddress
+	if !o.has(enAddr) || address > maxAddress || size > maxBytes {
+		address, size = noAddress, 0
 	}
 	action := keyword(o.values[enAction])
 	if action == kwFreeCompleted && address == m.asked.address { // nearly always
@@ -96,11 +102,11 @@ func (m *moment) add(event, time int64, o *object) {
 			m.now(event, time)
 		}
 	case kwSegmentAlloc, kwSegmentFree, kwSegmentMap, kwSegmentUnmap:
-		if m.follows() {
+		if m.follows() && address != noAddress {
 			m.segments = append(m.segments, mapping{address, size, o.values[enStream], uint32(o.values[enStack]), action})
 		}
 	case kwAlloc:
-		if address == noAddress || size > maxBytes || m.grown > maxTotal {
+		if address == noAddress || m.grown > maxTotal {
 			return
 		}
 		m.grown += int64(size)
@@ -109,7 +115,7 @@ func (m *moment) add(event, time int64, o *object) {
 			m.now(event, time)
 		}
 	case kwFreeRequested:
-		m.asked = pending{address, min(size, maxBytes), event}
+		m.asked = pending{address, size, event}
 	case kwFreeCompleted:
 		m.free(address, size)
 	}
@@ -126,7 +132,7 @@ func (m *moment) settle() {
 
 // free ends a lease; one that the record did not see begin is as old as it.
 func (m *moment) free(address, size uint64) {
-	if address == noAddress || size > maxBytes {
+	if address == noAddress {
 		return
 	}
 	l := lease{address: address, size: size}

@@ -237,3 +237,44 @@ func TestMappedPiecesOfASegmentComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEndOfAStepIsAMoment: steps end where PyTorch's annotations say so.
+func TestTheEndOfAStepIsAMoment(t *testing.T) {
+	const text = `{"segments":[],"device_traces":[[
+{"action":"alloc","addr":0,"size":100,"time_us":1},{"action":"alloc","addr":512,"size":200,"time_us":3},
+{"action":"free_completed","addr":0,"size":100,"time_us":5},{"action":"free_completed","addr":512,"size":200,"time_us":7}]],
+"external_annotations":[{"stage":"END","name":"Optimizer.step#SGD","time_us":4},{"stage":"END","name":"Optimizer.step#SGD","time_us":6},{"stage":"END","name":"Optimizer.step#SGD","time_us":9}]}`
+	for step, want := range []snapshot.Bytes{1: 300, 2: 200, 3: 0} {
+		if step == 0 {
+			continue
+		}
+		s, err := Decode("f", strings.NewReader(text), int64(len(text)), Options{At: snapshot.At{Kind: snapshot.AtStep, Step: int64(step)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Devices[0].Meters.Requested; got != want || s.Mark.Step != int64(step) {
+			t.Errorf("step %d: %s at step %d, want %s", step, got, s.Mark.Step, want)
+		}
+	}
+}
+
+// TestEventsThatNoAllocatorHasAreNotFollowed: addresses that wrap and sizes of nothing that exists.
+func TestEventsThatNoAllocatorHasAreNotFollowed(t *testing.T) {
+	for _, event := range []string{
+		`{"action":"alloc","addr":18446744073709551104,"size":512,"time_us":1}`,
+		`{"action":"alloc","addr":4096,"size":18446744073709551104,"time_us":1}`,
+		`{"action":"segment_free","addr":4096,"size":9223372036854775808,"time_us":1}`,
+		`{"action":"free_completed","addr":18446744073709551104,"size":512,"time_us":1}`,
+	} {
+		text := `{"segments":[{"device":0,"address":18446744073709550592,"total_size":1024,"blocks":[{"address":18446744073709550592,"size":1024,"state":"active_allocated"}]}],"device_traces":[[` + event + `]]}`
+		for _, at := range []snapshot.At{{Kind: snapshot.AtPeak}, {Kind: snapshot.AtTime}} {
+			s, err := Decode("f", strings.NewReader(text), int64(len(text)), Options{At: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := s.Devices[0].Meters; m.Active != 0 || m.Reserved != 0 {
+				t.Errorf("%s: %+v", event, m)
+			}
+		}
+	}
+}

@@ -51,7 +51,7 @@ func (m *moment) stretches(segments []rawSegment) []stretch {
 		}
 	}
 	for _, seg := range segments {
-		if to := seg.Address + uint64(seg.Size); to > seg.Address {
+		if to := seg.Address + uint64(seg.Size); to > seg.Address && seg.Address <= maxAddress {
 			out = append(out, stretch{seg, seg.Address, to, true})
 		}
 	}
@@ -129,6 +129,9 @@ func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 	for i := range segments {
 		for row := segments[i].FirstBlock; row < segments[i].FirstBlock+segments[i].NumBlocks; row++ {
 			if old.State[row] == snapshot.Free {
+				continue
+			}
+			if old.Address[row] > maxAddress {
 				continue
 			}
 			h := held{lease{address: old.Address[row], size: uint64(old.Requested[row]), stack: uint32(old.Stack[row])}, old.State[row], old.Size[row], old.BirthStep[row]}
@@ -220,25 +223,26 @@ func (b *builder) lay(device int, segments []rawSegment, blocks []held) error {
 			seg, segments = segments[0], segments[1:]
 		}
 		seg.Device, seg.FirstBlock = device, b.rows()
-		at, end := seg.Address, seg.Address+uint64(seg.Size)
-		for len(blocks) > 0 && blocks[0].address < end {
+		left := seg.Size // of it, after what was placed
+		for len(blocks) > 0 && snapshot.Bytes(blocks[0].address-seg.Address) < seg.Size {
 			h := blocks[0]
 			blocks = blocks[1:]
-			if h.address > at {
-				b.place(at, snapshot.Bytes(h.address-at), 0, snapshot.Free, 0, snapshot.NoStep, tenancy{})
+			rest := seg.Size - snapshot.Bytes(h.address-seg.Address)
+			if left > rest {
+				b.place(seg.Address+uint64(seg.Size-left), left-rest, 0, snapshot.Free, 0, snapshot.NoStep, tenancy{})
 			}
-			size := min(h.bytes(), snapshot.Bytes(end-h.address))
+			size := min(h.bytes(), rest)
 			if len(blocks) > 0 {
-				size = min(size, max(snapshot.Bytes(blocks[0].address-h.address), snapshot.Bytes(h.size)))
+				size = min(size, snapshot.Bytes(blocks[0].address-h.address))
 			}
-			if err := b.add(int64(size) + int64(h.size)); err != nil {
+			if err := b.add(int64(size)); err != nil {
 				return err
 			}
 			b.place(h.address, size, min(snapshot.Bytes(h.size), size), h.state, h.stack, h.step, tenancy{h.time, h.size})
-			at = max(at, h.address+uint64(size))
+			left = rest - size
 		}
-		if at < end {
-			b.place(at, snapshot.Bytes(end-at), 0, snapshot.Free, 0, snapshot.NoStep, tenancy{})
+		if left > 0 {
+			b.place(seg.Address+uint64(seg.Size-left), left, 0, snapshot.Free, 0, snapshot.NoStep, tenancy{})
 		}
 		seg.NumBlocks, seg.end = b.rows()-seg.FirstBlock, b.rows()
 		if err := b.add(int64(seg.Size)); err != nil {
