@@ -90,6 +90,11 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 			line, _ := marked(t, path, "leak")
 			_, holder := marked(t, path, "holder")
 			r, findings := recordScript(t, torchPython(t), path)
+			// On a busy machine a traced step may take so long that windows of Python's heap do not fit into their budget.
+			for again := 0; again < 3 && len(findings) == 0 && strings.Contains(r.said, "would have cost too much in so short a run"); again++ {
+				t.Logf("once more, since it said %s", r.said)
+				r, findings = recordScript(t, torchPython(t), path)
+			}
 			if r.code != exitFine || len(findings) == 0 {
 				t.Fatalf("exit code %d, %d findings", r.code, len(findings))
 			}

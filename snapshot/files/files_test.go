@@ -175,7 +175,7 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 		"sums that just fit":              {0, []snapshot.Bytes{1 << 56, 1 << 56}, []snapshot.Bytes{0, 0}, nil, ""},
 		"sums larger than memory":         {0, []snapshot.Bytes{1 << 56, 1<<56 + 1}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
 		"a negative size":                 {0, []snapshot.Bytes{8, -5}, []snapshot.Bytes{8, 0}, nil, "row 1 of the blocks has 1 of -5 bytes"},
-		"a negative size asked for":       {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, -1}, nil, "of which -1 were asked for"},
+		"a negative size asked for":       {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, -1}, nil, "-1 of them requested"},
 		"sizes whose sum overflows":       {0, []snapshot.Bytes{1 << 61, 1 << 61}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
 		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, "more than 128 PiB"},
 		"a block of nearly 2^63":          {0, []snapshot.Bytes{1<<63 - 1, 0}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
