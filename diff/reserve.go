@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -350,6 +351,14 @@ func (e *Reserve) String() string {
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and emptying the cache would free %s",
 		deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
+}
+
+// Fix is what to do about growth of which no line is known; "" without a cause.
+func (e *Reserve) Fix() string {
+	if e.Cause == nil {
+		return ""
+	}
+	return cmp.Or(e.Cause.Unplaced, e.Cause.Fix)
 }
 
 // Between is where Growth was measured: "from step 40 to step 267".

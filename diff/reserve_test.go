@@ -2,6 +2,7 @@ package diff
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -260,6 +261,9 @@ func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	}
 	if r.Unexplained() == nil {
 		t.Fatal("nothing is said of 38 MiB")
+	}
+	if fix := r.Unexplained().Fix(); !strings.HasPrefix(fix, "run longer") {
+		t.Errorf("no line is known, and the fix is to %s", fix)
 	}
 	if e := r.Unexplained(); e.Graph != nil || e.Cause.ID != "host-only" {
 		t.Errorf("held by %+v: %s", e.Graph, e.Cause.ID)

@@ -115,6 +115,10 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "if nothing else grew; but the process grew by another 99.0 MiB;") {
 		t.Errorf("%q, and the process grows by more", got)
 	}
+	r.Findings[0].Nodes = &diff.Reserve{Growth: 60 * snapshot.MiB}
+	if got := runsOutText(r, &r.Findings[0]); strings.Contains(got, "but the process grew") {
+		t.Errorf("%q, and that is the finding's graph", got)
+	}
 }
 
 func TestWhatDecidesAFindingIsToldInStepsAndSnapshots(t *testing.T) {

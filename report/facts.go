@@ -144,7 +144,7 @@ func reserveFacts(e *diff.Reserve) []fact {
 		out = append(out, fact{"Held by", heldBy(e.Graph, 0)})
 	}
 	if e.Cause != nil {
-		out = append(out, fact{"Fix", e.Cause.Fix + "."}, fact{"More", "memdiag explain " + e.Cause.ID})
+		out = append(out, fact{"Fix", e.Fix() + "."}, fact{"More", "memdiag explain " + e.Cause.ID})
 	}
 	return out
 }

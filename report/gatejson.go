@@ -98,12 +98,9 @@ func (g *Gate) JSON(w io.Writer) error {
 	}
 	for _, r := range g.Ranks {
 		for _, e := range r.Result.Unaccounted() {
-			j := gateReserveJSON{reserveJSON: reserveOf(e)}
+			j := gateReserveJSON{reserveJSON: reserveOf(e), Fix: e.Fix()}
 			if r.Rank != snapshot.NoRank && e.Processes == nil {
 				j.Rank = &r.Rank
-			}
-			if e.Cause != nil {
-				j.Fix = e.Cause.Fix
 			}
 			out.Unexplained = append(out.Unexplained, j)
 		}

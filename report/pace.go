@@ -77,7 +77,11 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	} else {
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
-	switch besides := r.Besides(); {
+	besides := r.Besides()
+	for i := range r.Findings {
+		besides -= nodesOf(&r.Findings[i])
+	}
+	switch {
 	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > grown(f) && r.Unexplained() == nil:
 		text += ", if nothing else grew; but the process grew by another " + glue(besides.String())
 	case othersTake(r, f):

@@ -134,7 +134,7 @@ func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {
 				"page":     func(b *bytes.Buffer) error { return Page(b, r, About{}) },
 			} {
 				got := html.UnescapeString(strings.NewReplacer("<code>", "`", "</code>", "`").Replace(string(rendered(t, write))))
-				wanted := []string{"100 MiB", c.Fix, "memdiag explain " + c.ID}
+				wanted := []string{"100 MiB", r.Reserves[0].Fix(), "memdiag explain " + c.ID}
 				if m == cause.Host {
 					wanted = append(wanted, "graph `main.<locals>.ema.v` (3,905 nodes or more)")
 				}

@@ -186,6 +186,7 @@ var allocator = []Cause{
 			"a graph whose tensors are freed but whose nodes stay, caches of plans for each shape, workers that copy lists, a profiler left on, an unbounded history of allocations.",
 		Sign:       "Resident memory rises, the allocator's meters do not. Or a line that calls an extension grows on Python's heap, and no name of the program leads to what it made.",
 		Fix:        "update the extension that the line calls, or compare two versions of it; look for it outside of what was recorded: in C and C++ by heaptrack, memray --native or jemalloc, whose files memdiag reads; in Python, where the run has no python:0, by memdiag record --python-heap on; on CUDA bound _record_memory_history(max_entries=…)",
+		Unplaced:   "run longer, or with memdiag record --python-heap on, until a line shows; look for what C and C++ hold by heaptrack, memray --native or jemalloc, whose files memdiag reads; on CUDA bound _record_memory_history(max_entries=…)",
 		Before:     "total_loss += loss   # after backward: nothing on the GPU, nodes on the host",
 		After:      "total_loss += loss.item()",
 		References: []string{"pytorch#98688", "pytorch#22597", "pytorch#20433", "transformers#6999"},

@@ -16,6 +16,7 @@ type Cause struct {
 	What       string // what happens, in whole sentences
 	Sign       string // how it looks in snapshots, in whole sentences
 	Fix        string // one clause, without a full stop at its end
+	Unplaced   string // in place of Fix where no line is known; "" for the same
 	Before     string // the code that does it, a few lines
 	After      string // and the same, repaired
 	Workloads  []string
