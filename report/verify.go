@@ -34,7 +34,9 @@ func (v *Verified) answer() baseline.Answer {
 // leaked neither before nor after do not count.
 func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
 	if len(ranks) > 1 {
-		leaking := slices.DeleteFunc(slices.Clone(ranks), func(v Verified) bool { return v.Verification != nil && len(v.Checks) == 0 && v.Why == "" })
+		leaking := slices.DeleteFunc(slices.Clone(ranks), func(v Verified) bool {
+			return v.Verification != nil && len(v.Checks) == 0 && v.Why == "" && v.Elsewhere == ""
+		})
 		if len(leaking) > 0 {
 			ranks = leaking
 		}
@@ -80,6 +82,8 @@ func verification(v *baseline.Verification) string {
 	switch {
 	case len(v.Checks) > 0:
 		fmt.Fprintf(&b, "of %s %d fixed, %d not, %d open", count(int64(len(v.Checks)), "leak"), counts[baseline.Gone], counts[baseline.Remains], counts[baseline.CannotTell])
+	case v.Elsewhere != "":
+		b.WriteString(Printable(v.Elsewhere))
 	case v.Why != "":
 		fmt.Fprintf(&b, "the first run does not leak; the second run: %s", v.Why)
 	default:
@@ -88,6 +92,9 @@ func verification(v *baseline.Verification) string {
 	b.WriteByte('\n')
 	for i := range v.Checks {
 		b.WriteString(verified(&v.Checks[i]))
+	}
+	if len(v.Checks) > 0 && v.Elsewhere != "" {
+		fmt.Fprintf(&b, "%s: %s\n", baseline.CannotTell, Printable(v.Elsewhere))
 	}
 	return b.String()
 }

@@ -74,6 +74,7 @@ type Run struct {
 	Path      string   // of the folder; "" for loose files
 	Files     []string // all that was read, or tried, with their folders
 	Info      Info     // zero where there is no run.json
+	Unnamed   bool     // the folder is of a recorded command, and no run.json says of which
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
 	Tree      *Tree   // nil where nothing is known of the command's processes

@@ -18,6 +18,7 @@ type traces struct {
 	at     map[string]int           // marks at which a thread was in it
 	names  map[string]string        // of functions, by key
 	files  map[string]bool          // of the program's own, as they were recorded
+	begins map[string]bool          // files in which the program begins, without their folders
 	sizes  map[snapshot.Bytes]int64 // live tensors at the first mark, by what they take
 	tables map[*snapshot.Stacks]map[snapshot.StackID][]string
 }
@@ -25,7 +26,7 @@ type traces struct {
 func tracesOf(run *snapshot.Run) *traces {
 	t := &traces{
 		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string),
-		files: make(map[string]bool), sizes: sizesOf(run),
+		files: make(map[string]bool), begins: make(map[string]bool), sizes: sizesOf(run),
 		tables: make(map[*snapshot.Stacks]map[snapshot.StackID][]string),
 	}
 	for _, s := range run.Snapshots {
@@ -87,6 +88,14 @@ func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapsho
 func (t *traces) own(frames []snapshot.Frame) []string {
 	own := diff.Own(frames)
 	var keys []string
+	for _, f := range slices.Backward(frames) {
+		if named := f.File != "" && !strings.HasPrefix(f.File, "<"); named && own(f) {
+			if function(f) == "<module>" {
+				t.begins[base(f.File)] = true
+			}
+			break
+		}
+	}
 	for _, f := range frames {
 		if own(f) && f.File != "" && !strings.HasPrefix(f.File, "<") { // as <string> and <stdin> are
 			t.files[f.File] = true
@@ -95,7 +104,7 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 		if last := name[strings.LastIndexByte(name, '.')+1:]; !own(f) || last == "<module>" || last == "main" {
 			continue
 		}
-		key := name + "\x00" + path.Base(strings.ReplaceAll(f.File, `\`, "/"))
+		key := name + "\x00" + base(f.File)
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
 			t.names[key] = name
@@ -103,6 +112,9 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 	}
 	return keys
 }
+
+// base is a file's name without its folder, of any system.
+func base(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }
 
 // sizesOf counts the tensors that live at a run's first mark by what they take: most are
 // parameters, which are the same in every run of a program.
@@ -125,6 +137,27 @@ func sizesOf(run *snapshot.Run) map[snapshot.Bytes]int64 {
 // enoughAlike is the share of one run's functions, or of its tensors by size, that the other
 // has where the two are of one program.
 const enoughAlike = 0.5
+
+// named reports whether commands tell of both runs what they ran, or need not: programs that wrote
+// their snapshots themselves have none, and of a run whose command was left out the script does on
+// the stacks of both.
+func (c *comparison) named() bool {
+	before, after := c.before.Run(), c.after.Run()
+	told := func(r *snapshot.Run) bool { return r.Info.Workload != "" || len(r.Info.Command) > 0 }
+	left := func(r *snapshot.Run) bool { return r.Info.Workload == "" && r.Info.Command == nil }
+	switch {
+	case before.Unnamed || after.Unnamed:
+		return false
+	case told(before) && told(after), left(before) && left(after):
+		return true
+	}
+	for file := range c.was.begins {
+		if c.is.begins[file] {
+			return true
+		}
+	}
+	return false
+}
 
 // known reports whether something recorded shows that both runs are of one program: a file of
 // its own, most of its functions, or tensors of the same sizes. Equal commands show nothing:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -124,6 +125,10 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "it is the same program"},
 		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py"}, baseline.Gone, "100 steps of the same program"},
 		{"text that was given to python", told{command: "python -c …", leaks: leak, holds: weights, file: "<string>"}, told{command: "python -c …", holds: "other <module>", file: "<string>", size: 96}, baseline.CannotTell, "it is the same program"},
+		{"its command was left out", leaks, told{holds: weights}, baseline.Gone, "100 steps of the same program"},
+		{"both commands were left out", told{leaks: leak, holds: weights}, told{holds: weights}, baseline.Gone, "100 steps of the same program"},
+		{"its command was left out, another script", leaks, told{holds: "load <module>", file: "other.py"}, baseline.CannotTell, "names no command"},
+		{"the command before was left out, another script that uses the same file", told{leaks: leak, holds: weights}, told{command: "python other.py", holds: "init"}, baseline.CannotTell, "names no command"},
 		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it reached the work"},
 		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights}, baseline.CannotTell, "too few"},
 		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights}, baseline.CannotTell, "nothing shows"},
@@ -179,6 +184,34 @@ func TestWhatIsTheSameProgram(t *testing.T) {
 		}
 		if v := baseline.Verify(run(c.before), run(c.after)); (v.Why == "") != c.same {
 			t.Errorf("%s, and then %s: %q", c.before, c.after, v.Why)
+		}
+	}
+}
+
+// TestAProcessThatGrowsIsNotCompared: whatever became of the leaks of the recorded one, another that grows is in doubt.
+func TestAProcessThatGrowsIsNotCompared(t *testing.T) {
+	leaks := told{command: "python train.py", leaks: "keep step main <module>", holds: "init main <module>"}
+	clean := told{command: "python train.py", holds: "init main <module>"}
+	worker := diff.Reserve{Meter: cause.Host, Processes: &diff.Processes{Role: "pool worker 3", PID: 7}}
+	for _, c := range []struct {
+		before        told
+		first, second bool // which has the worker
+		checks        int
+		want          string
+	}{
+		{clean, true, false, 0, "in the first run pool worker 3 grows, and processes are not compared"},
+		{leaks, true, false, 1, "in the first run pool worker 3 grows, and processes are not compared"},
+		{leaks, false, true, 1, "in the second run pool worker 3 grows, and processes are not compared"},
+	} {
+		before, after := c.before.analysis(t), clean.analysis(t)
+		if c.first {
+			before.Reserves = append(before.Reserves, worker)
+		}
+		if c.second {
+			after.Reserves = append(after.Reserves, worker)
+		}
+		if v := baseline.Verify(before, after); v.Overall() != baseline.CannotTell || v.Elsewhere != c.want || len(v.Checks) != c.checks {
+			t.Errorf("%s: %q with %d checks, want %q", v.Overall(), v.Elsewhere, len(v.Checks), c.want)
 		}
 	}
 }

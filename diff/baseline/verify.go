@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -42,6 +43,8 @@ type Verification struct {
 	Checks []Check // a check for each leak before, larger growth first, and for what is new
 	// Why says why the run after proves nothing, a clause; "" where it may.
 	Why string
+	// Elsewhere says which other process grows, a clause: processes are not compared; "" where none does.
+	Elsewhere string
 }
 
 // comparison is two runs of which one is held against the other.
@@ -63,7 +66,7 @@ type comparison struct {
 // the leak needs to show.
 func Verify(before, after *diff.Result) *Verification {
 	c := compare(before, after)
-	v := &Verification{Why: c.doubt}
+	v := &Verification{Why: c.doubt, Elsewhere: elsewhere(before, after)}
 	mended := make(map[string]bool)
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	for i := range before.Findings {
@@ -125,6 +128,8 @@ func compare(before, after *diff.Result) *comparison {
 		if earlier.Unit == diff.Step {
 			c.doubt = "it counted no steps, and the run before did"
 		}
+	case !c.named():
+		c.doubt = "nothing shows that it is the same program: run.json names no command"
 	case !c.known():
 		c.doubt = "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes"
 	}
@@ -224,8 +229,32 @@ func (c *comparison) process() *Check {
 	return k
 }
 
-// Overall is fixed where every check is, and not fixed where one is not. Without a
-// leak before there is nothing to tell.
+// elsewhere names a process that grows in either run and is not the recorded one; "" where none does.
+func elsewhere(before, after *diff.Result) string {
+	for i, r := range []*diff.Result{before, after} {
+		name := ""
+		for _, e := range r.Unaccounted() {
+			if p := e.Processes; p != nil && name == "" {
+				switch name = cmp.Or(p.Role, fmt.Sprint("process ", p.PID)); {
+				case p.Shared && p.PID != 0:
+					name = "shared memory of " + name
+				case p.PID == 0 && !p.Shared:
+					name += " (all together)"
+				}
+			}
+		}
+		if len(r.Children) > 0 {
+			name = cmp.Or(r.Children[0].Role, fmt.Sprint("process ", r.Children[0].PID))
+		}
+		if name != "" {
+			return fmt.Sprintf("in the %s run %s grows, and processes are not compared", []string{"first", "second"}[i], name)
+		}
+	}
+	return ""
+}
+
+// Overall is fixed where every check is and no other process grows, and not fixed where one check is
+// not. Without a leak before there is nothing to tell.
 func (v *Verification) Overall() Answer {
 	answer := Gone
 	for _, k := range v.Checks {
@@ -236,7 +265,7 @@ func (v *Verification) Overall() Answer {
 			answer = CannotTell
 		}
 	}
-	if len(v.Checks) == 0 {
+	if len(v.Checks) == 0 || v.Elsewhere != "" {
 		return CannotTell
 	}
 	return answer

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -65,6 +66,19 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	return f, nil
 }
 
+// unnamed reports whether a run was recorded, as other files or its snapshots tell, and run.json does not say of
+// what. Snapshots that a program wrote itself are no such run, nor are profiles of a URL.
+func unnamed(run *snapshot.Run, own bool, rank int) bool {
+	if run.Info.Workload != "" || run.Info.Command != nil {
+		return false
+	}
+	there := func(name string) bool {
+		return isRegular(filepath.Join(run.Path, name+".csv")) || isRegular(filepath.Join(run.Path, name+rundir.RankSuffix(rank)+".csv"))
+	}
+	return own && run.Info.SchemaVersion == 0 || there("host") || there("processes") ||
+		slices.ContainsFunc(run.Snapshots, func(s *snapshot.Snapshot) bool { return s.PID != 0 || strings.HasPrefix(s.Producer, "memdiag ") })
+}
+
 // Ranks are those that the names of snapshots tell, ascending; nil where none does.
 func (f *Folder) Ranks() []int { return slices.Clone(f.ranks) }
 
@@ -89,6 +103,7 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	if err := r.read(f); err != nil {
 		return nil, err
 	}
+	run.Unnamed = unnamed(&run, f.own, r.rank)
 	if f.own && bringsTree(&run, r.rank) {
 		f.opener.readChildren(&run, f.names)
 	}
