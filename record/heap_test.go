@@ -427,17 +427,19 @@ func TestWhatTheAgentFreesIsCachedAlready(t *testing.T) {
 	agentProgram(t, cached, "True\n")
 }
 
-// slowed has a heap that is traced from the hundredth step on, at the pace of ten milliseconds a step, or nearly so.
-const slowed = windowsByHand + `heap = _heap.Heap(agent)
-heap.since, heap.began = 100, 1.0
-for step, elapsed in (120, 9.0), (200, 2.2), (200, 3.0):
-    agent.step, agent.elapsed = step, lambda: elapsed
-    print(repr(heap.slower()))
+// tracedAllAlong has a heap that is not traced, and then one that is, as was asked for.
+const tracedAllAlong = windowsByHand + `heap = _heap.Heap(agent)
+said = []
+agent.note = said.append
+for heap.tracing in False, True:
+    heap.finish()
+    print(len(said), *said)
+    heap.tracing = False
 `
 
-func TestWhatTracingCostsIsTold(t *testing.T) {
+func TestWhatTracingAllAlongCostsIsTold(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, slowed, "''\n''\n'; steps took 2.0 times as long meanwhile: --python-heap off avoids that'\n")
+	agentProgram(t, tracedAllAlong, "0\n1 Python's heap was traced all along, as --python-heap on asks for: Python code may take many times as long meanwhile\n")
 }
 
 // deep has stacks as a library makes them far below a line of the program's.

@@ -27,8 +27,6 @@ NATIVE = 4
 # What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. Where
 # they would cost more, what has risen in so many times as many looks is taken to stay.
 COLLECT, COLLECT_SHARE, LONG = 0.2, 0.01, 2
-# What tracing costs is told where steps take so many times as long, of so many steps at least.
-SLOWER, TIMED = 1.25, 30
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
 ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
@@ -54,7 +52,7 @@ class Heap:
         self.mallinfo = None
         self.room, self.asked = None, -ROOM_APART  # what the process may yet take, and when that was asked
         self.tracing = False
-        self.since, self.began = 0, 0.0  # the step at which tracing began, and the seconds up to then
+        self.since = 0  # the step at which tracing began
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
         self.low = None  # what there was when it began to rise
@@ -80,21 +78,13 @@ class Heap:
 
     def finish(self):
         self.windows.stop()
-        if self.tracing and self.slower():
-            self.agent.note("Python's heap is traced from step %d on%s" % (self.since, self.slower()))
+        if self.tracing:
+            self.agent.note("Python's heap was traced all along, as --python-heap on asks for: Python code may take many times as long meanwhile")
         if self.rises and self.wanted == "auto" and self.windows.number < ENOUGH:
             self.agent.note("Python's heap grows, but the lines are unknown: tracing it in %d windows would have cost too much in so short a run%s; --python-heap on traces from the start" % (
                 ENOUGH, ", in which steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
         if self.windowed() and self.windows.silent():
             self.agent.blind("python", "Python's heap has grown, but the run was too short to find the lines")
-
-    def slower(self):
-        """What tracing costs, in words; "" for little."""
-        steps = self.agent.step - self.since
-        if min(self.since, steps) < TIMED:
-            return ""
-        times = (self.agent.elapsed() - self.began) / steps / max(1e-9, self.began / self.since)
-        return "" if times < SLOWER else "; steps took %.1f times as long meanwhile: --python-heap off avoids that" % times
 
     def about(self):
         return {"python_heap_since": self.since if self.tracing else None, "python_heap_windows": self.windows.number}
@@ -104,7 +94,7 @@ class Heap:
             self.give_way()
             return
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
-        self.tracing, self.since, self.began = True, self.agent.step, self.agent.elapsed()
+        self.tracing, self.since = True, self.agent.step
         self.agent.torch.recalibrate()  # from now on all that the agent does costs more
 
     def give_way(self):
