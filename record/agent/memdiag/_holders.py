@@ -74,7 +74,7 @@ class Search:
         self.spent, self.next, self.next_look = 0.0, 0, 0
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
-        self.exits = exits()
+        self.exits = None  # functions that atexit had at the last walk for lines
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
@@ -229,8 +229,11 @@ class Search:
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack in walk.held_lines():
                 self.lines[stack] = self.agent.step, walk.line_hits[stack].holder(lines[stack])
-            for stack in lines.keys() - self.lines.keys() if walk.reached else ():
-                self.lines[stack] = self.agent.step, (EXITS, "list", exits(), ()) if exits() >= self.exits + BIRTHS else (NAMELESS, "object", 0, ())
+            if lines and _tracemalloc.is_tracing():
+                before, self.exits = self.exits, exits()
+                nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())
+                for stack in lines.keys() - self.lines.keys() - walk.line_hits.keys() if walk.reached else ():
+                    self.lines[stack] = self.agent.step, nameless
 
     def keeps(self, path, nodes, whole):
         """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that

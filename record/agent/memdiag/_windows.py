@@ -99,8 +99,9 @@ class Windows:
         # Where steps count: whether a window is wanted, the step and the processor's time since when there was none, what a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
-        self.stride, self.limit, self.since = 1, 0.0, 0.0  # and when it was opened
-        self.reading, self.walked = 0.01, 0.0  # seconds that the last look took, and the walk after it
+        self.stride, self.limit, self.since = 1, 0.0, None  # and since when a step is traced; None where none is
+        self.reading, self.walked = 0.01, 0.0  # seconds that a look took on average in the last window, and the walk after the last
+        self.read = 0.0  # … and that all took in the one that is open
         self.opened = None  # the step at which the window was that is open; None where the clock opened it
 
     # Windows.
@@ -127,6 +128,12 @@ class Windows:
 
     def boundary(self, step):
         """A step has ended. Windows begin and end with one, and so do looks: what a step makes on its way is gone."""
+        self.since = None
+        self.bound(step)
+        if self.opened is not None:
+            self.since = self.agent.elapsed()
+
+    def bound(self, step):
         now = self.agent.programs()
         if self.opened is None:
             if self.began is not None:
@@ -143,15 +150,18 @@ class Windows:
         if steps <= 0 or self.predicted() > OVERDRAWN * self.limit or not _tracemalloc.is_tracing():
             self.stop()
         elif steps >= self.stride * (len(self.looks) + 1):
-            begun = work()
+            begun, before = work(), len(self.looks)
             self.look()
-            self.reading = max(0.0, work() - begun - self.walked)
-            self.spent += self.reading
+            took = max(0.0, work() - begun - self.walked)
+            self.spent += took
+            self.read += took
+            self.reading = self.read / (before + 1)  # the last look has all analysed, and takes longest
 
     def end_overdrawn(self):
         """Has tracing end within a step that takes too long: one that compiles takes several times as long while it is traced.
         Called from any thread; the step's end does the rest."""
-        if self.opened is not None and self.agent.elapsed() - self.since > OVERDRAWN * self.limit + LOOKS * self.stride * self.plain:
+        since = self.since
+        if since is not None and self.agent.elapsed() - since > OVERDRAWN * self.limit + self.plain:
             _tracemalloc.stop()
 
     def open_at(self, step, now):
@@ -168,7 +178,7 @@ class Windows:
             return
         if self.slow:
             self.stride = max(1, min(int(left / max(1, ENOUGH - self.number) / self.predicted()), int(LASTS / (LOOKS * self.plain))))
-        self.limit, self.opened, self.since = self.predicted(), step, self.agent.elapsed()
+        self.limit, self.opened, self.read = self.predicted(), step, 0.0
         self.start()
 
     def predicted(self):
@@ -243,6 +253,7 @@ class Windows:
         return same
 
     def stop(self):
+        self.since = None
         if self.began is not None:
             _tracemalloc.stop()
             took = time.monotonic() - self.began[0]
@@ -285,9 +296,10 @@ class Windows:
         if self.began is not None:
             return  # what is in use is not the program's alone
         level = self.now()
+        garbage = self.garbage
         if self.highest and self.rises(level, MUCH) and self.agent.heap.garbage_goes():
             before, level = level, self.now()
-            self.garbage = [max(g, b - a) for g, b, a in zip(self.garbage, before, level)]
+            self.garbage, garbage = [max(g, b - a) for g, b, a in zip(self.garbage, before, level)], (0, 0)
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
@@ -301,7 +313,7 @@ class Windows:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
-        if self.rises(level):
+        if self.rises(level, garbage=garbage):
             self.rose = self.agent.elapsed()
             self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
             self.ask()
@@ -312,9 +324,9 @@ class Windows:
         blocks, heap = own.entry
         return blocks - own.blocks, held(heap) - own.bytes - self.agent.torch.bytes
 
-    def rises(self, level, times=1):
-        """Whether the heap is higher than ever, by more than the garbage that a collection has taken once."""
-        return self.highest is None or any(n > high + times * little + g for n, high, little, g in zip(level, self.highest, (BLOCKS, BYTES), self.garbage))
+    def rises(self, level, times=1, garbage=(0, 0)):
+        """Whether the heap is higher than ever, by more than so much garbage."""
+        return self.highest is None or any(n > high + times * little + g for n, high, little, g in zip(level, self.highest, (BLOCKS, BYTES), garbage))
 
     def ask(self):
         """Has a window opened."""
