@@ -121,6 +121,7 @@ func (r *Result) recorded(p *snapshot.TreeProcess) bool {
 // forest is a tree of processes, by kinds.
 type forest struct {
 	tree         *snapshot.Tree
+	all          []*snapshot.TreeProcess
 	began, ended time.Time
 	times        []time.Time // at which any was looked at, ascending
 	kinds        map[string][]*snapshot.TreeProcess
@@ -133,7 +134,8 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess)}
 	at := make(map[time.Time]bool)
 	for i := range tree.Processes {
-		p := &tree.Processes[i]
+		p := withoutEnd(tree.Processes[i])
+		f.all = append(f.all, p)
 		for _, point := range p.Points {
 			at[point.Time] = true
 		}
@@ -147,6 +149,18 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 	return f
 }
 
+// withoutEnd is a process without the last looks, if it was exiting then and had given back all.
+func withoutEnd(p snapshot.TreeProcess) *snapshot.TreeProcess {
+	n := len(p.Points)
+	for n > 0 && p.Points[n-1].Anonymous+p.Points[n-1].Swapped == 0 {
+		n--
+	}
+	if n > 0 {
+		p.Points = p.Points[:n]
+	}
+	return &p
+}
+
 // lasts reports whether a process was there near the end: what one held that has ended is given back.
 func (f *forest) lasts(p *snapshot.TreeProcess) bool {
 	return float64(p.Points[len(p.Points)-1].Time.Sub(f.began)) >= toTheEnd*float64(f.ended.Sub(f.began))
@@ -157,13 +171,13 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
 		of := f.kinds[kind]
 		var most *Reserve
-		grow, there := 0, 0
+		grow, there, ends := 0, 0, endsOf(of, memory)
 		for _, p := range of {
 			if !f.lasts(p) {
 				continue
 			}
 			there++
-			if replaces(p, of, memory) {
+			if ends.replaced(p.Points[0].Time, memory(&p.Points[len(p.Points)-1])) {
 				continue
 			}
 			x, y := make([]float64, len(p.Points)), make([]float64, len(p.Points))
@@ -197,14 +211,32 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 // mostGrowing is of how many kinds of processes it is told that they grow.
 const mostGrowing = 5
 
-// replaces reports whether a process is one of several, of which one that ended before it began had as
-// much: such a pool is replaced, and holds no more each time.
-func replaces(p *snapshot.TreeProcess, of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) bool {
-	last := memory(&p.Points[len(p.Points)-1])
-	return slices.ContainsFunc(of, func(q *snapshot.TreeProcess) bool {
-		end := &q.Points[len(q.Points)-1]
-		return !end.Time.After(p.Points[0].Time) && memory(end) >= last
+// ends are when processes of a kind ended, ascending, and the most that any had that ended by then.
+type ends struct {
+	at   []time.Time
+	most []snapshot.Bytes
+}
+
+func endsOf(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (e ends) {
+	last := func(p *snapshot.TreeProcess) *snapshot.ProcessPoint { return &p.Points[len(p.Points)-1] }
+	most := snapshot.Bytes(-1)
+	for _, p := range slices.SortedFunc(slices.Values(of), func(a, b *snapshot.TreeProcess) int { return last(a).Time.Compare(last(b).Time) }) {
+		most = max(most, memory(last(p)))
+		e.at, e.most = append(e.at, last(p).Time), append(e.most, most)
+	}
+	return e
+}
+
+// replaced reports whether a process that began at a time is one of several, of which one that had ended
+// had as much: such a pool is replaced, and holds no more each time.
+func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
+	n, _ := slices.BinarySearchFunc(e.at, began, func(at, began time.Time) int {
+		if at.After(began) {
+			return 1
+		}
+		return -1
 	})
+	return n > 0 && e.most[n-1] >= has
 }
 
 // together is what processes held at each moment in all.
@@ -254,8 +286,7 @@ func (r *Result) grows(x, y []float64) *Reserve {
 func (r *Result) sharedMemory(f *forest) *Reserve {
 	var all []Reserve
 	every := &forest{tree: f.tree, began: f.began, ended: f.ended, times: f.times, kinds: make(map[string][]*snapshot.TreeProcess)}
-	for i := range f.tree.Processes {
-		p := &f.tree.Processes[i]
+	for _, p := range f.all {
 		every.kinds[p.Role] = append(every.kinds[p.Role], p)
 	}
 	all = r.growingOf(every, func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Shared })

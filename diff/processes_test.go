@@ -59,6 +59,12 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"one that grows", []lifetime{{"train.py", 0, 30, flat}, {"loader worker 0", 1, 30, rising}},
 			"loader worker 0 (process 101) grew steadily by 5.00 MiB a second"},
 		{"one that grows, and is looked at when it ends", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return rising(t) * min(1, 2*(30-t)) }}}, "worker 0 (process 100) grew steadily"},
+		{"one that grows, and is looked at as it exits", []lifetime{{"worker 0", 5, 30, func(t float64) float64 {
+			if t == 30 {
+				return 0
+			}
+			return rising(t)
+		}}, {"worker 1", 0, 4, flat}}, "worker 0 (process 100) grew steadily"},
 		{"one of four", []lifetime{{"worker 0", 0, 30, flat}, {"worker 1", 0, 30, flat}, {"worker 2", 0, 30, rising}, {"worker 3", 0, 30, flat}},
 			"worker 2 (process 102) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds, alone of 4 like it"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},

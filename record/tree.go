@@ -102,6 +102,9 @@ func (t *tree) points(all []process, now time.Time, pss bool, recorded func(pid 
 		}
 		st := parseStatus(text)
 		f := t.known[p.processID]
+		if exiting := st.anonymous+st.swapped == 0; exiting && len(f.Points) > 0 && f.Points[0].Anonymous+f.Points[0].Swapped > 0 {
+			continue // it is exiting, and has given back all
+		}
 		f.Parent, f.agent = p.parent, st.innermost
 		if f.asked.IsZero() || now.Sub(f.first) < young || now.Sub(f.asked) >= young || f.name != p.name {
 			f.asked, f.name = now, p.name

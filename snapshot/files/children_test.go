@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,39 @@ func TestChildrenAreReadBesideTheirRun(t *testing.T) {
 	}
 	if names := Names(dir); len(names) != 3 {
 		t.Errorf("%q; want those of the run's own process", names)
+	}
+}
+
+func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
+	for _, c := range []struct {
+		name, processes, host string // "" for no such file
+		want                  bool
+	}{
+		{"missing", "", processes.HostHeader, true},
+		{"empty", "\n", processes.HostHeader, true},
+		{"without lines", processes.Header, processes.HostHeader, true},
+		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n1000", processes.HostHeader, true},
+		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), true},
+		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false},
+		{"of no Linux", "", "", false},
+	} {
+		dir := childrenRun(t)
+		for name, text := range map[string]string{"processes.csv": c.processes, "host.csv": c.host} {
+			path := filepath.Join(dir, name)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run, err := OpenRun(dir)
+		if err != nil || run.Partial != c.want || c.want != strings.Contains(strings.Join(run.Notes, "\n"), "processes were not read") {
+			t.Errorf("%s: %+v, %v", c.name, run, err)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/processes"
@@ -26,10 +28,11 @@ func readTree(run *snapshot.Run, rank int) {
 		suffix = rundir.RankSuffix(rank)
 	}
 	tree := &snapshot.Tree{}
+	followed := false // with a table of processes, as memdiag records since it has the control group
 	read := func(name string, decode func(io.Reader) error) {
 		path := filepath.Join(run.Path, name+suffix+".csv")
 		f, _, err := openRegular(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && !followed {
 			return // of an older memdiag, or of no Linux
 		}
 		if err == nil {
@@ -37,20 +40,36 @@ func readTree(run *snapshot.Run, rank int) {
 			err = errors.Join(decode(io.LimitReader(f, maxTree)), f.Close())
 		}
 		if err != nil {
-			run.Notes = append(run.Notes, path+": "+err.Error()+"; what follows there is not read")
+			run.Partial = true
+			run.Notes = append(run.Notes, fmt.Sprintf("%s: the processes were not read: %v; what follows there is not read", path, err))
 		}
 	}
-	read("processes", func(r io.Reader) (err error) {
-		tree.Processes, err = processes.Read(r)
+	read("host", func(r io.Reader) (err error) {
+		tree.Host, followed, err = processes.ReadHost(r)
 		return err
 	})
-	read("host", func(r io.Reader) (err error) {
-		tree.Host, err = processes.ReadHost(r)
+	read("processes", func(r io.Reader) (err error) {
+		if tree.Processes, err = processes.Read(r); err == nil && len(tree.Processes) == 0 {
+			err = errors.New("it has no line")
+		}
+		if err == nil && cutShort(tree) {
+			err = errors.New("it ends before the run does")
+		}
 		return err
 	})
 	if len(tree.Processes)+len(tree.Host) > 0 {
 		run.Tree = tree
 	}
+}
+
+// cutShort reports whether there are lines of the tree after the last of its processes: all but those of
+// processes that were exiting are written at the same looks.
+func cutShort(tree *snapshot.Tree) bool {
+	const exiting = 3
+	last := len(tree.Host) - 1 - exiting
+	return last >= 0 && tree.Host[last].Processes > 0 && !slices.ContainsFunc(tree.Processes, func(p snapshot.TreeProcess) bool {
+		return !p.Points[len(p.Points)-1].Time.Before(tree.Host[last].Time)
+	})
 }
 
 // ownTree reports whether a rank was recorded by itself.

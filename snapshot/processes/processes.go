@@ -28,6 +28,7 @@ const (
 const (
 	maxRows = 1 << 20
 	maxRole = 200
+	maxLine = 64 << 10
 )
 
 // Detect reports whether a file that begins so is a table of processes or of the tree, or the
@@ -93,7 +94,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	}
 	var out []snapshot.TreeProcess
 	at := make(map[key]int)
-	err := rows(r, func(f *fields) error {
+	_, err := rows(r, []string{Header}, func(f *fields) error {
 		p := snapshot.ProcessPoint{Time: f.time()}
 		k := key{pid: f.int()}
 		k.started = int64(f.bytes())
@@ -122,10 +123,10 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	return out, err
 }
 
-// ReadHost reads a table of the tree, as Read does.
-func ReadHost(r io.Reader) ([]snapshot.HostPoint, error) {
-	var out []snapshot.HostPoint
-	err := rows(r, func(f *fields) error {
+// ReadHost reads a table of the tree, as Read does. It is followed by a table of processes unless an
+// older memdiag wrote it.
+func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) {
+	columns, err := rows(r, []string{HostHeader, oldHostHeader}, func(f *fields) error {
 		h := snapshot.HostPoint{Time: f.time(), Processes: f.int(), RSS: f.bytes(), PSS: f.bytes()}
 		g := &h.Group
 		for _, to := range []*snapshot.Bytes{&g.Current, &g.Peak, &g.Limit, &g.Anonymous, &g.File, &g.Shared} {
@@ -141,27 +142,63 @@ func ReadHost(r io.Reader) ([]snapshot.HostPoint, error) {
 		out = append(out, h)
 		return nil
 	})
-	return out, err
+	return out, columns != oldHostHeader, err
 }
 
-// rows calls row with each line but the first.
-func rows(r io.Reader, row func(*fields) error) error {
-	in := csv.NewReader(r)
+// rows calls row with each line but the first, which must have the columns of one of the headers and may
+// have more. It returns that one.
+func rows(r io.Reader, headers []string, row func(*fields) error) (columns string, err error) {
+	in := csv.NewReader(&lines{from: r})
 	in.FieldsPerRecord, in.ReuseRecord = 0, true // as many as the header has
 	for n := 0; ; n++ {
 		record, err := in.Read()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			if n == 0 {
+				return "", errors.New("it is empty")
+			}
+			return columns, nil
+		case err == nil && n == 0:
+			begin := strings.Join(record, ",") + ","
+			i := slices.IndexFunc(headers, func(h string) bool { return strings.HasPrefix(begin, strings.TrimSpace(h)+",") })
+			if i < 0 {
+				err = errors.New("the columns are others than memdiag writes")
+				break
+			}
+			columns = headers[i]
 		case err == nil && n > maxRows:
 			err = fmt.Errorf("more than %d lines", maxRows)
 		case err == nil && n > 0:
 			err = row(&fields{left: record})
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
+			return columns, fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
+}
+
+// lines ends a text at a line of more than maxLine bytes, before it is split.
+type lines struct {
+	from   io.Reader
+	length int
+	quoted bool // a line goes on within quotes
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	for _, c := range p[:n] {
+		l.length++
+		switch {
+		case c == '"':
+			l.quoted = !l.quoted
+		case c == '\n' && !l.quoted:
+			l.length = 0
+		}
+		if l.length > maxLine {
+			return 0, fmt.Errorf("a line of more than %d bytes", maxLine)
+		}
+	}
+	return n, err
 }
 
 // fields are read one after the other; the first that is no number is the error.

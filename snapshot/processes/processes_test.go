@@ -42,16 +42,16 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	host, err := ReadHost(&text)
-	if d := cmp.Diff(hosts, host); err != nil || d != "" {
-		t.Error(err, d)
+	host, followed, err := ReadHost(&text)
+	if d := cmp.Diff(hosts, host); err != nil || d != "" || !followed {
+		t.Error(err, followed, d)
 	}
 }
 
 func TestATableOfAnOlderMemdiagHasNoGroup(t *testing.T) {
 	text := "time_us,processes,rss_bytes,pss_bytes\n1000000,2,4096,\n"
-	got, err := ReadHost(strings.NewReader(text))
-	if err != nil || len(got) != 1 || got[0].RSS != 4096 || got[0].Group.Current != snapshot.Unknown || got[0].Segments != -1 {
+	got, followed, err := ReadHost(strings.NewReader(text))
+	if err != nil || followed || len(got) != 1 || got[0].RSS != 4096 || got[0].Group.Current != snapshot.Unknown || got[0].Segments != -1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if !Detect([]byte(text)) || !Detect([]byte("time_us,pid")) || Detect([]byte("host,port\n")) {
@@ -76,6 +76,26 @@ func TestWhatIsNoTableEndsIt(t *testing.T) {
 	}
 }
 
+func TestOtherColumnsAndLongLinesAreNotRead(t *testing.T) {
+	line := "2000000,1,1,0,a,true,1,1,1,1,1"
+	for name, text := range map[string]string{
+		"empty": "", "no columns": line + "\n", "others": "time_us,pid\n1,2\n", "swapped": strings.Replace(Header, "time_us,pid", "pid,time_us", 1) + line + "\n",
+		"a long line": Header + strings.Repeat(",", maxLine+1), "a long line in quotes": Header + strings.Repeat(",\"\n\"", maxLine),
+	} {
+		got, err := Read(strings.NewReader(text))
+		if err == nil || len(got) > 0 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if strings.HasPrefix(name, "a long") && !strings.Contains(err.Error(), "more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	more := strings.Replace(Header, "\n", ",more\n", 1)
+	if got, err := Read(strings.NewReader(more + line + ",1\n")); err != nil || len(got) != 1 {
+		t.Errorf("of a later memdiag: %+v, %v", got, err)
+	}
+}
+
 func TestARoleStaysOnOneLine(t *testing.T) {
 	if got := Role(" a\nb\x1b[31m\xff" + strings.Repeat("x", 500)); strings.ContainsAny(got, "\n\x1b") || !utf8.ValidString(got) || len(got) > maxRole {
 		t.Errorf("%q", got)
@@ -92,6 +112,6 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%+v", p)
 			}
 		}
-		_, _ = ReadHost(bytes.NewReader(text))
+		_, _, _ = ReadHost(bytes.NewReader(text))
 	})
 }
