@@ -33,9 +33,11 @@ type Processes struct {
 	PID  int    // 0 where it is of several together
 	// Alike counts the processes of that kind that grow, and Of those that there are.
 	Alike, Of int
-	Recorded  bool  // snapshots of it explain less than half of that
-	Shared    bool  // what grows is shared memory
-	Segments  int64 // the files in /dev/shm, with Shared; 0 where they are not known
+	// Alone is whether none of the others grew by half as much.
+	Alone    bool
+	Recorded bool  // snapshots of it explain less than half of that
+	Shared   bool  // what grows is shared memory
+	Segments int64 // the files in /dev/shm, with Shared; 0 where they are not known
 }
 
 // sentence says by how much they grow.
@@ -55,7 +57,7 @@ func (p *Processes) sentence(e *Reserve) string {
 		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.text(e.To-e.From))
 	if p.Alike > 1 {
 		text += fmt.Sprintf(", and so did %d others of %d like it", p.Alike-1, p.Of)
-	} else if p.PID != 0 && p.Of > 1 {
+	} else if p.Alone && p.PID != 0 && p.Of > 1 {
 		text += fmt.Sprintf(", alone of %d like it", p.Of)
 	}
 	switch {
@@ -135,6 +137,9 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 	at := make(map[time.Time]bool)
 	for i := range tree.Processes {
 		p := withoutEnd(tree.Processes[i])
+		if p.Role == "" {
+			p.Role = fmt.Sprintf("process %d", p.PID)
+		}
 		f.all = append(f.all, p)
 		for _, point := range p.Points {
 			at[point.Time] = true
@@ -201,6 +206,11 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 		}
 		if most != nil {
 			most.Processes.Alike, most.Processes.Of = grow, there
+			most.Processes.Alone = !slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool {
+				n := len(p.Points)
+				growth := memory(&p.Points[n-1]) - memory(&p.Points[int(beginning*float64(n))])
+				return p.PID != most.Processes.PID && f.lasts(p) && 2*growth >= most.Growth
+			})
 			out = append(out, *most)
 		}
 	}

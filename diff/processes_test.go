@@ -67,6 +67,13 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		}}, {"worker 1", 0, 4, flat}}, "worker 0 (process 100) grew steadily"},
 		{"one of four", []lifetime{{"worker 0", 0, 30, flat}, {"worker 1", 0, 30, flat}, {"worker 2", 0, 30, rising}, {"worker 3", 0, 30, flat}},
 			"worker 2 (process 102) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds, alone of 4 like it"},
+		{"one, and another that grew as much but not steadily", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, func(t float64) float64 {
+			if t < 20 {
+				return 50
+			}
+			return 150
+		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Nothing"},
+		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
 		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
