@@ -92,7 +92,7 @@ class Windows:
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
-        self.garbage = 0, 0  # the most blocks and bytes that a collection took
+        self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
@@ -299,7 +299,7 @@ class Windows:
         garbage = self.garbage
         if self.highest and self.rises(level, MUCH) and self.agent.heap.garbage_goes():
             before, level = level, self.now()
-            self.garbage, garbage = [max(g, b - a) for g, b, a in zip(self.garbage, before, level)], (0, 0)
+            self.garbage, garbage = [max(0, b - a) for b, a in zip(before, level)], (0, 0)
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
             growing, self.untold = self.growing(), (0, 0)
