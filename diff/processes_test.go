@@ -148,3 +148,15 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		})
 	}
 }
+
+func TestManyProcessesOfARoleAreJudgedSoon(t *testing.T) {
+	tree := &snapshot.Tree{}
+	for i := range 80_000 {
+		at := snapshot.ProcessPoint{Time: time.Unix(1_000_000, int64(i)*1e6), Anonymous: snapshot.Bytes(100 * i)}
+		tree.Processes = append(tree.Processes, snapshot.TreeProcess{PID: i + 1, Role: "worker", Points: []snapshot.ProcessPoint{at}})
+	}
+	begun := time.Now()
+	if _, err := Analyze(flatRun(tree), ByTrend); err != nil || time.Since(begun) > 8*time.Second {
+		t.Errorf("%v after %s", err, time.Since(begun))
+	}
+}
