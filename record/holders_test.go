@@ -752,8 +752,9 @@ def held():
     search.lines.clear()
     search.walk({}, {}, lines, 30)
     for path, kind, items, _ in sorted(holder for _, holder in search.lines.values()):
-        print(path, kind, items - search.exits if path == "atexit" else items)
+        print(path, kind, items - before if path == "atexit" else items)
 search = _holders.Search(None, None)
+before = _holders.exits()
 lose(50)
 held()
 for _ in range(50):
