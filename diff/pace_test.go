@@ -39,7 +39,7 @@ func TestAnInconclusiveFindingSaysWhatDecidesIt(t *testing.T) {
 		o    func(*Options)
 		want int64
 	}{
-		{"two births of the four that it takes", program{{stack: "keep:8", every: 45, after: 10}}, nil, 120}, // 100, and a quarter of these 10 snapshots more
+		{"two births of the four that it takes", program{{stack: "keep:8", every: 45, after: 10}}, nil, 150}, // 100, and half of these 10 snapshots more
 		{"blocks that a declared bound leaves", program{{stack: "keep:8", every: 1}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Blocks: 250}} }, 150},
 		{"bytes that a declared bound leaves", program{{stack: "keep:8", every: 1, size: 1024}}, func(o *Options) { o.Bounds = []snapshot.Bound{{Where: "keep", Bytes: 200 * snapshot.KiB}} }, 100},
 	} {
