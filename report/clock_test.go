@@ -133,7 +133,7 @@ func TestWhatDecidesAFindingIsToldInStepsAndSnapshots(t *testing.T) {
 	}
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
 	_, after, _ := strings.Cut(strings.ReplaceAll(text, noBreak, " "), "\nDecided in: ")
-	if got, _, _ := strings.Cut(after, "\n"); got != "about 15 more steps, in 3 more snapshots" {
+	if got, _, _ := strings.Cut(after, "\n"); got != "about 20 more steps, in 4 more snapshots" {
 		t.Errorf("%q\n%s", got, text)
 	}
 }
