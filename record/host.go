@@ -54,9 +54,10 @@ type host struct {
 	profiled  bool   // the command itself is recorded by its profiles
 	snapshots *clock // nil where none are wanted
 	began     time.Time
-	lines     time.Time // when the next are due
-	pss       time.Time
-	every     time.Duration // the least time between lines, which doubles with their number
+	lines     time.Time                         // when the next are due
+	pss       time.Time                         // when it is due
+	sums      chan map[processID]snapshot.Bytes // of PSS, while it is read
+	every     time.Duration                     // the least time between lines, which doubles with their number
 	points    int
 	kills     kills
 	most      *followed     // the process that had most memory at the last look; nil for none
@@ -187,13 +188,9 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 		return nil
 	}
 	begun := time.Now()
-	pss := !now.Before(h.pss)
-	if pss {
-		h.pss = now.Add(pssEvery)
-	}
 	claims := claimants(h.dir)
 	recorded := func(pid int) bool { return claims(pid) || h.profiled && pid == h.tree.root }
-	points := h.tree.points(tree, now, pss, recorded, h.roles)
+	points := h.tree.points(tree, now, h.sumsOfPSS(tree, now), recorded, h.roles)
 	var text bytes.Buffer
 	for _, p := range points {
 		if err := processes.WritePoint(&text, &p.TreeProcess, &p.Points[0]); err != nil {
@@ -209,6 +206,32 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	err := processes.WriteHost(all, h.whole(tree, points, now))
 	h.pace(now, len(points), time.Since(begun))
 	return err
+}
+
+// sumsOfPSS are those that were read since the last look; nil for none. They are read beside the looks: of a process that is
+// busy with its memory the kernel may take seconds.
+func (h *host) sumsOfPSS(tree []process, now time.Time) map[processID]snapshot.Bytes {
+	if h.sums != nil {
+		select {
+		case sums := <-h.sums:
+			h.sums = nil
+			return sums
+		default:
+			return nil
+		}
+	}
+	if now.Before(h.pss) {
+		return nil
+	}
+	h.pss, h.sums = now.Add(pssEvery), make(chan map[processID]snapshot.Bytes, 1)
+	go func(to chan<- map[processID]snapshot.Bytes) {
+		sums := make(map[processID]snapshot.Bytes)
+		for _, p := range tree[:min(len(tree), mostProcesses)] {
+			sums[p.processID] = readPSS(p.pid)
+		}
+		to <- sums
+	}(h.sums)
+	return nil
 }
 
 // pace is when the next lines are due: looks take little of the time, and do not become too many.

@@ -90,7 +90,7 @@ func (t *tree) look(now time.Time) []process {
 }
 
 // points are the memory of the processes of a look, of those that have most.
-func (t *tree) points(all []process, now time.Time, pss bool, recorded func(pid int) bool, roles *roles) []*followed {
+func (t *tree) points(all []process, now time.Time, pss map[processID]snapshot.Bytes, recorded func(pid int) bool, roles *roles) []*followed {
 	if len(all) > mostProcesses {
 		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.rss - a.rss) })[:mostProcesses]
 	}
@@ -114,8 +114,8 @@ func (t *tree) points(all []process, now time.Time, pss bool, recorded func(pid 
 			Time: now, Recorded: recorded(p.pid) || recorded(f.agent),
 			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown,
 		}
-		if pss {
-			at.PSS = readPSS(p.pid)
+		if sum, ok := pss[p.processID]; ok {
+			at.PSS = sum
 		}
 		f.Points = []snapshot.ProcessPoint{at}
 		out = append(out, f)

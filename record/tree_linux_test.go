@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestTheTreeIsWhatTheKernelListsAndWhatParentsTell compares the kernel's list of children with the parents of all processes.
@@ -115,5 +117,22 @@ func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	}
 	if n, _ := segments(dir, time.Now().Add(time.Minute), true, ours); n != 0 {
 		t.Errorf("%d that were there before", n)
+	}
+}
+
+// TestALookWaitsForNoPSS: sums that the kernel takes long to add up are taken at a later look.
+func TestALookWaitsForNoPSS(t *testing.T) {
+	self := []process{{processID: processID{pid: os.Getpid()}}}
+	h := &host{sums: make(chan map[processID]snapshot.Bytes, 1)}
+	if got := h.sumsOfPSS(self, time.Now()); got != nil {
+		t.Errorf("%v, and none were read", got)
+	}
+	h.sums <- map[processID]snapshot.Bytes{self[0].processID: 5}
+	if got := h.sumsOfPSS(self, time.Now()); got[self[0].processID] != 5 || h.sums != nil {
+		t.Errorf("%v", got)
+	}
+	h.sumsOfPSS(self, time.Now())
+	if sums := <-h.sums; sums[self[0].processID] == 0 {
+		t.Errorf("%v", sums)
 	}
 }
