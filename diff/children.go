@@ -51,16 +51,18 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 			continue // too short, or it cannot be held against the other run
 		}
 		c := &Child{Role: child.Role, PID: child.PID, Alike: 1, Result: r}
-		if most := kinds[kind]; most == nil {
+		most := kinds[kind]
+		if most == nil {
 			kinds[kind] = c
 			out = append(out, c)
-		} else if _, before := most.leaked(); true {
-			alike := most.Alike + 1
-			if _, all := c.leaked(); all > before {
-				*most = *c
-			}
-			most.Alike = alike
+			continue
 		}
+		c.Alike = most.Alike + 1
+		_, before := most.leaked()
+		if _, all := c.leaked(); all > before {
+			*most = *c
+		}
+		most.Alike = c.Alike
 	}
 	for _, c := range out {
 		c.Of = of[kindOf(c.Role)]

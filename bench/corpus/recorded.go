@@ -15,7 +15,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// Change is a recorded run of which memdiag says something else without a part of its judge.
+// Change is a recorded run that memdiag judges otherwise without a part of its judge.
 type Change struct{ Part, Run, With, Without string }
 
 // Recorded judges the recorded runs in the folders of dir, as bench/field/score.py keeps them, with and without parts of memdiag's
@@ -68,7 +68,7 @@ func said(run *snapshot.Run, without ...string) string {
 	switch {
 	case result.Leaks() > 0:
 		verdict = fmt.Sprintf("leaks: %d,", result.Leaks())
-	case result.Count(diff.Inconclusive) > 0 || result.Unexplained() != nil:
+	case result.Count(diff.Inconclusive) > 0 || len(result.Unaccounted()) > 0:
 		verdict = "undecided"
 	}
 	for i := range result.Findings {

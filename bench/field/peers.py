@@ -9,7 +9,7 @@ From inside, at a half, three quarters and the end of the program's own work, wh
 
     tracemalloc      the line whose bytes grew most (10 frames; the program's innermost line on the stack)
     memray           the same of memray's recording of all allocations (no native stacks)
-    objgraph         the type of which the number of objects grew most; it names no line
+    objgraph         the type whose number of objects grew most; it names no line
 
 These say "leak" if what grew most did so in both stretches, by more than 1 % of all that was there at a half, and by more
 than 16 KiB or 100 objects. This is kind to them: memray has no verdict of its own, and a person must choose the times.

@@ -1,4 +1,4 @@
-"""Trees of processes, of which one leaks or none: python bench/tree/trees.py NAME [SECONDS].
+"""Trees of processes. In each one process leaks, several do, or none: python bench/tree/trees.py NAME [SECONDS].
 
 The line that leaks ends in the comment "leak: " and the names of the trees that it leaks in.
 """
@@ -274,7 +274,7 @@ def replaced(s):
 
 
 def uneven(seconds):
-    """Buffers of any size, a thousand at a time, of which malloc keeps pages."""
+    """Buffers of any size, a thousand at a time. malloc keeps pages of them."""
     chance, live = random.Random(1), []
     for _ in until(seconds, 0.002):
         live.append(bytearray(chance.randrange(100, 100_000)))

@@ -27,6 +27,16 @@ func (m *moments) passed(device int) *moment {
 	return nil
 }
 
+// any reports whether some device has a moment.
+func (m *moments) any() bool {
+	for device := range m.of {
+		if m.passed(device) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // stretch is a range of addresses, and whether it is a segment at the moment.
 type stretch struct {
 	rawSegment
@@ -42,8 +52,9 @@ const smallSegment = 2 << 20
 func (m *moment) stretches(segments []rawSegment) []stretch {
 	out := make([]stretch, 0, len(m.segments)+len(segments))
 	for _, c := range m.segments {
-		seg := rawSegment{Segment: snapshot.Segment{Stream: c.stream, Expandable: c.action >= kwSegmentMap}, stack: c.stack}
-		if c.size <= smallSegment && !seg.Expandable {
+		expandable := c.action == kwSegmentMap || c.action == kwSegmentUnmap
+		seg := rawSegment{Segment: snapshot.Segment{Stream: c.stream, Expandable: expandable}, stack: c.stack}
+		if c.size <= smallSegment && !expandable {
 			seg.Pool = snapshot.SmallPool
 		}
 		if to := c.address + c.size; to > c.address {
@@ -128,14 +139,11 @@ func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 	out := make([]held, 0, len(m.gone)+m.live.count)
 	for i := range segments {
 		for row := segments[i].FirstBlock; row < segments[i].FirstBlock+segments[i].NumBlocks; row++ {
-			if old.State[row] == snapshot.Free {
-				continue
-			}
-			if old.Address[row] > maxAddress {
+			if old.State[row] == snapshot.Free || old.Address[row] > maxAddress {
 				continue
 			}
 			h := held{lease{address: old.Address[row], size: uint64(old.Requested[row]), stack: uint32(old.Stack[row])}, old.State[row], old.Size[row], old.BirthStep[row]}
-			if at := m.live.find(h.address); h.address != noAddress && m.live.keys[at] != 0 {
+			if at := m.live.find(h.address); m.live.keys[at] != 0 {
 				l := m.live.values[at]
 				m.live.remove(at)
 				if l.event > m.event {
@@ -165,7 +173,7 @@ func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 
 // rewind puts the segments and blocks of each device that has a moment as they were then.
 func (b *builder) rewind(name string) error {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(b.moments.of)), func(device int) bool { return b.moments.passed(device) != nil }) {
+	if !b.moments.any() {
 		e := &snapshot.FormatError{File: name, Reason: "it records no allocations, so nothing tells what was live before its end", Hint: "torch.cuda.memory._record_memory_history() records them"}
 		if b.moments.at.Kind == snapshot.AtOOM && b.record.events > 0 {
 			e.Reason, e.Hint = "no request for memory failed in its record", "memdiag show FILE --at peak shows when most was live"
@@ -177,7 +185,9 @@ func (b *builder) rewind(name string) error {
 		own[seg.Device] = append(own[seg.Device], seg)
 	}
 	for device := range b.moments.of {
-		own[device] = slices.Clip(own[device])
+		if _, there := own[device]; !there {
+			own[device] = nil // it has no segments at the end
+		}
 	}
 	old := b.blocks
 	b.segments, b.blocks, b.total = nil, snapshot.Blocks{}, 0
@@ -300,7 +310,13 @@ func (b *builder) follow(device int, o *object) {
 func (b *builder) moment(s *snapshot.Snapshot, table *stackTable) *snapshot.Moment {
 	device, best := -1, (*moment)(nil)
 	for _, at := range slices.Sorted(maps.Keys(b.moments.of)) {
-		if m := b.moments.passed(at); m != nil && (best == nil || b.moments.at.Kind == snapshot.AtOOM && m.time > best.time || b.moments.at.Kind == snapshot.AtPeak && s.Devices[at].Meters.Active > s.Devices[device].Meters.Active) {
+		m := b.moments.passed(at)
+		if m == nil {
+			continue
+		}
+		later := best != nil && b.moments.at.Kind == snapshot.AtOOM && m.time > best.time
+		higher := best != nil && b.moments.at.Kind == snapshot.AtPeak && s.Devices[at].Meters.Active > s.Devices[device].Meters.Active
+		if best == nil || later || higher {
 			device, best = at, m
 		}
 	}
