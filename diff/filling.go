@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -25,14 +26,14 @@ func (r *Result) fillUp(grown []cluster) {
 		if h == nil {
 			continue
 		}
-		each, items := r.blocksPerItem(c.rows, h)
-		if each == 0 {
-			continue
-		}
 		name, bound := fmt.Sprintf("the %s %s", h.Kind, h.Path), float64(h.Bound)
-		if items >= bound {
+		each, items := r.blocksPerItem(c.rows, h)
+		if each > 0 && items >= bound || r.staysFull(c.rows[0], h) {
 			c.j.reasons = nil
 			c.j.call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
+			continue
+		}
+		if each == 0 {
 			continue
 		}
 		held := c.sum()
@@ -67,12 +68,26 @@ func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
 	if onLanguageHeap(rows) {
 		rows = mostOf(rows)
 	}
-	h := r.keeper(rows[0])
+	h := r.container(rows[0])
 	if h == nil || h.Bound == 0 || h.Items == 0 || slices.ContainsFunc(rows, func(row *Row) bool {
-		other := r.keeper(row)
+		other := r.container(row)
 		return other == nil || other.Path != h.Path || !r.mayHold(other, row)
 	}) {
 		return nil
+	}
+	return h
+}
+
+// container is what keeps the row, or the container with a bound of which that is an item: a deque keeps tuples.
+func (r *Result) container(row *Row) *snapshot.Holder {
+	h := r.keeper(row)
+	if h == nil || h.Bound > 0 {
+		return h
+	}
+	for i := range r.Last.Holders {
+		if g := &r.Last.Holders[i]; g.Bound > 0 && strings.HasPrefix(h.Path, g.Path+"[") {
+			return g
+		}
 	}
 	return h
 }
@@ -99,6 +114,33 @@ func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items flo
 		return 0, 0
 	}
 	return each, items
+}
+
+// full reports whether a container takes no more items.
+func full(h *snapshot.Holder) bool { return h.Bound > 0 && h.Items >= h.Bound && h.Counted == 0 }
+
+// staysFull reports whether all that hangs on a container has not become more since it was first seen full, three
+// snapshots ago or more. Blocks of steps that were not watched are assigned to lines by size, so that one line may have
+// more while another has less.
+func (r *Result) staysFull(row *Row, h *snapshot.Holder) bool {
+	all := r.run.Snapshots
+	i := slices.IndexFunc(all, func(s *snapshot.Snapshot) bool {
+		return slices.ContainsFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && full(&g) })
+	})
+	if !full(h) || i < 0 || len(all)-1-i < 3 {
+		return false
+	}
+	var hang []*Row
+	now := 0.0
+	for k := range r.Rows {
+		other := &r.Rows[k]
+		if g := r.container(other); g != nil && g.Path == h.Path && deviceOf(other) == deviceOf(row) {
+			hang = append(hang, other)
+			now += float64(other.After.Blocks)
+		}
+	}
+	then := r.blocksAt(hang, func(m snapshot.Mark) bool { return m.Step == all[i].Mark.Step && m.Time.Equal(all[i].Mark.Time) })
+	return then > 0 && now <= then
 }
 
 // longer is by how much a container must have become longer to tell what comes with an item: what the

@@ -87,3 +87,45 @@ func TestABacklogIsDrained(t *testing.T) {
 		}
 	}
 }
+
+// A full deque gives up a block for each that it takes. Where steps are not watched its blocks are assigned to lines by
+// size, so one line may seem to rise for as long as another falls.
+func TestLinesOfAFullContainerTradePlaces(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		line, other string // that keep the rising line and the other
+		falls       int    // of ten, how many of the other line's blocks go for each ten that come
+		want        Verdict
+	}{
+		{"one deque", "replay.items", "replay.items", 10, Bounded},
+		{"a tuple in it", "replay.items[…]", "replay.items", 10, Bounded},
+		{"another deque", "replay.items", "history", 10, Leak},
+		{"all of it grows", "replay.items", "replay.items", 0, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var snapshots []*snapshot.Snapshot
+			for i := range 15 {
+				step := int64(10 * i)
+				blocks := append([]block{{stack: "init", size: 64, birth: snapshot.NoStep}}, grown("roll", 1+i, 32, 0, 10)...)
+				blocks = append(blocks, grown("push", 100-c.falls*i/10, 32, max(0, step-100), 1)...)
+				s := build(step, blocks...)
+				rising, falling := s.Blocks.Stack[1], s.Blocks.Stack[len(blocks)-1]
+				s.Holders = []snapshot.Holder{
+					{Stack: rising, Path: c.line, Kind: "deque", Items: 100, Bound: 100},
+					{Stack: falling, Path: c.other, Kind: "deque", Items: 100, Bound: 100},
+				}
+				if strings.HasSuffix(c.line, "[…]") {
+					s.Holders[0] = snapshot.Holder{Stack: rising, Path: c.line, Kind: "tuple", Items: 4}
+				}
+				snapshots = append(snapshots, s)
+			}
+			r, err := Analyze(runOf(snapshots...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want {
+				t.Errorf("%s, want %s: %q", f.Verdict, c.want, f.Reasons)
+			}
+		})
+	}
+}

@@ -224,10 +224,10 @@ func gathers(h *snapshot.Holder) bool {
 }
 
 // gathered reports whether one list, map or set holds all of the row's blocks and has only become longer, as far as
-// three snapshots or more tell: it lets go of nothing.
+// three snapshots or more tell: it lets go of nothing. What is full lets go of something for each item that it takes.
 func (r *Result) gathered(row *Row) bool {
 	h := holder(r.Last, row)
-	if h == nil || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || int64(h.Items) < row.After.Blocks {
+	if h == nil || full(h) || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || int64(h.Items) < row.After.Blocks {
 		return false
 	}
 	items, times := h.Items, 0
