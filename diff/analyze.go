@@ -9,6 +9,7 @@ import (
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Rule is a way to decide what is a leak.
@@ -194,7 +195,7 @@ func (r *Result) judgeByHandbook() {
 		row := &r.Rows[i]
 		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
 			j := judgement{verdict: Leak, evidence: Weak, rate: pairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
-			r.Findings = append(r.Findings, r.finding(cluster{rows: []*Row{row}, j: j}, Headline(row.Frames)))
+			r.Findings = append(r.Findings, r.finding(cluster{rows: []*Row{row}, j: j}, frame.Headline(row.Frames)))
 		}
 	}
 }
@@ -271,7 +272,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		// What had settled counts as healthy in the tree, also where a bound that it
 		// breaks makes a leak of it: who else leaks is told from it.
 		if c.j.verdict == Bounded || i >= len(grown)-len(settled) {
-			r.Findings = append(r.Findings, r.finding(c, Headline(c.rows[0].Frames)))
+			r.Findings = append(r.Findings, r.finding(c, frame.Headline(c.rows[0].Frames)))
 			continue
 		}
 		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
@@ -284,7 +285,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.
 func (r *Result) headOf(c *cluster, tree *callTree) int {
 	if r.options.Without.has(headPass) {
-		return Headline(c.rows[0].Frames)
+		return frame.Headline(c.rows[0].Frames)
 	}
 	if c.graph {
 		if head := graphHead(c.rows); head >= 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // verdicts are the result's findings by their stack's name.
@@ -137,7 +138,7 @@ func TestHeadlineIsTheInnermostFrameOfTheUser(t *testing.T) {
 		{"a file with a Windows path is one", []snapshot.Frame{{Function: "forward", File: `C:\work\model.py`}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Headline(c.frames); got != c.want {
+			if got := frame.Headline(c.frames); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})

@@ -1,9 +1,8 @@
 package diff
 
 import (
-	"strings"
-
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // callTree holds the stacks of what leaks, outermost call first, and knows through
@@ -63,7 +62,7 @@ func newCallTree(leaking, healthy []*Row) *callTree {
 				n.healthy = append(n.healthy, row)
 			}
 		}
-		if i := Headline(row.Frames); i >= 0 {
+		if i := frame.Headline(row.Frames); i >= 0 {
 			t.byOrigin[row.Frames[i]] = append(t.byOrigin[row.Frames[i]], row)
 		}
 	}
@@ -84,18 +83,14 @@ func (t *callTree) outside(row *Row, i int) *callNode {
 // program is no such call: all comes through it, and what little lives on may leak.
 func (t *callTree) ownFrame(row *Row) int {
 	n := t.roots[deviceOf(row)]
-	own := Own(row.Frames)
+	own := frame.Own(row.Frames)
 	for i := len(row.Frames) - 1; i >= 0; i-- {
 		n = n.children[row.Frames[i]]
-		if len(n.healthy) == 0 && own(row.Frames[i]) && !isNativeMain(row.Frames[i]) {
+		if len(n.healthy) == 0 && own(row.Frames[i]) && !frame.IsNativeMain(row.Frames[i]) {
 			return i
 		}
 	}
 	return -1
-}
-
-func isNativeMain(f snapshot.Frame) bool {
-	return !isInterpreted(f) && (f.Function == "main" || strings.HasSuffix(f.Function, "::main"))
 }
 
 // ownCall is the call at ownFrame.

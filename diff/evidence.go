@@ -1,12 +1,12 @@
 package diff
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // surroundings is what a result's findings are seen against, to tell their causes:
@@ -30,12 +30,12 @@ func (r *Result) surroundings() *surroundings {
 	a.plain = true
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		a.plain = a.plain && row.Device.Name == hostHeap && !slices.ContainsFunc(row.Frames, trains)
+		a.plain = a.plain && row.Device.Name == hostHeap && !slices.ContainsFunc(row.Frames, frame.Trains)
 		addFrames(a.frames, row)
 		if len(row.Frames) > 0 {
 			a.stacked++
 		}
-		if row.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 || goesBackward(row.Frames) {
+		if row.Owners&(snapshot.OwnedByGrad|snapshot.OwnedByOptim) != 0 || frame.GoesBackward(row.Frames) {
 			a.backward = cause.Yes
 		}
 	}
@@ -45,14 +45,6 @@ func (r *Result) surroundings() *surroundings {
 	}
 	return a
 }
-
-// trains holds for frames of Python, where anything may train, and of libraries of tensors.
-func trains(f snapshot.Frame) bool {
-	return isInterpreted(f) && !strings.HasSuffix(f.File, ".go") || tensors.MatchString(f.Function)
-}
-
-// tensors are the names of such libraries' functions in Go, C++ and Rust.
-var tensors = regexp.MustCompile(`(^|[ <(&*])(at|c10|torch|tensorflow|xla|mlx|tch|burn(_\w+)?|candle_\w+)::|(^|/)ggml_|^gorgonia\.org/|^github\.com/memdiag/memdiag/engine/`)
 
 // seenBackward tells from a run's counters whether anything was allocated in a backward
 // pass or by an optimizer. Only counters that name what lives within a step can deny it:
@@ -69,7 +61,7 @@ func seenBackward(c *snapshot.Series) cause.Answer {
 	}
 	answer := cause.Unknown
 	for i, site := range c.Sites {
-		if goesBackward(c.Stacks.Frames(site.Stack)) {
+		if frame.GoesBackward(c.Stacks.Frames(site.Stack)) {
 			return cause.Yes
 		}
 		if !held[i] {
@@ -77,17 +69,6 @@ func seenBackward(c *snapshot.Series) cause.Answer {
 		}
 	}
 	return answer
-}
-
-// goesBackward reports whether a stack runs through a backward pass or an
-// optimizer's step.
-func goesBackward(frames []snapshot.Frame) bool {
-	for _, f := range frames {
-		if strings.Contains(strings.ToLower(f.Function), "backward") || strings.Contains(f.File, "optim/") {
-			return true
-		}
-	}
-	return false
 }
 
 // undecided is of how many inconclusive findings a cause is told, the first: a pair of
@@ -122,7 +103,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	for _, row := range f.Rows {
 		g, frames := row.Growth(), row.Frames[:min(len(row.Frames), mostFrames)]
 		s := cause.Site{
-			Frames: frames, Headline: Headline(frames), Owners: row.Owners &^ snapshot.Lost, Lost: f.Evidence == Proof,
+			Frames: frames, Headline: frame.Headline(frames), Owners: row.Owners &^ snapshot.Lost, Lost: f.Evidence == Proof,
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
@@ -239,7 +220,7 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 			return cause.Yes
 		}
 		for _, f := range row.Frames {
-			if particular(f) && !isLibrary(f) {
+			if particular(f) && !frame.Library(f) {
 				functions[f.Function] = true
 			}
 		}

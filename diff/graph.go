@@ -3,9 +3,9 @@ package diff
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // joinGraphs makes one leak of the clusters that one autodiff graph keeps, where the
@@ -114,18 +114,12 @@ func leavesGraph(groups []group, at []int) bool {
 	for _, i := range at {
 		for _, row := range groups[i].rows {
 			stacks++
-			if slices.ContainsFunc(row.Frames, inForward) {
+			if slices.ContainsFunc(row.Frames, frame.InForward) {
 				forward++
 			}
 		}
 	}
 	return stacks >= 3 && forward >= 2
-}
-
-// inForward holds for a module's forward pass: the method that all modules of
-// PyTorch have, and PyTorch's own.
-func inForward(f snapshot.Frame) bool {
-	return named(f, "forward") || strings.Contains(f.File, "torch/nn/")
 }
 
 // graphOf is the value whose graph a recorder found to hold some of the rows; "" with
@@ -194,7 +188,7 @@ const number = 8
 
 // computed holds for what a forward pass made, and for single numbers.
 func computed(row *Row) bool {
-	return row.After.Requested <= number*snapshot.Bytes(row.After.Blocks) || slices.ContainsFunc(row.Frames, inForward)
+	return row.After.Requested <= number*snapshot.Bytes(row.After.Blocks) || slices.ContainsFunc(row.Frames, frame.InForward)
 }
 
 func largestFirst(rows []*Row) {
@@ -217,8 +211,8 @@ func graphHead(rows []*Row) int {
 		}
 	}
 	frames := rows[0].Frames
-	for i := at + 1; at >= 0 && rows[0].Owners != 0 && isForward(frames[at]) && i < len(frames); i++ {
-		if !isLibrary(frames[i]) {
+	for i := at + 1; at >= 0 && rows[0].Owners != 0 && frame.CallsModel(frames[at]) && i < len(frames); i++ {
+		if !frame.Library(frames[i]) {
 			at = i
 		}
 	}

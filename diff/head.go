@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // head is the frame of the largest row's stack that a person should look at: an
@@ -33,9 +34,9 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	}
 	at := commonFrame(rows)
 	if at < 0 {
-		return Headline(frames)
+		return frame.Headline(frames)
 	}
-	own, isOwn := tree.ownFrame(rows[0]), Own(frames)
+	own, isOwn := tree.ownFrame(rows[0]), frame.Own(frames)
 	outward := func() bool {
 		for i := at + 1; i <= own; i++ {
 			if isOwn(frames[i]) {
@@ -51,12 +52,12 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		outward()
 	}
 	switch {
-	case !w.has(keeperLine) && holders != nil && !isOperation(frames, at) && !literal.MatchString(frames[at].Function):
+	case !w.has(keeperLine) && holders != nil && !frame.IsCustomOperation(frames, at) && !frame.IsLiteral(frames[at]):
 		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 && !byElement(holders[0], frames[at], frames[i]) {
 			at = i
 		}
 	case heldByGraph(rows):
-		for !w.has(forwardLine) && isForward(frames[at]) && outward() {
+		for !w.has(forwardLine) && frame.CallsModel(frames[at]) && outward() {
 		}
 	}
 	together := func(row *Row) bool {
@@ -95,7 +96,7 @@ func lineFirst(rows []*Row) {
 	}
 	held := make(map[snapshot.Frame]snapshot.Bytes)
 	line := func(row *Row) (f snapshot.Frame) {
-		if i := Headline(row.Frames); i >= 0 {
+		if i := frame.Headline(row.Frames); i >= 0 {
 			f = row.Frames[i]
 		}
 		return f
@@ -123,13 +124,13 @@ func commonFrame(rows []*Row) int {
 		shared = min(shared, commonSuffix(frames, row.Frames))
 	}
 	from := len(frames) - shared
-	if from > 0 && Own(frames)(frames[from-1]) && !slices.ContainsFunc(rows, func(row *Row) bool {
+	if from > 0 && frame.Own(frames)(frames[from-1]) && !slices.ContainsFunc(rows, func(row *Row) bool {
 		i := len(row.Frames) - shared - 1
 		return i < 0 || row.Frames[i].Function != frames[from-1].Function || row.Frames[i].File != frames[from-1].File
 	}) {
 		return from - 1
 	}
-	if i := Headline(frames[from:]); i >= 0 {
+	if i := frame.Headline(frames[from:]); i >= 0 {
 		return from + i
 	}
 	return -1
@@ -205,22 +206,6 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 // heldByGraph reports whether nothing but the autodiff graph keeps most of what grew.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
 
-// isForward holds for a call of a model, or of a part of one.
-func isForward(f snapshot.Frame) bool { return named(f, "forward", "__call__", "call") }
-
-// isOperation holds for the forward or backward of an operation of the user's own,
-// which the autodiff engine calls: "apply" in PyTorch and here.
-func isOperation(frames []snapshot.Frame, at int) bool {
-	if named(frames[at], "backward") {
-		return true
-	}
-	return named(frames[at], "forward") && at+1 < len(frames) && isLibrary(frames[at+1]) && named(frames[at+1], "apply")
-}
-
-// literal is the name of a function without one of its own: "more.func2" or
-// "more.func2.1" of Go, and "<lambda>".
-var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$|<lambda>$`)
-
 // method finds the receiver of a method of Go or Python: "softCap" of
 // "workload.(*softCap).Forward".
 var method = regexp.MustCompile(`(?:^|[./*(])([A-Za-z_]\w*)\)?\.[A-Za-z_]\w*$`)
@@ -236,11 +221,6 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 	bracketed := func(f snapshot.Frame) bool { return strings.Contains(f.Function, "(") }
 	m := method.FindStringSubmatch(allocates.Function)
 	return m != nil && m[1] != keeperType(h) && bracketed(allocates) == bracketed(keeps)
-}
-
-// named holds for a function or method with one of these names, in either case.
-func named(f snapshot.Frame, names ...string) bool {
-	return slices.Contains(names, strings.ToLower(f.Function[strings.LastIndexByte(f.Function, '.')+1:]))
 }
 
 // servesHealthy reports whether the calls of the user's among the frames, innermost
@@ -259,5 +239,5 @@ func (t *callTree) servesHealthy(on device, frames []snapshot.Frame, leftOut fun
 }
 
 func userFrames(frames []snapshot.Frame) []snapshot.Frame {
-	return slices.DeleteFunc(slices.Clone(frames), isLibrary)
+	return slices.DeleteFunc(slices.Clone(frames), frame.Library)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // followInput takes back that blocks leak which are replaced by larger ones, where those of another line become
@@ -30,7 +31,7 @@ func (r *Result) followInput(open []member) {
 
 // lineOf is the line of a row to look at; the zero frame for none.
 func lineOf(row *Row) snapshot.Frame {
-	at := Headline(row.Frames)
+	at := frame.Headline(row.Frames)
 	if at < 0 {
 		return snapshot.Frame{}
 	}

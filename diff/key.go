@@ -2,13 +2,13 @@ package diff
 
 import (
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Match is how much of two stacks is equal where they are taken for the same,
@@ -54,10 +54,10 @@ func newKeyer(rows []Row) keyer {
 	root, first := "", true
 	for i := range rows {
 		for _, f := range rows[i].Frames {
-			if isLibrary(f) {
+			if frame.Library(f) {
 				continue
 			}
-			dir := path.Dir(slashed(f.File)) + "/"
+			dir := path.Dir(frame.Slashed(f.File)) + "/"
 			if first {
 				root, first = dir, false
 			}
@@ -74,17 +74,12 @@ func newKeyer(rows []Row) keyer {
 	return keyer{root}
 }
 
-func slashed(file string) string { return strings.ReplaceAll(file, `\`, "/") }
-
 // relative is a path without what differs between machines.
 func (k keyer) relative(file string) string {
-	file = slashed(file)
-	for _, installed := range []string{"site-packages/", "dist-packages/", "/pkg/mod/"} {
-		if _, rest, ok := strings.Cut(file, installed); ok {
-			return rest
-		}
+	if rest, ok := frame.Installed(file); ok {
+		return rest
 	}
-	return strings.TrimPrefix(file, k.root)
+	return strings.TrimPrefix(frame.Slashed(file), k.root)
 }
 
 // key is the row's at a level; false where the level has none for its stack.
@@ -95,12 +90,12 @@ func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 	var text strings.Builder
 	scripts := false
 	for _, f := range row.Frames {
-		if !isInterpreted(f) {
+		if !frame.Interpreted(f) {
 			continue
 		}
 		scripts = true
 		text.WriteString(f.Function)
-		if level == Innermost && !isLibrary(f) {
+		if level == Innermost && !frame.Library(f) {
 			break
 		}
 		if level != Names && level != Innermost {
@@ -118,28 +113,9 @@ func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 		return 0, false
 	}
 	for _, f := range row.Frames {
-		if name := symbol(f); name != "" {
+		if name := frame.Symbol(f); name != "" {
 			text.WriteString(name + "\x01")
 		}
 	}
 	return snapshot.Hash(xxhash.Sum64String(text.String())), text.Len() > 0
-}
-
-var (
-	// clones are the marks that compilers put behind a function's copies.
-	clones = regexp.MustCompile(`\.(llvm\.\d+|localalias(\.\d+)?|cold(\.\d+)?|constprop\.\d+|isra\.\d+|part\.\d+)`)
-	// noise are calls between any two others: the interpreter's, the unwinder's and
-	// the dispatcher's, as PyTorch's own viewer leaves out.
-	noise = regexp.MustCompile(`unwind::unwind|CapturedTraceback::gather|gather_with_cpp|^_start$|__libc_start|PyEval_|PyObject_|PyFunction_|PyMethod_|PyVectorcall|method_vectorcall|c10::impl::|wrap_kernel_functor`)
-)
-
-// symbol is a native function without what a build may change: clones, template
-// arguments and parameters; "" for noise.
-func symbol(f snapshot.Frame) string {
-	name := f.Function
-	if noise.MatchString(name) {
-		return ""
-	}
-	name = clones.ReplaceAllString(name, "")
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(snapshot.WithoutArguments(name), "void "), " const"))
 }

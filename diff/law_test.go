@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // anySnapshot draws a snapshot of a few blocks; addresses, births and stacks come
@@ -92,7 +93,7 @@ func TestFindingsAndRestSumToTheGrowth(t *testing.T) {
 				}
 				seen[row] = true
 			}
-			if f.Headline >= len(f.Rows[0].Frames) || f.Headline >= 0 && isLibrary(f.Rows[0].Frames[f.Headline]) {
+			if f.Headline >= len(f.Rows[0].Frames) || f.Headline >= 0 && frame.Library(f.Rows[0].Frames[f.Headline]) {
 				t.Fatalf("headline %d of %d frames", f.Headline, len(f.Rows[0].Frames))
 			}
 		}

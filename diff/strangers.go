@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // strangers says why what a later snapshot of the run holds more cannot be growth: two
@@ -111,7 +112,7 @@ func eachOwnFile(s *snapshot.Snapshot, yield func(file string) bool) {
 		}
 		seen[id] = true
 		frames := s.Stacks.Frames(id)
-		own := Own(frames)
+		own := frame.Own(frames)
 		for _, f := range frames {
 			if f.File != "" && own(f) && !yield(f.File) {
 				return

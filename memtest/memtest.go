@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // NoLeak fails t if fn leaves more on the Go heap with every call, and names the
@@ -140,7 +140,7 @@ func message[K comparable](where string, l ledger[K], runs int, growth map[K]hel
 			text.WriteString("where no stack was recorded")
 			continue
 		}
-		at := frames[max(0, diff.Headline(frames))]
+		at := frames[max(0, frame.Headline(frames))]
 		fmt.Fprintf(&text, "at %s:%d, in:", at.File, at.Line)
 		for _, f := range frames {
 			if strings.HasSuffix("/"+f.Function, within) { // devices tell packages by their last element

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // box is one call in the flamegraph, with all that was allocated below it.
@@ -74,7 +75,7 @@ func newFlameTree(p *Profile) *flameTree {
 		if several {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
-		headline, own := p.heads.of(s.Device, s.Hash, s.Frames), diff.Own(s.Frames)
+		headline, own := p.heads.of(s.Device, s.Hash, s.Frames), frame.Own(s.Frames)
 		calls := drawnCalls(s.Frames)
 		for _, j := range calls[:min(maxFlameDepth, len(calls))] {
 			enter(boxKey{frame: s.Frames[j]})
@@ -103,7 +104,7 @@ func drawnCalls(frames []snapshot.Frame) []int {
 	var all, calls []int
 	for j := len(frames) - 1; j >= 0; j-- {
 		all = append(all, j)
-		if !isNoise(frames[j]) {
+		if !frame.Noise(frames[j]) {
 			calls = append(calls, j)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Folder is the folder that a reader works in, by each of the paths that lead to it: paths of
@@ -53,7 +54,7 @@ func (d Folder) file(f snapshot.Frame) string {
 	return short.File
 }
 
-func owns(f snapshot.Frame) bool { return diff.Own([]snapshot.Frame{f})(f) }
+func owns(f snapshot.Frame) bool { return frame.Own([]snapshot.Frame{f})(f) }
 
 // path is a path relative to the folder where it lies below it, and from the folder of
 // installed packages on where it lies in one.
@@ -63,7 +64,7 @@ func (d Folder) path(file string) string {
 	}
 	file = d.relative(file)
 	for _, packages := range []string{"/site-packages/", "/dist-packages/"} {
-		if at := strings.LastIndex(strings.ReplaceAll(file, `\`, "/"), packages); at >= 0 {
+		if at := strings.LastIndex(frame.Slashed(file), packages); at >= 0 {
 			return file[at+1:]
 		}
 	}
@@ -72,7 +73,7 @@ func (d Folder) path(file string) string {
 
 // relative is a path relative to the folder where it lies below it, with slashes.
 func (d Folder) relative(file string) string {
-	slashed := strings.ReplaceAll(file, `\`, "/")
+	slashed := frame.Slashed(file)
 	for _, root := range d.roots() {
 		if below, ok := strings.CutPrefix(slashed, root); ok {
 			return below
@@ -84,7 +85,7 @@ func (d Folder) relative(file string) string {
 // roots are the folder's paths, each with a slash at its end; never the root of all files.
 func (d Folder) roots() (out []string) {
 	for _, root := range d {
-		if root = strings.TrimSuffix(strings.ReplaceAll(root, `\`, "/"), "/"); root != "" {
+		if root = strings.TrimSuffix(frame.Slashed(root), "/"); root != "" {
 			out = append(out, root+"/")
 		}
 	}

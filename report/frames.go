@@ -1,14 +1,11 @@
 package report
 
 import (
-	"path"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // location is "train.py:218", without the line where it is not known; "" for a
@@ -59,32 +56,10 @@ func spot(f snapshot.Frame) string {
 	return shortFunction(f)
 }
 
-// shortFunction is bareFunction for a person.
-func shortFunction(f snapshot.Frame) string { return shortened(bareFunction(f)) }
-
-// bareFunction is a native function's name without its parameters, which may
-// take lines; any other function's name as it is, as is "operator()".
-func bareFunction(f snapshot.Frame) string {
-	name := strings.TrimPrefix(function(f), "void ")
-	if strings.HasSuffix(f.File, ".go") || !strings.HasSuffix(strings.TrimSuffix(name, " const"), ")") {
-		return name
-	}
-	depth := 0
-	for i := strings.LastIndexByte(name, ')'); i > 0; i-- {
-		switch name[i] {
-		case ')':
-			depth++
-		case '(':
-			depth--
-		}
-		if depth == 0 && strings.HasSuffix(name[:i], "operator") {
-			return name
-		}
-		if depth == 0 {
-			return name[:i]
-		}
-	}
-	return name
+// shortFunction is a frame's function, of native code without its parameters.
+func shortFunction(f snapshot.Frame) string {
+	f.Function = frame.WithoutParameters(f)
+	return shortened(function(f))
 }
 
 // place names a row in few words: its headline frame, else the frame that shows
@@ -96,87 +71,9 @@ func placeOf(frames []snapshot.Frame, label string, headline int) string {
 	case headline >= 0 && headline < len(frames):
 		return spot(frames[headline])
 	case len(frames) > 0:
-		return spot(frames[originIn(frames, headline)])
+		return spot(frames[frame.Origin(frames, headline)])
 	}
 	return brief(label)
-}
-
-// originIn is the index of the frame that names a stack's place: its headline, else the
-// innermost line of a program without a file, as of python -c, else a library's innermost
-// line of Python, which can be looked up, else the operation. It is -1 without frames.
-func originIn(frames []snapshot.Frame, headline int) int {
-	if headline >= 0 || len(frames) == 0 {
-		return headline
-	}
-	if typed := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return f.File == "<string>" || f.File == "<stdin>" }); typed >= 0 {
-		return typed
-	}
-	python := slices.IndexFunc(frames, func(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".py") && !isNoise(f) })
-	return max(python, operation(frames))
-}
-
-// isLibrary asks diff, so that a report never disagrees with the headline.
-func isLibrary(f snapshot.Frame) bool { return diff.Headline([]snapshot.Frame{f}) < 0 }
-
-// isNoise is true for frames that stand in every stack and say nothing: the
-// unwinder, the interpreter's own calls, a program's start, and memray's own.
-// PyTorch's viewer hides the same ones.
-func isNoise(f snapshot.Frame) bool {
-	if strings.HasSuffix(f.File, "/memray/commands/run.py") {
-		return true
-	}
-	if strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go") {
-		return false
-	}
-	return containsAny(f.Function, "unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "_start",
-		"__libc_start", "PyEval_", "PyObject_", "PyFunction_", "PyMethod_", "PyVectorcall", "method_vectorcall", "PyRun_", "Py_Run", "Py_Bytes") ||
-		containsAny(f.File, "core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c", "Objects/call.c",
-			"Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h")
-}
-
-// isPlumbing is true for the frames between an operation and the allocator:
-// dispatch, shape inference, and the making of an empty result.
-func isPlumbing(f snapshot.Frame) bool {
-	if strings.HasSuffix(f.File, ".py") {
-		return false
-	}
-	return containsAny(f.Function, "Allocator", "StorageImpl", "at::detail::", "::empty", "new_empty", ").empty", "malloc",
-		"wrap_kernel_functor", "wrapper_CUDA", "wrapper_Composite", "::redispatch", "create_out", "set_output", "at::meta::",
-		"structured_", "TensorIteratorBase", "autograd::VariableType::", "runtime.", "operator new") || strings.Contains(f.File, "engine/mem/") || isRusts(f)
-}
-
-// isRusts is true for functions of the crates that come with Rust, which allocate for whoever
-// calls them: "alloc::raw_vec::finish_grow".
-func isRusts(f snapshot.Frame) bool {
-	return strings.HasSuffix(f.File, ".rs") && rustsOwn.MatchString(f.Function)
-}
-
-var rustsOwn = regexp.MustCompile(`^[<&]*(alloc|core|std)::`)
-
-func containsAny(s string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// operation is the index of the frame that best names what was computed: a node of
-// a backward pass, which has no other name; else the innermost that is neither
-// noise nor plumbing; else the innermost of all. It needs at least one frame.
-func operation(frames []snapshot.Frame) int {
-	for i, f := range frames {
-		if name := bareFunction(f); strings.HasSuffix(name, "::apply") && containsAny(name, "Backward", "AccumulateGrad") {
-			return i
-		}
-	}
-	for i, f := range frames {
-		if !isNoise(f) && !isPlumbing(f) {
-			return i
-		}
-	}
-	return 0
 }
 
 // stackLine is one line of a stack as the text report shows it: a frame, or
@@ -199,7 +96,7 @@ const maxUserFrames, keepOuter = 16, 4
 func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 	op := -1
 	if len(frames) > 0 {
-		op = operation(frames)
+		op = frame.Operation(frames)
 	}
 	var lines []stackLine
 	// One frame takes no more room than the words that it is left out.
@@ -211,13 +108,13 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 		}
 		lines = append(lines, stackLine{frame: f, library: true, skipped: 1, what: what})
 	}
-	own, user := diff.Own(frames), 0
+	own, user := frame.Own(frames), 0
 	for i := range frames {
 		if own(frames[i]) {
 			user++
 		}
 	}
-	origin := originIn(frames, headline)
+	origin := frame.Origin(frames, headline)
 	seen := 0
 	for i := len(frames) - 1; i >= 0; i-- {
 		f := &frames[i]
@@ -238,9 +135,9 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 			lines = append(lines, stackLine{frame: f, headline: i == headline})
 		case user > 0 && seen == 0:
 			// What starts the user's program is not part of the story.
-		case i == op && seen == user, all && !isNoise(*f):
+		case i == op && seen == user, all && !frame.Noise(*f):
 			lines = append(lines, stackLine{frame: f, library: true})
-		case isNoise(*f):
+		case frame.Noise(*f):
 		case i < op && seen == user:
 			// Plumbing below the operation.
 		default:
@@ -256,7 +153,7 @@ func shortLabel(f snapshot.Frame) string {
 	if location(f) == "" {
 		return name
 	}
-	f.File = path.Base(strings.ReplaceAll(f.File, `\`, "/"))
+	f.File = frame.Base(f.File)
 	return withPlace(name, location(f))
 }
 

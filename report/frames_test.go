@@ -98,28 +98,3 @@ func TestAProgramWithoutAFileIsNamedBeforeTheLibraryThatStartsItsThread(t *testi
 		}
 	}
 }
-
-func TestAnOperationIsNoFunctionThatAllocatesForAll(t *testing.T) {
-	own := snapshot.Frame{Function: "app::main", File: "src/main.rs", Line: 44}
-	for _, c := range []struct {
-		name   string
-		frames []snapshot.Frame
-		want   string
-	}{
-		{"of Rust's crates", []snapshot.Frame{
-			{Function: "alloc::raw_vec::finish_grow", File: "alloc/src/raw_vec.rs", Line: 781},
-			{Function: "<&alloc::vec::Vec<T> as core::ops::Index>::index", File: "/r/alloc/src/vec/mod.rs", Line: 9},
-			{Function: "<core::iter::Map<I,F> as core::iter::Iterator>::next", File: "src/iter/map.rs", Line: 9},
-			{Function: "gimli::read::abbrev::Abbreviations::insert", File: "gimli-0.31.1/src/read/abbrev.rs", Line: 238},
-			own,
-		}, "gimli::read::abbrev::Abbreviations::insert"},
-		{"of C++", []snapshot.Frame{{Function: "operator new(unsigned long)", File: "new_op.cc", Line: 50}, {Function: "QVector::realloc", File: "/usr/include/qvector.h", Line: 479}, own}, "QVector::realloc"},
-		{"but of a program that has no other", []snapshot.Frame{{Function: "alloc::alloc::alloc", File: "alloc/src/alloc.rs", Line: 95}}, "alloc::alloc::alloc"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.frames[operation(c.frames)].Function; got != c.want {
-				t.Errorf("%s, want %s", got, c.want)
-			}
-		})
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Gate is what a gate decided, as its files tell it.
@@ -88,7 +89,7 @@ func Doubled(d *baseline.Doubled) string {
 	}
 	first := &d.More[0]
 	text := fmt.Sprintf("double: %s more is live after %d steps than after %d, at %s; the most, %s, at %s", sum, d.Whole.Step, d.Half.Step,
-		count(int64(len(d.More)), "site"), first.Growth().Bytes, place(first, diff.Headline(first.Frames)))
+		count(int64(len(d.More)), "site"), first.Growth().Bytes, place(first, frame.Headline(first.Frames)))
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // gateOf is a decision over a leak that is new, one that is known, one without a
@@ -29,7 +30,7 @@ import (
 func gateOf(verdict diff.Verdict) *Gate {
 	finding := func(v diff.Verdict, hash snapshot.Hash, frames ...snapshot.Frame) diff.Finding {
 		return diff.Finding{
-			Verdict: v, Evidence: diff.Strong, Headline: diff.Headline(frames),
+			Verdict: v, Evidence: diff.Strong, Headline: frame.Headline(frames),
 			Rate: diff.Rate{Unit: "step", Bytes: trend.Slope{Value: 4096, Low: 4000, High: 4200, N: 20}, Blocks: trend.Slope{Value: 1, Low: 1, High: 1, N: 20}},
 			Rows: []*diff.Row{{Hash: hash, Frames: frames, Label: "no stack", After: diff.Tally{Blocks: 20, Bytes: 80 << 10}}},
 		}

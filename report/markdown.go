@@ -1,6 +1,8 @@
 package report
 
 import (
+	"github.com/memdiag/memdiag/snapshot/frame"
+
 	"bytes"
 	"fmt"
 	"html"
@@ -165,7 +167,7 @@ func guiltyMark(f *diff.Finding) string {
 	if ofNodes(f) {
 		return "the graph's end is made here"
 	}
-	if f.Headline != diff.Headline(f.Rows[0].Frames) {
+	if f.Headline != frame.Headline(f.Rows[0].Frames) {
 		return "allocated by this call"
 	}
 	return "allocated here"

@@ -1,12 +1,12 @@
 package report
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // where is the place of one row of a table.
@@ -20,7 +20,7 @@ type where struct {
 
 // whereOf is the place of a site by itself.
 func whereOf(frames []snapshot.Frame, label string) where {
-	return where{frames: frames, headline: diff.Headline(frames), label: label}
+	return where{frames: frames, headline: frame.Headline(frames), label: label}
 }
 
 // text is the place with " in FUNCTION" behind a file, and with the library's operation
@@ -35,7 +35,7 @@ func (w where) text() string {
 
 // operation is " → " and the library's operation below the place; "" for none.
 func (w where) operation() string {
-	if op := operation(w.frames); op < w.origin() {
+	if op := frame.Operation(w.frames); op < w.origin() {
 		return " → " + shortLabel(w.frames[op])
 	}
 	return ""
@@ -66,7 +66,7 @@ func (h heads) of(d snapshot.Device, hash snapshot.Hash, frames []snapshot.Frame
 			return i
 		}
 	}
-	return diff.Headline(frames)
+	return frame.Headline(frames)
 }
 
 // where is the place of a site.
@@ -118,7 +118,7 @@ func withoutFolders(frames []snapshot.Frame) []snapshot.Frame {
 	bare := slices.Clone(frames)
 	for i := range bare {
 		if file := bare[i].File; file != "" {
-			bare[i].File = path.Base(strings.ReplaceAll(file, `\`, "/"))
+			bare[i].File = frame.Base(file)
 		}
 	}
 	return bare
@@ -206,7 +206,7 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 }
 
 // origin is the frame that names a stack's place.
-func (w where) origin() int { return originIn(w.frames, w.headline) }
+func (w where) origin() int { return frame.Origin(w.frames, w.headline) }
 
 // shown is a frame as calls are written.
 func (w where) shown(f snapshot.Frame) snapshot.Frame {
@@ -219,9 +219,10 @@ func (w where) shown(f snapshot.Frame) snapshot.Frame {
 // userCallers are the user's calls outside of the place.
 func userCallers(w where) []string {
 	var calls []string
+	own := frame.Own(w.frames)
 	for _, f := range w.frames[w.origin()+1:] {
 		switch {
-		case isLibrary(f):
+		case !own(f):
 		case f.Line > 0:
 			calls = append(calls, spot(w.shown(f)))
 		default:

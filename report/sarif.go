@@ -9,6 +9,7 @@ import (
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // The parts of SARIF 2.1.0 (OASIS) that a gate has something to say in.
@@ -196,13 +197,14 @@ func (g *Gate) sarifRelated(f *diff.Finding) []sarifLocation {
 	if h := f.Holder; h != nil {
 		add(sarifLocation{Logical: []sarifLogical{{brief(h.Path), "variable"}}}, "held by "+unglued(heldBy(h, 0)))
 	}
-	for _, frame := range f.Rows[0].Frames[f.Headline+1:] {
-		if file := g.fileOf(frame); f.Headline >= 0 && file != "" && !isLibrary(frame) && len(out) <= maxRelated {
-			add(sarifAt(file, frame.Line, frame), "called from here")
+	own := frame.Own(f.Rows[0].Frames)
+	for _, call := range f.Rows[0].Frames[f.Headline+1:] {
+		if file := g.fileOf(call); f.Headline >= 0 && file != "" && own(call) && len(out) <= maxRelated {
+			add(sarifAt(file, call.Line, call), "called from here")
 		}
 	}
 	for _, row := range f.Rows[1:min(len(f.Rows), 1+maxRelated)] {
-		at := diff.Headline(row.Frames)
+		at := frame.Headline(row.Frames)
 		if at < 0 || g.fileOf(row.Frames[at]) == "" {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -153,13 +154,13 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 			if row.Growth().Bytes < 0 {
 				note = "shrank to "
 			}
-			add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: note + row.After.Bytes.String(), colour: restLine})
+			add([]*diff.Row{row}, panel{title: shortPlace(row, frame.Headline(row.Frames)), note: note + row.After.Bytes.String(), colour: restLine})
 			moving = len(panels)
 			continue
 		}
 		// What stays the same fills a row that has begun; where all does, the largest are drawn.
 		if len(panels) < maxPanels && (moving == 0 || len(panels)%panelColumns != 0) {
-			add([]*diff.Row{row}, panel{title: shortPlace(row, diff.Headline(row.Frames)), note: "unchanged: " + row.After.Bytes.String(), colour: restLine})
+			add([]*diff.Row{row}, panel{title: shortPlace(row, frame.Headline(row.Frames)), note: "unchanged: " + row.After.Bytes.String(), colour: restLine})
 		} else if row.After.Bytes > 0 {
 			left.still++
 			left.bytes += row.After.Bytes

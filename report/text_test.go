@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 func TestText(t *testing.T) {
@@ -147,7 +148,7 @@ func TestOperationNamesWhatWasComputed(t *testing.T) {
 		{"in the engine, what called for the tensor", featureFrames, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := operation(c.frames); got != c.want {
+			if got := frame.Operation(c.frames); got != c.want {
 				t.Errorf("frame %d, %s, want frame %d", got, c.frames[got].Function, c.want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // rule is a way to tell a leak, as it would be used: it sees a run until now.
@@ -109,7 +110,7 @@ func analyzed(options diff.Options, run *snapshot.Run) (o opinion, err error) {
 // rowFlag flags one stack.
 func rowFlag(row *diff.Row) flag {
 	f := flag{stacks: [][]snapshot.Frame{row.Frames}}
-	if at := diff.Headline(row.Frames); at >= 0 {
+	if at := frame.Headline(row.Frames); at >= 0 {
 		f.named = &row.Frames[at]
 	}
 	return f

@@ -1,6 +1,8 @@
 package baseline
 
 import (
+	"github.com/memdiag/memdiag/snapshot/frame"
+
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,7 +83,7 @@ func libraryLeak(f *diff.Finding, producer string) *LibraryLeak {
 // allocates holds for a row whose innermost frame of Python is of the leak's files.
 func (l *LibraryLeak) allocates(row *diff.Row) bool {
 	for _, f := range row.Frames {
-		file := strings.ReplaceAll(f.File, `\`, "/")
+		file := frame.Slashed(f.File)
 		if !strings.HasSuffix(file, ".py") {
 			continue // below Python
 		}

@@ -3,7 +3,6 @@ package baseline
 import (
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // State is what a leak is, held against a file, or what has become of an entry.
@@ -96,16 +96,16 @@ func (o *Outcome) InDoubt(r *diff.Result) bool {
 // fingerprint.
 func Fingerprint(row *diff.Row) string {
 	var text strings.Builder
-	own := diff.Own(row.Frames)
+	own := frame.Own(row.Frames)
 	for _, f := range row.Frames {
 		if !own(f) {
 			continue
 		}
-		file := strings.ReplaceAll(f.File, `\`, "/")
+		file := frame.Slashed(f.File)
 		if strings.Contains(file, "/ipykernel_") {
 			file = "notebook" // its cells are files by process and time
 		}
-		text.WriteString(function(f) + "\x00" + path.Base(file) + "\x01")
+		text.WriteString(function(f) + "\x00" + frame.Base(file) + "\x01")
 	}
 	if text.Len() == 0 {
 		for _, f := range row.Frames {

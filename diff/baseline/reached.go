@@ -2,12 +2,12 @@ package baseline
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // traces is which functions of a program a run's marks show.
@@ -86,12 +86,12 @@ func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapsho
 // own are the keys of a stack's functions of the program's own, innermost first. Where a program
 // begins is in every run of it, and is left out.
 func (t *traces) own(frames []snapshot.Frame) []string {
-	own := diff.Own(frames)
+	own := frame.Own(frames)
 	var keys []string
 	for _, f := range slices.Backward(frames) {
 		if named := f.File != "" && !strings.HasPrefix(f.File, "<"); named && own(f) {
 			if function(f) == "<module>" {
-				t.begins[base(f.File)] = true
+				t.begins[frame.Base(f.File)] = true
 			}
 			break
 		}
@@ -104,7 +104,7 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 		if last := name[strings.LastIndexByte(name, '.')+1:]; !own(f) || last == "<module>" || last == "main" {
 			continue
 		}
-		key := name + "\x00" + base(f.File)
+		key := name + "\x00" + frame.Base(f.File)
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
 			t.names[key] = name
@@ -112,9 +112,6 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 	}
 	return keys
 }
-
-// base is a file's name without its folder, of any system.
-func base(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }
 
 // sizesOf counts the tensors that live at a run's first mark by what they take: most are
 // parameters, which are the same in every run of a program.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Key is the parameter of a run (Info.Parameters) in which a canary was planted; its
@@ -32,7 +33,7 @@ func Possible(run *snapshot.Run) bool {
 
 func planted(frames []snapshot.Frame) bool {
 	return slices.ContainsFunc(frames, func(f snapshot.Frame) bool {
-		return slices.ContainsFunc(planters[:], func(file string) bool { return strings.HasSuffix(strings.ReplaceAll(f.File, `\`, "/"), file) })
+		return slices.ContainsFunc(planters[:], func(file string) bool { return strings.HasSuffix(frame.Slashed(f.File), file) })
 	})
 }
 

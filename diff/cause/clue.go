@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // clue is one thing that speaks for a cause, or against it where points are
@@ -74,7 +75,7 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 	for i := range e.Sites {
 		s := &e.Sites[i]
 		for k, f := range s.Frames {
-			if s.common(k) || s.isPlumbing(k) {
+			if s.common(k) || s.machinery(k) {
 				continue
 			}
 			library := s.library(k)
@@ -85,7 +86,7 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 				return points, "they are allocated in " + place(f)
 			}
 			if inFile == "" && !library && names(fileWords(f, false), terms) {
-				inFile = "they are allocated in " + baseOf(f.File)
+				inFile = "they are allocated in " + frame.Base(f.File)
 			}
 		}
 	}
@@ -112,39 +113,8 @@ func (s *Site) common(frame int) bool {
 	return !s.library(frame) && s.Common != nil && s.Common[frame]
 }
 
-// isPlumbing holds for frames of PyTorch's and Python's own native code, which may stand in
-// any stack: that an allocator caches, an engine evaluates functions and an output is set
-// says nothing of a block. Nodes of a backward pass and collectives do. Neither does what runs
-// a compiled graph, nor the queue out of which a batch of a loader's comes, nor JAX's way into
-// each call, which filters tracebacks and misses a cache, nor what runs tests.
-func (s *Site) isPlumbing(frame int) bool {
-	f := s.Frames[frame]
-	within := func(parts []string) bool {
-		return slices.ContainsFunc(parts, func(at string) bool { return strings.Contains(f.File, at) })
-	}
-	switch {
-	case within(runners):
-		return true
-	case s.library(frame) && (isGosOwn(f) || within(plumbing)):
-		return true
-	case isScript(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
-		return false
-	case slices.ContainsFunc(s.Frames, isScript):
-		return true
-	}
-	name := strings.TrimPrefix(f.Function, "void ")
-	return strings.HasPrefix(name, "at::") || strings.HasPrefix(name, "c10::") || strings.HasPrefix(name, "torch::")
-}
-
-// plumbing are parts of the paths of such files.
-var plumbing = []string{"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/", "/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py"}
-
-// runners are parts of the paths of what runs tests, which calls everything by hooks.
-var runners = []string{"/_pytest/", "/pluggy/", "/unittest/"}
-
-func isScript(f snapshot.Frame) bool {
-	return strings.HasSuffix(f.File, ".py") || strings.HasSuffix(f.File, ".go")
-}
+// machinery reports whether any call may go through the frame.
+func (s *Site) machinery(at int) bool { return frame.Machinery(s.Frames, at, s.library(at)) }
 
 // library holds if a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
@@ -169,7 +139,7 @@ func within(points int, what string, terms ...string) clue {
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k := 1; k < len(s.Frames); k++ {
-				if !s.common(k) && !s.isPlumbing(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
+				if !s.common(k) && !s.machinery(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
 					return what
 				}
 			}
@@ -222,7 +192,7 @@ func (s *Site) optimizer() *snapshot.Frame {
 
 // packageOf is the installed package of Python's that a frame is of; "torch" where none is named.
 func packageOf(f snapshot.Frame) string {
-	if _, file, ok := strings.Cut(strings.ReplaceAll(f.File, `\`, "/"), "-packages/"); ok {
+	if _, file, ok := strings.Cut(frame.Slashed(f.File), "-packages/"); ok {
 		name, _, _ := strings.Cut(file, "/")
 		return name
 	}
@@ -238,7 +208,7 @@ func inForward(points int) clue {
 			s := &e.Sites[i]
 			for k, f := range s.Frames {
 				switch {
-				case s.isPlumbing(k) || !strings.EqualFold(lastName(f.Function), "forward"):
+				case s.machinery(k) || !strings.EqualFold(lastName(f.Function), "forward"):
 				case s.library(k) && returned(1).of(e):
 					found = max(found, points/2)
 				default:
@@ -263,7 +233,7 @@ func returned(points int) clue {
 			own, below := false, false
 			for k := range s.Frames {
 				own = own || in(k) && !s.library(k)
-				below = below || in(k) && s.library(k) && !s.isPlumbing(k)
+				below = below || in(k) && s.library(k) && !s.machinery(k)
 			}
 			if below && !own && len(s.Holders) > 0 && general(s.Holders[0].Kind) == "list" && !strings.Contains(s.Holders[0].Path, closure) {
 				return "a list has what the model returned"

@@ -2,11 +2,11 @@ package cause
 
 import (
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // wordsOf splits names into words of lower case: "modelCache.byKey[].value" is
@@ -103,7 +103,7 @@ func isWord(w, term string) bool {
 // library's: "torchmetrics/text/bleu.py" says what is going on, "/home/me/logs/" does
 // not.
 func fileWords(f snapshot.Frame, library bool) []string {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := frame.Slashed(f.File)
 	base := path.Base(file)
 	if library {
 		folders := strings.Split(path.Dir(file), "/")
@@ -111,9 +111,6 @@ func fileWords(f snapshot.Frame, library bool) []string {
 	}
 	return wordsOf(strings.TrimSuffix(base, path.Ext(base)))
 }
-
-// baseOf is a file's name without its folders.
-func baseOf(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }
 
 // functionWords are those of a function's name; "<listcomp>" and the like tell nothing.
 func functionWords(function string) []string {
@@ -141,34 +138,16 @@ func ownWords(f snapshot.Frame, library bool) []string {
 	if i := strings.LastIndex(function, madeIn); library && i >= 0 {
 		function = function[i+len(madeIn):]
 	}
-	if isGo(f) && !library {
+	if frame.IsGo(f) && !library {
 		function = shortName(function)
 	}
 	return functionWords(function)
 }
 
-func isGo(f snapshot.Frame) bool { return strings.HasSuffix(f.File, ".go") }
-
-// isGosOwn holds for functions of the packages that come with Go: compress/flate.NewWriter
-// and net.maxListenerBacklog say nothing of who keeps what they make.
-func isGosOwn(f snapshot.Frame) bool {
-	name, _, _ := strings.Cut(f.Function, ".")
-	return isGo(f) && IsGosPackage(name)
-}
-
-// IsGosPackage reports whether the path of a package, or of a file in it, is one of Go's own.
-func IsGosPackage(path string) bool {
-	root, _, _ := strings.Cut(path, "/")
-	return slices.Contains(goRoots, root)
-}
-
-// goRoots are the first elements of the paths of Go's own packages.
-var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
-
 // goName is a function without what stands before the last element of its package's path:
 // "github.com/me/metrics-server/handler.Get" of Go is "handler.Get".
 func goName(f snapshot.Frame) string {
-	if !isGo(f) {
+	if !frame.IsGo(f) {
 		return f.Function
 	}
 	path, _, _ := strings.Cut(f.Function, "[") // type arguments have paths of their own
@@ -182,7 +161,7 @@ const madeIn = ".<locals>."
 // "(*Loader).Next", or else the file.
 func place(f snapshot.Frame) string {
 	if f.Function == "" {
-		return baseOf(f.File)
+		return frame.Base(f.File)
 	}
 	return shortName(bareName(goName(f)))
 }

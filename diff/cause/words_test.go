@@ -90,7 +90,7 @@ func TestGosOwnPackagesTellNothing(t *testing.T) {
 		"mem.(*Device).Alloc":                 false, // of the engine's own recordings
 	} {
 		s := Site{Headline: 1, Frames: []snapshot.Frame{{Function: function, File: "x.go"}, {Function: "main.main", File: "main.go"}}}
-		if got := s.isPlumbing(0); got != want {
+		if got := s.machinery(0); got != want {
 			t.Errorf("%s: %t, want %t", function, got, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestJAXsWayIntoACallTellsNothing(t *testing.T) {
 		{Function: "train", File: "/home/me/train.py"},
 	}}
 	for i, want := range []bool{false, true, true, false} {
-		if got := s.isPlumbing(i); got != want {
+		if got := s.machinery(i); got != want {
 			t.Errorf("%s: %t, want %t", s.Frames[i].Function, got, want)
 		}
 	}
