@@ -32,19 +32,20 @@ const (
 	driftClue      = "clue-drift"
 	discoveryClue  = "clue-discovery-rate"
 
-	churnedPass   = "pass-churned"
-	observedPass  = "pass-profiler"
-	inputPass     = "pass-input"
-	weighPass     = "pass-weigh"
-	provePass     = "pass-proof"
-	fillUpPass    = "pass-fills-up"
-	boundsPass    = "pass-bounds"
-	clustersGroup = "group-clusters"
-	graphsGroup   = "group-graphs"
-	listsGroup    = "group-lists"
-	linesGroup    = "group-lines"
-	heldGroup     = "group-held"
-	fieldsGroup   = "group-fields"
+	churnedPass    = "pass-churned"
+	observedPass   = "pass-profiler"
+	unassignedPass = "pass-unassigned"
+	inputPass      = "pass-input"
+	weighPass      = "pass-weigh"
+	provePass      = "pass-proof"
+	fillUpPass     = "pass-fills-up"
+	boundsPass     = "pass-bounds"
+	clustersGroup  = "group-clusters"
+	graphsGroup    = "group-graphs"
+	listsGroup     = "group-lists"
+	linesGroup     = "group-lines"
+	heldGroup      = "group-held"
+	fieldsGroup    = "group-fields"
 
 	headPass      = "line"
 	partsLine     = "line-parts"
@@ -95,6 +96,7 @@ func Parts() []Part {
 		{discoveryClue, "false discovery rate over all sites"},
 		{churnedPass, "blocks of half-way that are gone, without births"},
 		{observedPass, "a profiler's own memory"},
+		{unassignedPass, "blocks without a stack while their device does not grow"},
 		{inputPass, "lines that become larger together, as with a longer input"},
 		{weighPass, "negligible growth"},
 		{provePass, "blocks that nothing can release"},

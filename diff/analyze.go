@@ -243,6 +243,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		j := r.options.Without.judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
 		r.step(churnedPass, func() { r.churned(row, &j) })
 		r.step(observedPass, func() { r.observed(row, &j) })
+		r.step(unassignedPass, func() { r.unassigned(row, &j) })
 		r.doubt(&j)
 		if j.verdict == Leak || j.verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})

@@ -1,0 +1,30 @@
+package diff
+
+import "slices"
+
+// unassigned takes back that blocks without a stack leak while their device holds no more for it. A recorder that watches
+// some steps only has what it did not watch there: where the lines that it knows let go of as much, it is theirs.
+func (r *Result) unassigned(row *Row, j *judgement) {
+	site := r.Series.Site(row)
+	if j.verdict != Leak || len(row.Frames) > 0 || site == nil {
+		return
+	}
+	total := make([]float64, len(site.Bytes))
+	for i := range r.Series.Sites {
+		if other := &r.Series.Sites[i]; other.Device == site.Device {
+			for k, n := range other.Bytes {
+				total[k] += float64(n)
+			}
+		}
+	}
+	least := slices.Min(site.Bytes)
+	from := len(site.Bytes) - 1 // where it was least for the last time
+	for site.Bytes[from] != least {
+		from--
+	}
+	last := len(total) - 1
+	if 2*(total[last]-total[from]) < float64(site.Bytes[last]-least) {
+		j.reasons = nil
+		j.call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.axis.Unit.moment(r.Series.axis.X[from]))
+	}
+}
