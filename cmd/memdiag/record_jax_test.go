@@ -27,7 +27,9 @@ func leakOf(t *testing.T, dir, path string) finding {
 	}
 	first := result.Findings[0]
 	if f := first.Frames[0]; first.Verdict != "leak" || filepath.Base(f.File) != filepath.Base(path) || f.Line != line {
-		t.Errorf("first is %s at %v, want line %d", first.Verdict, first.Frames, line)
+		text.Reset()
+		run([]string{"diff", "--all", dir}, nil, &text, &errs)
+		t.Errorf("first is %s at %v, want line %d:\n%s", first.Verdict, first.Frames, line, &text)
 	}
 	return first
 }
