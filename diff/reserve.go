@@ -132,8 +132,9 @@ func (w Without) steadily(x, rest []float64) bool {
 	if on, _ := w.keepsRising(x, rest); !on {
 		return false
 	}
-	// What adds the same again and again is no walk, whatever jumps there are between.
-	drifts := grown >= unexplainedShare*rest[0] && 2*trend.DriftAlong(x, rest) <= significant
+	// What adds the same again and again is no walk, whatever jumps there are between. Neither is what never falls:
+	// on a busy machine a program's speed varies, and its growth with it.
+	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= significant || trend.Climbs(x, rest, climbing, longestGap))
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 

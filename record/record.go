@@ -73,6 +73,8 @@ type Outcome struct {
 	Notes []string
 	// Unseen is the memory that was not recorded.
 	Unseen []snapshot.Unseen
+	// Followed is whether there are tables of the command's processes.
+	Followed bool
 
 	agents bool // there were some, or nobody knows
 }
@@ -121,7 +123,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	host := watchHost(ctx, child.Process.Pid, out, snapshots)
 	failed := child.Wait()
-	outcome := &Outcome{Notes: host.stop()}
+	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // childrenRun is a run of a process, with snapshots of two others, and of how many there are.
-func childrenRun(t *testing.T) (dir string) {
+func childrenRun(t *testing.T, followed bool) (dir string) {
 	t.Helper()
 	w, err := rundir.Create(t.TempDir(), snapshot.Info{Version: "v1"})
 	if err != nil {
@@ -33,6 +33,7 @@ func childrenRun(t *testing.T) (dir string) {
 	}
 	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1\n")
 	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,\n")
+	w.Took(0, nil, followed)
 	if err := w.Finish(0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func childrenRun(t *testing.T) (dir string) {
 }
 
 func TestChildrenAreReadBesideTheirRun(t *testing.T) {
-	dir := childrenRun(t)
+	dir := childrenRun(t, true)
 	run, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -62,17 +63,18 @@ func TestChildrenAreReadBesideTheirRun(t *testing.T) {
 func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 	for _, c := range []struct {
 		name, processes, host string // "" for no such file
-		want                  bool
+		followed, want        bool
 	}{
-		{"missing", "", processes.HostHeader, true},
-		{"empty", "\n", processes.HostHeader, true},
-		{"without lines", processes.Header, processes.HostHeader, true},
-		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n1000", processes.HostHeader, true},
-		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), true},
-		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false},
-		{"of no Linux", "", "", false},
+		{"missing", "", processes.HostHeader, false, true},
+		{"empty", "\n", processes.HostHeader, false, true},
+		{"without lines", processes.Header, processes.HostHeader, false, true},
+		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n1000", processes.HostHeader, false, true},
+		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), false, true},
+		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false, false},
+		{"of no Linux", "", "", false, false},
+		{"missing, both", "", "", true, true},
 	} {
-		dir := childrenRun(t)
+		dir := childrenRun(t, c.followed)
 		for name, text := range map[string]string{"processes.csv": c.processes, "host.csv": c.host} {
 			path := filepath.Join(dir, name)
 			if err := os.Remove(path); err != nil {
@@ -93,7 +95,7 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 }
 
 func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
-	dir := childrenRun(t)
+	dir := childrenRun(t, true)
 	for name, text := range map[string]string{"snapshot_t9_child1.json": `{"memdiag_agent":1,`, "processes.csv": processes.Header + "x\n", "host.csv": "time"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func readTree(run *snapshot.Run, rank int) {
 		suffix = rundir.RankSuffix(rank)
 	}
 	tree := &snapshot.Tree{}
-	followed := false // with a table of processes, as memdiag records since it has the control group
+	followed := run.Info.Followed // with a table of processes, as memdiag records since it has the control group
 	read := func(name string, decode func(io.Reader) error) {
 		path := filepath.Join(run.Path, name+suffix+".csv")
 		f, _, err := openRegular(path)
@@ -45,7 +45,9 @@ func readTree(run *snapshot.Run, rank int) {
 		}
 	}
 	read("host", func(r io.Reader) (err error) {
-		tree.Host, followed, err = processes.ReadHost(r)
+		var group bool
+		tree.Host, group, err = processes.ReadHost(r)
+		followed = followed || group
 		return err
 	})
 	read("processes", func(r io.Reader) (err error) {

@@ -361,12 +361,12 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 	return log, nil
 }
 
-// Took notes how many steps a command was seen to take, and what memory of it was
-// not.
-func (w *Writer) Took(steps int64, unseen []snapshot.Unseen) {
+// Took notes how many steps a command was seen to take, what memory of it was not
+// recorded, and whether there are tables of its processes.
+func (w *Writer) Took(steps int64, unseen []snapshot.Unseen, followed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.info.Steps, w.info.Unseen = steps, unseen
+	w.info.Steps, w.info.Unseen, w.info.Followed = steps, unseen, followed
 }
 
 // Finish brings the series logs to the disk and writes into run.json how the run
