@@ -72,8 +72,8 @@ func (p *Processes) sentence(e *Reserve) string {
 	return text + ". Nothing was recorded in it: no line is known"
 }
 
-// known is what is known of why they grow.
-func (p *Processes) known() string {
+// Known is what is known of why they grow.
+func (p *Processes) Known() string {
 	if p.Recorded {
 		return "what was recorded in it does not explain it"
 	}
@@ -89,7 +89,7 @@ func (p *Processes) clause(e *Reserve) string {
 	case !p.Shared && p.PID == 0:
 		who, grows = "processes of "+p.Role, "grow together"
 	}
-	return fmt.Sprintf("%s %s, +%s/s, and %s", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.known())
+	return fmt.Sprintf("%s %s, +%s/s, and %s", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
 }
 
 // Clause is String in a few words, of other processes than the recorded one.

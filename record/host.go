@@ -35,8 +35,8 @@ const (
 	// hostEvery is the time between looks, once there were so many that a shorter one, of which
 	// the first are, makes no difference.
 	hostEvery, hostFirst, hostFirstLooks = time.Second, 250 * time.Millisecond, 32
-	// pssEvery is the same for PSS, which the kernel adds up page by page.
-	pssEvery = 10 * time.Second
+	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first, since a fork shares most then.
+	sumsFirst, sumsEvery = time.Second, 10 * time.Second
 	// hostShare is the part of the time that looks may take, which of few processes only a busy machine exceeds.
 	hostShare, many = 0.02, 64
 	// hostSnapshotEvery is the time between the first snapshots of a process that no
@@ -54,10 +54,10 @@ type host struct {
 	profiled  bool   // the command itself is recorded by its profiles
 	snapshots *clock // nil where none are wanted
 	began     time.Time
-	lines     time.Time                         // when the next are due
-	pss       time.Time                         // when it is due
-	sums      chan map[processID]snapshot.Bytes // of PSS, while it is read
-	every     time.Duration                     // the least time between lines, which doubles with their number
+	lines     time.Time // when the next are due
+	sumsDue   time.Time
+	sums      chan pageSums // while they are read
+	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
 	kills     kills
 	most      *followed     // the process that had most memory at the last look; nil for none
@@ -190,7 +190,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	begun := time.Now()
 	claims := claimants(h.dir)
 	recorded := func(pid int) bool { return claims(pid) || h.profiled && pid == h.tree.root }
-	points := h.tree.points(tree, now, h.sumsOfPSS(tree, now), recorded, h.roles)
+	points := h.tree.points(tree, now, h.sumsOfPages(tree, now), recorded, h.roles)
 	var text bytes.Buffer
 	for _, p := range points {
 		if err := processes.WritePoint(&text, &p.TreeProcess, &p.Points[0]); err != nil {
@@ -208,28 +208,36 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	return err
 }
 
-// sumsOfPSS are those that were read since the last look; nil for none. They are read beside the looks: of a process that is
+// pageSums are those of processes, and how long they took to read.
+type pageSums struct {
+	of   map[processID]sums
+	took time.Duration
+}
+
+// sumsOfPages are those that were read since the last look; nil for none. They are read beside the looks: of a process that is
 // busy with its memory the kernel may take seconds.
-func (h *host) sumsOfPSS(tree []process, now time.Time) map[processID]snapshot.Bytes {
+func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 	if h.sums != nil {
 		select {
-		case sums := <-h.sums:
+		case read := <-h.sums:
 			h.sums = nil
-			return sums
+			wait := min(max(now.Sub(h.began), sumsFirst), sumsEvery)
+			h.sumsDue = now.Add(max(wait, time.Duration(float64(read.took)/hostShare)))
+			return read.of
 		default:
 			return nil
 		}
 	}
-	if now.Before(h.pss) {
+	if now.Before(h.sumsDue) {
 		return nil
 	}
-	h.pss, h.sums = now.Add(pssEvery), make(chan map[processID]snapshot.Bytes, 1)
-	go func(to chan<- map[processID]snapshot.Bytes) {
-		sums := make(map[processID]snapshot.Bytes)
+	h.sums = make(chan pageSums, 1)
+	go func(to chan<- pageSums) {
+		begun, of := time.Now(), make(map[processID]sums)
 		for _, p := range tree[:min(len(tree), mostProcesses)] {
-			sums[p.processID] = readPSS(p.pid)
+			of[p.processID] = readSums(p.pid)
 		}
-		to <- sums
+		to <- pageSums{of, time.Since(begun)}
 	}(h.sums)
 	return nil
 }

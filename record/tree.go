@@ -90,7 +90,7 @@ func (t *tree) look(now time.Time) []process {
 }
 
 // points are the memory of the processes of a look, of those that have most.
-func (t *tree) points(all []process, now time.Time, pss map[processID]snapshot.Bytes, recorded func(pid int) bool, roles *roles) []*followed {
+func (t *tree) points(all []process, now time.Time, sums map[processID]sums, recorded func(pid int) bool, roles *roles) []*followed {
 	if len(all) > mostProcesses {
 		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.rss - a.rss) })[:mostProcesses]
 	}
@@ -112,10 +112,10 @@ func (t *tree) points(all []process, now time.Time, pss map[processID]snapshot.B
 		}
 		at := snapshot.ProcessPoint{
 			Time: now, Recorded: recorded(p.pid) || recorded(f.agent),
-			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown,
+			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown, OfOthers: snapshot.Unknown,
 		}
-		if sum, ok := pss[p.processID]; ok {
-			at.PSS = sum
+		if s, ok := sums[p.processID]; ok {
+			at.PSS, at.OfOthers = s.pss, s.ofOthers
 		}
 		f.Points = []snapshot.ProcessPoint{at}
 		out = append(out, f)
@@ -247,19 +247,22 @@ func parseStat(text []byte) (p process, ok bool) {
 	return process{processID{pid, started}, parent, name, fields[0][0], snapshot.Bytes(pages * int64(os.Getpagesize()))}, true
 }
 
-// readPSS is the proportional set size of a process, which the kernel adds up page by page;
-// Unknown where it tells none.
-func readPSS(pid int) snapshot.Bytes {
-	text, err := os.ReadFile(procFile(pid, "smaps_rollup"))
-	if err != nil {
-		return snapshot.Unknown
-	}
+// sums are figures of a process that the kernel adds up page by page; Unknown where it tells none.
+type sums struct{ pss, ofOthers snapshot.Bytes }
+
+func readSums(pid int) sums {
+	of := map[string]snapshot.Bytes{"Pss:": snapshot.Unknown, "Anonymous:": snapshot.Unknown, "Pss_Anon:": snapshot.Unknown}
+	text, _ := os.ReadFile(procFile(pid, "smaps_rollup")) // it has ended, or is another user's
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
+		if fields := strings.Fields(line); len(fields) == 3 {
 			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-				return snapshot.Bytes(kib) << 10
+				of[fields[0]] = snapshot.Bytes(kib) << 10
 			}
 		}
 	}
-	return snapshot.Unknown
+	s := sums{of["Pss:"], snapshot.Unknown}
+	if all, own := of["Anonymous:"], of["Pss_Anon:"]; own >= 0 && all >= own {
+		s.ofOthers = all - own
+	}
+	return s
 }

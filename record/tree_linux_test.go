@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestTheTreeIsWhatTheKernelListsAndWhatParentsTell compares the kernel's list of children with the parents of all processes.
@@ -120,19 +118,22 @@ func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestALookWaitsForNoPSS: sums that the kernel takes long to add up are taken at a later look.
-func TestALookWaitsForNoPSS(t *testing.T) {
+// TestALookWaitsForNoSums: sums that the kernel takes long to add up are taken at a later look.
+func TestALookWaitsForNoSums(t *testing.T) {
 	self := []process{{processID: processID{pid: os.Getpid()}}}
-	h := &host{sums: make(chan map[processID]snapshot.Bytes, 1)}
-	if got := h.sumsOfPSS(self, time.Now()); got != nil {
+	h := &host{sums: make(chan pageSums, 1), began: time.Now()}
+	if got := h.sumsOfPages(self, time.Now()); got != nil {
 		t.Errorf("%v, and none were read", got)
 	}
-	h.sums <- map[processID]snapshot.Bytes{self[0].processID: 5}
-	if got := h.sumsOfPSS(self, time.Now()); got[self[0].processID] != 5 || h.sums != nil {
+	h.sums <- pageSums{map[processID]sums{self[0].processID: {pss: 5}}, time.Second}
+	if got := h.sumsOfPages(self, time.Now()); got[self[0].processID].pss != 5 || h.sums != nil {
 		t.Errorf("%v", got)
 	}
-	h.sumsOfPSS(self, time.Now())
-	if sums := <-h.sums; sums[self[0].processID] == 0 {
-		t.Errorf("%v", sums)
+	if h.sumsOfPages(self, time.Now().Add(49*time.Second)); h.sums != nil {
+		t.Error("what took a second is read again before it is a fiftieth of the time")
+	}
+	h.sumsOfPages(self, time.Now().Add(51*time.Second))
+	if read := <-h.sums; read.of[self[0].processID].pss <= 0 || read.of[self[0].processID].ofOthers < 0 {
+		t.Errorf("%v", read)
 	}
 }

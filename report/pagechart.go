@@ -73,11 +73,20 @@ type lineData struct {
 // table lists.
 const pageMarks, tableMarks = 1000, 12
 
-// chartViews draws every device that is used, that of the first finding first.
+// chartViews draws every device that is used, that of the first finding first, and the command's processes: before the devices
+// if the first sentence is about them.
 func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 	data = []chartData{}
 	if r.Series == nil {
 		return nil, data
+	}
+	add := func(c *chart) {
+		v, columns := c.view()
+		views, data = append(views, v), append(data, columns)
+	}
+	tree := newTreeChart(r, PlotOptions{}, pageMarks)
+	if tree != nil && aboutOthers(r) {
+		add(tree)
 	}
 	order := []string{""}
 	for _, d := range r.Series.Devices {
@@ -95,9 +104,11 @@ func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 		}
 		seen[deviceName(d)] = struct{}{}
 		if c, err := newChart(r, PlotOptions{Device: deviceName(d)}, pageMarks); err == nil {
-			v, columns := c.view()
-			views, data = append(views, v), append(data, columns)
+			add(c)
 		}
+	}
+	if tree != nil && !aboutOthers(r) {
+		add(tree)
 	}
 	return views, data
 }
@@ -108,8 +119,8 @@ func (c *chart) view() (v chartView, data chartData) {
 	for i, b := range c.bands {
 		name := strings.TrimSpace(b.name + " " + b.from)
 		data.Bands = append(data.Bands, bandData{name, b.notes[0], cssColour(b.colour), b.strong, b.y})
-		if i == 0 {
-			data.Bands[0].Colour = "" // the page's own, which suits light and dark
+		if b.colour == restColour {
+			data.Bands[i].Colour = "" // the page's own, which suits light and dark
 		}
 		v.Heads = append(v.Heads, name)
 	}

@@ -244,7 +244,7 @@ func processView(e *diff.Reserve) findingView {
 		Facts: []fact{{"Why", upperFirst(brief(e.String())) + "."}},
 	}
 	if p := e.Processes; p != nil {
-		v.Label, v.Fate = "the process "+brief(p.Role), "nothing was recorded in it"
+		v.Label, v.Fate = "the process "+brief(p.Role), p.Known()
 	}
 	v.divide(append(reserveFacts(e), v.Facts...))
 	return v

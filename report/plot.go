@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"image/color"
 	"io"
 	"math"
@@ -32,9 +33,10 @@ type Stacking string
 
 // The stackings.
 const (
-	StackLeaks  Stacking = "leaks"  // the sites that leak or may, and all else; also ""
+	StackLeaks  Stacking = "leaks"  // the sites that leak or may, and all else; of other processes that grow, roles; also ""
 	StackSites  Stacking = "sites"  // the largest sites
 	StackOwners Stacking = "owners" // what holds a reference at the end: user, tape, grad, optim …
+	StackRoles  Stacking = "roles"  // the command's processes, by what they do
 )
 
 // size is that of the page in points.
@@ -54,13 +56,28 @@ func (o PlotOptions) size() (width, height vg.Length) {
 // bytes, the driver's own figure and, where it is near, the device's limit. Sites
 // that are inconclusive are drawn as leaks are, and said to be so. A leak's slope
 // is drawn with its 95 % interval, and onward to where memory runs out if that is
-// near; warm-up is shaded, and epochs and other phases are marked. It fails where
-// there is nothing to draw, the device is unknown, or the format is.
+// near; warm-up is shaded, and epochs and other phases are marked. If other processes
+// grow and the recorded one does not, it draws all processes by role over time. It fails
+// where there is nothing to draw, the device is unknown, or the format is.
 func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	if err := format.known(); err != nil {
 		return err
 	}
-	c, err := newChart(r, o, maxPoints)
+	var c *chart
+	var err error
+	switch o.Stack {
+	case StackRoles:
+		if c = newTreeChart(r, o, maxPoints); c == nil {
+			err = errors.New("nothing to plot: the run has no second process of a size that matters")
+		}
+	case StackLeaks, "":
+		if o.Device == "" && aboutOthers(r) {
+			c = newTreeChart(r, o, maxPoints)
+		}
+	}
+	if c == nil && err == nil {
+		c, err = newChart(r, o, maxPoints)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type ProcessPoint struct {
 	Shared    Bytes // shared memory, which others may have, too
 	Swapped   Bytes
 	PSS       Bytes // its share of all; Unknown where it was not asked for, or not said
+	// OfOthers is what of Anonymous is the share of others that have the same pages, as after a fork; Unknown as PSS is.
+	OfOthers Bytes
 }
 
 // HostPoint is the tree as a whole at a moment, and its control group. What is not known is

@@ -17,7 +17,7 @@ func newPlotCommand(env *environment) *cobra.Command {
 	var output string
 	var sheet, ranks bool
 	options := report.PlotOptions{}
-	stack := choice{string(report.StackLeaks), []string{string(report.StackLeaks), string(report.StackSites), string(report.StackOwners)}}
+	stack := choice{string(report.StackLeaks), []string{string(report.StackLeaks), string(report.StackSites), string(report.StackOwners), string(report.StackRoles)}}
 	var flagged *judging
 	cmd := &cobra.Command{
 		Use:     "plot [RUN | SNAPSHOT SNAPSHOT …]",
@@ -26,7 +26,7 @@ func newPlotCommand(env *environment) *cobra.Command {
 		Long: `Draws live memory by stack, reserved memory and the device's limit over the
 steps of a run, the slope of a leak with its interval, and where memory runs out
 if that is near. Of a run whose process grows and whose devices do not, it draws
-the process. Without arguments it takes the run in this folder.`,
+the process; if other processes grow alone, all processes by role. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run --stack owners -o growth.svg
   memdiag plot my-run --sheet -o sites.pdf`,
@@ -87,7 +87,7 @@ the process. Without arguments it takes the run in this folder.`,
 	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
-	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, or owners (what holds a reference)")
+	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, owners (what holds a reference), or roles (the processes of the command)")
 	completeWords(cmd, "stack", stack.of)
 	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the sites that change most instead")
 	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")

@@ -31,7 +31,7 @@ func childrenRun(t *testing.T, followed bool) (dir string) {
 				`"devices":[],"frames":[],"stacks":[[]],"blocks":{"device":[],"address":[],"size":[],"stack":[],"birth":[]},"role":"%s","pid":%d}`, 1000000*(n+1), role, 100+len(name)))
 		}
 	}
-	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1\n")
+	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1,1\n")
 	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,\n")
 	w.Took(0, nil, followed)
 	if err := w.Finish(0, time.Now()); err != nil {
@@ -68,8 +68,8 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 		{"missing", "", processes.HostHeader, false, true},
 		{"empty", "\n", processes.HostHeader, false, true},
 		{"without lines", processes.Header, processes.HostHeader, false, true},
-		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n1000", processes.HostHeader, false, true},
-		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), false, true},
+		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader, false, true},
+		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), false, true},
 		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false, false},
 		{"of no Linux", "", "", false, false},
 		{"missing, both", "", "", true, true},

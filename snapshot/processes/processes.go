@@ -17,11 +17,13 @@ import (
 
 // Header begins a table of processes, and HostHeader one of the tree.
 const (
-	Header     = "time_us,pid,started,parent,role,recorded,anon_bytes,file_bytes,shared_bytes,swap_bytes,pss_bytes\n"
+	Header     = oldHeader + ",anon_of_others_bytes\n"
 	HostHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes\n"
 
 	// oldHostHeader is that of memdiag before it recorded control groups.
 	oldHostHeader = "time_us,processes,rss_bytes,pss_bytes"
+	// oldHeader is that of memdiag before it asked which anonymous pages are others', too.
+	oldHeader = "time_us,pid,started,parent,role,recorded,anon_bytes,file_bytes,shared_bytes,swap_bytes,pss_bytes"
 )
 
 // Bounds of what is read: a recording stays far below them.
@@ -35,7 +37,7 @@ const (
 // beginning of its header, as on a full disk.
 func Detect(head []byte) bool {
 	text := string(head)
-	return slices.ContainsFunc([]string{Header, HostHeader, oldHostHeader + "\n"}, func(header string) bool {
+	return slices.ContainsFunc([]string{Header, oldHeader + "\n", HostHeader, oldHostHeader + "\n"}, func(header string) bool {
 		return strings.HasPrefix(text, header) || strings.HasPrefix(header, text)
 	})
 }
@@ -46,7 +48,7 @@ func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint)
 	err := out.Write([]string{
 		strconv.FormatInt(at.Time.UnixMicro(), 10), strconv.Itoa(p.PID), strconv.FormatInt(p.Started, 10), strconv.Itoa(p.Parent),
 		Role(p.Role), strconv.FormatBool(at.Recorded),
-		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS),
+		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS), known(at.OfOthers),
 	})
 	out.Flush()
 	return errors.Join(err, out.Error())
@@ -94,7 +96,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	}
 	var out []snapshot.TreeProcess
 	at := make(map[key]int)
-	_, err := rows(r, []string{Header}, func(f *fields) error {
+	_, err := rows(r, []string{Header, oldHeader}, func(f *fields) error {
 		p := snapshot.ProcessPoint{Time: f.time()}
 		k := key{pid: f.int()}
 		k.started = int64(f.bytes())
@@ -103,7 +105,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 		for _, to := range []*snapshot.Bytes{&p.Anonymous, &p.File, &p.Shared, &p.Swapped} {
 			*to = max(0, f.bytes())
 		}
-		p.PSS = f.bytes()
+		p.PSS, p.OfOthers = f.bytes(), f.bytes()
 		if f.err != nil {
 			return f.err
 		}

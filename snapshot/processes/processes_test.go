@@ -15,7 +15,7 @@ import (
 func TestATableIsReadAsItWasWritten(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 5000).UTC() }
 	point := func(s int64) snapshot.ProcessPoint {
-		return snapshot.ProcessPoint{Time: at(s), Recorded: s > 1, Anonymous: 4096, File: 8192, Shared: 1, Swapped: 2, PSS: snapshot.Unknown}
+		return snapshot.ProcessPoint{Time: at(s), Recorded: s > 1, Anonymous: 4096, File: 8192, Shared: 1, Swapped: 2, PSS: snapshot.Unknown, OfOthers: snapshot.Unknown}
 	}
 	first := snapshot.TreeProcess{PID: 7, Parent: 1, Started: 99, Role: `a "name", with all`, Points: []snapshot.ProcessPoint{point(1), point(2)}}
 	again := snapshot.TreeProcess{PID: 7, Parent: 1, Started: 123, Role: "of the same number", Points: []snapshot.ProcessPoint{point(2)}}
@@ -48,11 +48,15 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestATableOfAnOlderMemdiagHasNoGroup(t *testing.T) {
+func TestTablesOfAnOlderMemdiagAreRead(t *testing.T) {
 	text := "time_us,processes,rss_bytes,pss_bytes\n1000000,2,4096,\n"
 	got, followed, err := ReadHost(strings.NewReader(text))
 	if err != nil || followed || len(got) != 1 || got[0].RSS != 4096 || got[0].Group.Current != snapshot.Unknown || got[0].Segments != -1 {
 		t.Errorf("%+v, %v", got, err)
+	}
+	old := oldHeader + "\n2000000,1,1,0,a,true,1,1,1,1,1\n"
+	if tree, err := Read(strings.NewReader(old)); err != nil || len(tree) != 1 || tree[0].Points[0].OfOthers != snapshot.Unknown || !Detect([]byte(old)) {
+		t.Errorf("%+v, %v", tree, err)
 	}
 	if !Detect([]byte(text)) || !Detect([]byte("time_us,pid")) || Detect([]byte("host,port\n")) {
 		t.Error("Detect")
@@ -60,14 +64,14 @@ func TestATableOfAnOlderMemdiagHasNoGroup(t *testing.T) {
 }
 
 func TestWhatIsNoTableEndsIt(t *testing.T) {
-	whole := Header + "2000000,1,1,0,a,true,1,1,1,1,1\n"
+	whole := Header + "2000000,1,1,0,a,true,1,1,1,1,1,1\n"
 	for name, line := range map[string]string{
-		"no number":        "x,1,1,0,a,true,1,1,1,1,1\n",
-		"below zero":       "3000000,1,1,0,a,true,-1,1,1,1,1\n",
-		"too large":        "3000000,1,1,0,a,true,9223372036854775807,1,1,1,1\n",
+		"no number":        "x,1,1,0,a,true,1,1,1,1,1,1\n",
+		"below zero":       "3000000,1,1,0,a,true,-1,1,1,1,1,1\n",
+		"too large":        "3000000,1,1,0,a,true,9223372036854775807,1,1,1,1,1\n",
 		"fewer fields":     "3000000,1,1\n",
 		"cut short":        "3000000,1,1,0,\"a",
-		"a clock put back": "1000000,1,1,0,a,true,1,1,1,1,1\n",
+		"a clock put back": "1000000,1,1,0,a,true,1,1,1,1,1,1\n",
 	} {
 		got, err := Read(strings.NewReader(whole + line))
 		if err == nil || !strings.Contains(err.Error(), "line 3") || len(got) != 1 || len(got[0].Points) != 1 {
@@ -77,7 +81,7 @@ func TestWhatIsNoTableEndsIt(t *testing.T) {
 }
 
 func TestOtherColumnsAndLongLinesAreNotRead(t *testing.T) {
-	line := "2000000,1,1,0,a,true,1,1,1,1,1"
+	line := "2000000,1,1,0,a,true,1,1,1,1,1,1"
 	for name, text := range map[string]string{
 		"empty": "", "no columns": line + "\n", "others": "time_us,pid\n1,2\n", "swapped": strings.Replace(Header, "time_us,pid", "pid,time_us", 1) + line + "\n",
 		"a long line": Header + strings.Repeat(",", maxLine+1), "a long line in quotes": Header + strings.Repeat(",\"\n\"", maxLine),
@@ -103,7 +107,7 @@ func TestARoleStaysOnOneLine(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(Header + "2000000,1,1,0,a,true,1,1,1,1,1\n"))
+	f.Add([]byte(Header + "2000000,1,1,0,a,true,1,1,1,1,1,1\n"))
 	f.Add([]byte(HostHeader + "1,2,3,,,,,,,,,,,,\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		tree, _ := Read(bytes.NewReader(text))
