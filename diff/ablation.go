@@ -1,8 +1,6 @@
 package diff
 
 import (
-	"slices"
-
 	"github.com/memdiag/memdiag/diff/cause"
 )
 
@@ -14,8 +12,6 @@ const evenMarks = "even-marks"
 // Clues are what the rules go by, and passes what is done with their verdicts. Each has a name, so
 // that it can be left out to measure what it wins.
 const (
-	onsetClue      = "clue-onset"
-	lastingClue    = "clue-lasting"
 	replacedClue   = "clue-replaced"
 	wandersClue    = "clue-wanders"
 	steadyClue     = "clue-births"
@@ -23,13 +19,6 @@ const (
 	momentsClue    = "clue-moments"
 	gathersClue    = "clue-gathers"
 	steadyLateClue = "clue-steady-late"
-	countClue      = "clue-count"
-	stoppedClue    = "clue-stopped"
-	jumpClue       = "clue-jump"
-	flatClue       = "clue-flattens"
-	climbsClue     = "clue-climbs"
-	sameClue       = "clue-same"
-	driftClue      = "clue-drift"
 	discoveryClue  = "clue-discovery-rate"
 
 	churnedPass    = "pass-churned"
@@ -62,9 +51,6 @@ const (
 	drainedCause  = "cause-drained"
 )
 
-// Part is a part of the judge with a name.
-type Part struct{ Name, About string }
-
 // Parts are all parts of the judge that Options.Without can leave out: rules in the order in which
 // they are asked, then what they go by, what is done with their verdicts, and clues of the cause.
 func Parts() []Part {
@@ -76,9 +62,7 @@ func Parts() []Part {
 			}
 		}
 	}
-	return append(parts, []Part{
-		{onsetClue, "a site that was flat is judged from the start of its rise"},
-		{lastingClue, "by the clock, blocks alive at the next two snapshots as well"},
+	return append(append(parts, historyParts()...), []Part{
 		{replacedClue, "a block that is replaced by a larger one"},
 		{wandersClue, "temporary blocks among permanent ones"},
 		{steadyClue, "even births"},
@@ -86,13 +70,6 @@ func Parts() []Part {
 		{momentsClue, "when growth happens, by births or rises"},
 		{gathersClue, "a list that holds everything and releases nothing"},
 		{steadyLateClue, "regular rises in the second half"},
-		{countClue, "the number of blocks, where one is larger than all others"},
-		{stoppedClue, "the time since the last rise"},
-		{jumpClue, "one jump with most of the growth"},
-		{flatClue, "a curve that flattens"},
-		{climbsClue, "series that never fall are judged by ranks"},
-		{sameClue, "equal growth in each of few intervals"},
-		{driftClue, "the drift must be sure as well as the ranks"},
 		{discoveryClue, "false discovery rate over all sites"},
 		{churnedPass, "blocks of half-way that are gone, without births"},
 		{observedPass, "a profiler's own memory"},
@@ -124,11 +101,6 @@ func Parts() []Part {
 	}...)
 }
 
-// Without names the parts of the judge that are left out.
-type Without []string
-
-func (w Without) has(name string) bool { return slices.Contains(w, name) }
-
 // step does a part of the judging, unless it is left out.
 func (r *Result) step(part string, do func()) {
 	if !r.options.Without.has(part) {
@@ -137,7 +109,7 @@ func (r *Result) step(part string, do func()) {
 }
 
 // hide takes clues of the cause away.
-func (w Without) hide(e *cause.Evidence) {
+func hide(w Without, e *cause.Evidence) {
 	if len(w) == 0 {
 		return
 	}

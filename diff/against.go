@@ -34,7 +34,7 @@ type baseline struct {
 // cannot tell apart by stacks the size of a block may: two lines of one function, which an
 // edit has moved.
 type placeKey struct {
-	device device
+	device deviceID
 	key    snapshot.Hash
 	size   float64 // bytes a block; 0 for whatever size
 }
@@ -62,7 +62,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		result:   &Result{First: first, Last: last, Rows: Pair(first, last), Series: Collect(good), run: good},
 		anywhere: make(map[snapshot.DeviceKind]bool),
 	}
-	if here, there := r.Series.axis.Unit, b.result.Series.axis.Unit; here != there {
+	if here, there := r.Series.Axis.Unit, b.result.Series.Axis.Unit; here != there {
 		return nil, fmt.Errorf("its growth is by the %s, the judged run's by the %s: they cannot be compared", there, here)
 	}
 	here, there := devicesOf(r.Rows), devicesOf(b.result.Rows)
@@ -111,7 +111,7 @@ func devicesOf(rows []Row) map[snapshot.DeviceKind]map[int]bool {
 	return out
 }
 
-func (b *baseline) deviceOf(row *Row) device {
+func (b *baseline) deviceOf(row *Row) deviceID {
 	d := deviceOf(row)
 	if b.anywhere[d.kind] {
 		d.index = 0

@@ -165,7 +165,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if note := restart(run, at); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
-	r.Series.without = o.Without
+	r.Series.Without = o.Without
 	if o.Rule == ByHandbook {
 		r.judgeByHandbook()
 	} else {
@@ -237,10 +237,11 @@ func (r *Result) judgeByTrend(good *baseline) {
 			healthy = append(healthy, row)
 			continue
 		}
-		if h := histories[i]; h != nil {
-			h.gathered = r.gathered(row)
+		ask := question{
+			row: row, h: histories[i], first: r.First, last: r.Last, q: q[i],
+			few: few && histories[i].even(), tides: r.tides, gathered: histories[i] != nil && r.gathered(row),
 		}
-		j := r.options.Without.judge(row, histories[i], q[i], few && histories[i].even(), r.tides, r.First, r.Last)
+		j := ask.judge(r.options.Without)
 		r.step(churnedPass, func() { r.churned(row, &j) })
 		r.step(observedPass, func() { r.observed(row, &j) })
 		r.step(unassignedPass, func() { r.unassigned(row, &j) })

@@ -10,7 +10,7 @@ import (
 
 // sizeOnDevice is a size of blocks on a device.
 type sizeOnDevice struct {
-	device device
+	device deviceID
 	size   snapshot.Bytes
 }
 
@@ -66,7 +66,7 @@ func (s *Series) count(site, at int, blocks int64, size snapshot.Bytes) {
 
 func sizeOf(s *snapshot.Snapshot, row int) sizeOnDevice {
 	d := s.Devices[s.Segments[s.Blocks.Segment[row]].Device]
-	return sizeOnDevice{device{d.Kind, d.Index}, s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
+	return sizeOnDevice{deviceID{d.Kind, d.Index}, s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
 }
 
 // makersOf are the sites with most blocks of each size in a snapshot, without those of the step that

@@ -134,3 +134,12 @@ func duration(seconds float64) time.Duration {
 	}
 	return math.MaxInt64
 }
+
+// fine is how many parts of the unit are told apart: a run by the clock may last for a
+// second.
+func (a *Axis) fine() float64 {
+	if a.Unit == Second {
+		return 1000
+	}
+	return 1
+}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -81,24 +80,6 @@ func (b *births) mayBeUnseen(x []float64) bool {
 		}
 	}
 	return len(weight) >= steadySteps && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.weights)), late) > doubtful
-}
-
-// everyStep is what growth follows of which some steps were recorded: each step, if
-// those with a birth stand for about all; else nothing tells.
-func (b *births) everyStep() follows {
-	weight := make(map[int64]int64, len(b.steps))
-	for i, step := range b.steps {
-		weight[step] = max(weight[step], b.weights[i])
-	}
-	stand := int64(0)
-	for _, w := range weight {
-		stand += w
-	}
-	length := 1 + slices.Max(b.steps) - slices.Min(b.steps)
-	if len(weight) < 3 || float64(stand) < standFor*float64(length) {
-		return follows{}
-	}
-	return follows{driver: cause.Steps, every: 1, times: length}
 }
 
 // spread says how a site's new blocks came into being between two snapshots.
@@ -200,4 +181,14 @@ func (s spread) String() string {
 		unit = "steps"
 	}
 	return fmt.Sprintf("its new blocks were born in %d distinct %s; the longest gap is %.0f %% of the time", s.distinct, unit, 100*s.gap)
+}
+
+func distinct(steps []int64) []int64 {
+	return slices.Compact(slices.Sorted(slices.Values(steps)))
+}
+
+// BirthsKnown reports whether it is known of most of the row's new blocks when they were allocated.
+func (r *Row) BirthsKnown() bool {
+	known := len(r.births.steps) + len(r.births.times)
+	return known > 0 && known >= r.births.unknown
 }

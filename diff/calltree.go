@@ -8,7 +8,7 @@ import (
 // callTree holds the stacks of what leaks, outermost call first, and knows through
 // which of their calls healthy memory comes as well.
 type callTree struct {
-	roots map[device]*callNode
+	roots map[deviceID]*callNode
 	// byOrigin finds the healthy rows with an innermost frame of the user's.
 	byOrigin map[snapshot.Frame][]*Row
 }
@@ -25,18 +25,10 @@ type call struct {
 	frame snapshot.Frame
 }
 
-// device names a device across snapshots.
-type device struct {
-	kind  snapshot.DeviceKind
-	index int
-}
-
-func deviceOf(row *Row) device { return device{row.Device.Kind, row.Device.Index} }
-
 // newCallTree is of leaking rows and of healthy ones. Rows without frames have no
 // calls.
 func newCallTree(leaking, healthy []*Row) *callTree {
-	t := &callTree{roots: make(map[device]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
+	t := &callTree{roots: make(map[deviceID]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
 	for _, row := range leaking {
 		n := t.roots[deviceOf(row)]
 		if n == nil {

@@ -112,7 +112,7 @@ func TestGrowthByTheClockIsWeighed(t *testing.T) {
 				return
 			}
 			room := float64(snapshot.GiB-r.Last.Devices[0].Meters.Reserved) * 360 / 512
-			if at := f.RunsOut; at == nil || at.Step != snapshot.NoStep || !at.Beyond || room < Farthest*r.Series.axis.Length() {
+			if at := f.RunsOut; at == nil || at.Step != snapshot.NoStep || !at.Beyond || room < Farthest*r.Series.Axis.Length() {
 				t.Errorf("runs out %+v, after %.0f s; want that to be too far to tell", at, room)
 			}
 			if every := r.Least().Every; every < 360 {

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -99,28 +98,6 @@ func inStep(a, b *member) bool {
 	return true
 }
 
-// curve is the rise of the count, or of the bytes where the count stays, from 0 to
-// 1; nil for what does not rise.
-func (h *history) curve() []float64 {
-	y := h.blocks
-	if y[len(y)-1] <= y[0] {
-		y = h.bytes
-	}
-	rise := y[len(y)-1] - y[0]
-	if rise <= 0 {
-		return nil
-	}
-	out := make([]float64, len(y))
-	for i := range y {
-		out[i] = (y[i] - y[0]) / rise
-	}
-	return out
-}
-
-func distinct(steps []int64) []int64 {
-	return slices.Compact(slices.Sorted(slices.Values(steps)))
-}
-
 // overlap is what two ascending lists have in common, as a share of both together.
 func overlap(a, b []int64) float64 {
 	common := 0
@@ -167,28 +144,4 @@ func (r *Result) rateOf(rows []*Row) Rate {
 		return rate
 	}
 	return pairRate(growth, r.First, r.Last)
-}
-
-// add makes s the sum of both, which are of one device; s may be empty.
-func (s *SiteSeries) add(t *SiteSeries) {
-	if s.Blocks == nil {
-		s.Device, s.Blocks, s.Bytes = t.Device, make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
-	}
-	for i := range t.Blocks {
-		s.Blocks[i] += t.Blocks[i]
-		s.Bytes[i] += t.Bytes[i]
-	}
-}
-
-// rate is the slope of one of the series' sites, or of several that were added;
-// false where there are too few marks for one.
-func (s *Series) rate(site *SiteSeries) (Rate, bool) {
-	if site.Blocks == nil {
-		return Rate{}, false
-	}
-	h := historyOf(s, site)
-	if h == nil {
-		return Rate{}, false
-	}
-	return h.rate(), true
 }

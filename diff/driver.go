@@ -37,7 +37,7 @@ func (r *Result) driver(row *Row) follows {
 	events, all := r.events(row)
 	if events == nil {
 		if row.births.sampled() {
-			return row.births.everyStep()
+			return everyStep(&row.births)
 		}
 		events = birthEvents(row)
 	}
@@ -232,4 +232,22 @@ func meanAndDeviation(v []float64) (mean, deviation float64) {
 		deviation += (x - mean) * (x - mean) / float64(len(v))
 	}
 	return mean, math.Sqrt(deviation)
+}
+
+// everyStep is what growth follows of which some steps were recorded: each step, if
+// those with a birth stand for about all; else nothing tells.
+func everyStep(b *births) follows {
+	weight := make(map[int64]int64, len(b.steps))
+	for i, step := range b.steps {
+		weight[step] = max(weight[step], b.weights[i])
+	}
+	stand := int64(0)
+	for _, w := range weight {
+		stand += w
+	}
+	length := 1 + slices.Max(b.steps) - slices.Min(b.steps)
+	if len(weight) < 3 || float64(stand) < standFor*float64(length) {
+		return follows{}
+	}
+	return follows{driver: cause.Steps, every: 1, times: length}
 }

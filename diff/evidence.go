@@ -120,7 +120,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	if open {
 		r.surround(e, f.Rows)
 	}
-	r.options.Without.hide(e)
+	hide(r.options.Without, e)
 	return e
 }
 

@@ -24,7 +24,7 @@ func (a *Ages) find(s *snapshot.Snapshot) {
 		nothing.Mark.Step = a.From
 	}
 	r := &Result{
-		Rule: ByTrend, First: nothing, Last: s, Rows: Pair(nothing, s), Series: &Series{axis: pairAxis(nothing, s)}, Comparable: true,
+		Rule: ByTrend, First: nothing, Last: s, Rows: Pair(nothing, s), Series: &Series{Axis: pairAxis(nothing, s)}, Comparable: true,
 		run: &snapshot.Run{Snapshots: []*snapshot.Snapshot{s}}, options: DefaultOptions(),
 	}
 	rows := make(map[siteKey]*Row, len(r.Rows))

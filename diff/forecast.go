@@ -46,7 +46,7 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	ahead := func(room snapshot.Bytes, slope float64) float64 { return float64(max(room, 0)) / slope }
 	at, low, high := ahead(room.reservable, rate.Bytes.Value), ahead(room.whole, rate.Bytes.High), ahead(room.free, rate.Bytes.Low)
 	f := &Forecast{Step: snapshot.NoStep, Low: snapshot.NoStep, High: snapshot.NoStep, Limit: room.limit, OfProcess: room.ofProcess}
-	far := Farthest * r.Series.axis.Length()
+	far := Farthest * r.Series.Axis.Length()
 	if f.Beyond = at > far; f.Beyond {
 		return f
 	}

@@ -23,7 +23,7 @@ import (
 // What a recorder found in a list is not joined: the list holds it.
 func (r *Result) joinGraphs(groups []group) []group {
 	type bucket struct {
-		device device
+		device deviceID
 		value  string // whose graph it is; "" where that is not known
 		call   call   // in that case
 	}

@@ -227,7 +227,7 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 // first, also lead to memory that is healthy, but for rows that are left out: what is
 // held together with the leak is no witness against another's guilt. Neither is another
 // device: a line that makes a tensor makes objects as well.
-func (t *callTree) servesHealthy(on device, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
+func (t *callTree) servesHealthy(on deviceID, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {
 		return false

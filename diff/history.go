@@ -22,11 +22,9 @@ type history struct {
 	covariate        string     // that rises too; "" where none does
 	// late: the site was flat until the first of the points, in the middle of the
 	// run. tries is then among how many such moments it was looked for.
-	late  bool
-	tries float64
-	// gathered: one list, map or set holds all of the site's blocks, and lets go of nothing.
-	gathered bool
-	without  Without
+	late    bool
+	tries   float64
+	without Without
 }
 
 // compared is what the histories of all sites of a series share: the marks that are
@@ -46,7 +44,7 @@ func (s *Series) alike() compared {
 	phase := s.Marks[len(s.Marks)-1].Phase
 	for i, m := range s.Marks {
 		if m.Phase == phase || i == 0 {
-			a.marks, a.x = append(a.marks, i), append(a.x, s.axis.X[i])
+			a.marks, a.x = append(a.marks, i), append(a.x, s.Axis.X[i])
 			a.instants = append(a.instants, s.instants[i])
 			a.elements, a.length = append(a.elements, float64(m.BatchElements)), append(a.length, float64(m.SequenceLength))
 		}
@@ -107,7 +105,7 @@ func historyOf(series *Series, site *SiteSeries) *history {
 	if len(p.x) < 3 {
 		return nil
 	}
-	return series.without.judgedFrom(p, series.axis.Unit)
+	return series.Without.judgedFrom(p, series.Axis.Unit)
 }
 
 // pointsOf are a site's marks that are compared.
@@ -474,4 +472,33 @@ func rising(y []float64) int {
 		}
 	}
 	return n
+}
+
+// curve is the rise of the count, or of the bytes where the count stays, from 0 to
+// 1; nil for what does not rise.
+func (h *history) curve() []float64 {
+	y := h.blocks
+	if y[len(y)-1] <= y[0] {
+		y = h.bytes
+	}
+	rise := y[len(y)-1] - y[0]
+	if rise <= 0 {
+		return nil
+	}
+	out := make([]float64, len(y))
+	for i := range y {
+		out[i] = (y[i] - y[0]) / rise
+	}
+	return out
+}
+
+// risesWith reports whether two sites rise in the same intervals and in no other.
+func (h *history) risesWith(other *history) bool {
+	a, b := h.whole.bytes, other.whole.bytes
+	for i := 1; i < len(a); i++ {
+		if (a[i] > a[i-1]) != (b[i] > b[i-1]) {
+			return false
+		}
+	}
+	return true
 }

@@ -12,7 +12,7 @@ import (
 // twice; then each counts once for each in a.
 func intersect(a, b *snapshot.Snapshot) []bool {
 	in := make([]bool, b.Blocks.Len())
-	devices := make(map[device]int)
+	devices := make(map[deviceID]int)
 	x := newTenants(a, devices)
 	y := newTenants(b, devices)
 	for i, j := 0, 0; i < len(x.rows) && j < len(y.rows); {
@@ -38,10 +38,10 @@ type tenants struct {
 }
 
 // newTenants numbers the devices that are not numbered yet.
-func newTenants(s *snapshot.Snapshot, devices map[device]int) tenants {
+func newTenants(s *snapshot.Snapshot, devices map[deviceID]int) tenants {
 	t := tenants{s: s, rows: make([]int32, 0, s.Blocks.Len())}
 	for _, d := range s.Devices {
-		key := device{d.Kind, d.Index}
+		key := deviceID{d.Kind, d.Index}
 		if _, ok := devices[key]; !ok {
 			devices[key] = len(devices)
 		}

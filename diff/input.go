@@ -37,14 +37,3 @@ func lineOf(row *Row) snapshot.Frame {
 	}
 	return snapshot.Frame{File: row.Frames[at].File, Line: row.Frames[at].Line}
 }
-
-// risesWith reports whether two sites rise in the same intervals and in no other.
-func (h *history) risesWith(other *history) bool {
-	a, b := h.whole.bytes, other.whole.bytes
-	for i := 1; i < len(a); i++ {
-		if (a[i] > a[i-1]) != (b[i] > b[i-1]) {
-			return false
-		}
-	}
-	return true
-}

@@ -3,7 +3,6 @@ package diff
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -28,7 +27,7 @@ type Least struct {
 // such a leak, whenever its first block comes, is judged over the marks of this run, and
 // among as many sites.
 func (r *Result) Least() Least {
-	if r.Rule != ByTrend || !r.Comparable || r.Series.axis.Unit == Place {
+	if r.Rule != ByTrend || !r.Comparable || r.Series.Axis.Unit == Place {
 		return Least{}
 	}
 	b := &r.Last.Blocks
@@ -37,7 +36,7 @@ func (r *Result) Least() Least {
 	for i, state := range b.State {
 		switch {
 		case state != snapshot.Live:
-		case b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep && r.Series.axis.Unit == Step:
+		case b.BirthStep != nil && b.BirthStep[i] != snapshot.NoStep && r.Series.Axis.Unit == Step:
 			stands = max(stands, b.CountOf(i))
 		default:
 			l.Mixed = true
@@ -63,23 +62,14 @@ func (r *Result) least(births bool) float64 {
 		needed = 4      // births, or rises
 		tried  = 10_000 // blocks: what so many do not show, more do not
 	)
-	fine := r.Series.axis.fine()
-	length := int64(r.Series.axis.Length() * fine)
+	fine := r.Series.Axis.fine()
+	length := int64(r.Series.Axis.Length() * fine)
 	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
 		if r.shows(every, births) {
 			return float64(every) / fine
 		}
 	}
 	return 0
-}
-
-// fine is how many parts of the unit are told apart: a run by the clock may last for a
-// second.
-func (a *Axis) fine() float64 {
-	if a.Unit == Second {
-		return 1000
-	}
-	return 1
 }
 
 // shows reports whether a leak of one block in so many steps, or thousandths of a second, would
@@ -104,8 +94,8 @@ func (r *Result) shows(every int64, births bool) bool {
 // arrivals are the places of the axis at which a leak gets its blocks: the first so far behind
 // the start and one each so far behind it, or of a sampled profile by chance, as often on average.
 func (r *Result) arrivals(seed, first, every int64) []int64 {
-	fine := r.Series.axis.fine()
-	x := r.Series.axis.X
+	fine := r.Series.Axis.fine()
+	x := r.Series.Axis.X
 	at, end := int64(x[0]*fine)+first, int64(math.Ceil(x[len(x)-1]*fine))
 	var out []int64
 	if r.samplePeriod() == 0 {
@@ -127,8 +117,8 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	n := len(r.Series.Marks)
 	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
 	held := 0
-	for i, x := range r.Series.axis.X {
-		for mark := int64(math.Ceil(x * r.Series.axis.fine())); held < len(at) && at[held] < mark; {
+	for i, x := range r.Series.Axis.X {
+		for mark := int64(math.Ceil(x * r.Series.Axis.fine())); held < len(at) && at[held] < mark; {
 			held++
 		}
 		site.Blocks[i] = int64(held)
@@ -142,8 +132,8 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 		row.births.unknown = held
 	}
 	h := historyOf(r.Series, &site)
-	q := h.p() * float64(max(1, len(r.Rows)))
-	return r.options.Without.judge(&row, h, q, false, r.tides, r.First, r.Last).verdict == Leak
+	ask := question{row: &row, h: h, first: r.First, last: r.Last, q: h.p() * float64(max(1, len(r.Rows))), tides: r.tides}
+	return ask.judge(r.options.Without).verdict == Leak
 }
 
 // LeastMore is after how much more, with marks as far apart as the last two, a run that is too
@@ -151,36 +141,21 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 // trial, as More is.
 func (r *Result) LeastMore() More {
 	n := len(r.Series.Marks)
-	if r.Rule != ByTrend || !r.Comparable || r.Series.axis.Unit == Place || n < 2 {
+	if r.Rule != ByTrend || !r.Comparable || r.Series.Axis.Unit == Place || n < 2 {
 		return More{}
 	}
 	if l := r.Least(); l.Every > 0 || l.Counted > 0 {
 		return More{}
 	}
 	marks := fewest(n, func(more int) bool { return r.longer(more).least(false) > 0 })
-	return r.moreMarks(marks, r.Series.axis.X[n-1]-r.Series.axis.X[n-2])
+	return r.moreMarks(marks, r.Series.Axis.X[n-1]-r.Series.Axis.X[n-2])
 }
 
 // longer is the result as it would be with so many marks more, for a trial.
 func (r *Result) longer(marks int) *Result {
-	s := *r.Series
-	s.Marks, s.instants = slices.Clone(s.Marks), slices.Clone(s.instants)
-	for range marks {
-		n := len(s.Marks)
-		m := s.Marks[n-1]
-		if m.Step != snapshot.NoStep {
-			m.Step += m.Step - s.Marks[n-2].Step
-		}
-		s.Marks, s.instants = append(s.Marks, m), append(s.instants, 2*s.instants[n-1]-s.instants[n-2])
-	}
-	s.seen = slices.Clone(s.seen)
-	for d := range s.seen {
-		s.seen[d] = append(slices.Clone(s.seen[d]), slices.Repeat([]bool{true}, marks)...)
-	}
-	s.axis = axisOf(s.Marks, s.instants)
-	s.compared = s.alike()
 	out, last := *r, *r.Last
-	last.Mark = s.Marks[len(s.Marks)-1]
-	out.Series, out.Last = &s, &last
+	out.Series = r.Series.longer(marks)
+	last.Mark = out.Series.Marks[len(out.Series.Marks)-1]
+	out.Last = &last
 	return &out
 }

@@ -98,7 +98,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.pastOf(&r.Rows[0]) != nil {
+	if r.Series.pastOf(&r.Rows[0]) != nil {
 		t.Error("a site of too many births is tried")
 	}
 }
@@ -116,8 +116,8 @@ func TestAClockThatWasPutBackEndsTheTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.pastOf(&r.Rows[0])
-	p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.axis.Unit)
+	p := r.Series.pastOf(&r.Rows[0])
+	p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.Axis.Unit)
 }
 
 // TestGrowthByTheClockIsDecidedLater: real programs repeat their past less, and of a single jump at the end nothing

@@ -78,16 +78,16 @@ func (r *Result) markNotes() []string {
 		before := all[i-1].Mark
 		switch {
 		case s.Mark.Step == snapshot.NoStep && before.Step == snapshot.NoStep && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
-			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.axis.Unit.told()))
+			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.Axis.Unit.told()))
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
-			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.axis.Unit.told()))
+			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.Axis.Unit.told()))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
 			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are unreliable", before.Step, s.Mark.Step))
 		}
 	}
 	if unknown > 0 && unknown < len(all) {
-		out = append(out, fmt.Sprintf("%d of %d snapshots have no step: the run is judged by %s", unknown, len(all), r.Series.axis.Unit.told()))
+		out = append(out, fmt.Sprintf("%d of %d snapshots have no step: the run is judged by %s", unknown, len(all), r.Series.Axis.Unit.told()))
 	}
 	out = append(out, r.clockJump()...)
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
@@ -103,8 +103,8 @@ const faraway = 1000
 // clockJump says where the clock, by which a run is judged, went on by far more between two
 // marks than between others.
 func (r *Result) clockJump() []string {
-	x := r.Series.axis.X
-	if r.Series.axis.Unit != Second || len(x) < 4 {
+	x := r.Series.Axis.X
+	if r.Series.Axis.Unit != Second || len(x) < 4 {
 		return nil
 	}
 	var apart []float64

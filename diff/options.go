@@ -77,7 +77,7 @@ func (r *Result) weighOne(c *cluster) {
 	}
 	horizon := max(float64(o.Horizon), float64(r.Last.Mark.Step))
 	if j.rate.Unit == Second {
-		horizon = max(o.Span.Seconds(), r.Series.axis.Length())
+		horizon = max(o.Span.Seconds(), r.Series.Axis.Length())
 	}
 	limit := r.limit(c.rows[0])
 	if limit <= 0 || rate*horizon >= o.MinShare*float64(limit) {

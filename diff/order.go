@@ -26,7 +26,7 @@ func (r *Result) sortFindings() {
 // weight is how many bytes a finding gathers over the run, at its rate where it leaks.
 func (r *Result) weight(f *Finding) float64 {
 	bytes := float64(f.Growth().Bytes)
-	if a := r.Series.axis; f.Verdict == Leak && f.Rate.Unit == a.Unit && f.Rate.Bytes.Value > 0 {
+	if a := r.Series.Axis; f.Verdict == Leak && f.Rate.Unit == a.Unit && f.Rate.Bytes.Value > 0 {
 		bytes = f.Rate.Bytes.Value * a.Length()
 	}
 	if len(f.Rows[0].Frames) == 0 {

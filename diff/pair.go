@@ -176,3 +176,20 @@ func sameProcess(a, b *snapshot.Snapshot) bool {
 	}
 	return false
 }
+
+// deviceID names a device across snapshots.
+type deviceID struct {
+	kind  snapshot.DeviceKind
+	index int
+}
+
+func deviceOf(row *Row) deviceID { return deviceID{row.Device.Kind, row.Device.Index} }
+
+// part is a share of t, rounded down.
+func (t Tally) part(n, of int64) Tally {
+	share := func(v int64) int64 { return int64(float64(v) * (float64(n) / float64(of))) }
+	if n == of {
+		return t
+	}
+	return Tally{share(t.Blocks), snapshot.Bytes(share(int64(t.Bytes))), snapshot.Bytes(share(int64(t.Requested)))}
+}

@@ -278,7 +278,7 @@ func (r *Result) grows(x, y []float64) *Reserve {
 		return nil
 	}
 	x, rest := risingFloors(x[from:], y[from:])
-	if rest == nil || !r.options.Without.steadily(x, rest) {
+	if rest == nil || !steadily(r.options.Without, x, rest) {
 		return nil
 	}
 	last := len(rest) - 1

@@ -117,7 +117,7 @@ func (r *Result) unexplained() *Reserve {
 // growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
 func (r *Result) growsBesides(beyond []float64) *Reserve {
 	x, rest := r.floorsBeyond(beyond)
-	if rest == nil || !r.options.Without.steadily(x, rest) {
+	if rest == nil || !steadily(r.options.Without, x, rest) {
 		return nil
 	}
 	if explained := r.explained(); rest[len(rest)-1]-rest[0] < overheadShare*float64(explained) {
@@ -127,7 +127,7 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 }
 
 // steadily reports whether rising floors go on rising, by more than fragments and caches gather.
-func (w Without) steadily(x, rest []float64) bool {
+func steadily(w Without, x, rest []float64) bool {
 	grown := rest[len(rest)-1] - rest[0]
 	if on, _ := w.keepsRising(x, rest); !on {
 		return false
@@ -154,7 +154,7 @@ func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 	if len(beyond)-from < testable {
 		return nil, nil
 	}
-	return risingFloors(s.axis.X[from:], beyond[from:])
+	return risingFloors(s.Axis.X[from:], beyond[from:])
 }
 
 // risingFloors are floors of y along x, from the least on; nil unless they rise beyond chance.
@@ -178,7 +178,7 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 	at, _ := s.Unrecorded()
 	e := &Reserve{
 		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(rest[len(rest)-1] - rest[0]), Live: r.explained(),
-		Rate: Rate{Unit: s.axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
+		Rate: Rate{Unit: s.Axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
 	}
 	e.explain()
 	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
@@ -186,26 +186,6 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
 	}
 	return e
-}
-
-// Unrecorded is at each mark what the process held of its own memory beyond what was
-// recorded in it, and which device the process is; nil where that is not known of each mark
-// after warm-up.
-func (s *Series) Unrecorded() (process int, rest []float64) {
-	process = slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
-	if process < 0 || len(s.Meters[process]) != len(s.Marks) || s.seen != nil && slices.Contains(s.seen[process][s.WarmUp():], false) {
-		return process, nil
-	}
-	for i, m := range s.Meters[process] {
-		known := snapshot.Bytes(0)
-		for d := range s.Devices {
-			if s.Devices[d].Kind.InProcess() {
-				known += s.Meters[d][i].Allocated
-			}
-		}
-		rest = append(rest, float64(m.Allocated-known))
-	}
-	return process, rest
 }
 
 // Besides is by how much the process's own memory has grown since warm-up beyond what was

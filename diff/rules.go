@@ -20,7 +20,7 @@ type rule struct {
 }
 
 // ask has the first of the rules that holds decide. The last always holds.
-func (w Without) ask(rules []rule, f *facts, j *judgement) {
+func ask(rules []rule, f *facts, w Without, j *judgement) {
 	for i := range rules {
 		if r := &rules[i]; !w.has(r.name) && r.holds(f) {
 			j.call(r.verdict, r.evidence, "%s", r.reason(f))
@@ -107,7 +107,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return riseInWords(f.h.what(), f.h.bytes) + ", but no old block stays: a schedule that widens a sequence or a window looks the same; run longer to decide"
+			return f.inWords() + ", but no old block stays: a schedule that widens a sequence or a window looks the same; run longer to decide"
 		},
 	},
 	{
@@ -159,7 +159,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return riseInWords(f.h.what(), f.h.bytes) + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
+			return f.inWords() + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
 		},
 	},
 	{
@@ -174,7 +174,7 @@ var seriesRules = []rule{
 		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", steadySteps, 100*longestGap, 100*lent, fewStairs, 100*significant),
 		holds:   func(f *facts) bool { return f.steady || f.trend || f.gathers },
 		verdict: Leak, evidence: Strong,
-		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) },
+		reason: (*facts).inWords,
 		also:   leakInWords,
 	},
 	{
@@ -182,7 +182,7 @@ var seriesRules = []rule{
 		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", testable),
 		holds:   func(f *facts) bool { return f.few && !f.wanders },
 		verdict: Leak, evidence: Weak,
-		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) },
+		reason: (*facts).inWords,
 		also:   func(_ *facts, j *judgement) { j.because("take more snapshots to be sure") },
 	},
 	{
@@ -190,7 +190,7 @@ var seriesRules = []rule{
 		asks:    "none of these",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string { return riseInWords(f.h.what(), f.h.bytes) + "; run longer to decide" },
+		reason: func(f *facts) string { return f.inWords() + "; run longer to decide" },
 	},
 }
 
@@ -224,9 +224,9 @@ func leakInWords(f *facts, j *judgement) {
 }
 
 // pairFacts are those of two snapshots: the births of the new blocks, where the files tell them.
-func pairFacts(row *Row, first, last *snapshot.Snapshot) *facts {
-	f := &facts{row: row, first: first, last: last}
-	f.births, f.born = row.births.spread(first, last, nowhen)
+func (q *question) pairFacts() *facts {
+	f := &facts{question: q}
+	f.births, f.born = q.row.births.spread(q.first, q.last, nowhen)
 	f.steady = f.born && f.births.steady()
 	return f
 }

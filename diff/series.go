@@ -10,6 +10,7 @@ import (
 // Series are the counts and bytes of every site over the marks of a run.
 type Series struct {
 	Marks  []snapshot.Mark
+	Axis   Axis                // where the marks lie
 	Meters [][]snapshot.Meters // [device][mark], devices as in Devices
 	// Devices carry the meters of the last mark.
 	Devices []snapshot.Device
@@ -20,14 +21,14 @@ type Series struct {
 
 	counters *snapshot.Series // of meters alone, beside the marks; nil where there are none
 	index    map[siteKey]int
-	axis     Axis // of Marks, for what asks often
 	compared compared
 	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
 	// for counters, which tell of all devices at each.
 	seen [][]bool
 	// instants are the times of the marks, as births have them; 0 where nothing tells.
 	instants []int64
-	without  Without // parts of the judge
+	// Without are parts that its histories leave out.
+	Without Without
 }
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
@@ -43,9 +44,6 @@ type SiteSeries struct {
 	rounding []snapshot.Bytes
 }
 
-// Axis is where the marks lie.
-func (s *Series) Axis() Axis { return axisOf(s.Marks, s.instants) }
-
 // WarmUp is how many marks, from the first on, are warm-up.
 func (s *Series) WarmUp() int { return warmUp(len(s.Marks)) }
 
@@ -56,7 +54,12 @@ func warmUp(n int) int { return max(1, n/warmUpParts) }
 
 // Site returns the series of a row's site; nil where it has none.
 func (s *Series) Site(r *Row) *SiteSeries {
-	if i, ok := s.index[r.key]; ok {
+	return s.siteOf(r.key)
+}
+
+// siteOf is the series of a site; nil where it has none.
+func (s *Series) siteOf(key siteKey) *SiteSeries {
+	if i, ok := s.index[key]; ok {
 		return &s.Sites[i]
 	}
 	return nil
@@ -85,7 +88,7 @@ func Collect(run *snapshot.Run) *Series {
 	for i := range s.Sites {
 		s.index[s.Sites[i].key] = i
 	}
-	s.axis = axisOf(s.Marks, s.instants)
+	s.Axis = axisOf(s.Marks, s.instants)
 	s.compared = s.alike()
 	return s
 }
@@ -93,7 +96,7 @@ func Collect(run *snapshot.Run) *Series {
 // Metered are the meters of a device at each step, and the steps, where those were
 // counted; else those of the marks, with their Axis.
 func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
-	a := s.Axis()
+	a := s.Axis
 	points := firstPhase(s.counters)
 	if a.Unit != Step || len(points) < 2 {
 		return a.X, s.Meters[device]
@@ -111,6 +114,30 @@ func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
 	}
 	return x, meters
 }
+
+// longer is the series with so many marks more, as far apart as the last two.
+func (s *Series) longer(marks int) *Series {
+	out := *s
+	out.Marks, out.instants = slices.Clone(s.Marks), slices.Clone(s.instants)
+	for range marks {
+		n := len(out.Marks)
+		m := out.Marks[n-1]
+		if m.Step != snapshot.NoStep {
+			m.Step += m.Step - out.Marks[n-2].Step
+		}
+		out.Marks, out.instants = append(out.Marks, m), append(out.instants, 2*out.instants[n-1]-out.instants[n-2])
+	}
+	out.seen = slices.Clone(s.seen)
+	for d := range out.seen {
+		out.seen[d] = append(slices.Clone(out.seen[d]), slices.Repeat([]bool{true}, marks)...)
+	}
+	out.Axis = axisOf(out.Marks, out.instants)
+	out.compared = out.alike()
+	return &out
+}
+
+// Counted reports whether counters tell of each step, and not snapshots of some.
+func (s *Series) Counted() bool { return s.seen == nil }
 
 // firstPhase lists the points of the phase that a series begins with; nil for no
 // series.
@@ -270,4 +297,24 @@ func (s *Series) site(key siteKey, device int) int {
 		})
 	}
 	return i
+}
+
+// Unrecorded is at each mark what the process held of its own memory beyond what was
+// recorded in it, and which device the process is; nil where that is not known of each mark
+// after warm-up.
+func (s *Series) Unrecorded() (process int, rest []float64) {
+	process = slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
+	if process < 0 || len(s.Meters[process]) != len(s.Marks) || s.seen != nil && slices.Contains(s.seen[process][s.WarmUp():], false) {
+		return process, nil
+	}
+	for i, m := range s.Meters[process] {
+		known := snapshot.Bytes(0)
+		for d := range s.Devices {
+			if s.Devices[d].Kind.InProcess() {
+				known += s.Meters[d][i].Allocated
+			}
+		}
+		rest = append(rest, float64(m.Allocated-known))
+	}
+	return process, rest
 }

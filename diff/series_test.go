@@ -28,7 +28,7 @@ func TestMarksOfOtherPhasesAreNotCompared(t *testing.T) {
 		}
 	}
 	s := Collect(&snapshot.Run{Series: c})
-	if a := s.Axis(); a.Unit != Step || !slices.Equal(a.X, []float64{0, 1, 2, 3, 4}) {
+	if a := s.Axis; a.Unit != Step || !slices.Equal(a.X, []float64{0, 1, 2, 3, 4}) {
 		t.Errorf("the axis is %v", a)
 	}
 	if len(s.Sites) != 1 || !slices.Equal(s.Sites[0].Blocks, []int64{3, 3, 3, 3, 3}) {

@@ -69,14 +69,13 @@ func SeenOf(b *snapshot.Blocks, row int) Tally {
 // between divides the blocks among the stretches between marks in which the site gained more
 // than the births that were seen there.
 func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
-	if series == nil || series.Axis().Unit != Step {
+	if series == nil || series.Axis.Unit != Step {
 		return []Unseen{u}
 	}
-	at, ok := series.index[key]
-	if !ok {
+	site := series.siteOf(key)
+	if site == nil {
 		return []Unseen{u}
 	}
-	site := &series.Sites[at]
 	var parts []Unseen
 	var gains []int64
 	total, from, had := int64(0), int64(0), int64(0)
@@ -103,15 +102,6 @@ func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
 		parts[i].Tally, given = until.minus(given), until
 	}
 	return slices.DeleteFunc(parts, func(p Unseen) bool { return p.Blocks == 0 })
-}
-
-// part is a share of t, rounded down.
-func (t Tally) part(n, of int64) Tally {
-	share := func(v int64) int64 { return int64(float64(v) * (float64(n) / float64(of))) }
-	if n == of {
-		return t
-	}
-	return Tally{share(t.Blocks), snapshot.Bytes(share(int64(t.Bytes))), snapshot.Bytes(share(int64(t.Requested)))}
 }
 
 // Within is how many of them fall into steps from to to-1, if they are spread evenly over the

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -40,14 +39,6 @@ const (
 	Doubling  Shape = "doubling"   // the same, by a factor, when it is full
 )
 
-// Rate is growth for one unit of the series' axis, with 95 % intervals where
-// there were points enough to have one.
-type Rate struct {
-	Unit   Unit
-	Blocks trend.Slope
-	Bytes  trend.Slope
-}
-
 // judgement is one site's verdict with its reasons in plain words.
 type judgement struct {
 	verdict  Verdict
@@ -66,24 +57,32 @@ func (j *judgement) because(format string, args ...any) {
 	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
 }
 
-// judge decides about one site that grew between the first and the last
-// snapshot. q is the false discovery rate at which its trend would count, among
-// all sites of the run; few says that the run has few marks, and that they are
-// enough all the same; tides are what other sites show that come and go slowly.
-func (w Without) judge(row *Row, h *history, q float64, few bool, tides []tide, first, last *snapshot.Snapshot) judgement {
-	j := judgement{rate: pairRate(row.Growth(), first, last)}
+// question is what is judged: one site that grew between the first and the last snapshot.
+type question struct {
+	row         *Row
+	h           *history // nil where fewer than three marks can be compared
+	first, last *snapshot.Snapshot
+	q           float64 // the false discovery rate at which its trend would count, among all sites of the run
+	few         bool    // the run has few marks, and they are enough all the same
+	tides       []tide  // what other sites show that come and go slowly
+	gathered    bool    // one list, map or set holds all of its blocks, and lets go of nothing
+}
+
+// judge answers it, without some parts of the judge.
+func (q *question) judge(w Without) judgement {
+	row, h := q.row, q.h
+	j := judgement{rate: pairRate(row.Growth(), q.first, q.last)}
 	if row.After.Bytes == 0 && !row.unsized() {
 		j.call(Clean, Strong, "its blocks have no size, so they use no device memory, however many there are")
 		return j
 	}
 	if h == nil {
-		w.ask(pairRules, pairFacts(row, first, last), &j)
+		ask(pairRules, q.pairFacts(), w, &j)
 		return j
 	}
 	j.rate = h.rate()
-	f := w.facts(row, h, q, first, last)
-	f.few, f.tides = few, tides
-	w.ask(seriesRules, f, &j)
+	f := q.facts(w)
+	ask(seriesRules, f, w, &j)
 	if f.replaced && j.verdict == Inconclusive {
 		j.shape = BytesOnly
 	}
@@ -95,12 +94,7 @@ func (w Without) judge(row *Row, h *history, q float64, few bool, tides []tide, 
 
 // facts are what the rules ask of a site.
 type facts struct {
-	row                    *Row
-	h                      *history // nil between two snapshots
-	q                      float64
-	few                    bool
-	tides                  []tide
-	first, last            *snapshot.Snapshot
+	*question
 	births                 spread
 	born                   bool // births are known
 	moments                *rises
@@ -112,18 +106,18 @@ type facts struct {
 	steady, trend, gathers bool
 }
 
-func (w Without) facts(row *Row, h *history, q float64, first, last *snapshot.Snapshot) *facts {
-	f := &facts{row: row, h: h, q: q, first: first, last: last}
-	f.births, f.born = row.births.spread(first, last, h.began())
+func (q *question) facts(w Without) *facts {
+	f, row, h := &facts{question: q}, q.row, q.h
+	f.births, f.born = row.births.spread(q.first, q.last, h.began())
 	y := h.bytes
 	f.rises = rising(y)
 	f.goesOn, f.stopped, f.why = h.goesOn()
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
-	f.replaced = h.replaced() && !last.Blocks.Uncounted() && !w.has(replacedClue)
+	f.replaced = h.replaced() && !q.last.Blocks.Uncounted() && !w.has(replacedClue)
 	f.wanders = f.born && !f.replaced && !w.has(wandersClue) && h.wanders(row)
 	f.steady = f.born && f.births.steady() && !f.wanders && !w.has(steadyClue)
-	f.trend = q <= significant && f.rises >= fewStairs && !w.has(trendClue)
+	f.trend = q.q <= significant && f.rises >= fewStairs && !w.has(trendClue)
 	f.window = f.born && !f.replaced && f.births.atOnce() && f.births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-f.births.blocks)
 	if !w.has(momentsClue) {
 		f.moments = risesOf(h, row, f.born)
@@ -132,7 +126,7 @@ func (w Without) facts(row *Row, h *history, q float64, first, last *snapshot.Sn
 		f.rises = max(f.rises, len(f.moments.at))
 		f.goesOn = f.goesOn || !f.stopped && f.moments.steadyLate() && !w.has(steadyLateClue)
 	}
-	f.gathers = h.gathered && (!f.born || row.births.sampled()) && f.moments != nil && f.moments.steady() && !w.has(gathersClue)
+	f.gathers = q.gathered && (!f.born || row.births.sampled()) && f.moments != nil && f.moments.steady() && !w.has(gathersClue)
 	return f
 }
 
@@ -154,16 +148,12 @@ func waits(y []float64) bool {
 	return true
 }
 
-// what rises.
-func (h *history) what() string {
-	if h.whole.counted {
-		return "their number"
+// inWords says in how many intervals a site rose, and whether they did to the end.
+func (f *facts) inWords() string {
+	what, y := "live bytes", f.h.bytes
+	if f.h.whole.counted {
+		what = "their number"
 	}
-	return "live bytes"
-}
-
-// riseInWords says in how many intervals floors rose, and whether they did to the end.
-func riseInWords(what string, y []float64) string {
 	rises, intervals := rising(y), len(y)-1
 	idle := 0 // intervals at the end without a rise
 	for idle < intervals && y[intervals-idle] <= y[intervals-idle-1] {
@@ -178,11 +168,4 @@ func riseInWords(what string, y []float64) string {
 		return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, in none of the last %d", what, rises, intervals, idle)
 	}
 	return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, up to the end", what, rises, intervals)
-}
-
-func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
-	axis := pairAxis(first, last)
-	length := axis.Length()
-	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
-	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
 }

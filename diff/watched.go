@@ -110,20 +110,14 @@ func (r *Result) unsure(j *judgement) {
 	j.because("%s", r.unwatched)
 }
 
-// BirthsKnown reports whether it is known of most of the row's new blocks when they were allocated.
-func (r *Row) BirthsKnown() bool {
-	known := len(r.births.steps) + len(r.births.times)
-	return known > 0 && known >= r.births.unknown
-}
-
 // WouldShow reports whether the process's own memory, had it grown besides at a rate, would be
 // said to grow. It is found by trial, as Least is.
 func (r *Result) WouldShow(rate Rate) bool {
 	s := r.Series
-	if _, rest := s.Unrecorded(); len(rest) > 0 && rate.Unit == s.axis.Unit {
+	if _, rest := s.Unrecorded(); len(rest) > 0 && rate.Unit == s.Axis.Unit {
 		grown := slices.Clone(rest)
-		for i, x := range s.axis.X {
-			grown[i] += rate.Bytes.Value * (x - s.axis.X[0])
+		for i, x := range s.Axis.X {
+			grown[i] += rate.Bytes.Value * (x - s.Axis.X[0])
 		}
 		return r.growsBesides(grown) != nil
 	}

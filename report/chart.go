@@ -94,7 +94,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	unit, size, all := drawn(s.Axis())
+	unit, size, all := drawn(s.Axis)
 	if n := len(s.Meters[device]); n != len(s.Marks) {
 		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), n, len(s.Marks))
 	}

@@ -35,7 +35,7 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64)
 	if len(c.epochs) > maxMoments {
 		c.epochs = nil // a comb that says nothing
 	}
-	unit := r.Series.Axis().Unit
+	unit := r.Series.Axis.Unit
 	for _, m := range r.Series.Aside {
 		if x := float64(m.Step); unit == diff.Step && m.Step != snapshot.NoStep && x >= first && x <= last && m.Phase != "" {
 			c.aside = append(c.aside, moment{x, brief(m.Phase)})

@@ -110,7 +110,7 @@ func (s *stacker) leaks(size float64) []band {
 			if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 				b.notes = append(b.notes, "("+text+")")
 			}
-			if f.Rate.Unit == s.r.Series.Axis().Unit {
+			if f.Rate.Unit == s.r.Series.Axis.Unit {
 				slope := multiplied(f.Rate.Bytes, size)
 				b.slope = &slope
 			}
@@ -164,7 +164,7 @@ func (s *stacker) unexplained(size float64) *band {
 	if text := interval(readable(rate).Bytes, snapshot.FormatBytes); text != "" {
 		b.notes = append(b.notes, "("+text+")")
 	}
-	if rate.Unit == all.Axis().Unit {
+	if rate.Unit == all.Axis.Unit {
 		slope := multiplied(rate.Bytes, size)
 		b.slope = &slope
 	}

@@ -280,7 +280,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
 	}
 	least := r.Least()
-	if out.LeastSample = int64(least.Sample); r.Series.Axis().Unit == diff.Second {
+	if out.LeastSample = int64(least.Sample); r.Series.Axis.Unit == diff.Second {
 		out.LeastTime = least.Every
 	} else {
 		out.Least = int64(least.Every)
@@ -383,7 +383,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	}
 	out.Cause, out.Nodes = causeOf(f), int64(nodesOf(f))
 	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots
-	if r.Series.Axis().Unit == diff.Second {
+	if r.Series.Axis.Unit == diff.Second {
 		out.More, out.MoreTime = 0, f.More.Steps
 	}
 	if p := f.Pace; p != nil {

@@ -178,7 +178,7 @@ func span(d time.Duration) string {
 func moreText(r *diff.Result, m diff.More) string {
 	var parts []string
 	switch {
-	case m.Steps > 0 && r.Series.Axis().Unit == diff.Second:
+	case m.Steps > 0 && r.Series.Axis.Unit == diff.Second:
 		parts = append(parts, glue(span(time.Duration(m.Steps)*time.Second))+" more")
 	case m.Steps > 0:
 		parts = append(parts, count(m.Steps, "more step"))
@@ -194,7 +194,7 @@ func moreText(r *diff.Result, m diff.More) string {
 
 // tellsLeast reports whether the smallest leak that the run could have shown is known.
 func tellsLeast(r *diff.Result) bool {
-	return r.Rule == diff.ByTrend && r.Comparable && r.Series.Axis().Unit != diff.Place
+	return r.Rule == diff.ByTrend && r.Comparable && r.Series.Axis.Unit != diff.Place
 }
 
 // tooShort reports whether the run could show no leak at all, such as one of two snapshots.
@@ -205,7 +205,7 @@ func leastText(r *diff.Result) string {
 	if !tellsLeast(r) {
 		return ""
 	}
-	least, unit := r.Least(), r.Series.Axis().Unit
+	least, unit := r.Least(), r.Series.Axis.Unit
 	if least.Every == 0 && least.Counted == 0 {
 		text := "this run is too short, or has too few snapshots, to prove a leak"
 		if r.Leaks() > 0 {

@@ -52,7 +52,7 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	if len(panels) == 0 {
 		return fmt.Errorf("nothing to plot: no site ever holds a byte")
 	}
-	unit, _, _ := drawn(r.Series.Axis())
+	unit, _, _ := drawn(r.Series.Axis)
 	about := fmt.Sprintf("live bytes by %s, each plot on a scale of its own", unit)
 	if left.moving > 0 {
 		about += " · " + count(int64(left.moving), "more site") + " not drawn"
@@ -69,7 +69,7 @@ type undrawn struct {
 }
 
 func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
-	_, size, axis := drawn(r.Series.Axis())
+	_, size, axis := drawn(r.Series.Axis)
 	var of []*diff.Row // panels
 	drawn := make(map[*diff.Row]struct{})
 	add := func(rows []*diff.Row, p panel) {
@@ -123,7 +123,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 		if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 			p.note += " (" + text + ")"
 		}
-		if f.Rate.Unit == r.Series.Axis().Unit && ok {
+		if f.Rate.Unit == r.Series.Axis.Unit && ok {
 			slope := multiplied(f.Rate.Bytes, size)
 			p.slope = &slope
 		}
@@ -185,7 +185,7 @@ func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
 		return panel{}, false
 	}
 	p := panel{title: "the process, beyond recorded stacks", note: "line unknown: " + bytesRate(e.Rate), colour: leakColours[1], warm: axis[warm]}
-	if e.Rate.Unit == r.Series.Axis().Unit {
+	if e.Rate.Unit == r.Series.Axis.Unit {
 		slope := multiplied(e.Rate.Bytes, size)
 		p.slope = &slope
 	}

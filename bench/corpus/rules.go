@@ -156,7 +156,7 @@ const floorWindows = 5
 // is more in each window than in the one before. The first tenth does not count.
 func floorsRise(run *snapshot.Run) (opinion, error) {
 	series := diff.Collect(run)
-	x := series.Axis().X
+	x := series.Axis.X
 	warm := max(1, len(x)/10)
 	rise := func(y []float64) bool {
 		_, floors := trend.Floors(x[warm:], y[warm:], floorWindows)
@@ -237,7 +237,7 @@ func floats[T ~int64](values []T) []float64 {
 // its first tenth.
 func totals(run *snapshot.Run) (steps, bytes []float64) {
 	series := diff.Collect(run)
-	x := series.Axis().X
+	x := series.Axis.X
 	for i := range x {
 		var sum snapshot.Bytes
 		for _, meters := range series.Meters {

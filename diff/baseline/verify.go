@@ -114,7 +114,7 @@ func Verify(before, after *diff.Result) *Verification {
 
 func compare(before, after *diff.Result) *comparison {
 	c := &comparison{before: before, after: after, was: tracesOf(before.Run()), is: tracesOf(after.Run()), least: after.Least()}
-	axis, earlier := after.Series.Axis(), before.Series.Axis()
+	axis, earlier := after.Series.Axis, before.Series.Axis
 	c.unit, c.length = axis.Unit, axis.Length()
 	c.alike = alikeArguments(&before.Run().Info, &after.Run().Info)
 	c.same = sameWork(&before.Run().Info, &after.Run().Info)
@@ -162,7 +162,7 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 		seen = f.Rate.Bytes.Value / float64(c.least.Sample)
 	}
 	k.Answer = CannotTell
-	switch shows := c.shows && length >= c.before.Series.Axis().Length(); {
+	switch shows := c.shows && length >= c.before.Series.Axis.Length(); {
 	case c.doubt != "":
 		k.Why = c.doubt
 	case reached.how == "" && !c.alike:

@@ -1,0 +1,45 @@
+package diff
+
+import (
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Rate is growth for one unit of the series' axis, with 95 % intervals where
+// there were points enough to have one.
+type Rate struct {
+	Unit   Unit
+	Blocks trend.Slope
+	Bytes  trend.Slope
+}
+
+func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
+	axis := pairAxis(first, last)
+	length := axis.Length()
+	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
+	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
+}
+
+// add makes s the sum of both, which are of one device; s may be empty.
+func (s *SiteSeries) add(t *SiteSeries) {
+	if s.Blocks == nil {
+		s.Device, s.Blocks, s.Bytes = t.Device, make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
+	}
+	for i := range t.Blocks {
+		s.Blocks[i] += t.Blocks[i]
+		s.Bytes[i] += t.Bytes[i]
+	}
+}
+
+// rate is the slope of one of the series' sites, or of several that were added;
+// false where there are too few marks for one.
+func (s *Series) rate(site *SiteSeries) (Rate, bool) {
+	if site.Blocks == nil {
+		return Rate{}, false
+	}
+	h := historyOf(s, site)
+	if h == nil {
+		return Rate{}, false
+	}
+	return h.rate(), true
+}

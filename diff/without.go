@@ -1,0 +1,39 @@
+package diff
+
+import "slices"
+
+// What a history goes by. Each part has a name, so that it can be left out to measure what it wins.
+const (
+	onsetClue   = "clue-onset"
+	lastingClue = "clue-lasting"
+	countClue   = "clue-count"
+	stoppedClue = "clue-stopped"
+	jumpClue    = "clue-jump"
+	flatClue    = "clue-flattens"
+	climbsClue  = "clue-climbs"
+	sameClue    = "clue-same"
+	driftClue   = "clue-drift"
+)
+
+// Part is a part of the judge with a name.
+type Part struct{ Name, About string }
+
+// Without names the parts of the judge that are left out.
+type Without []string
+
+func (w Without) has(name string) bool { return slices.Contains(w, name) }
+
+// historyParts are what a history goes by.
+func historyParts() []Part {
+	return []Part{
+		{onsetClue, "a site that was flat is judged from the start of its rise"},
+		{lastingClue, "by the clock, blocks alive at the next two snapshots as well"},
+		{countClue, "the number of blocks, where one is larger than all others"},
+		{stoppedClue, "the time since the last rise"},
+		{jumpClue, "one jump with most of the growth"},
+		{flatClue, "a curve that flattens"},
+		{climbsClue, "series that never fall are judged by ranks"},
+		{sameClue, "equal growth in each of few intervals"},
+		{driftClue, "the drift must be sure as well as the ranks"},
+	}
+}
