@@ -87,7 +87,7 @@ walk = _holders.Walk(types.SimpleNamespace(Tensor=Tensor), {}, {})
 walk.tensor_ = lambda t, node: found.append(node)
 found = []
 walk.visit(state, _holders.Node(_holders.Node(None, "__main__"), ".state", "variable"))
-walk.follow(0, 9)
+walk.follow()
 graphs = _graph.Graphs(agent, source)
 graphs.found([(found[0], found[0].path(), state[0].grad_fn, 6)])
 for _ in range(2):

@@ -240,6 +240,32 @@ func TestKeysOfALargeDictionaryStandForAllOfThem(t *testing.T) {
 	agentProgram(t, keys, "dict __main__.counts 6000 enough\nlist __main__.log 6000 enough\n")
 }
 
+// round has a window see less than one round of a loop, which keeps the list that a variable still has.
+const round = `
+import _tracemalloc, collections
+from memdiag import _holders
+
+def work():
+    kept = []
+    for i in range(50):
+        if i == 49:
+            _tracemalloc.start(8)
+        made = [float(i + j) for j in range(2000)]
+        kept.append(made)
+    lines = collections.Counter(stack for _, _, stack, _ in _tracemalloc._get_traces())
+    lines = dict(lines.most_common(1))
+    walk = _holders.Walk(None, {}, lines, items=_holders.NEW)
+    walk.run()
+    for votes in walk.line_hits.values():
+        print(*votes.holder(1)[:3])
+work()
+`
+
+func TestInAWindowANewListInAVariableIsNotWhatGrows(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, round, "work.<locals>.kept list 50\n")
+}
+
 // tensors stand in for PyTorch's.
 const tensors = `
 import functools, types, weakref

@@ -16,7 +16,7 @@ import zlib
 from . import _at
 from ._growth import grows
 from ._handlers import raised
-from ._own import Own
+from ._own import Own, waited
 from ._role import helps, role, started
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
@@ -242,6 +242,7 @@ class Agent:
     def sleep(self):
         """Nothing is recorded of this process, which others started, until it grows: of many loader's workers none costs anything."""
         self.stopped = self.asleep = True
+        self.slept = time.monotonic(), waited()
         for s in self.sources:
             try:
                 s.stop()
@@ -280,6 +281,7 @@ class Agent:
             self.step, self.ticks, self.waited, self.explicit = 0, 0, 0, False
             self.began, self.spent, self.last, self.since, self.every = None, 0.0, 0.0, 0.0, self.fixed or 1
             self.heap, self.jax, self.holders = _heap.Heap(self), _jax.Jax(self), _holders.Search(self, self.torch)
+            self.heap.windows.begun = self.slept  # this time may windows take their share of, too
             self.torch.wake()
             self.sources = [self.torch, self.heap]
             self.heap.start()

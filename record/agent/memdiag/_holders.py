@@ -10,6 +10,7 @@ import _tracemalloc
 import collections
 import gc
 import itertools
+import math
 import sys
 import types
 from _thread import _local as threading_local, get_ident
@@ -46,6 +47,10 @@ UNSEEN, GRAPH = "", "graph"
 # Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
 # where the process grows by what no tensor takes.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
+# What is so many steps from a name at most is looked at before new things that variables have.
+NEAR = 3
+# Items of a container that tell whether it is as new as they are.
+FIRST = 8
 # Further on one node in so many is read.
 SPARSE = 16
 # What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
@@ -82,7 +87,7 @@ class Search:
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
         self.cut, self.cuts = False, 0
-        self.registered = Registries()
+        self.registered, self.walked = Registries(), False  # which learn after a walk
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
 
     def begin_anew(self):
@@ -101,6 +106,9 @@ class Search:
             if wanted or unseen or lines or self.unexplained():
                 self.walk(wanted, unseen, lines)
                 self.next = int(moment * AGAIN) + 1
+        if self.walked and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
+            self.registered.learn()
+            self.walked = False
         lengths = {}
         for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
             n = 0 if stack == UNSEEN else snapshot.stacks.known(stack)
@@ -150,7 +158,7 @@ class Search:
         seconds that took."""
         begun, agent = work(), self.agent
         moment = agent.step or agent.ticks
-        if lines and moment >= self.next_look and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
+        if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
             self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW)
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
@@ -214,11 +222,10 @@ class Search:
         try:
             with unasked(walk.torch):
                 walk.run(seconds, bool(walk.torch) and self.unexplained())
-            self.registered.learn()
         finally:
             if paused:
                 gc.enable()
-            self.cut = walk.cut
+            self.cut, self.walked = walk.cut, True
             if walk.kept:
                 self.keeps(*walk.kept)
                 self.graphs.found(walk.ends)
@@ -228,7 +235,9 @@ class Search:
                 self.found[stack] = self.agent.step, walk.hits[stack].holder(walk.sizes[stack])
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack in walk.held_lines():
-                self.lines[stack] = self.agent.step, walk.line_hits[stack].holder(lines[stack])
+                holder = walk.line_hits[stack].holder(lines[stack])
+                if holder[3] or stack not in self.lines:  # else a variable of the step that runs has what is new
+                    self.lines[stack] = self.agent.step, holder
             if lines and _tracemalloc.is_tracing():
                 before, self.exits = self.exits, exits()
                 nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())
@@ -261,12 +270,15 @@ class Walk(Roots):
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
         self.seen, self.queue = set(), collections.deque()
+        self.later = []  # what push takes, of new things in variables
         self.graph_roots = []
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
         self.ndarray, self.array = (contents(sys.modules[module]).get(name) if module in sys.modules else None
                                     for module, name in (("numpy", "ndarray"), ("jax._src.array", "ArrayImpl")))
         self.cut = self.reached = False  # it was, and all that the program's own names lead to was seen
+        self.brief = bool(lines) and items is NEW  # it is one in a window
+        self.until, self.near = math.inf, True  # when it is to end, and whether it goes through the program's own names
         self.order = iter
         if lines:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
@@ -275,11 +287,11 @@ class Walk(Roots):
     def run(self, seconds=SECONDS, counting=False):
         """Walks, and may count what keeps autograd's graph. The graphs behind the program's own names are asked before
         the many names of libraries."""
-        begun = work()
+        self.until = work() + seconds
         for roots in self.programs, self.registries, self.suspended, self.libraries:
-            self.reached = roots == self.libraries
+            self.reached, self.near = roots == self.libraries, roots == self.programs
             roots()
-            self.follow(begun, seconds)
+            self.follow()
             left = self.sizes.keys() - self.covered() - self.in_graph
             if self.quiet and self.graph_roots:
                 self.graphs(left, counting and roots == self.programs, seconds)
@@ -287,14 +299,25 @@ class Walk(Roots):
             if self.cut or left <= self.in_graph and (self.held_lines() or not self.lines):
                 return
 
-    def follow(self, begun, seconds):
+    def late(self):
+        """Whether the walk's time is over."""
+        self.cut = self.cut or work() > self.until
+        return self.cut
+
+    def follow(self):
         n = 0
-        while self.queue:
+        while self.queue or self.later:
+            if not self.queue or self.later and self.queue[0][1].depth > NEAR:
+                for variable in self.later:
+                    self.push(*variable)
+                self.later.clear()
+                continue
             obj, node = self.queue.popleft()
             n += 1
-            if n % 32 == 0 and (n > OBJECTS or work() - begun > seconds):
+            if n % 32 == 0 and (n > OBJECTS or self.late()):
                 self.cut = True
                 self.queue.clear()
+                self.later.clear()
                 return
             try:
                 self.visit(obj, node)
@@ -325,6 +348,19 @@ class Walk(Roots):
         self.seen.add(id(obj))
         self.queue.append((obj, Node(parent, label, kind, place)))
 
+    def made(self, obj):
+        """Whether an object was made in the window."""
+        return self.traceback(obj) is not None
+
+    def came(self, obj):
+        """Whether a container came as a whole in the window, so that it did not grow. Of Python's freed lists and the like,
+        which are used again, the first items tell."""
+        if not self.brief:
+            return False
+        base = next((b for b in (*SEQUENCES, dict) if issubclass(type(obj), b)), None)
+        first = [] if base is None else list(itertools.islice(dict.values(obj) if base is dict else base.__iter__(obj), FIRST))
+        return self.made(obj) or 2 * sum(map(self.made, first)) > len(first)
+
     def line(self, obj):
         """The stack that allocated an object, if it is of a line that grows."""
         stack = self.traceback(obj)
@@ -349,7 +385,7 @@ class Walk(Roots):
                 items = list.__getitem__(obj, slice(n))
             most = self.container(obj, node, LISTS[base], n, bound)
             for place, v in self.order(list(enumerate(some(items, most)))):
-                self.push(v, node, "[…]" if node.kind != "set" else "{…}", place=place if n <= most else None)
+                self.push(v, node, "{…}" if LISTS[base] == "set" else "[…]", place=place if n <= most else None)
         elif issubclass(t, dict):
             for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj)))):
                 self.push(k, node, "{…}")
@@ -416,7 +452,7 @@ class Walk(Roots):
         """Has a node be a container of so many items, of so many at most where it has a bound, and returns how many of
         them to look at."""
         most = self.items[0 if next(node.containers(), None) is None else 1]
-        node.kind, node.items, node.id, node.each, node.bound = kind, items, id(obj), max(1, items / most), bound or 0
+        node.kind, node.items, node.id, node.each, node.bound = "" if self.came(obj) else kind, items, id(obj), max(1, items / most), bound or 0
         return most
 
     def attributes(self, obj, node):

@@ -24,6 +24,13 @@ class Roots:
 
     registered = None  # Registries
 
+    def variable(self, v, node, label):
+        """Follows what a variable of the program's has. What was made in the window it may be about to lose: what else holds that is named."""
+        if self.near and self.came(v):
+            self.later.append((v, node, label, "variable"))
+        else:
+            self.push(v, node, label, "variable")
+
     def programs(self):
         """The names of the program's own code."""
         main = sys.modules.get("__main__")
@@ -67,6 +74,8 @@ class Roots:
     def libraries(self):
         here = __name__.rpartition(".")[0]
         for name, module in list(sys.modules.items()):
+            if self.late():
+                return
             if name != "__main__" and not name.startswith(here) and not is_programs(module):
                 self.module(name, module)
 
@@ -79,11 +88,11 @@ class Roots:
         node = Node(None, name)
         for k, v in list(names.items()):
             if type(k) is not str or k not in SYSTEMS:
-                self.push(v, node, named(k), "variable")
+                self.variable(v, node, named(k))
 
     def frame(self, frame, node):
         for k, v in locals_of(frame).items():
-            self.push(v, node, "." + k, "variable")
+            self.variable(v, node, "." + k)
 
 
 class Registries:
