@@ -433,6 +433,27 @@ func (w Without) keepsRising(x, y []float64) (ok bool, why string) {
 	return true, ""
 }
 
+// levelsOff reports whether the end adds hardly anything for good, as no stretch as long did since the first rise: what
+// fills up along an S has its steepest part late, and does not flatten in the last 40 % as a whole. Floors are of no use,
+// since marks may lie ever farther apart, and the last of them ends long before the last mark.
+func (h *history) levelsOff() bool {
+	x, y, n := h.all.x, slices.Clone(h.all.bytes), len(h.all.x)-1
+	for i := n - 1; i >= 0; i-- {
+		y[i] = min(y[i], y[i+1])
+	}
+	length, share := (1-endBegins)*(x[n]-x[0]), endShare*(1-endBegins)*(y[n]-y[0])
+	adds := func(from float64) float64 { return trend.At(x, y, from+length) - trend.At(x, y, from) }
+	if adds(x[n]-length) >= share {
+		return false
+	}
+	for i := 0; i < n && x[i] <= x[n]-2*length; i++ {
+		if y[i+1] > y[0] && adds(x[i]) < share {
+			return false
+		}
+	}
+	return true
+}
+
 // jumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
 // clock a program may have begun its work there.
 func (h *history) jumpsLast() bool {

@@ -154,6 +154,15 @@ var seriesRules = []rule{
 		},
 	},
 	{
+		name:    "levels-off",
+		asks:    fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", 100*(1-endBegins), endShare),
+		holds:   func(f *facts) bool { return f.h.levelsOff() },
+		verdict: Inconclusive, evidence: Weak,
+		reason: func(f *facts) string {
+			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-endBegins), endShare)
+		},
+	},
+	{
 		name:    "tides",
 		asks:    "births are unknown, and other stacks rise and fall as slowly and as far",
 		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },

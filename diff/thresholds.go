@@ -43,6 +43,10 @@ const (
 	// whole run's slope that must keep: what saturates keeps less.
 	lateBegins = 0.6
 	lateShare  = 0.4
+	// endBegins is where in a run its end begins, and endShare how much of the whole run's slope the end
+	// has that levels off.
+	endBegins = 0.8
+	endShare  = 0.1
 	// steepJump is by how much an interval's rate must exceed that of the whole run for
 	// its growth to be a jump: a long interval carries much of what is even.
 	steepJump = 1.5
