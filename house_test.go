@@ -33,8 +33,9 @@ var mayImport = map[string][]string{
 
 	"bench/corpus": {"diff", "engine", "snapshot"},
 
-	"diff/trend": {"diff/trend"}, // statistics, with no idea of memory
-	"engine/mem": {"engine/mem", "snapshot"},
+	"diff/trend":  {"diff/trend"},                            // statistics, with no idea of memory
+	"diff/series": {"diff/series", "diff/trend", "snapshot"}, // what sites did, with no verdict
+	"engine/mem":  {"engine/mem", "snapshot"},
 }
 
 // vagueNames are packages that nobody could write one sentence about.
@@ -120,6 +121,7 @@ func TestImportRuleCatchesViolations(t *testing.T) {
 		{"diff may use the model", "diff", module + "/snapshot", false},
 		{"diff does not render", "diff", module + "/report", true},
 		{"statistics know nothing of memory", "diff/trend", module + "/snapshot", true},
+		{"series know no verdict", "diff/series", module + "/diff/cause", true},
 		{"diff may use its statistics", "diff", module + "/diff/trend", false},
 		{"report may use diff", "report", module + "/diff", false},
 		{"report does not train", "report", module + "/engine", true},

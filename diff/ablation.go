@@ -2,6 +2,7 @@ package diff
 
 import (
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 )
 
 // lastRule is what is said where no other rule holds. It cannot be left out.
@@ -58,52 +59,52 @@ func Parts() []Part {
 	for _, rules := range [][]rule{seriesRules, pairRules} {
 		for i := range rules {
 			if rules[i].name != lastRule {
-				parts = append(parts, Part{rules[i].name, rules[i].asks})
+				parts = append(parts, Part{Name: rules[i].name, About: rules[i].asks})
 			}
 		}
 	}
-	return append(append(parts, historyParts()...), []Part{
-		{replacedClue, "a block that is replaced by a larger one"},
-		{wandersClue, "temporary blocks among permanent ones"},
-		{steadyClue, "even births"},
-		{trendClue, "a trend over the snapshots"},
-		{momentsClue, "when growth happens, by births or rises"},
-		{gathersClue, "a list that holds everything and releases nothing"},
-		{steadyLateClue, "regular rises in the second half"},
-		{discoveryClue, "false discovery rate over all sites"},
-		{churnedPass, "blocks of half-way that are gone, without births"},
-		{observedPass, "a profiler's own memory"},
-		{unassignedPass, "blocks without a stack while their device does not grow"},
-		{inputPass, "lines that become larger together, as with a longer input"},
-		{weighPass, "negligible growth"},
-		{provePass, "blocks that nothing can release"},
-		{fillUpPass, "containers with their own bound"},
-		{boundsPass, "declared bounds"},
-		{clustersGroup, "one finding of sites in step below one call"},
-		{graphsGroup, "one finding of one autodiff graph"},
-		{listsGroup, "one finding of what one list holds in step"},
-		{linesGroup, "one finding of leaks at one line"},
-		{heldGroup, "undecided sites join the leak of the list that holds them"},
-		{fieldsGroup, "one finding of lists of one object in step"},
-		{headPass, "the whole choice of the line; the user's innermost line instead"},
-		{partsLine, "fields of objects are made where the object is made"},
-		{keeperLine, "a list that is a field is filled by a method of its type"},
-		{forwardLine, "a forward pass returns what it computes"},
-		{helperLine, "a helper that also allocates healthy memory is skipped"},
-		{holderCause, "holders, as a clue of the cause"},
-		{ownersCause, "classes of owners, as a clue of the cause"},
-		{driverCause, "what growth follows, as a clue of the cause"},
-		{shapeCause, "the shape of growth, as a clue of the cause"},
-		{commonCause, "frames common to most stacks are no clue of the cause"},
-		{backwardCause, "whether gradients were computed, as a clue of the cause"},
-		{headCause, "a value that is recreated at each event, as a clue of the cause"},
-		{drainedCause, "the oldest blocks are gone, as a clue of the cause"},
+	return append(append(parts, series.Parts()...), []Part{
+		{Name: replacedClue, About: "a block that is replaced by a larger one"},
+		{Name: wandersClue, About: "temporary blocks among permanent ones"},
+		{Name: steadyClue, About: "even births"},
+		{Name: trendClue, About: "a trend over the snapshots"},
+		{Name: momentsClue, About: "when growth happens, by births or rises"},
+		{Name: gathersClue, About: "a list that holds everything and releases nothing"},
+		{Name: steadyLateClue, About: "regular rises in the second half"},
+		{Name: discoveryClue, About: "false discovery rate over all sites"},
+		{Name: churnedPass, About: "blocks of half-way that are gone, without births"},
+		{Name: observedPass, About: "a profiler's own memory"},
+		{Name: unassignedPass, About: "blocks without a stack while their device does not grow"},
+		{Name: inputPass, About: "lines that become larger together, as with a longer input"},
+		{Name: weighPass, About: "negligible growth"},
+		{Name: provePass, About: "blocks that nothing can release"},
+		{Name: fillUpPass, About: "containers with their own bound"},
+		{Name: boundsPass, About: "declared bounds"},
+		{Name: clustersGroup, About: "one finding of sites in step below one call"},
+		{Name: graphsGroup, About: "one finding of one autodiff graph"},
+		{Name: listsGroup, About: "one finding of what one list holds in step"},
+		{Name: linesGroup, About: "one finding of leaks at one line"},
+		{Name: heldGroup, About: "undecided sites join the leak of the list that holds them"},
+		{Name: fieldsGroup, About: "one finding of lists of one object in step"},
+		{Name: headPass, About: "the whole choice of the line; the user's innermost line instead"},
+		{Name: partsLine, About: "fields of objects are made where the object is made"},
+		{Name: keeperLine, About: "a list that is a field is filled by a method of its type"},
+		{Name: forwardLine, About: "a forward pass returns what it computes"},
+		{Name: helperLine, About: "a helper that also allocates healthy memory is skipped"},
+		{Name: holderCause, About: "holders, as a clue of the cause"},
+		{Name: ownersCause, About: "classes of owners, as a clue of the cause"},
+		{Name: driverCause, About: "what growth follows, as a clue of the cause"},
+		{Name: shapeCause, About: "the shape of growth, as a clue of the cause"},
+		{Name: commonCause, About: "frames common to most stacks are no clue of the cause"},
+		{Name: backwardCause, About: "whether gradients were computed, as a clue of the cause"},
+		{Name: headCause, About: "a value that is recreated at each event, as a clue of the cause"},
+		{Name: drainedCause, About: "the oldest blocks are gone, as a clue of the cause"},
 	}...)
 }
 
 // step does a part of the judging, unless it is left out.
 func (r *Result) step(part string, do func()) {
-	if !r.options.Without.has(part) {
+	if !r.options.Without.Has(part) {
 		do()
 	}
 }
@@ -123,19 +124,19 @@ func hide(w Without, e *cause.Evidence) {
 		{headCause, func() { e.Head = cause.Unknown }},
 		{drainedCause, func() { e.Drained = cause.Unknown }},
 	} {
-		if w.has(clue.name) {
+		if w.Has(clue.name) {
 			clue.hide()
 		}
 	}
 	for i := range e.Sites {
 		s := &e.Sites[i]
-		if w.has(holderCause) {
+		if w.Has(holderCause) {
 			s.Holders = nil
 		}
-		if w.has(ownersCause) {
+		if w.Has(ownersCause) {
 			s.Owners = 0
 		}
-		if w.has(commonCause) {
+		if w.Has(commonCause) {
 			s.Common = nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -34,7 +35,7 @@ type baseline struct {
 // cannot tell apart by stacks the size of a block may: two lines of one function, which an
 // edit has moved.
 type placeKey struct {
-	device deviceID
+	device series.DeviceID
 	key    snapshot.Hash
 	size   float64 // bytes a block; 0 for whatever size
 }
@@ -59,7 +60,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 	}
 	first, last := good.Snapshots[0], good.Snapshots[len(good.Snapshots)-1]
 	b := &baseline{
-		result:   &Result{First: first, Last: last, Rows: Pair(first, last), Series: Collect(good), run: good},
+		result:   &Result{First: first, Last: last, Rows: series.Pair(first, last), Series: series.Collect(good), run: good},
 		anywhere: make(map[snapshot.DeviceKind]bool),
 	}
 	if here, there := r.Series.Axis.Unit, b.result.Series.Axis.Unit; here != there {
@@ -111,10 +112,10 @@ func devicesOf(rows []Row) map[snapshot.DeviceKind]map[int]bool {
 	return out
 }
 
-func (b *baseline) deviceOf(row *Row) deviceID {
-	d := deviceOf(row)
-	if b.anywhere[d.kind] {
-		d.index = 0
+func (b *baseline) deviceOf(row *Row) series.DeviceID {
+	d := row.On()
+	if b.anywhere[d.Kind] {
+		d.Index = 0
 	}
 	return d
 }
@@ -183,9 +184,9 @@ func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 			j.because("the good run lacks some of its stacks")
 		case c.Match == "":
 			j.because("the good run has no such stack")
-		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > alikeRates*math.Abs(j.rate.Bytes.Value)):
+		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > series.AlikeRates*math.Abs(j.rate.Bytes.Value)):
 			j.because("it grows by %s", more)
-		case c.Excess.Value <= alikeRates*math.Abs(j.rate.Bytes.Value):
+		case c.Excess.Value <= series.AlikeRates*math.Abs(j.rate.Bytes.Value):
 			j.call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())
 		default:
 			j.call(Inconclusive, Weak, "it may grow no faster than in the good run: %s", more)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -106,7 +107,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 			a.Why = fmt.Sprintf("the snapshot is of step %d, and a verdict from one takes %d steps", s.Mark.Step, shortest)
 		}
 	case b.BirthTime != nil && live(func(i int) bool { return b.BirthTime[i] > 0 }):
-		a.Unit, a.To = "time", lastInstant(s)
+		a.Unit, a.To = "time", series.LastInstant(s)
 		if !s.History.First.IsZero() {
 			a.From = s.History.First.UnixMicro()
 		}

@@ -1,3 +1,6 @@
+// Package diff compares snapshots by allocation stack: what grew, whether it is
+// a leak, on what evidence, and when memory runs out. It is pure: no files, no
+// clocks, no globals; the same input gives the same result.
 package diff
 
 import (
@@ -7,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
@@ -49,13 +53,13 @@ type Result struct {
 	stranger  string // why the snapshots are not comparable
 	unwatched string // what of the run was not; "" for nothing
 	options   Options
-	tides     []tide
+	tides     []series.Tide
 	few       fewMarks
-	tried     int             // findings of which was asked what decides them
-	changed   int             // rows that are not in the last snapshot as in the first
-	half      map[siteKey]Row // of the middle snapshot and the last; nil before it is first asked for
-	profilers *bool           // whether what they hold for themselves is little; nil before it is first asked for
-	around    *surroundings   // nil before it is first asked for
+	tried     int                    // findings of which was asked what decides them
+	changed   int                    // rows that are not in the last snapshot as in the first
+	half      map[series.SiteKey]Row // of the middle snapshot and the last; nil before it is first asked for
+	profilers *bool                  // whether what they hold for themselves is little; nil before it is first asked for
+	around    *surroundings          // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
@@ -127,7 +131,7 @@ func (f *Finding) Owners() snapshot.Owners {
 func (f *Finding) sum(of func(*Row) Tally) Tally {
 	var t Tally
 	for _, r := range f.Rows {
-		t = t.plus(of(r))
+		t = t.Plus(of(r))
 	}
 	return t
 }
@@ -157,8 +161,8 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		}
 	}
 	r := &Result{
-		Rule: o.Rule, First: first, Last: last, Rows: Pair(first, last),
-		Series: Collect(run), Intermediate: n - 2, Comparable: stranger == "",
+		Rule: o.Rule, First: first, Last: last, Rows: series.Pair(first, last),
+		Series: series.Collect(run), Intermediate: n - 2, Comparable: stranger == "",
 		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
@@ -194,7 +198,7 @@ func (r *Result) judgeByHandbook() {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
-			j := judgement{verdict: Leak, evidence: Weak, rate: pairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
+			j := judgement{verdict: Leak, evidence: Weak, rate: series.PairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
 			r.Findings = append(r.Findings, r.finding(cluster{rows: []*Row{row}, j: j}, frame.Headline(row.Frames)))
 		}
 	}
@@ -204,27 +208,27 @@ func (r *Result) judgeByHandbook() {
 // Trends are told from chance among all sites, not only among those. A good run, unless it
 // is nil, has a say.
 func (r *Result) judgeByTrend(good *baseline) {
-	histories := make([]*history, len(r.Rows))
+	histories := make([]*series.History, len(r.Rows))
 	p := make([]float64, len(r.Rows))
 	marks := &r.few
 	for i := range r.Rows {
-		histories[i] = historyOf(r.Series, r.Series.Site(&r.Rows[i]))
-		p[i] = histories[i].p()
+		histories[i] = series.HistoryOf(r.Series, r.Series.Site(&r.Rows[i]))
+		p[i] = histories[i].Chance()
 		marks.add(histories[i])
 		if r.Rows[i].Growth() != (Tally{}) {
 			r.changed++
 		}
 		if h := histories[i]; h != nil {
-			if t := h.tide(); t.bytes > 0 {
+			if t := h.Tide(); t.Bytes > 0 {
 				r.tides = append(r.tides, t)
 			}
 		}
-		if !r.Rows[i].grew() {
+		if !r.Rows[i].Grew() {
 			histories[i] = nil // those of a large run together are larger than its series
 		}
 	}
 	q := p
-	if !r.options.Without.has(discoveryClue) {
+	if !r.options.Without.Has(discoveryClue) {
 		q = trend.BenjaminiHochberg(p)
 	}
 	few := marks.enough()
@@ -233,13 +237,13 @@ func (r *Result) judgeByTrend(good *baseline) {
 	var suspects, healthy []*Row
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if !row.grew() {
+		if !row.Grew() {
 			healthy = append(healthy, row)
 			continue
 		}
 		ask := question{
 			row: row, h: histories[i], first: r.First, last: r.Last, q: q[i],
-			few: few && histories[i].even(), tides: r.tides, gathered: histories[i] != nil && r.gathered(row),
+			few: few && histories[i].Even(), tides: r.tides, gathered: histories[i] != nil && r.gathered(row),
 		}
 		j := ask.judge(r.options.Without)
 		r.step(churnedPass, func() { r.churned(row, &j) })
@@ -286,7 +290,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.
 func (r *Result) headOf(c *cluster, tree *callTree) int {
-	if r.options.Without.has(headPass) {
+	if r.options.Without.Has(headPass) {
 		return frame.Headline(c.rows[0].Frames)
 	}
 	if c.graph {
@@ -348,7 +352,7 @@ func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
 
 func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 	for i := range s.Holders {
-		if row.hangsOn(&s.Holders[i]) {
+		if row.HangsOn(&s.Holders[i]) {
 			return &s.Holders[i]
 		}
 	}

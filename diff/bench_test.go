@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -35,6 +36,6 @@ func BenchmarkPairOfAMillionBlocks(b *testing.B) {
 	x, y := large(50, 1_000_000, 20_000), large(100, 1_000_000, 20_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		Pair(x, y)
+		series.Pair(x, y)
 	}
 }

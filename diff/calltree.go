@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -8,7 +9,7 @@ import (
 // callTree holds the stacks of what leaks, outermost call first, and knows through
 // which of their calls healthy memory comes as well.
 type callTree struct {
-	roots map[deviceID]*callNode
+	roots map[series.DeviceID]*callNode
 	// byOrigin finds the healthy rows with an innermost frame of the user's.
 	byOrigin map[snapshot.Frame][]*Row
 }
@@ -28,12 +29,12 @@ type call struct {
 // newCallTree is of leaking rows and of healthy ones. Rows without frames have no
 // calls.
 func newCallTree(leaking, healthy []*Row) *callTree {
-	t := &callTree{roots: make(map[deviceID]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
+	t := &callTree{roots: make(map[series.DeviceID]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
 	for _, row := range leaking {
-		n := t.roots[deviceOf(row)]
+		n := t.roots[row.On()]
 		if n == nil {
 			n = &callNode{}
-			t.roots[deviceOf(row)] = n
+			t.roots[row.On()] = n
 		}
 		for i := len(row.Frames) - 1; i >= 0; i-- {
 			child := n.children[row.Frames[i]]
@@ -48,7 +49,7 @@ func newCallTree(leaking, healthy []*Row) *callTree {
 		}
 	}
 	for _, row := range healthy {
-		n := t.roots[deviceOf(row)]
+		n := t.roots[row.On()]
 		for i := len(row.Frames) - 1; i >= 0 && n != nil; i-- {
 			if n = n.children[row.Frames[i]]; n != nil {
 				n.healthy = append(n.healthy, row)
@@ -63,7 +64,7 @@ func newCallTree(leaking, healthy []*Row) *callTree {
 
 // outside is the node of the tree outside the leaking row's frame i.
 func (t *callTree) outside(row *Row, i int) *callNode {
-	n := t.roots[deviceOf(row)]
+	n := t.roots[row.On()]
 	for at := len(row.Frames) - 1; at > i; at-- {
 		n = n.children[row.Frames[at]]
 	}
@@ -74,7 +75,7 @@ func (t *callTree) outside(row *Row, i int) *callNode {
 // which nothing healthy comes; -1 where there is none. The main function of a native
 // program is no such call: all comes through it, and what little lives on may leak.
 func (t *callTree) ownFrame(row *Row) int {
-	n := t.roots[deviceOf(row)]
+	n := t.roots[row.On()]
 	own := frame.Own(row.Frames)
 	for i := len(row.Frames) - 1; i >= 0; i-- {
 		n = n.children[row.Frames[i]]

@@ -3,6 +3,7 @@ package diff
 import (
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -11,24 +12,24 @@ import (
 // of recent steps that a plan widens.
 func (r *Result) churned(row *Row, j *judgement) {
 	all := r.run.Snapshots
-	if j.verdict != Leak || j.shape == BytesOnly || j.shape == Doubling || len(row.births.steps)+len(row.births.times) > 0 || len(all) < 3 {
+	if j.verdict != Leak || j.shape == BytesOnly || j.shape == Doubling || len(row.Births.Steps)+len(row.Births.Times) > 0 || len(all) < 3 {
 		return
 	}
 	if r.half == nil {
 		half := all[len(all)/2]
-		r.half = make(map[siteKey]Row)
-		for _, row := range Pair(half, r.Last) {
-			r.half[row.key] = row
+		r.half = make(map[series.SiteKey]Row)
+		for _, row := range series.Pair(half, r.Last) {
+			r.half[row.Key] = row
 		}
 		for _, s := range []*snapshot.Snapshot{half, r.Last} {
 			for _, site := range s.Sites() {
 				if slices.ContainsFunc(site.Rows, func(row int32) bool { return s.Blocks.CountOf(int(row)) > 1 }) {
-					delete(r.half, keyOf(s, site.SiteKey)) // sums of blocks, which have no address
+					delete(r.half, series.KeyOf(s, site.SiteKey)) // sums of blocks, which have no address
 				}
 			}
 		}
 	}
-	if half := r.half[row.key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
+	if half := r.half[row.Key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
 		j.reasons = nil
 		j.call(Inconclusive, Weak, "it rises, but of the %d blocks at half-way %d are gone: a schedule that widens a sequence or a window looks the same; run longer to decide", half.Before.Blocks, half.Died.Blocks)
 	}

@@ -94,8 +94,8 @@ func TestGrowthByTheClockIsWeighed(t *testing.T) {
 		{"a thousandth of a GiB is reached within a month", func(*Options) {}, Leak},
 		{"and not within a day", func(o *Options) { o.Span = 24 * time.Hour }, Bounded},
 		{"the horizon of steps is another matter", func(o *Options) { o.Horizon = 1 }, Leak},
-		{"it is slower than a floor by the clock", func(o *Options) { o.MinRate = Growth{2, Second} }, Bounded},
-		{"a floor by the step is another matter", func(o *Options) { o.MinRate = Growth{2, Step} }, Leak},
+		{"it is slower than a floor by the clock", func(o *Options) { o.MinRate = Growth{Bytes: 2, Unit: Second} }, Bounded},
+		{"a floor by the step is another matter", func(o *Options) { o.MinRate = Growth{Bytes: 2, Unit: Step} }, Leak},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := DefaultOptions()

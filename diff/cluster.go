@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -30,7 +31,7 @@ type group struct {
 // member is a row that was judged, before it is known what it belongs to.
 type member struct {
 	row *Row
-	h   *history
+	h   *series.History
 	j   judgement
 }
 
@@ -54,7 +55,7 @@ next:
 	for i := range members {
 		m := &members[i]
 		key, ok := tree.ownCall(m.row)
-		if ok && !r.options.Without.has(clustersGroup) {
+		if ok && !r.options.Without.Has(clustersGroup) {
 			for _, at := range byCall[key] {
 				g := &groups[at]
 				if g.lead.j.verdict == m.j.verdict && inStep(g.lead, m) && !r.heldApart(g.lead.row, m.row) {
@@ -79,14 +80,14 @@ next:
 }
 
 func inStep(a, b *member) bool {
-	x, y := distinct(a.row.births.steps), distinct(b.row.births.steps)
+	x, y := series.Distinct(a.row.Births.Steps), series.Distinct(b.row.Births.Steps)
 	if len(x) > 0 && len(y) > 0 {
 		return overlap(x, y) >= alikeBirths
 	}
 	if a.h == nil || b.h == nil {
 		return false
 	}
-	p, q := a.h.curve(), b.h.curve()
+	p, q := a.h.Curve(), b.h.Curve()
 	if len(p) != len(q) || len(p) < 3 {
 		return false
 	}
@@ -135,13 +136,13 @@ func (r *Result) rateOf(rows []*Row) Rate {
 	var sum SiteSeries
 	var growth Tally
 	for _, row := range rows {
-		growth = growth.plus(row.Growth())
+		growth = growth.Plus(row.Growth())
 		if site := r.Series.Site(row); site != nil {
-			sum.add(site)
+			sum.Add(site)
 		}
 	}
-	if rate, ok := r.Series.rate(&sum); ok {
+	if rate, ok := r.Series.Rate(&sum); ok {
 		return rate
 	}
-	return pairRate(growth, r.First, r.Last)
+	return series.PairRate(growth, r.First, r.Last)
 }

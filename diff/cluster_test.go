@@ -225,7 +225,7 @@ func TestAFindingSumsItsRows(t *testing.T) {
 		t.Fatalf("%d findings, want 1", len(r.Findings))
 	}
 	f := &r.Findings[0]
-	if got, want := f.Growth(), (Tally{200, 100 * 5120, 100 * 5120}); got != want || f.Born() != want || f.After() != want || f.Before() != (Tally{}) || f.Died() != (Tally{}) {
+	if got, want := f.Growth(), (Tally{Blocks: 200, Bytes: 100 * 5120, Requested: 100 * 5120}); got != want || f.Born() != want || f.After() != want || f.Before() != (Tally{}) || f.Died() != (Tally{}) {
 		t.Errorf("growth %+v, want %+v", got, want)
 	}
 	if got := f.Owners(); got != snapshot.OwnedByUser|snapshot.OwnedByTape {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -36,8 +37,8 @@ type follows struct {
 func (r *Result) driver(row *Row) follows {
 	events, all := r.events(row)
 	if events == nil {
-		if row.births.sampled() {
-			return everyStep(&row.births)
+		if row.Births.Sampled() {
+			return everyStep(&row.Births)
 		}
 		events = birthEvents(row)
 	}
@@ -134,7 +135,7 @@ func (r *Result) events(row *Row) (events, all []event) {
 	}
 	site := slices.IndexFunc(c.Sites, func(s snapshot.SeriesSite) bool {
 		d := c.Devices[s.Device]
-		return siteKey{d.Kind, d.Index, c.Stacks.Hash(s.Stack)} == row.key
+		return series.SiteKey{Device: series.DeviceOf(d), Hash: c.Stacks.Hash(s.Stack)} == row.Key
 	})
 	if site < 0 {
 		return nil, nil
@@ -215,7 +216,7 @@ func places(points []snapshot.Point) []event {
 
 // birthEvents are the steps at which the site's new blocks were born.
 func birthEvents(row *Row) []event {
-	steps := slices.Clone(row.births.steps)
+	steps := slices.Clone(row.Births.Steps)
 	slices.Sort(steps)
 	var events []event
 	for _, s := range slices.Compact(steps) {
@@ -236,16 +237,16 @@ func meanAndDeviation(v []float64) (mean, deviation float64) {
 
 // everyStep is what growth follows of which some steps were recorded: each step, if
 // those with a birth stand for about all; else nothing tells.
-func everyStep(b *births) follows {
-	weight := make(map[int64]int64, len(b.steps))
-	for i, step := range b.steps {
-		weight[step] = max(weight[step], b.weights[i])
+func everyStep(b *series.Births) follows {
+	weight := make(map[int64]int64, len(b.Steps))
+	for i, step := range b.Steps {
+		weight[step] = max(weight[step], b.Weights[i])
 	}
 	stand := int64(0)
 	for _, w := range weight {
 		stand += w
 	}
-	length := 1 + slices.Max(b.steps) - slices.Min(b.steps)
+	length := 1 + slices.Max(b.Steps) - slices.Min(b.Steps)
 	if len(weight) < 3 || float64(stand) < standFor*float64(length) {
 		return follows{}
 	}

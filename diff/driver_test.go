@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -38,7 +39,7 @@ func counted(held func(point int, m snapshot.Mark, behind string) int64) (*Resul
 			add(m)
 		}
 	}
-	row := &Row{key: siteKey{snapshot.CPU, 0, c.Stacks.Hash(stack)}}
+	row := &Row{Key: series.SiteKey{Device: series.DeviceID{Kind: snapshot.CPU}, Hash: c.Stacks.Hash(stack)}}
 	if last := c.Points[len(c.Points)-1].Sites; len(last) > 0 {
 		row.After = Tally{Blocks: last[0].Count}
 	}
@@ -110,7 +111,7 @@ func TestDriverFallsBackToBirths(t *testing.T) {
 		{nil, ""},
 	} {
 		t.Run(fmt.Sprint(c.steps), func(t *testing.T) {
-			row := &Row{births: births{steps: c.steps}}
+			row := &Row{Births: series.Births{Steps: c.steps}}
 			if got := (&Result{run: &snapshot.Run{}}).driver(row); got.driver != c.want {
 				t.Errorf("got %q, want %q", got.driver, c.want)
 			}
@@ -154,7 +155,7 @@ func TestAnEvaluationAtEachEpochsEndIsTold(t *testing.T) {
 			})
 		}
 	}
-	row := &Row{key: siteKey{snapshot.CPU, 0, c.Stacks.Hash(stack)}, After: Tally{Blocks: held}}
+	row := &Row{Key: series.SiteKey{Device: series.DeviceID{Kind: snapshot.CPU}, Hash: c.Stacks.Hash(stack)}, After: Tally{Blocks: held}}
 	if got := (&Result{run: &snapshot.Run{Series: c}}).driver(row); got != (follows{driver: cause.Evaluations, every: 10, times: 6}) {
 		t.Errorf("got %+v, want six evaluations, ten steps apart", got)
 	}
@@ -173,7 +174,7 @@ func TestAPaceThatStopsOrSettles(t *testing.T) {
 		{"a step at which nothing comes, now and then", append(times(40, func(i int64) int64 { return i }), 42, 43, 44, 45), follows{driver: cause.Steps, every: 1, times: 44}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			row := &Row{births: births{steps: c.steps}}
+			row := &Row{Births: series.Births{Steps: c.steps}}
 			if got := (&Result{run: &snapshot.Run{}}).driver(row); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
@@ -216,7 +217,7 @@ func TestARecordingOfSomeStepsTellsEachStepOrNothing(t *testing.T) {
 		{"every step was recorded", []int64{3, 4, 5, 6, 7}, []int64{1, 1, 1, 1, 1}, follows{driver: cause.Steps, every: 1, times: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			row := &Row{births: births{steps: c.steps, weights: c.weights}}
+			row := &Row{Births: series.Births{Steps: c.steps, Weights: c.weights}}
 			if got := (&Result{run: &snapshot.Run{}}).driver(row); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

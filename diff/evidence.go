@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -15,7 +16,7 @@ type surroundings struct {
 	frames   map[snapshot.Frame]int // rows whose stack has it
 	stacked  int                    // rows with a stack
 	backward cause.Answer
-	sites    map[siteKey]*snapshot.Site // of the last snapshot
+	sites    map[series.SiteKey]*snapshot.Site // of the last snapshot
 	// plain: all is on the heap of a program that has no line of Python and no tensors.
 	plain bool
 }
@@ -24,7 +25,7 @@ func (r *Result) surroundings() *surroundings {
 	if r.around != nil {
 		return r.around
 	}
-	a := &surroundings{frames: make(map[snapshot.Frame]int), sites: make(map[siteKey]*snapshot.Site)}
+	a := &surroundings{frames: make(map[snapshot.Frame]int), sites: make(map[series.SiteKey]*snapshot.Site)}
 	r.around = a
 	a.backward = seenBackward(r.run.Series)
 	a.plain = true
@@ -41,7 +42,7 @@ func (r *Result) surroundings() *surroundings {
 	}
 	sites := r.Last.Sites()
 	for i := range sites {
-		a.sites[keyOf(r.Last, sites[i].SiteKey)] = &sites[i]
+		a.sites[series.KeyOf(r.Last, sites[i].SiteKey)] = &sites[i]
 	}
 	return a
 }
@@ -107,7 +108,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 			Live: row.After.Blocks, Blocks: g.Blocks, Requested: g.Requested,
 		}
 		for _, h := range r.Last.Holders {
-			if row.hangsOn(&h) && r.mayHold(&h, row) {
+			if row.HangsOn(&h) && r.mayHold(&h, row) {
 				s.Holders = append(s.Holders, h)
 				s.TakenIn = s.TakenIn || r.takesIn(row, &h)
 				if h.Kind == "graph" || h.Kind == snapshot.Nodes {
@@ -140,7 +141,7 @@ func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
 	}
 	n := int64(0)
 	for i := range r.Last.Holders {
-		if g := &r.Last.Holders[i]; row.hangsOn(g) && (holdsOne(g) || !one) {
+		if g := &r.Last.Holders[i]; row.HangsOn(g) && (holdsOne(g) || !one) {
 			n += int64(max(1, g.Items))
 		}
 	}
@@ -240,7 +241,7 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 // drained reports whether a row's oldest blocks are gone: those of the first tenth of the time
 // since it has any. Unknown where births are not.
 func (r *Result) drained(row *Row) cause.Answer {
-	if r.Series == nil || len(row.births.steps) == 0 {
+	if r.Series == nil || len(row.Births.Steps) == 0 {
 		return cause.Unknown
 	}
 	site := r.Series.Site(row)
@@ -252,7 +253,7 @@ func (r *Result) drained(row *Row) cause.Answer {
 		return cause.Unknown
 	}
 	begun, last := r.Series.Marks[at].Step, r.Last.Mark.Step
-	if 10*(slices.Min(row.births.steps)-begun) > last-begun {
+	if 10*(slices.Min(row.Births.Steps)-begun) > last-begun {
 		return cause.Yes
 	}
 	return cause.No
@@ -260,7 +261,7 @@ func (r *Result) drained(row *Row) cause.Answer {
 
 // private reports whether a block of the row lies in a private pool.
 func (r *Result) private(row *Row) bool {
-	site := r.surroundings().sites[row.key]
+	site := r.surroundings().sites[row.Key]
 	if site == nil {
 		return false
 	}

@@ -44,7 +44,7 @@ func (r *Result) fillUp(grown []cluster) {
 		}
 		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))
 		if rate := c.j.rate; rate.Unit != Place && rate.Blocks.Value > 0 {
-			text += ", and the last of them in about " + rate.Unit.text(math.Ceil((bound-items)*each/rate.Blocks.Value))
+			text += ", and the last of them in about " + rate.Unit.Text(math.Ceil((bound-items)*each/rate.Blocks.Value))
 		}
 		text += fmt.Sprintf("; all of them take %s", full)
 		c.j.reasons = nil
@@ -57,7 +57,7 @@ func (r *Result) fillUp(grown []cluster) {
 func (c *cluster) sum() Tally {
 	var t Tally
 	for _, row := range c.rows {
-		t = t.plus(row.After)
+		t = t.Plus(row.After)
 	}
 	return t
 }
@@ -134,7 +134,7 @@ func (r *Result) staysFull(row *Row, h *snapshot.Holder) bool {
 	now := 0.0
 	for k := range r.Rows {
 		other := &r.Rows[k]
-		if g := r.container(other); g != nil && g.Path == h.Path && deviceOf(other) == deviceOf(row) {
+		if g := r.container(other); g != nil && g.Path == h.Path && other.On() == row.On() {
 			hang = append(hang, other)
 			now += float64(other.After.Blocks)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -24,18 +25,18 @@ func (a *Ages) find(s *snapshot.Snapshot) {
 		nothing.Mark.Step = a.From
 	}
 	r := &Result{
-		Rule: ByTrend, First: nothing, Last: s, Rows: Pair(nothing, s), Series: &Series{Axis: pairAxis(nothing, s)}, Comparable: true,
+		Rule: ByTrend, First: nothing, Last: s, Rows: series.Pair(nothing, s), Series: &Series{Axis: series.PairAxis(nothing, s)}, Comparable: true,
 		run: &snapshot.Run{Snapshots: []*snapshot.Snapshot{s}}, options: DefaultOptions(),
 	}
-	rows := make(map[siteKey]*Row, len(r.Rows))
+	rows := make(map[series.SiteKey]*Row, len(r.Rows))
 	for i := range r.Rows {
-		rows[r.Rows[i].key] = &r.Rows[i]
+		rows[r.Rows[i].Key] = &r.Rows[i]
 	}
 	var open []member
 	var suspects, healthy []*Row
 	for i := range a.Sites {
 		site := &a.Sites[i]
-		row := rows[keyOf(s, site.Site.SiteKey)]
+		row := rows[series.KeyOf(s, site.Site.SiteKey)]
 		if !site.suspected() {
 			healthy = append(healthy, row)
 			continue

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -52,7 +53,7 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	}
 	f.Open, high = high > far, min(high, far)
 	if rate.Unit == Second {
-		f.After, f.AfterLow, f.AfterHigh = duration(at), duration(low), duration(high)
+		f.After, f.AfterLow, f.AfterHigh = series.Duration(at), series.Duration(low), series.Duration(high)
 		return f
 	}
 	last, step := r.Last.Mark.Step, r.stepTime()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -23,7 +24,7 @@ import (
 // What a recorder found in a list is not joined: the list holds it.
 func (r *Result) joinGraphs(groups []group) []group {
 	type bucket struct {
-		device deviceID
+		device series.DeviceID
 		value  string // whose graph it is; "" where that is not known
 		call   call   // in that case
 	}
@@ -32,7 +33,7 @@ func (r *Result) joinGraphs(groups []group) []group {
 	var loose []int // held by variables
 	for i := range groups {
 		g := &groups[i]
-		b := bucket{device: deviceOf(g.lead.row)}
+		b := bucket{device: g.lead.row.On()}
 		value, kept := r.graphOf(g.rows)
 		switch {
 		case g.lead.row.Owners != 0 || kept && value == "":
@@ -100,7 +101,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	a := groups[lead].lead
 	for _, i := range among {
 		b := groups[i].lead
-		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.verdict == a.j.verdict && deviceOf(b.row) == deviceOf(a.row) && inStep(a, b) {
+		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.verdict == a.j.verdict && b.row.On() == a.row.On() && inStep(a, b) {
 			out = append(out, i)
 		}
 	}
@@ -162,14 +163,14 @@ func endFirst(rows []*Row) {
 	largestFirst(rows)
 	end := 0
 	for i, row := range rows {
-		switch last := rows[end].births.latest; {
+		switch last := rows[end].Births.Latest; {
 		case ofUser(row) != ofUser(rows[end]):
 			if ofUser(row) {
 				end = i
 			}
-		case row.births.latest > last:
+		case row.Births.Latest > last:
 			end = i
-		case row.births.latest < last:
+		case row.Births.Latest < last:
 		case computed(row) != computed(rows[end]):
 			if computed(row) {
 				end = i

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -48,23 +49,23 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	}
 	w := r.options.Without
 	holders := r.containers(rows)
-	if !w.has(partsLine) && partsOfOne(holders) && sameCall(rows, at) {
+	if !w.Has(partsLine) && partsOfOne(holders) && sameCall(rows, at) {
 		outward()
 	}
 	switch {
-	case !w.has(keeperLine) && holders != nil && !frame.IsCustomOperation(frames, at) && !frame.IsLiteral(frames[at]):
+	case !w.Has(keeperLine) && holders != nil && !frame.IsCustomOperation(frames, at) && !frame.IsLiteral(frames[at]):
 		if i := methodOf(keeperType(holders[0]), frames[:own+1], at); i >= 0 && !byElement(holders[0], frames[at], frames[i]) {
 			at = i
 		}
 	case heldByGraph(rows):
-		for !w.has(forwardLine) && frame.CallsModel(frames[at]) && outward() {
+		for !w.Has(forwardLine) && frame.CallsModel(frames[at]) && outward() {
 		}
 	}
 	together := func(row *Row) bool {
 		h := holder(r.Last, row)
 		return h != nil && len(holders) > 0 && container(h) == container(holders[0])
 	}
-	for !w.has(helperLine) && tree.servesHealthy(deviceOf(rows[0]), frames[:at+1], together) && outward() {
+	for !w.Has(helperLine) && tree.servesHealthy(rows[0].On(), frames[:at+1], together) && outward() {
 	}
 	return at
 }
@@ -78,10 +79,10 @@ const most = 0.8
 func mostOf(rows []*Row) []*Row {
 	var all, sum Tally
 	for _, row := range rows {
-		all = all.plus(row.Growth())
+		all = all.Plus(row.Growth())
 	}
 	for i, row := range rows {
-		if sum = sum.plus(row.Growth()); float64(sum.Bytes) >= most*float64(all.Bytes) {
+		if sum = sum.Plus(row.Growth()); float64(sum.Bytes) >= most*float64(all.Bytes) {
 			return rows[:i+1]
 		}
 	}
@@ -227,14 +228,14 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 // first, also lead to memory that is healthy, but for rows that are left out: what is
 // held together with the leak is no witness against another's guilt. Neither is another
 // device: a line that makes a tensor makes objects as well.
-func (t *callTree) servesHealthy(on deviceID, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
+func (t *callTree) servesHealthy(on series.DeviceID, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(t.byOrigin[mine[0]], func(row *Row) bool {
 		its := userFrames(row.Frames)
-		return deviceOf(row) == on && !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
+		return row.On() == on && !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -92,7 +93,7 @@ func (r *Result) joinLines() {
 // container holds both. Of objects on a language's heap that may be unknown.
 func sameLine(a, b *Finding) bool {
 	x, y := a.called(), b.called()
-	if x == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) || !slices.Equal(x, y) {
+	if x == nil || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
 		return false
 	}
 	return sameList(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
@@ -124,7 +125,7 @@ func sameObject(a, b *Finding) bool {
 	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 {
 		return false
 	}
-	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() && !(private(a.Holder.Path) && private(b.Holder.Path)) || a.Holder == nil || b.Holder == nil || deviceOf(a.Rows[0]) != deviceOf(b.Rows[0]) {
+	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() && !(private(a.Holder.Path) && private(b.Holder.Path)) || a.Holder == nil || b.Holder == nil || a.Rows[0].On() != b.Rows[0].On() {
 		return false
 	}
 	return a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
@@ -141,7 +142,7 @@ func object(path string) string { return path[:max(0, strings.LastIndexAny(path,
 
 // inStep holds for rows that grow in step.
 func (r *Result) inStep(a, b *Row) bool {
-	of := func(row *Row) *member { return &member{row: row, h: historyOf(r.Series, r.Series.Site(row))} }
+	of := func(row *Row) *member { return &member{row: row, h: series.HistoryOf(r.Series, r.Series.Site(row))} }
 	return inStep(of(a), of(b))
 }
 
@@ -167,7 +168,7 @@ func place(f *Finding) string {
 
 // sameList holds for findings of one device whose blocks one list, map or graph holds.
 func sameList(a, b *Finding) bool {
-	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && deviceOf(a.Rows[0]) == deviceOf(b.Rows[0])
+	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && a.Rows[0].On() == b.Rows[0].On()
 }
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds

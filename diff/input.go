@@ -21,7 +21,7 @@ func (r *Result) followInput(open []member) {
 			continue
 		}
 		if slices.ContainsFunc(open, func(b member) bool {
-			return b.j.shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.risesWith(b.h)
+			return b.j.shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
 		}) {
 			a.j.reasons = nil
 			a.j.call(Inconclusive, Weak, "its blocks are replaced by larger ones at the same snapshots as those of other lines: longer batches or sequences look the same; hold their length constant to decide")

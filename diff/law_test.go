@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -41,20 +42,20 @@ func anySnapshot(t *rapid.T, label string) *snapshot.Snapshot {
 func TestADiffReversedIsItsNegative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anySnapshot(t, "a"), anySnapshot(t, "b")
-		forth, back := Pair(a, b), Pair(b, a)
+		forth, back := series.Pair(a, b), series.Pair(b, a)
 		if len(forth) != len(back) {
 			t.Fatalf("%d rows forth, %d back", len(forth), len(back))
 		}
 		for _, r := range forth {
-			i := slices.IndexFunc(back, func(x Row) bool { return x.key == r.key })
+			i := slices.IndexFunc(back, func(x Row) bool { return x.Key == r.Key })
 			if i < 0 {
 				t.Fatalf("no row back for %+v", r)
 			}
 			x := back[i]
-			if x.Growth() != (Tally{}).minus(r.Growth()) || x.Born != r.Died || x.Died != r.Born || x.Before != r.After || x.After != r.Before {
+			if x.Growth() != (Tally{}).Minus(r.Growth()) || x.Born != r.Died || x.Died != r.Born || x.Before != r.After || x.After != r.Before {
 				t.Fatalf("forth %+v, back %+v", r, x)
 			}
-			if r.After.minus(r.Before) != r.Born.minus(r.Died) {
+			if r.After.Minus(r.Before) != r.Born.Minus(r.Died) {
 				t.Fatalf("%+v: born less died is not its growth", r)
 			}
 		}
@@ -75,18 +76,18 @@ func TestFindingsAndRestSumToTheGrowth(t *testing.T) {
 		}
 		live := func(s *snapshot.Snapshot) (sum Tally) {
 			for _, site := range s.Sites() {
-				sum = sum.plus(Tally{site.Count, site.Bytes, site.Requested})
+				sum = sum.Plus(Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested})
 			}
 			return sum
 		}
-		if got, want := r.Growth(), live(r.Last).minus(live(r.First)); got != want {
+		if got, want := r.Growth(), live(r.Last).Minus(live(r.First)); got != want {
 			t.Fatalf("growth %+v, want %+v", got, want)
 		}
 		seen := make(map[*Row]bool)
 		var found, rest Tally
 		for i := range r.Findings {
 			f := &r.Findings[i]
-			found = found.plus(f.Growth())
+			found = found.Plus(f.Growth())
 			for _, row := range f.Rows {
 				if seen[row] {
 					t.Fatalf("a row is in two findings")
@@ -99,10 +100,10 @@ func TestFindingsAndRestSumToTheGrowth(t *testing.T) {
 		}
 		for i := range r.Rows {
 			if !seen[&r.Rows[i]] {
-				rest = rest.plus(r.Rows[i].Growth())
+				rest = rest.Plus(r.Rows[i].Growth())
 			}
 		}
-		if found.plus(rest) != r.Growth() {
+		if found.Plus(rest) != r.Growth() {
 			t.Fatalf("findings %+v and the rest %+v do not sum to %+v", found, rest, r.Growth())
 		}
 		again, _ := Analyze(run, ByTrend)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -62,7 +63,7 @@ func (r *Result) least(births bool) float64 {
 		needed = 4      // births, or rises
 		tried  = 10_000 // blocks: what so many do not show, more do not
 	)
-	fine := r.Series.Axis.fine()
+	fine := r.Series.Axis.Fine()
 	length := int64(r.Series.Axis.Length() * fine)
 	for every := length / needed; every > length/tried; every -= (every + 9) / 10 {
 		if r.shows(every, births) {
@@ -94,7 +95,7 @@ func (r *Result) shows(every int64, births bool) bool {
 // arrivals are the places of the axis at which a leak gets its blocks: the first so far behind
 // the start and one each so far behind it, or of a sampled profile by chance, as often on average.
 func (r *Result) arrivals(seed, first, every int64) []int64 {
-	fine := r.Series.Axis.fine()
+	fine := r.Series.Axis.Fine()
 	x := r.Series.Axis.X
 	at, end := int64(x[0]*fine)+first, int64(math.Ceil(x[len(x)-1]*fine))
 	var out []int64
@@ -118,7 +119,7 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	site := SiteSeries{Blocks: make([]int64, n), Bytes: make([]snapshot.Bytes, n)}
 	held := 0
 	for i, x := range r.Series.Axis.X {
-		for mark := int64(math.Ceil(x * r.Series.Axis.fine())); held < len(at) && at[held] < mark; {
+		for mark := int64(math.Ceil(x * r.Series.Axis.Fine())); held < len(at) && at[held] < mark; {
 			held++
 		}
 		site.Blocks[i] = int64(held)
@@ -127,12 +128,12 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	all := Tally{Blocks: int64(held), Bytes: size * snapshot.Bytes(held)}
 	row := Row{Born: all, After: all}
 	if births {
-		row.births.steps = at[:held]
+		row.Births.Steps = at[:held]
 	} else {
-		row.births.unknown = held
+		row.Births.Unknown = held
 	}
-	h := historyOf(r.Series, &site)
-	ask := question{row: &row, h: h, first: r.First, last: r.Last, q: h.p() * float64(max(1, len(r.Rows))), tides: r.tides}
+	h := series.HistoryOf(r.Series, &site)
+	ask := question{row: &row, h: h, first: r.First, last: r.Last, q: h.Chance() * float64(max(1, len(r.Rows))), tides: r.tides}
 	return ask.judge(r.options.Without).verdict == Leak
 }
 
@@ -154,7 +155,7 @@ func (r *Result) LeastMore() More {
 // longer is the result as it would be with so many marks more, for a trial.
 func (r *Result) longer(marks int) *Result {
 	out, last := *r, *r.Last
-	out.Series = r.Series.longer(marks)
+	out.Series = r.Series.Longer(marks)
 	last.Mark = out.Series.Marks[len(out.Series.Marks)-1]
 	out.Last = &last
 	return &out

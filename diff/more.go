@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -46,7 +47,7 @@ func (r *Result) more(c *cluster) More {
 		}
 		return More{}
 	}
-	p := r.Series.pastOf(c.rows[0])
+	p := r.Series.PastOf(c.rows[0])
 	if r.tried++; p == nil || r.tried > mostTried {
 		return More{}
 	}
@@ -56,23 +57,23 @@ func (r *Result) more(c *cluster) More {
 	// What leaves it undecided may not be in what is done again, or go on with it: other sites that
 	// come and go, which do so further in a longer run, and a batch that grows. And growth by the clock that
 	// the last interval made is one event, of which nothing tells whether it comes again.
-	if decides(0) || calm.wouldDecide(c, p, 0) || p.follows(r.Series.Axis.Unit) || p.jumpsLast(r.Series.Axis.Unit) {
+	if decides(0) || calm.wouldDecide(c, p, 0) || p.Follows(r.Series.Axis.Unit) || p.JumpsLast(r.Series.Axis.Unit) {
 		return More{}
 	}
-	marks := fewest(len(p.x), decides)
+	marks := fewest(len(p.X), decides)
 	if marks > 0 && r.Series.Axis.Unit == Second {
 		// Programs by the clock repeat their past less: of 488 promises of 76 recordings 69 % held, and
 		// of those so much later 81 %.
-		return r.moreMarks(2*(marks+1), p.apart())
+		return r.moreMarks(2*(marks+1), p.Apart())
 	}
-	return r.moreMarks(marks+marks/margin, p.apart())
+	return r.moreMarks(marks+marks/margin, p.Apart())
 }
 
 // fewest is with how many marks more than there are enough holds; 0 where nothing tells.
 func fewest(marks int, enough func(more int) bool) int {
 	k := 1
 	for ; !enough(k); k *= 2 {
-		if k >= mostMore*(marks+testable) {
+		if k >= mostMore*(marks+series.Testable) {
 			return 0
 		}
 	}
@@ -100,28 +101,28 @@ func (r *Result) moreMarks(marks int, apart float64) More {
 }
 
 // wouldDecide judges a cluster's first site over its past and so many marks more.
-func (r *Result) wouldDecide(c *cluster, p *past, marks int) bool {
+func (r *Result) wouldDecide(c *cluster, p *series.Past, marks int) bool {
 	row := *c.rows[0]
-	to := p.goneOn(marks)
-	if len(to.x) < 3 {
+	to := p.GoneOn(marks)
+	if len(to.X) < 3 {
 		return false
 	}
-	n, m := len(p.x), len(to.x)
-	row.births = p.bornOn(row.births, to, r.Series.Axis.Unit)
-	more := Tally{Blocks: int64(to.blocks[m-1] - to.blocks[n-1]), Bytes: snapshot.Bytes(to.sizes[m-1] - to.sizes[n-1])}
-	row.After, row.Born = row.After.plus(more), row.Born.plus(more)
+	n, m := len(p.X), len(to.X)
+	row.Births = p.BornOn(row.Births, to, r.Series.Axis.Unit)
+	more := Tally{Blocks: int64(to.Blocks[m-1] - to.Blocks[n-1]), Bytes: snapshot.Bytes(to.Sizes[m-1] - to.Sizes[n-1])}
+	row.After, row.Born = row.After.Plus(more), row.Born.Plus(more)
 	last := *r.Last
 	if r.Series.Axis.Unit == Step {
-		last.Mark.Step = int64(to.x[m-1])
+		last.Mark.Step = int64(to.X[m-1])
 	}
-	if late := to.instants[m-1] - to.instants[n-1]; late > 0 && !last.History.Last.IsZero() {
-		last.History.Last = last.History.Last.Add(duration(float64(late) / 1e6))
+	if late := to.Instants[m-1] - to.Instants[n-1]; late > 0 && !last.History.Last.IsZero() {
+		last.History.Last = last.History.Last.Add(series.Duration(float64(late) / 1e6))
 	}
-	h := r.options.Without.judgedFrom(to, r.Series.Axis.Unit)
-	marked := fewMarks{varying: max(r.changed, r.few.varying), even: len(c.rows), marks: len(h.bytes)}
+	h := r.options.Without.History(to, r.Series.Axis.Unit)
+	marked := fewMarks{varying: max(r.changed, r.few.varying), even: len(c.rows), marks: len(h.Bytes)}
 	ask := question{
-		row: &row, h: h, first: r.First, last: &last, tides: r.tides, few: marked.enough() && h.even(),
-		q: h.p() * float64(max(1, len(r.Rows))) / float64(len(c.rows)),
+		row: &row, h: h, first: r.First, last: &last, tides: r.tides, few: marked.enough() && h.Even(),
+		q: h.Chance() * float64(max(1, len(r.Rows))) / float64(len(c.rows)),
 	}
 	// What is done again at marks evenly apart adds as much each time, whatever it is.
 	without := append(slices.Clone(r.options.Without), evenMarks)

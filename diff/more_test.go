@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -93,12 +94,12 @@ func TestTrialsAreBounded(t *testing.T) {
 	if len(r.Findings) != len(many) || told != mostTried {
 		t.Errorf("%d of %d findings tell what decides them, want %d", told, len(r.Findings), mostTried)
 	}
-	births := program{{stack: "keep:8", every: 1, micros: 1}}.run(2*mostBirths, 2*mostBirths)
+	births := program{{stack: "keep:8", every: 1, micros: 1}}.run(2*series.MostBirths, 2*series.MostBirths)
 	r, err = Analyze(births, ByTrend)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Series.pastOf(&r.Rows[0]) != nil {
+	if r.Series.PastOf(&r.Rows[0]) != nil {
 		t.Error("a site of too many births is tried")
 	}
 }
@@ -116,8 +117,8 @@ func TestAClockThatWasPutBackEndsTheTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.Series.pastOf(&r.Rows[0])
-	p.bornOn(births{times: []int64{p.instants[p.warm]}, weights: []int64{}}, p.goneOn(16), r.Series.Axis.Unit)
+	p := r.Series.PastOf(&r.Rows[0])
+	p.BornOn(series.Births{Times: []int64{p.Instants[p.Warm]}, Weights: []int64{}}, p.GoneOn(16), r.Series.Axis.Unit)
 }
 
 // TestGrowthByTheClockIsDecidedLater: real programs repeat their past less, and of a single jump at the end nothing

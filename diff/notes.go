@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -46,7 +47,7 @@ func notes(r *Result) []string {
 	}
 	for _, d := range b.Devices {
 		if d.Kind != snapshot.Process && d.Limit > 0 && d.Meters.Allocated > d.Limit {
-			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: no forecast", deviceName(d.Kind, d.Index), d.Meters.Allocated, d.Limit))
+			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: no forecast", series.DeviceOf(d), d.Meters.Allocated, d.Limit))
 		}
 	}
 	if r.Equal() {
@@ -78,16 +79,16 @@ func (r *Result) markNotes() []string {
 		before := all[i-1].Mark
 		switch {
 		case s.Mark.Step == snapshot.NoStep && before.Step == snapshot.NoStep && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
-			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.Axis.Unit.told()))
+			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.Axis.Unit.JudgedBy()))
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
-			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.Axis.Unit.told()))
+			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.Axis.Unit.JudgedBy()))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
 			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are unreliable", before.Step, s.Mark.Step))
 		}
 	}
 	if unknown > 0 && unknown < len(all) {
-		out = append(out, fmt.Sprintf("%d of %d snapshots have no step: the run is judged by %s", unknown, len(all), r.Series.Axis.Unit.told()))
+		out = append(out, fmt.Sprintf("%d of %d snapshots have no step: the run is judged by %s", unknown, len(all), r.Series.Axis.Unit.JudgedBy()))
 	}
 	out = append(out, r.clockJump()...)
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
@@ -119,7 +120,7 @@ func (r *Result) clockJump() []string {
 	if apart[widest] < faraway*usual {
 		return nil
 	}
-	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare only those before it, or only those after", widest+1, widest+2, Second.text(apart[widest]), duration(usual).Round(time.Millisecond))}
+	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare only those before it, or only those after", widest+1, widest+2, Second.Text(apart[widest]), series.Duration(usual).Round(time.Millisecond))}
 }
 
 // missing says where snapshots fail in a series that has one each so many steps: most

@@ -83,7 +83,7 @@ func (r *Result) weighOne(c *cluster) {
 	if limit <= 0 || rate*horizon >= o.MinShare*float64(limit) {
 		return
 	}
-	j.call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*horizon), j.rate.Unit.text(horizon), 100*o.MinShare)
+	j.call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*horizon), j.rate.Unit.Text(horizon), 100*o.MinShare)
 }
 
 // limit is that of the row's device, as the last snapshot has it. What a process has left
@@ -106,7 +106,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 		matched := false
 		for i := range r.Rows {
 			if r.within(&b, &r.Rows[i]) {
-				held = held.plus(r.Rows[i].After)
+				held = held.Plus(r.Rows[i].After)
 				matched = true
 			}
 		}
@@ -123,7 +123,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 			held := held
 			for _, row := range c.rows { // what is one finding is held to its bound as one
 				if !r.within(&b, row) {
-					held = held.plus(row.After)
+					held = held.Plus(row.After)
 				}
 			}
 			holds := fmt.Sprintf("it holds %s in %d blocks", held.Bytes, held.Blocks)
@@ -172,7 +172,7 @@ func (r *Result) within(b *snapshot.Bound, row *Row) bool {
 	for i := range r.Last.Holders {
 		h := &r.Last.Holders[i]
 		rest, ok := strings.CutPrefix(h.Path, b.Where)
-		if ok && row.hangsOn(h) && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if ok && row.HangsOn(h) && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

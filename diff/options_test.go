@@ -123,9 +123,9 @@ func TestGrowthThatComesToNothingIsNoLeak(t *testing.T) {
 	}{
 		{"4 KiB a step matter after a million steps", func(*Options) {}, Leak},
 		{"and not after a hundred", func(o *Options) { o.Horizon = 100 }, Bounded},
-		{"less than the least rate does not matter", func(o *Options) { o.MinRate = Growth{4097, Step} }, Bounded},
-		{"the least rate does", func(o *Options) { o.MinRate = Growth{4096, Step} }, Leak},
-		{"a least rate goes before the horizon", func(o *Options) { o.MinRate, o.Horizon = Growth{1, Step}, 100 }, Leak},
+		{"less than the least rate does not matter", func(o *Options) { o.MinRate = Growth{Bytes: 4097, Unit: Step} }, Bounded},
+		{"the least rate does", func(o *Options) { o.MinRate = Growth{Bytes: 4096, Unit: Step} }, Leak},
+		{"a least rate goes before the horizon", func(o *Options) { o.MinRate, o.Horizon = Growth{Bytes: 1, Unit: Step}, 100 }, Leak},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := DefaultOptions()

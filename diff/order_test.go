@@ -37,7 +37,7 @@ func TestFindingsComeInTheOrderOfWhatMatters(t *testing.T) {
 		}, []string{"unknown", "leak"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &Result{Findings: c.findings, Series: &Series{Axis: Axis{Step, []float64{0, 100}}}}
+			r := &Result{Findings: c.findings, Series: &Series{Axis: Axis{Unit: Step, X: []float64{0, 100}}}}
 			r.sortFindings()
 			var got []string
 			for _, f := range r.Findings {

@@ -32,7 +32,7 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 	}
 	grown := &Finding{Rows: rows}
 	g := grown.Growth()
-	if rows[0].births.sampled() && g.Blocks > 0 && grown.Died().Blocks > 0 {
+	if rows[0].Births.Sampled() && g.Blocks > 0 && grown.Died().Blocks > 0 {
 		return nil // what was born is not what stays: older ones go
 	}
 	each := snapshot.Bytes(0)
@@ -61,7 +61,7 @@ func (r *Result) ofSeveralSizes(rows []*Row) bool {
 	b := &r.Last.Blocks
 	size := snapshot.Unknown
 	for _, row := range rows {
-		site := r.surroundings().sites[row.key]
+		site := r.surroundings().sites[row.Key]
 		if site == nil {
 			continue
 		}
@@ -81,7 +81,7 @@ func (r *Result) ofSeveralSizes(rows []*Row) bool {
 // Estimated reports whether only some steps, or some allocations, were recorded, each of which
 // stands for several: counts and sizes are estimates.
 func (f *Finding) Estimated() bool {
-	return f.Sampled || slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.births.sampled() })
+	return f.Sampled || slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.Births.Sampled() })
 }
 
 // stepTime is how long a step takes, from the marks of the two snapshots; 0 where

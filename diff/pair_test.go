@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -14,7 +15,7 @@ func TestPairCountsBornDiedAndKept(t *testing.T) {
 	a := build(0, block{"weights", 1024, -1}, block{"cache", 512, 0}, block{"cache", 512, 0})
 	b := build(50, block{"weights", 1024, -1}, block{"cache", 512, 0}, block{"cache", 512, 40}, block{"features", 4096, 10})
 	got := map[string]Row{}
-	for _, r := range Pair(a, b) {
+	for _, r := range series.Pair(a, b) {
 		got[r.Frames[1].Function] = r
 	}
 	for _, c := range []struct {
@@ -24,7 +25,7 @@ func TestPairCountsBornDiedAndKept(t *testing.T) {
 	}{
 		{"weights", 0, 0, Tally{}},
 		{"cache", 1, 1, Tally{}},
-		{"features", 1, 0, Tally{1, 4096, 4095}},
+		{"features", 1, 0, Tally{Blocks: 1, Bytes: 4096, Requested: 4095}},
 	} {
 		r := got[c.stack]
 		if r.Born.Blocks != c.born || r.Died.Blocks != c.died || r.Growth() != c.growth {
@@ -37,7 +38,7 @@ func TestPairOfDifferentProcessesCountsNetChange(t *testing.T) {
 	a := build(0, grown("cache", 5, 512, 0, 1)...)
 	b := build(50, grown("cache", 7, 512, 100, 1)...)
 	a.Segments[0].Address = 0xdead0000
-	row := Pair(a, b)[0]
+	row := series.Pair(a, b)[0]
 	if row.Born.Blocks != 2 || row.Died.Blocks != 0 {
 		t.Errorf("born %d, died %d; want the net 2, 0", row.Born.Blocks, row.Died.Blocks)
 	}
@@ -75,14 +76,14 @@ func drawn(t *rapid.T, name string) *snapshot.Snapshot {
 func TestPairBackwardsIsPairWithSignsExchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawn(t, "a"), drawn(t, "b")
-		forth, back := Pair(a, b), Pair(b, a)
+		forth, back := series.Pair(a, b), series.Pair(b, a)
 		if len(forth) != len(back) {
 			t.Fatalf("%d rows forth, %d back", len(forth), len(back))
 		}
 		for _, f := range forth {
-			i := slices.IndexFunc(back, func(r Row) bool { return r.key == f.key })
+			i := slices.IndexFunc(back, func(r Row) bool { return r.Key == f.Key })
 			if i < 0 {
-				t.Fatalf("site %v missing backwards", f.key)
+				t.Fatalf("site %v missing backwards", f.Key)
 			}
 			g := back[i]
 			if f.Before != g.After || f.After != g.Before || f.Born != g.Died || f.Died != g.Born {
@@ -96,8 +97,8 @@ func TestRowsSumToTheTotalGrowth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawn(t, "a"), drawn(t, "b")
 		var sum Tally
-		for _, r := range Pair(a, b) {
-			if r.Growth() != r.Born.minus(r.Died) {
+		for _, r := range series.Pair(a, b) {
+			if r.Growth() != r.Born.Minus(r.Died) {
 				t.Fatalf("growth %v is not born %v - died %v", r.Growth(), r.Born, r.Died)
 			}
 			sum.Blocks += r.Growth().Blocks

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -54,7 +55,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	}
 	rate := e.Rate.Bytes
 	text := fmt.Sprintf("%s grew steadily by %s a second (%s to %s, 95 %% interval), %s in %s",
-		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.text(e.To-e.From))
+		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.Text(e.To-e.From))
 	if p.Alike > 1 {
 		text += fmt.Sprintf(", and so did %d others of %d like it", p.Alike-1, p.Of)
 	} else if p.Alone && p.PID != 0 && p.Of > 1 {
@@ -274,7 +275,7 @@ func (r *Result) grows(x, y []float64) *Reserve {
 	}
 	x = x[:len(y)]
 	from, _ := slices.BinarySearch(x, x[0]+beginning*(x[len(x)-1]-x[0]))
-	if len(x)-from < testable {
+	if len(x)-from < series.Testable {
 		return nil
 	}
 	x, rest := risingFloors(x[from:], y[from:])

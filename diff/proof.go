@@ -1,6 +1,9 @@
 package diff
 
-import "github.com/memdiag/memdiag/snapshot"
+import (
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 const whyLost = "%d of its blocks are lost: their handles were collected while they held a reference, so nothing can release them"
 
@@ -16,7 +19,7 @@ func (r *Result) prove(grown []cluster) {
 		c := &grown[i]
 		lost, held := int64(0), int64(0)
 		for _, row := range c.rows {
-			lost += after[row.key] - before[row.key]
+			lost += after[row.Key] - before[row.Key]
 			held += row.Growth().Blocks
 		}
 		if lost <= 0 {
@@ -51,17 +54,17 @@ func (o *SiteAges) prove(s *snapshot.Snapshot) {
 
 // lostBlocks counts the blocks of each site of which a snapshot knows that they are
 // lost; nil for none.
-func lostBlocks(s *snapshot.Snapshot) map[siteKey]int64 {
-	var lost map[siteKey]int64
+func lostBlocks(s *snapshot.Snapshot) map[series.SiteKey]int64 {
+	var lost map[series.SiteKey]int64
 	for i, o := range s.Blocks.Owners {
 		if o&snapshot.Lost == 0 || s.Blocks.State[i] != snapshot.Live || s.Blocks.Stack[i] == snapshot.NoStack {
 			continue
 		}
 		if lost == nil {
-			lost = make(map[siteKey]int64)
+			lost = make(map[series.SiteKey]int64)
 		}
 		site := snapshot.SiteKey{Device: s.Segments[s.Blocks.Segment[i]].Device, Hash: s.Stacks.Hash(s.Blocks.Stack[i])}
-		lost[keyOf(s, site)] += s.Blocks.CountOf(i)
+		lost[series.KeyOf(s, site)] += s.Blocks.CountOf(i)
 	}
 	return lost
 }

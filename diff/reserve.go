@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -55,7 +56,7 @@ func (r *Result) reserves() []Reserve {
 		if len(meters) < 4 {
 			continue
 		}
-		tail := meters[warmUp(len(meters)):]
+		tail := meters[series.WarmUp(len(meters)):]
 		device := r.Series.Devices[d]
 		pending := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Active - m.Allocated }, func(m snapshot.Meters) snapshot.Bytes { return m.Allocated })
 		if pending != nil {
@@ -104,7 +105,7 @@ func ruled(x, y []float64) bool {
 	}
 	slices.Sort(rates)
 	n := len(rates)
-	return len(y) > climbing && rates[n/4] > 0 && rates[n-1-n/4] <= 2*rates[n/4]
+	return len(y) > series.Climbing && rates[n/4] > 0 && rates[n-1-n/4] <= 2*rates[n/4]
 }
 
 // unexplained is the steady growth of the process's own memory without that of what
@@ -129,12 +130,12 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 // steadily reports whether rising floors go on rising, by more than fragments and caches gather.
 func steadily(w Without, x, rest []float64) bool {
 	grown := rest[len(rest)-1] - rest[0]
-	if on, _ := w.keepsRising(x, rest); !on {
+	if on, _ := w.KeepsRising(x, rest); !on {
 		return false
 	}
 	// What adds the same again and again is no walk, whatever jumps there are between. Neither is what never falls:
 	// on a busy machine a program's speed varies, and its growth with it.
-	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= significant || trend.Climbs(x, rest, climbing, longestGap))
+	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= significant || trend.Climbs(x, rest, series.Climbing, series.LongestGap))
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
@@ -151,7 +152,7 @@ func (r *Result) explained() snapshot.Bytes {
 func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 	s := r.Series
 	from := s.WarmUp()
-	if len(beyond)-from < testable {
+	if len(beyond)-from < series.Testable {
 		return nil, nil
 	}
 	return risingFloors(s.Axis.X[from:], beyond[from:])
@@ -159,11 +160,11 @@ func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 
 // risingFloors are floors of y along x, from the least on; nil unless they rise beyond chance.
 func risingFloors(x, y []float64) (at, rest []float64) {
-	at, rest = trend.Floors(x, y, windows)
+	at, rest = trend.Floors(x, y, series.Windows)
 	// What came before the least was given back: a recorder that looks at fewer steps from then on has
 	// no more of its own.
 	lowest := slices.Index(rest, slices.Min(rest))
-	if at, rest = at[lowest:], rest[lowest:]; len(rest) < testable {
+	if at, rest = at[lowest:], rest[lowest:]; len(rest) < series.Testable {
 		return nil, nil
 	}
 	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
@@ -266,7 +267,7 @@ func (e *Reserve) explain() {
 func (r *Result) privateGrowth(device snapshot.Device) snapshot.Bytes {
 	from := r.First
 	if all := r.run.Snapshots; len(all) > 2 {
-		from = all[warmUp(len(all))]
+		from = all[series.WarmUp(len(all))]
 	}
 	return inPrivate(r.Last, device) - inPrivate(from, device)
 }
@@ -324,14 +325,14 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",
-			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
+			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
 	if e.Meter == cause.UnsplitWaste {
 		return fmt.Sprintf("memory of %s that blocks take beyond what was requested grew by %s after warm-up while what was requested changed by %s. The program holds none of it: %s",
-			deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name)
+			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and emptying the cache would free %s",
-		deviceName(e.Device.Kind, e.Device.Index), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
+		series.DeviceOf(e.Device), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
 }
 
 // Fix is what to do about growth of which no line is known; "" without a cause.
@@ -344,5 +345,5 @@ func (e *Reserve) Fix() string {
 
 // Between is where Growth was measured: "from step 40 to step 267".
 func (e *Reserve) Between() string {
-	return "from " + e.Rate.Unit.moment(e.From) + " to " + e.Rate.Unit.moment(e.To)
+	return "from " + e.Rate.Unit.Moment(e.From) + " to " + e.Rate.Unit.Moment(e.To)
 }

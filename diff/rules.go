@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -22,7 +23,7 @@ type rule struct {
 // ask has the first of the rules that holds decide. The last always holds.
 func ask(rules []rule, f *facts, w Without, j *judgement) {
 	for i := range rules {
-		if r := &rules[i]; !w.has(r.name) && r.holds(f) {
+		if r := &rules[i]; !w.Has(r.name) && r.holds(f) {
 			j.call(r.verdict, r.evidence, "%s", r.reason(f))
 			if r.also != nil {
 				r.also(f, j)
@@ -38,7 +39,7 @@ var seriesRules = []rule{
 		name: "doubling",
 		asks: "a buffer is replaced by one larger by a constant factor, after waits that grow by that factor and in which it stays as it is",
 		holds: func(f *facts) bool {
-			return f.replaced && trend.Doubles(f.h.whole.x, f.h.whole.bytes) && waits(f.h.whole.bytes)
+			return f.replaced && trend.Doubles(f.h.Whole.X, f.h.Whole.Bytes) && waits(f.h.Whole.Bytes)
 		},
 		verdict: Leak, evidence: Strong,
 		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the filling does not stop"),
@@ -47,17 +48,17 @@ var seriesRules = []rule{
 	{
 		name:    "unseen",
 		asks:    "it stopped, but a recorder that watches some steps only may have missed as much",
-		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.births.mayBeUnseen(f.h.whole.x) },
+		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.Births.MayBeUnseen(f.h.Whole.X) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.row.births.weights))
+			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.row.Births.Weights))
 		},
 	},
 	{
 		name: "old-births",
-		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all along the run are still alive, and their number varies", steadySteps),
+		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all along the run are still alive, and their number varies", series.SteadySteps),
 		holds: func(f *facts) bool {
-			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.steady() && f.births.distinct > steadySteps && f.h.moves()
+			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.Steady() && f.births.Distinct > series.SteadySteps && f.h.Moves()
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -66,8 +67,8 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "few-rises",
-		asks:    fmt.Sprintf("it stopped, but it rose 2 to %d times only, which leave so long a pause at the end by chance in more than one case in %.0f", enough-1, 1/unlikely),
-		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.mayBeFew() },
+		asks:    fmt.Sprintf("it stopped, but it rose 2 to %d times only, which leave so long a pause at the end by chance in more than one case in %.0f", series.Enough-1, 1/series.Unlikely),
+		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.MayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("%s; but it rose %s only, and so long a pause at the end may be chance; run longer to decide", f.why, f.moments)
@@ -75,8 +76,8 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "last-jump",
-		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", enough),
-		holds:   func(f *facts) bool { return !f.goesOn && f.h.unit != Step && f.h.jumpsLast() },
+		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", series.Enough),
+		holds:   func(f *facts) bool { return !f.goesOn && f.h.Unit != Step && f.h.JumpsLast() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
 	},
@@ -84,7 +85,7 @@ var seriesRules = []rule{
 		name: "order-only",
 		asks: "it stopped, but it rose in each interval of a run without steps and times",
 		holds: func(f *facts) bool {
-			return !f.goesOn && !f.stopped && f.h.unit == Place && f.rises == len(f.h.bytes)-1
+			return !f.goesOn && !f.stopped && f.h.Unit == Place && f.rises == len(f.h.Bytes)-1
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -93,17 +94,17 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "stopped",
-		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or growth that goes on leaves as long a pause in fewer than one case in a thousand", 100*(1-lateBegins), lateShare),
+		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or growth that goes on leaves as long a pause in fewer than one case in a thousand", 100*(1-series.LateBegins), series.LateShare),
 		holds:   func(f *facts) bool { return !f.goesOn },
 		verdict: Bounded, evidence: Strong,
 		reason: func(f *facts) string { return f.why },
 	},
 	{
 		name: "few-replaced",
-		asks: fmt.Sprintf("it rises by fewer than %d steps up, or by what each step makes at once, and no old block stays, as in a window or a sequence that a schedule widens", enough),
+		asks: fmt.Sprintf("it rises by fewer than %d steps up, or by what each step makes at once, and no old block stays, as in a window or a sequence that a schedule widens", series.Enough),
 		holds: func(f *facts) bool {
-			atOnce := f.window && f.births.distinct == 1 && !f.h.eachStep() // not a ramp that begins anew
-			return f.trend && ((f.replaced || f.window) && f.rises < enough || atOnce)
+			atOnce := f.window && f.births.Distinct == 1 && !f.h.EachStep() // not a ramp that begins anew
+			return f.trend && ((f.replaced || f.window) && f.rises < series.Enough || atOnce)
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -113,7 +114,7 @@ var seriesRules = []rule{
 	{
 		name:    "window",
 		asks:    "all new blocks are recent, and earlier ones are gone",
-		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.eachStep()) },
+		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.EachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("%s, the last ones, and earlier blocks are gone: they come and go", f.births)
@@ -122,16 +123,16 @@ var seriesRules = []rule{
 	{
 		name:    "covariate",
 		asks:    "the batch size or the sequence length rises as fast",
-		holds:   func(f *facts) bool { return f.h.covariate != "" },
+		holds:   func(f *facts) bool { return f.h.Covariate != "" },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.h.covariate)
+			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.h.Covariate)
 		},
 	},
 	{
 		name:    "overdue",
 		asks:    "the rises are regular, and the next is overdue",
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.overdue() },
+		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Overdue() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("it rose %s at regular distances, and the next rise is overdue: it may have stopped; run longer to decide", f.moments)
@@ -139,33 +140,33 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "slows",
-		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/doubtful),
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.slows(&f.h.whole) },
+		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
+		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Slows(&f.h.Whole) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it rises more and more rarely, like a cache that fills up; run longer to decide"),
 	},
 	{
 		name:    "silence",
-		asks:    fmt.Sprintf("the pause at the end is the longest, and chance leaves one so long in fewer than one case in %.0f", 1/doubtful),
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.silence() < doubtful },
+		asks:    fmt.Sprintf("the pause at the end is the longest, and chance leaves one so long in fewer than one case in %.0f", 1/series.Doubtful),
+		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Silence() < series.Doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.h.unit.text(f.moments.idle()))
+			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.h.Unit.Text(f.moments.Idle()))
 		},
 	},
 	{
 		name:    "levels-off",
-		asks:    fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", 100*(1-endBegins), endShare),
-		holds:   func(f *facts) bool { return f.h.levelsOff() },
+		asks:    fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", 100*(1-series.EndBegins), series.EndShare),
+		holds:   func(f *facts) bool { return f.h.LevelsOff() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-endBegins), endShare)
+			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
 		},
 	},
 	{
 		name:    "tides",
 		asks:    "births are unknown, and other stacks rise and fall as slowly and as far",
-		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.eachStep() && f.h.rides(f.tides) },
+		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.EachStep() && f.h.Rides(f.tides) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return f.inWords() + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
@@ -174,13 +175,13 @@ var seriesRules = []rule{
 	{
 		name:    evenMarks,
 		asks:    "a file has totals only, each of evenly spaced snapshots has as many blocks more, and these are in all fewer than one interval has steps: a list emptied every 11 steps looks so if it is seen every 12",
-		holds:   func(f *facts) bool { return !f.born && f.row.summed() && f.h.evenAtMarks() },
+		holds:   func(f *facts) bool { return !f.born && f.row.Summed() && f.h.EvenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("each of the evenly spaced snapshots has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven distances to decide"),
 	},
 	{
 		name:    "leak",
-		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", steadySteps, 100*longestGap, 100*lent, fewStairs, 100*significant),
+		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", series.SteadySteps, 100*series.LongestGap, 100*series.Lent, series.FewStairs, 100*significant),
 		holds:   func(f *facts) bool { return f.steady || f.trend || f.gathers },
 		verdict: Leak, evidence: Strong,
 		reason: (*facts).inWords,
@@ -188,7 +189,7 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "few-marks",
-		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", testable),
+		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", series.Testable),
 		holds:   func(f *facts) bool { return f.few && !f.wanders },
 		verdict: Leak, evidence: Weak,
 		reason: (*facts).inWords,
@@ -212,18 +213,18 @@ func leakInWords(f *facts, j *judgement) {
 	if f.replaced {
 		j.shape = BytesOnly
 		j.because("the number of blocks is constant: they are replaced by larger ones")
-	} else if trend.Accelerates(h.x, h.blocks) {
+	} else if trend.Accelerates(h.X, h.Blocks) {
 		j.shape = Quadratic
 		j.because("each time adds more blocks than the last")
 	}
-	if h.late {
-		j.because("it was flat until %s", h.unit.moment(h.all.x[0]))
+	if h.Late {
+		j.because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
 	}
-	if n := len(h.bytes); f.trend && h.same() {
-		j.because("each interval adds as much for each %s", h.unit)
-		j.because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", evenChance(n), n, f.q)
+	if n := len(h.Bytes); f.trend && h.Same() {
+		j.because("each interval adds as much for each %s", h.Unit)
+		j.because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", series.EvenChance(n), n, f.q)
 	} else if f.trend {
-		j.because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.test.P, n, f.q)
+		j.because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.Test.P, n, f.q)
 	}
 	if f.steady {
 		j.because("%s", f.births)
@@ -235,8 +236,8 @@ func leakInWords(f *facts, j *judgement) {
 // pairFacts are those of two snapshots: the births of the new blocks, where the files tell them.
 func (q *question) pairFacts() *facts {
 	f := &facts{question: q}
-	f.births, f.born = q.row.births.spread(q.first, q.last, nowhen)
-	f.steady = f.born && f.births.steady()
+	f.births, f.born = q.row.Births.Spread(q.first, q.last, series.Nowhen)
+	f.steady = f.born && f.births.Steady()
 	return f
 }
 
@@ -266,8 +267,8 @@ var pairRules = []rule{
 	},
 	{
 		name:    "pair-at-once",
-		asks:    fmt.Sprintf("two snapshots: all births lie within %.0f %% of the time", 100*atOnce),
-		holds:   func(f *facts) bool { return f.births.atOnce() },
+		asks:    fmt.Sprintf("two snapshots: all births lie within %.0f %% of the time", 100*series.AtOnce),
+		holds:   func(f *facts) bool { return f.births.AtOnce() },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *judgement) {

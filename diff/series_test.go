@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -27,7 +28,7 @@ func TestMarksOfOtherPhasesAreNotCompared(t *testing.T) {
 			point(step, "eval", 100)
 		}
 	}
-	s := Collect(&snapshot.Run{Series: c})
+	s := series.Collect(&snapshot.Run{Series: c})
 	if a := s.Axis; a.Unit != Step || !slices.Equal(a.X, []float64{0, 1, 2, 3, 4}) {
 		t.Errorf("the axis is %v", a)
 	}
@@ -57,12 +58,12 @@ func TestCountingByStackAgreesWithSites(t *testing.T) {
 				run.Snapshots = append(run.Snapshots, &again)
 			}
 		}
-		series := Collect(run)
+		all := series.Collect(run)
 		for at, s := range run.Snapshots {
 			sites := s.Sites()
 			held := 0
-			for i := range series.Sites {
-				if series.Sites[i].Blocks[at] > 0 {
+			for i := range all.Sites {
+				if all.Sites[i].Blocks[at] > 0 {
 					held++
 				}
 			}
@@ -70,7 +71,7 @@ func TestCountingByStackAgreesWithSites(t *testing.T) {
 				t.Fatalf("%d sites at mark %d, want %d", held, at, len(sites))
 			}
 			for _, site := range sites {
-				got := series.Sites[series.index[keyOf(s, site.SiteKey)]]
+				got := all.SiteOf(series.KeyOf(s, site.SiteKey))
 				if got.Blocks[at] != site.Count || got.Bytes[at] != site.Bytes {
 					t.Fatalf("%d blocks of %s, want %d of %s", got.Blocks[at], got.Bytes[at], site.Count, site.Bytes)
 				}

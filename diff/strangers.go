@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -37,10 +38,10 @@ func apart(a, b *snapshot.Snapshot) string {
 	case a.Rank != b.Rank && a.Rank != snapshot.NoRank && b.Rank != snapshot.NoRank:
 		return fmt.Sprintf("they are of different ranks (%d and %d)", a.Rank, b.Rank)
 	case len(inUse(a)) > 0 && len(inUse(b)) > 0 && !shareDevice(inUse(a), inUse(b)):
-		return fmt.Sprintf("they share no device (%s and %s)", deviceName(inUse(a)[0].Kind, inUse(a)[0].Index), deviceName(inUse(b)[0].Kind, inUse(b)[0].Index))
+		return fmt.Sprintf("they share no device (%s and %s)", series.DeviceOf(inUse(a)[0]), series.DeviceOf(inUse(b)[0]))
 	case otherDevice(a, b) != "":
 		return otherDevice(a, b)
-	case placed(a) && placed(b) && !sameProcess(a, b):
+	case series.Placed(a) && series.Placed(b) && !series.SameProcess(a, b):
 		return "they share no memory segment, as snapshots of one process do"
 	}
 	return otherProgram(a, b)
@@ -129,7 +130,7 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 	for at > 0 && apart(all[at-1], all[at]) == "" {
 		at--
 	}
-	if at == 0 || len(all)-at-warmUp(len(all)-at) < testable || !restarted(all[at-1], all[at]) {
+	if at == 0 || len(all)-at-series.WarmUp(len(all)-at) < series.Testable || !restarted(all[at-1], all[at]) {
 		return nil
 	}
 	part := *run
@@ -147,7 +148,7 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 
 // restarted holds for two snapshots of one program and rank in different processes.
 func restarted(a, b *snapshot.Snapshot) bool {
-	return a.Producer == b.Producer && a.Rank == b.Rank && placed(a) && placed(b) && !sameProcess(a, b)
+	return a.Producer == b.Producer && a.Rank == b.Rank && series.Placed(a) && series.Placed(b) && !series.SameProcess(a, b)
 }
 
 // where says between which snapshots the process changes.
@@ -201,7 +202,7 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 	for _, d := range a.Devices {
 		for _, e := range b.Devices {
 			if d.Kind == e.Kind && d.Index == e.Index && d.Name != e.Name && d.Name != "" && e.Name != "" {
-				return fmt.Sprintf("%s is %s in one and %s in the other", deviceName(d.Kind, d.Index), d.Name, e.Name)
+				return fmt.Sprintf("%s is %s in one and %s in the other", series.DeviceOf(d), d.Name, e.Name)
 			}
 		}
 	}

@@ -25,6 +25,6 @@ func (r *Result) unassigned(row *Row, j *judgement) {
 	last := len(total) - 1
 	if 2*(total[last]-total[from]) < float64(site.Bytes[last]-least) {
 		j.reasons = nil
-		j.call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.moment(r.Series.Axis.X[from]))
+		j.call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
 	}
 }

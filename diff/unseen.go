@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -18,11 +19,11 @@ type Unseen struct {
 	watched []int64 // steps in which a birth was seen, ascending
 }
 
-// UnseenBirths bounds the births of blocks that nobody saw, by site and step. The series is of
+// UnseenBirths bounds the births of blocks that nobody saw, by site and step. The series over is of
 // the snapshot's run: a site's blocks were born between the two marks at which it had fewer and
 // more. Where the series is nil, or does not tell, births may lie anywhere before the snapshot.
 // It is nil where each birth was seen, or none is known.
-func UnseenBirths(s *snapshot.Snapshot, series *Series) []Unseen {
+func UnseenBirths(s *snapshot.Snapshot, over *Series) []Unseen {
 	b := &s.Blocks
 	if b.BirthStep == nil || b.Count == nil || s.Mark.Step <= 0 {
 		return nil
@@ -43,14 +44,14 @@ func UnseenBirths(s *snapshot.Snapshot, series *Series) []Unseen {
 				continue
 			}
 			births = append(births, b.BirthStep[row])
-			all = all.plus(unseenOf(b, int(row)))
+			all = all.Plus(unseenOf(b, int(row)))
 		}
 		if all.Blocks == 0 {
 			continue
 		}
 		slices.Sort(births)
 		whole := Unseen{Device: s.Devices[site.Device], Hash: site.Hash, To: s.Mark.Step, Tally: all, watched: watched}
-		out = append(out, whole.between(series, keyOf(s, site.SiteKey), births)...)
+		out = append(out, whole.between(over, series.KeyOf(s, site.SiteKey), births)...)
 	}
 	return out
 }
@@ -58,28 +59,28 @@ func UnseenBirths(s *snapshot.Snapshot, series *Series) []Unseen {
 // unseenOf is what a row stands for beside the one block that was seen.
 func unseenOf(b *snapshot.Blocks, row int) Tally {
 	n := b.CountOf(row)
-	return Tally{n - 1, b.Size[row] - b.Size[row]/snapshot.Bytes(n), b.Requested[row] - b.Requested[row]/snapshot.Bytes(n)}
+	return Tally{Blocks: n - 1, Bytes: b.Size[row] - b.Size[row]/snapshot.Bytes(n), Requested: b.Requested[row] - b.Requested[row]/snapshot.Bytes(n)}
 }
 
 // SeenOf is the one block of a row whose birth was seen.
 func SeenOf(b *snapshot.Blocks, row int) Tally {
-	return Tally{b.CountOf(row), b.Size[row], b.Requested[row]}.minus(unseenOf(b, row))
+	return Tally{Blocks: b.CountOf(row), Bytes: b.Size[row], Requested: b.Requested[row]}.Minus(unseenOf(b, row))
 }
 
 // between divides the blocks among the stretches between marks in which the site gained more
 // than the births that were seen there.
-func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
-	if series == nil || series.Axis.Unit != Step {
+func (u Unseen) between(over *Series, key series.SiteKey, births []int64) []Unseen {
+	if over == nil || over.Axis.Unit != Step {
 		return []Unseen{u}
 	}
-	site := series.siteOf(key)
+	site := over.SiteOf(key)
 	if site == nil {
 		return []Unseen{u}
 	}
 	var parts []Unseen
 	var gains []int64
 	total, from, had := int64(0), int64(0), int64(0)
-	for i, mark := range series.Marks {
+	for i, mark := range over.Marks {
 		if mark.Step > u.To {
 			break
 		}
@@ -98,8 +99,8 @@ func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
 	}
 	var given Tally
 	for i := range parts {
-		until := u.part(gains[i], total)
-		parts[i].Tally, given = until.minus(given), until
+		until := u.Part(gains[i], total)
+		parts[i].Tally, given = until.Minus(given), until
 	}
 	return slices.DeleteFunc(parts, func(p Unseen) bool { return p.Blocks == 0 })
 }
@@ -107,16 +108,16 @@ func (u Unseen) between(series *Series, key siteKey, births []int64) []Unseen {
 // Within is how many of them fall into steps from to to-1, if they are spread evenly over the
 // steps that were not watched. Parts that together are the whole sum to it.
 func (u *Unseen) Within(from, to int64) Tally {
-	return u.until(to).minus(u.until(from))
+	return u.until(to).Minus(u.until(from))
 }
 
 // until is how many fall into steps before to.
 func (u *Unseen) until(to int64) Tally {
 	to = min(max(to, u.From), u.To)
 	if all := u.unwatched(u.To); all > 0 {
-		return u.part(u.unwatched(to), all)
+		return u.Part(u.unwatched(to), all)
 	}
-	return u.part(to-u.From, u.To-u.From)
+	return u.Part(to-u.From, u.To-u.From)
 }
 
 // unwatched counts the steps from From to to-1 in which no birth was seen.

@@ -3,6 +3,7 @@ package diff
 import (
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -45,21 +46,21 @@ func sampledRun(marks ...int64) *snapshot.Run {
 func TestBirthsThatNobodySawLieBetweenTheSnapshotsOnBothSides(t *testing.T) {
 	run := sampledRun(0, 40, 80, 120, 160, 200)
 	last := run.Snapshots[5]
-	unseen := UnseenBirths(last, Collect(run))
+	unseen := UnseenBirths(last, series.Collect(run))
 	var all Tally
 	for _, u := range unseen {
 		if u.From < 40 || u.To != u.From+40 || u.Blocks < 29 || u.Blocks > 31 {
 			t.Errorf("%d blocks in steps %d to %d, want 30 in each stretch between two snapshots from 40 on", u.Blocks, u.From, u.To)
 		}
-		all = all.plus(u.Tally)
+		all = all.Plus(u.Tally)
 		if half := u.Within(u.From, u.From+20); half.Blocks < 14 || half.Blocks > 16 {
 			t.Errorf("%d of %d blocks in the first half of steps %d to %d", half.Blocks, u.Blocks, u.From, u.To)
 		}
-		if beside := u.Within(0, u.From).plus(u.Within(u.To, 200)); beside != (Tally{}) {
+		if beside := u.Within(0, u.From).Plus(u.Within(u.To, 200)); beside != (Tally{}) {
 			t.Errorf("%v outside of steps %d to %d", beside, u.From, u.To)
 		}
 	}
-	if want := (Tally{120, 120_000, 120_000}); all != want {
+	if want := (Tally{Blocks: 120, Bytes: 120_000, Requested: 120_000}); all != want {
 		t.Errorf("%v in all, want %v", all, want)
 	}
 	// Seen and unseen births together are one block a step all along.
@@ -97,7 +98,7 @@ func TestOneSnapshotBoundsUnseenBirthsByTheStepsThatWereWatched(t *testing.T) {
 
 func TestWhatWasSeenWholeHasNoUnseenBirths(t *testing.T) {
 	run := sampledRun(0, 20, 40)
-	if got := UnseenBirths(run.Snapshots[2], Collect(run)); got != nil {
+	if got := UnseenBirths(run.Snapshots[2], series.Collect(run)); got != nil {
 		t.Errorf("got %+v", got)
 	}
 	s := build(40, block{"weights", 100, 3})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -60,19 +61,19 @@ func (j *judgement) because(format string, args ...any) {
 // question is what is judged: one site that grew between the first and the last snapshot.
 type question struct {
 	row         *Row
-	h           *history // nil where fewer than three marks can be compared
+	h           *series.History // nil where fewer than three marks can be compared
 	first, last *snapshot.Snapshot
-	q           float64 // the false discovery rate at which its trend would count, among all sites of the run
-	few         bool    // the run has few marks, and they are enough all the same
-	tides       []tide  // what other sites show that come and go slowly
-	gathered    bool    // one list, map or set holds all of its blocks, and lets go of nothing
+	q           float64       // the false discovery rate at which its trend would count, among all sites of the run
+	few         bool          // the run has few marks, and they are enough all the same
+	tides       []series.Tide // what other sites show that come and go slowly
+	gathered    bool          // one list, map or set holds all of its blocks, and lets go of nothing
 }
 
 // judge answers it, without some parts of the judge.
 func (q *question) judge(w Without) judgement {
 	row, h := q.row, q.h
-	j := judgement{rate: pairRate(row.Growth(), q.first, q.last)}
-	if row.After.Bytes == 0 && !row.unsized() {
+	j := judgement{rate: series.PairRate(row.Growth(), q.first, q.last)}
+	if row.After.Bytes == 0 && !row.Unsized() {
 		j.call(Clean, Strong, "its blocks have no size, so they use no device memory, however many there are")
 		return j
 	}
@@ -80,13 +81,13 @@ func (q *question) judge(w Without) judgement {
 		ask(pairRules, q.pairFacts(), w, &j)
 		return j
 	}
-	j.rate = h.rate()
+	j.rate = h.Rate()
 	f := q.facts(w)
 	ask(seriesRules, f, w, &j)
 	if f.replaced && j.verdict == Inconclusive {
 		j.shape = BytesOnly
 	}
-	if h.whole.counted && (j.verdict == Leak || j.verdict == Inconclusive) {
+	if h.Whole.Counted && (j.verdict == Leak || j.verdict == Inconclusive) {
 		j.because("their size is unknown; they use the process's memory")
 	}
 	return j
@@ -95,9 +96,9 @@ func (q *question) judge(w Without) judgement {
 // facts are what the rules ask of a site.
 type facts struct {
 	*question
-	births                 spread
+	births                 series.Spread
 	born                   bool // births are known
-	moments                *rises
+	moments                *series.Rises
 	rises                  int
 	goesOn, stopped        bool
 	why                    string // it does not go on
@@ -108,25 +109,25 @@ type facts struct {
 
 func (q *question) facts(w Without) *facts {
 	f, row, h := &facts{question: q}, q.row, q.h
-	f.births, f.born = row.births.spread(q.first, q.last, h.began())
-	y := h.bytes
-	f.rises = rising(y)
-	f.goesOn, f.stopped, f.why = h.goesOn()
+	f.births, f.born = row.Births.Spread(q.first, q.last, h.Began())
+	y := h.Bytes
+	f.rises = series.Rising(y)
+	f.goesOn, f.stopped, f.why = h.GoesOn()
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
-	f.replaced = h.replaced() && !q.last.Blocks.Uncounted() && !w.has(replacedClue)
-	f.wanders = f.born && !f.replaced && !w.has(wandersClue) && h.wanders(row)
-	f.steady = f.born && f.births.steady() && !f.wanders && !w.has(steadyClue)
-	f.trend = q.q <= significant && f.rises >= fewStairs && !w.has(trendClue)
-	f.window = f.born && !f.replaced && f.births.atOnce() && f.births.recent && slices.Max(h.blocks[:len(h.blocks)/2+1]) > float64(row.After.Blocks-f.births.blocks)
-	if !w.has(momentsClue) {
-		f.moments = risesOf(h, row, f.born)
+	f.replaced = h.Replaced() && !q.last.Blocks.Uncounted() && !w.Has(replacedClue)
+	f.wanders = f.born && !f.replaced && !w.Has(wandersClue) && h.Wanders(row)
+	f.steady = f.born && f.births.Steady() && !f.wanders && !w.Has(steadyClue)
+	f.trend = q.q <= significant && f.rises >= series.FewStairs && !w.Has(trendClue)
+	f.window = f.born && !f.replaced && f.births.AtOnce() && f.births.Recent && slices.Max(h.Blocks[:len(h.Blocks)/2+1]) > float64(row.After.Blocks-f.births.Blocks)
+	if !w.Has(momentsClue) {
+		f.moments = series.RisesOf(h, row, f.born)
 	}
 	if f.moments != nil {
-		f.rises = max(f.rises, len(f.moments.at))
-		f.goesOn = f.goesOn || !f.stopped && f.moments.steadyLate() && !w.has(steadyLateClue)
+		f.rises = max(f.rises, len(f.moments.At))
+		f.goesOn = f.goesOn || !f.stopped && f.moments.SteadyLate() && !w.Has(steadyLateClue)
 	}
-	f.gathers = q.gathered && (!f.born || row.births.sampled()) && f.moments != nil && f.moments.steady() && !w.has(gathersClue)
+	f.gathers = q.gathered && (!f.born || row.Births.Sampled()) && f.moments != nil && f.moments.Steady() && !w.Has(gathersClue)
 	return f
 }
 
@@ -150,11 +151,11 @@ func waits(y []float64) bool {
 
 // inWords says in how many intervals a site rose, and whether they did to the end.
 func (f *facts) inWords() string {
-	what, y := "live bytes", f.h.bytes
-	if f.h.whole.counted {
+	what, y := "live bytes", f.h.Bytes
+	if f.h.Whole.Counted {
 		what = "their number"
 	}
-	rises, intervals := rising(y), len(y)-1
+	rises, intervals := series.Rising(y), len(y)-1
 	idle := 0 // intervals at the end without a rise
 	for idle < intervals && y[intervals-idle] <= y[intervals-idle-1] {
 		idle++

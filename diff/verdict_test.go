@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -277,7 +278,7 @@ func TestALongIntervalIsNoJump(t *testing.T) {
 		{"one of many intervals carries most", []float64{0, 10, 20, 30, 40, 50, 60}, []float64{0, 4, 8, 12, 52, 56, 60}, false},
 		{"a long interval carries nearly all", []float64{0, 10, 20, 30, 40, 90, 100}, []float64{0, 1, 2, 3, 4, 98, 100}, false},
 	} {
-		if ok, why := Without(nil).keepsRising(c.x, c.y); ok != c.want {
+		if ok, why := Without(nil).KeepsRising(c.x, c.y); ok != c.want {
 			t.Errorf("%s: %v, %s", c.name, ok, why)
 		}
 	}
@@ -304,8 +305,8 @@ func TestWhatLevelsOffIsNoLeak(t *testing.T) {
 		{"even growth", []float64{0, 10, 20, 30, 40, 50, 60}, []float64{0, 10, 20, 30, 40, 50, 60}, false},
 		{"a pause at the end, and as long a one before", []float64{0, 10, 20, 30, 40, 50, 60}, []float64{0, 20, 20, 20, 40, 60, 60}, false},
 	} {
-		h := &history{all: points{x: c.x, bytes: c.y}}
-		if got := h.levelsOff(); got != c.want {
+		h := &series.History{All: series.Points{X: c.x, Bytes: c.y}}
+		if got := h.LevelsOff(); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -452,13 +453,13 @@ func TestTwoSnapshotsOfOneEpochSayThatItsEndMayFree(t *testing.T) {
 
 func TestHowOftenItRoseIsToldAsItWasSeen(t *testing.T) {
 	for _, c := range []struct {
-		r    rises
+		r    series.Rises
 		want string
 	}{
-		{rises{at: []float64{3, 5}, wait: 1, unit: Step}, "2 times"},
-		{rises{at: []float64{3}, wait: 40, unit: Step}, "once"},
-		{rises{at: []float64{3, 80, 130}, wait: 40, unit: Step}, "in 3 stretches of 40 steps"},
-		{rises{at: []float64{3, 80, 600}, wait: 240, unit: Second}, "in 3 stretches of 4 minutes"},
+		{series.Rises{At: []float64{3, 5}, Wait: 1, Unit: Step}, "2 times"},
+		{series.Rises{At: []float64{3}, Wait: 40, Unit: Step}, "once"},
+		{series.Rises{At: []float64{3, 80, 130}, Wait: 40, Unit: Step}, "in 3 stretches of 40 steps"},
+		{series.Rises{At: []float64{3, 80, 600}, Wait: 240, Unit: Second}, "in 3 stretches of 4 minutes"},
 	} {
 		if got := c.r.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

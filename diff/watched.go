@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -50,14 +51,14 @@ const ending = 2 * time.Second
 // thinned reports whether the last of so many snapshots came so far after the one before it
 // that growth between them is one step up, whatever it was. Few snapshots lie far apart by nature.
 func thinned(snapshots int, apart, length float64) bool {
-	return snapshots > testable && apart > unwatchedShare*length
+	return snapshots > series.Testable && apart > unwatchedShare*length
 }
 
 func roughly(d time.Duration) string {
 	if d < 2*time.Minute {
 		return d.Round(100 * time.Millisecond).String()
 	}
-	return Second.text(d.Seconds())
+	return Second.Text(d.Seconds())
 }
 
 // Run is the run that was judged: of one that was resumed, its last part.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -41,7 +41,7 @@ func halfSeen() *snapshot.Run {
 func TestBirthsThatNobodySawAreDrawnAsDoubt(t *testing.T) {
 	run := halfSeen()
 	last := run.Snapshots[len(run.Snapshots)-1]
-	series := diff.Collect(run)
+	series := series.Collect(run)
 	site := last.Sites()[0]
 	leaks := leakSites{deviceName(last.Devices[0]) + " " + hashText(site.Hash): struct{}{}}
 	v := agesViewOf(last, leaks, series)

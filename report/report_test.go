@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -51,7 +52,7 @@ func TestHeadline(t *testing.T) {
 		{"a run too short to show a leak", func(r *diff.Result) {
 			r.Findings[0].Verdict = diff.Inconclusive
 			r.Last.Mark.Step = r.First.Mark.Step + 3
-			r.Series = diff.Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{r.First, r.Last}})
+			r.Series = series.Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{r.First, r.Last}})
 		}, "possible leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88; live memory +40.0 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
@@ -120,7 +121,7 @@ func rowFlag(row *diff.Row) flag {
 // to.
 func byStack(run *snapshot.Run, leaks func(*diff.Row) bool) opinion {
 	var o opinion
-	rows := diff.Pair(run.Snapshots[0], run.Snapshots[len(run.Snapshots)-1])
+	rows := series.Pair(run.Snapshots[0], run.Snapshots[len(run.Snapshots)-1])
 	for i := range rows {
 		if leaks(&rows[i]) {
 			o.leaks = append(o.leaks, rowFlag(&rows[i]))
@@ -138,7 +139,7 @@ func grownBytes(run *snapshot.Run) (opinion, error) {
 // mannKendallAlone flags every stack whose bytes rise over the snapshots behind
 // the first, by the plain test.
 func mannKendallAlone(run *snapshot.Run) (opinion, error) {
-	series := diff.Collect(&snapshot.Run{Snapshots: run.Snapshots})
+	series := series.Collect(&snapshot.Run{Snapshots: run.Snapshots})
 	return byStack(run, func(row *diff.Row) bool {
 		site := series.Site(row)
 		if site == nil {
@@ -155,7 +156,7 @@ const floorWindows = 5
 // floorsRise flags every stack of which the least that is live, blocks or bytes,
 // is more in each window than in the one before. The first tenth does not count.
 func floorsRise(run *snapshot.Run) (opinion, error) {
-	series := diff.Collect(run)
+	series := series.Collect(run)
 	x := series.Axis.X
 	warm := max(1, len(x)/10)
 	rise := func(y []float64) bool {
@@ -236,7 +237,7 @@ func floats[T ~int64](values []T) []float64 {
 // totals are all live bytes behind the training steps of a run's phase, without
 // its first tenth.
 func totals(run *snapshot.Run) (steps, bytes []float64) {
-	series := diff.Collect(run)
+	series := series.Collect(run)
 	x := series.Axis.X
 	for i := range x {
 		var sum snapshot.Bytes

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
@@ -30,5 +31,5 @@ func (env *environment) runUpTo(s *snapshot.Snapshot, path string) *diff.Series 
 	if len(before) < 2 {
 		return nil
 	}
-	return diff.Collect(&snapshot.Run{Snapshots: before})
+	return series.Collect(&snapshot.Run{Snapshots: before})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -115,7 +116,7 @@ func (f *rateFlag) Set(text string) error {
 	if !strings.Contains(text, "/") {
 		text += "/step"
 	}
-	g, err := diff.ParseGrowth(text)
+	g, err := series.ParseGrowth(text)
 	if err == nil {
 		*f = rateFlag(g)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 )
 
 // Version is the one that files have.
@@ -124,7 +125,7 @@ func Parse(text []byte) (*File, error) {
 		}
 		seen[r.Fingerprint] = true
 		if r.MaxGrowth != "" {
-			b, err := diff.ParseGrowth(r.MaxGrowth)
+			b, err := series.ParseGrowth(r.MaxGrowth)
 			if err != nil {
 				return nil, faultAt(text, at+".max-growth", err)
 			}

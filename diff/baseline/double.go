@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -32,7 +33,7 @@ func Double(half *snapshot.Snapshot, whole *diff.Result) *Doubled {
 	}
 	of := func(row *diff.Row) site { return site{row.Device.Kind, row.Device.Index, row.Hash} }
 	grown := make(map[site]snapshot.Bytes)
-	for _, row := range diff.Pair(half, whole.Last) {
+	for _, row := range series.Pair(half, whole.Last) {
 		if row.Growth().Bytes > 0 {
 			d.More = append(d.More, row)
 			grown[of(&row)] = row.Growth().Bytes

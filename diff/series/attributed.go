@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 // sizeOnDevice is a size of blocks on a device.
 type sizeOnDevice struct {
-	device deviceID
+	device DeviceID
 	size   snapshot.Bytes
 }
 
@@ -21,7 +21,7 @@ type sizeOnDevice struct {
 // with a block of the step that has just ended is older. Of several stacks it is the one with most
 // blocks. The first snapshot and the last, which are compared row by row, stay as they are.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
-	makers := make([]map[sizeOnDevice]siteKey, len(snapshots))
+	makers := make([]map[sizeOnDevice]SiteKey, len(snapshots))
 	counts := false
 	for at, snap := range snapshots {
 		b := &snap.Blocks
@@ -41,7 +41,7 @@ func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 }
 
 // attributeRow moves those of a row's blocks that are another site's to it.
-func (s *Series) attributeRow(makers []map[sizeOnDevice]siteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int) {
+func (s *Series) attributeRow(makers []map[sizeOnDevice]SiteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int) {
 	key, blocks := sizeOf(snap, row), snap.Blocks.CountOf(row)
 	if site.Stack != snapshot.NoStack {
 		own, _ := standsFor(snap, row)
@@ -51,7 +51,7 @@ func (s *Series) attributeRow(makers []map[sizeOnDevice]siteKey, at int, snap *s
 	if !ok || blocks == 0 {
 		return
 	}
-	from := s.index[keyOf(snap, site.SiteKey)]
+	from := s.index[KeyOf(snap, site.SiteKey)]
 	if site.Stack == snapshot.NoStack {
 		s.count(from, at, -blocks, key.size)
 	}
@@ -66,13 +66,13 @@ func (s *Series) count(site, at int, blocks int64, size snapshot.Bytes) {
 
 func sizeOf(s *snapshot.Snapshot, row int) sizeOnDevice {
 	d := s.Devices[s.Segments[s.Blocks.Segment[row]].Device]
-	return sizeOnDevice{deviceID{d.Kind, d.Index}, s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
+	return sizeOnDevice{DeviceOf(d), s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
 }
 
 // makersOf are the sites with most blocks of each size in a snapshot, without those of the step that
 // has just ended.
-func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]siteKey {
-	blocks := make(map[sizeOnDevice]map[siteKey]int64)
+func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]SiteKey {
+	blocks := make(map[sizeOnDevice]map[SiteKey]int64)
 	for _, site := range s.Sites() {
 		if site.Stack == snapshot.NoStack {
 			continue
@@ -84,14 +84,14 @@ func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]siteKey {
 			}
 			key := sizeOf(s, int(row))
 			if blocks[key] == nil {
-				blocks[key] = make(map[siteKey]int64)
+				blocks[key] = make(map[SiteKey]int64)
 			}
-			blocks[key][keyOf(s, site.SiteKey)] += n
+			blocks[key][KeyOf(s, site.SiteKey)] += n
 		}
 	}
-	makers := make(map[sizeOnDevice]siteKey, len(blocks))
+	makers := make(map[sizeOnDevice]SiteKey, len(blocks))
 	for key, sites := range blocks {
-		makers[key] = slices.MaxFunc(slices.SortedFunc(maps.Keys(sites), compareKeys), func(a, b siteKey) int { return cmp.Compare(sites[a], sites[b]) })
+		makers[key] = slices.MaxFunc(slices.SortedFunc(maps.Keys(sites), compareKeys), func(a, b SiteKey) int { return cmp.Compare(sites[a], sites[b]) })
 	}
 	return makers
 }

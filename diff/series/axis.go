@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"errors"
@@ -48,9 +48,9 @@ func axisOf(marks []snapshot.Mark, instants []int64) Axis {
 	return a
 }
 
-// pairAxis is that of two snapshots.
-func pairAxis(first, last *snapshot.Snapshot) Axis {
-	return axisOf([]snapshot.Mark{first.Mark, last.Mark}, []int64{lastInstant(first), lastInstant(last)})
+// PairAxis is that of two snapshots.
+func PairAxis(first, last *snapshot.Snapshot) Axis {
+	return axisOf([]snapshot.Mark{first.Mark, last.Mark}, []int64{LastInstant(first), LastInstant(last)})
 }
 
 // Length is from the first mark to the last.
@@ -91,8 +91,8 @@ func (u Unit) least() float64 {
 	return 1
 }
 
-// text is "12 steps", or "40 minutes".
-func (u Unit) text(v float64) string {
+// Text is "12 steps", or "40 minutes".
+func (u Unit) Text(v float64) string {
 	name := string(u)
 	if u == Second {
 		for _, larger := range []struct {
@@ -111,33 +111,33 @@ func (u Unit) text(v float64) string {
 	return fmt.Sprintf("%.0f %s", v, name)
 }
 
-// told is by what a run without steps is judged.
-func (u Unit) told() string {
+// JudgedBy is by what a run without steps is judged.
+func (u Unit) JudgedBy() string {
 	if u == Second {
 		return "the clock"
 	}
 	return "their order"
 }
 
-// moment is "step 12", or "40 minutes after the first snapshot".
-func (u Unit) moment(x float64) string {
+// Moment is "step 12", or "40 minutes after the first snapshot".
+func (u Unit) Moment(x float64) string {
 	if u == Second {
-		return u.text(x) + " after the first snapshot"
+		return u.Text(x) + " after the first snapshot"
 	}
 	return fmt.Sprintf("%s %.0f", u, x)
 }
 
-// duration is so many seconds; the longest there is for more than it holds.
-func duration(seconds float64) time.Duration {
+// Duration is so many seconds; the longest there is for more than it holds.
+func Duration(seconds float64) time.Duration {
 	if v := seconds * float64(time.Second); v < math.MaxInt64 {
 		return time.Duration(v)
 	}
 	return math.MaxInt64
 }
 
-// fine is how many parts of the unit are told apart: a run by the clock may last for a
+// Fine is how many parts of the unit are told apart: a run by the clock may last for a
 // second.
-func (a *Axis) fine() float64 {
+func (a *Axis) Fine() float64 {
 	if a.Unit == Second {
 		return 1000
 	}

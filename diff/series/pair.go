@@ -1,7 +1,7 @@
-// Package diff compares snapshots by allocation stack: what grew, whether it is
-// a leak, on what evidence, and when memory runs out. It is pure: no files, no
-// clocks, no globals; the same input gives the same result.
-package diff
+// Package series joins the snapshots of a run by call site: what each site held at every snapshot,
+// when its blocks were born, and how it grew. It judges nothing. Files of counters count as
+// snapshots of each step.
+package series
 
 import (
 	"cmp"
@@ -18,11 +18,13 @@ type Tally struct {
 	Requested snapshot.Bytes // as the program asked
 }
 
-func (t Tally) minus(u Tally) Tally {
+// Minus is t without u.
+func (t Tally) Minus(u Tally) Tally {
 	return Tally{t.Blocks - u.Blocks, t.Bytes - u.Bytes, t.Requested - u.Requested}
 }
 
-func (t Tally) plus(u Tally) Tally {
+// Plus is both together.
+func (t Tally) Plus(u Tally) Tally {
 	return Tally{t.Blocks + u.Blocks, t.Bytes + u.Bytes, t.Requested + u.Requested}
 }
 
@@ -37,55 +39,63 @@ type Row struct {
 	Before, After Tally
 	Born, Died    Tally
 
-	key    siteKey
-	births births
+	Key    SiteKey
+	Births Births
 	stack  snapshot.StackID // in the later snapshot
 }
 
-// Growth is what the site holds more (or less) than before.
-func (r *Row) Growth() Tally { return r.After.minus(r.Before) }
+// On is the device of the site.
+func (r *Row) On() DeviceID { return DeviceOf(r.Device) }
 
-// unsized reports whether nobody knows what the blocks take, such as programs that were compiled for some backends.
-func (r *Row) unsized() bool {
+// Growth is what the site holds more (or less) than before.
+func (r *Row) Growth() Tally { return r.After.Minus(r.Before) }
+
+// Unsized reports whether nobody knows what the blocks take, such as programs that were compiled for some backends.
+func (r *Row) Unsized() bool {
 	return r.Device.Kind.Unsized() && r.After.Bytes == 0 && r.After.Blocks > 0
 }
 
-// hangsOn reports whether a recorder found that the row's blocks, or some of them, hang on h.
+// HangsOn reports whether a recorder found that the row's blocks, or some of them, hang on h.
 // A site that is gone has no stack in the later snapshot either. Tensors and the nodes behind them may have one stack.
-func (r *Row) hangsOn(h *snapshot.Holder) bool {
+func (r *Row) HangsOn(h *snapshot.Holder) bool {
 	return (h.Kind == snapshot.Nodes) == (r.Device.Kind == snapshot.Graph) && h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
 }
 
-// grew holds for more blocks or more bytes than before.
-func (r *Row) grew() bool {
+// Grew holds for more blocks or more bytes than before.
+func (r *Row) Grew() bool {
 	g := r.Growth()
 	return g.Bytes > 0 || g.Blocks > 0
 }
 
-// summed reports whether a snapshot tells the sum of the row's new blocks, and none by itself.
-func (r *Row) summed() bool {
-	return len(r.births.steps)+len(r.births.times) == 0 && int64(r.births.unknown) < r.Born.Blocks
+// Summed reports whether a snapshot tells the sum of the row's new blocks, and none by itself.
+func (r *Row) Summed() bool {
+	return len(r.Births.Steps)+len(r.Births.Times) == 0 && int64(r.Births.Unknown) < r.Born.Blocks
 }
 
-// siteKey names a site across snapshots: devices by kind and index, since a
-// snapshot lists only the devices it saw.
-type siteKey struct {
-	kind  snapshot.DeviceKind
-	index int
-	hash  snapshot.Hash
+// DeviceID names a device across snapshots, since a snapshot lists only the devices it saw.
+type DeviceID struct {
+	Kind  snapshot.DeviceKind
+	Index int
 }
 
-func keyOf(s *snapshot.Snapshot, k snapshot.SiteKey) siteKey {
-	d := s.Devices[k.Device]
-	return siteKey{d.Kind, d.Index, k.Hash}
+// DeviceOf is the name of a snapshot's device.
+func DeviceOf(d snapshot.Device) DeviceID { return DeviceID{d.Kind, d.Index} }
+
+func (d DeviceID) String() string { return fmt.Sprintf("%s:%d", d.Kind, d.Index) }
+
+// SiteKey names a site across snapshots.
+type SiteKey struct {
+	Device DeviceID
+	Hash   snapshot.Hash
 }
 
-func deviceName(kind snapshot.DeviceKind, index int) string {
-	return fmt.Sprintf("%s:%d", kind, index)
+// KeyOf is the name of a snapshot's site.
+func KeyOf(s *snapshot.Snapshot, k snapshot.SiteKey) SiteKey {
+	return SiteKey{DeviceOf(s.Devices[k.Device]), k.Hash}
 }
 
-func compareKeys(a, b siteKey) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.index, b.index), cmp.Compare(a.hash, b.hash))
+func compareKeys(a, b SiteKey) int {
+	return cmp.Or(cmp.Compare(a.Device.Kind, b.Device.Kind), cmp.Compare(a.Device.Index, b.Device.Index), cmp.Compare(a.Hash, b.Hash))
 }
 
 // Pair returns one row for each site live in either snapshot, largest growth in
@@ -97,20 +107,20 @@ func compareKeys(a, b siteKey) int {
 // Born and Died are the net change.
 func Pair(a, b *snapshot.Snapshot) []Row {
 	before, after := a.Sites(), b.Sites()
-	same := sameProcess(a, b)
+	same := SameProcess(a, b)
 	var kept []bool // by block of b
 	if same {
 		kept = intersect(a, b)
 	}
 	rows := make([]Row, 0, max(len(before), len(after)))
-	index := make(map[siteKey]int, cap(rows))
+	index := make(map[SiteKey]int, cap(rows))
 	row := func(s *snapshot.Snapshot, site *snapshot.Site) *Row {
-		key := keyOf(s, site.SiteKey)
+		key := KeyOf(s, site.SiteKey)
 		i, ok := index[key]
 		if !ok {
 			i = len(rows)
 			index[key] = i
-			rows = append(rows, Row{Device: s.Devices[site.Device], Hash: site.Hash, Label: site.Label, key: key})
+			rows = append(rows, Row{Device: s.Devices[site.Device], Hash: site.Hash, Label: site.Label, Key: key})
 			if site.Stack != snapshot.NoStack {
 				rows[i].Frames = s.Stacks.Frames(site.Stack)
 			}
@@ -135,10 +145,10 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 				old.Bytes += b.Blocks.Size[at]
 				old.Requested += b.Blocks.Requested[at]
 			} else {
-				r.births.add(&b.Blocks, at)
+				r.Births.add(&b.Blocks, at)
 			}
 		}
-		r.Born, r.Died = r.After.minus(old), r.Before.minus(old)
+		r.Born, r.Died = r.After.Minus(old), r.Before.Minus(old)
 	}
 	if !same {
 		for i := range rows {
@@ -146,7 +156,7 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 		}
 	}
 	slices.SortFunc(rows, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.Growth().Bytes, x.Growth().Bytes), cmp.Compare(y.Growth().Blocks, x.Growth().Blocks), compareKeys(x.key, y.key))
+		return cmp.Or(cmp.Compare(y.Growth().Bytes, x.Growth().Bytes), cmp.Compare(y.Growth().Blocks, x.Growth().Blocks), compareKeys(x.Key, y.Key))
 	})
 	return rows
 }
@@ -154,15 +164,16 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 // net splits a change into its gain and its loss, figure by figure.
 func net(t Tally) (born, died Tally) {
 	born = Tally{max(t.Blocks, 0), max(t.Bytes, 0), max(t.Requested, 0)}
-	return born, born.minus(t)
+	return born, born.Minus(t)
 }
 
-// placed is true where a snapshot tells the addresses of its segments.
-func placed(s *snapshot.Snapshot) bool {
+// Placed is true where a snapshot tells the addresses of its segments.
+func Placed(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
 }
 
-func sameProcess(a, b *snapshot.Snapshot) bool {
+// SameProcess reports whether two snapshots have a segment in common.
+func SameProcess(a, b *snapshot.Snapshot) bool {
 	segments := make(map[uint64]struct{}, len(a.Segments))
 	for i := range a.Segments {
 		if at := a.Segments[i].Address; at != 0 {
@@ -177,16 +188,8 @@ func sameProcess(a, b *snapshot.Snapshot) bool {
 	return false
 }
 
-// deviceID names a device across snapshots.
-type deviceID struct {
-	kind  snapshot.DeviceKind
-	index int
-}
-
-func deviceOf(row *Row) deviceID { return deviceID{row.Device.Kind, row.Device.Index} }
-
-// part is a share of t, rounded down.
-func (t Tally) part(n, of int64) Tally {
+// Part is a share of t, rounded down.
+func (t Tally) Part(n, of int64) Tally {
 	share := func(v int64) int64 { return int64(float64(v) * (float64(n) / float64(of))) }
 	if n == of {
 		return t

@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"github.com/memdiag/memdiag/diff/trend"
@@ -13,15 +13,16 @@ type Rate struct {
 	Bytes  trend.Slope
 }
 
-func pairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
-	axis := pairAxis(first, last)
+// PairRate is growth between two snapshots, as if it came evenly.
+func PairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
+	axis := PairAxis(first, last)
 	length := axis.Length()
 	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
 	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
 }
 
-// add makes s the sum of both, which are of one device; s may be empty.
-func (s *SiteSeries) add(t *SiteSeries) {
+// Add makes s the sum of both, which are of one device; s may be empty.
+func (s *SiteSeries) Add(t *SiteSeries) {
 	if s.Blocks == nil {
 		s.Device, s.Blocks, s.Bytes = t.Device, make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
 	}
@@ -31,15 +32,15 @@ func (s *SiteSeries) add(t *SiteSeries) {
 	}
 }
 
-// rate is the slope of one of the series' sites, or of several that were added;
+// Rate is the slope of one of the series' sites, or of several that were added;
 // false where there are too few marks for one.
-func (s *Series) rate(site *SiteSeries) (Rate, bool) {
+func (s *Series) Rate(site *SiteSeries) (Rate, bool) {
 	if site.Blocks == nil {
 		return Rate{}, false
 	}
-	h := historyOf(s, site)
+	h := HistoryOf(s, site)
 	if h == nil {
 		return Rate{}, false
 	}
-	return h.rate(), true
+	return h.Rate(), true
 }

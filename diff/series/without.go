@@ -1,4 +1,4 @@
-package diff
+package series
 
 import "slices"
 
@@ -21,10 +21,11 @@ type Part struct{ Name, About string }
 // Without names the parts of the judge that are left out.
 type Without []string
 
-func (w Without) has(name string) bool { return slices.Contains(w, name) }
+// Has reports whether a part is left out.
+func (w Without) Has(name string) bool { return slices.Contains(w, name) }
 
-// historyParts are what a history goes by.
-func historyParts() []Part {
+// Parts are what a history goes by.
+func Parts() []Part {
 	return []Part{
 		{onsetClue, "a site that was flat is judged from the start of its rise"},
 		{lastingClue, "by the clock, blocks alive at the next two snapshots as well"},

@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type Series struct {
 	Aside []snapshot.Mark
 
 	counters *snapshot.Series // of meters alone, beside the marks; nil where there are none
-	index    map[siteKey]int
+	index    map[SiteKey]int
 	compared compared
 	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
 	// for counters, which tell of all devices at each.
@@ -33,32 +33,32 @@ type Series struct {
 
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
 type SiteSeries struct {
-	Device int // index into Series.Devices
+	Device int // Index into Series.Devices
 	Hash   snapshot.Hash
 	Blocks []int64
 	Bytes  []snapshot.Bytes
 
-	key siteKey
+	key SiteKey
 	// rounding is how much of Bytes nobody asked for; nil where that is nothing, or not
 	// known.
 	rounding []snapshot.Bytes
 }
 
 // WarmUp is how many marks, from the first on, are warm-up.
-func (s *Series) WarmUp() int { return warmUp(len(s.Marks)) }
+func (s *Series) WarmUp() int { return WarmUp(len(s.Marks)) }
 
-// warmUp is how many of n marks are warm-up: the first stands before the first step;
+// WarmUp is how many of n marks are warm-up: the first stands before the first step;
 // what comes up to the second, or in a long series in its first tenth, is not yet
 // what goes on.
-func warmUp(n int) int { return max(1, n/warmUpParts) }
+func WarmUp(n int) int { return max(1, n/warmUpParts) }
 
 // Site returns the series of a row's site; nil where it has none.
 func (s *Series) Site(r *Row) *SiteSeries {
-	return s.siteOf(r.key)
+	return s.SiteOf(r.Key)
 }
 
-// siteOf is the series of a site; nil where it has none.
-func (s *Series) siteOf(key siteKey) *SiteSeries {
+// SiteOf is the series of a site; nil where it has none.
+func (s *Series) SiteOf(key SiteKey) *SiteSeries {
 	if i, ok := s.index[key]; ok {
 		return &s.Sites[i]
 	}
@@ -70,7 +70,7 @@ func (s *Series) siteOf(key siteKey) *SiteSeries {
 // phase count: what an evaluation between two steps holds is not to be compared
 // with what training does.
 func Collect(run *snapshot.Run) *Series {
-	s := &Series{index: make(map[siteKey]int)}
+	s := &Series{index: make(map[SiteKey]int)}
 	if c := run.Series; c != nil && len(c.Sites) == 0 && len(run.Snapshots) > 0 {
 		s.counters = c
 		s.fromSnapshots(run.Snapshots)
@@ -115,8 +115,8 @@ func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
 	return x, meters
 }
 
-// longer is the series with so many marks more, as far apart as the last two.
-func (s *Series) longer(marks int) *Series {
+// Longer is the series with so many marks more, as far apart as the last two.
+func (s *Series) Longer(marks int) *Series {
 	out := *s
 	out.Marks, out.instants = slices.Clone(s.Marks), slices.Clone(s.instants)
 	for range marks {
@@ -158,7 +158,7 @@ func (s *Series) fromCounters(c *snapshot.Series, points []snapshot.Point) {
 	sites := make([]int, len(c.Sites))
 	for i, site := range c.Sites {
 		d := c.Devices[site.Device]
-		sites[i] = s.site(siteKey{d.Kind, d.Index, c.Stacks.Hash(site.Stack)}, site.Device)
+		sites[i] = s.site(SiteKey{DeviceOf(d), c.Stacks.Hash(site.Stack)}, site.Device)
 	}
 	for at, p := range points {
 		s.Marks[at] = p.Mark
@@ -177,7 +177,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 	s.Marks, s.instants = make([]snapshot.Mark, len(snapshots)), make([]int64, len(snapshots))
 	var known stackSites
 	for at, snap := range snapshots {
-		s.Marks[at], s.instants[at] = snap.Mark, lastInstant(snap)
+		s.Marks[at], s.instants[at] = snap.Mark, LastInstant(snap)
 		devices := make([]int, len(snap.Devices))
 		for i, d := range snap.Devices {
 			devices[i] = s.device(d)
@@ -188,7 +188,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 			continue
 		}
 		for _, site := range snap.Sites() {
-			ss := &s.Sites[s.site(keyOf(snap, site.SiteKey), devices[site.Device])]
+			ss := &s.Sites[s.site(KeyOf(snap, site.SiteKey), devices[site.Device])]
 			ss.Blocks[at], ss.Bytes[at] = site.Count, site.Bytes
 			for _, row := range site.Rows {
 				blocks, bytes := standsFor(snap, int(row))
@@ -238,7 +238,7 @@ func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, kno
 		}
 		id := &(*sites)[b.Stack[i]]
 		if *id == 0 {
-			*id = int32(s.site(keyOf(snap, snapshot.SiteKey{Device: in, Hash: snap.Stacks.Hash(b.Stack[i])}), devices[in])) + 1
+			*id = int32(s.site(KeyOf(snap, snapshot.SiteKey{Device: in, Hash: snap.Stacks.Hash(b.Stack[i])}), devices[in])) + 1
 		}
 		site := &s.Sites[*id-1]
 		blocks, bytes := standsFor(snap, i)
@@ -286,13 +286,13 @@ func (s *Series) device(d snapshot.Device) int {
 	return i
 }
 
-func (s *Series) site(key siteKey, device int) int {
+func (s *Series) site(key SiteKey, device int) int {
 	i, ok := s.index[key]
 	if !ok {
 		i = len(s.Sites)
 		s.index[key] = i
 		s.Sites = append(s.Sites, SiteSeries{
-			Device: device, Hash: key.hash, key: key,
+			Device: device, Hash: key.Hash, key: key,
 			Blocks: make([]int64, len(s.Marks)), Bytes: make([]snapshot.Bytes, len(s.Marks)),
 		})
 	}

@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"cmp"
@@ -10,19 +10,19 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// history is one site over the marks that are compared with like: those of the
+// History is one site over the marks that are compared with like: those of the
 // last one's phase, without warm-up, and without what came before the site began
 // to rise.
-type history struct {
-	whole            points // in full, with warm-up
-	all              points // those judged, in full
-	x, blocks, bytes []float64
-	unit             Unit
-	test             trend.Test // of the bytes
-	covariate        string     // that rises too; "" where none does
+type History struct {
+	Whole            Points // in full, with warm-up
+	All              Points // those judged, in full
+	X, Blocks, Bytes []float64
+	Unit             Unit
+	Test             trend.Test // of the bytes
+	Covariate        string     // that rises too; "" where none does
 	// late: the site was flat until the first of the points, in the middle of the
 	// run. tries is then among how many such moments it was looked for.
-	late    bool
+	Late    bool
 	tries   float64
 	without Without
 }
@@ -52,36 +52,36 @@ func (s *Series) alike() compared {
 	return a
 }
 
-// points are a site's marks in order, column by column.
+// Points are a site's marks in order, column by column.
 //
 // Bytes are those that the program asked for, where snapshots tell them: by how much an
 // allocator rounds up changes with the size. Sizes are what they take with that.
-type points struct {
-	x, blocks, bytes, sizes, elements, length []float64
-	instants                                  []int64 // as of a moment; all 0 for counters
+type Points struct {
+	X, Blocks, Bytes, Sizes, elements, length []float64
+	Instants                                  []int64 // as of a moment; all 0 for counters
 	// counted: what they take is not told, and bytes are blocks.
-	counted bool
+	Counted bool
 }
 
-func (p points) from(i int) points {
-	return points{p.x[i:], p.blocks[i:], p.bytes[i:], p.sizes[i:], p.elements[i:], p.length[i:], p.instants[i:], p.counted}
+func (p Points) from(i int) Points {
+	return Points{p.X[i:], p.Blocks[i:], p.Bytes[i:], p.Sizes[i:], p.elements[i:], p.length[i:], p.Instants[i:], p.Counted}
 }
 
 // only are the points that were kept; all of p where all were, as in most runs.
-func (p points) only(kept func(int) bool) points {
+func (p Points) only(kept func(int) bool) Points {
 	n := 0
-	for i := range p.x {
+	for i := range p.X {
 		if kept(i) {
 			n++
 		}
 	}
-	if n == len(p.x) {
+	if n == len(p.X) {
 		return p
 	}
 	column := func(of []float64) []float64 { return chosen(of, kept, n) }
-	return points{
-		column(p.x), column(p.blocks), column(p.bytes), column(p.sizes), column(p.elements), column(p.length),
-		chosen(p.instants, kept, n), p.counted,
+	return Points{
+		column(p.X), column(p.Blocks), column(p.Bytes), column(p.Sizes), column(p.elements), column(p.length),
+		chosen(p.Instants, kept, n), p.Counted,
 	}
 }
 
@@ -96,33 +96,33 @@ func chosen[T any](values []T, kept func(int) bool, n int) []T {
 	return out
 }
 
-// historyOf is nil where fewer than three marks can be compared.
-func historyOf(series *Series, site *SiteSeries) *history {
+// HistoryOf is nil where fewer than three marks can be compared.
+func HistoryOf(series *Series, site *SiteSeries) *History {
 	if site == nil || len(series.Marks) < 3 {
 		return nil
 	}
 	p := series.pointsOf(site)
-	if len(p.x) < 3 {
+	if len(p.X) < 3 {
 		return nil
 	}
-	return series.Without.judgedFrom(p, series.Axis.Unit)
+	return series.Without.History(p, series.Axis.Unit)
 }
 
 // pointsOf are a site's marks that are compared.
-func (s *Series) pointsOf(site *SiteSeries) points {
+func (s *Series) pointsOf(site *SiteSeries) Points {
 	a := &s.compared
-	p := points{x: a.x, elements: a.elements, length: a.length, instants: a.instants, blocks: make([]float64, len(a.x)), sizes: make([]float64, len(a.x))}
+	p := Points{X: a.x, elements: a.elements, length: a.length, Instants: a.instants, Blocks: make([]float64, len(a.x)), Sizes: make([]float64, len(a.x))}
 	for i, at := range a.marks {
-		p.blocks[i], p.sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
+		p.Blocks[i], p.Sizes[i] = float64(site.Blocks[at]), float64(site.Bytes[at])
 	}
-	p.bytes = p.sizes
-	if site.Device < len(s.Devices) && s.Devices[site.Device].Kind.Unsized() && !slices.ContainsFunc(p.sizes, func(v float64) bool { return v != 0 }) {
-		p.bytes, p.counted = p.blocks, true
+	p.Bytes = p.Sizes
+	if site.Device < len(s.Devices) && s.Devices[site.Device].Kind.Unsized() && !slices.ContainsFunc(p.Sizes, func(v float64) bool { return v != 0 }) {
+		p.Bytes, p.Counted = p.Blocks, true
 	}
 	if site.rounding != nil {
-		p.bytes = make([]float64, len(a.x))
+		p.Bytes = make([]float64, len(a.x))
 		for i, at := range a.marks {
-			p.bytes[i] = p.sizes[i] - float64(site.rounding[at])
+			p.Bytes[i] = p.Sizes[i] - float64(site.rounding[at])
 		}
 	}
 	if s.seen != nil {
@@ -131,38 +131,38 @@ func (s *Series) pointsOf(site *SiteSeries) points {
 	return p
 }
 
-// judgedFrom is the history of three points or more.
-func (w Without) judgedFrom(p points, unit Unit) *history {
-	if unit == Second && p.replaced() && !w.has(lastingClue) {
-		p.bytes = lasting(p.bytes)
+// History is the history of three points or more.
+func (w Without) History(p Points, unit Unit) *History {
+	if unit == Second && p.replaced() && !w.Has(lastingClue) {
+		p.Bytes = lasting(p.Bytes)
 	}
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
-	h := w.newHistory(p.from(warmUp(len(p.x))), unit)
-	if i := h.onset(); i > 0 && !w.has(onsetClue) {
-		tries := float64(len(h.x) - len(h.x)/onsetParts - testable + 1)
-		h = w.newHistory(h.all.from(i), h.unit)
-		h.late, h.tries = true, tries
+	h := w.newHistory(p.from(WarmUp(len(p.X))), unit)
+	if i := h.onset(); i > 0 && !w.Has(onsetClue) {
+		tries := float64(len(h.X) - len(h.X)/onsetParts - Testable + 1)
+		h = w.newHistory(h.All.from(i), h.Unit)
+		h.Late, h.tries = true, tries
 	}
-	h.whole = p
+	h.Whole = p
 	return h
 }
 
-func (w Without) newHistory(p points, unit Unit) *history {
-	h := &history{all: p, unit: unit, without: w, tries: 1, test: trend.Test{N: min(len(p.x), windows), P: 1}}
-	h.x, h.bytes = trend.Floors(p.x, p.bytes, windows)
-	_, h.blocks = trend.Floors(p.x, p.blocks, windows)
-	if !h.varies() {
+func (w Without) newHistory(p Points, unit Unit) *History {
+	h := &History{All: p, Unit: unit, without: w, tries: 1, Test: trend.Test{N: min(len(p.X), Windows), P: 1}}
+	h.X, h.Bytes = trend.Floors(p.X, p.Bytes, Windows)
+	_, h.Blocks = trend.Floors(p.X, p.Blocks, Windows)
+	if !h.Varies() {
 		return h // nothing to test, in most sites of most runs
 	}
-	h.test = trend.MannKendall(h.bytes)
+	h.Test = trend.MannKendall(h.Bytes)
 	for _, c := range []struct {
 		name   string
 		values []float64
 	}{{"the batch size", p.elements}, {"the sequence length", p.length}} {
-		_, floors := trend.Floors(p.x, c.values, windows)
+		_, floors := trend.Floors(p.X, c.values, Windows)
 		if h.explains(floors) {
-			h.covariate = c.name
+			h.Covariate = c.name
 		}
 	}
 	return h
@@ -171,54 +171,54 @@ func (w Without) newHistory(p points, unit Unit) *history {
 // onset is the point at which a site that was flat begins to rise, or 0: a leak may
 // begin in the middle of a run, where a new epoch, dataset or loss term does. The
 // moment is where two half-lines, flat and then rising, fit the floors best.
-func (h *history) onset() int {
-	if h.bytes[len(h.bytes)-1] <= h.bytes[0] {
+func (h *History) onset() int {
+	if h.Bytes[len(h.Bytes)-1] <= h.Bytes[0] {
 		return 0
 	}
-	at, _ := trend.Hinge(h.x, h.bytes)
-	if at < len(h.x)/onsetParts || len(h.x)-at < testable {
+	at, _ := trend.Hinge(h.X, h.Bytes)
+	if at < len(h.X)/onsetParts || len(h.X)-at < Testable {
 		return 0
 	}
-	rise := h.bytes[len(h.bytes)-1] - h.bytes[at]
-	before := h.bytes[:at+1]
+	rise := h.Bytes[len(h.Bytes)-1] - h.Bytes[at]
+	before := h.Bytes[:at+1]
 	if moved := slices.Max(before) - slices.Min(before); moved > flatShare*rise {
 		return 0
 	}
-	return slices.Index(h.all.x, h.x[at])
+	return slices.Index(h.All.X, h.X[at])
 }
 
-// began is the moment from which on the points are, where the site began late.
-func (h *history) began() moment {
+// Began is the moment from which on the points are, where the site began late.
+func (h *History) Began() Moment {
 	switch {
-	case !h.late || h.unit == Place:
-		return nowhen
-	case h.unit == Second:
-		return moment{snapshot.NoStep, h.all.instants[0]}
+	case !h.Late || h.Unit == Place:
+		return Nowhen
+	case h.Unit == Second:
+		return Moment{snapshot.NoStep, h.All.Instants[0]}
 	}
-	return moment{int64(h.all.x[0]), h.all.instants[0]}
+	return Moment{int64(h.All.X[0]), h.All.Instants[0]}
 }
 
-// eachStep reports whether there are marks of nearly all steps, so that no ramp that starts
+// EachStep reports whether there are marks of nearly all steps, so that no ramp that starts
 // anew in each epoch is seen once in each and taken for growth.
-func (h *history) eachStep() bool {
-	x := h.whole.x
-	return h.unit == Step && float64(len(x)) > nearlyAll*(x[len(x)-1]-x[0])
+func (h *History) EachStep() bool {
+	x := h.Whole.X
+	return h.Unit == Step && float64(len(x)) > nearlyAll*(x[len(x)-1]-x[0])
 }
 
-// replaced reports whether the site has held the same number of blocks ever since it
+// Replaced reports whether the site has held the same number of blocks ever since it
 // held any, at two marks or more; or, after the first part of its time, never more than
 // at the mark before, at so many that chance does not do that.
-func (h *history) replaced() bool { return h.whole.replaced() }
+func (h *History) Replaced() bool { return h.Whole.replaced() }
 
-func (p points) replaced() bool {
-	i := slices.IndexFunc(p.blocks, func(n float64) bool { return n > 0 })
+func (p Points) replaced() bool {
+	i := slices.IndexFunc(p.Blocks, func(n float64) bool { return n > 0 })
 	if i < 0 {
 		return false
 	}
-	held := p.blocks[i:]
+	held := p.Blocks[i:]
 	later := held[len(held)/settling:]
 	falls := slices.IsSortedFunc(later, func(a, b float64) int { return cmp.Compare(b, a) })
-	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= testable && falls && later[len(later)-1] > 0
+	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= Testable && falls && later[len(later)-1] > 0
 }
 
 // lasting is of each value what is left of it at the next two marks: those by the clock lie
@@ -231,26 +231,26 @@ func lasting(y []float64) []float64 {
 	return out
 }
 
-// evenAtMarks reports whether the site gains as many blocks at each mark, all marks lie as far apart, and in all it
+// EvenAtMarks reports whether the site gains as many blocks at each mark, all marks lie as far apart, and in all it
 // gained fewer than there are steps between two. What gains a block each step and is emptied every few
 // steps does so, if its period is a little shorter than that.
-func (h *history) evenAtMarks() bool {
-	x, y := h.all.x, h.all.blocks
+func (h *History) EvenAtMarks() bool {
+	x, y := h.All.X, h.All.Blocks
 	apart, gained := x[1]-x[0], y[1]-y[0]
 	for i := 2; i < len(x); i++ {
 		if x[i]-x[i-1] != apart || y[i]-y[i-1] != gained {
 			return false
 		}
 	}
-	return h.unit == Step && gained > 0 && y[len(y)-1]-y[0] < apart
+	return h.Unit == Step && gained > 0 && y[len(y)-1]-y[0] < apart
 }
 
 // explains says whether a covariate rises, and the bytes no faster, but for what
 // rounding to whole blocks may add. Of few marks, it must rise in each interval.
-func (h *history) explains(covariate []float64) bool {
-	y := h.bytes
-	few := len(covariate) < testable
-	if few && rising(covariate) < len(covariate)-1 {
+func (h *History) explains(covariate []float64) bool {
+	y := h.Bytes
+	few := len(covariate) < Testable
+	if few && Rising(covariate) < len(covariate)-1 {
 		return false
 	}
 	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > followsInput) {
@@ -265,7 +265,7 @@ func (h *history) explains(covariate []float64) bool {
 	}
 	n := len(share)
 	if few {
-		return share[n-1] <= (1+alikeRates)*share[0]
+		return share[n-1] <= (1+AlikeRates)*share[0]
 	}
 	if t := trend.MannKendall(share); t.Z <= 0 || t.P > followsInput {
 		return true
@@ -276,10 +276,10 @@ func (h *history) explains(covariate []float64) bool {
 	grown := median(covariate[n-third:]) - median(covariate[:third])
 	excess := (last - first) * median(covariate[n-third:])
 	block := 0.0
-	if blocks := h.blocks[n-1]; blocks >= fewStairs { // fewer are not counted by the covariate
+	if blocks := h.Blocks[n-1]; blocks >= FewStairs { // fewer are not counted by the covariate
 		block = y[n-1] / blocks
 	}
-	return grown > 0 && excess <= alikeRates*first*grown+block
+	return grown > 0 && excess <= AlikeRates*first*grown+block
 }
 
 func median(v []float64) float64 {
@@ -287,7 +287,7 @@ func median(v []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// p is the site's chance of rising so without a trend; 1 where no test is
+// Chance is the site's chance of rising so without a trend; 1 where no test is
 // possible or it does not rise. A start that was looked for makes chance likelier
 // by the number of starts there were to find.
 //
@@ -295,21 +295,21 @@ func median(v []float64) float64 {
 // alone are too sure: they are blind to size, and a walk, or a few large steps, must not
 // pass for growth, so that the drift must be sure as well. But what adds the same in each
 // interval is neither, however few they are.
-func (h *history) p() float64 {
-	if h == nil || h.test.Z <= 0 || len(h.bytes) < testable {
+func (h *History) Chance() float64 {
+	if h == nil || h.Test.Z <= 0 || len(h.Bytes) < Testable {
 		return 1
 	}
-	ranks := h.test.P
+	ranks := h.Test.P
 	p := ranks
-	if !h.without.has(driftClue) {
-		p = max(p, 2*min(h.drift(windows), h.drift(windows/2))) // noise may be wider than a window
+	if !h.without.Has(driftClue) {
+		p = max(p, 2*min(h.drift(Windows), h.drift(Windows/2))) // noise may be wider than a window
 	}
-	if h.same() && !h.without.has(sameClue) {
-		p = min(p, evenChance(len(h.bytes)))
+	if h.Same() && !h.without.Has(sameClue) {
+		p = min(p, EvenChance(len(h.Bytes)))
 	}
-	if !h.without.has(climbsClue) && len(h.all.x) >= climbing && trend.Climbs(h.all.x, h.all.bytes, fewStairs, longestGap) {
-		if !h.eachStep() {
-			ranks = max(ranks, math.Ldexp(1, -rising(h.all.bytes)))
+	if !h.without.Has(climbsClue) && len(h.All.X) >= Climbing && trend.Climbs(h.All.X, h.All.Bytes, FewStairs, LongestGap) {
+		if !h.EachStep() {
+			ranks = max(ranks, math.Ldexp(1, -Rising(h.All.Bytes)))
 		}
 		p = min(p, ranks)
 	}
@@ -318,23 +318,24 @@ func (h *history) p() float64 {
 
 // drift is the chance that a walk without one rose as far, over at most n windows, which
 // are alike wherever in them the floors are.
-func (h *history) drift(n int) float64 {
-	x, y := trend.Floors(h.all.x, h.all.bytes, n)
-	if len(x) < len(h.all.x) {
+func (h *History) drift(n int) float64 {
+	x, y := trend.Floors(h.All.X, h.All.Bytes, n)
+	if len(x) < len(h.All.X) {
 		return trend.Drift(y)
 	}
 	return trend.DriftAlong(x, y)
 }
 
-// tide is how far a site came and went as slowly as the marks can show: it turned
+// Tide is how far a site came and went as slowly as the marks can show: it turned
 // seldom, and no interval made up most of the way. Zero where it did not so, or where
 // there is a mark of each step.
-type tide struct{ blocks, bytes float64 }
+type Tide struct{ blocks, Bytes float64 }
 
-func (h *history) tide() tide {
-	y := h.all.bytes
-	if h.eachStep() || !h.varies() {
-		return tide{}
+// Tide is zero unless the site came and went slowly.
+func (h *History) Tide() Tide {
+	y := h.All.Bytes
+	if h.EachStep() || !h.Varies() {
+		return Tide{}
 	}
 	turns, fell, peak, widest := 0, 0.0, y[0], 0.0
 	up := true
@@ -348,69 +349,69 @@ func (h *history) tide() tide {
 	}
 	width := func(v []float64) float64 { return slices.Max(v) - slices.Min(v) }
 	if turns > max(1, len(y)/4) || 2*widest > width(y) || 2*fell < width(y) {
-		return tide{}
+		return Tide{}
 	}
-	return tide{width(h.all.blocks), width(y)}
+	return Tide{width(h.All.Blocks), width(y)}
 }
 
-// rides holds for a site that rose no further than any of the tides is wide: seen at a
+// Rides holds for a site that rose no further than any of the tides is wide: seen at a
 // few moments, it may be another of them.
-func (h *history) rides(tides []tide) bool {
-	n := len(h.bytes) - 1
-	return slices.ContainsFunc(tides, func(t tide) bool {
-		return h.blocks[n]-h.blocks[0] <= t.blocks && h.bytes[n]-h.bytes[0] <= t.bytes
+func (h *History) Rides(tides []Tide) bool {
+	n := len(h.Bytes) - 1
+	return slices.ContainsFunc(tides, func(t Tide) bool {
+		return h.Blocks[n]-h.Blocks[0] <= t.blocks && h.Bytes[n]-h.Bytes[0] <= t.Bytes
 	})
 }
 
-// varies holds for a site that does not stay as it is.
-func (h *history) varies() bool { return h != nil && slices.Min(h.bytes) < slices.Max(h.bytes) }
+// Varies holds for a site that does not stay as it is.
+func (h *History) Varies() bool { return h != nil && slices.Min(h.Bytes) < slices.Max(h.Bytes) }
 
-// wanders holds for a site of which so many blocks were held at some mark and are gone
+// Wanders holds for a site of which so many blocks were held at some mark and are gone
 // by now that those that stayed may be the rest of a walk without a drift. Such a
 // walk, as of a pool whose demand comes and goes, leaves blocks behind whose births are
 // as even as those of a leak, so that these prove nothing of it. What is held at every
 // mark alike, such as a batch, counts for nothing.
-func (h *history) wanders(row *Row) bool {
+func (h *History) Wanders(row *Row) bool {
 	gone, stayed := h.gone(row)
-	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > lent*stayed
+	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > Lent*stayed
 }
 
-// moves reports whether the number of blocks has changed since the middle.
-func (h *history) moves() bool {
-	late := h.whole.blocks[middle(h.whole.x):]
+// Moves reports whether the number of blocks has changed since the middle.
+func (h *History) Moves() bool {
+	late := h.Whole.Blocks[middle(h.Whole.X):]
 	return slices.Min(late) < slices.Max(late)
 }
 
 // gone is how many of the blocks of each mark but the last are gone by now, and stayed
 // how many that were born since the first are not; gone is nil where births do not tell.
-func (h *history) gone(row *Row) (gone []float64, stayed float64) {
-	if h.unit != Step || len(row.births.steps) == 0 || row.births.unknown > 0 {
+func (h *History) gone(row *Row) (gone []float64, stayed float64) {
+	if h.Unit != Step || len(row.Births.Steps) == 0 || row.Births.Unknown > 0 {
 		return nil, 0
 	}
-	steps, until := row.births.byStep()
+	steps, until := row.Births.byStep()
 	all := until[len(until)-1]
 	older := row.After.Blocks - all
-	for i, x := range h.all.x[:len(h.all.x)-1] {
+	for i, x := range h.All.X[:len(h.All.X)-1] {
 		held := older
 		if k, _ := slices.BinarySearch(steps, int64(x)+1); k > 0 { // what is born in step x may be there at its mark
 			held += until[k-1]
 		}
 		// What a recorder saw a part of may stand for more by now than it did then.
-		gone = append(gone, max(0, h.all.blocks[i]-float64(held)))
+		gone = append(gone, max(0, h.All.Blocks[i]-float64(held)))
 	}
 	return gone, float64(all)
 }
 
-// rate is the slope of the floors, of what the device gives.
-func (h *history) rate() Rate {
-	_, sizes := trend.Floors(h.all.x, h.all.sizes, windows)
-	return Rate{Unit: h.unit, Blocks: trend.Rate(h.x, h.blocks), Bytes: trend.Rate(h.x, sizes)}
+// Rate is the slope of the floors, of what the device gives.
+func (h *History) Rate() Rate {
+	_, sizes := trend.Floors(h.All.X, h.All.Sizes, Windows)
+	return Rate{Unit: h.Unit, Blocks: trend.Rate(h.X, h.Blocks), Bytes: trend.Rate(h.X, sizes)}
 }
 
-// keepsRising says whether floors at x rise to the end, or why not: one jump that
+// KeepsRising says whether floors at x rise to the end, or why not: one jump that
 // carries most, or a curve that flattens. Marks may lie ever farther apart, so that the
 // middle is that of x.
-func (w Without) keepsRising(x, y []float64) (ok bool, why string) {
+func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	n := len(y) - 1
 	total := y[n] - y[0]
 	if total <= 0 || y[n] <= y[middle(x)] {
@@ -421,27 +422,27 @@ func (w Without) keepsRising(x, y []float64) (ok bool, why string) {
 	}
 	for i := 1; i <= n; i++ {
 		jump, share := y[i]-y[i-1], (x[i]-x[i-1])/(x[n]-x[0])
-		if jump > total/2 && jump > steepJump*share*total && !w.has(jumpClue) {
+		if jump > total/2 && jump > steepJump*share*total && !w.Has(jumpClue) {
 			return false, "one jump carries more than half of its growth"
 		}
 	}
-	late, _ := slices.BinarySearch(x, x[0]+lateBegins*(x[n]-x[0]))
+	late, _ := slices.BinarySearch(x, x[0]+LateBegins*(x[n]-x[0]))
 	late = min(late, n-1)
-	if (y[n]-y[late])*(x[n]-x[0]) < lateShare*total*(x[n]-x[late]) && !w.has(flatClue) {
-		return false, fmt.Sprintf("it flattens: its last %.0f %% grow at less than %.1f of the rate before", 100*(1-lateBegins), lateShare)
+	if (y[n]-y[late])*(x[n]-x[0]) < LateShare*total*(x[n]-x[late]) && !w.Has(flatClue) {
+		return false, fmt.Sprintf("it flattens: its last %.0f %% grow at less than %.1f of the rate before", 100*(1-LateBegins), LateShare)
 	}
 	return true, ""
 }
 
-// levelsOff reports whether the end adds hardly anything for good, as no stretch as long did since the first rise: what
+// LevelsOff reports whether the end adds hardly anything for good, as no stretch as long did since the first rise: what
 // fills up along an S has its steepest part late, and does not flatten in the last 40 % as a whole. Floors are of no use,
 // since marks may lie ever farther apart, and the last of them ends long before the last mark.
-func (h *history) levelsOff() bool {
-	x, y, n := h.all.x, slices.Clone(h.all.bytes), len(h.all.x)-1
+func (h *History) LevelsOff() bool {
+	x, y, n := h.All.X, slices.Clone(h.All.Bytes), len(h.All.X)-1
 	for i := n - 1; i >= 0; i-- {
 		y[i] = min(y[i], y[i+1])
 	}
-	length, share := (1-endBegins)*(x[n]-x[0]), endShare*(1-endBegins)*(y[n]-y[0])
+	length, share := (1-EndBegins)*(x[n]-x[0]), EndShare*(1-EndBegins)*(y[n]-y[0])
 	adds := func(from float64) float64 { return trend.At(x, y, from+length) - trend.At(x, y, from) }
 	if adds(x[n]-length) >= share {
 		return false
@@ -454,11 +455,11 @@ func (h *history) levelsOff() bool {
 	return true
 }
 
-// jumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
+// JumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
 // clock a program may have begun its work there.
-func (h *history) jumpsLast() bool {
-	y, b, n := h.whole.bytes, h.whole.blocks, len(h.whole.bytes)-1
-	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= enough && y[n] > slices.Max(y[:n])
+func (h *History) JumpsLast() bool {
+	y, b, n := h.Whole.Bytes, h.Whole.Blocks, len(h.Whole.Bytes)-1
+	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= Enough && y[n] > slices.Max(y[:n])
 }
 
 // middle is the last index up to the middle of the ascending x.
@@ -470,22 +471,23 @@ func middle(x []float64) int {
 	return i
 }
 
-// goesOn says whether the site rises to the end, or why not; stopped tells that the
+// GoesOn says whether the site rises to the end, or why not; stopped tells that the
 // time since its last rise alone says so.
-func (h *history) goesOn() (ok, stopped bool, why string) {
-	idle, stopped := trend.Stopped(h.all.x, h.all.bytes)
-	stopped = stopped && !h.without.has(stoppedClue)
-	if ok, why = h.without.keepsRising(h.x, h.bytes); !ok && !h.without.has(countClue) && h.bytes[len(h.bytes)-1] > h.bytes[middle(h.x)] {
+func (h *History) GoesOn() (ok, stopped bool, why string) {
+	idle, stopped := trend.Stopped(h.All.X, h.All.Bytes)
+	stopped = stopped && !h.without.Has(stoppedClue)
+	if ok, why = h.without.KeepsRising(h.X, h.Bytes); !ok && !h.without.Has(countClue) && h.Bytes[len(h.Bytes)-1] > h.Bytes[middle(h.X)] {
 		// One block that is larger than all others hides what their number does.
-		ok, _ = h.without.keepsRising(h.x, h.blocks)
+		ok, _ = h.without.KeepsRising(h.X, h.Blocks)
 	}
 	if ok && stopped {
-		return false, true, fmt.Sprintf("it rose and stopped: it is constant in the last %s, and never was for half as long before", h.unit.text(idle))
+		return false, true, fmt.Sprintf("it rose and stopped: it is constant in the last %s, and never was for half as long before", h.Unit.Text(idle))
 	}
 	return ok, stopped, why
 }
 
-func rising(y []float64) int {
+// Rising counts the values that are above the one before.
+func Rising(y []float64) int {
 	n := 0
 	for i := 1; i < len(y); i++ {
 		if y[i] > y[i-1] {
@@ -495,12 +497,12 @@ func rising(y []float64) int {
 	return n
 }
 
-// curve is the rise of the count, or of the bytes where the count stays, from 0 to
+// Curve is the rise of the count, or of the bytes where the count stays, from 0 to
 // 1; nil for what does not rise.
-func (h *history) curve() []float64 {
-	y := h.blocks
+func (h *History) Curve() []float64 {
+	y := h.Blocks
 	if y[len(y)-1] <= y[0] {
-		y = h.bytes
+		y = h.Bytes
 	}
 	rise := y[len(y)-1] - y[0]
 	if rise <= 0 {
@@ -513,9 +515,9 @@ func (h *history) curve() []float64 {
 	return out
 }
 
-// risesWith reports whether two sites rise in the same intervals and in no other.
-func (h *history) risesWith(other *history) bool {
-	a, b := h.whole.bytes, other.whole.bytes
+// RisesWith reports whether two sites rise in the same intervals and in no other.
+func (h *History) RisesWith(other *History) bool {
+	a, b := h.Whole.Bytes, other.Whole.Bytes
 	for i := 1; i < len(a); i++ {
 		if (a[i] > a[i-1]) != (b[i] > b[i-1]) {
 			return false

@@ -1,4 +1,4 @@
-package diff
+package series
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // twice; then each counts once for each in a.
 func intersect(a, b *snapshot.Snapshot) []bool {
 	in := make([]bool, b.Blocks.Len())
-	devices := make(map[deviceID]int)
+	devices := make(map[DeviceID]int)
 	x := newTenants(a, devices)
 	y := newTenants(b, devices)
 	for i, j := 0, 0; i < len(x.rows) && j < len(y.rows); {
@@ -38,10 +38,10 @@ type tenants struct {
 }
 
 // newTenants numbers the devices that are not numbered yet.
-func newTenants(s *snapshot.Snapshot, devices map[deviceID]int) tenants {
+func newTenants(s *snapshot.Snapshot, devices map[DeviceID]int) tenants {
 	t := tenants{s: s, rows: make([]int32, 0, s.Blocks.Len())}
 	for _, d := range s.Devices {
-		key := deviceID{d.Kind, d.Index}
+		key := DeviceOf(d)
 		if _, ok := devices[key]; !ok {
 			devices[key] = len(devices)
 		}

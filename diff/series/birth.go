@@ -1,0 +1,195 @@
+package series
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Births are the birth steps, or else times, of a site's blocks that the base
+// snapshot lacks.
+type Births struct {
+	Steps, Times []int64
+	Weights      []int64 // Blocks of each of the steps; nil where each is one
+	Unknown      int
+	Latest       int64 // the last of all times, also of those with a step; 0 for none
+}
+
+func (b *Births) add(blocks *snapshot.Blocks, row int32) {
+	if blocks.BirthTime != nil {
+		b.Latest = max(b.Latest, blocks.BirthTime[row])
+	}
+	switch {
+	case blocks.BirthStep != nil && blocks.BirthStep[row] != snapshot.NoStep:
+		b.Steps = append(b.Steps, blocks.BirthStep[row])
+		if blocks.Count != nil {
+			b.Weights = append(b.Weights, blocks.Count[row])
+		}
+	case blocks.BirthTime != nil && blocks.BirthTime[row] > 0:
+		b.Times = append(b.Times, blocks.BirthTime[row])
+	default:
+		b.Unknown++
+	}
+}
+
+// byStep are the distinct birth steps, ascending, with how many blocks were born up to
+// and in each.
+func (b *Births) byStep() (steps []int64, until []int64) {
+	count := make(map[int64]int64, len(b.Steps))
+	for i, step := range b.Steps {
+		n := int64(1)
+		if b.Weights != nil {
+			n = b.Weights[i]
+		}
+		count[step] += n
+	}
+	total := int64(0)
+	for _, step := range slices.Sorted(maps.Keys(count)) {
+		total += count[step]
+		steps, until = append(steps, step), append(until, total)
+	}
+	return steps, until
+}
+
+// Sampled reports whether some of the blocks were seen, each of which stands for several.
+func (b *Births) Sampled() bool {
+	return slices.ContainsFunc(b.Weights, func(n int64) bool { return n > 1 })
+}
+
+// MayBeUnseen holds for births in four or more of the recorded steps, in both halves of the
+// run, of which the recorder may have missed the later ones by chance: had they gone on
+// at the rate of the first half, it would have seen as few of them too often.
+func (b *Births) MayBeUnseen(x []float64) bool {
+	if !b.Sampled() || len(x) == 0 {
+		return false
+	}
+	half := int64(x[0]+x[len(x)-1]) / 2
+	weight := make(map[int64]int64, len(b.Steps))
+	for i, step := range b.Steps {
+		weight[step] = max(weight[step], b.Weights[i])
+	}
+	early, late := 0.0, 0
+	for step, w := range weight {
+		if step < half {
+			early += float64(w)
+		} else {
+			late++
+		}
+	}
+	return len(weight) >= SteadySteps && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.Weights)), late) > Doubtful
+}
+
+// Spread says how a site's new blocks came into being between two snapshots.
+type Spread struct {
+	Blocks   int64   // whose birth is known
+	Distinct int     // Steps (or instants) in which a block was born
+	gap      float64 // longest stretch without a birth, as a share of the whole
+	width    float64 // from the first birth to the last, as a share of the whole
+	length   float64 // of the whole, in steps or microseconds
+	inSteps  bool
+	Recent   bool // the first birth lies in the second half
+}
+
+// Moment is a step, or NoStep, and the time at which it was seen, in Unix microseconds,
+// or 0.
+type Moment struct{ step, time int64 }
+
+// Nowhen is the moment that tells nothing.
+var Nowhen = Moment{step: snapshot.NoStep}
+
+// Spread is of the births after a moment, or after the earlier snapshot where that
+// tells nothing. It is not known where most blocks have no birth or the stretch has no
+// length.
+func (b *Births) Spread(from, to *snapshot.Snapshot, since Moment) (Spread, bool) {
+	values, inSteps := b.Steps, true
+	low, high := from.Mark.Step, to.Mark.Step
+	switch {
+	case len(b.Times) > len(b.Steps) && from.History.Process != to.History.Process:
+		return Spread{}, false // one has no time before the other's
+	case len(b.Times) > len(b.Steps):
+		values, inSteps = b.Times, false
+		low, high = LastInstant(from), LastInstant(to)
+		if low == 0 && !to.History.First.IsZero() {
+			low = to.History.First.UnixMicro()
+		}
+		if since.time > 0 {
+			low = since.time
+			values = after(values, low)
+		}
+	case low == snapshot.NoStep || high == snapshot.NoStep:
+		return Spread{}, false
+	case since.step != snapshot.NoStep:
+		low = since.step
+		values = after(values, low)
+	}
+	if len(values) == 0 || len(values) < b.Unknown || high <= low {
+		return Spread{}, false
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	events := make([]float64, len(sorted))
+	for i, v := range sorted {
+		events[i] = float64(v)
+	}
+	s := Spread{Blocks: int64(len(values)), Distinct: len(events), inSteps: inSteps, length: float64(high - low)}
+	s.gap = trend.LargestGap(events, float64(low), float64(high))
+	s.width = (events[len(events)-1] - events[0]) / s.length
+	s.Recent = events[0] > (float64(low)+float64(high))/2
+	return s, true
+}
+
+// after are the values from a least one on.
+func after(values []int64, least int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < least })
+}
+
+// LastInstant is when the snapshot was taken, in Unix microseconds, as far as
+// its file tells; 0 where it does not.
+func LastInstant(s *snapshot.Snapshot) int64 {
+	switch {
+	case !s.History.Last.IsZero():
+		return s.History.Last.UnixMicro()
+	case !s.Mark.Time.IsZero():
+		return s.Mark.Time.UnixMicro()
+	}
+	return 0
+}
+
+// Steady is the pattern of a leak: births in at least four distinct steps, and
+// no stretch longer than longestGap of the whole without one. State made at the first step, or a window
+// of the last few steps, never does.
+func (s Spread) Steady() bool { return s.Distinct >= SteadySteps && s.gap <= LongestGap }
+
+// AtOnce is the pattern of state that is made once, and of a window of recent
+// steps: all births within a quarter of the stretch. A stretch of a few steps is
+// too short to have quarters.
+func (s Spread) AtOnce() bool { return s.width <= AtOnce && (!s.inSteps || s.length >= quarters) }
+
+func (s Spread) String() string {
+	switch {
+	case s.Distinct == 1 && s.inSteps:
+		return "its new blocks were born in one step"
+	case s.Distinct == 1:
+		return "its new blocks were born in one instant"
+	}
+	unit := "instants"
+	if s.inSteps {
+		unit = "steps"
+	}
+	return fmt.Sprintf("its new blocks were born in %d distinct %s; the longest gap is %.0f %% of the time", s.Distinct, unit, 100*s.gap)
+}
+
+// Distinct are steps in order, each once.
+func Distinct(steps []int64) []int64 {
+	return slices.Compact(slices.Sorted(slices.Values(steps)))
+}
+
+// BirthsKnown reports whether it is known of most of the row's new blocks when they were allocated.
+func (r *Row) BirthsKnown() bool {
+	known := len(r.Births.Steps) + len(r.Births.Times)
+	return known > 0 && known >= r.Births.Unknown
+}
