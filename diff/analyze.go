@@ -39,7 +39,8 @@ type Result struct {
 	Findings     []Finding // leaks, then inconclusive, then bounded; what grows fastest first
 	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
-	Intermediate int // snapshots between First and Last
+	NotSeen      []string // what of the run no verdict speaks of, a clause each
+	Intermediate int      // snapshots between First and Last
 	// Comparable: the snapshots can be of one process, and do not hold parts of what it
 	// allocated that exclude each other, so that growth is growth. Nothing is called a
 	// leak where they are not.
@@ -165,7 +166,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		Series: series.Collect(run), Intermediate: n - 2, Comparable: stranger == "",
 		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
-	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
+	r.Notes, r.NotSeen = slices.Concat(run.Notes, ended(run), notes(r)), r.notSeen()
 	if note := restart(run, at); note != "" {
 		r.Notes = append(r.Notes, note)
 	}

@@ -9,18 +9,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ended says how a run ended that did not end well, with all that it said, else what
-// memory of it was not recorded.
+// ended says how a run ended that did not end well, with all that it said; what was not seen is in Result.NotSeen.
 func ended(run *snapshot.Run) (out []string) {
 	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
-		for _, u := range run.Info.Unseen {
-			out = append(out, u.What)
-		}
-		return out
+		return nil
 	}
 	out = []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
 	for _, n := range run.Info.Notes {
-		out = append(out, "the run said: "+n)
+		if !slices.ContainsFunc(run.Info.Unseen, func(u snapshot.Unseen) bool { return u.What == n }) {
+			out = append(out, "the run said: "+n)
+		}
 	}
 	return out
 }
@@ -34,9 +32,6 @@ func notes(r *Result) []string {
 	}
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
 		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
-	}
-	if r.unwatched != "" {
-		out = append(out, r.unwatched)
 	}
 	if !r.Comparable {
 		out = append(out, r.stranger+"; births and deaths are net figures")

@@ -141,7 +141,7 @@ func TestARunThatWasSeenInPartSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(r.Notes, "; "); notes != c.says {
+		if notes := strings.Join(append(r.Notes, r.NotSeen...), "; "); notes != c.says {
 			t.Errorf("of %d steps: notes %q, want %q", c.steps, notes, c.says)
 		}
 	}

@@ -51,7 +51,7 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 			if f.Verdict != Leak {
 				t.Fatalf("%s: %v", f.Verdict, f.Reasons)
 			}
-			notes, doubt := strings.Join(r.Notes, "; "), r.Doubt(nil)
+			notes, doubt := strings.Join(append(r.Notes, r.NotSeen...), "; "), r.Doubt(nil)
 			if c.says == "" {
 				if f.Evidence != Strong || strings.Contains(notes, "seen") || strings.Contains(notes, "watched") || doubt != "" {
 					t.Errorf("evidence %s, notes %q, doubt %q; want none", f.Evidence, notes, doubt)

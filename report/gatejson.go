@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
@@ -18,6 +19,7 @@ type gateJSON struct {
 	Entries       []gateEntryJSON `json:"entries"`  // of the baseline that let nothing pass
 	// Unexplained is growth of a process that no stack explains, of each rank that has it.
 	Unexplained []gateReserveJSON `json:"unexplained"`
+	NotSeen     []string          `json:"not_seen"` // what no verdict speaks of
 }
 
 type gateReserveJSON struct {
@@ -57,7 +59,7 @@ type gateEntryJSON struct {
 
 // JSON writes the decision as one indented object. Lists are never null.
 func (g *Gate) JSON(w io.Writer) error {
-	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}, Unexplained: []gateReserveJSON{}}
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}, Unexplained: []gateReserveJSON{}, NotSeen: []string{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
 		j := gateLeakJSON{
 			Fingerprint: fingerprint, Place: g.told(Place(f)), Rate: rateOfFinding(f), HeldBy: g.told(unglued(held(f))),
@@ -97,6 +99,11 @@ func (g *Gate) JSON(w io.Writer) error {
 		out.Entries = append(out.Entries, gateEntryJSON{f.Entry.Fingerprint, f.State, f.Entry.Where, f.Entry.Owner, f.Entry.Issue})
 	}
 	for _, r := range g.Ranks {
+		for _, text := range r.Result.NotSeen {
+			if !slices.Contains(out.NotSeen, text) {
+				out.NotSeen = append(out.NotSeen, text)
+			}
+		}
 		for _, e := range r.Result.Unaccounted() {
 			j := gateReserveJSON{reserveJSON: reserveOf(e), Fix: e.Fix()}
 			if r.Rank != snapshot.NoRank && e.Processes == nil {

@@ -37,6 +37,7 @@ type resultJSON struct {
 	LeastSample int64         `json:"smallest_leak_sample_bytes,omitempty"`
 	Reserves    []reserveJSON `json:"reserves"`
 	Children    []childJSON   `json:"children,omitempty"`
+	NotSeen     []string      `json:"not_seen"` // what no verdict speaks of
 	Notes       []string      `json:"notes"`
 }
 
@@ -277,7 +278,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth(), r.Uncounted()),
-		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, Notes: append([]string{}, r.Notes...),
+		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, NotSeen: append([]string{}, r.NotSeen...), Notes: append([]string{}, r.Notes...),
 	}
 	least := r.Least()
 	if out.LeastSample = int64(least.Sample); r.Series.Axis.Unit == diff.Second {

@@ -56,6 +56,10 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.line("")
 		m.line("%s.", plainMarkdown(upperFirst(text)))
 	}
+	if text := NotSeen(r); text != "" {
+		m.line("")
+		m.line("%s.", plainMarkdown(upperFirst(text)))
+	}
 	if len(r.Notes) > 0 {
 		m.line("")
 		for _, n := range r.Notes {

@@ -110,7 +110,7 @@ type rankView struct {
 func pageView(r *diff.Result, about About) *view {
 	v := &view{
 		Title: Headline(r), Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(r.Last, r.Series.Axis.Unit, r.Notes, leastText(r)), Totals: totalsView(r),
+		Missing: missing(r.Last, r.Series.Axis.Unit, slices.Concat(r.NotSeen, r.Notes), leastText(r)), Totals: totalsView(r),
 	}
 	v.State, _ = state(r)
 	v.Lead = lead(r)

@@ -59,6 +59,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		p.line("")
 		p.prose("", "  ", text)
 	}
+	if text := NotSeen(r); text != "" {
+		p.line("")
+		p.prose("", "  ", text)
+	}
 	if notes := r.Notes; len(notes) > 0 {
 		p.line("")
 		for _, n := range notes {

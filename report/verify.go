@@ -96,6 +96,11 @@ func verification(v *baseline.Verification) string {
 	if len(v.Checks) > 0 && v.Elsewhere != "" {
 		fmt.Fprintf(&b, "%s: %s\n", baseline.CannotTell, Printable(v.Elsewhere))
 	}
+	for i, clauses := range v.NotSeen {
+		if text := notSeenText(clauses); text != "" {
+			fmt.Fprintf(&b, "%s run: %s\n", []string{"first", "second"}[i], text)
+		}
+	}
 	return b.String()
 }
 

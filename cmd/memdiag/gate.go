@@ -195,6 +195,9 @@ func (j *judged) besides() (said []string) {
 		for _, b := range j.result.Idle {
 			said = append(said, report.IdleBound(b))
 		}
+		if text := report.NotSeen(j.result); text != "" && "not seen: "+j.doubt != text+"; " { // its headline says it
+			said = append(said, text)
+		}
 	}
 	for _, note := range j.unread {
 		said = append(said, "note: "+report.Printable(note))

@@ -45,6 +45,8 @@ type Verification struct {
 	Why string
 	// Elsewhere says which other process grows, a clause: processes are not compared; "" where none does.
 	Elsewhere string
+	// NotSeen is of the run before and the one after, as diff.Result has it.
+	NotSeen [2][]string
 }
 
 // comparison is two runs of which one is held against the other.
@@ -66,7 +68,7 @@ type comparison struct {
 // the leak needs to show.
 func Verify(before, after *diff.Result) *Verification {
 	c := compare(before, after)
-	v := &Verification{Why: c.doubt, Elsewhere: elsewhere(before, after)}
+	v := &Verification{Why: c.doubt, Elsewhere: elsewhere(before, after), NotSeen: [2][]string{before.NotSeen, after.NotSeen}}
 	mended := make(map[string]bool)
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	for i := range before.Findings {

@@ -1,0 +1,90 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// namedRoles is how many roles are named of processes that were watched from outside alone.
+const namedRoles = 3
+
+// notSeen is what Result.NotSeen says.
+func (r *Result) notSeen() (out []string) {
+	if r.run.Role != "" {
+		return nil // the run that it belongs to says it
+	}
+	for _, u := range r.run.Info.Unseen {
+		out = append(out, u.What)
+	}
+	if r.unwatched != "" {
+		out = append(out, r.unwatched)
+	}
+	info := &r.run.Info
+	if r.run.Tree == nil {
+		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 {
+			out = append(out, "other processes of the command: the system told nothing of them")
+		}
+		return out
+	}
+	if r.Last.Producer == hostProducer {
+		return out // it is known by process, not by line, and says so
+	}
+	outside, brief := make(map[string]int), 0
+	for i := range r.run.Tree.Processes {
+		p := &r.run.Tree.Processes[i]
+		switch {
+		case r.inside(p.PID) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
+		case len(p.Points) < series.Testable:
+			brief++
+		default:
+			outside[kindOf(p.Role)]++
+		}
+	}
+	if len(outside) > 0 {
+		out = append(out, "allocations in "+processesOf(outside)+", watched from outside")
+	}
+	if brief > 0 {
+		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show any; others may have come and gone between looks", processCount(brief)))
+	}
+	return out
+}
+
+// inside reports whether a process was recorded beside the one that was judged.
+func (r *Result) inside(pid int) bool {
+	return slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == pid })
+}
+
+// processesOf is "5 processes (loader worker × 4, perl)", most of a role first.
+func processesOf(roles map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(roles), func(a, b string) int { return cmp.Or(roles[b]-roles[a], cmp.Compare(a, b)) })
+	all := 0
+	var named []string
+	for i, name := range names {
+		n := roles[name]
+		all += n
+		switch {
+		case i >= namedRoles:
+		case n > 1:
+			named = append(named, fmt.Sprintf("%s × %d", name, n))
+		default:
+			named = append(named, name)
+		}
+	}
+	if rest := len(names) - namedRoles; rest > 0 {
+		named = append(named, fmt.Sprintf("%d more", rest))
+	}
+	return fmt.Sprintf("%s (%s)", processCount(all), strings.Join(named, ", "))
+}
+
+func processCount(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fmt.Sprintf("%d processes", n)
+}

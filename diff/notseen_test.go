@@ -1,0 +1,61 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
+	flat := func(float64) float64 { return 50 }
+	workers := []lifetime{{"train.py", 0, 30, flat}}
+	for n := range 4 {
+		workers = append(workers, lifetime{fmt.Sprint("loader worker ", n), 1, 30, flat})
+	}
+	several := append(slices.Clone(workers), lifetime{"perl", 1, 30, flat}, lifetime{"logger", 1, 30, flat}, lifetime{"watchdog", 1, 30, flat}, lifetime{"sh", 3, 3, flat})
+	ended := time.Now()
+	for _, c := range []struct {
+		name  string
+		tree  []lifetime
+		info  snapshot.Info
+		child int // its number
+		want  []string
+	}{
+		{"one process, which was recorded", workers[:1], snapshot.Info{}, 0, nil},
+		{"workers", workers, snapshot.Info{}, 0, []string{"allocations in 4 processes (loader worker × 4), watched from outside"}},
+		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 3 processes (loader worker × 3), watched from outside"}},
+		{"several roles, and one that was brief", several, snapshot.Info{}, 0, []string{
+			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
+			"growth of 1 process that ended too soon to show any; others may have come and gone between looks",
+		}},
+		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{
+			"recording stopped", "the last snapshot is of step 70 of 1000: what comes later was not seen",
+		}},
+		{"/proc is hidden", nil, snapshot.Info{Command: []string{"a"}, Finished: &ended}, 0, []string{"other processes of the command: the system told nothing of them"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := flatRun(treeOf(c.tree...))
+			run.Info = c.info
+			if c.tree == nil {
+				run.Tree = nil
+			} else {
+				for i := range run.Tree.Processes[0].Points {
+					run.Tree.Processes[0].Points[i].Recorded = true
+				}
+			}
+			if c.child > 0 {
+				run.Children = []*snapshot.Run{{Role: "loader worker 2", PID: c.child, Snapshots: run.Snapshots[:1]}}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(r.NotSeen, c.want) {
+				t.Errorf("%q, want %q", r.NotSeen, c.want)
+			}
+		})
+	}
+}
