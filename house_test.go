@@ -33,8 +33,9 @@ var mayImport = map[string][]string{
 
 	"bench/corpus": {"diff", "engine", "snapshot"},
 
-	"diff/trend":  {"diff/trend"},                            // statistics, with no idea of memory
-	"diff/series": {"diff/series", "diff/trend", "snapshot"}, // what sites did, with no verdict
+	"diff/trend":  {"diff/trend"},                                          // statistics, with no idea of memory
+	"diff/judge":  {"diff/judge", "diff/series", "diff/trend", "snapshot"}, // one site, with no other
+	"diff/series": {"diff/series", "diff/trend", "snapshot"},               // what sites did, with no verdict
 	"engine/mem":  {"engine/mem", "snapshot"},
 }
 
@@ -121,6 +122,7 @@ func TestImportRuleCatchesViolations(t *testing.T) {
 		{"diff may use the model", "diff", module + "/snapshot", false},
 		{"diff does not render", "diff", module + "/report", true},
 		{"statistics know nothing of memory", "diff/trend", module + "/snapshot", true},
+		{"the judge knows no cause", "diff/judge", module + "/diff/cause", true},
 		{"series know no verdict", "diff/series", module + "/diff/cause", true},
 		{"diff may use its statistics", "diff", module + "/diff/trend", false},
 		{"report may use diff", "report", module + "/diff", false},

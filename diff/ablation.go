@@ -1,26 +1,16 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 )
 
-// lastRule is what is said where no other rule holds. It cannot be left out.
-const lastRule = "undecided"
-
-const evenMarks = "even-marks"
-
-// Clues are what the rules go by, and passes what is done with their verdicts. Each has a name, so
-// that it can be left out to measure what it wins.
+// Passes are what is done with verdicts. Each has a name, so that it can be left out to measure what it wins.
 const (
-	replacedClue   = "clue-replaced"
-	wandersClue    = "clue-wanders"
-	steadyClue     = "clue-births"
-	trendClue      = "clue-trend"
-	momentsClue    = "clue-moments"
-	gathersClue    = "clue-gathers"
-	steadyLateClue = "clue-steady-late"
-	discoveryClue  = "clue-discovery-rate"
+	discoveryClue = "clue-discovery-rate"
 
 	churnedPass    = "pass-churned"
 	observedPass   = "pass-profiler"
@@ -55,22 +45,7 @@ const (
 // Parts are all parts of the judge that Options.Without can leave out: rules in the order in which
 // they are asked, then what they go by, what is done with their verdicts, and clues of the cause.
 func Parts() []Part {
-	var parts []Part
-	for _, rules := range [][]rule{seriesRules, pairRules} {
-		for i := range rules {
-			if rules[i].name != lastRule {
-				parts = append(parts, Part{Name: rules[i].name, About: rules[i].asks})
-			}
-		}
-	}
-	return append(append(parts, series.Parts()...), []Part{
-		{Name: replacedClue, About: "a block that is replaced by a larger one"},
-		{Name: wandersClue, About: "temporary blocks among permanent ones"},
-		{Name: steadyClue, About: "even births"},
-		{Name: trendClue, About: "a trend over the snapshots"},
-		{Name: momentsClue, About: "when growth happens, by births or rises"},
-		{Name: gathersClue, About: "a list that holds everything and releases nothing"},
-		{Name: steadyLateClue, About: "regular rises in the second half"},
+	return slices.Concat(judge.Parts(), series.Parts(), []Part{
 		{Name: discoveryClue, About: "false discovery rate over all sites"},
 		{Name: churnedPass, About: "blocks of half-way that are gone, without births"},
 		{Name: observedPass, About: "a profiler's own memory"},
@@ -99,7 +74,7 @@ func Parts() []Part {
 		{Name: backwardCause, About: "whether gradients were computed, as a clue of the cause"},
 		{Name: headCause, About: "a value that is recreated at each event, as a clue of the cause"},
 		{Name: drainedCause, About: "the oldest blocks are gone, as a clue of the cause"},
-	}...)
+	})
 }
 
 // step does a part of the judging, unless it is left out.

@@ -173,23 +173,23 @@ func (b *baseline) same(rows []*Row, at int, sized bool) (here, there []*Row) {
 func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 	for i := range grown {
 		j := &grown[i].j
-		if j.verdict != Leak && j.verdict != Inconclusive {
+		if j.Verdict != Leak && j.Verdict != Inconclusive {
 			continue
 		}
 		c := r.compare(b, grown[i].rows)
 		grown[i].against = c
-		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
+		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.Rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
 		switch {
 		case c.Match == "" && len(grown[i].rows) > 1:
-			j.because("the good run lacks some of its stacks")
+			j.Because("the good run lacks some of its stacks")
 		case c.Match == "":
-			j.because("the good run has no such stack")
-		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > series.AlikeRates*math.Abs(j.rate.Bytes.Value)):
-			j.because("it grows by %s", more)
-		case c.Excess.Value <= series.AlikeRates*math.Abs(j.rate.Bytes.Value):
-			j.call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())
+			j.Because("the good run has no such stack")
+		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > series.AlikeRates*math.Abs(j.Rate.Bytes.Value)):
+			j.Because("it grows by %s", more)
+		case c.Excess.Value <= series.AlikeRates*math.Abs(j.Rate.Bytes.Value):
+			j.Call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())
 		default:
-			j.call(Inconclusive, Weak, "it may grow no faster than in the good run: %s", more)
+			j.Call(Inconclusive, Weak, "it may grow no faster than in the good run: %s", more)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -55,7 +56,7 @@ type Result struct {
 	unwatched string // what of the run was not; "" for nothing
 	options   Options
 	tides     []series.Tide
-	few       fewMarks
+	few       judge.FewMarks
 	tried     int                    // findings of which was asked what decides them
 	changed   int                    // rows that are not in the last snapshot as in the first
 	half      map[series.SiteKey]Row // of the middle snapshot and the last; nil before it is first asked for
@@ -199,7 +200,7 @@ func (r *Result) judgeByHandbook() {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.Before.Blocks == 0 && row.After.Blocks > 0 {
-			j := judgement{verdict: Leak, evidence: Weak, rate: series.PairRate(row.Growth(), r.First, r.Last), reasons: []string{"its stack is absent from the base snapshot"}}
+			j := judge.Judgement{Verdict: Leak, Evidence: Weak, Rate: series.PairRate(row.Growth(), r.First, r.Last), Reasons: []string{"its stack is absent from the base snapshot"}}
 			r.Findings = append(r.Findings, r.finding(cluster{rows: []*Row{row}, j: j}, frame.Headline(row.Frames)))
 		}
 	}
@@ -215,7 +216,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	for i := range r.Rows {
 		histories[i] = series.HistoryOf(r.Series, r.Series.Site(&r.Rows[i]))
 		p[i] = histories[i].Chance()
-		marks.add(histories[i])
+		marks.Add(histories[i])
 		if r.Rows[i].Growth() != (Tally{}) {
 			r.changed++
 		}
@@ -232,7 +233,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	if !r.options.Without.Has(discoveryClue) {
 		q = trend.BenjaminiHochberg(p)
 	}
-	few := marks.enough()
+	few := marks.Enough()
 	var open []member // what leaks, or may
 	var settled []cluster
 	var suspects, healthy []*Row
@@ -242,16 +243,16 @@ func (r *Result) judgeByTrend(good *baseline) {
 			healthy = append(healthy, row)
 			continue
 		}
-		ask := question{
-			row: row, h: histories[i], first: r.First, last: r.Last, q: q[i],
-			few: few && histories[i].Even(), tides: r.tides, gathered: histories[i] != nil && r.gathered(row),
+		ask := judge.Question{
+			Row: row, History: histories[i], First: r.First, Last: r.Last, Discovery: q[i],
+			Few: few && histories[i].Even(), Tides: r.tides, Gathered: histories[i] != nil && r.gathered(row),
 		}
-		j := ask.judge(r.options.Without)
+		j := ask.Judge(r.options.Without)
 		r.step(churnedPass, func() { r.churned(row, &j) })
 		r.step(observedPass, func() { r.observed(row, &j) })
 		r.step(unassignedPass, func() { r.unassigned(row, &j) })
 		r.doubt(&j)
-		if j.verdict == Leak || j.verdict == Inconclusive {
+		if j.Verdict == Leak || j.Verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
 			suspects = append(suspects, row)
 			continue
@@ -278,7 +279,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	for i, c := range grown {
 		// What had settled counts as healthy in the tree, also where a bound that it
 		// breaks makes a leak of it: who else leaks is told from it.
-		if c.j.verdict == Bounded || i >= len(grown)-len(settled) {
+		if c.j.Verdict == Bounded || i >= len(grown)-len(settled) {
 			r.Findings = append(r.Findings, r.finding(c, frame.Headline(c.rows[0].Frames)))
 			continue
 		}
@@ -305,18 +306,18 @@ func (r *Result) headOf(c *cluster, tree *callTree) int {
 func (r *Result) finding(c cluster, head int) Finding {
 	j, row := c.j, c.rows[0]
 	f := Finding{
-		Rows: c.rows, Verdict: j.verdict, Evidence: j.evidence, Reasons: j.reasons, Rate: j.rate, Shape: j.shape,
+		Rows: c.rows, Verdict: j.Verdict, Evidence: j.Evidence, Reasons: j.Reasons, Rate: j.Rate, Shape: j.Shape,
 		Headline: head, Holder: r.holderOf(c), Against: c.against, More: r.more(&c), Bound: c.bound, Uncounted: r.Uncounted(), Sampled: r.samplePeriod() > 0, graph: c.graph,
 	}
 	f.Partly = r.partlyOf(&f)
 	if c.settled {
 		return f
 	}
-	if j.verdict == Leak {
+	if j.Verdict == Leak {
 		f.Pace = r.pace(c.rows, &j)
 	}
-	if j.verdict == Leak && j.evidence != Weak {
-		f.RunsOut = r.forecast(row, j.rate)
+	if j.Verdict == Leak && j.Evidence != Weak {
+		f.RunsOut = r.forecast(row, j.Rate)
 	}
 	return f
 }

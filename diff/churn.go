@@ -3,6 +3,7 @@ package diff
 import (
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -10,9 +11,9 @@ import (
 // churned takes back that a site leaks of which no births are known, where most of the
 // blocks that it held half-way are gone: what stays is not what was there, as in a window
 // of recent steps that a plan widens.
-func (r *Result) churned(row *Row, j *judgement) {
+func (r *Result) churned(row *Row, j *judge.Judgement) {
 	all := r.run.Snapshots
-	if j.verdict != Leak || j.shape == BytesOnly || j.shape == Doubling || len(row.Births.Steps)+len(row.Births.Times) > 0 || len(all) < 3 {
+	if j.Verdict != Leak || j.Shape == BytesOnly || j.Shape == Doubling || len(row.Births.Steps)+len(row.Births.Times) > 0 || len(all) < 3 {
 		return
 	}
 	if r.half == nil {
@@ -30,7 +31,7 @@ func (r *Result) churned(row *Row, j *judgement) {
 		}
 	}
 	if half := r.half[row.Key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
-		j.reasons = nil
-		j.call(Inconclusive, Weak, "it rises, but of the %d blocks at half-way %d are gone: a schedule that widens a sequence or a window looks the same; run longer to decide", half.Before.Blocks, half.Died.Blocks)
+		j.Reasons = nil
+		j.Call(Inconclusive, Weak, "it rises, but of the %d blocks at half-way %d are gone: a schedule that widens a sequence or a window looks the same; run longer to decide", half.Before.Blocks, half.Died.Blocks)
 	}
 }

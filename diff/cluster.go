@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -12,7 +13,7 @@ import (
 // growth first.
 type cluster struct {
 	rows    []*Row
-	j       judgement
+	j       judge.Judgement
 	against *Comparison
 	toBound float64         // blocks that a declared bound leaves; 0 for none
 	bound   *snapshot.Bound // declared, and not reached; nil for none
@@ -32,7 +33,7 @@ type group struct {
 type member struct {
 	row *Row
 	h   *series.History
-	j   judgement
+	j   judge.Judgement
 }
 
 // clusters groups members of equal verdict that are one leak: what one retained
@@ -58,7 +59,7 @@ next:
 		if ok && !r.options.Without.Has(clustersGroup) {
 			for _, at := range byCall[key] {
 				g := &groups[at]
-				if g.lead.j.verdict == m.j.verdict && inStep(g.lead, m) && !r.heldApart(g.lead.row, m.row) {
+				if g.lead.j.Verdict == m.j.Verdict && inStep(g.lead, m) && !r.heldApart(g.lead.row, m.row) {
 					g.rows = append(g.rows, m.row)
 					continue next
 				}
@@ -73,7 +74,7 @@ next:
 		out[i] = g.cluster
 		if len(g.rows) > 1 {
 			lineFirst(g.rows)
-			out[i].j.rate = r.rateOf(g.rows)
+			out[i].j.Rate = r.rateOf(g.rows)
 		}
 	}
 	return out

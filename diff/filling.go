@@ -19,7 +19,7 @@ const alikeEntries = 1.25
 func (r *Result) fillUp(grown []cluster) {
 	for i := range grown {
 		c := &grown[i]
-		if c.j.verdict != Leak && c.j.verdict != Inconclusive {
+		if c.j.Verdict != Leak && c.j.Verdict != Inconclusive {
 			continue
 		}
 		h := r.boundedHolder(c.rows)
@@ -29,8 +29,8 @@ func (r *Result) fillUp(grown []cluster) {
 		name, bound := fmt.Sprintf("the %s %s", h.Kind, h.Path), float64(h.Bound)
 		each, items := r.blocksPerItem(c.rows, h)
 		if each > 0 && items >= bound || r.staysFull(c.rows[0], h) {
-			c.j.reasons = nil
-			c.j.call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
+			c.j.Reasons = nil
+			c.j.Call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
 			continue
 		}
 		if each == 0 {
@@ -39,16 +39,16 @@ func (r *Result) fillUp(grown []cluster) {
 		held := c.sum()
 		full := snapshot.Bytes(float64(held.Bytes) * bound / items)
 		if room, ok := r.headroom(c.rows[0]); ok && full-held.Bytes > room.free {
-			c.j.because("%s takes %s items, which would be %s: more than the %s that is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
+			c.j.Because("%s takes %s items, which would be %s: more than the %s that is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
 			continue
 		}
 		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))
-		if rate := c.j.rate; rate.Unit != Place && rate.Blocks.Value > 0 {
+		if rate := c.j.Rate; rate.Unit != Place && rate.Blocks.Value > 0 {
 			text += ", and the last of them in about " + rate.Unit.Text(math.Ceil((bound-items)*each/rate.Blocks.Value))
 		}
 		text += fmt.Sprintf("; all of them take %s", full)
-		c.j.reasons = nil
-		c.j.call(Bounded, Strong, "%s", text)
+		c.j.Reasons = nil
+		c.j.Call(Bounded, Strong, "%s", text)
 		r.Notes = append(r.Notes, text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -42,12 +43,12 @@ func (a *Ages) find(s *snapshot.Snapshot) {
 			continue
 		}
 		suspects = append(suspects, row)
-		open = append(open, member{row: row, j: judgement{verdict: site.Verdict, evidence: site.Evidence, reasons: site.Reasons, rate: site.Rate}})
+		open = append(open, member{row: row, j: judge.Judgement{Verdict: site.Verdict, Evidence: site.Evidence, Reasons: site.Reasons, Rate: site.Rate}})
 	}
 	tree := newCallTree(suspects, healthy)
 	for _, c := range r.clusters(open, tree) {
 		if a.Unit != "step" {
-			c.j.rate = Rate{}
+			c.j.Rate = Rate{}
 		}
 		a.Findings = append(a.Findings, r.finding(c, r.headOf(&c, tree)))
 	}

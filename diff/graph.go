@@ -101,7 +101,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	a := groups[lead].lead
 	for _, i := range among {
 		b := groups[i].lead
-		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.verdict == a.j.verdict && b.row.On() == a.row.On() && inStep(a, b) {
+		if i != lead && groups[i].rows != nil && !groups[i].graph && b.j.Verdict == a.j.Verdict && b.row.On() == a.row.On() && inStep(a, b) {
 			out = append(out, i)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -150,7 +151,7 @@ func (r *Result) inStep(a, b *Row) bool {
 func (r *Result) measure(f *Finding) {
 	f.Rate = r.rateOf(f.Rows)
 	if f.Pace != nil {
-		f.Pace = r.pace(f.Rows, &judgement{rate: f.Rate, shape: f.Shape})
+		f.Pace = r.pace(f.Rows, &judge.Judgement{Rate: f.Rate, Shape: f.Shape})
 	}
 	if f.RunsOut != nil {
 		f.RunsOut = r.forecast(f.Rows[0], f.Rate)

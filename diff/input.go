@@ -17,14 +17,14 @@ func (r *Result) followInput(open []member) {
 	}
 	for i := range open {
 		a := &open[i]
-		if a.j.verdict != Leak || a.j.shape != BytesOnly {
+		if a.j.Verdict != Leak || a.j.Shape != BytesOnly {
 			continue
 		}
 		if slices.ContainsFunc(open, func(b member) bool {
-			return b.j.shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
+			return b.j.Shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
 		}) {
-			a.j.reasons = nil
-			a.j.call(Inconclusive, Weak, "its blocks are replaced by larger ones at the same snapshots as those of other lines: longer batches or sequences look the same; hold their length constant to decide")
+			a.j.Reasons = nil
+			a.j.Call(Inconclusive, Weak, "its blocks are replaced by larger ones at the same snapshots as those of other lines: longer batches or sequences look the same; hold their length constant to decide")
 		}
 	}
 }

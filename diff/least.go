@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -133,8 +134,8 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 		row.Births.Unknown = held
 	}
 	h := series.HistoryOf(r.Series, &site)
-	ask := question{row: &row, h: h, first: r.First, last: r.Last, q: h.Chance() * float64(max(1, len(r.Rows))), tides: r.tides}
-	return ask.judge(r.options.Without).verdict == Leak
+	ask := judge.Question{Row: &row, History: h, First: r.First, Last: r.Last, Discovery: h.Chance() * float64(max(1, len(r.Rows))), Tides: r.tides}
+	return ask.Judge(r.options.Without).Verdict == Leak
 }
 
 // LeastMore is after how much more, with marks as far apart as the last two, a run that is too

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -35,14 +36,14 @@ const (
 // judged among as many sites as change in this run.
 func (r *Result) more(c *cluster) More {
 	length := r.Series.Axis.Length()
-	if c.j.verdict != Inconclusive || !r.Comparable || c.against != nil {
+	if c.j.Verdict != Inconclusive || !r.Comparable || c.against != nil {
 		return More{}
 	}
 	if c.toBound > 0 {
-		if c.j.rate.Unit == Place || c.j.rate.Blocks.Value <= 0 {
+		if c.j.Rate.Unit == Place || c.j.Rate.Blocks.Value <= 0 {
 			return More{}
 		}
-		if more := math.Ceil(c.toBound / c.j.rate.Blocks.Value); more <= Farthest*length {
+		if more := math.Ceil(c.toBound / c.j.Rate.Blocks.Value); more <= Farthest*length {
 			return More{Steps: int64(more)}
 		}
 		return More{}
@@ -119,12 +120,12 @@ func (r *Result) wouldDecide(c *cluster, p *series.Past, marks int) bool {
 		last.History.Last = last.History.Last.Add(series.Duration(float64(late) / 1e6))
 	}
 	h := r.options.Without.History(to, r.Series.Axis.Unit)
-	marked := fewMarks{varying: max(r.changed, r.few.varying), even: len(c.rows), marks: len(h.Bytes)}
-	ask := question{
-		row: &row, h: h, first: r.First, last: &last, tides: r.tides, few: marked.enough() && h.Even(),
-		q: h.Chance() * float64(max(1, len(r.Rows))) / float64(len(c.rows)),
+	marked := judge.FewMarks{Varying: max(r.changed, r.few.Varying), Even: len(c.rows), Marks: len(h.Bytes)}
+	ask := judge.Question{
+		Row: &row, History: h, First: r.First, Last: &last, Tides: r.tides, Few: marked.Enough() && h.Even(),
+		Discovery: h.Chance() * float64(max(1, len(r.Rows))) / float64(len(c.rows)),
 	}
 	// What is done again at marks evenly apart adds as much each time, whatever it is.
-	without := append(slices.Clone(r.options.Without), evenMarks)
-	return ask.judge(without).verdict != Inconclusive
+	without := append(slices.Clone(r.options.Without), judge.EvenMarks)
+	return ask.Judge(without).Verdict != Inconclusive
 }

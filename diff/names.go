@@ -1,8 +1,11 @@
 package diff
 
-import "github.com/memdiag/memdiag/diff/series"
+import (
+	"github.com/memdiag/memdiag/diff/judge"
+	"github.com/memdiag/memdiag/diff/series"
+)
 
-// A result is made of these; package series has their promises.
+// A result is made of these; packages series and judge have their promises.
 type (
 	// Row is one call site in the first and the last snapshot.
 	Row = series.Row
@@ -24,6 +27,12 @@ type (
 	Part = series.Part
 	// Without names the parts of the judge that are left out.
 	Without = series.Without
+	// Verdict is what memdiag calls a site that grew.
+	Verdict = judge.Verdict
+	// Evidence is what a verdict rests on.
+	Evidence = judge.Evidence
+	// Shape is how a leak grows.
+	Shape = judge.Shape
 )
 
 // The units of an axis.
@@ -31,4 +40,27 @@ const (
 	Step   = series.Step
 	Second = series.Second
 	Place  = series.Place
+)
+
+// The verdicts.
+const (
+	Leak         = judge.Leak
+	Bounded      = judge.Bounded
+	Clean        = judge.Clean
+	Inconclusive = judge.Inconclusive
+)
+
+// Tiers of evidence.
+const (
+	Proof  = judge.Proof
+	Strong = judge.Strong
+	Weak   = judge.Weak
+)
+
+// The shapes.
+const (
+	Steady    = judge.Steady
+	Quadratic = judge.Quadratic
+	BytesOnly = judge.BytesOnly
+	Doubling  = judge.Doubling
 )

@@ -65,25 +65,25 @@ func (r *Result) weigh(grown []cluster) {
 
 func (r *Result) weighOne(c *cluster) {
 	o, j := &r.options, &c.j
-	if j.verdict != Leak || j.rate.Unit == Place || j.shape != Steady {
+	if j.Verdict != Leak || j.Rate.Unit == Place || j.Shape != Steady {
 		return
 	}
-	rate := j.rate.Bytes.High
+	rate := j.Rate.Bytes.High
 	if o.MinRate.Bytes > 0 {
-		if j.rate.Unit == o.MinRate.Unit && rate < float64(o.MinRate.Bytes) {
-			j.call(Bounded, Strong, "its %s a %s are below the requested minimum rate, %s", snapshot.FormatBytes(j.rate.Bytes.Value), j.rate.Unit, o.MinRate)
+		if j.Rate.Unit == o.MinRate.Unit && rate < float64(o.MinRate.Bytes) {
+			j.Call(Bounded, Strong, "its %s a %s are below the requested minimum rate, %s", snapshot.FormatBytes(j.Rate.Bytes.Value), j.Rate.Unit, o.MinRate)
 		}
 		return
 	}
 	horizon := max(float64(o.Horizon), float64(r.Last.Mark.Step))
-	if j.rate.Unit == Second {
+	if j.Rate.Unit == Second {
 		horizon = max(o.Span.Seconds(), r.Series.Axis.Length())
 	}
 	limit := r.limit(c.rows[0])
 	if limit <= 0 || rate*horizon >= o.MinShare*float64(limit) {
 		return
 	}
-	j.call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.rate.Bytes.Value*horizon), j.rate.Unit.Text(horizon), 100*o.MinShare)
+	j.Call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.Rate.Bytes.Value*horizon), j.Rate.Unit.Text(horizon), 100*o.MinShare)
 }
 
 // limit is that of the row's device, as the last snapshot has it. What a process has left
@@ -133,14 +133,14 @@ func (r *Result) holdToBounds(grown []cluster) {
 			switch {
 			case b.Blocks > 0 && held.Blocks > b.Blocks, b.Bytes > 0 && cmp.Or(held.Requested, held.Bytes) > b.Bytes:
 				over[c], c.bound = true, nil
-				if before := c.j.reasons; c.j.verdict == Bounded {
-					c.j.reasons, c.settled = nil, true
-					c.j.call(Leak, Strong, "%s; %s, which is more, and goes on no further (%s)", said, holds, strings.Join(before, "; "))
+				if before := c.j.Reasons; c.j.Verdict == Bounded {
+					c.j.Reasons, c.settled = nil, true
+					c.j.Call(Leak, Strong, "%s; %s, which is more, and goes on no further (%s)", said, holds, strings.Join(before, "; "))
 					continue
 				}
-				c.j.call(Leak, Strong, "%s; %s, which is more", said, holds)
-			case !over[c] && (c.j.verdict == Leak || c.j.verdict == Inconclusive):
-				c.j.reasons = nil
+				c.j.Call(Leak, Strong, "%s; %s, which is more", said, holds)
+			case !over[c] && (c.j.Verdict == Leak || c.j.Verdict == Inconclusive):
+				c.j.Reasons = nil
 				if held.Blocks > 0 {
 					c.toBound = float64(max(b.Blocks-held.Blocks, 0))
 					if b.Blocks == 0 {
@@ -148,7 +148,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 					}
 				}
 				c.bound = &b
-				c.j.call(Inconclusive, Weak, "%s and has not reached it: %s", said, holds)
+				c.j.Call(Inconclusive, Weak, "%s and has not reached it: %s", said, holds)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -85,10 +86,10 @@ func TestABoundHoldsAllOfAFinding(t *testing.T) {
 		}
 		r := &Result{Rows: rows, Last: &snapshot.Snapshot{}, run: &snapshot.Run{}}
 		r.options.Bounds = []snapshot.Bound{{Where: "a.py:1", Bytes: bytes}}
-		grown := []cluster{{rows: []*Row{&rows[0], &rows[1]}, j: judgement{verdict: Leak}}}
+		grown := []cluster{{rows: []*Row{&rows[0], &rows[1]}, j: judge.Judgement{Verdict: Leak}}}
 		r.holdToBounds(grown)
-		if got := grown[0].j; got.verdict != want || !strings.Contains(strings.Join(got.reasons, " "), "in 10 blocks") {
-			t.Errorf("a bound of %d: %s, %q", bytes, got.verdict, got.reasons)
+		if got := grown[0].j; got.Verdict != want || !strings.Contains(strings.Join(got.Reasons, " "), "in 10 blocks") {
+			t.Errorf("a bound of %d: %s, %q", bytes, got.Verdict, got.Reasons)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -25,7 +26,7 @@ const asFast = 1.5
 
 // pace is nil where the run does not tell what growth follows. What is said to come each
 // so many steps and does not make up the rate comes irregularly.
-func (r *Result) pace(rows []*Row, j *judgement) *Pace {
+func (r *Result) pace(rows []*Row, j *judge.Judgement) *Pace {
 	f := r.driver(rows[0])
 	if f.driver == "" || f.times == 0 {
 		return nil
@@ -48,8 +49,8 @@ func (r *Result) pace(rows []*Row, j *judgement) *Pace {
 		Blocks: float64(max(g.Blocks, 0)) / float64(f.times), Bytes: g.Bytes / snapshot.Bytes(f.times),
 		Sizes: r.ofSeveralSizes(rows),
 	}
-	even := p.Event == cause.Steps && j.rate.Unit == Step && (j.shape == Steady || j.shape == BytesOnly)
-	if step := float64(p.Bytes) / float64(p.Every); even && (step > asFast*j.rate.Bytes.High || asFast*step < j.rate.Bytes.Low) {
+	even := p.Event == cause.Steps && j.Rate.Unit == Step && (j.Shape == Steady || j.Shape == BytesOnly)
+	if step := float64(p.Bytes) / float64(p.Every); even && (step > asFast*j.Rate.Bytes.High || asFast*step < j.Rate.Bytes.Low) {
 		p.Event = cause.Irregular
 	}
 	return p

@@ -1,14 +1,15 @@
 package diff
 
 import (
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // observed says of memory that profilers hold for themselves that it is no leak of the
 // program's, as long as it is little: to look leaves a few bytes each time.
-func (r *Result) observed(row *Row, j *judgement) {
-	if j.verdict != Leak && j.verdict != Inconclusive || !frame.ByProfiler(row.Frames) {
+func (r *Result) observed(row *Row, j *judge.Judgement) {
+	if j.Verdict != Leak && j.Verdict != Inconclusive || !frame.ByProfiler(row.Frames) {
 		return
 	}
 	if r.profilers == nil {
@@ -23,7 +24,7 @@ func (r *Result) observed(row *Row, j *judgement) {
 		r.profilers = &little
 	}
 	if *r.profilers {
-		j.reasons = nil
-		j.call(Clean, Weak, "its blocks were allocated by a profiler, not by the program")
+		j.Reasons = nil
+		j.Call(Clean, Weak, "its blocks were allocated by a profiler, not by the program")
 	}
 }

@@ -26,14 +26,14 @@ func (r *Result) prove(grown []cluster) {
 			continue
 		}
 		switch {
-		case 2*lost < held || lost < 2 || c.j.verdict != Leak && c.j.verdict != Inconclusive:
-			c.j.because(whyLost, lost)
-		case c.j.verdict == Leak:
-			c.j.evidence = Proof
-			c.j.because(whyLost, lost)
+		case 2*lost < held || lost < 2 || c.j.Verdict != Leak && c.j.Verdict != Inconclusive:
+			c.j.Because(whyLost, lost)
+		case c.j.Verdict == Leak:
+			c.j.Evidence = Proof
+			c.j.Because(whyLost, lost)
 		default:
-			c.j.reasons = nil
-			c.j.call(Leak, Proof, whyLost, lost)
+			c.j.Reasons = nil
+			c.j.Call(Leak, Proof, whyLost, lost)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -135,7 +136,7 @@ func steadily(w Without, x, rest []float64) bool {
 	}
 	// What adds the same again and again is no walk, whatever jumps there are between. Neither is what never falls:
 	// on a busy machine a program's speed varies, and its growth with it.
-	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= significant || trend.Climbs(x, rest, series.Climbing, series.LongestGap))
+	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= judge.Significant || trend.Climbs(x, rest, series.Climbing, series.LongestGap))
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
@@ -167,7 +168,7 @@ func risingFloors(x, y []float64) (at, rest []float64) {
 	if at, rest = at[lowest:], rest[lowest:]; len(rest) < series.Testable {
 		return nil, nil
 	}
-	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > significant {
+	if t := trend.HamedRao(rest); t.Z <= 0 || t.P > judge.Significant {
 		return nil, nil
 	}
 	return at, rest

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
@@ -211,9 +212,9 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 
 // doubt takes back what is said of growth between snapshots that cannot be compared:
 // neither that it goes on nor that it stopped is known of any.
-func (r *Result) doubt(j *judgement) {
+func (r *Result) doubt(j *judge.Judgement) {
 	if !r.Comparable {
-		j.reasons, j.rate = nil, Rate{}
-		j.call(Inconclusive, Weak, "%s; the difference is no growth", r.stranger)
+		j.Reasons, j.Rate = nil, Rate{}
+		j.Call(Inconclusive, Weak, "%s; the difference is no growth", r.stranger)
 	}
 }

@@ -6,15 +6,6 @@ import "github.com/memdiag/memdiag/snapshot"
 // and a chance is a probability. Those of the process and its meters, of lines, of holders and of forecasts
 // stand where they are used.
 
-// What is a leak's.
-const (
-	// significant is the false discovery rate at which a trend counts.
-	significant = 0.01
-	// fewFalse is the share of chance that is let pass among those that few marks
-	// show to grow.
-	fewFalse = 0.05
-)
-
 // What is no leak's.
 const (
 	// leastChurned is how many blocks a site must have held half-way for most of them to be gone: of one, a

@@ -1,12 +1,16 @@
 package diff
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/judge"
+)
 
 // unassigned takes back that blocks without a stack leak while their device holds no more for it. A recorder that watches
 // some steps only has what it did not watch there: where the lines that it knows let go of as much, it is theirs.
-func (r *Result) unassigned(row *Row, j *judgement) {
+func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	site := r.Series.Site(row)
-	if j.verdict != Leak || len(row.Frames) > 0 || site == nil {
+	if j.Verdict != Leak || len(row.Frames) > 0 || site == nil {
 		return
 	}
 	total := make([]float64, len(site.Bytes))
@@ -24,7 +28,7 @@ func (r *Result) unassigned(row *Row, j *judgement) {
 	}
 	last := len(total) - 1
 	if 2*(total[last]-total[from]) < float64(site.Bytes[last]-least) {
-		j.reasons = nil
-		j.call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
+		j.Reasons = nil
+		j.Call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -103,12 +104,12 @@ func (r *Result) stayedEmpty() bool {
 }
 
 // unsure takes strength from a verdict on a run of which a part was not watched.
-func (r *Result) unsure(j *judgement) {
-	if r.unwatched == "" || j.evidence != Strong {
+func (r *Result) unsure(j *judge.Judgement) {
+	if r.unwatched == "" || j.Evidence != Strong {
 		return
 	}
-	j.evidence = Weak
-	j.because("%s", r.unwatched)
+	j.Evidence = Weak
+	j.Because("%s", r.unwatched)
 }
 
 // WouldShow reports whether the process's own memory, had it grown besides at a rate, would be

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -201,7 +202,7 @@ func testText(f *diff.Finding) string { return reasonsText(f, true) }
 func reasonsText(f *diff.Finding, tests bool) string {
 	var list []string
 	for _, why := range f.Reasons {
-		if strings.HasPrefix(why, diff.Chance) == tests {
+		if strings.HasPrefix(why, judge.Chance) == tests {
 			list = append(list, brief(why))
 		}
 	}

@@ -1,4 +1,4 @@
-package diff
+package judge
 
 import (
 	"fmt"
@@ -17,14 +17,14 @@ type rule struct {
 	verdict  Verdict
 	evidence Evidence
 	reason   func(*facts) string
-	also     func(*facts, *judgement) // nil for nothing
+	also     func(*facts, *Judgement) // nil for nothing
 }
 
 // ask has the first of the rules that holds decide. The last always holds.
-func ask(rules []rule, f *facts, w Without, j *judgement) {
+func ask(rules []rule, f *facts, w series.Without, j *Judgement) {
 	for i := range rules {
 		if r := &rules[i]; !w.Has(r.name) && r.holds(f) {
-			j.call(r.verdict, r.evidence, "%s", r.reason(f))
+			j.Call(r.verdict, r.evidence, "%s", r.reason(f))
 			if r.also != nil {
 				r.also(f, j)
 			}
@@ -39,26 +39,28 @@ var seriesRules = []rule{
 		name: "doubling",
 		asks: "a buffer is replaced by one larger by a constant factor, after waits that grow by that factor and in which it stays as it is",
 		holds: func(f *facts) bool {
-			return f.replaced && trend.Doubles(f.h.Whole.X, f.h.Whole.Bytes) && waits(f.h.Whole.Bytes)
+			return f.replaced && trend.Doubles(f.History.Whole.X, f.History.Whole.Bytes) && waits(f.History.Whole.Bytes)
 		},
 		verdict: Leak, evidence: Strong,
 		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the filling does not stop"),
-		also:   func(_ *facts, j *judgement) { j.shape = Doubling },
+		also:   func(_ *facts, j *Judgement) { j.Shape = Doubling },
 	},
 	{
-		name:    "unseen",
-		asks:    "it stopped, but a recorder that watches some steps only may have missed as much",
-		holds:   func(f *facts) bool { return !f.goesOn && f.born && !f.wanders && f.row.Births.MayBeUnseen(f.h.Whole.X) },
+		name: "unseen",
+		asks: "it stopped, but a recorder that watches some steps only may have missed as much",
+		holds: func(f *facts) bool {
+			return !f.goesOn && f.born && !f.wanders && f.Row.Births.MayBeUnseen(f.History.Whole.X)
+		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.row.Births.Weights))
+			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.Row.Births.Weights))
 		},
 	},
 	{
 		name: "old-births",
 		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all along the run are still alive, and their number varies", series.SteadySteps),
 		holds: func(f *facts) bool {
-			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.Steady() && f.births.Distinct > series.SteadySteps && f.h.Moves()
+			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.Steady() && f.births.Distinct > series.SteadySteps && f.History.Moves()
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -77,7 +79,7 @@ var seriesRules = []rule{
 	{
 		name:    "last-jump",
 		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", series.Enough),
-		holds:   func(f *facts) bool { return !f.goesOn && f.h.Unit != Step && f.h.JumpsLast() },
+		holds:   func(f *facts) bool { return !f.goesOn && f.History.Unit != series.Step && f.History.JumpsLast() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
 	},
@@ -85,7 +87,7 @@ var seriesRules = []rule{
 		name: "order-only",
 		asks: "it stopped, but it rose in each interval of a run without steps and times",
 		holds: func(f *facts) bool {
-			return !f.goesOn && !f.stopped && f.h.Unit == Place && f.rises == len(f.h.Bytes)-1
+			return !f.goesOn && !f.stopped && f.History.Unit == series.Place && f.rises == len(f.History.Bytes)-1
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -103,7 +105,7 @@ var seriesRules = []rule{
 		name: "few-replaced",
 		asks: fmt.Sprintf("it rises by fewer than %d steps up, or by what each step makes at once, and no old block stays, as in a window or a sequence that a schedule widens", series.Enough),
 		holds: func(f *facts) bool {
-			atOnce := f.window && f.births.Distinct == 1 && !f.h.EachStep() // not a ramp that begins anew
+			atOnce := f.window && f.births.Distinct == 1 && !f.History.EachStep() // not a ramp that begins anew
 			return f.trend && ((f.replaced || f.window) && f.rises < series.Enough || atOnce)
 		},
 		verdict: Inconclusive, evidence: Weak,
@@ -114,7 +116,7 @@ var seriesRules = []rule{
 	{
 		name:    "window",
 		asks:    "all new blocks are recent, and earlier ones are gone",
-		holds:   func(f *facts) bool { return f.window && !(f.trend && f.h.EachStep()) },
+		holds:   func(f *facts) bool { return f.window && !(f.trend && f.History.EachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("%s, the last ones, and earlier blocks are gone: they come and go", f.births)
@@ -123,10 +125,10 @@ var seriesRules = []rule{
 	{
 		name:    "covariate",
 		asks:    "the batch size or the sequence length rises as fast",
-		holds:   func(f *facts) bool { return f.h.Covariate != "" },
+		holds:   func(f *facts) bool { return f.History.Covariate != "" },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.h.Covariate)
+			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.History.Covariate)
 		},
 	},
 	{
@@ -141,7 +143,7 @@ var seriesRules = []rule{
 	{
 		name:    "slows",
 		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Slows(&f.h.Whole) },
+		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Slows(&f.History.Whole) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it rises more and more rarely, like a cache that fills up; run longer to decide"),
 	},
@@ -151,37 +153,39 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Silence() < series.Doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.h.Unit.Text(f.moments.Idle()))
+			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.History.Unit.Text(f.moments.Idle()))
 		},
 	},
 	{
 		name:    "levels-off",
 		asks:    fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", 100*(1-series.EndBegins), series.EndShare),
-		holds:   func(f *facts) bool { return f.h.LevelsOff() },
+		holds:   func(f *facts) bool { return f.History.LevelsOff() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
 		},
 	},
 	{
-		name:    "tides",
-		asks:    "births are unknown, and other stacks rise and fall as slowly and as far",
-		holds:   func(f *facts) bool { return !f.born && (f.trend || f.few) && !f.h.EachStep() && f.h.Rides(f.tides) },
+		name: "tides",
+		asks: "births are unknown, and other stacks rise and fall as slowly and as far",
+		holds: func(f *facts) bool {
+			return !f.born && (f.trend || f.Few) && !f.History.EachStep() && f.History.Rides(f.Tides)
+		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return f.inWords() + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
 		},
 	},
 	{
-		name:    evenMarks,
+		name:    EvenMarks,
 		asks:    "a file has totals only, each of evenly spaced snapshots has as many blocks more, and these are in all fewer than one interval has steps: a list emptied every 11 steps looks so if it is seen every 12",
-		holds:   func(f *facts) bool { return !f.born && f.row.Summed() && f.h.EvenAtMarks() },
+		holds:   func(f *facts) bool { return !f.born && f.Row.Summed() && f.History.EvenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("each of the evenly spaced snapshots has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven distances to decide"),
 	},
 	{
 		name:    "leak",
-		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", series.SteadySteps, 100*series.LongestGap, 100*series.Lent, series.FewStairs, 100*significant),
+		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", series.SteadySteps, 100*series.LongestGap, 100*series.Lent, series.FewStairs, 100*Significant),
 		holds:   func(f *facts) bool { return f.steady || f.trend || f.gathers },
 		verdict: Leak, evidence: Strong,
 		reason: (*facts).inWords,
@@ -190,10 +194,10 @@ var seriesRules = []rule{
 	{
 		name:    "few-marks",
 		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", series.Testable),
-		holds:   func(f *facts) bool { return f.few && !f.wanders },
+		holds:   func(f *facts) bool { return f.Few && !f.wanders },
 		verdict: Leak, evidence: Weak,
 		reason: (*facts).inWords,
-		also:   func(_ *facts, j *judgement) { j.because("take more snapshots to be sure") },
+		also:   func(_ *facts, j *Judgement) { j.Because("take more snapshots to be sure") },
 	},
 	{
 		name:    lastRule,
@@ -208,35 +212,35 @@ var seriesRules = []rule{
 const Chance = "p = "
 
 // leakInWords is the leak's shape, and what else it rests on.
-func leakInWords(f *facts, j *judgement) {
-	h := f.h
+func leakInWords(f *facts, j *Judgement) {
+	h := f.History
 	if f.replaced {
-		j.shape = BytesOnly
-		j.because("the number of blocks is constant: they are replaced by larger ones")
+		j.Shape = BytesOnly
+		j.Because("the number of blocks is constant: they are replaced by larger ones")
 	} else if trend.Accelerates(h.X, h.Blocks) {
-		j.shape = Quadratic
-		j.because("each time adds more blocks than the last")
+		j.Shape = Quadratic
+		j.Because("each time adds more blocks than the last")
 	}
 	if h.Late {
-		j.because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
+		j.Because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
 	}
 	if n := len(h.Bytes); f.trend && h.Same() {
-		j.because("each interval adds as much for each %s", h.Unit)
-		j.because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", series.EvenChance(n), n, f.q)
+		j.Because("each interval adds as much for each %s", h.Unit)
+		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", series.EvenChance(n), n, f.Discovery)
 	} else if f.trend {
-		j.because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.Test.P, n, f.q)
+		j.Because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.Test.P, n, f.Discovery)
 	}
 	if f.steady {
-		j.because("%s", f.births)
+		j.Because("%s", f.births)
 	} else if f.gathers {
-		j.because("it never fell, and its holder only became longer")
+		j.Because("it never fell, and its holder only became longer")
 	}
 }
 
 // pairFacts are those of two snapshots: the births of the new blocks, where the files tell them.
-func (q *question) pairFacts() *facts {
-	f := &facts{question: q}
-	f.births, f.born = q.row.Births.Spread(q.first, q.last, series.Nowhen)
+func (q *Question) pairFacts() *facts {
+	f := &facts{Question: q}
+	f.births, f.born = q.Row.Births.Spread(q.First, q.Last, series.Nowhen)
 	f.steady = f.born && f.births.Steady()
 	return f
 }
@@ -256,12 +260,12 @@ var pairRules = []rule{
 		holds:   func(f *facts) bool { return f.steady },
 		verdict: Leak, evidence: Strong,
 		reason: func(f *facts) string { return f.births.String() },
-		also: func(f *facts, j *judgement) {
-			switch first, last := f.first.Mark.Epoch, f.last.Mark.Epoch; {
+		also: func(f *facts, j *Judgement) {
+			switch first, last := f.First.Mark.Epoch, f.Last.Mark.Epoch; {
 			case last == snapshot.NoStep || first == snapshot.NoStep:
-				j.because("epochs are unknown: what is reset at an epoch's end looks the same")
+				j.Because("epochs are unknown: what is reset at an epoch's end looks the same")
 			case first == last:
-				j.because("all of it lies in one epoch: what is reset at an epoch's end looks the same")
+				j.Because("all of it lies in one epoch: what is reset at an epoch's end looks the same")
 			}
 		},
 	},
@@ -271,8 +275,8 @@ var pairRules = []rule{
 		holds:   func(f *facts) bool { return f.births.AtOnce() },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
-		also: func(_ *facts, j *judgement) {
-			j.because("state that is made once, or a window of recent steps, looks like this; take more snapshots to decide")
+		also: func(_ *facts, j *Judgement) {
+			j.Because("state that is made once, or a window of recent steps, looks like this; take more snapshots to decide")
 		},
 	},
 	{
@@ -281,8 +285,8 @@ var pairRules = []rule{
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
-		also: func(_ *facts, j *judgement) {
-			j.because("too few births, or too long gaps between them, to tell; take more snapshots to decide")
+		also: func(_ *facts, j *Judgement) {
+			j.Because("too few births, or too long gaps between them, to tell; take more snapshots to decide")
 		},
 	},
 }

@@ -1,4 +1,4 @@
-package diff
+package judge
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ var update = flag.Bool("update", false, "write the table of rules into docs/verd
 
 // TestTheDocsListTheRules holds the table of docs/verdicts.md against the rules.
 func TestTheDocsListTheRules(t *testing.T) {
-	page := filepath.Join("..", "docs", "verdicts.md")
+	page := filepath.Join("..", "..", "docs", "verdicts.md")
 	got, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- rules: go test ./diff -run Docs -update -->\n", "<!-- end of rules -->"
+	const begin, end = "<!-- rules: go test ./diff/judge -run Docs -update -->\n", "<!-- end of rules -->"
 	before, rest, found := bytes.Cut(got, []byte(begin))
 	table, after, ended := bytes.Cut(rest, []byte(end))
 	if !found || !ended {
@@ -30,7 +30,7 @@ func TestTheDocsListTheRules(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s is not that of the rules: go test ./diff -run Docs -update writes it anew", page)
+		t.Fatalf("the table of %s is not that of the rules: go test ./diff/judge -run Docs -update writes it anew", page)
 	}
 	if err := os.WriteFile(page, []byte(string(before)+begin+want+end+string(after)), 0o600); err != nil {
 		t.Fatal(err)

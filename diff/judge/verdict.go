@@ -1,4 +1,7 @@
-package diff
+// Package judge says of one call site whether its growth is a leak, and why: facts are computed
+// once, and the first rule that fits decides. It knows nothing of other sites but how many there
+// are; what belongs together, and what bounds and good runs say, is diff's.
+package judge
 
 import (
 	"fmt"
@@ -40,62 +43,64 @@ const (
 	Doubling  Shape = "doubling"   // the same, by a factor, when it is full
 )
 
-// judgement is one site's verdict with its reasons in plain words.
-type judgement struct {
-	verdict  Verdict
-	evidence Evidence
-	reasons  []string
-	rate     Rate
-	shape    Shape
+// Judgement is one site's verdict with its reasons in plain words.
+type Judgement struct {
+	Verdict  Verdict
+	Evidence Evidence
+	Reasons  []string
+	Rate     series.Rate
+	Shape    Shape
 }
 
-func (j *judgement) call(v Verdict, e Evidence, format string, args ...any) {
-	j.verdict, j.evidence = v, e
-	j.because(format, args...)
+// Call sets the verdict and adds its reason.
+func (j *Judgement) Call(v Verdict, e Evidence, format string, args ...any) {
+	j.Verdict, j.Evidence = v, e
+	j.Because(format, args...)
 }
 
-func (j *judgement) because(format string, args ...any) {
-	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
+// Because adds a reason.
+func (j *Judgement) Because(format string, args ...any) {
+	j.Reasons = append(j.Reasons, fmt.Sprintf(format, args...))
 }
 
-// question is what is judged: one site that grew between the first and the last snapshot.
-type question struct {
-	row         *Row
-	h           *series.History // nil where fewer than three marks can be compared
-	first, last *snapshot.Snapshot
-	q           float64       // the false discovery rate at which its trend would count, among all sites of the run
-	few         bool          // the run has few marks, and they are enough all the same
-	tides       []series.Tide // what other sites show that come and go slowly
-	gathered    bool          // one list, map or set holds all of its blocks, and lets go of nothing
+// Question is about one site that grew between the first and the last snapshot.
+type Question struct {
+	Row         *series.Row
+	History     *series.History // nil where fewer than three marks can be compared
+	First, Last *snapshot.Snapshot
+	Discovery   float64       // the false discovery rate at which its trend would count, among all sites of the run
+	Few         bool          // the run has few marks, and they are enough all the same
+	Tides       []series.Tide // what other sites show that come and go slowly
+	Gathered    bool          // one list, map or set holds all of its blocks, and lets go of nothing
 }
 
-// judge answers it, without some parts of the judge.
-func (q *question) judge(w Without) judgement {
-	row, h := q.row, q.h
-	j := judgement{rate: series.PairRate(row.Growth(), q.first, q.last)}
+// Judge answers it, without some parts of the judge.
+func (q *Question) Judge(w series.Without) Judgement {
+	row, h := q.Row, q.History
+	j := Judgement{Rate: series.PairRate(row.Growth(), q.First, q.Last)}
 	if row.After.Bytes == 0 && !row.Unsized() {
-		j.call(Clean, Strong, "its blocks have no size, so they use no device memory, however many there are")
+		j.Call(Clean, Strong, "its blocks have no size, so they use no device memory, however many there are")
 		return j
 	}
 	if h == nil {
 		ask(pairRules, q.pairFacts(), w, &j)
 		return j
 	}
-	j.rate = h.Rate()
+	j.Rate = h.Rate()
 	f := q.facts(w)
 	ask(seriesRules, f, w, &j)
-	if f.replaced && j.verdict == Inconclusive {
-		j.shape = BytesOnly
+	if f.replaced && j.Verdict == Inconclusive {
+		j.Shape = BytesOnly
 	}
-	if h.Whole.Counted && (j.verdict == Leak || j.verdict == Inconclusive) {
-		j.because("their size is unknown; they use the process's memory")
+	if h.Whole.Counted && (j.Verdict == Leak || j.Verdict == Inconclusive) {
+		j.Because("their size is unknown; they use the process's memory")
 	}
 	return j
 }
 
 // facts are what the rules ask of a site.
 type facts struct {
-	*question
+	*Question
 	births                 series.Spread
 	born                   bool // births are known
 	moments                *series.Rises
@@ -107,18 +112,18 @@ type facts struct {
 	steady, trend, gathers bool
 }
 
-func (q *question) facts(w Without) *facts {
-	f, row, h := &facts{question: q}, q.row, q.h
-	f.births, f.born = row.Births.Spread(q.first, q.last, h.Began())
+func (q *Question) facts(w series.Without) *facts {
+	f, row, h := &facts{Question: q}, q.Row, q.History
+	f.births, f.born = row.Births.Spread(q.First, q.Last, h.Began())
 	y := h.Bytes
 	f.rises = series.Rising(y)
 	f.goesOn, f.stopped, f.why = h.GoesOn()
 	// A block that is replaced by a larger one was born just now, however long it
 	// has been growing.
-	f.replaced = h.Replaced() && !q.last.Blocks.Uncounted() && !w.Has(replacedClue)
+	f.replaced = h.Replaced() && !q.Last.Blocks.Uncounted() && !w.Has(replacedClue)
 	f.wanders = f.born && !f.replaced && !w.Has(wandersClue) && h.Wanders(row)
 	f.steady = f.born && f.births.Steady() && !f.wanders && !w.Has(steadyClue)
-	f.trend = q.q <= significant && f.rises >= series.FewStairs && !w.Has(trendClue)
+	f.trend = q.Discovery <= Significant && f.rises >= series.FewStairs && !w.Has(trendClue)
 	f.window = f.born && !f.replaced && f.births.AtOnce() && f.births.Recent && slices.Max(h.Blocks[:len(h.Blocks)/2+1]) > float64(row.After.Blocks-f.births.Blocks)
 	if !w.Has(momentsClue) {
 		f.moments = series.RisesOf(h, row, f.born)
@@ -127,7 +132,7 @@ func (q *question) facts(w Without) *facts {
 		f.rises = max(f.rises, len(f.moments.At))
 		f.goesOn = f.goesOn || !f.stopped && f.moments.SteadyLate() && !w.Has(steadyLateClue)
 	}
-	f.gathers = q.gathered && (!f.born || row.Births.Sampled()) && f.moments != nil && f.moments.Steady() && !w.Has(gathersClue)
+	f.gathers = q.Gathered && (!f.born || row.Births.Sampled()) && f.moments != nil && f.moments.Steady() && !w.Has(gathersClue)
 	return f
 }
 
@@ -151,8 +156,8 @@ func waits(y []float64) bool {
 
 // inWords says in how many intervals a site rose, and whether they did to the end.
 func (f *facts) inWords() string {
-	what, y := "live bytes", f.h.Bytes
-	if f.h.Whole.Counted {
+	what, y := "live bytes", f.History.Bytes
+	if f.History.Whole.Counted {
 		what = "their number"
 	}
 	rises, intervals := series.Rising(y), len(y)-1
