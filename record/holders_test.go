@@ -299,7 +299,7 @@ def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
     agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
-    return _holders.Search(agent, types.SimpleNamespace(module=torch, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}))
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):
@@ -422,7 +422,7 @@ class Small:
     __slots__ = ("a", "b", "c", "d", "e", "f", "g")
 def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
-    torch = types.SimpleNamespace(module=module, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
+    torch = types.SimpleNamespace(module=module, cuda=None, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
     agent = types.SimpleNamespace(settings={}, number=0, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
     heap = _heap.Heap(agent)

@@ -28,10 +28,10 @@ type finding struct {
 	Growth struct{ Blocks int64 }
 }
 
-// recordScript records a Python script and returns what diff finds in it.
-func recordScript(t *testing.T, python, path string) (recordedProgram, []finding) {
+// recordScript records a Python script, or one that another runs, and returns what diff finds in it.
+func recordScript(t *testing.T, python string, paths ...string) (recordedProgram, []finding) {
 	t.Helper()
-	r := recordProgram(t, []string{"record"}, python, path)
+	r := recordProgram(t, []string{"record"}, append([]string{python}, paths...)...)
 	var text, errs bytes.Buffer
 	if c := run([]string{"diff", "--format", "json", r.dir}, nil, &text, &errs); c != exitFine {
 		t.Fatalf("diff ended with %d: %s", c, &errs)
@@ -87,30 +87,39 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 			if filepath.Base(path) != "leak_numpy.py" { // beside other trainings windows of Python's heap cost it too much
 				t.Parallel()
 			}
-			line, _ := marked(t, path, "leak")
-			_, holder := marked(t, path, "holder")
 			r, findings := recordScript(t, torchPython(t), path)
 			// On a busy machine a traced step may take so long that windows of Python's heap do not fit into their budget.
 			for again := 0; again < 3 && len(findings) == 0 && strings.Contains(r.said, "would have cost too much in so short a run"); again++ {
 				t.Logf("once more, since it said %s", r.said)
 				r, findings = recordScript(t, torchPython(t), path)
 			}
-			if r.code != exitFine || len(findings) == 0 {
-				t.Fatalf("exit code %d, %d findings", r.code, len(findings))
+			if r.code != exitFine {
+				t.Fatalf("exit code %d", r.code)
 			}
-			first := findings[0]
-			at := false
-			for _, f := range first.Frames {
-				at = at || filepath.Base(f.File) == filepath.Base(path) && f.Line == line
-			}
-			if first.Verdict != "leak" || !at {
-				t.Errorf("first is %s at %v, want line %d", first.Verdict, first.Frames, line)
-			}
-			name := regexp.MustCompile(`\b` + holder + `\b`)
-			if first.Holder == nil || !name.MatchString(first.Holder.Path) || first.Holder.Items < 10 {
-				t.Errorf("it is held by %+v, want %s", first.Holder, holder)
-			}
+			wantGuilty(t, findings, path)
 		})
+	}
+}
+
+// wantGuilty checks that the first finding is a leak at the line that a script marks, kept by the holder that it marks.
+func wantGuilty(t *testing.T, findings []finding, path string) {
+	t.Helper()
+	line, _ := marked(t, path, "leak")
+	_, holder := marked(t, path, "holder")
+	if len(findings) == 0 {
+		t.Fatal("no finding")
+	}
+	first := findings[0]
+	at := false
+	for _, f := range first.Frames {
+		at = at || filepath.Base(f.File) == filepath.Base(path) && f.Line == line
+	}
+	if first.Verdict != "leak" || !at {
+		t.Errorf("first is %s at %v, want line %d", first.Verdict, first.Frames, line)
+	}
+	name := regexp.MustCompile(`\b` + holder + `\b`)
+	if first.Holder == nil || !name.MatchString(first.Holder.Path) || first.Holder.Items < 10 {
+		t.Errorf("it is held by %+v, want %s", first.Holder, holder)
 	}
 }
 

@@ -49,6 +49,7 @@ type document struct {
 		Count   []int64  `json:"count"`
 	} `json:"blocks"`
 	Holders []holder `json:"holders"`
+	beside  []holder // of them those of blocks elsewhere
 	At      []int    `json:"at"` // stacks; absent in files of before there was this
 	Notes   []string `json:"notes"`
 	Role    string   `json:"role"`
@@ -81,6 +82,12 @@ type holder struct {
 	Counted int64 `json:"counted"`
 	// Bound is how many there may be; absent where nothing tells.
 	Bound int `json:"bound"`
+	// Address is that of a block on a GPU, which another recorder has, with its stack; absent for the stack.
+	Address uint64 `json:"address"`
+}
+
+func (h *holder) of(stack snapshot.StackID) snapshot.Holder {
+	return snapshot.Holder{Stack: stack, Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0)}
 }
 
 // frame is written as [function, file, line].
@@ -103,9 +110,15 @@ const (
 // are *snapshot.FormatError. What the text may make is charged to the file's bound
 // while it is read, before any of it is made.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
+	s, _, err := decode(name, r, size, opts)
+	return s, err
+}
+
+// decode also returns holders of blocks that the file does not have.
+func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, []holder, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer in.Close()
 	var d document
@@ -113,29 +126,29 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	decoder := json.NewDecoder(in.JSON(number))
 	if err := decoder.Decode(&d); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
-			return nil, in.Fail("not read: %s holds %s, which no agent writes there", t.Field, t.Value)
+			return nil, nil, in.Fail("not read: %s holds %s, which no agent writes there", t.Field, t.Value)
 		}
 		if f, ok := errors.AsType[*snapshot.FormatError](err); ok {
-			return nil, f
+			return nil, nil, f
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return nil, in.Cut()
+			return nil, nil, in.Cut()
 		}
-		return nil, in.Fail("not read: %v", err)
+		return nil, nil, in.Fail("not read: %v", err)
 	}
 	if d.Schema != schema {
 		f := in.Fail("version %d of the agent's layout; this memdiag reads %d", d.Schema, schema)
 		f.Hint = "read the run with the memdiag that recorded it"
-		return nil, f
+		return nil, nil, f
 	}
 	if err := in.Finish(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := d.snapshot(cmp.Or(opts.Stacks, snapshot.NewStacks()))
 	if err != nil {
-		return nil, in.Fail("%v", err)
+		return nil, nil, in.Fail("%v", err)
 	}
-	return s, nil
+	return s, d.beside, nil
 }
 
 func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
@@ -177,7 +190,11 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		if h.Stack < 0 || h.Stack >= len(ids) {
 			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
 		}
-		s.Holders = append(s.Holders, snapshot.Holder{Stack: ids[h.Stack], Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0)})
+		if h.Address != 0 {
+			d.beside = append(d.beside, h)
+			continue
+		}
+		s.Holders = append(s.Holders, h.of(ids[h.Stack]))
 	}
 	for _, at := range d.At {
 		if at < 0 || at >= len(ids) {

@@ -177,7 +177,7 @@ func absurd(s *snapshot.Snapshot) string {
 }
 
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
-	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at})
+	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, AddTo: agent.AddTo})
 }
 
 // Opener opens snapshots and runs; the zero value has the usual bounds, which the

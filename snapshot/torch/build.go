@@ -52,7 +52,8 @@ type builder struct {
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
-	whole      bool // the driver's figures are those of all processes
+	whole      bool   // the driver's figures are those of all processes
+	agent      string // a snapshot of the rest of the process; "" for none
 
 	// What is odd, for the notes.
 	after   int64          // where the file goes on after the snapshot; 0 where it does not
@@ -126,6 +127,9 @@ func (b *builder) value(d, o *object) {
 		}
 		if o.has(hdLimit) {
 			b.limit = figures(b.m.symbols.strings[o.values[hdLimit]])
+		}
+		if o.has(hdAgent) {
+			b.agent = b.m.symbols.strings[o.values[hdAgent]]
 		}
 		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}

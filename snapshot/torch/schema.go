@@ -40,6 +40,7 @@ const (
 	kwDriver
 	kwDriverWhole
 	kwLimit
+	kwAgent
 
 	kwAlloc
 	kwFreeRequested
@@ -67,7 +68,7 @@ var keywords = [numKeywords]string{
 	"device", "address", "total_size", "allocated_size", "active_size", "requested_size",
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
-	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit",
+	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit", "agent",
 	"alloc", "free_requested", "free_completed", "oom", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
@@ -250,6 +251,7 @@ const (
 	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
 	hdDriverWhole // 1 where they are those of all processes
 	hdLimit       // what may be reserved, likewise
+	hdAgent       // a snapshot of the rest of the process, as of package agent
 )
 
 // fieldRoom is a power of two above the greatest place, sgEnd: what is below it needs no check.
@@ -283,7 +285,7 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
 	header: {
 		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
-		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString},
+		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantString},
 	},
 })
 

@@ -28,6 +28,9 @@ type Options struct {
 	// there from its beginning on. Each GPU has its own peak; a GPU without a failed request is as it was at the end. A step
 	// and a time are looked up first, so that the file is read twice.
 	At snapshot.At
+	// AddTo, unless nil, adds what memdiag's recorder has put into the file beside PyTorch's snapshot, as text: what it knew
+	// of the rest of the process at the end.
+	AddTo func(s *snapshot.Snapshot, name, text string, maxUnpacked int64) error
 }
 
 // Decode reads one snapshot of size bytes. The name appears in errors only;
@@ -65,6 +68,11 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 		stacks = snapshot.NewStacks()
 	}
 	s := m.build.snapshot(stacks)
+	if text := m.build.agent; text != "" && opts.AddTo != nil && opts.At.Kind == snapshot.AtEnd {
+		if err := opts.AddTo(s, name, text, opts.MaxUnpacked); err != nil {
+			return nil, err
+		}
+	}
 	if more {
 		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
 	}

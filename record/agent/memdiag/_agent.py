@@ -523,11 +523,10 @@ class Agent:
         start = work()
         number = step if step is not None else "t%d" % self.ticks
         name = "snapshot_%s%s" % (number, "_child%d" % self.number if self.number else self.suffix())
-        cuda = self.torch.cuda
-        if cuda is not None and cuda.recording:
-            self.keep(number, name + ".pickle", cuda.dump(step, self.rank), start)
-            return
-        if self.jax.ready:
+        cuda = self.torch.cuda if self.torch.cuda is not None and self.torch.cuda.recording else None
+        if cuda:
+            cuda.look()
+        elif self.jax.ready:
             spent = self.holders.spent
             dump = self.jax.dump(list(self.holders.of_arrays()))
             self.keep(number, name + ".pb.gz", dump, start + self.holders.spent - spent)
@@ -538,7 +537,11 @@ class Agent:
             source.fill(s)
         start += self.holders.fill(s) + self.heap.collected - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)
-        self.keep(number, name + ".json", self.encode(s, step), start)
+        text = self.encode(s, step)
+        if cuda:
+            self.keep(number, name + ".pickle", cuda.dump(step, self.rank, text.decode("ascii")), start)
+        else:
+            self.keep(number, name + ".json", text, start)
 
     def keep(self, number, name, text, start):
         """Writes a snapshot that was begun at a time, and makes room for it."""

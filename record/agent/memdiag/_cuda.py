@@ -10,6 +10,8 @@ import os
 import pickle
 import sys
 
+from ._blocks import Blocks
+
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
 
@@ -22,6 +24,8 @@ class Cuda:
         self.driver = None
         self.counters = None  # of each step; False where there are none to be had
         self.used = ()  # GPUs, at the last snapshot
+        self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
+        self.events, self.fills = 0, False  # of its record, and whether it becomes longer, for which the process grows
 
     def begins(self):
         """Whether the program has begun to use CUDA, and nothing is recorded of it yet."""
@@ -97,11 +101,20 @@ class Cuda:
         self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1 if self.agent.step else None)
         self.finish()
 
-    def dump(self, step, rank):
-        """The bytes of a snapshot file."""
-        snapshot = self.torch.cuda.memory._snapshot()
+    def look(self):
+        """Takes PyTorch's snapshot."""
+        self.taken = self.torch.cuda.memory._snapshot()
+        self.blocks.look(self.taken["segments"])
+        events = sum(map(len, self.taken["device_traces"]))
+        self.fills, self.events = events > self.events, events
+
+    def dump(self, step, rank, beside):
+        """The bytes of a snapshot file. Beside is what else is known of the process, as text."""
+        snapshot, self.taken = self.taken, None
         self.used = {s["device"] for s in snapshot["segments"]}
-        header = {} if step is None else {"step": step}
+        header = {"agent": beside}
+        if step is not None:
+            header["step"] = step
         if rank is not None:
             header["rank"] = rank
         header.update(self.driver_says(snapshot["segments"]))

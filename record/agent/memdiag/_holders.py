@@ -103,20 +103,22 @@ class Search:
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
-            if wanted or unseen or lines or self.unexplained():
-                self.walk(wanted, unseen, lines)
+            blocks = self.blocks()
+            placed = blocks.growing() if blocks else {}
+            if wanted or placed or unseen or lines or self.unexplained():
+                self.walk(wanted, unseen, lines, placed=placed)
                 self.next = int(moment * AGAIN) + 1
         if self.walked and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
             self.registered.learn()
             self.walked = False
         lengths = {}
         for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
-            n = 0 if stack == UNSEEN else snapshot.stacks.known(stack)
-            if n is not None:
+            place = self.place(stack, snapshot)
+            if place:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, None)
                 now = exits() if path == EXITS else lengths.get(nodes)
-                h = {"stack": n, "path": path, "kind": kind, "items": items if now is None else now}
+                h = {**place, "path": path, "kind": kind, "items": items if now is None else now}
                 if items and now is None and step < agent.step:
                     h["counted"] = step
                 bound = self.bound(path, nodes)
@@ -132,6 +134,20 @@ class Search:
         took = work() - begun
         self.spent += took
         return took
+
+    def blocks(self):
+        """The blocks of PyTorch's allocator on a GPU, where that is recorded."""
+        cuda = self.source.cuda
+        return cuda.blocks if cuda is not None and cuda.recording else None
+
+    def place(self, stack, snapshot):
+        """What tells in a snapshot which stack is held: its number, or the address of a block that it made on a GPU; None
+        where it has none there."""
+        if type(stack) is Site:
+            address = self.blocks().one(stack.number)
+            return address and {"stack": 0, "address": address}
+        n = 0 if stack == UNSEEN else snapshot.stacks.known(stack)
+        return None if n is None else {"stack": n}
 
     def of_arrays(self):
         """What holds JAX's arrays of each size, of which its profile tells no more: bytes, how many were found, items, kind
@@ -210,9 +226,11 @@ class Search:
             self.unseen = now
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
-    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS):
+    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS, placed=()):
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
+        if placed:
+            walk.place(self.blocks(), placed)
         walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
@@ -256,6 +274,10 @@ class Search:
             self.kept, self.nodes = None, (step, nodes)
 
 
+class Site(collections.namedtuple("Site", "number")):
+    """The site of blocks on a GPU."""
+
+
 class Walk(Roots):
     def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved="", quiet=True):
         self.torch, self.items, self.prefix = torch, items, saved
@@ -267,6 +289,7 @@ class Walk(Roots):
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits, self.array_hits = {}, {}, {}  # by site: Votes
         self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
+        self.blocks, self.placed = None, {}  # on GPUs
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
         self.seen, self.queue = set(), collections.deque()
@@ -283,6 +306,11 @@ class Walk(Roots):
         if lines:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
             self.traceback = _tracemalloc._get_object_traceback
+
+    def place(self, blocks, placed):
+        """Has it look for these blocks on GPUs as well, {address: number of the site}."""
+        self.blocks, self.placed = blocks, {address: Site(n) for address, n in placed.items()}
+        self.sizes.update(self.placed.values())
 
     def run(self, seconds=SECONDS, counting=False):
         """Walks, and may count what keeps autograd's graph. The graphs behind the program's own names are asked before
@@ -514,7 +542,8 @@ class Walk(Roots):
         address = storage._cdata
         if self.unseen and address not in self.table and storage.device.type == "cpu" and storage.nbytes() in self.unseen:
             return UNSEEN
-        return self.wanted.get(address)
+        site = self.wanted.get(address)
+        return self.placed.get(self.blocks.start(storage.data_ptr())) if site is None and self.placed else site
 
     def graphs(self, left, counting, seconds=SECONDS):
         """Looks for the storages of sites that no object holds in the graphs behind held tensors, and may count the

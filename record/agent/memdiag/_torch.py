@@ -216,9 +216,8 @@ class Torch:
     # Units: what lies between two steps. An evaluation, with all up to the next step, is another kind.
 
     def boundary(self, step):
-        if self.cuda is not None and self.cuda.boundary():
-            self.retire()
-            return
+        if self.cuda is not None:
+            self.cuda.boundary()
         if self.mode is None:
             return
         self.evaluated = False
@@ -227,14 +226,6 @@ class Torch:
     def seen(self):
         """Whether there is anything to take a snapshot of."""
         return bool(self.table) or self.cuda is not None and (self.cuda.recording or self.cuda.begins())
-
-    def retire(self):
-        """The allocator's own record tells all, at less cost."""
-        if self.mode is not None:
-            self.off()
-            self.release()
-            type(self.mode).stopped = True  # where it could not be left
-            self.mode = self.thread = None
 
     def take_turn(self):
         self.whole = self.watches()
@@ -321,8 +312,8 @@ class Torch:
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
         if self.agent.ticker.acts():
             return  # a mode is one thread's
-        if self.cuda is not None and self.cuda.boundary():
-            self.retire()
+        if self.cuda is not None:
+            self.cuda.boundary()
         if self.mode is None:
             return
         if not self.agent.step:

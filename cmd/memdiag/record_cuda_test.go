@@ -1,0 +1,49 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot/heavytest"
+)
+
+// standIn runs a script as if its tensors lay on a GPU: PyTorch is the real one, and its allocator's record a stand-in's.
+const standIn = "../../testdata/cuda/standin.py"
+
+func TestTheGuiltyLineAndHolderOnAGPUAreFirst(t *testing.T) {
+	for _, name := range []string{
+		"leak_metrics.py", "leak_chain.py", "leak_default.py", "leak_eval.py", "leak_hooks.py", "leak_loss.py", "leak_lru.py", "leak_outputs.py", "leak_shapes.py",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := "../../testdata/scripts/" + name
+			oneOfMany(t, path)
+			t.Parallel()
+			r, findings := recordScript(t, torchPython(t), standIn, path)
+			if r.code != exitFine {
+				t.Fatalf("exit code %d", r.code)
+			}
+			wantGuilty(t, findings, path)
+			if files, err := filepath.Glob(filepath.Join(r.dir, "snapshot_*.pickle")); err != nil || len(files) < 5 {
+				t.Errorf("%d snapshots of PyTorch's own: %v", len(files), err)
+			}
+		})
+	}
+}
+
+func TestAScriptThatDoesNotLeakOnAGPURaisesNoAlarm(t *testing.T) {
+	for _, name := range []string{"clean_ema.py", "clean_filling.py", "clean_lru.py", "clean_replay.py"} {
+		t.Run(name, func(t *testing.T) {
+			heavytest.Skip(t, "one of many scripts that train with PyTorch")
+			t.Parallel()
+			r, findings := recordScript(t, torchPython(t), standIn, "../../testdata/scripts/"+name)
+			for _, f := range findings {
+				if f.Verdict == "leak" {
+					t.Errorf("a leak at %v", f.Frames)
+				}
+			}
+			if r.code != exitFine || r.stdout == "" {
+				t.Errorf("exit code %d, printed %q", r.code, r.stdout)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// AddTo adds to PyTorch's own snapshot of its GPUs what the agent knew at that moment: the rest of the process, as of the
+// same text in a file of its own, and who holds the GPUs' blocks. Errors are those of Decode.
+func AddTo(s *snapshot.Snapshot, name, text string, maxUnpacked int64) error {
+	more, held, err := decode(name, strings.NewReader(text), int64(len(text)), totals.Options{Stacks: s.Stacks, MaxUnpacked: maxUnpacked})
+	if err != nil {
+		return err
+	}
+	s.Mark.Time, s.Mark.Phase, s.Role, s.PID, s.At = more.Mark.Time, more.Mark.Phase, more.Role, more.PID, more.At
+	s.Notes, s.Holders = append(s.Notes, more.Notes...), more.Holders
+	wanted := make(map[uint64][]*holder)
+	for i := range held {
+		wanted[held[i].Address] = append(wanted[held[i].Address], &held[i])
+	}
+	for row, address := range s.Blocks.Address {
+		for _, h := range wanted[address] {
+			if s.Blocks.State[row] == snapshot.Live {
+				s.Holders = append(s.Holders, h.of(s.Blocks.Stack[row]))
+			}
+		}
+	}
+	for i := range s.Devices {
+		if s.Devices[i].Kind == snapshot.CPU {
+			s.Devices[i].Index = 1 // pinned memory; 0 is that of tensors
+		}
+	}
+	devices, segments, rows := len(s.Devices), len(s.Segments), s.Blocks.Len()
+	s.Devices = append(s.Devices, more.Devices...)
+	for _, g := range more.Segments {
+		g.Device, g.FirstBlock = g.Device+devices, g.FirstBlock+rows
+		s.Segments = append(s.Segments, g)
+	}
+	b, c := &s.Blocks, &more.Blocks
+	all := rows + c.Len()
+	for _, segment := range c.Segment {
+		b.Segment = append(b.Segment, segment+int32(segments))
+	}
+	b.Address, b.Size, b.Requested = append(b.Address, c.Address...), append(b.Size, c.Size...), append(b.Requested, c.Requested...)
+	b.State, b.Stack = append(b.State, c.State...), append(b.Stack, c.Stack...)
+	b.BirthStep = join(b.BirthStep, c.BirthStep, rows, all, snapshot.NoStep)
+	b.BirthTime = join(b.BirthTime, nil, rows, all, 0)
+	b.BirthEvent = nil // an order of the events of one device
+	b.Count = join(b.Count, c.Count, rows, all, 1)
+	return nil
+}
+
+// join is one column after another, of so many rows and of all together; unknown stands where one is nil.
+func join(first, second []int64, rows, all int, unknown int64) []int64 {
+	if first == nil && second == nil {
+		return nil
+	}
+	if first == nil {
+		first = slices.Repeat([]int64{unknown}, rows)
+	}
+	if second == nil {
+		second = slices.Repeat([]int64{unknown}, all-rows)
+	}
+	return append(first, second...)
+}
