@@ -17,14 +17,17 @@ type Child struct {
 	Result    *Result // its findings name it
 }
 
-// leaked is what grows in a child's leaks in a second, or 0 where they are by the step, and in all.
+// leaked is what grows in a child's leaks in a second, and in all.
 func (c *Child) leaked() (rate float64, all snapshot.Bytes) {
+	first, last := c.Result.First.Mark, c.Result.Last.Mark
+	pace := 1.
+	if seconds := last.Time.Sub(first.Time).Seconds(); c.Result.Series.Axis.Unit == Step && seconds > 0 {
+		pace = float64(last.Step-first.Step) / seconds
+	}
 	for i := range c.Result.Findings {
 		if f := &c.Result.Findings[i]; f.Verdict == Leak {
 			all += f.Growth().Bytes
-			if f.Rate.Unit == Second {
-				rate += f.Rate.Bytes.Value
-			}
+			rate += f.Rate.Bytes.Value * pace
 		}
 	}
 	return rate, all
@@ -67,7 +70,11 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 	for _, c := range out {
 		c.Of = of[kindOf(c.Role)]
 		for i := range c.Result.Findings {
-			c.Result.Findings[i].Child = c
+			f := &c.Result.Findings[i]
+			f.Child = c
+			if f.Rate.Unit == Step && kindOf(c.Role) == loaderWorker {
+				f.Rate.Unit = Batch
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *Child) int {
@@ -77,6 +84,9 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 	})
 	return out
 }
+
+// loaderWorker is the kind of PyTorch's loader workers, whose steps are batches.
+const loaderWorker = "loader worker"
 
 func kindOf(role string) string { return numbered.ReplaceAllString(role, "") }
 

@@ -70,3 +70,23 @@ func TestALeakInAChildIsNamedByRoleAndExplainsHowItGrows(t *testing.T) {
 		})
 	}
 }
+
+func TestAWorkersStepsAreBatches(t *testing.T) {
+	grows := lifetime{"loader worker 1", 0, 30, func(t float64) float64 { return 50 + t }}
+	run := flatRun(treeOf(grows))
+	worker := workerRun("loader worker 1", 100, true)
+	for n, s := range worker.Snapshots {
+		s.Mark.Step = int64(4 * n) // batches, four a second
+	}
+	run.Children = []*snapshot.Run{worker}
+	r, err := Analyze(run, ByTrend)
+	if err != nil || len(r.Children) != 1 {
+		t.Fatalf("%+v, %v", r.Children, err)
+	}
+	if f := r.Children[0].Result.Findings[0]; f.Rate.Unit != Batch || f.Rate.Bytes.Value != 256<<10 {
+		t.Errorf("%+v", f.Rate)
+	}
+	if got := r.Unaccounted(); len(got) > 0 {
+		t.Errorf("its leak explains how it grows, and yet: %s", got[0])
+	}
+}

@@ -40,6 +40,7 @@ const (
 	Step   = series.Step
 	Second = series.Second
 	Place  = series.Place
+	Batch  = series.Batch
 )
 
 // The verdicts.

@@ -22,6 +22,35 @@ for seen in [10, 11, 12, 13, 14, 15], [10, 10, 50, 50, 50, 50], [10, 50, 50, 50,
 `, "True False\nFalse False\nFalse False\nFalse False\nTrue False\nFalse False\n")
 }
 
+// TestALoaderWorkersBatchesAreCounted: and what a batch's stack has of it is no file of the agent's.
+func TestALoaderWorkersBatchesAreCounted(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import sys, types
+from memdiag import _batches
+print(_batches.count())
+class Fetcher:
+    def fetch(self, index):
+        if index < 0:
+            raise StopIteration
+        return [f.f_code.co_filename for f in (sys._getframe(), sys._getframe(1))]
+utils = types.SimpleNamespace(
+    worker=types.SimpleNamespace(_worker_info=object()),
+    fetch=types.SimpleNamespace(_MapDatasetFetcher=Fetcher, _IterableDatasetFetcher=type("Other", (Fetcher,), {})))
+sys.modules["torch.utils.data._utils"] = utils
+batches = _batches.count()
+for n in range(3):
+    files = Fetcher().fetch(n)
+try:
+    Fetcher().fetch(-1)
+except StopIteration:
+    pass
+print(batches, files[1])
+utils.worker._worker_info = None
+print(_batches.count())
+`, "None\n[3] <batch>\nNone\n")
+}
+
 // TestAChildIsRecordedUnderItsRoleOnceItGrows has two forks, of which one keeps what it makes.
 func TestAChildIsRecordedUnderItsRoleOnceItGrows(t *testing.T) {
 	heavytest.Skip(t, "two processes run for 12 s")

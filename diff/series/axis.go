@@ -18,6 +18,7 @@ const (
 	Step   Unit = "step"
 	Second Unit = "second"
 	Place  Unit = "snapshot" // nothing tells more than the order
+	Batch  Unit = "batch"    // a step of a loader's worker; of rates alone, axes count steps
 )
 
 // Axis is where marks lie: at completed steps where each has its own, else at the seconds

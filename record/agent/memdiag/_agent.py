@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 
-from . import _at
+from . import _at, _batches
 from ._growth import grows
 from ._handlers import raised
 from ._own import Own, waited
@@ -131,6 +131,8 @@ class Agent:
         self.rank = None
         self.gone = False  # another process has taken over from this one
         self.number = 0  # of a process that is recorded beside the one of its rank; 0 for that one
+        self.batches = None  # of a loader's worker, how many it has made since it grows, in a list
+        self.counted = -1  # … at the last look
         self.stopped = False
         self.asleep, self.nap = False, None  # in a child, until it trains or grows
         self.child = False  # forked, and trains
@@ -285,7 +287,8 @@ class Agent:
             self.torch.wake()
             self.sources = [self.torch, self.heap]
             self.heap.start()
-            self.child, self.stopped = True, False
+            self.child, self.stopped, self.batches, self.counted = True, False, _batches.count(), -1
+            self.ticker.begin_anew()
         except Exception as e:
             self.failed("fork", e)
 
@@ -416,6 +419,10 @@ class Agent:
         self.jax.tick()
         for s in self.sources:
             s.tick()
+        if self.batches and not forced:
+            if self.batches[0] == self.counted:
+                return
+            self.counted = self.batches[0]
         if forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late()):
             if not forced and not self.step and not self.seen():
                 return
@@ -565,7 +572,7 @@ class Agent:
         if all(n == 1 for n in b["count"]):
             del b["count"]
         return json.dumps({
-            "memdiag_agent": 1, "producer": s.producer, "step": step, "rank": None if self.number else self.rank, "phase": self.phase,
+            "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
             "role": self.role(), "pid": self.pid,

@@ -19,6 +19,8 @@ from ._role import role
 # snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
 # takes to import the rest, and how long one that the script will import is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
+# The time between looks in a process that grows: more of them would take at once what it may cost.
+CHILD_INTERVAL = 0.4
 # The same while there is no tensor: a library has imported PyTorch, as spaCy does.
 UNUSED = 0.3
 NAP = 0.05
@@ -70,7 +72,7 @@ class Ticker:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def begin_anew(self):
-        self.interval = self.agent.seconds or INTERVAL
+        self.interval = self.agent.seconds or (CHILD_INTERVAL if self.agent.child else INTERVAL)
 
     def stop(self):
         self.running = False
@@ -115,7 +117,7 @@ class Ticker:
     def loop(self):
         agent, self.thread = self.agent, _thread.get_ident()
         fill_caches()
-        awaited = imports_torch()
+        awaited = not agent.child and imports_torch()  # a forked process that uses PyTorch has it
         self.begun = begun = now = time.monotonic()
         named = role()
         self.due = begun + (agent.seconds or FIRST)
