@@ -15,6 +15,7 @@ const (
 	churnedPass    = "pass-churned"
 	observedPass   = "pass-profiler"
 	unassignedPass = "pass-unassigned"
+	jointlyPass    = "pass-jointly"
 	inputPass      = "pass-input"
 	weighPass      = "pass-weigh"
 	provePass      = "pass-proof"
@@ -49,7 +50,8 @@ func Parts() []Part {
 		{Name: discoveryClue, About: "false discovery rate over all sites"},
 		{Name: churnedPass, About: "blocks of half-way that are gone, without births"},
 		{Name: observedPass, About: "a profiler's own memory"},
-		{Name: unassignedPass, About: "blocks without a stack while their device does not grow"},
+		{Name: unassignedPass, About: "blocks that replace those of other lines while their device does not grow"},
+		{Name: jointlyPass, About: "sites that settled while all of their device grows steadily are in doubt"},
 		{Name: inputPass, About: "lines that become larger together, as with a longer input"},
 		{Name: weighPass, About: "negligible growth"},
 		{Name: provePass, About: "blocks that nothing can release"},

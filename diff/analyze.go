@@ -234,8 +234,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		q = trend.BenjaminiHochberg(p)
 	}
 	few := marks.Enough()
-	var open []member // what leaks, or may
-	var settled []cluster
+	var open, settled []member // what leaks, or may; and what does not
 	var suspects, healthy []*Row
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -254,15 +253,22 @@ func (r *Result) judgeByTrend(good *baseline) {
 		r.doubt(&j)
 		if j.Verdict == Leak || j.Verdict == Inconclusive {
 			open = append(open, member{row, histories[i], j})
-			suspects = append(suspects, row)
 			continue
 		}
-		healthy = append(healthy, row)
-		settled = append(settled, cluster{rows: []*Row{row}, j: j})
+		settled = append(settled, member{row, histories[i], j})
+	}
+	r.step(jointlyPass, func() { open, settled = r.jointly(open, settled) })
+	for _, m := range open {
+		suspects = append(suspects, m.row)
+	}
+	var alone []cluster
+	for _, m := range settled {
+		healthy = append(healthy, m.row)
+		alone = append(alone, cluster{rows: []*Row{m.row}, j: m.j})
 	}
 	r.step(inputPass, func() { r.followInput(open) })
 	tree := newCallTree(suspects, healthy)
-	grown := append(r.clusters(open, tree), settled...)
+	grown := append(r.clusters(open, tree), alone...)
 	r.step(weighPass, func() { r.weigh(grown) })
 	r.step(provePass, func() { r.prove(grown) })
 	r.step(fillUpPass, func() { r.fillUp(grown) })

@@ -4,31 +4,83 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/judge"
+	"github.com/memdiag/memdiag/diff/series"
 )
 
-// unassigned takes back that blocks without a stack leak while their device holds no more for it. A recorder that watches
-// some steps only has what it did not watch there: where the lines that it knows let go of as much, it is theirs.
-func (r *Result) unassigned(row *Row, j *judge.Judgement) {
-	site := r.Series.Site(row)
-	if j.Verdict != Leak || len(row.Frames) > 0 || site == nil {
-		return
-	}
-	total := make([]float64, len(site.Bytes))
+// levelShare is the share of a site's growth by which the memory of its device may vary to have stayed as it was.
+const levelShare = 0.1
+
+// onDevice is what all sites of a device held at each mark.
+func (r *Result) onDevice(device int) []float64 {
+	total := make([]float64, len(r.Series.Marks))
 	for i := range r.Series.Sites {
-		if other := &r.Series.Sites[i]; other.Device == site.Device {
-			for k, n := range other.Bytes {
+		if site := &r.Series.Sites[i]; site.Device == device {
+			for k, n := range site.Bytes {
 				total[k] += float64(n)
 			}
 		}
 	}
+	return total
+}
+
+// unassigned takes back that blocks leak while their device holds no more for it.
+func (r *Result) unassigned(row *Row, j *judge.Judgement) {
+	site := r.Series.Site(row)
+	if site == nil || j.Verdict != Leak {
+		return
+	}
+	total := r.onDevice(site.Device)
+	last := len(total) - 1
+	if len(row.Frames) > 0 {
+		from := r.Series.WarmUp()
+		grown := site.Bytes[last] - site.Bytes[from]
+		if grown > 0 && len(total)-from >= series.Testable && slices.Max(total[from:])-slices.Min(total[from:]) <= levelShare*float64(grown) && !r.gathered(row) {
+			j.Reasons = nil
+			j.Call(Inconclusive, Weak, "it rises, but all of its device held as much all along: its blocks may replace those of other lines; run longer to decide")
+		}
+		return
+	}
+	// A recorder that watches some steps only has what it did not watch there: where the lines that it knows let go of as
+	// much, it is theirs.
 	least := slices.Min(site.Bytes)
-	from := len(site.Bytes) - 1 // where it was least for the last time
+	from := last // where it was least for the last time
 	for site.Bytes[from] != least {
 		from--
 	}
-	last := len(total) - 1
 	if 2*(total[last]-total[from]) < float64(site.Bytes[last]-least) {
 		j.Reasons = nil
 		j.Call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
 	}
+}
+
+// jointly has doubt in the largest of the sites that settled on a device of which no site may leak, if all of them
+// together grow steadily: one line may have blocks that another made, or let go of in a step that nobody watched.
+func (r *Result) jointly(open, settled []member) (stillOpen, stillSettled []member) {
+	for device := range r.Series.Devices {
+		on := func(m member) bool {
+			site := r.Series.Site(m.row)
+			return site != nil && site.Device == device
+		}
+		from, total := r.Series.WarmUp(), r.onDevice(device)
+		if slices.ContainsFunc(open, on) || len(total)-from < series.Testable {
+			continue
+		}
+		x, y := risingFloors(r.Series.Axis.X[from:], total[from:])
+		if y == nil || !steadily(r.options.Without, x, y) {
+			continue
+		}
+		most := -1
+		for i, m := range settled {
+			if on(m) && m.j.Verdict == Bounded && m.row.Births.Sampled() && (most < 0 || m.row.Growth().Bytes > settled[most].row.Growth().Bytes) {
+				most = i
+			}
+		}
+		if most >= 0 {
+			m := settled[most]
+			m.j.Evidence, m.j.Verdict = Weak, Inconclusive
+			m.j.Because("but all of its device grows steadily, and blocks that nobody watched may be assigned to the wrong lines; run longer to decide")
+			open, settled = append(open, m), slices.Delete(settled, most, most+1)
+		}
+	}
+	return open, settled
 }

@@ -3,6 +3,7 @@ package diff
 import (
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -18,6 +19,53 @@ func TestBlocksWithoutAStackLeakOnlyWhereTheirDeviceGrows(t *testing.T) {
 			snapshots = append(snapshots, build(int64(10*i+1), append(blocks, grown("", i, 400, -1, 0)...)...))
 		}
 		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != want {
+			t.Errorf("%s, want %s: %q", f.Verdict, want, f.Reasons)
+		}
+	}
+}
+
+func TestBlocksThatReplaceThoseOfAnotherLineDoNotLeak(t *testing.T) {
+	for want, old := range map[Verdict]func(renewed int) int{
+		Inconclusive: func(renewed int) int { return 100 - renewed },
+		Leak:         func(int) int { return 100 },
+	} {
+		var snapshots []*snapshot.Snapshot
+		for i := range 20 {
+			blocks := grown("preset", old(4*i), 512, 0, 0)
+			snapshots = append(snapshots, build(int64(10*i+1), append(blocks, grown("renewed", 4*i, 512, -1, 0)...)...))
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != want {
+			t.Errorf("%s, want %s: %q", f.Verdict, want, f.Reasons)
+		}
+	}
+}
+
+// A recorder that watches few steps has the gradients of all models with one line, until it assigns half of them to another.
+func TestADeviceThatGrowsPassesNotThoughNoLineDoes(t *testing.T) {
+	var snapshots []*snapshot.Snapshot
+	for i := range 20 {
+		gradients, moments := 10*i, 5+i%3
+		if i == 19 {
+			gradients, moments = 5, 10*i
+		}
+		s := build(int64(10*i+1), append(grown("gradient", gradients, 512, 0, 0), grown("moment", moments, 512, 0, 0)...)...)
+		for range s.Blocks.Size {
+			s.Blocks.Count = append(s.Blocks.Count, 2)
+		}
+		snapshots = append(snapshots, s)
+	}
+	for want, without := range map[Verdict]series.Without{Inconclusive: nil, Bounded: {jointlyPass}} {
+		options := DefaultOptions()
+		options.Without = without
+		r, err := options.Analyze(runOf(snapshots...))
 		if err != nil {
 			t.Fatal(err)
 		}

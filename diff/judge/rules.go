@@ -158,8 +158,8 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "levels-off",
-		asks:    fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", 100*(1-series.EndBegins), series.EndShare),
-		holds:   func(f *facts) bool { return f.History.LevelsOff() },
+		asks:    fmt.Sprintf("of %d rises or more, the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", series.Enough, 100*(1-series.EndBegins), series.EndShare),
+		holds:   func(f *facts) bool { return f.rises >= series.Enough && f.History.LevelsOff() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
