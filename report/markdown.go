@@ -1,8 +1,6 @@
 package report
 
 import (
-	"github.com/memdiag/memdiag/snapshot/frame"
-
 	"bytes"
 	"fmt"
 	"html"
@@ -11,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Markdown writes the comparison for a pull request or a job's summary, in the
