@@ -91,6 +91,28 @@ func TestOutputIsInPlainEnglish(t *testing.T) {
 	}
 }
 
+// inComments are those of the dialect that have no plain use in a comment, and one more: a doc
+// comment says "reports whether".
+var inComments = regexp.MustCompile(`\b(is|are|was|were|not) told\b|\btold (by|from|in)\b|\bmade anew\b|\bever more rarely\b|` +
+	`\bbehind (the|each|an?) (step|epoch|run|snapshot|evaluation)\b|^\w+ holds? (for|if|when|where)\b`)
+
+func TestCommentsAreInPlainEnglish(t *testing.T) {
+	for _, list := range goFiles(t) {
+		for _, name := range list {
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, group := range file.Comments {
+				if found := inComments.FindString(group.Text()); found != "" && name != "words_test.go" {
+					t.Errorf("%s: %q", fset.Position(group.Pos()), found)
+				}
+			}
+		}
+	}
+}
+
 func TestDialectIsFound(t *testing.T) {
 	for text, found := range map[string]bool{
 		"remove it behind the step": true, "stacks, of which most leak": true, "a longer run decides": true, "its size is not told": true,

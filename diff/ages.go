@@ -172,7 +172,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 // exactly is a rate that one snapshot gives: no interval can be told.
 func exactly(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 1} }
 
-// negligible holds for what comes to nothing by the horizon that comparisons have.
+// negligible is true for what comes to nothing by the horizon that comparisons have.
 func (o *SiteAges) negligible() bool {
 	d := DefaultOptions()
 	return o.Rate.Bytes.Value > 0 && o.Device.Kind != snapshot.Process && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)

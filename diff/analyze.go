@@ -207,7 +207,7 @@ func (r *Result) judgeByHandbook() {
 }
 
 // judgeByTrend judges every site that grew, and joins those that leak together.
-// Trends are told from chance among all sites, not only among those. A good run, unless it
+// Trends are distinguished from chance among all sites, not only among those. A good run, unless it
 // is nil, has a say.
 func (r *Result) judgeByTrend(good *baseline) {
 	histories := make([]*series.History, len(r.Rows))
@@ -284,7 +284,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	for i, c := range grown {
 		// What had settled counts as healthy in the tree, also where a bound that it
-		// breaks makes a leak of it: who else leaks is told from it.
+		// breaks makes a leak of it: it shows who else leaks.
 		if c.j.Verdict == Bounded || i >= len(grown)-len(settled) {
 			r.Findings = append(r.Findings, r.finding(c, frame.Headline(c.rows[0].Frames)))
 			continue
@@ -380,7 +380,7 @@ func (r *Result) samplePeriod() snapshot.Bytes {
 // record that do not overlap, and not since they are of different processes.
 func (r *Result) Separate() bool { return r.stranger == separateRecordings }
 
-// Equal holds for two snapshots of one mark that show the same: one is compared with
+// Equal is true for two snapshots of one mark that show the same: one is compared with
 // itself, or nothing happened between them.
 func (r *Result) Equal() bool {
 	changed := func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }

@@ -118,7 +118,7 @@ func overlap(a, b []int64) float64 {
 	return float64(common) / float64(len(a)+len(b)-common)
 }
 
-// heldApart holds for rows that a recorder found in different lists or maps.
+// heldApart is true for rows that a recorder found in different lists or maps.
 func (r *Result) heldApart(a, b *Row) bool {
 	x, y := r.keeper(a), r.keeper(b)
 	return x != nil && y != nil && container(x) != container(y)

@@ -72,7 +72,7 @@ func seenBackward(c *snapshot.Series) cause.Answer {
 	return answer
 }
 
-// undecided is of how many inconclusive findings a cause is told, the first: a pair of
+// undecided is of how many inconclusive findings a cause is sought, the first: a pair of
 // snapshots has thousands, and a cause is sought in all of the run.
 const undecided = 20
 
@@ -125,7 +125,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	return e
 }
 
-// holdsOne holds for an attribute by itself, which refers to one block.
+// holdsOne is true for an attribute by itself, which refers to one block.
 func holdsOne(h *snapshot.Holder) bool {
 	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
 }
@@ -198,7 +198,7 @@ const hostHeap = "host heap"
 // Python's collector of cycles off.
 const collectorOff = "Python's collector of cycles is off"
 
-// onLanguageHeap holds for rows of objects, which are no tensors.
+// onLanguageHeap is true for rows of objects, which are no tensors.
 func onLanguageHeap(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.PythonHeap })
 }
@@ -208,7 +208,7 @@ func onHost(rows []*Row) bool {
 }
 
 // graphEnd looks for the end of a graph that the program carries on: a block that it
-// holds, made anew and no more of them, in a function of the user's in which blocks
+// holds, recreated and no more of them, in a function of the user's in which blocks
 // of the rows are born; or one of the rows' own that it holds. Unknown where the
 // snapshot does not tell owners, or no graph holds the rows.
 func (r *Result) graphEnd(rows []*Row) cause.Answer {

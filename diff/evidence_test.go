@@ -137,7 +137,7 @@ func TestOnlyWhatLivesWithinAStepDeniesABackwardPass(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAGraphIsFound: a running total is made anew in each step where the
+// TestTheEndOfAGraphIsFound: a running total is recreated in each step where the
 // graph that it keeps is made.
 func TestTheEndOfAGraphIsFound(t *testing.T) {
 	const user, tape = snapshot.OwnedByUser, snapshot.OwnedByTape

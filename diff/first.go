@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// suspected holds for a site that leaks, or whose births may be those of a leak.
+// suspected is true for a site that leaks, or whose births may be those of a leak.
 func (o *SiteAges) suspected() bool {
 	return o.Verdict == Leak || o.Verdict == Inconclusive && (o.Pattern == InWindow || o.Pattern == Throughout)
 }

@@ -15,7 +15,7 @@ import (
 // counts whole segments alone, and leaves room for one more of the largest blocks:
 // what is free last lies in pieces.
 type Forecast struct {
-	Step, Low, High int64 // NoStep where the run is told by the clock
+	Step, Low, High int64 // NoStep where the run goes by the clock
 	Limit           snapshot.Bytes
 	// OfProcess: the limit is not the device's own, but of all that the process may
 	// take: what it has, and what the machine and its control groups had left.
@@ -24,7 +24,7 @@ type Forecast struct {
 	// now, with its interval; 0 where the run's marks have no times.
 	After, AfterLow, AfterHigh time.Duration
 	// Beyond: it is farther away than Farthest times the length of the run. No other figure
-	// is told then but the limit: of so short a run nothing is known of what comes so late.
+	// is given then but the limit: of so short a run nothing is known of what comes so late.
 	Beyond bool
 	// Open: High alone is farther away than that, and is cut to it.
 	Open bool

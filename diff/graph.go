@@ -108,7 +108,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	return out
 }
 
-// leavesGraph holds for the stacks of at least three allocations of which two lie in
+// leavesGraph is true for the stacks of at least three allocations of which two lie in
 // a forward pass.
 func leavesGraph(groups []group, at []int) bool {
 	stacks, forward := 0, 0
@@ -187,7 +187,7 @@ func endFirst(rows []*Row) {
 // number is the most that a single number takes.
 const number = 8
 
-// computed holds for what a forward pass made, and for single numbers.
+// computed is true for what a forward pass made, and for single numbers.
 func computed(row *Row) bool {
 	return row.After.Requested <= number*snapshot.Bytes(row.After.Blocks) || slices.ContainsFunc(row.Frames, frame.InForward)
 }

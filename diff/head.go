@@ -167,7 +167,7 @@ func (r *Result) containers(rows []*Row) []*snapshot.Holder {
 	return out
 }
 
-// partsOfOne holds for several fields of the elements of one list or map:
+// partsOfOne is true for several fields of the elements of one list or map:
 // "students.best[].hidden.Weight" and "students.best[].hidden.Bias".
 func partsOfOne(holders []*snapshot.Holder) bool {
 	differ := false

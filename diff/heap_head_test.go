@@ -70,7 +70,7 @@ func TestObjectsLeakAtTheLineThatHoldsTheirBytes(t *testing.T) {
 }
 
 // TestWhatGrowsByTheSameIsNoDoubling is of a tensor that each step makes longer by
-// torch.cat, at the marks of a recorder that looks ever more rarely.
+// torch.cat, at the marks of a recorder that looks more and more rarely.
 func TestWhatGrowsByTheSameIsNoDoubling(t *testing.T) {
 	var snapshots []*snapshot.Snapshot
 	for _, step := range []int64{8, 16, 24, 32, 40, 50, 63, 79, 99, 124, 155, 194, 243, 304, 380, 475, 594} {

@@ -141,7 +141,7 @@ func private(path string) bool {
 // object is the path of what has a list as its field; "" where it is no field.
 func object(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
-// inStep holds for rows that grow in step.
+// inStep is true for rows that grow in step.
 func (r *Result) inStep(a, b *Row) bool {
 	of := func(row *Row) *member { return &member{row: row, h: series.HistoryOf(r.Series, r.Series.Site(row))} }
 	return inStep(of(a), of(b))
@@ -167,14 +167,14 @@ func place(f *Finding) string {
 	return fmt.Sprintf("%s:%d", path.Base(frames[f.Headline].File), frames[f.Headline].Line)
 }
 
-// sameList holds for findings of one device whose blocks one list, map or graph holds.
+// sameList is true for findings of one device whose blocks one list, map or graph holds.
 func sameList(a, b *Finding) bool {
 	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && a.Rows[0].On() == b.Rows[0].On()
 }
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
 // the blocks: what only grows lets go of neither. Of a graph any part may be the one that
-// was seen often enough, such as a batch's labels: its line is told from all of it.
+// was seen often enough, such as a batch's labels: its line is chosen from all of it.
 func (r *Result) joinHeld(tree *callTree) {
 	var kept []Finding
 	joined := make(map[int]bool)
@@ -220,7 +220,7 @@ func (r *Result) leakOf(maybe *Finding) int {
 	})
 }
 
-// gathers holds for a list, a map or a graph.
+// gathers is true for a list, a map or a graph.
 func gathers(h *snapshot.Holder) bool {
 	return h != nil && (h.Items > 0 || h.Kind == "graph" || strings.Contains(h.Path, "[]"))
 }

@@ -37,7 +37,7 @@ func anySnapshot(t *rapid.T, label string) *snapshot.Snapshot {
 	return s
 }
 
-// TestADiffReversedIsItsNegative holds for every row and every figure: what is born
+// TestADiffReversedIsItsNegative: for every row and every figure: what is born
 // one way has died the other way.
 func TestADiffReversedIsItsNegative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +62,7 @@ func TestADiffReversedIsItsNegative(t *testing.T) {
 	})
 }
 
-// TestFindingsAndRestSumToTheGrowth holds for any run: no block is counted twice or
+// TestFindingsAndRestSumToTheGrowth in any run: no block is counted twice or
 // left out, and every row is in one finding at most.
 func TestFindingsAndRestSumToTheGrowth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

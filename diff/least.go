@@ -13,7 +13,7 @@ import (
 // steps, or seconds. Less may be there unseen.
 type Least struct {
 	Every  float64 // of the axis' unit, from one block to the next; 0: no leak would have been sure
-	Births bool    // told by the births of blocks; else by counts alone
+	Births bool    // known by the births of blocks; else by counts alone
 	// Counted is Every for blocks whose births nobody recorded, in a run that has such and
 	// others; Mixed is whether it has.
 	Counted float64

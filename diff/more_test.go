@@ -10,7 +10,7 @@ import (
 )
 
 // TestAVerdictComesWhenItIsSaidTo cuts runs that leak at each of their snapshots: what may
-// be a leak must be decided by the snapshot that is told then, and not much before.
+// be a leak must be decided by the snapshot that is named then, and not much before.
 func TestAVerdictComesWhenItIsSaidTo(t *testing.T) {
 	const rare = "one block in thirty steps, among nine others"
 	line := func(t int) int { return t }

@@ -67,7 +67,7 @@ var healthy = []func(rng *rand.Rand, n int) func(t int) int{
 	},
 }
 
-// noisy is a run of clean sites with the leaks given besides, as counters of n
+// noisy is a run of clean sites with the given leaks too, as counters of n
 // steps or, with every, as snapshots that far apart.
 func noisy(seed uint64, sites, n, every int, leaks ...func(t int) int) *snapshot.Run {
 	rng := rand.New(rand.NewPCG(seed, 7))

@@ -26,7 +26,7 @@ type Options struct {
 	// DeviceMemory is what each GPU has whose limit no snapshot tells; 0 where it is not
 	// known.
 	DeviceMemory snapshot.Bytes
-	// Bounds are declared besides those of the run's own Info.
+	// Bounds are declared in addition to those of the run's own Info.
 	Bounds []snapshot.Bound
 	// Against is a run that is known to be good: what grows there as fast is no leak.
 	Against *snapshot.Run
@@ -167,7 +167,7 @@ func boundText(b snapshot.Bound) string {
 // receiver takes Go's marks off a method: "data.(*Replay).Add" is "data.Replay.Add".
 var receiver = strings.NewReplacer("(*", "", ")", "")
 
-// within holds for a row of which a bound speaks.
+// within is true for a row of which a bound speaks.
 func (r *Result) within(b *snapshot.Bound, row *Row) bool {
 	for i := range r.Last.Holders {
 		h := &r.Last.Holders[i]

@@ -129,7 +129,7 @@ func TestABoundTooFarAwayHasNoForecast(t *testing.T) {
 	}
 }
 
-// TestNothingIsForetoldBeyondAHundredTimesTheRun: of 100 steps, no step after the 10,100th is told.
+// TestNothingIsForetoldBeyondAHundredTimesTheRun: of 100 steps, no step after the 10,100th is named.
 func TestNothingIsForetoldBeyondAHundredTimesTheRun(t *testing.T) {
 	for limit, beyond := range map[snapshot.Bytes]bool{512 * 10_000: false, 512 * 10_500: true, 80 * snapshot.GiB: true} {
 		run := program{{stack: "keep:8", every: 1, size: 512}}.run(100, 10)

@@ -219,7 +219,7 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 	return out[:min(len(out), mostGrowing)]
 }
 
-// mostGrowing is of how many kinds of processes it is told that they grow.
+// mostGrowing is of how many kinds of processes it is reported that they grow.
 const mostGrowing = 5
 
 // ends are when processes of a kind ended, ascending, and the most that any had that ended by then.

@@ -96,7 +96,7 @@ const ruledShare = 0.01
 // just that.
 const overheadShare = 0.25
 
-// ruled holds for many points of which the middle half of the intervals add about the same
+// ruled is true for many points of which the middle half of the intervals add about the same
 // for their length. The others may jump: a recorder's own tables come and go, and so does
 // what a step has under way.
 func ruled(x, y []float64) bool {

@@ -245,7 +245,7 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 }
 
 // A recorder spares time by ever longer intervals: from mark to mark such growth is no line,
-// and was not told.
+// and was not reported.
 func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	const mib = snapshot.MiB
 	var run []*snapshot.Snapshot

@@ -51,7 +51,7 @@ func apart(a, b *snapshot.Snapshot) string {
 const separateRecordings = "each snapshot holds only what was allocated while it was recorded, and the recordings do not overlap: " +
 	"record from the program's start, or take snapshots of all that is live"
 
-// separate holds for two parts of one process's record, of which the later knows nothing of
+// separate is true for two parts of one process's record, of which the later knows nothing of
 // what the earlier left.
 func separate(a, b *snapshot.Snapshot) bool {
 	return a.History.Process != "" && a.History.Process == b.History.Process && !b.History.First.Before(a.History.Last)
@@ -147,7 +147,7 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 	return &part
 }
 
-// restarted holds for two snapshots of one program and rank in different processes.
+// restarted is true for two snapshots of one program and rank in different processes.
 func restarted(a, b *snapshot.Snapshot) bool {
 	return a.Producer == b.Producer && a.Rank == b.Rank && series.Placed(a) && series.Placed(b) && !series.SameProcess(a, b)
 }

@@ -132,7 +132,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 }
 
 // restartedAt is a run with a snapshot each 10 steps that keeps a block of each, resumed
-// behind a step in another process, which keeps them as well.
+// after a step in another process, which keeps them as well.
 func restartedAt(last, restart int64) *snapshot.Run {
 	var run snapshot.Run
 	for step := int64(0); step <= last; step += 10 {

@@ -38,7 +38,7 @@ const (
 	// pauses is by how much the mean of the gaps is above their median where growth stops
 	// at times.
 	pauses = 1.25
-	// gapped is how many gaps a spread is told from.
+	// gapped is how many gaps it takes to know a spread.
 	gapped = 5
 )
 

@@ -143,7 +143,7 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 			return n
 		}
 	}
-	var coupons []int64 // a cache over keys that are met ever more rarely
+	var coupons []int64 // a cache over keys that are met more and more rarely
 	for m := 1.0; m < 400; m *= 1.25 {
 		coupons = append(coupons, int64(m)+1)
 	}
@@ -377,7 +377,7 @@ func TestBlocksThatTakeNothingAreNoLeak(t *testing.T) {
 	}
 }
 
-// What a compiled program takes is not told by each backend of JAX, as on the CPU.
+// What a compiled program takes is not reported by each backend of JAX, as on the CPU.
 func TestCompiledProgramsAreCountedWhereNothingTellsWhatTheyTake(t *testing.T) {
 	programs := func(step int64, n int) *snapshot.Snapshot {
 		s := build(step, append(grown("compile", n, 0, 0, 1), grown("weights", 1, 0, 0, 1)...)...)

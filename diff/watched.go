@@ -112,7 +112,7 @@ func (r *Result) unsure(j *judge.Judgement) {
 	j.Because("%s", r.unwatched)
 }
 
-// WouldShow reports whether the process's own memory, had it grown besides at a rate, would be
+// WouldShow reports whether the process's own memory, had it grown in addition at a rate, would be
 // said to grow. It is found by trial, as Least is.
 func (r *Result) WouldShow(rate Rate) bool {
 	s := r.Series

@@ -41,7 +41,7 @@ func (h *heap) read() map[pcs]held {
 	return sum
 }
 
-// aside holds for what this package itself allocates, and for what the runtime does
+// aside is true for what this package itself allocates, and for what the runtime does
 // for itself: descriptors of goroutines are used again, but never freed, so that
 // they tell of the most that ever ran at once.
 func aside(r *runtime.MemProfileRecord) bool {

@@ -23,7 +23,7 @@ import (
 // and finalizers have had 127 ms to let go of it: it is a leak if it grew in half of
 // the runs again and is still held. Of a slice or map whose storage alone grows,
 // by doubling, so little is seen as it doubles: let fn do more of it. Values under 16
-// bytes without pointers share blocks, which are told as the line's that was first.
+// bytes without pointers share blocks, which count as the line's that was first.
 //
 // Every allocation of the process is recorded meanwhile, and all goroutines count:
 // t must not run in parallel with other tests, and it is slower. runs is at least 1.

@@ -36,7 +36,7 @@ func newClock(out *rundir.Writer, chosen, usual time.Duration) *clock {
 	return &clock{out: out, interval: usual}
 }
 
-// isDue holds when the next snapshot is to be taken.
+// isDue reports whether the next snapshot is to be taken.
 func (c *clock) isDue(now time.Time) bool { return !now.Before(c.due) }
 
 // take writes a snapshot and thins those that are there.
@@ -71,7 +71,7 @@ func (c *clock) thin() error {
 }
 
 // yield leaves the first and the last, where the disk is full: the two that growth can
-// be told from.
+// be known by.
 func (c *clock) yield() {
 	for len(c.paths) > 2 {
 		_ = os.Remove(c.paths[1]) // what stays is a snapshot like any other

@@ -209,7 +209,7 @@ agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 windows = _windows.Windows(agent, agent.heap.malloc)
 `
 
-// renewed looks at what is made anew in each round of a loop while that is half made.
+// renewed looks at what is recreated in each round of a loop while that is half made.
 const renewed = windowsByHand + `kept, scratch = [], []
 def work(many, more):
     scratch[:] = [float(i) for i in range(many)]

@@ -116,7 +116,7 @@ func (h *host) sample(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, each.Close()) }()
 	for {
-		// Since it is told from when we began, no one who sets the clock puts it back.
+		// Since it is counted from when we began, no one who sets the clock puts it back.
 		now := h.began.Add(time.Since(h.began))
 		if err := h.look(now, all, each); err != nil {
 			h.makeRoom(ctx)

@@ -15,7 +15,7 @@ import (
 
 // Package unpacks memdiag's Python package, with mark and the plugin for pytest, below
 // dir, which it makes, and returns the folder for PYTHONPATH. The folder is named by
-// what is in it; one that is there is used if it holds just that, and made anew if not.
+// what is in it; one that is there is used if it holds just that, and recreated if not.
 func Package(dir string) (string, error) {
 	files, err := fs.Sub(agentFiles, "agent/memdiag")
 	if err != nil {
@@ -72,7 +72,7 @@ func Package(dir string) (string, error) {
 }
 
 // sameFiles reports whether a folder, and no link to one, holds these files as they are and,
-// besides what Python compiles, no others.
+// beyond what Python compiles, no others.
 func sameFiles(dir string, files fs.FS) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -148,7 +148,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	return outcome, nil
 }
 
-// agentSettings are what the agent is told, in a variable; the run's folder has one of its
+// agentSettings are what the agent is given, in a variable; the run's folder has one of its
 // own, since JSON has no bytes that are not UTF-8.
 type agentSettings struct {
 	Report     string  `json:"report"` // how the names of its reports begin

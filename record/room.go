@@ -46,7 +46,7 @@ func roomOfGroups(top, group, limit, used, cached string) snapshot.Bytes {
 		here := filepath.Join(top, group)
 		if most, err := parse(text(filepath.Join(here, limit))); err == nil { // else it is "max", or not there
 			now, err := parse(text(filepath.Join(here, used)))
-			dropped, _ := entry(filepath.Join(here, "memory.stat"), cached) // 0 where it is not told
+			dropped, _ := entry(filepath.Join(here, "memory.stat"), cached) // 0 where it is not known
 			if err == nil {
 				left = min(left, most-now+dropped)
 			}

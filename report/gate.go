@@ -97,7 +97,7 @@ func Doubled(d *baseline.Doubled) string {
 const told = 3
 
 // GateFindings writes of the leaks that fail, or else of what may leak, who holds it and what to change. Of several it
-// is told after the rate and the line of each, of the first three. Paths are relative to here.
+// stands after the rate and the line of each, of the first three. Paths are relative to here.
 func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
 	failing := o.Failing()

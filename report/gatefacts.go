@@ -78,7 +78,7 @@ func (g *Gate) calls(f *diff.Finding) string {
 	return strings.Join(list, "\n")
 }
 
-// account is all that is told of a leak: its facts and its stack.
+// account is all that is said of a leak: its facts and its stack.
 func (g *Gate) account(l *baseline.Leak) string {
 	return lines(g.facts(l)) + "\n\n" + g.calls(l.Finding)
 }

@@ -246,7 +246,7 @@ type forecastJSON struct {
 	Limit int64  `json:"limit_bytes"`
 	// OfProcess: the limit is of all that the process may take.
 	OfProcess bool `json:"of_process,omitempty"`
-	// Beyond: it is farther away than 100 times the length of the run, and no step or time is told.
+	// Beyond: it is farther away than 100 times the length of the run, and no step or time is given.
 	// Open: high is cut to that.
 	Beyond bool `json:"beyond,omitempty"`
 	Open   bool `json:"open,omitempty"`

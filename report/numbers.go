@@ -80,7 +80,7 @@ func bytesRate(r diff.Rate) string {
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
 
-// unsized holds for blocks that become more and take nothing, as far as is told.
+// unsized is true for blocks that become more and take nothing, as far as is known.
 func unsized(r diff.Rate) bool { return r.Blocks.Value > 0 && r.Bytes == (trend.Slope{N: r.Bytes.N}) }
 
 // heldBlocks and grownBlocks are figures of blocks in tables; "?" where the profiler

@@ -174,7 +174,7 @@ func span(d time.Duration) string {
 	return duration(d)
 }
 
-// moreText says after how much more something is told; "" where that is not known.
+// moreText says after how much more something is decided; "" where that is not known.
 func moreText(r *diff.Result, m diff.More) string {
 	var parts []string
 	switch {

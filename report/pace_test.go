@@ -62,7 +62,7 @@ func TestAShortRunThatShowsALeakIsNotSaidToShowNone(t *testing.T) {
 	}
 }
 
-// TestForecastsHaveTheDigitsThatTheirIntervalLeaves, and none is told of what comes too late.
+// TestForecastsHaveTheDigitsThatTheirIntervalLeaves, and none is made of what comes too late.
 func TestForecastsHaveTheDigitsThatTheirIntervalLeaves(t *testing.T) {
 	r, none := pyramidResult(t), snapshot.NoStep
 	for i := range r.Findings {

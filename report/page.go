@@ -13,7 +13,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// About is what a page tells of a run besides its comparison. Names in it are
+// About is what a page tells of a run in addition to its comparison. Names in it are
 // escaped by Page.
 type About struct {
 	Name    string        // of the run's folder, or of its files

@@ -361,7 +361,7 @@ func rankViewOf(rank RankResult) rankView {
 }
 
 // missing says what the files do not tell: the notes, what s lacks, and the least
-// leak that could be shown, unless that is "". Growth is by the unit; "" where none is told.
+// leak that could be shown, unless that is "". Growth is by the unit; "" where none is known.
 func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string) []string {
 	var out []string
 	for _, n := range notes {

@@ -85,7 +85,7 @@ func whereFound(f *diff.Finding) where {
 }
 
 // placesApart are the rows' texts. Rows that would
-// have the same text are told apart by the nearest outer call of the user's that
+// have the same text are distinguished by the nearest outer call of the user's that
 // differs, else by the operation below, else by any other call.
 func placesApart(rows []where) []string {
 	texts := make([]string, len(rows))

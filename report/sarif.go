@@ -213,7 +213,7 @@ func (g *Gate) sarifRelated(f *diff.Finding) []sarifLocation {
 	return out
 }
 
-// fileOf is a frame's file told from the root; "" where it names none.
+// fileOf is a frame's file relative to the root; "" where it names none.
 func (g *Gate) fileOf(f snapshot.Frame) string {
 	if location(f) == "" {
 		return ""

@@ -24,7 +24,7 @@ func TestHeadlineOfDifferentProcessesIsNoVerdict(t *testing.T) {
 }
 
 // What a snapshot of another process holds more has neither a rate nor a cause, wherever it
-// is told.
+// is known.
 func TestNoRatesBetweenDifferentProcesses(t *testing.T) {
 	run := pyramid()
 	run.Snapshots[len(run.Snapshots)-1].Producer = "another"

@@ -15,14 +15,14 @@ import (
 
 // calibration is how often sure verdicts are right, over the ends of all parts of a run.
 type calibration struct {
-	// Leaks are those on strong evidence or proof, Weak those on weak evidence. They hold where
+	// Leaks are those on strong evidence or proof, Weak those on weak evidence. They hold if
 	// the run leaks there.
 	Leaks decided `json:"strong"`
 	Weak  decided `json:"weak"`
 	// Promises are of undecided findings: that they are decided after so much more.
 	Promises decided `json:"promises"`
 	// Intervals are those of 95 % for the blocks that a leak adds each step, where the program
-	// adds the same each time. They hold where that number lies within.
+	// adds the same each time. They hold if that number lies within.
 	Intervals decided `json:"intervals"`
 	// Errors are those of what leaks hold at the run's end, by their rate at half time, as shares
 	// of what they grew by.

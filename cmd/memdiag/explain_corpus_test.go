@@ -22,7 +22,7 @@ func firstCause(t *testing.T, run *snapshot.Run) string {
 	return r.Findings[0].Cause.ID
 }
 
-// TestCausesOfTheWorkloads counts causes that are told right, and again without any
+// TestCausesOfTheWorkloads counts causes that are right, and again without any
 // name that the programs chose: a catalogue that goes by names of the corpus would
 // tell few of those.
 func TestCausesOfTheWorkloads(t *testing.T) {

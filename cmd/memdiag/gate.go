@@ -183,7 +183,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	return code, err
 }
 
-// besides is what is said of a rank after its headline.
+// besides says more of a rank, after its headline.
 func (j *judged) besides() (said []string) {
 	if j.double != nil {
 		said = append(said, report.Doubled(j.double))
@@ -349,7 +349,7 @@ func (g *gate) doubled(j judged) (*baseline.Doubled, error) {
 	return d, nil
 }
 
-// confirmed holds for a leak that a rank's run of half the steps does not speak
+// confirmed is true for a leak that a rank's run of half the steps does not speak
 // against.
 func confirmed(ranks []judged, l baseline.Leak) bool {
 	for _, j := range ranks {

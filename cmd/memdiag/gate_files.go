@@ -15,7 +15,7 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// gateFiles are what a gate writes besides its sentence; any of them at once.
+// gateFiles are what a gate writes in addition to its sentence; any of them at once.
 type gateFiles struct {
 	json, junit, sarif, markdown, gitlab string
 	annotations                          choice

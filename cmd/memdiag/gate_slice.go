@@ -92,7 +92,7 @@ func (s slice) keepDevice(r *diff.Result) error {
 	return nil
 }
 
-// has holds for a device that is judged.
+// has is true for a device that is judged.
 func (s slice) has(d snapshot.Device) bool {
 	return s.device == "" || s.device == string(d.Kind) || s.device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
 }

@@ -28,7 +28,7 @@ func (env *environment) result(path string, binary bool, write func(io.Writer) e
 	return buffered.Flush()
 }
 
-// standard holds for a path that is standard output. /dev/stdout may be a file that
+// standard is true for a path that is standard output. /dev/stdout may be a file that
 // has lines already, in which another file must not take its place.
 func standard(path string) bool { return path == "-" || path == "/dev/stdout" }
 

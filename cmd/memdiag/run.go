@@ -25,7 +25,7 @@ func program() string {
 	return "memdiag"
 }
 
-// environment is what a command may touch besides its arguments. Nothing in
+// environment is what a command may touch beyond its arguments. Nothing in
 // this package reads a stream, a clock or a variable of the process elsewhere.
 type environment struct {
 	stdout *sink   // data; a command may ignore its errors, run looks at them
@@ -136,7 +136,7 @@ func (env *environment) conclude(ctx context.Context, err error) int {
 	return exitCode(err)
 }
 
-// told is an error as a person is told it.
+// told is an error as a person reads it.
 func told(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")

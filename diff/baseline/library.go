@@ -80,7 +80,7 @@ func libraryLeak(f *diff.Finding, producer string) *LibraryLeak {
 	return nil
 }
 
-// allocates holds for a row whose innermost frame of Python is of the leak's files.
+// allocates is true for a row whose innermost frame of Python is of the leak's files.
 func (l *LibraryLeak) allocates(row *diff.Row) bool {
 	for _, f := range row.Frames {
 		file := frame.Slashed(f.File)

@@ -47,7 +47,7 @@ type Leak struct {
 	Why         string       // one clause
 }
 
-// Passes holds for a leak that a gate lets pass.
+// Passes is true for a leak that a gate lets pass.
 func (l *Leak) Passes() bool { return l.State == Known || l.State == Library }
 
 // Fate is an entry that let nothing pass, with the reason.
@@ -80,7 +80,7 @@ func (o *Outcome) Failing() []Leak {
 	return o.Leaks[:n]
 }
 
-// InDoubt holds for a result with a finding that is undecided.
+// InDoubt is true for a result with a finding that is undecided.
 func (o *Outcome) InDoubt(r *diff.Result) bool {
 	for i := range r.Findings {
 		if slices.Contains(o.Undecided, &r.Findings[i]) {

@@ -18,14 +18,14 @@ const Key = "canary"
 // planters are the files of memdiag's that plant: in its own engine, and in Python.
 var planters = [...]string{"cmd/memdiag/gate_canary.go", "/memdiag/_canary.py"}
 
-// In holds for a run in which a canary was planted.
+// In is true for a run in which a canary was planted.
 func In(run *snapshot.Run) bool { return run.Info.Parameters[Key] == "true" }
 
 // fromOutside is who wrote a snapshot of a process that memdiag did not look into, as
 // package record says it.
 const fromOutside = "memdiag record"
 
-// Possible holds for a run of a process in which a canary can be planted: one that
+// Possible is true for a run of a process in which a canary can be planted: one that
 // memdiag looked into.
 func Possible(run *snapshot.Run) bool {
 	return slices.ContainsFunc(run.Snapshots, func(s *snapshot.Snapshot) bool { return s.Producer != fromOutside })

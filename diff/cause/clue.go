@@ -28,7 +28,7 @@ func fixed(points int, fits func(*Evidence) string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return points, fits(e) }}
 }
 
-// named holds if what the blocks hang on, or a function that allocates them,
+// named fits if what the blocks hang on, or a function that allocates them,
 // bears one of these names in the trade: worth points. What holds the blocks says
 // more of why they stay than where they were born, and is worth two more; the name
 // of a file of the user's says less, and is worth two less.
@@ -106,8 +106,8 @@ func sign(n int) int {
 	return 1
 }
 
-// common holds if the frame says nothing of this site: of the user's own
-// code only, since what a library does to make a block is told by its frames however
+// common fits if the frame says nothing of this site: of the user's own
+// code only, since what a library does to make a block shows in its frames however
 // many others it makes.
 func (s *Site) common(frame int) bool {
 	return !s.library(frame) && s.Common != nil && s.Common[frame]
@@ -116,10 +116,10 @@ func (s *Site) common(frame int) bool {
 // machinery reports whether any call may go through the frame.
 func (s *Site) machinery(at int) bool { return frame.Machinery(s.Frames, at, s.library(at)) }
 
-// library holds if a frame lies below the user's own code.
+// library fits if a frame lies below the user's own code.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
 
-// operation holds if the innermost frame bears one of these names: what was done
+// operation fits if the innermost frame bears one of these names: what was done
 // to make the block.
 func operation(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -132,7 +132,7 @@ func operation(points int, what string, terms ...string) clue {
 	})
 }
 
-// within holds if a call between the allocation and the user's code, but the
+// within fits if a call between the allocation and the user's code, but the
 // operation itself, bears one of these names.
 func within(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -148,7 +148,7 @@ func within(points int, what string, terms ...string) clue {
 	})
 }
 
-// modules holds if whole modules are made anew: on a language's heap any object has an __init__.
+// modules fits if whole modules are recreated: on a language's heap any object has an __init__.
 func modules(points int) clue {
 	made := within(points, "whole modules are made anew, and each stays", moduleWords...)
 	return clue{weigh: func(e *Evidence) (int, string) {
@@ -159,7 +159,7 @@ func modules(points int) clue {
 	}}
 }
 
-// byOptimizer holds if a library's optimizer makes the blocks: state of its own, which
+// byOptimizer fits if a library's optimizer makes the blocks: state of its own, which
 // no graph records. What its step calls of another library, as a closure that validates, is no such state.
 func byOptimizer(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -199,7 +199,7 @@ func packageOf(f snapshot.Frame) string {
 	return "torch"
 }
 
-// inForward holds if blocks are born in a forward pass. What a library's makes is worth half where a list of the program's
+// inForward fits if blocks are born in a forward pass. What a library's makes is worth half where a list of the program's
 // that calls it has them: they may be what it returned.
 func inForward(points int) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
@@ -223,7 +223,7 @@ func inForward(points int) clue {
 	}}
 }
 
-// returned holds if a list holds what a library's forward pass made for a call of the program's that is in none: what the
+// returned fits if a list holds what a library's forward pass made for a call of the program's that is in none: what the
 // model returned, as far as can be told. What a closure has may be a hook's, which sees all modules.
 func returned(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -248,7 +248,7 @@ func (c clue) of(e *Evidence) bool {
 	return why != ""
 }
 
-// inBackward holds if a backward pass of the user's own computes what is kept.
+// inBackward fits if a backward pass of the user's own computes what is kept.
 func inBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -263,7 +263,7 @@ func inBackward(points int) clue {
 	})
 }
 
-// owned holds if blocks are held by these classes of the engine, and by no other.
+// owned fits if blocks are held by these classes of the engine, and by no other.
 func owned(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Owners == by }) {
@@ -273,7 +273,7 @@ func owned(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// partly holds if blocks are held by such a class among others.
+// partly fits if blocks are held by such a class among others.
 func partly(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.owners()&by == by {
@@ -283,7 +283,7 @@ func partly(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// held holds if a site's first holder, which is its longest container, is of one
+// held fits if a site's first holder, which is its longest container, is of one
 // of these kinds. A list is also what Python names otherwise, and a map is.
 func held(points int, kinds ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -332,7 +332,7 @@ func byOwners(c clue) clue {
 	}}
 }
 
-// onTape holds if the graph holds blocks, or owners are not known.
+// onTape fits if the graph holds blocks, or owners are not known.
 func onTape() clue {
 	return need(fixed(0, func(e *Evidence) string {
 		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
@@ -359,7 +359,7 @@ func unnamed(points int, kind, what string) clue {
 	})
 }
 
-// inGraph holds if sites grow in step as what a graph saves does.
+// inGraph fits if sites grow in step as what a graph saves does.
 func inGraph(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.Graph {
@@ -369,7 +369,7 @@ func inGraph(points int) clue {
 	})
 }
 
-// unheld holds if holders were looked for in the run's files, and none was found
+// unheld fits if holders were looked for in the run's files, and none was found
 // for these blocks.
 func unheld(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -380,7 +380,7 @@ func unheld(points int) clue {
 	})
 }
 
-// lost holds if nothing in the program can release the blocks any more.
+// lost fits if nothing in the program can release the blocks any more.
 func lost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
@@ -406,7 +406,7 @@ func anyOf(clues ...clue) clue {
 	}}
 }
 
-// both holds if two clues do, and counts as the first.
+// both fits if two clues do, and counts as the first.
 func both(c, besides clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if _, why := besides.weigh(e); why == "" {
@@ -416,7 +416,7 @@ func both(c, besides clue) clue {
 	}}
 }
 
-// perObject holds if each block hangs on an object of its own, in one list or map of
+// perObject fits if each block hangs on an object of its own, in one list or map of
 // such objects: "ops[].result".
 func perObject(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -431,7 +431,7 @@ func perObject(points int) clue {
 	})
 }
 
-// follows holds if growth follows one of these.
+// follows fits if growth follows one of these.
 func follows(points int, what string, drivers ...Driver) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.Contains(drivers, e.Driver) {
@@ -441,7 +441,7 @@ func follows(points int, what string, drivers ...Driver) clue {
 	})
 }
 
-// shaped holds for one of these shapes.
+// shaped fits one of these shapes.
 func shaped(points int, what string, shapes ...Shape) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.Contains(shapes, e.Shape) {
@@ -451,7 +451,7 @@ func shaped(points int, what string, shapes ...Shape) clue {
 	})
 }
 
-// upTo holds if new blocks are as large as this on the average, or smaller.
+// upTo fits if new blocks are as large as this on the average, or smaller.
 func upTo(points int, most snapshot.Bytes, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if each := e.each(); each > 0 && each <= most {
@@ -473,7 +473,7 @@ func notGo() clue {
 	}))
 }
 
-// gathered holds if a container is known to have taken in at least half of the
+// gathered fits if a container is known to have taken in at least half of the
 // blocks, or one of several containers to hold some: they are where the program put
 // them, and no release was missed.
 func gathered(points int) clue {
@@ -489,7 +489,7 @@ func gathered(points int) clue {
 	})
 }
 
-// keepsAll holds if the blocks that grew most hang on a container that has as many
+// keepsAll fits if the blocks that grew most hang on a container that has as many
 // items as half of them, or more: it gathers them, by themselves or with the graphs that they
 // are of. On a language's heap an item is of a few blocks, and so it is where it has those of several stacks. So does one that has become longer by
 // their number, however many each item has: a model has a block for each weight.
@@ -528,7 +528,7 @@ func unlessKept(c clue) clue {
 	}}
 }
 
-// heldBeside holds if a list or map that bears none of these names holds blocks.
+// heldBeside fits if a list or map that bears none of these names holds blocks.
 func heldBeside(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -542,7 +542,7 @@ func heldBeside(points int, terms ...string) clue {
 	})
 }
 
-// severalParts holds if each entry keeps blocks of several stacks that no graph joins, as
+// severalParts fits if each entry keeps blocks of several stacks that no graph joins, as
 // a frame of a traceback does.
 func severalParts(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -553,7 +553,7 @@ func severalParts(points int) clue {
 	})
 }
 
-// uncollected holds if nobody was found to hold the blocks of a Python program whose
+// uncollected fits if nobody was found to hold the blocks of a Python program whose
 // collector of cycles is off.
 func uncollected(points int) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -574,7 +574,7 @@ func bySettled(c clue) clue {
 	}}
 }
 
-// backward holds if the answer to whether a gradient was computed is this one.
+// backward fits if the answer to whether a gradient was computed is this one.
 func backward(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Backward }, is, what)
 }
@@ -588,7 +588,7 @@ func answered(points int, asked func(*Evidence) Answer, is Answer, what string) 
 	})
 }
 
-// together holds if as many stacks grow in step.
+// together fits if as many stacks grow in step.
 func together(points, least int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if len(e.Sites) >= least {
@@ -598,7 +598,7 @@ func together(points, least int) clue {
 	})
 }
 
-// meter holds if this one grew.
+// meter fits if this one grew.
 func meter(m Meter, what string) clue {
 	return need(fixed(Sure, func(e *Evidence) string {
 		if e.Meter == m {
@@ -608,7 +608,7 @@ func meter(m Meter, what string) clue {
 	}))
 }
 
-// bare holds if nobody saw the blocks' allocation.
+// bare fits if nobody saw the blocks' allocation.
 func bare(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) == 0 }) {
@@ -618,7 +618,7 @@ func bare(points int) clue {
 	})
 }
 
-// private holds if blocks lie in a private pool.
+// private fits if blocks lie in a private pool.
 func private(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Private }) {
@@ -628,13 +628,13 @@ func private(points int) clue {
 	})
 }
 
-// heads holds if the answer to whether the program holds the graph's end is this
+// heads fits if the answer to whether the program holds the graph's end is this
 // one.
 func heads(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Head }, is, what)
 }
 
-// onHost holds if the sites are on the host, beside a device that is flat.
+// onHost fits if the sites are on the host, beside a device that is flat.
 func onHost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Host {
@@ -644,7 +644,7 @@ func onHost(points int) clue {
 	})
 }
 
-// programs holds if what becomes more are compiled programs.
+// programs fits if what becomes more are compiled programs.
 func programs(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Programs {
@@ -654,7 +654,7 @@ func programs(points int) clue {
 	})
 }
 
-// ofBackward holds if backward itself makes what a graph then holds: a graph of
+// ofBackward fits if backward itself makes what a graph then holds: a graph of
 // gradients.
 func ofBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {

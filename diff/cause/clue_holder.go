@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// holderNamed holds if what the blocks hang on bears one of these names.
+// holderNamed fits if what the blocks hang on bears one of these names.
 func holderNamed(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -19,7 +19,7 @@ func holderNamed(points int, terms ...string) clue {
 	})
 }
 
-// usersFunction holds if a function of the user's that says something of the sites bears
+// usersFunction fits if a function of the user's that says something of the sites bears
 // one of these names.
 func usersFunction(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
@@ -45,12 +45,12 @@ func whereNoHolder(c clue) clue {
 	}}
 }
 
-// drained holds if the answer to whether the oldest blocks are gone is this one.
+// drained fits if the answer to whether the oldest blocks are gone is this one.
 func drained(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Drained }, is, what)
 }
 
-// heldIn holds if the path of a holder ends in this.
+// heldIn fits if the path of a holder ends in this.
 func heldIn(points int, end string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {

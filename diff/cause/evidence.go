@@ -12,7 +12,7 @@ type Evidence struct {
 	Shape  Shape
 	// Backward says whether anything in the run shows that a gradient was computed.
 	Backward Answer
-	// Head says whether the program holds a value that is made anew at each event in
+	// Head says whether the program holds a value that is recreated at each event in
 	// the function where the sites' blocks are born: the end of a graph that it
 	// carries on.
 	Head Answer

@@ -136,7 +136,7 @@ func Duration(seconds float64) time.Duration {
 	return math.MaxInt64
 }
 
-// Fine is how many parts of the unit are told apart: a run by the clock may last for a
+// Fine is how many parts of the unit are distinguished: a run by the clock may last for a
 // second.
 func (a *Axis) Fine() float64 {
 	if a.Unit == Second {

@@ -59,7 +59,7 @@ func (b *Births) Sampled() bool {
 	return slices.ContainsFunc(b.Weights, func(n int64) bool { return n > 1 })
 }
 
-// MayBeUnseen holds for births in four or more of the recorded steps, in both halves of the
+// MayBeUnseen is true for births in four or more of the recorded steps, in both halves of the
 // run, of which the recorder may have missed the later ones by chance: had they gone on
 // at the rate of the first half, it would have seen as few of them too often.
 func (b *Births) MayBeUnseen(x []float64) bool {

@@ -59,7 +59,7 @@ func (s *Series) alike() compared {
 type Points struct {
 	X, Blocks, Bytes, Sizes, elements, length []float64
 	Instants                                  []int64 // as of a moment; all 0 for counters
-	// counted: what they take is not told, and bytes are blocks.
+	// counted: what they take is not known, and bytes are blocks.
 	Counted bool
 }
 
@@ -354,7 +354,7 @@ func (h *History) Tide() Tide {
 	return Tide{width(h.All.Blocks), width(y)}
 }
 
-// Rides holds for a site that rose no further than any of the tides is wide: seen at a
+// Rides is true for a site that rose no further than any of the tides is wide: seen at a
 // few moments, it may be another of them.
 func (h *History) Rides(tides []Tide) bool {
 	n := len(h.Bytes) - 1
@@ -363,10 +363,10 @@ func (h *History) Rides(tides []Tide) bool {
 	})
 }
 
-// Varies holds for a site that does not stay as it is.
+// Varies is true for a site that does not stay as it is.
 func (h *History) Varies() bool { return h != nil && slices.Min(h.Bytes) < slices.Max(h.Bytes) }
 
-// Wanders holds for a site of which so many blocks were held at some mark and are gone
+// Wanders is true for a site of which so many blocks were held at some mark and are gone
 // by now that those that stayed may be the rest of a walk without a drift. Such a
 // walk, as of a pool whose demand comes and goes, leaves blocks behind whose births are
 // as even as those of a leak, so that these prove nothing of it. What is held at every

@@ -61,7 +61,7 @@ func (r *Row) HangsOn(h *snapshot.Holder) bool {
 	return (h.Kind == snapshot.Nodes) == (r.Device.Kind == snapshot.Graph) && h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
 }
 
-// Grew holds for more blocks or more bytes than before.
+// Grew is true for more blocks or more bytes than before.
 func (r *Row) Grew() bool {
 	g := r.Growth()
 	return g.Bytes > 0 || g.Blocks > 0

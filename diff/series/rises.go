@@ -83,7 +83,7 @@ func (r *Rises) born(b *Births) {
 }
 
 // merge leaves one of the moments in each stretch of so many steps, the last: where a
-// recorder looks ever more rarely, as one does that saves time or space, it sees ever
+// recorder looks more and more rarely, as one does that saves time or space, it sees ever
 // fewer of what comes evenly. Counted in stretches as long as its longest wait, what
 // comes evenly is even.
 func (r *Rises) merge(steps float64) {
@@ -116,7 +116,7 @@ func (r *Rises) gaps() []float64 {
 // Idle is how long the last rise is ago, at least.
 func (r *Rises) Idle() float64 { return max(0, r.to-r.At[len(r.At)-1]-r.blur) }
 
-// Overdue holds for rises at regular distances of which the next should have come.
+// Overdue is true for rises at regular distances of which the next should have come.
 func (r *Rises) Overdue() bool {
 	gaps := r.gaps()
 	if len(gaps) < regularGaps {
@@ -142,14 +142,14 @@ func (r *Rises) Silence() float64 {
 	return trend.Silence(len(r.At)-1, r.places(r.At[0]), int(idle/r.Wait))
 }
 
-// MayBeFew holds for two rises or more, too few to tell a rate, whose end chance leaves
+// MayBeFew is true for two rises or more, too few to tell a rate, whose end chance leaves
 // often enough.
 func (r *Rises) MayBeFew() bool {
 	n := len(r.At)
 	return n >= 2 && n < Enough && trend.Silence(n, r.places(r.from), int(r.Idle()/r.Wait)) > Unlikely
 }
 
-// Slows holds for rises that come more and more rarely, as in a cache over a finite set
+// Slows is true for rises that come more and more rarely, as in a cache over a finite set
 // of keys: in the second half of the time since the first of them, far fewer than in
 // the first half, and fewer bytes. What goes on at a lower rate is not meant.
 func (r *Rises) Slows(w *Points) bool {
@@ -167,7 +167,7 @@ func (r *Rises) Slows(w *Points) bool {
 	return r.rarer(w, max(r.warm, r.At[0]), early) || r.rarer(w, r.At[0], fills)
 }
 
-// rarer holds for rises since a moment of which far fewer come in the second half, and
+// rarer is true for rises since a moment of which far fewer come in the second half, and
 // fewer bytes, as chance hardly does, unless their rate fell once and goes on.
 func (r *Rises) rarer(w *Points, since float64, beyondChance func(rest []float64, since float64, places int) bool) bool {
 	half := (since + r.to) / 2
@@ -210,7 +210,7 @@ func (r *Rises) between(from, to float64) int {
 	return n
 }
 
-// SteadyLate holds for many rises in the second half at regular distances up to the
+// SteadyLate is true for many rises in the second half at regular distances up to the
 // end: they go on, however many more, or larger ones, there were before.
 func (r *Rises) SteadyLate() bool {
 	half := (r.from + r.to) / 2

@@ -55,7 +55,7 @@ func Filling(at []float64, from, to float64, places int, early, share float64) b
 
 // FellOnce says whether the rate of such events fell in one step, to one that goes on,
 // rather than little by little: by Akaike's criterion one step down fits better than a line
-// of the log odds, or than kinds of which ever fewer are new, at least so many events came behind the step, and these do not fade
+// of the log odds, or than kinds of which ever fewer are new, at least so many events came after the step, and these do not fade
 // themselves. early is the chance below which they do. The moment of a step counts as three
 // parameters (Ninomiya 2015), so that a step has five and a line two.
 func FellOnce(at []float64, from, to float64, places, behind int, early float64) bool {

@@ -68,7 +68,7 @@ func TestARateThatFellOnceIsToldFromOneThatFades(t *testing.T) {
 }
 
 // The likelihood is held against a search of NumPy's over shares and chances a thousandth
-// apart; how often the kinds are told from chance, against seeds.
+// apart; how often the kinds are distinguished from chance, against seeds.
 func TestFillingTellsKindsThatRunOut(t *testing.T) {
 	at := []float64{1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 13, 16, 17, 20, 22, 25, 27, 33, 34, 41, 50, 58}
 	c := newCounts(at, 0, 60, 60)

@@ -90,7 +90,7 @@ func mainModule() string {
 }
 
 // moduleRoot is the folder of the main module as this build's file names have
-// it, told from any frame of a package that is named by its import path, as
+// it, distinguished from any frame of a package that is named by its import path, as
 // those of package main are not. It is "" where no frame tells.
 func moduleRoot(calls []call, module string) string {
 	for _, c := range calls {

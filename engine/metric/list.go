@@ -3,7 +3,7 @@ package metric
 import "github.com/memdiag/memdiag/engine"
 
 // List holds a copy of every tensor that it was given, and joins them when it is
-// asked: for what cannot be told from sums. It grows until Reset.
+// asked: for what sums do not show. It grows until Reset.
 type List struct {
 	ops   engine.Ops
 	parts []*engine.Tensor

@@ -131,7 +131,7 @@ func newFleet(c Config, id string) (Instance, error) {
 	return f, nil
 }
 
-// wait returns when every rank has done what it was told last.
+// wait returns when every rank has done what it was asked last.
 func (f *fleet) wait() error {
 	var wrong []error
 	for _, m := range f.members {

@@ -127,7 +127,7 @@ func attend(o engine.Ops, a *nn.MultiHeadAttention, x, context *engine.Tensor) *
 }
 
 // tagger reads a sequence with attention, to which a table tells the positions. It
-// is made anew for a longer sequence; where lengths go up and down, for each.
+// is recreated for a longer sequence; where lengths go up and down, for each.
 type tagger struct {
 	*trainer
 	contextDraws

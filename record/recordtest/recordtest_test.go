@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// onlooker is a test that is told what goes wrong, and does not fail of it.
+// onlooker is a test that hears what goes wrong, and does not fail of it.
 type onlooker struct {
 	testing.TB
 	mu    sync.Mutex

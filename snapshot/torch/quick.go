@@ -241,7 +241,7 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 			key, p = low[b[p+1]], p+2
 		case opMemoGet4:
 			key, p = m.memo.get(uint64(binary.LittleEndian.Uint32(b[p+1:]))), p+5
-		case opString1: // of a dict that C++ made anew
+		case opString1: // of a dict that C++ recreated
 			var v value
 			if v, p = m.quickText(b, p+2, int(b[p+1])); p < 0 || p+reach > len(b) {
 				return -1
