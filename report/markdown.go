@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -22,42 +23,35 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	first, last := names(r)
 	m.line("")
 	m.line("%s compared with %s%s, recorded by %s%s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), ruleText(r))
-	full, listed := split(r, o)
-	grown := r.Unaccounted()
+	s := storyOf(r, o)
 	if r.Leaks() == 0 {
-		m.reserves(grown)
+		m.reserves(s.grown)
 	}
-	m.findings(full)
-	for _, f := range full {
-		m.finding(r, f)
+	m.findings(slices.Concat(s.leaks, s.maybe))
+	for _, f := range s.children {
+		m.findings([]said{f})
 	}
-	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
-		m.findings([]*diff.Finding{f})
-		m.finding(in, f)
-	})
 	if r.Leaks() > 0 {
-		m.reserves(grown)
+		m.reserves(s.grown)
 	}
-	if len(listed) > 0 {
+	if len(s.listed) > 0 {
 		m.line("")
-		m.line("<details><summary>%s: %s</summary>", moreTitle(r), count(int64(len(listed)), "finding"))
-		m.findings(listed[:o.top(len(listed))])
-		if rest := listed[o.top(len(listed)):]; len(rest) > 0 {
+		m.line("<details><summary>%s: %s</summary>", s.title, count(int64(len(s.listed)), "finding"))
+		m.table(s.listed[:o.top(len(s.listed))])
+		if rest := s.listed[o.top(len(s.listed)):]; len(rest) > 0 {
 			m.line("")
 			m.line("… %s, %s.", count(int64(len(rest)), "more finding"), signed(growthOf(rest).Bytes))
 		}
 		m.line("")
 		m.line("</details>")
 	}
-	m.totals(r)
-	m.reserves(deviceReserves(r))
-	if text := leastText(r); text != "" {
-		m.line("")
-		m.line("%s.", plainMarkdown(upperFirst(text)))
-	}
-	if text := NotSeen(r); text != "" {
-		m.line("")
-		m.line("%s.", plainMarkdown(upperFirst(text)))
+	m.totals(r, s)
+	m.reserves(s.reserves)
+	for _, text := range []string{s.least, NotSeen(r)} {
+		if text != "" {
+			m.line("")
+			m.line("%s.", plainMarkdown(upperFirst(text)))
+		}
 	}
 	if len(r.Notes) > 0 {
 		m.line("")
@@ -83,11 +77,22 @@ func (m *markdown) reserves(all []*diff.Reserve) {
 	}
 }
 
-// findings is one table.
-func (m *markdown) findings(list []*diff.Finding) {
+// findings are a table, and what is known of each.
+func (m *markdown) findings(list []said) {
 	if len(list) == 0 {
 		return
 	}
+	rows := make([]*diff.Finding, len(list))
+	for i := range list {
+		rows[i] = list[i].Finding
+	}
+	m.table(rows)
+	for _, f := range list {
+		m.finding(f.in, f.Finding)
+	}
+}
+
+func (m *markdown) table(list []*diff.Finding) {
 	m.line("")
 	m.line("| verdict | rate | growth | blocks | where | cause |")
 	m.line("|---|---:|---:|---:|---|---|")
@@ -154,14 +159,14 @@ func callsOf(f *diff.Finding) []string {
 	return out
 }
 
-func (m *markdown) totals(r *diff.Result) {
+func (m *markdown) totals(r *diff.Result, s *story) {
 	m.line("")
 	m.line("| blocks | bytes | sites |")
 	m.line("|---:|---:|---|")
-	for _, a := range accounts(r) {
+	for _, a := range s.accounts {
 		m.line("| %s | %s | %s: %s |", grownBlocks(a.growth.Blocks, r.Uncounted()), signed(a.growth.Bytes), grouped(int64(a.sites)), a.name)
 	}
-	g := r.Growth()
+	g := s.total
 	m.line("| **%s** | **%s** | %s in all |", grownBlocks(g.Blocks, r.Uncounted()), signed(g.Bytes), grouped(int64(len(r.Rows))))
 }
 

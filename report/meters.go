@@ -9,7 +9,7 @@ import (
 )
 
 // meters compares the allocators' own figures, device by device.
-func (p *page) meters(r *diff.Result) {
+func (p *page) meters(r *diff.Result, reserves []*diff.Reserve) {
 	first, last := names(r)
 	idle := func(d snapshot.Device) bool {
 		before := metersOf(r.First, d)
@@ -39,7 +39,7 @@ func (p *page) meters(r *diff.Result) {
 		p.table([]column{{"", false}, {first, true}, {last, true}, {"change", true}}, rows)
 	}
 	p.unused(r.Last.Devices, idle)
-	for _, e := range deviceReserves(r) {
+	for _, e := range reserves {
 		p.reserve(e)
 	}
 }

@@ -108,37 +108,33 @@ type rankView struct {
 }
 
 func pageView(r *diff.Result, about About) *view {
+	s := storyOf(r, TextOptions{Top: 20})
 	v := &view{
 		Title: Headline(r), Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(r.Last, r.Series.Axis.Unit, slices.Concat(r.NotSeen, r.Notes), leastText(r)), Totals: totalsView(r),
+		Missing: missing(r.Last, r.Series.Axis.Unit, slices.Concat(r.NotSeen, r.Notes), s.least), Totals: totalsView(r, s),
 	}
 	v.State, _ = state(r)
 	v.Lead = lead(r)
 	v.Facts = factsOf(r)
-	full, listed := split(r, TextOptions{Top: 20})
-	leaks, maybe := leaksFirst(full)
-	for _, f := range leaks {
-		v.Findings = append(v.Findings, findingViewOf(r, f))
+	for _, f := range slices.Concat(s.leaks, s.children) {
+		v.Findings = append(v.Findings, findingViewOf(f.in, f.Finding))
 	}
-	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
-		v.Findings = append(v.Findings, findingViewOf(in, f))
-	})
-	for _, e := range r.Unaccounted() {
+	for _, e := range s.grown {
 		v.Findings = append(v.Findings, processView(e))
 	}
-	for _, f := range maybe {
-		v.Findings = append(v.Findings, findingViewOf(r, f))
+	for _, f := range s.maybe {
+		v.Findings = append(v.Findings, findingViewOf(f.in, f.Finding))
 	}
-	v.NoFindings, v.ElseTitle = "No stack kept growing.", moreTitle(r)
+	v.NoFindings, v.ElseTitle = "No stack kept growing.", s.title
 	if !r.Comparable {
 		v.NoFindings = "No verdict: the snapshots cannot be compared."
 	}
-	v.Else, v.ElseMore = elseViews(listed)
+	v.Else, v.ElseMore = elseViews(s.listed)
 	v.Charts, v.ChartData = chartViews(r)
 	svg, text := embeddedFlame(GrowthProfile(r), pageBoxes)
 	v.Flame, v.FlameAbout = template.HTML(svg), text //nolint:gosec // Flame escapes every name in it
 	v.Devices = deviceViews(r.First, r.Last)
-	for _, e := range deviceReserves(r) {
+	for _, e := range s.reserves {
 		v.Reserves = append(v.Reserves, upperFirst(reserveText(e)))
 	}
 	sites := leaksOf(r)
@@ -331,12 +327,12 @@ func togetherViews(f *diff.Finding) (rows []elseView, more string) {
 	return rows, more
 }
 
-func totalsView(r *diff.Result) []totalView {
+func totalsView(r *diff.Result, s *story) []totalView {
 	var rows []totalView
-	for _, a := range accounts(r) {
+	for _, a := range s.accounts {
 		rows = append(rows, totalView{Blocks: grownBlocks(a.growth.Blocks, r.Uncounted()), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "site") + ": " + a.name})
 	}
-	g := r.Growth()
+	g := s.total
 	return append(rows, totalView{grownBlocks(g.Blocks, r.Uncounted()), signed(g.Bytes), "in all", true})
 }
 

@@ -33,35 +33,22 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	first, last := names(r)
 	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, recorded by %s%s",
 		first, last, between(r), glue(producer(r.Last)), ruleText(r)))
-	full, listed := split(r, o)
-	leaks, maybe := leaksFirst(full)
-	for _, f := range leaks {
-		p.line("")
-		p.finding(r, f, o)
-	}
-	eachChildLeak(r, func(in *diff.Result, f *diff.Finding) {
-		p.line("")
-		p.finding(in, f, o)
-	})
-	for _, e := range r.Unaccounted() {
+	s := storyOf(r, o)
+	p.findings(slices.Concat(s.leaks, s.children), o)
+	for _, e := range s.grown {
 		p.reserve(e)
 	}
-	for _, f := range maybe {
-		p.line("")
-		p.finding(r, f, o)
-	}
+	p.findings(s.maybe, o)
 	p.line("")
-	p.elseGrew(moreTitle(r), listed, o)
+	p.elseGrew(s.title, s.listed, o)
 	p.ranks(r)
-	p.totals(r)
-	p.meters(r)
-	if text := leastText(r); text != "" {
-		p.line("")
-		p.prose("", "  ", text)
-	}
-	if text := NotSeen(r); text != "" {
-		p.line("")
-		p.prose("", "  ", text)
+	p.totals(r, s)
+	p.meters(r, s.reserves)
+	for _, text := range []string{s.least, NotSeen(r)} {
+		if text != "" {
+			p.line("")
+			p.prose("", "  ", text)
+		}
 	}
 	if notes := r.Notes; len(notes) > 0 {
 		p.line("")
@@ -87,43 +74,11 @@ func producer(s *snapshot.Snapshot) string {
 	return brief(s.Producer)
 }
 
-// eachChildLeak calls of with each leak of the other processes, and the result that it is in.
-func eachChildLeak(r *diff.Result, of func(*diff.Result, *diff.Finding)) {
-	for _, c := range r.Children {
-		for _, f := range withVerdict(c.Result, diff.Leak) {
-			of(c.Result, f)
-		}
+func (p *page) findings(list []said, o TextOptions) {
+	for _, f := range list {
+		p.line("")
+		p.finding(f.in, f.Finding, o)
 	}
-}
-
-// split says which findings are shown in full: leaks, and a few inconclusive
-// ones, since two snapshots without births make every site that grew one. Between
-// snapshots of different processes nothing has grown, and all are listed.
-func split(r *diff.Result, o TextOptions) (full, listed []*diff.Finding) {
-	if !r.Comparable {
-		return nil, withVerdict(r, diff.Inconclusive)
-	}
-	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
-	shownLeaks, shownMaybe := o.top(len(leaks)), o.top(len(maybe))
-	if !o.All {
-		shownMaybe = min(shownMaybe, 3)
-	}
-	full = append(full, leaks[:shownLeaks]...)
-	full = append(full, maybe[:shownMaybe]...)
-	listed = append(listed, leaks[shownLeaks:]...)
-	listed = append(listed, maybe[shownMaybe:]...)
-	listed = append(listed, withVerdict(r, diff.Bounded)...)
-	return full, append(listed, withVerdict(r, diff.Clean)...)
-}
-
-// leaksFirst divides findings that are shown in full. Between the leaks and what may be one
-// stands the growth of the process that no stack explains.
-func leaksFirst(full []*diff.Finding) (leaks, maybe []*diff.Finding) {
-	n := slices.IndexFunc(full, func(f *diff.Finding) bool { return f.Verdict != diff.Leak })
-	if n < 0 {
-		n = len(full)
-	}
-	return full[:n], full[n:]
 }
 
 func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
@@ -290,14 +245,6 @@ func join(parts ...string) string {
 	return strings.Join(kept, "; ")
 }
 
-// moreTitle is the title of the findings that are not shown in full.
-func moreTitle(r *diff.Result) string {
-	if !r.Comparable {
-		return "More in the last snapshot than in the first"
-	}
-	return "What else grew"
-}
-
 // elseGrew lists the findings that were not shown in full.
 func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	if len(findings) == 0 {
@@ -342,57 +289,17 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 }
 
 // totals accounts for every row once, so that the lines sum to the growth.
-func (p *page) totals(r *diff.Result) {
+func (p *page) totals(r *diff.Result, s *story) {
 	first, last := names(r)
 	p.line(p.paint.bold("Live memory, " + first + " to " + last))
-	groups := accounts(r)
 	var rows [][]string
-	for _, g := range groups {
+	for _, g := range s.accounts {
 		rows = append(rows, []string{grownBlocks(g.growth.Blocks, r.Uncounted()), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})
 	}
-	total := r.Growth()
 	text := "in all"
-	if e := exact(total.Bytes); e != "" {
+	if e := exact(s.total.Bytes); e != "" {
 		text += " (" + e + ")"
 	}
-	rows = append(rows, []string{grownBlocks(total.Blocks, r.Uncounted()), signed(total.Bytes), text})
+	rows = append(rows, []string{grownBlocks(s.total.Blocks, r.Uncounted()), signed(s.total.Bytes), text})
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"", false}}, rows)
-}
-
-// account is a group of rows with its share of the growth.
-type account struct {
-	name   string
-	sites  int
-	growth diff.Tally
-}
-
-// accounts divides all rows into groups that do not overlap, leaving out groups
-// without rows.
-func accounts(r *diff.Result) []account {
-	all := []account{{name: string(diff.Leak)}, {name: string(diff.Inconclusive)}, {name: string(diff.Bounded)},
-		{name: string(diff.Clean)}, {name: "grew, not judged by this rule"}, {name: "shrank"}, {name: "unchanged"}}
-	judged := verdictsOf(r)
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		g := row.Growth()
-		at := 6
-		switch verdict, ok := judged[row]; {
-		case ok:
-			for at = 0; all[at].name != string(verdict); at++ {
-			}
-		case g.Bytes > 0 || g.Bytes == 0 && g.Blocks > 0:
-			at = 4
-		case g != diff.Tally{}:
-			at = 5
-		}
-		all[at].sites++
-		all[at].growth = plus(all[at].growth, g)
-	}
-	var out []account
-	for _, a := range all {
-		if a.sites > 0 {
-			out = append(out, a)
-		}
-	}
-	return out
 }
