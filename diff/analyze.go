@@ -167,6 +167,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		Series: series.Collect(run), Intermediate: n - 2, Comparable: stranger == "",
 		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
+	r.unwatched = cmp.Or(r.unwatched, r.emptied())
 	r.Notes, r.NotSeen = slices.Concat(run.Notes, ended(run), notes(r)), r.notSeen()
 	if note := restart(run, at); note != "" {
 		r.Notes = append(r.Notes, note)

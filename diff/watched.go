@@ -46,6 +46,33 @@ func unwatched(run *snapshot.Run) string {
 	return ""
 }
 
+// emptied says that by the clock the last snapshots came after the work, as a clause: memory that had grown steadily up to
+// near the end is mostly free at the last; "" otherwise. The function that held it may have returned.
+func (r *Result) emptied() string {
+	from, x := r.Series.WarmUp(), r.Series.Axis.X
+	for device, d := range r.Series.Devices {
+		if r.Series.Axis.Unit != Second || !d.Kind.InProcess() {
+			continue
+		}
+		total := r.onDevice(device)
+		last := len(total) - 1
+		peak := last
+		for i, n := range slices.Backward(total) {
+			if n > total[peak] {
+				peak = i
+			}
+		}
+		if peak-from < series.Testable || x[peak] < x[0]+series.EndBegins*(x[last]-x[0]) {
+			continue
+		}
+		at, y := risingFloors(x[from:peak+1], total[from:peak+1])
+		if y != nil && 2*(total[last]-y[0]) < y[len(y)-1]-y[0] && steadily(r.options.Without, at, y) {
+			return "memory grew steadily until shortly before the end, and most of it was free at the last snapshot: the function that held it may have returned"
+		}
+	}
+	return ""
+}
+
 // ending is how long a program may take to end, when nothing is recorded any more.
 const ending = 2 * time.Second
 

@@ -64,3 +64,25 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 		})
 	}
 }
+
+func TestMemoryThatIsFreeAtTheLastSnapshotIsInDoubt(t *testing.T) {
+	held := func(x float64) int { return int(100 * x) }
+	for name, c := range map[string]struct {
+		held  func(x float64) int
+		doubt bool
+	}{
+		"the function has returned":  {func(x float64) int { return held(x) * min(1, int(10-x)) }, true},
+		"… some snapshots ago":       {func(x float64) int { return held(x) * min(1, max(0, int(9.5-x))) }, true},
+		"in the middle of the run":   {func(x float64) int { return held(x) * min(1, max(0, int(7.5-x))) }, false},
+		"a list for each of epochs":  {func(x float64) int { return int(100*x) % 250 }, false},
+		"memory that falls steadily": {func(x float64) int { return 2000 - held(x)*min(1, int(10-x)) }, false},
+	} {
+		r, err := Analyze(clocked([]float64{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10}, c.held), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(r.Doubt(nil), "may have returned"); got != c.doubt || r.Leaks() > 0 {
+			t.Errorf("%s: %q, %d leaks", name, r.Doubt(nil), r.Leaks())
+		}
+	}
+}
