@@ -38,7 +38,7 @@ type Processes struct {
 	Alone    bool
 	Recorded bool  // snapshots of it explain less than half of that
 	Shared   bool  // what grows is shared memory
-	Segments int64 // the files in /dev/shm, with Shared; 0 where they are not known
+	Segments int64 // the most files of shared memory that there were, with Shared; 0 where they are not known
 }
 
 // sentence says by how much they grow.
@@ -63,7 +63,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	}
 	switch {
 	case p.Segments > 1:
-		return text + fmt.Sprintf(": there are %d files in /dev/shm. No line is known that made them", p.Segments)
+		return text + fmt.Sprintf(", in up to %d files. No line is known that made them", p.Segments)
 	case p.Shared:
 		return text + ". No line is known that made it"
 	}
@@ -323,8 +323,8 @@ func (r *Result) sharedMemory(f *forest) *Reserve {
 	}
 	e := all[0]
 	e.Processes.Shared = true
-	if n := len(f.tree.Host); n > 0 {
-		e.Processes.Segments = max(0, f.tree.Host[n-1].Segments)
+	for i := range f.tree.Host { // they go with the last process
+		e.Processes.Segments = max(e.Processes.Segments, f.tree.Host[i].Segments)
 	}
 	return &e
 }

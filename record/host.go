@@ -280,7 +280,7 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 		p, ok := readStat(pid)
 		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
 	})
-	at.Segments, at.SegmentBytes = segments("/dev/shm", h.began, at.Group.Others == 0, func(pid int) bool { return in[pid] })
+	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began, at.Group.Others == 0)
 	return at
 }
 

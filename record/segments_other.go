@@ -8,6 +8,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-func segments(string, time.Time, bool, func(int) bool) (int64, snapshot.Bytes) {
+func countSegments(string, []process, time.Time, bool) (int64, snapshot.Bytes) {
 	return -1, snapshot.Unknown
 }

@@ -60,7 +60,7 @@ var described = map[string]string{
 	"role":                       "what a person would call the process: loader worker 3, rank 1, or its script",
 	"alike":                      "how many of its kind do the same",
 	"of":                         "how many of its kind there are",
-	"segments":                   "files in /dev/shm",
+	"segments":                   "files of shared memory, named or not",
 	"meter":                      "what grew by itself: pending, private, cached, fragmented, unsplit, or host, the memory of the process",
 	"requested_bytes":            "as the program asked; bytes are as the allocator rounds",
 }
