@@ -5,12 +5,14 @@ addresses inside of blocks of segments, by PyTorch's rules for sizes; blocks tha
 next sweep, and are used again.
 """
 
+import bisect
 import importlib.machinery
 import runpy
 import sys
 import time
 
 SMALL, LARGE, ROUND = 2 << 20, 20 << 20, 512
+OFTEN = 200  # storages between two sweeps
 
 
 class Finder:
@@ -32,8 +34,8 @@ class Finder:
 
 
 class Block:
-    def __init__(self, address, size):
-        self.address, self.size, self.state = address, size, "inactive"
+    def __init__(self, address, size, segment):
+        self.address, self.size, self.segment, self.state = address, size, segment, "inactive"
         self.asked, self.frames, self.storage, self.expired = 0, (), None, None
 
 
@@ -41,7 +43,8 @@ class Allocator:
     def __init__(self, torch):
         self.torch, self.segments, self.trace = torch, [], []
         self.live, self.pending = {}, []  # by StorageImpl
-        self.next, self.frames = 0x7F0000000000, {}
+        self.idle = []  # of each free block its size, address, and itself
+        self.next, self.made, self.frames = 0x7F0000000000, 0, {}
         self.records = False
 
     def event(self, action, address, size, frames=()):
@@ -61,7 +64,7 @@ class Allocator:
     def sweep(self):
         """Frees what nobody has any more; what was freed at the sweep before can be used again."""
         for block in self.pending:
-            block.state = "inactive"
+            self.release(block)
             self.event("free_completed", block.address, block.asked)
         self.pending = []
         for address, block in list(self.live.items()):
@@ -76,27 +79,37 @@ class Allocator:
         address, size = storage._cdata, storage.nbytes()
         if address in self.live and not self.torch.UntypedStorage._expired(address) or not size:
             return
+        self.made += 1
+        if self.made % OFTEN == 0:
+            self.sweep()
         rounded = -(-size // ROUND) * ROUND
-        free = [b for s in self.segments for b in s["blocks"] if b.state == "inactive" and b.size >= rounded]
-        if free:
-            block = min(free, key=lambda b: b.size)
-        else:
-            block = self.segment(rounded)
+        i = bisect.bisect_left(self.idle, (rounded,))
+        if i == len(self.idle):
+            self.segment(rounded)
+            i = bisect.bisect_left(self.idle, (rounded,))
+        _, _, block = self.idle.pop(i)
         if block.size > rounded:
-            blocks = next(s["blocks"] for s in self.segments if block in s["blocks"])
-            blocks.insert(blocks.index(block) + 1, Block(block.address + rounded, block.size - rounded))
+            rest = Block(block.address + rounded, block.size - rounded, block.segment)
+            block.segment.insert(block.segment.index(block) + 1, rest)
             block.size = rounded
+            self.release(rest)
         block.state, block.asked = "active_allocated", size
         block.frames = self.stack() if self.records else ()
         self.live[storage._weak_ref()] = block
         self.event("alloc", block.address, size, block.frames)
 
+    def release(self, block):
+        block.state = "inactive"
+        bisect.insort(self.idle, (block.size, block.address, block))
+
     def segment(self, size):
         whole = SMALL if size <= 1 << 20 else LARGE if size < 10 << 20 else -(-size // SMALL) * SMALL
-        self.segments.append({"address": self.next, "total_size": whole, "blocks": [Block(self.next, whole)]})
+        blocks = []
+        blocks.append(Block(self.next, whole, blocks))
+        self.segments.append({"address": self.next, "total_size": whole, "blocks": blocks})
         self.event("segment_alloc", self.next, whole)
         self.next += whole + SMALL
-        return self.segments[-1]["blocks"][0]
+        self.release(blocks[0])
 
     def snapshot(self, device=None):
         self.sweep()
