@@ -33,18 +33,6 @@ func inverseRoot(o Ops, variance *Tensor, epsilon float32) *Tensor {
 	return o.Recip(o.Sqrt(Shift(o, variance, epsilon)))
 }
 
-// Standardize takes mean off and divides by the root of variance + epsilon. Both
-// stretch to the shape of a.
-func Standardize(o Ops, a, mean, variance *Tensor, epsilon float32) *Tensor {
-	Check("standardize", a, mean, variance)
-	if !stretches(mean.shape, a.shape) || !stretches(variance.shape, a.shape) {
-		fail("standardize", "the moments do not stretch to the first", a, mean, variance)
-	}
-	return Tidy(o, func() *Tensor {
-		return o.Mul(o.Sub(a, mean), inverseRoot(o, variance, epsilon))
-	})
-}
-
 // LayerNorm standardizes the innermost axis, then applies gain and bias of its
 // extent.
 func LayerNorm(o Ops, a, gain, bias *Tensor, epsilon float32) *Tensor {

@@ -16,7 +16,6 @@ type goldenSequence struct {
 	Gradients [][]*array // by step and parameter; nil where it has none
 	After     [][]array  // by step and parameter
 	Averages  [][]array  // the same, of the moving average
-	Norms     []array    // by step, before clipping
 }
 
 // TestOptimizersFollowPyTorch holds ten steps of each optimizer against PyTorch's,
@@ -35,8 +34,7 @@ func TestOptimizersFollowPyTorch(t *testing.T) {
 			a.Beta1, a.Beta2, a.Epsilon = 0.5, 0.8, 0.1
 			return a
 		},
-		"adamw":             func(o engine.Ops, p []*engine.Tensor) optimizer { return optim.NewAdamW(o, p, 0.05, 0.3) },
-		"clipped gradients": func(o engine.Ops, p []*engine.Tensor) optimizer { return optim.NewSGD(o, p, 0.1, 0) },
+		"adamw": func(o engine.Ops, p []*engine.Tensor) optimizer { return optim.NewAdamW(o, p, 0.05, 0.3) },
 		"an exponential moving average": func(o engine.Ops, p []*engine.Tensor) optimizer {
 			return optim.NewSGD(o, p, 0.1, 0)
 		},
@@ -68,9 +66,6 @@ func TestOptimizersFollowPyTorch(t *testing.T) {
 					if err := o.Backward(loss); err != nil {
 						return err
 					}
-					if s.Norms != nil {
-						compare(t, "norm", o, optim.ClipNorm(o, params, 2.5), s.Norms[step], forwardTolerance)
-					}
 					descent.Step()
 					if s.Averages != nil {
 						average.Update()
@@ -100,30 +95,5 @@ func TestOptimizersFollowPyTorch(t *testing.T) {
 				p.Release()
 			}
 		})
-	}
-}
-
-func TestSchedulesFollowPyTorch(t *testing.T) {
-	rates := map[string]func(step int) float32{
-		"warmup": func(step int) float32 { return optim.Warmup(step, 5) },
-		"cosine": func(step int) float32 { return optim.Cosine(step, 8) },
-		"stairs": func(step int) float32 { return optim.Stairs(step, 3, 0.5) },
-	}
-	schedules := readGolden(t).Schedules
-	if len(schedules) != len(rates) {
-		t.Errorf("golden.json has %d schedules, the test %d", len(schedules), len(rates))
-	}
-	o, _ := enginetest.NewEager(t)
-	for name, want := range schedules {
-		got := make([]float32, len(want.Floats))
-		for step := range got {
-			got[step] = rates[name](step)
-		}
-		if err := engine.Run(o, func(*engine.Scope) error {
-			compare(t, name, o, o.FromFloats(got, len(got)), want, forwardTolerance)
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -24,7 +24,6 @@ type golden struct {
 	Cases     []goldenNumbers
 	Odd       []goldenNumbers // with NaN and infinities
 	Sequences []goldenSequence
-	Schedules map[string]array
 }
 
 // goldenNumbers are what a case computes.

@@ -113,26 +113,6 @@ func Approach(o Ops, t, to, keep *Tensor) {
 	t.storage.Wrote()
 }
 
-// Rescale multiplies t in place by a scalar. As Approach it records nothing and
-// takes no memory.
-func Rescale(o Ops, t, by *Tensor) {
-	const op = "rescale"
-	Check(op, t, by)
-	if by.shape != (Shape{}) {
-		fail(op, "the factor is a scalar", t, by)
-	}
-	e, ok := o.(*Eager)
-	if !ok || shares(t, by) {
-		s := o.Begin()
-		defer s.finish()
-		o.Assign(t, o.Mul(t, by))
-		return
-	}
-	e.inPlace(op, t, by)
-	e.kernels.Binary(Mul, t.view(), t.view(), stretched(by, t.shape))
-	t.storage.Wrote()
-}
-
 // inPlace panics unless the first operand can be written by operations on all.
 func (e *Eager) inPlace(op string, t *Tensor, others ...*Tensor) {
 	e.check(op, t)

@@ -106,9 +106,6 @@ func TestStateNamesEveryTensorOnce(t *testing.T) {
 		"batch norm": {func(*engine.Random) nn.Stateful { return nn.NewBatchNorm2d(o, 3) }, "gain bias mean variance"},
 		"embedding":  {func(r *engine.Random) nn.Stateful { return nn.NewEmbedding(o, r, 3, 2) }, "table"},
 		"rnn cell":   {func(r *engine.Random) nn.Stateful { return nn.NewRNNCell(o, r, 2, 3) }, "input.weight input.bias hidden.weight hidden.bias"},
-		"gru cell":   {func(r *engine.Random) nn.Stateful { return nn.NewGRUCell(o, r, 2, 3) }, "input.weight input.bias hidden.weight hidden.bias"},
-		"pyramid": {func(r *engine.Random) nn.Stateful { return nn.NewFeaturePyramid(o, r, 4, 2) },
-			"lateral.0.filters lateral.0.bias smooth.0.filters smooth.0.bias"},
 		"block": {func(r *engine.Random) nn.Stateful { return nn.NewTransformerBlock(o, r, 4, 2, 8) },
 			"norm1.gain norm1.bias attention.query.weight attention.query.bias attention.key.weight attention.key.bias " +
 				"attention.value.weight attention.value.bias attention.out.weight attention.out.bias norm2.gain norm2.bias " +
@@ -158,9 +155,6 @@ func TestMisuseOfLayersIsAnError(t *testing.T) {
 		{"a batch of one pixel has no variance", func(*engine.Random) {
 			nn.NewBatchNorm2d(o, 2).Forward(o, o.Full(1, 1, 2, 1, 1), nn.Train)
 		}, "one element a channel has no variance"},
-		{"fewer levels than a pyramid has", func(r *engine.Random) {
-			nn.NewFeaturePyramid(o, r, 4, 2, 3).Forward(o, []*engine.Tensor{o.Full(1, 1, 2, 4, 4)})
-		}, "2 levels are needed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,8 +25,8 @@ func TestALayerSaysWhatItLacks(t *testing.T) {
 			(&nn.Linear{Weight: o.Full(1, 3, 2), Bias: o.Full(1, 4, 2)}).Forward(o, o.Full(1, 4, 3))
 		}, "linear of [4 3] and [3 2] and [4 2]: rows [… in]"},
 		{"a state of one row for a batch of two", func(o engine.Ops) {
-			nn.NewGRUCell(o, engine.NewRandom(1), 3, 4).Forward(o, o.Full(1, 2, 3), o.Full(1, 1, 4))
-		}, "gru cell of [2 3] and [1 4]: x [n in] and a state [n 4] are needed"},
+			nn.NewRNNCell(o, engine.NewRandom(1), 3, 4).Forward(o, o.Full(1, 2, 3), o.Full(1, 1, 4))
+		}, "rnn cell of [2 3] and [1 4]: x [n in] and a state [n 4] are needed"},
 		{"a state of another width", func(o engine.Ops) {
 			nn.NewRNNCell(o, engine.NewRandom(1), 3, 4).Forward(o, o.Full(1, 2, 3), o.Full(1, 2, 1))
 		}, "rnn cell of [2 3] and [2 1]: x [n in] and a state [n 4] are needed"},

@@ -21,7 +21,7 @@ func ExampleAdam() {
 	descent := optim.NewAdam(o, layer.Parameters(), 0.1)
 
 	const steps = 400
-	for step := range steps {
+	for range steps {
 		err := engine.Run(o, func(*engine.Scope) error {
 			x := o.FromFloats([]float32{-1, 0, 1, 2}, 4, 1)
 			y := o.FromFloats([]float32{-4, -1, 2, 5}, 4, 1)
@@ -29,7 +29,6 @@ func ExampleAdam() {
 			if err := o.Backward(loss); err != nil {
 				return err
 			}
-			descent.Rate = 0.1 * optim.Cosine(step, steps)
 			descent.Step()
 			return nil
 		})

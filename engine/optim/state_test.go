@@ -1,7 +1,6 @@
 package optim_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -304,46 +303,6 @@ func TestSwapEvaluatesWithTheAverages(t *testing.T) {
 	e.Release()
 }
 
-func TestClippingLeavesSmallGradientsAlone(t *testing.T) {
-	inner, d := enginetest.NewEager(t)
-	o := autodiff.New(inner)
-	p, still := o.Full(0, 2), o.Full(0, 5)
-	o.Track(p, still)
-	cases := []struct {
-		name     string
-		gradient []float32
-		norm     float32
-		want     []float32
-	}{
-		{"a norm below the limit", []float32{3, 4}, 5, []float32{3, 4}},
-		{"a norm above the limit", []float32{30, 40}, 50, []float32{6, 8}},
-		{"no gradient to speak of", []float32{0, 0}, 0, []float32{0, 0}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if err := engine.Run(o, func(*engine.Scope) error {
-				if err := o.Backward(o.Sum(o.Mul(p, o.FromFloats(c.gradient, 2)))); err != nil {
-					return err
-				}
-				norm := optim.ClipNorm(o, []*engine.Tensor{p, still, p}, 10) // the second p counts no more
-				got := append(o.Floats(autodiff.Grad(p)), o.Floats(norm)[0])
-				if diff := cmp.Diff(append(c.want, c.norm), got, approximately); diff != "" {
-					t.Error(diff)
-				}
-				autodiff.ZeroGrad(p)
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	p.Release()
-	still.Release()
-	if got := enginetest.Live(d); got != 0 {
-		t.Errorf("%d blocks are left", got)
-	}
-}
-
 // Averages of a parameter that was listed twice once moved twice.
 func TestAParameterThatIsListedTwiceIsOne(t *testing.T) {
 	o, _ := enginetest.NewEager(t)
@@ -366,14 +325,4 @@ func TestAParameterThatIsListedTwiceIsOne(t *testing.T) {
 	}
 	e.Release()
 	p.Release()
-}
-
-func TestALimitThatIsNoLengthIsRefused(t *testing.T) {
-	o, _ := enginetest.NewEager(t)
-	for _, limit := range []float32{-1, float32(math.NaN())} {
-		err := engine.Run(o, func(*engine.Scope) error { optim.ClipNorm(o, nil, limit); return nil })
-		if err == nil || !strings.Contains(err.Error(), "is not a length") {
-			t.Errorf("%v: got %v", limit, err)
-		}
-	}
 }
