@@ -13,9 +13,3 @@ func addAVX2(dst *float32, a *float32, b *float32, n int)
 //
 //go:noescape
 func mulAVX2(dst *float32, a *float32, b *float32, n int)
-
-// addScaledAVX2 sets dst[i] += factor * x[i] for i < n, with two roundings. n is
-// at least 1.
-//
-//go:noescape
-func addScaledAVX2(dst *float32, x *float32, n int, factor float32)

@@ -20,7 +20,6 @@ func BenchmarkLoops(b *testing.B) {
 		{"Sigmoid", 2, func(a, b, _, _ []float32) { Sigmoid(a, b) }, func(a, b, _, _ []float32) { sigmoidPortable(a, b) }},
 		{"Add", 3, func(a, b, c, _ []float32) { Add(a, b, c) }, func(a, b, c, _ []float32) { addPortable(a, b, c) }},
 		{"Mul", 3, func(a, b, c, _ []float32) { Mul(a, b, c) }, func(a, b, c, _ []float32) { mulPortable(a, b, c) }},
-		{"AddScaled", 3, func(a, b, _, _ []float32) { AddScaled(a, b, 1e-3) }, func(a, b, _, _ []float32) { addScaledPortable(a, b, 1e-3) }},
 		{"Affine", 2, func(a, b, _, _ []float32) { Affine(a, b, 1e-3, 1) }, func(a, b, _, _ []float32) { affinePortable(a, b, 1e-3, 1) }},
 		{"Blend", 3, func(a, b, c, _ []float32) { Blend(a, b, c, 1e-3, 1, 1) }, func(a, b, c, _ []float32) { blendPortable(a, b, c, 1e-3, 1, 1) }},
 		{"Gate", 3, func(a, b, c, _ []float32) { Gate(a, b, c) }, func(a, b, c, _ []float32) { gatePortable(a, b, c) }},

@@ -43,7 +43,6 @@ func TestNothingPastTheSlicesIsTouched(t *testing.T) {
 		}
 		Add(s[0], s[1], s[2])
 		Mul(s[0], s[1], s[2])
-		AddScaled(s[0], s[1], 2)
 		Scale(s[0], s[1], 2)
 		Affine(s[0], s[1], 2, 1)
 		Blend(s[0], s[1], s[2], 2, 1, 3)

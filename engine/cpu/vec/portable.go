@@ -36,12 +36,6 @@ func mulPortable(dst, a, b []float32) {
 	}
 }
 
-func addScaledPortable(dst, x []float32, factor float32) {
-	for i := range dst {
-		dst[i] += float32(factor * x[i])
-	}
-}
-
 // sumPortable adds in eight parts: one sum would wait for itself, and err more.
 func sumPortable(x []float32) float32 {
 	var parts [8]float32

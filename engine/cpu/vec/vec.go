@@ -45,14 +45,6 @@ func Mul(dst, a, b []float32) {
 	}
 }
 
-// AddScaled adds factor · x[i] to dst[i]. Product and sum are rounded, as by Mul
-// and Add.
-func AddScaled(dst, x []float32, factor float32) {
-	if same(dst, x) {
-		addScaled(dst, x, factor)
-	}
-}
-
 // Scale sets dst[i] = factor · x[i].
 func Scale(dst, x []float32, factor float32) {
 	if same(dst, x) {

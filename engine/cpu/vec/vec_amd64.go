@@ -49,14 +49,6 @@ func mul(dst, a, b []float32) {
 	mulAVX2(&dst[0], &a[0], &b[0], len(dst))
 }
 
-func addScaled(dst, x []float32, factor float32) {
-	if !wide() {
-		addScaledPortable(dst, x, factor)
-		return
-	}
-	addScaledAVX2(&dst[0], &x[0], len(dst), factor)
-}
-
 func sum(x []float32) float32 {
 	if !wide() {
 		return sumPortable(x)

@@ -7,7 +7,6 @@ func tanh(dst, x []float32)                          { tanhPortable(dst, x) }
 func sigmoid(dst, x []float32)                       { sigmoidPortable(dst, x) }
 func add(dst, a, b []float32)                        { addPortable(dst, a, b) }
 func mul(dst, a, b []float32)                        { mulPortable(dst, a, b) }
-func addScaled(dst, x []float32, factor float32)     { addScaledPortable(dst, x, factor) }
 func sum(x []float32) float32                        { return sumPortable(x) }
 func largest(x []float32) float32                    { return maxPortable(x) }
 func momentum(p, g, v []float32, keep, rate float32) { momentumPortable(p, g, v, keep, rate) }

@@ -159,7 +159,6 @@ func TestVectorsComputeWhatThePortableLoopsCompute(t *testing.T) {
 		{"Add", func(a, b, c, _ []float32) { Add(a, b, c) }, func(a, b, c, _ []float32) { addPortable(a, b, c) }},
 		{"Add in place", func(a, b, _, _ []float32) { Add(a, a, b) }, func(a, b, _, _ []float32) { addPortable(a, a, b) }},
 		{"Mul", func(a, b, c, _ []float32) { Mul(a, b, c) }, func(a, b, c, _ []float32) { mulPortable(a, b, c) }},
-		{"AddScaled", func(a, b, _, _ []float32) { AddScaled(a, b, -0.3) }, func(a, b, _, _ []float32) { addScaledPortable(a, b, -0.3) }},
 		{"Scale", func(a, b, _, _ []float32) { Scale(a, b, -0.3) }, func(a, b, _, _ []float32) { scalePortable(a, b, -0.3) }},
 		{"Affine in place", func(a, _, _, _ []float32) { Affine(a, a, 1.3, -0.3) }, func(a, _, _, _ []float32) { affinePortable(a, a, 1.3, -0.3) }},
 		{"Blend", func(a, b, c, _ []float32) { Blend(a, b, c, 1.3, -0.3, 0.7) }, func(a, b, c, _ []float32) { blendPortable(a, b, c, 1.3, -0.3, 0.7) }},
@@ -428,14 +427,13 @@ func TestAdamStepFollowsThePaper(t *testing.T) {
 func TestLengthsMustAgree(t *testing.T) {
 	two, three := make([]float32, 2), make([]float32, 3)
 	for name, call := range map[string]func(){
-		"Exp":       func() { Exp(two, three) },
-		"Add":       func() { Add(two, two, three) },
-		"AddScaled": func() { AddScaled(three, two, 1) },
-		"Blend":     func() { Blend(two, two, three, 1, 1, 1) },
-		"MaxTiles":  func() { MaxTiles(two, three, three) },
-		"Dot":       func() { Dot(two, three, 0) },
-		"Momentum":  func() { Momentum(two, two, three, 0, 0) },
-		"Adam":      func() { Adam(two, two, two, three, AdamStep{}) },
+		"Exp":      func() { Exp(two, three) },
+		"Add":      func() { Add(two, two, three) },
+		"Blend":    func() { Blend(two, two, three, 1, 1, 1) },
+		"MaxTiles": func() { MaxTiles(two, three, three) },
+		"Dot":      func() { Dot(two, three, 0) },
+		"Momentum": func() { Momentum(two, two, three, 0, 0) },
+		"Adam":     func() { Adam(two, two, two, three, AdamStep{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -456,7 +454,6 @@ func TestNothingIsAllocated(t *testing.T) {
 		Sigmoid(x, y)
 		Add(x, y, z)
 		Mul(x, y, z)
-		AddScaled(x, y, 2)
 		Scale(x, y, 2)
 		Affine(x, y, 2, 1)
 		Blend(x, y, z, 2, 1, 3)
