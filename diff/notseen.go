@@ -49,6 +49,9 @@ func (r *Result) notSeen() (out []string) {
 	if len(outside) > 0 {
 		out = append(out, "allocations in "+processesOf(outside)+", watched from outside")
 	}
+	if len(outside) > mostKinds {
+		out = append(out, fmt.Sprintf("growth of %d roles, which held least", len(outside)-mostKinds))
+	}
 	if brief > 0 {
 		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show any; others may have come and gone between looks", processCount(brief)))
 	}

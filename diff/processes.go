@@ -135,36 +135,46 @@ var numbered = regexp.MustCompile(`[ -]?[0-9]+( of rank [0-9]+)?$| of rank [0-9]
 
 func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
 	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess)}
-	at := make(map[time.Time]bool)
+	held := make(map[string]snapshot.Bytes)
 	for i := range tree.Processes {
-		p := withoutEnd(tree.Processes[i])
-		if p.Role == "" {
-			p.Role = fmt.Sprintf("process %d", p.PID)
-		}
+		p := withoutEnd(&tree.Processes[i])
 		f.all = append(f.all, p)
 		for _, point := range p.Points {
-			at[point.Time] = true
+			f.times = append(f.times, point.Time)
 		}
 		if !recorded(p) {
-			kind := kindOf(p.Role)
+			kind, last := kindOf(p.Role), &p.Points[len(p.Points)-1]
 			f.kinds[kind] = append(f.kinds[kind], p)
+			held[kind] += last.Anonymous + last.Swapped
 		}
 	}
-	f.times = slices.SortedFunc(maps.Keys(at), time.Time.Compare)
+	slices.SortFunc(f.times, time.Time.Compare)
+	f.times = slices.CompactFunc(f.times, time.Time.Equal)
 	f.began, f.ended = f.times[0], f.times[len(f.times)-1]
+	if len(f.kinds) > mostKinds {
+		most := slices.SortedFunc(maps.Keys(held), func(a, b string) int { return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b)) })
+		for _, kind := range most[mostKinds:] {
+			delete(f.kinds, kind)
+		}
+	}
 	return f
 }
 
-// withoutEnd is a process without the last looks, if it was exiting then and had given back all.
-func withoutEnd(p snapshot.TreeProcess) *snapshot.TreeProcess {
+// mostKinds is how many roles are judged, of those that held most; each takes as long as there are looks.
+const mostKinds = 64
+
+// withoutEnd is a process without the last looks, if it was exiting then and had given back all, and with a role.
+func withoutEnd(p *snapshot.TreeProcess) *snapshot.TreeProcess {
 	n := len(p.Points)
-	for n > 0 && p.Points[n-1].Anonymous+p.Points[n-1].Swapped == 0 {
+	for n > 1 && p.Points[n-1].Anonymous+p.Points[n-1].Swapped == 0 {
 		n--
 	}
-	if n > 0 {
-		p.Points = p.Points[:n]
+	if n == len(p.Points) && p.Role != "" {
+		return p
 	}
-	return &p
+	cut := *p
+	cut.Role, cut.Points = cmp.Or(p.Role, fmt.Sprintf("process %d", p.PID)), p.Points[:n]
+	return &cut
 }
 
 // lasts reports whether a process was there near the end: what one held that has ended is given back.
@@ -252,14 +262,15 @@ func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 
 // together is what processes held at each moment in all.
 func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
-	all := make(map[time.Time]float64)
+	x, y = make([]float64, len(f.times)), make([]float64, len(f.times))
+	for i, at := range f.times {
+		x[i] = at.Sub(f.began).Seconds()
+	}
 	for _, p := range of {
 		for i := range p.Points {
-			all[p.Points[i].Time] += float64(memory(&p.Points[i]))
+			at, _ := slices.BinarySearchFunc(f.times, p.Points[i].Time, time.Time.Compare)
+			y[at] += float64(memory(&p.Points[i]))
 		}
-	}
-	for _, at := range f.times {
-		x, y = append(x, at.Sub(f.began).Seconds()), append(y, all[at])
 	}
 	return x, y
 }
@@ -298,7 +309,9 @@ func (r *Result) sharedMemory(f *forest) *Reserve {
 	var all []Reserve
 	every := &forest{tree: f.tree, began: f.began, ended: f.ended, times: f.times, kinds: make(map[string][]*snapshot.TreeProcess)}
 	for _, p := range f.all {
-		every.kinds[p.Role] = append(every.kinds[p.Role], p)
+		if slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Shared >= leastGrowth }) {
+			every.kinds[p.Role] = append(every.kinds[p.Role], p)
+		}
 	}
 	all = r.growingOf(every, func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Shared })
 	var x, group, files []float64

@@ -3,17 +3,12 @@ package record
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // roles tell what a person would call the processes of a command: by what an agent in them
@@ -154,34 +149,4 @@ func script(words []string, program string) string {
 		}
 	}
 	return program
-}
-
-// claimants are the processes that record, as their claims in the run's folder say. Who counts
-// steps has taken over from who had ticks, and who has a rank from those without.
-func claimants(dir string) func(pid int) bool {
-	pids := make(map[int]bool)
-	names := namesBeginning(dir, claimPrefix)
-	ranks := slices.ContainsFunc(names, func(name string) bool { return rundir.RankOf(name) != snapshot.NoRank })
-	for _, name := range names {
-		if strings.Contains(name, "_child") {
-			continue // how it grows is seen from outside, too, as far as its snapshots do not explain it
-		}
-		steps := strings.Replace(name, claimPrefix+"tick", claimPrefix+"step", 1)
-		if ranks && rundir.RankOf(name) == snapshot.NoRank || steps != name && slices.Contains(names, steps) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if pid, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
-			pids[pid] = true
-		}
-	}
-	return func(pid int) bool { return pids[pid] }
-}
-
-// crowd says that not all processes were recorded at each second; "" where they were.
-func (t *tree) crowd() string {
-	if t.largest <= mostProcesses {
-		return ""
-	}
-	return fmt.Sprintf("of up to %d processes at once, the memory of the %d that had most was recorded", t.largest, mostProcesses)
 }

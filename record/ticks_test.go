@@ -159,7 +159,7 @@ def runs(frame):
     ticker.asked = None
     return True
 _ticks.runs = runs
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, guarded=lambda what, f, *_: print(what, f)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, guarded=lambda what, f, *_: print(what, f)))
 ticker.asked = "snapshot"
 ticker.handle(None, None)
 `
@@ -175,7 +175,7 @@ import sys, types
 from memdiag import _ticks
 
 _ticks.runs = lambda frame: True
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, guarded=lambda what, f, *args: f(*args)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, guarded=lambda what, f, *args: f(*args)))
 ticker.asked = lambda importing: ticker.act()
 ticker.handle(None, sys._getframe())
 print(ticker.owed)
@@ -193,7 +193,7 @@ from memdiag import _ticks
 
 looks = []
 windows = types.SimpleNamespace(due=1.0, began=None, look=lambda: looks.append(ticker.prepared))
-agent = types.SimpleNamespace(seconds=0, heap=types.SimpleNamespace(windows=windows, prepared=lambda: None), prepared=lambda: None, tick=lambda: None)
+agent = types.SimpleNamespace(seconds=0, child=False, heap=types.SimpleNamespace(windows=windows, prepared=lambda: None), prepared=lambda: None, tick=lambda: None)
 ticker = _ticks.Ticker(agent)
 ticker.begun = time.monotonic()
 ticker.look(True)
@@ -301,7 +301,7 @@ const patient = `
 import sys, types
 from memdiag import _ticks, _torch
 
-agent = types.SimpleNamespace(seconds=0, step=0, explicit=False, fixed=0)
+agent = types.SimpleNamespace(seconds=0, child=False, step=0, explicit=False, fixed=0)
 agent.torch = _torch.Torch(agent)
 agent.torch.table = {1: None}
 ticker = _ticks.Ticker(agent)

@@ -28,7 +28,7 @@ const (
 	// that have most.
 	mostProcesses = 512
 	// mostPoints is how many lines there are before the time between them doubles.
-	mostPoints = 50_000
+	mostPoints = 20_000
 	// young is how long a process may yet become another: by exec, or by giving itself a name.
 	young = 10 * time.Second
 )
@@ -121,6 +121,14 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		out = append(out, f)
 	}
 	return out
+}
+
+// crowd says that not all processes were recorded at each second; "" where they were.
+func (t *tree) crowd() string {
+	if t.largest <= mostProcesses {
+		return ""
+	}
+	return fmt.Sprintf("of up to %d processes at once, the memory of the %d that had most was recorded", t.largest, mostProcesses)
 }
 
 func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -28,7 +29,7 @@ const (
 
 // Bounds of what is read: a recording stays far below them.
 const (
-	maxRows = 1 << 20
+	maxRows = 1 << 19
 	maxRole = 200
 	maxLine = 64 << 10
 )
@@ -54,15 +55,25 @@ func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint)
 	return errors.Join(err, out.Error())
 }
 
-// Role is a name as it may stand in a table: on one line, and not longer than others read.
+// Role is a name as it may stand in a table: on one line, nothing in it that a terminal obeys, and not longer than
+// others read.
 func Role(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
+	var b strings.Builder
+	for _, r := range strings.TrimSpace(strings.ToValidUTF8(name, "?")) {
+		text := string(r)
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			text = " "
+		case !unicode.IsPrint(r):
+			quoted := strconv.QuoteRuneToASCII(r)
+			text = quoted[1 : len(quoted)-1]
 		}
-		return r
-	}, strings.ToValidUTF8(name, "?"))
-	return strings.TrimSpace(name[:min(len(name), maxRole)])
+		if b.Len()+len(text) > maxRole {
+			break
+		}
+		b.WriteString(text)
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // WriteHost writes a line of the table of the tree.
