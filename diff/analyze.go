@@ -1,6 +1,10 @@
 // Package diff compares snapshots by allocation stack: what grew, whether it is
 // a leak, on what evidence, and when memory runs out. It is pure: no files, no
 // clocks, no globals; the same input gives the same result.
+//
+// This file tells the story: series collects what every site did, judge says of each by itself
+// whether it leaks, clusters groups what leaks together, settle lets bounds, proofs and another run
+// have their say, and explain finds the causes.
 package diff
 
 import (
@@ -9,134 +13,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
-
-// Rule is a way to decide what is a leak.
-type Rule string
-
-// The rules.
-const (
-	// ByTrend judges each site's growth over the run and the births of its
-	// blocks.
-	ByTrend Rule = "trend"
-	// ByHandbook is the widespread rule, kept to compare with: a block leaks if
-	// the base has no block with its stack.
-	ByHandbook Rule = "handbook"
-)
-
-// Result is the comparison of a run's first and last snapshot, with a verdict
-// on each site that grew.
-type Result struct {
-	Rule         Rule
-	First, Last  *snapshot.Snapshot
-	Rows         []Row     // of First and Last, as Pair orders them
-	Series       *Series   // of the whole run
-	Findings     []Finding // leaks, then inconclusive, then bounded; what grows fastest first
-	Reserves     []Reserve // devices whose reserved memory grew by itself
-	Notes        []string
-	NotSeen      []string // what of the run no verdict speaks of, a clause each
-	Intermediate int      // snapshots between First and Last
-	// Comparable: the snapshots can be of one process, and do not hold parts of what it
-	// allocated that exclude each other, so that growth is growth. Nothing is called a
-	// leak where they are not.
-	Comparable bool
-	Children   []*Child // of the command's other recorded processes those that leak
-	Across     *Across  // nil unless JoinRanks found it among the ranks of a run
-	// Idle are the declared bounds of which nothing that the snapshots hold is.
-	Idle []snapshot.Bound
-
-	run       *snapshot.Run
-	stranger  string // why the snapshots are not comparable
-	unwatched string // what of the run was not; "" for nothing
-	options   Options
-	tides     []series.Tide
-	few       judge.FewMarks
-	tried     int                    // findings of which was asked what decides them
-	changed   int                    // rows that are not in the last snapshot as in the first
-	half      map[series.SiteKey]Row // of the middle snapshot and the last; nil before it is first asked for
-	profilers *bool                  // whether what they hold for themselves is little; nil before it is first asked for
-	around    *surroundings          // nil before it is first asked for
-}
-
-// Finding is what grew together, and what memdiag says of it.
-type Finding struct {
-	// Rows are at least one, of one device, the largest growth first; of a graph, its end
-	// before. Behind them are Joined rows that by themselves show less, and hang on the
-	// same list, map or graph.
-	Rows     []*Row
-	Joined   int
-	Verdict  Verdict
-	Evidence Evidence
-	Reasons  []string
-	Rate     Rate // zero between snapshots that are not comparable
-	Shape    Shape
-	Headline int              // index into Rows[0].Frames; -1 where no frame is the user's
-	Holder   *snapshot.Holder // nil where nobody looked, or found one
-	// Partly holds a few of the blocks and cannot hold the others; nil where there is a
-	// Holder, or none was found.
-	Partly   *snapshot.Holder
-	Cause    *cause.Cause // nil where none fits; of an inconclusive one, its cause if it leaks
-	CauseWhy string
-	Others   []cause.Match // causes that fit less well, the best first
-	Against  *Comparison   // nil unless held against a good run
-	Pace     *Pace         // nil unless it is a leak, and the run tells what it follows
-	More     More
-	// Bound is what an inconclusive finding is declared to gather up to and has not
-	// reached; nil where nothing is declared of it.
-	Bound   *snapshot.Bound
-	Child   *Child    // the process that it is of; nil for the one that the result is of
-	RunsOut *Forecast // nil unless a leak on a device whose limit is known
-	// Uncounted: the profiler tells bytes alone, and figures of blocks mean nothing.
-	Uncounted bool
-	// Sampled: the profiler recorded some allocations, for which others stand: all figures
-	// are estimates.
-	Sampled bool
-	// Nodes is how the process grew beyond what stacks explain, where that is taken to be the nodes
-	// of autograd's graph that leak; else nil. Its rate is a part of Rate, and its growth none of Growth.
-	Nodes *Reserve
-	// Behind are the nodes of the graph on which the rows hang, where those leak as well: no part of Rows.
-	Behind []*Row
-
-	graph bool // the rows are of one autodiff graph
-}
-
-// Growth is what all rows hold more than before.
-func (f *Finding) Growth() Tally { return f.sum((*Row).Growth) }
-
-// Before is what all rows held in the earlier snapshot.
-func (f *Finding) Before() Tally { return f.sum(func(r *Row) Tally { return r.Before }) }
-
-// After is what all rows hold in the later snapshot.
-func (f *Finding) After() Tally { return f.sum(func(r *Row) Tally { return r.After }) }
-
-// Born is what was allocated between the two and is still held.
-func (f *Finding) Born() Tally { return f.sum(func(r *Row) Tally { return r.Born }) }
-
-// Died is what the earlier snapshot held and the later does not.
-func (f *Finding) Died() Tally { return f.sum(func(r *Row) Tally { return r.Died }) }
-
-// Owners are the classes that hold any of the rows' blocks.
-func (f *Finding) Owners() snapshot.Owners {
-	var owners snapshot.Owners
-	for _, r := range f.Rows {
-		owners |= r.Owners
-	}
-	return owners
-}
-
-func (f *Finding) sum(of func(*Row) Tally) Tally {
-	var t Tally
-	for _, r := range f.Rows {
-		t = t.Plus(of(r))
-	}
-	return t
-}
 
 // Analyze is Options.Analyze by a rule, with the defaults.
 func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
@@ -207,69 +89,107 @@ func (r *Result) judgeByHandbook() {
 	}
 }
 
-// judgeByTrend judges every site that grew, and joins those that leak together.
-// Trends are distinguished from chance among all sites, not only among those. A good run, unless it
-// is nil, has a say.
+// judgeByTrend judges every site that grew, joins those that leak together, and lets what is known
+// of each group have its say. A good run, unless it is nil, is a part of that.
 func (r *Result) judgeByTrend(good *baseline) {
-	histories := make([]*series.History, len(r.Rows))
-	p := make([]float64, len(r.Rows))
-	marks := &r.few
-	for i := range r.Rows {
-		histories[i] = series.HistoryOf(r.Series, r.Series.Site(&r.Rows[i]))
-		p[i] = histories[i].Chance()
-		marks.Add(histories[i])
-		if r.Rows[i].Growth() != (Tally{}) {
-			r.changed++
-		}
-		if h := histories[i]; h != nil {
-			if t := h.Tide(); t.Bytes > 0 {
-				r.tides = append(r.tides, t)
-			}
-		}
-		if !r.Rows[i].Grew() {
-			histories[i] = nil // those of a large run together are larger than its series
-		}
+	open, settled := r.judgeSites()
+	r.step(jointlyPass, func() { open, settled = r.jointly(open, settled) })
+	r.step(inputPass, func() { r.followInput(open) })
+	tree := r.callTree(open, settled)
+	grown := r.clusters(open, tree)
+	for _, m := range settled {
+		grown = append(grown, cluster{rows: []*Row{m.row}, j: m.j, alone: true})
 	}
-	q := p
-	if !r.options.Without.Has(discoveryClue) {
-		q = trend.BenjaminiHochberg(p)
+	r.settle(grown, good)
+	for _, c := range grown {
+		// What was judged alone counts as healthy in the tree, also where a bound that it
+		// breaks makes a leak of it: it shows who else leaks.
+		head := frame.Headline(c.rows[0].Frames)
+		if c.j.Verdict != Bounded && !c.alone {
+			head = r.headOf(&c, tree)
+		}
+		r.Findings = append(r.Findings, r.finding(c, head))
 	}
-	few := marks.Enough()
-	var open, settled []member // what leaks, or may; and what does not
-	var suspects, healthy []*Row
+	r.step(listsGroup, r.joinLists)
+	r.step(linesGroup, r.joinLines)
+	r.step(heldGroup, func() { r.joinHeld(tree) })
+}
+
+// judgeSites judges each site that grew by itself: open is what leaks, or may, and settled the rest.
+// Trends are distinguished from chance among all sites, not only among those.
+func (r *Result) judgeSites() (open, settled []member) {
+	histories, q := r.histories()
+	few := r.few.Enough()
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if !row.Grew() {
-			healthy = append(healthy, row)
 			continue
 		}
 		ask := judge.Question{
 			Row: row, History: histories[i], First: r.First, Last: r.Last, Discovery: q[i],
 			Few: few && histories[i].Even(), Tides: r.tides, Gathered: histories[i] != nil && r.gathered(row),
 		}
-		j := ask.Judge(r.options.Without)
-		r.step(churnedPass, func() { r.churned(row, &j) })
-		r.step(observedPass, func() { r.observed(row, &j) })
-		r.step(unassignedPass, func() { r.unassigned(row, &j) })
-		r.doubt(&j)
-		if j.Verdict == Leak || j.Verdict == Inconclusive {
-			open = append(open, member{row, histories[i], j})
+		m := member{row, histories[i], ask.Judge(r.options.Without)}
+		r.step(churnedPass, func() { r.churned(row, &m.j) })
+		r.step(observedPass, func() { r.observed(row, &m.j) })
+		r.step(unassignedPass, func() { r.unassigned(row, &m.j) })
+		r.doubt(&m.j)
+		if m.j.Verdict == Leak || m.j.Verdict == Inconclusive {
+			open = append(open, m)
 			continue
 		}
-		settled = append(settled, member{row, histories[i], j})
+		settled = append(settled, m)
 	}
-	r.step(jointlyPass, func() { open, settled = r.jointly(open, settled) })
+	return open, settled
+}
+
+// histories are those of the rows that grew, nil for others, and the false discovery rate at which
+// each would count.
+func (r *Result) histories() (of []*series.History, discovery []float64) {
+	of, discovery = make([]*series.History, len(r.Rows)), make([]float64, len(r.Rows))
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		h := series.HistoryOf(r.Series, r.Series.Site(row))
+		discovery[i] = h.Chance()
+		r.few.Add(h)
+		if row.Growth() != (Tally{}) {
+			r.changed++
+		}
+		if h != nil {
+			if t := h.Tide(); t.Bytes > 0 {
+				r.tides = append(r.tides, t)
+			}
+		}
+		if row.Grew() {
+			of[i] = h // those of a large run together are larger than its series
+		}
+	}
+	if r.options.Without.Has(discoveryClue) {
+		return of, discovery
+	}
+	return of, trend.BenjaminiHochberg(discovery)
+}
+
+// callTree is that of what leaks, or may, beside all else.
+func (r *Result) callTree(open, settled []member) *callTree {
+	var suspects, healthy []*Row
 	for _, m := range open {
 		suspects = append(suspects, m.row)
 	}
-	var alone []cluster
+	for i := range r.Rows {
+		if !r.Rows[i].Grew() {
+			healthy = append(healthy, &r.Rows[i])
+		}
+	}
 	for _, m := range settled {
 		healthy = append(healthy, m.row)
-		alone = append(alone, cluster{rows: []*Row{m.row}, j: m.j})
 	}
-	r.step(inputPass, func() { r.followInput(open) })
-	tree := newCallTree(suspects, healthy)
-	grown := append(r.clusters(open, tree), alone...)
+	return newCallTree(suspects, healthy)
+}
+
+// settle lets what is known of a group overturn its verdict: how little it is, that nothing can
+// release it, bounds, another run, and what was not seen of this one.
+func (r *Result) settle(grown []cluster, good *baseline) {
 	r.step(weighPass, func() { r.weigh(grown) })
 	r.step(provePass, func() { r.prove(grown) })
 	r.step(fillUpPass, func() { r.fillUp(grown) })
@@ -283,18 +203,6 @@ func (r *Result) judgeByTrend(good *baseline) {
 	for i := range grown {
 		r.unsure(&grown[i].j)
 	}
-	for i, c := range grown {
-		// What had settled counts as healthy in the tree, also where a bound that it
-		// breaks makes a leak of it: it shows who else leaks.
-		if c.j.Verdict == Bounded || i >= len(grown)-len(settled) {
-			r.Findings = append(r.Findings, r.finding(c, frame.Headline(c.rows[0].Frames)))
-			continue
-		}
-		r.Findings = append(r.Findings, r.finding(c, r.headOf(&c, tree)))
-	}
-	r.step(listsGroup, r.joinLists)
-	r.step(linesGroup, r.joinLines)
-	r.step(heldGroup, func() { r.joinHeld(tree) })
 }
 
 // headOf is the frame of a cluster's first row to look at; -1 where it has none.
@@ -327,91 +235,4 @@ func (r *Result) finding(c cluster, head int) Finding {
 		f.RunsOut = r.forecast(row, j.Rate)
 	}
 	return f
-}
-
-// holderOf is the holder of the first row, of a graph the value that keeps it, or of objects a container that
-// gathers some of them. What gathers in several blocks is not kept by a variable, which holds one.
-func (r *Result) holderOf(c cluster) *snapshot.Holder {
-	rows := c.rows[:1]
-	if c.graph {
-		rows = c.rows
-	} else if onLanguageHeap(c.rows) {
-		rows = mostOf(c.rows)
-	}
-	for i, row := range rows {
-		if h := r.keeper(row); h != nil && r.mayHold(h, row) && (i == 0 || c.graph || gathers(h)) {
-			return h
-		}
-	}
-	if c.rows[0].Growth().Blocks > 1 {
-		return nil
-	}
-	return holder(r.Last, c.rows[0])
-}
-
-// partlyOf is a list or map that holds some of the first row's blocks, where it is known
-// not to hold the others.
-func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
-	h := r.keeper(f.Rows[0])
-	if f.Holder != nil || h == nil || holdsOne(h) || r.mayHold(h, f.Rows[0]) {
-		return nil
-	}
-	return h
-}
-
-func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
-	for i := range s.Holders {
-		if row.HangsOn(&s.Holders[i]) {
-			return &s.Holders[i]
-		}
-	}
-	return nil
-}
-
-// Uncounted reports whether the profiler told bytes alone in either snapshot, so that figures
-// of blocks mean nothing.
-func (r *Result) Uncounted() bool { return r.First.Blocks.Uncounted() || r.Last.Blocks.Uncounted() }
-
-// samplePeriod is that of the last snapshot, or of the first; 0 where all allocations were recorded.
-func (r *Result) samplePeriod() snapshot.Bytes {
-	return max(r.Last.SamplePeriod, r.First.SamplePeriod, 0)
-}
-
-// Separate reports whether the snapshots cannot be compared since they are parts of one process's
-// record that do not overlap, and not since they are of different processes.
-func (r *Result) Separate() bool { return r.stranger == separateRecordings }
-
-// Equal is true for two snapshots of one mark that show the same: one is compared with
-// itself, or nothing happened between them.
-func (r *Result) Equal() bool {
-	changed := func(row Row) bool { return row.Before != row.After || row.Born.Blocks > 0 }
-	sameMeters := func(a, b snapshot.Device) bool { return a.Kind == b.Kind && a.Index == b.Index && a.Meters == b.Meters }
-	return r.Comparable && r.Intermediate == 0 && r.First.Mark == r.Last.Mark &&
-		!slices.ContainsFunc(r.Rows, changed) && slices.EqualFunc(r.First.Devices, r.Last.Devices, sameMeters)
-}
-
-// Leaks counts the findings with verdict leak.
-func (r *Result) Leaks() int { return r.Count(Leak) }
-
-// Count counts the findings with a verdict.
-func (r *Result) Count(v Verdict) int {
-	n := 0
-	for i := range r.Findings {
-		if r.Findings[i].Verdict == v {
-			n++
-		}
-	}
-	return n
-}
-
-// Growth is the change of all live memory between First and Last.
-func (r *Result) Growth() Tally {
-	var t Tally
-	for i := range r.Rows {
-		g := r.Rows[i].Growth()
-		t.Blocks += g.Blocks
-		t.Bytes += g.Bytes
-		t.Requested += g.Requested
-	}
-	return t
 }

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"math"
-	"strings"
 
 	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
@@ -19,6 +18,7 @@ type cluster struct {
 	bound   *snapshot.Bound // declared, and not reached; nil for none
 	settled bool            // above its declared bound, and it no longer grows
 	graph   bool            // rows are of one autodiff graph, and the first is its end
+	alone   bool            // one site that was judged by itself, and neither leaks nor may
 }
 
 // group is a cluster in the making, of what leaks below one call; call is zero where
@@ -122,14 +122,6 @@ func overlap(a, b []int64) float64 {
 func (r *Result) heldApart(a, b *Row) bool {
 	x, y := r.keeper(a), r.keeper(b)
 	return x != nil && y != nil && container(x) != container(y)
-}
-
-// container is the path of the list or map in which a holder keeps blocks, without
-// what each of its elements is made of: "students.best" of
-// "students.best[].hidden.Weight".
-func container(h *snapshot.Holder) string {
-	path, _, _ := strings.Cut(h.Path, "[]")
-	return path
 }
 
 // rateOf is the slope of rows together.

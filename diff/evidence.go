@@ -125,29 +125,6 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	return e
 }
 
-// holdsOne is true for an attribute by itself, which refers to one block.
-func holdsOne(h *snapshot.Holder) bool {
-	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
-}
-
-// mayHold is false for what is known to hold few of a row's blocks, and says nothing of
-// the others: attributes, unless as many were found as make up half of the blocks, and
-// likewise lists and maps where nothing but the program's references holds the blocks. A
-// graph holds more than its end, and where no owners are known a list may be of lists.
-func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
-	one := holdsOne(h)
-	if !one && row.Owners&^snapshot.Lost != snapshot.OwnedByUser {
-		return true
-	}
-	n := int64(0)
-	for i := range r.Last.Holders {
-		if g := &r.Last.Holders[i]; row.HangsOn(g) && (holdsOne(g) || !one) {
-			n += int64(max(1, g.Items))
-		}
-	}
-	return 2*n >= row.After.Blocks
-}
-
 // surround adds what the rest of the run tells of the rows.
 func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	particular := r.particular(rows)

@@ -140,21 +140,6 @@ func (r *Result) graphOf(rows []*Row) (value string, kept bool) {
 	return "", kept
 }
 
-// keeper is what a recorder found to hold a row's blocks, unless that is a variable:
-// where no owners are known, a variable holds the last block and says nothing of the
-// others.
-func (r *Result) keeper(row *Row) *snapshot.Holder {
-	if h := holder(r.Last, row); h != nil && (h.Kind != "variable" || row.Owners != 0) {
-		return h
-	}
-	return nil
-}
-
-// inVariables reports whether a recorder found each row in a variable.
-func (r *Result) inVariables(rows []*Row) bool {
-	return !slices.ContainsFunc(rows, func(row *Row) bool { return holder(r.Last, row) == nil || r.keeper(row) != nil })
-}
-
 // endFirst puts the end of a graph to the front: the value that is kept, and keeps the
 // rest. The program refers to it, where owners are known, and it was computed last of
 // all. Where nothing tells when, it is taken for the smallest, as a loss is a single

@@ -153,20 +153,6 @@ func commonSuffix(a, b []snapshot.Frame) int {
 	return n
 }
 
-// containers are the lists and maps that a recorder found to hold the rows; nil
-// unless it found one for each.
-func (r *Result) containers(rows []*Row) []*snapshot.Holder {
-	var out []*snapshot.Holder
-	for _, row := range rows {
-		h := holder(r.Last, row)
-		if h == nil || h.Items == 0 && !strings.Contains(h.Path, "[]") {
-			return nil
-		}
-		out = append(out, h)
-	}
-	return out
-}
-
 // partsOfOne is true for several fields of the elements of one list or map:
 // "students.best[].hidden.Weight" and "students.best[].hidden.Bias".
 func partsOfOne(holders []*snapshot.Holder) bool {

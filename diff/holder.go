@@ -1,0 +1,107 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// holderOf is the holder of the first row, of a graph the value that keeps it, or of objects a container that
+// gathers some of them. What gathers in several blocks is not kept by a variable, which holds one.
+func (r *Result) holderOf(c cluster) *snapshot.Holder {
+	rows := c.rows[:1]
+	if c.graph {
+		rows = c.rows
+	} else if onLanguageHeap(c.rows) {
+		rows = mostOf(c.rows)
+	}
+	for i, row := range rows {
+		if h := r.keeper(row); h != nil && r.mayHold(h, row) && (i == 0 || c.graph || gathers(h)) {
+			return h
+		}
+	}
+	if c.rows[0].Growth().Blocks > 1 {
+		return nil
+	}
+	return holder(r.Last, c.rows[0])
+}
+
+// partlyOf is a list or map that holds some of the first row's blocks, where it is known
+// not to hold the others.
+func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
+	h := r.keeper(f.Rows[0])
+	if f.Holder != nil || h == nil || holdsOne(h) || r.mayHold(h, f.Rows[0]) {
+		return nil
+	}
+	return h
+}
+
+func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
+	for i := range s.Holders {
+		if row.HangsOn(&s.Holders[i]) {
+			return &s.Holders[i]
+		}
+	}
+	return nil
+}
+
+// holdsOne is true for an attribute by itself, which refers to one block.
+func holdsOne(h *snapshot.Holder) bool {
+	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
+}
+
+// mayHold is false for what is known to hold few of a row's blocks, and says nothing of
+// the others: attributes, unless as many were found as make up half of the blocks, and
+// likewise lists and maps where nothing but the program's references holds the blocks. A
+// graph holds more than its end, and where no owners are known a list may be of lists.
+func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
+	one := holdsOne(h)
+	if !one && row.Owners&^snapshot.Lost != snapshot.OwnedByUser {
+		return true
+	}
+	n := int64(0)
+	for i := range r.Last.Holders {
+		if g := &r.Last.Holders[i]; row.HangsOn(g) && (holdsOne(g) || !one) {
+			n += int64(max(1, g.Items))
+		}
+	}
+	return 2*n >= row.After.Blocks
+}
+
+// keeper is what a recorder found to hold a row's blocks, unless that is a variable:
+// where no owners are known, a variable holds the last block and says nothing of the
+// others.
+func (r *Result) keeper(row *Row) *snapshot.Holder {
+	if h := holder(r.Last, row); h != nil && (h.Kind != "variable" || row.Owners != 0) {
+		return h
+	}
+	return nil
+}
+
+// inVariables reports whether a recorder found each row in a variable.
+func (r *Result) inVariables(rows []*Row) bool {
+	return !slices.ContainsFunc(rows, func(row *Row) bool { return holder(r.Last, row) == nil || r.keeper(row) != nil })
+}
+
+// container is the path of the list or map in which a holder keeps blocks, without
+// what each of its elements is made of: "students.best" of
+// "students.best[].hidden.Weight".
+func container(h *snapshot.Holder) string {
+	path, _, _ := strings.Cut(h.Path, "[]")
+	return path
+}
+
+// containers are the lists and maps that a recorder found to hold the rows; nil
+// unless it found one for each.
+func (r *Result) containers(rows []*Row) []*snapshot.Holder {
+	var out []*snapshot.Holder
+	for _, row := range rows {
+		h := holder(r.Last, row)
+		if h == nil || h.Items == 0 && !strings.Contains(h.Path, "[]") {
+			return nil
+		}
+		out = append(out, h)
+	}
+	return out
+}
