@@ -17,8 +17,8 @@ type Child struct {
 	Result    *Result // its findings name it
 }
 
-// leaked is what grows in a child's leaks in a second, and in all.
-func (c *Child) leaked() (rate float64, all snapshot.Bytes) {
+// Leaked is what grows in a child's leaks in a second, and in all.
+func (c *Child) Leaked() (rate float64, all snapshot.Bytes) {
 	first, last := c.Result.First.Mark, c.Result.Last.Mark
 	pace := 1.
 	if seconds := last.Time.Sub(first.Time).Seconds(); c.Result.Series.Axis.Unit == Step && seconds > 0 {
@@ -40,12 +40,12 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 	of := make(map[string]int)
 	var out []*Child
 	for _, child := range run.Children {
-		kind := kindOf(child.Role)
+		kind := KindOf(child.Role)
 		of[kind]++
 		own := o
 		own.Against = nil
 		if o.Against != nil {
-			if i := slices.IndexFunc(o.Against.Children, func(c *snapshot.Run) bool { return kindOf(c.Role) == kind }); i >= 0 {
+			if i := slices.IndexFunc(o.Against.Children, func(c *snapshot.Run) bool { return KindOf(c.Role) == kind }); i >= 0 {
 				own.Against = o.Against.Children[i]
 			}
 		}
@@ -61,25 +61,25 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 			continue
 		}
 		c.Alike = most.Alike + 1
-		_, before := most.leaked()
-		if _, all := c.leaked(); all > before {
+		_, before := most.Leaked()
+		if _, all := c.Leaked(); all > before {
 			*most = *c
 		}
 		most.Alike = c.Alike
 	}
 	for _, c := range out {
-		c.Of = of[kindOf(c.Role)]
+		c.Of = of[KindOf(c.Role)]
 		for i := range c.Result.Findings {
 			f := &c.Result.Findings[i]
 			f.Child = c
-			if f.Rate.Unit == Step && kindOf(c.Role) == loaderWorker {
+			if f.Rate.Unit == Step && KindOf(c.Role) == loaderWorker {
 				f.Rate.Unit = Batch
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *Child) int {
-		_, x := a.leaked()
-		_, y := b.leaked()
+		_, x := a.Leaked()
+		_, y := b.Leaked()
 		return cmp.Compare(y, x)
 	})
 	return out
@@ -88,12 +88,13 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 // loaderWorker is the kind of PyTorch's loader workers, whose steps are batches.
 const loaderWorker = "loader worker"
 
-func kindOf(role string) string { return numbered.ReplaceAllString(role, "") }
+// KindOf is the role without the number of one of several that do the same: "loader worker".
+func KindOf(role string) string { return numbered.ReplaceAllString(role, "") }
 
 // accounts reports whether a child's leaks are most of how processes grow.
 func accounts(children []*Child, e *Reserve) bool {
 	return e.Processes != nil && slices.ContainsFunc(children, func(c *Child) bool {
-		rate, _ := c.leaked()
-		return kindOf(c.Role) == kindOf(e.Processes.Role) && !e.Processes.Shared && 2*rate >= e.Rate.Bytes.Value
+		rate, _ := c.Leaked()
+		return KindOf(c.Role) == KindOf(e.Processes.Role) && !e.Processes.Shared && 2*rate >= e.Rate.Bytes.Value
 	})
 }

@@ -43,7 +43,7 @@ func (r *Result) notSeen() (out []string) {
 		case len(p.Points) < series.Testable:
 			brief++
 		default:
-			outside[kindOf(p.Role)]++
+			outside[KindOf(p.Role)]++
 		}
 	}
 	if len(outside) > 0 {

@@ -81,16 +81,24 @@ func (p *Processes) Known() string {
 	return "nothing was recorded in it"
 }
 
-// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
-func (p *Processes) clause(e *Reserve) string {
-	who, grows := p.Role, "grows"
+// Who is "loader worker 0", "shared memory of loader worker 0" or "processes of loader worker".
+func (p *Processes) Who() string {
 	switch {
 	case p.Shared && p.PID != 0:
-		who = "shared memory of " + p.Role
+		return "shared memory of " + p.Role
 	case !p.Shared && p.PID == 0:
-		who, grows = "processes of "+p.Role, "grow together"
+		return "processes of " + p.Role
 	}
-	return fmt.Sprintf("%s %s, +%s/s, and %s", who, grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
+	return p.Role
+}
+
+// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
+func (p *Processes) clause(e *Reserve) string {
+	grows := "grows"
+	if !p.Shared && p.PID == 0 {
+		grows = "grow together"
+	}
+	return fmt.Sprintf("%s %s, +%s/s, and %s", p.Who(), grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
 }
 
 // Clause is String in a few words, of other processes than the recorded one.
@@ -143,7 +151,7 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 			f.times = append(f.times, point.Time)
 		}
 		if !recorded(p) {
-			kind, last := kindOf(p.Role), &p.Points[len(p.Points)-1]
+			kind, last := KindOf(p.Role), &p.Points[len(p.Points)-1]
 			f.kinds[kind] = append(f.kinds[kind], p)
 			held[kind] += last.Anonymous + last.Swapped
 		}
@@ -301,6 +309,24 @@ func (r *Result) grows(x, y []float64) *Reserve {
 		Device: snapshot.Device{Kind: snapshot.Process, Name: "processes"}, Meter: cause.Host, Growth: snapshot.Bytes(rest[last] - rest[0]),
 		Rate: Rate{Unit: Second, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[last],
 	}
+}
+
+// ProcessesWouldShow reports whether a process of a kind, had it grown by so many bytes a second more, would be said to
+// grow. It is found by trial.
+func (r *Result) ProcessesWouldShow(kind string, rate float64) bool {
+	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 {
+		return false
+	}
+	f := newForest(r.run.Tree, r.recorded)
+	return slices.ContainsFunc(f.kinds[kind], func(p *snapshot.TreeProcess) bool {
+		x, y := make([]float64, len(p.Points)), make([]float64, len(p.Points))
+		for i := range p.Points {
+			at := &p.Points[i]
+			x[i] = at.Time.Sub(p.Points[0].Time).Seconds()
+			y[i] = float64(at.Anonymous+at.Swapped) + rate*x[i]
+		}
+		return f.lasts(p) && r.grows(x, y) != nil
+	})
 }
 
 // sharedMemory is how shared memory grew steadily: of a process that has it, else of the command's control

@@ -97,7 +97,7 @@ func (r *Result) byRole() *byRole {
 		if alone {
 			g.alone[pid] = true
 		} else {
-			role = kindOf(role)
+			role = KindOf(role)
 		}
 		if _, ok := g.grows[role]; !ok {
 			g.grows[role] = s
@@ -146,7 +146,7 @@ func (g *byRole) role(p *snapshot.TreeProcess) string {
 	case g.alone[p.PID]:
 		return p.Role
 	}
-	return kindOf(p.Role)
+	return KindOf(p.Role)
 }
 
 // each calls f with the private memory of each process at each look, an index of times.

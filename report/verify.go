@@ -35,7 +35,7 @@ func (v *Verified) answer() baseline.Answer {
 func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
 	if len(ranks) > 1 {
 		leaking := slices.DeleteFunc(slices.Clone(ranks), func(v Verified) bool {
-			return v.Verification != nil && len(v.Checks) == 0 && v.Why == "" && v.Elsewhere == ""
+			return v.Verification != nil && len(v.Checks) == 0 && v.Why == ""
 		})
 		if len(leaking) > 0 {
 			ranks = leaking
@@ -82,8 +82,6 @@ func verification(v *baseline.Verification) string {
 	switch {
 	case len(v.Checks) > 0:
 		fmt.Fprintf(&b, "of %s %d fixed, %d not, %d open", count(int64(len(v.Checks)), "leak"), counts[baseline.Gone], counts[baseline.Remains], counts[baseline.CannotTell])
-	case v.Elsewhere != "":
-		b.WriteString(Printable(v.Elsewhere))
 	case v.Why != "":
 		fmt.Fprintf(&b, "the first run does not leak; the second run: %s", v.Why)
 	default:
@@ -92,9 +90,6 @@ func verification(v *baseline.Verification) string {
 	b.WriteByte('\n')
 	for i := range v.Checks {
 		b.WriteString(verified(&v.Checks[i]))
-	}
-	if len(v.Checks) > 0 && v.Elsewhere != "" {
-		fmt.Fprintf(&b, "%s: %s\n", baseline.CannotTell, Printable(v.Elsewhere))
 	}
 	for i, clauses := range v.NotSeen {
 		if text := notSeenText(clauses); text != "" {
@@ -108,9 +103,15 @@ func verification(v *baseline.Verification) string {
 func verified(c *baseline.Check) string {
 	var place string
 	var unit diff.Unit
-	if c.Process != nil {
+	switch {
+	case c.Process != nil && c.Process.Processes != nil:
+		place, unit = "growth of "+brief(c.Process.Processes.Who()), c.Process.Rate.Unit
+		if c.Finding != nil {
+			place += " at " + Place(c.Finding)
+		}
+	case c.Process != nil:
 		place, unit = "growth of the process outside recorded stacks", c.Process.Rate.Unit
-	} else {
+	default:
 		place, unit = Place(c.Finding), c.Finding.Rate.Unit
 	}
 	line := fmt.Sprintf("%s: %s: %s; before %s a %s, after %s\n", c.Answer, place, Printable(c.Why), rateInterval(c.Before), unit, rateInterval(c.After))

@@ -9,6 +9,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -188,30 +189,45 @@ func TestWhatIsTheSameProgram(t *testing.T) {
 	}
 }
 
-// TestAProcessThatGrowsIsNotCompared: whatever became of the leaks of the recorded one, another that grows is in doubt.
-func TestAProcessThatGrowsIsNotCompared(t *testing.T) {
-	leaks := told{command: "python train.py", leaks: "keep step main <module>", holds: "init main <module>"}
-	clean := told{command: "python train.py", holds: "init main <module>"}
-	worker := diff.Reserve{Meter: cause.Host, Processes: &diff.Processes{Role: "pool worker 3", PID: 7}}
+// TestOtherProcessesThatGrewAreCompared: by role, and as seen from outside, since one that is mended is not recorded.
+func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
+	program := told{command: "python train.py", holds: "init main <module>"}
+	grows := diff.Reserve{
+		Meter: cause.Host, Processes: &diff.Processes{Role: "pool worker 3", PID: 7},
+		Rate: diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: 5 << 20, Low: 4 << 20, High: 6 << 20}},
+	}
+	slower := grows
+	slower.Rate.Bytes = trend.Slope{Value: 2 << 20, Low: 1 << 20, High: 3 << 20}
 	for _, c := range []struct {
-		before        told
-		first, second bool // which has the worker
-		checks        int
-		want          string
+		name          string
+		before, after []diff.Reserve
+		seconds       int // that a worker runs after the fix
+		want          baseline.Answer
+		why           string
 	}{
-		{clean, true, false, 0, "in the first run pool worker 3 grows, and processes are not compared"},
-		{leaks, true, false, 1, "in the first run pool worker 3 grows, and processes are not compared"},
-		{leaks, false, true, 1, "in the second run pool worker 3 grows, and processes are not compared"},
+		{"it is gone", []diff.Reserve{grows}, nil, 40, baseline.Gone, "it no longer grows"},
+		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate"},
+		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate"},
+		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows"},
+		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still"},
+		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known"},
 	} {
-		before, after := c.before.analysis(t), clean.analysis(t)
-		if c.first {
-			before.Reserves = append(before.Reserves, worker)
+		before, after := program.analysis(t), program.analysis(t)
+		before.Reserves, after.Reserves = append(before.Reserves, c.before...), append(after.Reserves, c.after...)
+		tree := &snapshot.Tree{}
+		for pid, seconds := range []int{40, c.seconds} {
+			p := snapshot.TreeProcess{PID: pid, Role: []string{"train.py", "pool worker 1"}[pid]}
+			for s := range seconds {
+				p.Points = append(p.Points, snapshot.ProcessPoint{Time: time.Unix(int64(40-seconds+s), 0), Recorded: pid == 0, Anonymous: 100 << 20})
+			}
+			if len(p.Points) > 0 {
+				tree.Processes = append(tree.Processes, p)
+			}
 		}
-		if c.second {
-			after.Reserves = append(after.Reserves, worker)
-		}
-		if v := baseline.Verify(before, after); v.Overall() != baseline.CannotTell || v.Elsewhere != c.want || len(v.Checks) != c.checks {
-			t.Errorf("%s: %q with %d checks, want %q", v.Overall(), v.Elsewhere, len(v.Checks), c.want)
+		after.Run().Tree = tree
+		v := baseline.Verify(before, after)
+		if len(v.Checks) != 1 || v.Overall() != c.want || v.Checks[0].Why != c.why || (v.Checks[0].Reached != "") != (c.want == baseline.Gone) {
+			t.Errorf("%s: %s, %+v", c.name, v.Overall(), v.Checks)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package baseline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,8 +21,8 @@ const (
 
 // Check is one leak of the run before a fix, or what only the run after it has.
 type Check struct {
-	Finding *diff.Finding // of the run before; of that after for what is new; nil of a Process
-	Process *diff.Reserve // growth of the process that no stack explains, likewise; or nil
+	Finding *diff.Finding // of the run before; of that after for what is new; nil of a Process of which no line is known
+	Process *diff.Reserve // growth of the process that no stack explains, or of another process, likewise; or nil
 	Answer  Answer
 	Why     string // one clause
 	// Reached is how the run after is known to have come to the work that leaked, a clause; ""
@@ -43,8 +42,6 @@ type Verification struct {
 	Checks []Check // a check for each leak before, larger growth first, and for what is new
 	// Why says why the run after proves nothing, a clause; "" where it may.
 	Why string
-	// Elsewhere says which other process grows, a clause: processes are not compared; "" where none does.
-	Elsewhere string
 	// NotSeen is of the run before and the one after, as diff.Result has it.
 	NotSeen [2][]string
 }
@@ -68,7 +65,7 @@ type comparison struct {
 // the leak needs to show.
 func Verify(before, after *diff.Result) *Verification {
 	c := compare(before, after)
-	v := &Verification{Why: c.doubt, Elsewhere: elsewhere(before, after), NotSeen: [2][]string{before.NotSeen, after.NotSeen}}
+	v := &Verification{Why: c.doubt, NotSeen: [2][]string{before.NotSeen, after.NotSeen}}
 	mended := make(map[string]bool)
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	for i := range before.Findings {
@@ -105,6 +102,7 @@ func Verify(before, after *diff.Result) *Verification {
 	if k := c.process(); k != nil {
 		v.Checks = append(v.Checks, *k)
 	}
+	v.Checks = append(v.Checks, c.processes()...)
 	if why := other(&before.Run().Info, &after.Run().Info); why != "" {
 		for i := range v.Checks {
 			v.Checks[i].Answer, v.Checks[i].Why, v.Checks[i].Reached = CannotTell, why, ""
@@ -231,31 +229,7 @@ func (c *comparison) process() *Check {
 	return k
 }
 
-// elsewhere names a process that grows in either run and is not the recorded one; "" where none does.
-func elsewhere(before, after *diff.Result) string {
-	for i, r := range []*diff.Result{before, after} {
-		name := ""
-		for _, e := range r.Unaccounted() {
-			if p := e.Processes; p != nil && name == "" {
-				switch name = cmp.Or(p.Role, fmt.Sprint("process ", p.PID)); {
-				case p.Shared && p.PID != 0:
-					name = "shared memory of " + name
-				case p.PID == 0 && !p.Shared:
-					name += " (all together)"
-				}
-			}
-		}
-		if len(r.Children) > 0 {
-			name = cmp.Or(r.Children[0].Role, fmt.Sprint("process ", r.Children[0].PID))
-		}
-		if name != "" {
-			return fmt.Sprintf("in the %s run %s grows, and processes are not compared", []string{"first", "second"}[i], name)
-		}
-	}
-	return ""
-}
-
-// Overall is fixed where every check is and no other process grows, and not fixed where one check is
+// Overall is fixed where every check is, and not fixed where one check is
 // not. Without a leak before there is nothing to tell.
 func (v *Verification) Overall() Answer {
 	answer := Gone
@@ -267,7 +241,7 @@ func (v *Verification) Overall() Answer {
 			answer = CannotTell
 		}
 	}
-	if len(v.Checks) == 0 || v.Elsewhere != "" {
+	if len(v.Checks) == 0 {
 		return CannotTell
 	}
 	return answer
