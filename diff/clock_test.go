@@ -185,3 +185,26 @@ func TestMarksThatJitterAreNotOneStretch(t *testing.T) {
 		}
 	}
 }
+
+// numpy_concatenate, on a busy machine: most snapshots have the old array and the new one, the last has one.
+func TestALastSnapshotBetweenTwoBlocksIsNoEndOfGrowth(t *testing.T) {
+	at := []float64{0, 7.6, 11, 14.8, 18.1, 21.4, 24.7, 27.8, 31, 33.4, 36.7, 40, 43.2, 46.4, 49.8, 53.1, 56.4, 57.9, 61.1, 64.6, 67.6}
+	kib := []snapshot.Bytes{0, 2560, 3314, 3874, 4751, 5752, 6675, 7051, 7667, 4697, 10767, 11267, 13196, 13725, 14261, 14541, 14825, 14941, 14941, 14941, 8167}
+	var run snapshot.Run
+	for i, x := range at {
+		blocks := grown("w", 1, 512, snapshot.NoStep, 0)
+		if kib[i] > 0 {
+			blocks = append(blocks, block{"history", kib[i] << 10, snapshot.NoStep})
+		}
+		s := build(0, blocks...)
+		s.Mark.Step, s.Mark.Time = snapshot.NoStep, time.Unix(1000, 0).Add(time.Duration(x*float64(time.Second)))
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := Analyze(&run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Inconclusive || !strings.Contains(f.Reasons[0], "only its last value is low") {
+		t.Errorf("%s: %q", f.Verdict, f.Reasons)
+	}
+}

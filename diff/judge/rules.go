@@ -84,6 +84,17 @@ var seriesRules = []rule{
 		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
 	},
 	{
+		name: "last-low",
+		asks: "it stopped, but by the clock a block that is replaced by larger ones had risen up to the last snapshot but one: until the old block goes there are two, at as many snapshots as it happens",
+		holds: func(f *facts) bool {
+			return !f.goesOn && f.replaced && f.History.Unit == series.Second && f.History.RoseBefore()
+		},
+		verdict: Inconclusive, evidence: Weak,
+		reason: func(f *facts) string {
+			return f.why + "; but only its last value is low, and the others may be of two blocks, the old and the new; run longer to decide"
+		},
+	},
+	{
 		name: "order-only",
 		asks: "it stopped, but it rose in each interval of a run without steps and times",
 		holds: func(f *facts) bool {

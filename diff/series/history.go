@@ -462,6 +462,18 @@ func (h *History) JumpsLast() bool {
 	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= Enough && y[n] > slices.Max(y[:n])
 }
 
+// RoseBefore reports whether the site rose beyond chance up to the last mark but one, and is lower at the last.
+func (h *History) RoseBefore() bool {
+	before := len(h.Whole.X) - 1
+	from, n := WarmUp(before), before-stays+1 // without the last ones, which no two later marks correct
+	if n-from < Testable {
+		return false
+	}
+	x, y := trend.Floors(h.Whole.X[from:n], lasting(h.Whole.Sizes[:before])[from:n], Windows)
+	t := trend.MannKendall(y)
+	return t.Z > 0 && t.P <= Doubtful && y[len(y)-1] > y[middle(x)] && h.Whole.Sizes[before] < y[len(y)-1]
+}
+
 // middle is the last index up to the middle of the ascending x.
 func middle(x []float64) int {
 	i, exact := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)
