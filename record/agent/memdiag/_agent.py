@@ -33,7 +33,7 @@ TRACED_SHARE = 0.06
 AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
 # The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
 # machine.
-TICKS_ALLOWANCE, TICKS_SHARE = 0.5, 0.05
+TICKS_ALLOWANCE, TICKS_SHARE = 0.25, 0.04
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
 WAIT, WAIT_PART = 8, 32
 # Where no steps count it waits for so many seconds that are watched.

@@ -145,8 +145,10 @@ class Heap:
         rises, blocks = risen(now, self.last)
         if rises and not self.rising:
             self.low = self.last
+        # What comes once in many steps rises in few looks, and stays in all.
+        if rises or now[1] - now[3] < self.last[1] - self.last[3] or self.rising and not risen(now, self.low)[0]:
+            self.rising = self.rising + 1 if rises else 0
         self.last = now
-        self.rising = self.rising + 1 if rises else 0
         if self.rising < LOOKS or self.wanted != "auto" or agent.holders.graphs.grow():
             return  # a graph of autograd's that is known to grow explains it
         steps, made = now[0] - self.low[0], now[2] - self.low[2]

@@ -37,7 +37,7 @@ class Roots:
         here = __name__.rpartition(".")[0]
         if main is not None:
             self.module("__main__", main)
-        for frame in list(sys._current_frames().values()):
+        for frame in reversed(list(sys._current_frames().values())):  # the main thread first
             frames = []
             while frame is not None:
                 frames.append(frame)
@@ -50,6 +50,8 @@ class Roots:
             # hold until the collector comes by.
             frames.clear()
             frame = None
+            if self.over():
+                break
         for name, module in list(sys.modules.items()):
             if is_programs(module) and name != "__main__" and not name.startswith(here):
                 self.module(name, module)

@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import time
+from itertools import repeat
 
 from ._own import held, waited
 from ._roots import is_programs_file
@@ -26,12 +27,12 @@ DEPTH, TORCH_DEPTH, DEEP = 8, 16, 48
 # figure of matplotlib's is made by hundreds of stacks, of which each is seen too seldom.
 CALLED = 2
 # What windows may cost: so many seconds, and this share of the time. Where steps count it is only what they take longer.
-ALLOWANCE, SHARE = 0.3, 0.08
-STEPS_ALLOWANCE, STEPS_SHARE = 0.4, 0.04
-# How many times as long a step is taken to last in the first window, and in a later one at least; one that would cost so
-# many times what it was to cost is ended. And so many windows in a row in which no line grew are the last ones, beside
-# PyTorch.
-GUESS, LITTLE, OVERDRAWN, VAIN = 6.0, 1.3, 1.5, 8
+ALLOWANCE, SHARE = 0.15, 0.05
+STEPS_ALLOWANCE, STEPS_SHARE = 0.3, 0.03
+# How many times as long a step is taken to last in the first window, and in a later one at least. A window that has cost so
+# many times what it was to cost is ended, and one that would cost so many times as much. So many in a row in which no
+# line grew are the last ones, beside PyTorch.
+GUESS, LITTLE, OVERDRAWN, HOPELESS, VAIN = 6.0, 1.3, 1.5, 2.5, 8
 # Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
 # or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
 # share of the time so far: a long one tells more than several short ones do.
@@ -39,6 +40,8 @@ LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
 # Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown. One that has
 # no more blocks, but larger ones in their place, must in half of them, and in none the other way.
 RECENT, ENOUGH, OFTEN = 8, 3, 2
+# Traces of a look that are kept as they are until the window ends, at most; each takes some hundred bytes.
+UNREAD = 50_000
 # Lines that grow so many times as much between windows as they do in them are others: of a figure each twenty steps short
 # windows see the list of losses alone.
 FAR = 8
@@ -55,6 +58,7 @@ MUCH = 16  # times that must be told
 DIPS = 3
 # Of tuples that are free Python keeps so many of each length, up to this one.
 FREE, LENGTHS = 2000, 19
+SEVERAL = 100  # that are made at once to count them
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
@@ -84,7 +88,8 @@ class Windows:
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.size = 0.0  # of a block of Python's allocator, on average in the last window
-        self.stacks = {}  # those that were ever told, which nothing that a window made is kept by
+        self.stacks = {}  # those of the last windows, which nothing that a window made is kept by
+        self.grows = {}  # the lines that grow, as growing returns them
         self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
         self.spans = collections.deque(maxlen=RECENT)  # the steps in which it did; 0 by the clock
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
@@ -114,9 +119,8 @@ class Windows:
             return
         try:
             traces = _tracemalloc._get_traces()
-            if len(self.looks) + 1 == LOOKS and not self.recent:
-                _tracemalloc.stop()  # which makes what follows dear; a walk needs traces, but a first window names no line
-            self.looks.append(read(traces))
+            # What is made to read them would be traced, too, which takes ten times as long: that waits for the end.
+            self.looks.append(traces if len(traces) <= UNREAD else read(traces))
             del traces
             if len(self.looks) == LOOKS:
                 self.close()
@@ -147,7 +151,8 @@ class Windows:
         steps = step - self.opened
         if steps > 0:
             self.slow = max(1.0, (now - self.began[1]) / steps / self.plain)
-        if steps <= 0 or self.predicted() > OVERDRAWN * self.limit or not _tracemalloc.is_tracing():
+        cost = now - self.began[1] - steps * self.plain
+        if steps <= 0 or cost > OVERDRAWN * self.limit or self.predicted() > HOPELESS * self.limit or not _tracemalloc.is_tracing():
             self.stop()
         elif steps >= self.stride * (len(self.looks) + 1):
             begun, before = work(), len(self.looks)
@@ -177,7 +182,8 @@ class Windows:
         if self.predicted() > left or self.foreign():
             return
         if self.slow:
-            self.stride = max(1, min(int(left / max(1, ENOUGH - self.number) / self.predicted()), int(LASTS / (LOOKS * self.plain))))
+            afford = left / (max(1, ENOUGH - self.number) + 1) / LOOKS - self.reading  # one more finds who holds
+            self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(LASTS / (LOOKS * self.plain))))
         self.limit, self.opened, self.read = self.predicted(), step, 0.0
         self.start()
 
@@ -216,24 +222,21 @@ class Windows:
             self.due = self.began[0] + self.apart
 
     def close(self):
-        found = self.looks  # which another thread may end
+        looks = self.looks  # which another thread may end
+        self.walk(looks)
+        span = 0 if self.opened is None else self.stride
+        self.stop()
+        begun = work()
+        found = [look if type(look) is dict else read(look) for look in looks]
         changed = changes(found)
+        self.spent += 0 if span else work() - begun
         if self.depth < DEEP and cut_off(changed, self.depth):
-            del found, changed
-            self.stop()
             self.depth, self.wanted = DEEP, True
             self.recent.clear()
             self.spans.clear()
             return
-        first, last = found[0], found[-1]
-        growing = self.growing([*self.recent, changed])
-        lines = {stack: sum(last[stack][:4:2]) - sum(first.get(stack, NONE)[:4:2]) for stack in growing if stack in last}
-        self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
-        self.spent -= 0 if self.opened else self.walked
-        span = 0 if self.opened is None else self.stride
-        self.stop()
-        size = sum(e[1] for e in last.values()) / max(1, sum(e[0] for e in last.values()))
-        del found, first, last, growing, lines
+        size = sum(e[1] for e in found[-1].values()) / max(1, sum(e[0] for e in found[-1].values()))
+        del looks, found
         # All that a window has made goes with it, but copies, of which it is known what they take.
         with self.agent.own:
             self.size = size
@@ -242,7 +245,23 @@ class Windows:
             self.number += 1
             lasting = {stack for changed in self.recent for stack in changed} | self.lines.keys()
             self.stacks = {stack: same for stack, same in self.stacks.items() if stack in lasting}
-            self.vain = 0 if self.growing() else self.vain + 1
+            self.grows = self.growing()
+            self.vain = 0 if self.grows else self.vain + 1
+
+    def walk(self, looks):
+        """Looks for who holds what lines have made in the window that grew in others before, while it is traced."""
+        growing = self.grows
+        if not growing or not _tracemalloc.is_tracing():
+            return
+        counts = [collections.Counter(), collections.Counter()]
+        for look, made in zip((looks[0], looks[-1]), counts):
+            for stack, small, large in by_stack(look) if type(look) is list else ((s, *e[:4:2]) for s, e in look.items()):
+                stack = shortened(stack)
+                if stack in growing:
+                    made[stack] += len(small) + len(large) if type(look) is list else small + large
+        lines = {stack: n - counts[0][stack] for stack, n in counts[1].items()}
+        self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
+        self.spent -= 0 if self.opened else self.walked
 
     def lasting(self, stack):
         """A stack that was not made while Python's heap was traced."""
@@ -267,12 +286,11 @@ class Windows:
             self.without = None
             self.wanted = self.number + 1 < ENOUGH
 
-    def growing(self, recent=None):
+    def growing(self):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
         made anew in each round of a loop does."""
         sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
-        recent = self.recent if recent is None else recent
-        for changed in recent:
+        for changed in self.recent:
             for stack, (grown, fell, rose, stay) in changed.items():
                 sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
                 falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
@@ -280,10 +298,10 @@ class Windows:
                 each[stack] += rose
                 kept[stack] += stay
                 larger[stack] += 1 if rose > 0 else -RECENT * (rose < 0)
-        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(recent) / 2)}
+        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
-            if not held and g[2] > falls[stack][2] + len(recent):  # and it makes what is larger, which comes and goes
+            if not held and g[2] > falls[stack][2] + len(self.recent):  # and it makes what is larger, which comes and goes
                 held, g = True, [*g[:3], kept[stack]]
             if times[stack] >= OFTEN and (blocks or held):
                 lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0, 0, 0, 0])[2:])]
@@ -302,7 +320,7 @@ class Windows:
             self.garbage, garbage = [max(0, b - a) for b, a in zip(before, level)], (0, 0)
         changes = tuple(map(lasting, level, self.level or level, self.dips))
         if len(self.recent) >= ENOUGH:
-            growing, self.untold = self.growing(), (0, 0)
+            growing, self.untold = self.grows, (0, 0)
             steps, spans = self.agent.step - self.settled, sum(self.spans)
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
                 seen = sum(g[at and at + 1] for g in growing.values())
@@ -435,12 +453,14 @@ def free_tuples():
         items = [None] * length
         for _ in range(3):  # another thread may run meanwhile, or the collector
             made.clear()
-            count = gc.get_count()[0]
-            while gc.get_count()[0] == count and len(made) < FREE:
-                made.append(tuple(items))
-            if gc.get_count()[0] == count + 1 or len(made) == FREE:
+            new = 0
+            while not new and len(made) < FREE:
+                count = gc.get_count()[0]
+                made.extend(map(tuple, repeat(items, SEVERAL)))
+                new = gc.get_count()[0] - count
+            if 0 <= new <= SEVERAL:
+                total += min(FREE, len(made) - new)
                 break
-        total += max(0, len(made) - 1)
     return total
 
 
