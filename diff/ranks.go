@@ -23,7 +23,7 @@ type RankLeak struct {
 	On      []int    // ascending
 }
 
-// JoinRanks returns the result of the rank that leaks most, the lowest of equals,
+// JoinRanks returns the result of the rank that leaks most with its children, the lowest of equals,
 // with Across for all. Stacks are equal on every rank that runs the same code, so
 // that a leak is the same one where any of its stacks is. The results are of one
 // run, each of another rank; there is at least one.
@@ -40,6 +40,10 @@ func JoinRanks(results []*Result) *Result {
 				leaked += f.Growth().Bytes
 				a.add(f, r.Last.Rank)
 			}
+		}
+		for _, c := range r.Children {
+			_, all := c.Leaked()
+			leaked += all
 		}
 		if leaked > most {
 			lead, most = r, leaked

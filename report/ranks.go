@@ -20,7 +20,7 @@ func (p *page) ranks(r *diff.Result) {
 	for _, l := range a.Leaks {
 		p.prose("  ", "    ", fmt.Sprintf("%s: %s, %s", onRanks(l.On, a.Ranks), glue(bytesRate(l.Finding.Rate)), atPlace(l.Finding)))
 	}
-	if len(a.Leaks) == 0 {
+	if len(a.Leaks) == 0 && len(r.Children) == 0 {
 		p.line("  no rank leaks")
 	}
 	for _, n := range a.Notes {

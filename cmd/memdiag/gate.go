@@ -246,7 +246,16 @@ func (g *gate) judgeAll(cmd *cobra.Command, args []string) ([]judged, error) {
 		if err != nil {
 			return nil, err
 		}
+		children := j.children()
+		if len(children) > 0 && j.result.Leaks() == 0 {
+			j.said = "" // theirs is said
+		}
 		ranks = append(ranks, j)
+		for _, child := range children { // of another machine; ranks of one folder have the same
+			if !slices.ContainsFunc(ranks, func(o judged) bool { return o.said == child.said }) {
+				ranks = append(ranks, child)
+			}
+		}
 	}
 	g.env.talk.clear()
 	return ranks, nil

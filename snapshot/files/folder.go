@@ -22,8 +22,9 @@ type Folder struct {
 	ranks   []int // that names of snapshots tell, ascending
 	ruined  []int // in names; no snapshot of these can be read
 	ofRank  map[int][]string
-	looked  bool     // at the files that name no rank
-	without []string // those of them that are snapshots, where others name ranks
+	looked  bool      // at the files that name no rank
+	without []string  // those of them that are snapshots, where others name ranks
+	nodes   []*Folder // of a run on several machines, one each; nil of others
 }
 
 // LookThrough looks through the folder of a run, and at one snapshot of each rank.
@@ -41,6 +42,15 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	}
 	if f.list, err = listFiles(path, f.own); err != nil {
 		return nil, err
+	}
+	if !f.own {
+		if f.nodes = o.nodesBelow(path, f.list); f.nodes != nil {
+			for _, node := range f.nodes {
+				f.ranks = append(f.ranks, node.ranks...)
+			}
+			slices.Sort(f.ranks)
+			return f, nil
+		}
 	}
 	known, lost := make(map[int]bool), make(map[int]bool)
 	for _, name := range f.list.files {
@@ -84,6 +94,9 @@ func (f *Folder) Ranks() []int { return slices.Clone(f.ranks) }
 
 // OpenRank reads one rank, or with NoRank the lowest, as the function of that name does.
 func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
+	if f.nodes != nil {
+		return f.openNode(rank)
+	}
 	run := f.about
 	run.Files, run.Notes = slices.Clone(run.Files), slices.Clone(run.Notes)
 	r := &runReader{run: &run, opener: f.opener, into: newShared(f.opener.MaxUnpacked), names: f.names}
