@@ -70,6 +70,7 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 		{"without lines", processes.Header, processes.HostHeader, false, true},
 		{"cut", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader, false, true},
 		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), false, true},
+		{"of a process that was long in exiting", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,0,,,,,,,,,,,,\n", 9), false, false},
 		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false, false},
 		{"of no Linux", "", "", false, false},
 		{"missing, both", "", "", true, true},

@@ -65,11 +65,11 @@ func readTree(run *snapshot.Run, rank int) {
 }
 
 // cutShort reports whether there are lines of the tree after the last of its processes: all but those of
-// processes that were exiting are written at the same looks.
+// processes that were exiting, and have no memory any more, are written at the same looks.
 func cutShort(tree *snapshot.Tree) bool {
 	const exiting = 3
 	last := len(tree.Host) - 1 - exiting
-	return last >= 0 && tree.Host[last].Processes > 0 && !slices.ContainsFunc(tree.Processes, func(p snapshot.TreeProcess) bool {
+	return last >= 0 && tree.Host[last].RSS > 0 && !slices.ContainsFunc(tree.Processes, func(p snapshot.TreeProcess) bool {
 		return !p.Points[len(p.Points)-1].Time.Before(tree.Host[last].Time)
 	})
 }
