@@ -36,12 +36,18 @@ func (r *Result) notSeen() (out []string) {
 		return out // it is known by process, not by line, and says so
 	}
 	outside, brief := make(map[string]int), 0
+	most := snapshot.Bytes(0)
+	for i := range r.run.Tree.Processes {
+		most = max(most, lastOf(&r.run.Tree.Processes[i]))
+	}
 	for i := range r.run.Tree.Processes {
 		p := &r.run.Tree.Processes[i]
 		switch {
 		case r.inside(p.PID) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
 		case len(p.Points) < series.Testable:
-			brief++
+			if float64(lastOf(p)) >= matters*float64(most) {
+				brief++
+			}
 		default:
 			outside[KindOf(p.Role)]++
 		}
@@ -56,6 +62,12 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show any; others may have come and gone between looks", processCount(brief)))
 	}
 	return out
+}
+
+// lastOf is the private memory of a process at its last look.
+func lastOf(p *snapshot.TreeProcess) snapshot.Bytes {
+	at := &p.Points[len(p.Points)-1]
+	return at.Anonymous + at.Swapped
 }
 
 // inside reports whether a process was recorded beside the one that was judged.

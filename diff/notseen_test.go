@@ -15,7 +15,7 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 	for n := range 4 {
 		workers = append(workers, lifetime{fmt.Sprint("loader worker ", n), 1, 30, flat})
 	}
-	several := append(slices.Clone(workers), lifetime{"perl", 1, 30, flat}, lifetime{"logger", 1, 30, flat}, lifetime{"watchdog", 1, 30, flat}, lifetime{"sh", 3, 3, flat})
+	several := append(slices.Clone(workers), lifetime{"perl", 1, 30, flat}, lifetime{"logger", 1, 30, flat}, lifetime{"watchdog", 1, 30, flat}, lifetime{"fork of train.py", 3, 3, flat}, lifetime{"sh", 3, 3, func(float64) float64 { return 1 }})
 	ended := time.Now()
 	for _, c := range []struct {
 		name  string

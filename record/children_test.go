@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
 	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
@@ -88,5 +89,55 @@ if __name__ == "__main__":
 	last := run.Children[0].Snapshots[len(run.Children[0].Snapshots)-1]
 	if len(last.Holders) == 0 || !strings.Contains(last.Holders[0].Path, "kept") {
 		t.Errorf("held by %+v", last.Holders)
+	}
+}
+
+// TestAChildThatTurnsAwayIsSeen: by its lines, or from outside where the agent cannot be in it.
+func TestAChildThatTurnsAwayIsSeen(t *testing.T) {
+	heavytest.Skip(t, "four processes run for 12 s")
+	t.Parallel()
+	path := script(t, `
+import multiprocessing, os, signal, subprocess, sys, time
+def keep(seconds):
+    kept, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        kept.append(os.urandom(256) * 800)
+        time.sleep(0.005)
+def closes():
+    os.closerange(0, 1000)
+    keep(12)
+def moves():
+    os.chdir("/")
+    os.environ.clear()
+    keep(12)
+if __name__ == "__main__":
+    how = sys.argv[1]
+    if how == "child":
+        keep(12)
+    elif how == "environment":
+        subprocess.run([sys.executable, __file__, "child"], env={}, cwd="/")
+    else:
+        child = multiprocessing.get_context("fork").Process(target=keep if how == "killed" else globals()[how], args=(60,) if how == "killed" else ())
+        child.start()
+        if how == "killed":
+            time.sleep(12)
+            os.kill(child.pid, signal.SIGKILL)
+        child.join()
+`)
+	for how, recorded := range map[string]bool{"closes": true, "moves": true, "killed": true, "environment": false} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			run, err := files.OpenRun(runOf(t, record.Options{}, python(t), path, how).dir)
+			if err != nil || (len(run.Children) > 0) != recorded {
+				t.Fatalf("%v; recorded %v", err, run.Children)
+			}
+			grew := snapshot.Bytes(0)
+			for _, p := range run.Tree.Processes[1:] {
+				grew = max(grew, p.Points[len(p.Points)-1].Anonymous-p.Points[0].Anonymous)
+			}
+			if grew < 20*snapshot.MiB {
+				t.Errorf("from outside it grew by %s", grew)
+			}
+		})
 	}
 }
