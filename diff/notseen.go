@@ -52,6 +52,15 @@ func (r *Result) notSeen() (out []string) {
 			outside[KindOf(p.Role)]++
 		}
 	}
+	short := make(map[string]int)
+	for _, c := range r.run.Children {
+		if len(c.Snapshots) < series.Testable {
+			short[KindOf(c.Role)]++
+		}
+	}
+	if len(short) > 0 {
+		out = append(out, "allocations in "+processesOf(short)+", recorded too briefly to judge")
+	}
 	if len(outside) > 0 {
 		out = append(out, "allocations in "+processesOf(outside)+", watched from outside")
 	}

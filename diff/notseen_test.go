@@ -26,7 +26,7 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 	}{
 		{"one process, which was recorded", workers[:1], snapshot.Info{}, 0, nil},
 		{"workers", workers, snapshot.Info{}, 0, []string{"allocations in 4 processes (loader worker × 4), watched from outside"}},
-		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 3 processes (loader worker × 3), watched from outside"}},
+		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 1 process (loader worker), recorded too briefly to judge", "allocations in 3 processes (loader worker × 3), watched from outside"}},
 		{"several roles, and one that was brief", several, snapshot.Info{}, 0, []string{
 			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
 			"growth of 1 process that ended too soon to show any; others may have come and gone between looks",
