@@ -466,3 +466,27 @@ func TestHowOftenItRoseIsToldAsItWasSeen(t *testing.T) {
 		}
 	}
 }
+
+// A shuffle buffer is full early, and the recorder's or the program's end takes some memory at the last snapshot.
+func TestWhatGoesOnAtTheLastSnapshotAloneIsUndecided(t *testing.T) {
+	at := []int64{116, 190, 228, 261, 288, 297, 305, 313, 408, 535, 697, 911, 1190, 1551, 2025, 2639, 3454, 4511, 5879, 7647}
+	kib := []int{0, 146, 256, 306, 323, 334, 335, 338, 339, 341, 342, 348, 349, 352, 354, 357, 360, 362, 365, 426}
+	for _, c := range []struct {
+		without Without
+		want    Verdict
+	}{{nil, Inconclusive}, {Without{"last-alone"}, Leak}} {
+		var snapshots []*snapshot.Snapshot
+		for i, step := range at {
+			snapshots = append(snapshots, build(step, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("buffer", kib[i], snapshot.KiB, snapshot.NoStep, 0)...)...))
+		}
+		options := DefaultOptions()
+		options.Without = c.without
+		r, err := options.Analyze(runOf(snapshots...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("without %v: %s, want %s: %q", c.without, f.Verdict, c.want, f.Reasons)
+		}
+	}
+}

@@ -168,6 +168,13 @@ var seriesRules = []rule{
 		},
 	},
 	{
+		name:    "last-alone",
+		asks:    "it flattens without its last interval, and births are not steady",
+		holds:   func(f *facts) bool { return !f.steady && f.History.GoesOnAtLast() },
+		verdict: Inconclusive, evidence: Weak,
+		reason: says("it had flattened up to its last interval, so how it continues is unknown; run longer to decide"),
+	},
+	{
 		name:    "levels-off",
 		asks:    fmt.Sprintf("of %d rises or more, the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", series.Enough, 100*(1-series.EndBegins), series.EndShare),
 		holds:   func(f *facts) bool { return f.rises >= series.Enough && f.History.LevelsOff() },

@@ -455,6 +455,17 @@ func (h *History) LevelsOff() bool {
 	return true
 }
 
+// GoesOnAtLast reports whether the last of its floors alone says that the site goes on: a recorder or an end of the program may
+// take as much once.
+func (h *History) GoesOnAtLast() bool {
+	n := len(h.X) - 1
+	if n < Testable {
+		return false
+	}
+	on, _ := h.without.KeepsRising(h.X[:n], h.Bytes[:n])
+	return !on
+}
+
 // JumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
 // clock a program may have begun its work there.
 func (h *History) JumpsLast() bool {
