@@ -221,3 +221,17 @@ func TestRanksOfOneCommandHaveFilesOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// Workers of a pool are watched once they have grown, by blocks of the size that they go on to keep.
+func TestALeakInAPoolsWorkersFailsTheGate(t *testing.T) {
+	heavytest.Skip(t, "three processes run for 12 s")
+	t.Parallel()
+	const path = "../../testdata/scripts/pool.py"
+	line, _ := marked(t, path, "leak")
+	r := recordProgram(t, []string{"record"}, torchPython(t), path)
+	var said, errs bytes.Buffer
+	code := run([]string{"gate", r.dir}, nil, &said, &errs)
+	if want := fmt.Sprintf("pool.py:%d", line); code != exitLeak || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "list `__main__.kept`") {
+		t.Errorf("exit code %d, want %d at %s:\n%s", code, exitLeak, want, &said)
+	}
+}

@@ -19,7 +19,8 @@ type sizeOnDevice struct {
 // only as long as a block of such a step is alive, and what it knew before and knows again has not
 // gone meanwhile. Where it counts what lives, as it does if it has blocks without a stack, what it counts
 // with a block of the step that has just ended is older. Of several stacks it is the one with most
-// blocks. The first snapshot and the last, which are compared row by row, stay as they are.
+// blocks. The first snapshot and the last, which are compared row by row, stay as they are: of what the last has
+// without a stack as many stay without one at every mark.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	makers := make([]map[sizeOnDevice]SiteKey, len(snapshots))
 	counts := false
@@ -31,21 +32,41 @@ func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 		counts = counts || slices.ContainsFunc(b.Stack, func(id snapshot.StackID) bool { return id == snapshot.NoStack })
 		makers[at] = makersOf(snap)
 	}
-	for at := 1; counts && at < len(snapshots)-1; at++ {
+	if !counts {
+		return
+	}
+	last := stackless(snapshots[len(snapshots)-1])
+	for at := 1; at < len(snapshots)-1; at++ {
+		stay := maps.Clone(last)
 		for _, site := range snapshots[at].Sites() {
 			for _, row := range site.Rows {
-				s.attributeRow(makers, at, snapshots[at], &site, int(row))
+				s.attributeRow(makers, at, snapshots[at], &site, int(row), stay)
 			}
 		}
 	}
 }
 
-// attributeRow moves those of a row's blocks that are another site's to it.
-func (s *Series) attributeRow(makers []map[sizeOnDevice]SiteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int) {
+// stackless counts the blocks of each size that have no stack.
+func stackless(s *snapshot.Snapshot) map[sizeOnDevice]int64 {
+	blocks := make(map[sizeOnDevice]int64)
+	for row, id := range s.Blocks.Stack {
+		if id == snapshot.NoStack && s.Blocks.State[row] == snapshot.Live {
+			blocks[sizeOf(s, row)] += s.Blocks.CountOf(row)
+		}
+	}
+	return blocks
+}
+
+// attributeRow moves those of a row's blocks that are another site's to it, but for those that stay without a stack.
+func (s *Series) attributeRow(makers []map[sizeOnDevice]SiteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int, stay map[sizeOnDevice]int64) {
 	key, blocks := sizeOf(snap, row), snap.Blocks.CountOf(row)
 	if site.Stack != snapshot.NoStack {
 		own, _ := standsFor(snap, row)
 		blocks -= own
+	} else {
+		n := min(blocks, stay[key])
+		stay[key] -= n
+		blocks -= n
 	}
 	to, ok := nearest(makers, at, key)
 	if !ok || blocks == 0 {

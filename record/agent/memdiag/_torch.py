@@ -73,6 +73,7 @@ class Torch:
         self.blind = False  # the last evaluation was not
         # Storages that had a handle at the last census, and those to which a walk has given one since.
         self.handled, self.given = None, set()
+        self.older = set()  # of a child, those with a handle from before it was watched; None up to the first census
         self.counted = {}  # by address, how many a storage stood for at the last snapshot
         # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
         # that ever did so between two of its steps.
@@ -82,6 +83,7 @@ class Torch:
     def wake(self):
         """In a forked child that trains."""
         self.fresh()
+        self.since, self.older = 0, None
         if self.mode is not None:
             type(self.mode).stopped = False
         if self.cuda is not None:
@@ -514,7 +516,7 @@ class Torch:
         is left, of which no stack is known."""
         if self.since is None and self.threads():
             self.since = self.turn
-        if self.since is None or not self.whole:
+        if self.since is None or not self.whole and self.older is not None:
             return {}, {}
         with _census.unasked(self.module):
             storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread), places)
@@ -522,6 +524,10 @@ class Torch:
         for address in self.given:
             del storages[address]
         self.handled = frozenset(storages)
+        if self.older is None:
+            self.older = storages.keys() - self.table.keys()
+        self.older &= storages.keys()
+        older = [(a, storages.pop(a)[0]) for a in self.older]
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if address in again:
@@ -533,7 +539,11 @@ class Torch:
                 storages.pop(address, None)
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
-        return _census.share_out(storages, each, before, sampled, growing)
+        counts, rest = _census.share_out(storages, each, before, sampled, growing)
+        for address, size in older:
+            entry = rest.setdefault(size, [0, address])
+            entry[0] += each
+        return counts, rest
 
     def pursue(self, count):
         """Has the next steps be watched where many storages have come that have no stack."""
