@@ -5,6 +5,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // levelShare is the share of a site's growth by which the memory of its device may vary to have stayed as it was.
@@ -34,7 +35,11 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	if len(row.Frames) > 0 {
 		from := r.Series.WarmUp()
 		grown := site.Bytes[last] - site.Bytes[from]
-		if grown > 0 && len(total)-from >= series.Testable && slices.Max(total[from:])-slices.Min(total[from:]) <= levelShare*float64(grown) && !r.gathered(row) {
+		switch {
+		case r.renewed(row):
+			j.Reasons = nil
+			j.Call(Inconclusive, Weak, "it rises, but what holds it is as long as ever and has an item for each: its blocks may replace those of other lines; run longer to decide")
+		case grown > 0 && len(total)-from >= series.Testable && slices.Max(total[from:])-slices.Min(total[from:]) <= levelShare*float64(grown) && !r.gathered(row):
 			j.Reasons = nil
 			j.Call(Inconclusive, Weak, "it rises, but all of its device held as much all along: its blocks may replace those of other lines; run longer to decide")
 		}
@@ -51,6 +56,24 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 		j.Reasons = nil
 		j.Call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
 	}
+}
+
+// renewed reports whether one list or dictionary with an item or more for each of the row's blocks holds them, and is as long in
+// each of three snapshots or more: it takes in nothing, and lets go of an item for each that is new.
+func (r *Result) renewed(row *Row) bool {
+	h, times := holder(r.Last, row), 0
+	if h == nil || !slices.Contains([]string{"list", "dict"}, h.Kind) || int64(h.Items) < row.After.Blocks {
+		return false
+	}
+	for _, s := range r.run.Snapshots {
+		if i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Kind == h.Kind }); i >= 0 {
+			if s.Holders[i].Items != h.Items {
+				return false
+			}
+			times++
+		}
+	}
+	return times >= 3
 }
 
 // jointly has doubt in the largest of the sites that settled on a device of which no site may leak, if all of them

@@ -29,21 +29,32 @@ func TestBlocksWithoutAStackLeakOnlyWhereTheirDeviceGrows(t *testing.T) {
 }
 
 func TestBlocksThatReplaceThoseOfAnotherLineDoNotLeak(t *testing.T) {
-	for want, old := range map[Verdict]func(renewed int) int{
-		Inconclusive: func(renewed int) int { return 100 - renewed },
-		Leak:         func(int) int { return 100 },
+	for _, c := range []struct {
+		name  string
+		falls int                   // of four, how many of the other line's blocks go for each four that come
+		items func(renewed int) int // of the list that holds them; nil where no holder is known
+		want  Verdict
+	}{
+		{"the device stays as it is", 4, nil, Inconclusive},
+		{"the device grows", 0, nil, Leak},
+		{"the device grows, but their list is as long as ever", 0, func(int) int { return 100 }, Inconclusive},
+		{"the device grows, and their list becomes longer", 0, func(renewed int) int { return 10 + renewed }, Leak},
 	} {
 		var snapshots []*snapshot.Snapshot
 		for i := range 20 {
-			blocks := grown("preset", old(4*i), 512, 0, 0)
-			snapshots = append(snapshots, build(int64(10*i+1), append(blocks, grown("renewed", 4*i, 512, -1, 0)...)...))
+			blocks := grown("preset", 100-c.falls*i, 512, 0, 0)
+			s := build(int64(10*i+1), append(blocks, grown("renewed", 4*i, 512, -1, 0)...)...)
+			if c.items != nil && i > 0 {
+				s.Holders = []snapshot.Holder{{Stack: s.Blocks.Stack[len(s.Blocks.Stack)-1], Path: "table", Kind: "list", Items: c.items(4 * i)}}
+			}
+			snapshots = append(snapshots, s)
 		}
 		r, err := Analyze(runOf(snapshots...), ByTrend)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := r.Findings[0]; f.Verdict != want {
-			t.Errorf("%s, want %s: %q", f.Verdict, want, f.Reasons)
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("%s: %s, want %s: %q", c.name, f.Verdict, c.want, f.Reasons)
 		}
 	}
 }
