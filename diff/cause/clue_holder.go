@@ -1,8 +1,11 @@
 package cause
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // holderNamed fits if what the blocks hang on bears one of these names.
@@ -61,5 +64,263 @@ func heldIn(points int, end string) clue {
 			}
 		}
 		return ""
+	})
+}
+
+// isVariable reports whether a holder is a variable, which has the last block and says nothing of the others.
+func isVariable(h snapshot.Holder) bool {
+	return h.Kind == "variable" && h.Items == 0 && !strings.Contains(h.Path, "[")
+}
+
+// returned fits if a list holds what a library's forward pass made for a call of the program's that is in none: what the
+// model returned, as far as can be told. What a closure has may be a hook's, which sees all modules.
+func returned(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			in := func(k int) bool { return strings.EqualFold(lastName(s.Frames[k].Function), "forward") }
+			own, below := false, false
+			for k := range s.Frames {
+				own = own || in(k) && !s.library(k)
+				below = below || in(k) && s.library(k) && !s.machinery(k)
+			}
+			if below && !own && len(s.Holders) > 0 && general(s.Holders[0].Kind) == "list" && !strings.Contains(s.Holders[0].Path, closure) {
+				return "a list has what the model returned"
+			}
+		}
+		return ""
+	})
+}
+
+// owned fits if blocks are held by these classes of the engine, and by no other.
+func owned(points int, by snapshot.Owners, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Owners == by }) {
+			return what
+		}
+		return ""
+	})
+}
+
+// partly fits if blocks are held by such a class among others.
+func partly(points int, by snapshot.Owners, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.owners()&by == by {
+			return what
+		}
+		return ""
+	})
+}
+
+// held fits if a site's first holder, which is its longest container, is of one
+// of these kinds. A list is also what Python names otherwise, and a map is.
+func held(points int, kinds ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			h := e.Sites[i].Holders
+			if len(h) == 0 {
+				continue
+			}
+			if slices.Contains(kinds, h[0].Kind) || slices.Contains(kinds, general(h[0].Kind)) {
+				return holds(h[0])
+			}
+		}
+		return ""
+	})
+}
+
+// general is the kind that a kind of Python's is one of.
+func general(kind string) string {
+	switch kind {
+	case "dict", "cache":
+		return "map"
+	case "tuple", "set", "deque", "chain":
+		return "list"
+	}
+	return kind
+}
+
+func holds(h snapshot.Holder) string {
+	if h.Kind == snapshot.Nodes {
+		return fmt.Sprintf("%s is its end", h.Path)
+	}
+	if h.Items > 0 {
+		return fmt.Sprintf("the %s %s holds them", h.Kind, h.Path)
+	}
+	return h.Path + " holds them"
+}
+
+// byOwners is a clue for programs that tell who owns their blocks, as those that release
+// them by hand do.
+func byOwners(c clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if e.owners() == 0 {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
+}
+
+// onTape fits if the graph holds blocks, or owners are not known.
+func onTape() clue {
+	return need(fixed(0, func(e *Evidence) string {
+		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
+			return ""
+		}
+		return "the autodiff graph may hold them"
+	}))
+}
+
+// nameless fits blocks that hang on a graph to which no name leads.
+func nameless(points int) clue {
+	return unnamed(points, "graph", "they hang on a graph to which no name leads")
+}
+
+// unnamed fits blocks of a kind of holder to which no name leads.
+func unnamed(points int, kind, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == snapshot.Nameless && h.Kind == kind }) {
+				return what
+			}
+		}
+		return ""
+	})
+}
+
+// inGraph fits if sites grow in step as what a graph saves does.
+func inGraph(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if !e.Graph {
+			return ""
+		}
+		return "the stacks of a forward pass grow in step, as what a graph saves does"
+	})
+}
+
+// unheld fits if holders were looked for in the run's files, and none was found
+// for these blocks.
+func unheld(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.owners() != snapshot.OwnedByUser || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
+			return ""
+		}
+		return "the program has a reference, but nothing in its model holds them"
+	})
+}
+
+// lost fits if nothing in the program can release the blocks any more.
+func lost(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
+			return "the program let go of what refers to them and did not release them"
+		}
+		return ""
+	})
+}
+
+// perObject fits if each block hangs on an object of its own, in one list or map of
+// such objects: "ops[].result".
+func perObject(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if strings.Contains(h.Path, "[].") && strings.Count(h.Path, "[]") == 1 && int64(h.Items) >= e.Sites[i].Live {
+					return fmt.Sprintf("each hangs on an object of its own, %s", h.Path)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// gathered fits if a container is known to have taken in at least half of the
+// blocks, or one of several containers to hold some: they are where the program put
+// them, and no release was missed.
+func gathered(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if h.Items > 0 && (2*int64(h.Items) >= e.Sites[i].Live || strings.Contains(h.Path, "[]")) {
+					return holds(h)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// keepsAll fits if the blocks that grew most hang on a container that has as many
+// items as half of them, or more: it gathers them, by themselves or with the graphs that they
+// are of. On a language's heap an item is of a few blocks, and so it is where it has those of several stacks. So does one that has become longer by
+// their number, however many each item has: a model has a block for each weight.
+func keepsAll(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		s, each := &e.Sites[0], int64(2)
+		for _, h := range s.Holders {
+			if e.Objects || e.keptBy(h.Path) > 1 {
+				each = 8
+			}
+			if slices.Contains([]string{"list", "map", "graph"}, general(h.Kind)) && (s.TakenIn || each*int64(h.Items) >= s.Live) {
+				return holds(h)
+			}
+		}
+		return ""
+	})
+}
+
+// keptBy is how many of the sites hang on a holder.
+func (e *Evidence) keptBy(path string) (sites int) {
+	for i := range e.Sites {
+		if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == path }) {
+			sites++
+		}
+	}
+	return sites
+}
+
+// unlessKept is a clue that counts where no container gathers the blocks.
+func unlessKept(c clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if _, kept := keepsAll(1).weigh(e); kept != "" {
+			return 0, ""
+		}
+		return c.weigh(e)
+	}}
+}
+
+// heldBeside fits if a list or map that bears none of these names holds blocks.
+func heldBeside(points int, terms ...string) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			for _, h := range e.Sites[i].Holders {
+				if kind := general(h.Kind); (kind == "list" || kind == "map") && h.Items > 0 && !names(holderWords(h.Path), terms) {
+					return holds(h)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// severalParts fits if each entry keeps blocks of several stacks that no graph joins, as
+// a frame of a traceback does.
+func severalParts(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if len(e.Sites) < 2 || e.Graph || e.owners()&snapshot.OwnedByTape != 0 {
+			return ""
+		}
+		return fmt.Sprintf("each keeps blocks of %d stacks", len(e.Sites))
+	})
+}
+
+// uncollected fits if nobody was found to hold the blocks of a Python program whose
+// collector of cycles is off.
+func uncollected(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if !e.CollectorOff || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
+			return ""
+		}
+		return "the collector of cycles is off, and no name of the program leads to them"
 	})
 }

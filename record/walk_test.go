@@ -1,0 +1,244 @@
+//go:build unix
+
+package record_test
+
+import (
+	"testing"
+)
+
+// lets is what a function held, after a walk from within it, with the collector held back: a cycle
+// that the walk left would keep it, and be told as a leak of the program's.
+const lets = `
+import gc, weakref
+from memdiag import _holders
+
+class Thing:
+    pass
+
+def step():
+    own = Thing()
+    _holders.Walk(None, {1: "all"}, {}).run()
+    return weakref.ref(own)
+
+gc.disable()
+print("freed" if step()() is None else "kept")
+`
+
+func TestAWalkKeepsNothingOfTheFunctionsThatRun(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, lets, "freed\n")
+}
+
+// switches has a thread of the program's switch the collector off during a walk of another one.
+const switches = `
+import gc, threading, types
+from memdiag import _holders
+
+def visit(self, obj, node):
+    if not looked.is_set():
+        walks.set()
+        looked.wait()
+def work():
+    walks.wait()
+    print(gc.isenabled())
+    gc.disable()
+    looked.set()
+_holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
+thread = threading.Thread(target=work)
+thread.start()
+agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+_holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
+thread.join()
+print(gc.isenabled())
+`
+
+func TestAWalkLeavesTheCollectorToThreadsThatRunMeanwhile(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, switches, "True\nFalse\n")
+}
+
+// fills has a thread fill a tuple while a walk looks at what it found among all objects.
+const fills = `
+import threading
+from memdiag import _holders
+
+def items():
+    begun.set()
+    found.wait()
+    yield 1
+def fill():
+    try:
+        print(tuple(items()))
+    finally:
+        filled.set()
+def frame(self, frame, node):
+    found.set()
+    filled.wait()
+_holders.Walk.frame, begun, found, filled = frame, threading.Event(), threading.Event(), threading.Event()
+thread = threading.Thread(target=fill)
+thread.start()
+begun.wait()
+_holders.Walk(None, {1: "site"}, {}).suspended()
+thread.join()
+`
+
+func TestAWalkHoldsNoTupleThatAThreadStillFills(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, fills, "(1,)\n")
+}
+
+// asks has objects, classes, keys and a module that remember what they were asked.
+const asks = `
+import collections, importlib.util, sys, types
+from memdiag import _holders, _names
+
+asked = collections.Counter()
+def answers(what, answer):
+    return lambda *args: (asked.update([what]), answer(*args))[1]
+class Meta(type):
+    __getattribute__ = answers("class", type.__getattribute__)
+    __hash__, __eq__ = answers("hash of a class", type.__hash__), answers("== of a class", type.__eq__)
+class Unhashable(type):
+    __eq__ = answers("== of an unhashable class", type.__eq__)
+class Object(metaclass=Meta):
+    __getattribute__ = answers("object", object.__getattribute__)
+    __class__ = property(answers("__class__", lambda self: int))
+    __dict__ = property(answers("__dict__", lambda self: {}))
+class ndarray(metaclass=Unhashable):
+    base = property(answers("base", lambda self: None))
+class Key:
+    __hash__, __eq__ = answers("hash of a key", lambda self: 1), answers("== of a key", lambda self, other: self is other)
+class Name(str):
+    __str__ = answers("name", str.__str__)
+class List(list):
+    __len__, __iter__ = answers("list", list.__len__), answers("list", list.__iter__)
+class Dict(dict):
+    __len__, __iter__, __getitem__ = answers("dict", dict.__len__), answers("dict", dict.__iter__), answers("dict", dict.__getitem__)
+class Lazy(types.ModuleType):
+    __getattribute__ = answers("module", types.ModuleType.__getattribute__)
+
+sys.modules["lazy"] = Lazy("lazy")
+thing = Object()
+things = thing, ndarray(), [List([[1]])], Dict(a=[1]), {Key(): 1, Key(): [2]}, {Object: 1}, Object, ndarray
+globals()[Name("named")] = last = [3]
+asked.clear()
+walk = _holders.Walk(None, {1: "site"}, {})
+walk.run()
+names = _names.Names()
+print(names.of(__file__, answers.__code__.co_firstlineno), id(last) in walk.seen, walk.cut, dict(asked))
+`
+
+func TestAWalkAndNamesAskNothingOfTheProgram(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, asks, "<module> True False {}\n")
+}
+
+// backs has tensors that tell when autograd's part of them is read, which our thread must not do.
+const backs = `
+import types
+from memdiag import _holders
+
+class Tensor:
+    grad_fn, is_leaf = (property(lambda self, name=name: read.append(name)) for name in ("grad_fn", "is_leaf"))
+    _backward_hooks = property(lambda self: None)
+    def untyped_storage(self):
+        raise NotImplementedError
+kept = Tensor()
+for ours in True, False:
+    read = []
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, heap=types.SimpleNamespace(outgrows=lambda: False))
+    _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
+    print(read)
+`
+
+func TestOurThreadLeavesAutogradAlone(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, backs, "[]\n['grad_fn', 'is_leaf']\n")
+}
+
+// others has threads beside the one that asks whether autograd is at rest.
+const others = `
+import concurrent.futures, threading, time
+from memdiag._autograd import rests
+
+def beside(target):
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    asleep.wait()
+    answer = rests(None)
+    awake.set()
+    thread.join()
+    return answer
+
+def wait():
+    asleep.set()
+    awake.wait()
+
+helper = {"wait": wait, "__name__": "tqdm._monitor"}
+exec("def run(): wait()", helper)
+for target in wait, helper["run"]:
+    asleep, awake = threading.Event(), threading.Event()
+    print(target.__name__, beside(target))
+def ask():
+    time.sleep(0.2)  # until it is waited for
+    answers.append(rests(None))
+
+answers = []
+thread = threading.Thread(target=ask)
+thread.start()
+thread.join()
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    list(pool.map(time.sleep, [0.01, 0.01]))
+    pool.submit(ask).result()
+print("alone", rests(None), "of a thread that is waited for", *answers)
+`
+
+func TestAutogradRestsWhereNoOtherThreadMayCallIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, others, "wait False\nrun True\nalone True of a thread that is waited for True True\n")
+}
+
+// packs has a PyTorch that cannot tell what hooks have packed, and a program that pushes some.
+const packs = `
+import types
+from memdiag import _torch
+
+pushed = []
+class SavedTensor:
+    register_hooks = None
+autograd = types.SimpleNamespace(SavedTensor=SavedTensor, _push_saved_tensors_default_hooks=lambda *hooks: pushed.append(hooks))
+source = _torch.Torch(None)
+source.saved = source.saved_names(types.SimpleNamespace(_C=types.SimpleNamespace(_autograd=autograd)))
+print(repr(source.saved))
+autograd._push_saved_tensors_default_hooks("pack", "unpack")
+print(repr(source.saved), pushed)
+`
+
+func TestWhatHooksPackIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, packs, "'_saved_'\n'' [('pack', 'unpack')]\n")
+}
+
+// locals keeps what locals() returned, as Stable-Baselines3 does for its callbacks, while the agent reads a frame's locals.
+const locals = `
+import gc, sys, weakref
+from memdiag import _length
+
+class Kept:
+    pass
+def function(asks):
+    mine, kept = 1, Kept()
+    before = _length.locals_of(sys._getframe())["mine"]
+    names = locals() if asks else None
+    gone = weakref.ref(kept)
+    read = _length.locals_of(sys._getframe())
+    del kept, read
+    print(before, names and names["mine"], asks or gone() is None)
+function(True)
+function(False)
+`
+
+func TestWhatLocalsReturnedStaysTheProgramsOwn(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, locals, "1 1 True\n1 None True\n")
+}
