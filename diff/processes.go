@@ -56,9 +56,14 @@ func (p *Processes) sentence(e *Reserve) string {
 	rate := e.Rate.Bytes
 	text := fmt.Sprintf("%s grew steadily by %s a second (%s to %s, 95 %% interval), %s in %s",
 		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.Text(e.To-e.From))
-	if p.Alike > 1 {
+	switch {
+	case p.Alike == 2 && p.Of == 2:
+		text += ", and so did the other one like it"
+	case p.Alike == 2:
+		text += fmt.Sprintf(", and so did 1 other of %d like it", p.Of)
+	case p.Alike > 2:
 		text += fmt.Sprintf(", and so did %d others of %d like it", p.Alike-1, p.Of)
-	} else if p.Alone && p.PID != 0 && p.Of > 1 {
+	case p.Alone && p.PID != 0 && p.Of > 1:
 		text += fmt.Sprintf(", alone of %d like it", p.Of)
 	}
 	switch {

@@ -86,9 +86,12 @@ func sentence(r *diff.Result) string {
 	if leaks == 1 {
 		return "1 leak: " + clauseOf(first)
 	}
-	all := ""
-	if g := growthOf(withVerdict(r, diff.Leak)).Bytes; g != 0 {
-		all = ", " + signed(g) + " in all"
+	all, sum := "", snapshot.Bytes(0)
+	for _, f := range withVerdict(r, diff.Leak) {
+		sum += grown(f)
+	}
+	if sum != 0 {
+		all = ", " + signed(sum) + " in all"
 	}
 	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
 }
