@@ -26,7 +26,7 @@ AGAIN = 2
 NATIVE = 4
 # What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. Where
 # they would cost more, what has risen in so many times as many looks is taken to stay.
-COLLECT, COLLECT_SHARE, LONG = 0.2, 0.01, 2
+COLLECT, COLLECT_SHARE, LONG = 0.1, 0.01, 2
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
 ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.

@@ -319,7 +319,7 @@ class Windows:
             before, level = level, self.now()
             self.garbage, garbage = [max(0, b - a) for b, a in zip(before, level)], (0, 0)
         changes = tuple(map(lasting, level, self.level or level, self.dips))
-        if len(self.recent) >= ENOUGH:
+        if len(self.recent) >= ENOUGH and (self.grows or not self.agent.torch.module):  # beside PyTorch nothing is told without a line
             growing, self.untold = self.grows, (0, 0)
             steps, spans = self.agent.step - self.settled, sum(self.spans)
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
