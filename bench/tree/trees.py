@@ -228,6 +228,7 @@ def rank(s):
         model(torch.randn(8, 64)).sum().backward()
         optimizer.step()
         time.sleep(PAUSE)
+    torch.distributed.barrier()  # who is done first closes what the other still reads
     torch.distributed.destroy_process_group()
 
 
