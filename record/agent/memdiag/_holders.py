@@ -34,8 +34,6 @@ OBJECTS, SECONDS = 200_000, 0.1
 # The seconds of one in a window, where each object costs more and few are looked for; twice as long each time after
 # one that was cut short, so many times.
 WINDOW, LONGER = 0.05, 3
-# With so many seconds left of what walks may cost none begins in a window.
-LITTLE = 0.01
 # The share of a site's objects that a walk must have found for their holder to be told. Of a line of
 # Python's heap many are no objects: tables of dictionaries, buffers.
 COVERAGE, LINES_COVERAGE = 0.5, 0.1
@@ -79,7 +77,6 @@ class Search:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
         self.spent, self.next, self.next_look = 0.0, 0, 0
-        self.looked = 0.0  # of what was spent, in windows
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.exits = None  # functions that atexit had at the last walk for lines
@@ -95,7 +92,7 @@ class Search:
 
     def begin_anew(self):
         """Steps count from now on."""
-        self.spent, self.looked, self.next, self.next_look = 0.0, 0.0, 0, 0
+        self.spent, self.next, self.next_look = 0.0, 0, 0
         self.graphs.begin_anew()
 
     def fill(self, snapshot):
@@ -177,16 +174,12 @@ class Search:
         seconds that took."""
         begun, agent = work(), self.agent
         moment = agent.step or agent.ticks
-        most = ALLOWANCE + SHARE * agent.elapsed()
-        # Half is for who holds tensors, where there are any.
-        left = min(most - self.spent, most / 2 - self.looked if self.source.module else most)
-        if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and left > LITTLE:
-            self.walk({}, {}, lines, min(left, WINDOW * 2**self.cuts), NEW)
+        if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
+            self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW)
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
         self.spent += took
-        self.looked += took
         return took
 
     def length(self, nodes, items):
