@@ -141,17 +141,19 @@ type forest struct {
 	began, ended time.Time
 	times        []time.Time // at which any was looked at, ascending
 	kinds        map[string][]*snapshot.TreeProcess
+	common       map[*snapshot.TreeProcess][]snapshot.Bytes // of their looks; nil for memory of which none is in common
 }
 
 // numbered is the end of the name of one of several that do the same.
 var numbered = regexp.MustCompile(`[ -]?[0-9]+( of rank [0-9]+)?$| of rank [0-9]+$`)
 
 func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
-	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess)}
+	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess), common: make(map[*snapshot.TreeProcess][]snapshot.Bytes)}
+	common := commonPages(tree)
 	held := make(map[string]snapshot.Bytes)
 	for i := range tree.Processes {
 		p := withoutEnd(&tree.Processes[i])
-		f.all = append(f.all, p)
+		f.all, f.common[p] = append(f.all, p), common[i]
 		for _, point := range p.Points {
 			f.times = append(f.times, point.Time)
 		}
@@ -273,19 +275,30 @@ func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 	return n > 0 && e.most[n-1] >= has
 }
 
-// together is what processes held at each moment in all.
+// together is what processes held at each moment in all, until the last one ended. It is empty where that was long before the
+// end, since they gave it back.
 func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
 	x, y = make([]float64, len(f.times)), make([]float64, len(f.times))
 	for i, at := range f.times {
 		x[i] = at.Sub(f.began).Seconds()
 	}
+	last := 0
 	for _, p := range of {
+		common := f.common[p]
 		for i := range p.Points {
 			at, _ := slices.BinarySearchFunc(f.times, p.Points[i].Time, time.Time.Compare)
-			y[at] += float64(memory(&p.Points[i]))
+			has := memory(&p.Points[i])
+			if common != nil {
+				has = max(0, has-common[i])
+			}
+			y[at] += float64(has)
+			last = max(last, at)
 		}
 	}
-	return x, y
+	if x[last] < toTheEnd*x[len(x)-1] {
+		return nil, nil
+	}
+	return x[:last+1], y[:last+1]
 }
 
 // grows is how y grew steadily after its beginning; nil where it did not.

@@ -52,6 +52,15 @@ var spurts = []float64{
 func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 	flat := func(float64) float64 { return 50 }
 	rising := func(t float64) float64 { return 50 + 5*t }
+	var helpers []lifetime
+	for n := range 20 {
+		helpers = append(helpers, lifetime{fmt.Sprint("helper ", n), 0, 20, func(t float64) float64 {
+			if t < float64(n) {
+				return 1
+			}
+			return 20
+		}})
+	}
 	noise := rand.New(rand.NewPCG(1, 2))
 	var children []lifetime
 	for n := range 40 {
@@ -83,6 +92,7 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
+		{"they end together before the command does", append(helpers, lifetime{"train.py", 0, 25, flat}), "processes of helper together grew steadily"},
 		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
 		{"copies of pages, until all are copied", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return min(50+10*t, 200) }}}, ""},
 		{"a cache of which ever less is new", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 200 - 150/(1+t) }}}, ""},
@@ -168,5 +178,35 @@ func TestManyProcessesOfARoleAreJudgedSoon(t *testing.T) {
 	begun := time.Now()
 	if _, err := Analyze(flatRun(tree), ByTrend); err != nil || time.Since(begun) > 8*time.Second {
 		t.Errorf("%v after %s", err, time.Since(begun))
+	}
+}
+
+func TestWhatForksHaveInCommonIsNoGrowth(t *testing.T) {
+	const all = 300 << 20
+	for _, own := range []float64{0, 6} { // MiB of each fork
+		lives := []lifetime{{"train.py", 0, 30, func(float64) float64 { return 300 }}}
+		for n := range 15 {
+			lives = append(lives, lifetime{"helper", float64(2 * n), 30, func(float64) float64 { return 300 + own }})
+		}
+		tree := treeOf(lives...)
+		began := tree.Processes[0].Points[0].Time
+		for i := range tree.Processes {
+			p := &tree.Processes[i]
+			p.Parent = 100
+			for k := range p.Points {
+				p.Points[k].OfOthers = snapshot.Unknown
+				if s := p.Points[k].Time.Sub(began).Seconds(); s > 0 && int(2*s)%8 == 0 { // the kernel is asked at times
+					forks := snapshot.Bytes(s/2) + 1
+					p.Points[k].OfOthers = all * forks / (forks + 1)
+				}
+			}
+		}
+		r, err := Analyze(flatRun(tree), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Unaccounted(); len(got) > 0 != (own > 0) {
+			t.Errorf("forks with %g MiB each: %v", own, got)
+		}
 	}
 }

@@ -24,7 +24,7 @@ const matters = 0.05
 
 // Roles is the memory of the command's processes by role, in seconds since the first look: of the process that was
 // started, of roles that grow, of the others by what they held, and of shared memory. Roles beyond the most that are asked
-// for are one. A page that several have after a fork counts in part for each, if the kernel said so. It is nil unless one
+// for are one. A page that several have after a fork counts for the one that forked, if the kernel said so. It is nil unless one
 // grows or two matter.
 func (r *Result) Roles(most int) (seconds []float64, roles []RoleSeries) {
 	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 {
@@ -80,19 +80,20 @@ func (r *Result) Roles(most int) (seconds []float64, roles []RoleSeries) {
 
 // byRole are a tree's processes by role, apart from those that grow alone.
 type byRole struct {
-	tree  *snapshot.Tree
-	times []time.Time           // of looks, ascending
-	index map[time.Time]int     // into times
-	alone map[int]bool          // processes that grow and others of their role do not
-	grows map[string]RoleSeries // by name
-	first string                // the role of the process that was started
+	tree   *snapshot.Tree
+	common [][]snapshot.Bytes    // of processes and their looks
+	times  []time.Time           // of looks, ascending
+	index  map[time.Time]int     // into times
+	alone  map[int]bool          // processes that grow and others of their role do not
+	grows  map[string]RoleSeries // by name
+	first  string                // the role of the process that was started
 }
 
 // sharedMemory is its name as a role.
 const sharedMemory = "shared memory"
 
 func (r *Result) byRole() *byRole {
-	g := &byRole{tree: r.run.Tree, index: make(map[time.Time]int), alone: make(map[int]bool), grows: make(map[string]RoleSeries)}
+	g := &byRole{tree: r.run.Tree, common: commonPages(r.run.Tree), index: make(map[time.Time]int), alone: make(map[int]bool), grows: make(map[string]RoleSeries)}
 	add := func(role string, pid int, alone bool, s RoleSeries) {
 		if alone {
 			g.alone[pid] = true
@@ -151,21 +152,12 @@ func (g *byRole) role(p *snapshot.TreeProcess) string {
 
 // each calls f with the private memory of each process at each look, an index of times.
 func (g *byRole) each(f func(role string, at int, bytes float64)) {
-	ofOthers := make(map[string]snapshot.Bytes) // by role, for those that ended before the kernel was asked
 	for i := range g.tree.Processes {
 		p := &g.tree.Processes[i]
 		role := g.role(p)
-		others := ofOthers[role]
-		if k := slices.IndexFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.OfOthers >= 0 }); k >= 0 {
-			others = p.Points[k].OfOthers
-			ofOthers[role] = others
-		}
 		for k := range p.Points {
 			at := &p.Points[k]
-			if at.OfOthers >= 0 {
-				others = at.OfOthers
-			}
-			f(role, g.index[at.Time], float64(at.Swapped+max(0, at.Anonymous-others)))
+			f(role, g.index[at.Time], float64(at.Swapped+max(0, at.Anonymous-g.common[i][k])))
 		}
 	}
 }

@@ -59,6 +59,7 @@ func TestAPageThatAForkHasInCommonCountsOnce(t *testing.T) {
 	flat := func(float64) float64 { return 100 }
 	tree := treeOf(lifetime{"train.py", 0, 10, flat}, lifetime{"loader worker 0", 5, 10, flat}, lifetime{"loader worker 1", 5, 6, flat})
 	for i := range tree.Processes {
+		tree.Processes[i].Parent = 100
 		for k := range tree.Processes[i].Points {
 			tree.Processes[i].Points[k].OfOthers = snapshot.Unknown
 		}
@@ -70,7 +71,7 @@ func TestAPageThatAForkHasInCommonCountsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, roles := r.Roles(4)
-	if got := fmt.Sprint(roles[0].Bytes[9]/(1<<20), roles[0].Bytes[13]/(1<<20), roles[1].Bytes[11]/(1<<20), roles[1].Bytes[20]/(1<<20)); got != "50 50 120 60" {
+	if got := fmt.Sprint(roles[0].Bytes[9]/(1<<20), roles[0].Bytes[13]/(1<<20), roles[1].Bytes[11]/(1<<20), roles[1].Bytes[20]/(1<<20)); got != "100 100 20 10" {
 		t.Errorf("%s", got)
 	}
 }

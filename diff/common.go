@@ -1,0 +1,80 @@
+package diff
+
+import (
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// pages counts, by process and moment, memory that processes have in common.
+type pages map[pagesOf]float64
+
+type pagesOf struct {
+	pid  int
+	time time.Time
+}
+
+// commonPages is, at each look at each process of a tree, what the process that forked it has, too. That one has it
+// alone then: each page counts once, and a parent does not shrink as it forks. It is known from the looks at which the
+// kernel added up pages, and taken to stay between them. A process that ended before the first has as much as others of
+// its role, else all that it began with. It is 0 throughout if the kernel never said.
+func commonPages(tree *snapshot.Tree) [][]snapshot.Bytes {
+	ofOthers := make(pages)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		for k := range p.Points {
+			if at := &p.Points[k]; at.OfOthers >= 0 {
+				ofOthers[pagesOf{p.PID, at.Time}] = float64(at.OfOthers)
+			}
+		}
+	}
+	// A page adds as much to what is of others in each process that has it.
+	above := func(i int, at *snapshot.ProcessPoint) float64 {
+		parent, ok := ofOthers[pagesOf{tree.Processes[i].Parent, at.Time}]
+		switch {
+		case i == 0:
+			return 0 // its parent is not of the tree
+		case !ok:
+			return float64(at.OfOthers)
+		}
+		return min(parent, float64(at.OfOthers))
+	}
+	ofChildren := make(pages)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		for k := range p.Points {
+			if at := &p.Points[k]; at.OfOthers >= 0 {
+				ofChildren[pagesOf{p.Parent, at.Time}] += above(i, at)
+			}
+		}
+	}
+	common, ofRole := make([][]snapshot.Bytes, len(tree.Processes)), make(map[string]snapshot.Bytes)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		common[i] = make([]snapshot.Bytes, len(p.Points))
+		role := KindOf(p.Role)
+		now, known := ofRole[role]
+		if !known && len(ofOthers) > 0 {
+			now = p.Points[0].Anonymous
+		}
+		asked := false
+		for k := range p.Points {
+			at := &p.Points[k]
+			if at.OfOthers >= 0 {
+				has, parent := above(i, at), pagesOf{p.Parent, at.Time}
+				if has > 0 {
+					has += has * ofOthers[parent] / ofChildren[parent]
+				}
+				now = snapshot.Bytes(has)
+				if !asked {
+					for before := range k {
+						common[i][before] = now
+					}
+				}
+				ofRole[role], asked = now, true
+			}
+			common[i][k] = now
+		}
+	}
+	return common
+}
