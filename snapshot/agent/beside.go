@@ -1,17 +1,42 @@
 package agent
 
 import (
+	"bytes"
+	"io"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
+// A file of PyTorch's snapshot of its GPUs goes on with the agent's snapshot of the rest of the process, and ends in a footer:
+// a word and the length of that text, in FooterLen bytes.
+const (
+	FooterLen = 32
+	footer    = "\nmemdiag agent "
+)
+
+// Behind is the agent's part of such a file; nil for none.
+func Behind(r io.ReaderAt, size int64) *io.SectionReader {
+	var end [FooterLen]byte
+	if size < FooterLen {
+		return nil
+	}
+	if _, err := r.ReadAt(end[:], size-FooterLen); err != nil && err != io.EOF || !bytes.HasPrefix(end[:], []byte(footer)) {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(end[len(footer):FooterLen-1]), 10, 64)
+	if err != nil || n <= 0 || n > size-FooterLen {
+		return nil
+	}
+	return io.NewSectionReader(r, size-FooterLen-n, n)
+}
+
 // AddTo adds to PyTorch's own snapshot of its GPUs what the agent knew at that moment: the rest of the process, as of the
 // same text in a file of its own, and who holds the GPUs' blocks. Errors are those of Decode.
-func AddTo(s *snapshot.Snapshot, name, text string, maxUnpacked int64) error {
-	more, held, err := decode(name, strings.NewReader(text), int64(len(text)), totals.Options{Stacks: s.Stacks, MaxUnpacked: maxUnpacked})
+func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacked int64) error {
+	more, held, err := decode(name, text, text.Size(), totals.Options{Stacks: s.Stacks, MaxUnpacked: maxUnpacked})
 	if err != nil {
 		return err
 	}
@@ -22,10 +47,11 @@ func AddTo(s *snapshot.Snapshot, name, text string, maxUnpacked int64) error {
 		wanted[held[i].Address] = append(wanted[held[i].Address], &held[i])
 	}
 	for row, address := range s.Blocks.Address {
-		for _, h := range wanted[address] {
-			if s.Blocks.State[row] == snapshot.Live {
+		if s.Blocks.State[row] == snapshot.Live {
+			for _, h := range wanted[address] {
 				s.Holders = append(s.Holders, h.of(s.Blocks.Stack[row]))
 			}
+			delete(wanted, address) // of several blocks at one address, which no allocator makes, the first
 		}
 	}
 	for i := range s.Devices {

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -21,11 +22,15 @@ func onGPU() *snapshot.Snapshot {
 	return s
 }
 
+func part(text string) *io.SectionReader {
+	return io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
+}
+
 func TestWhatTheAgentKnowsIsAddedToAGPUsSnapshot(t *testing.T) {
 	s := onGPU()
 	text := strings.Replace(good, `"holders":[`, `"holders":[{"stack":0,"address":4608,"path":"kept","kind":"list","items":9,"bound":12},
 		{"stack":0,"address":4096,"path":"freed","kind":"list","items":1},{"stack":0,"address":77,"path":"elsewhere","kind":"list","items":1},`, 1)
-	if err := agent.AddTo(s, "x.pickle", text, 0); err != nil {
+	if err := agent.AddTo(s, "x.pickle", part(text), 0); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Devices) != 3 || s.Devices[0].Kind != snapshot.CUDA || s.Devices[1].Kind != snapshot.CPU || s.Devices[2].Kind != snapshot.PythonHeap {
@@ -65,7 +70,7 @@ func TestWhatTheAgentCannotHaveWrittenIsNotAdded(t *testing.T) {
 	for text, want := range map[string]string{
 		good[:len(good)-40]: "in the middle", strings.Replace(good, `agent":1`, `agent":2`, 1): "version 2", "": "",
 	} {
-		if err := agent.AddTo(onGPU(), "x.pickle", text, 0); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.pickle") {
+		if err := agent.AddTo(onGPU(), "x.pickle", part(text), 0); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.pickle") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -176,8 +176,18 @@ func absurd(s *snapshot.Snapshot) string {
 	return ""
 }
 
+// decodeTorch reads PyTorch's snapshot, and what the recorder has put behind it.
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
-	return torch.Decode(name, r, size, torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, AddTo: agent.AddTo})
+	text := agent.Behind(r, size)
+	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Parted: text != nil}
+	if text == nil {
+		return torch.Decode(name, r, size, opts)
+	}
+	s, err := torch.Decode(name, r, size-text.Size()-agent.FooterLen, opts)
+	if err == nil && into.at.Kind == snapshot.AtEnd {
+		err = agent.AddTo(s, name, text, into.MaxUnpacked)
+	}
+	return s, err
 }
 
 // Opener opens snapshots and runs; the zero value has the usual bounds, which the

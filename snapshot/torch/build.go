@@ -52,8 +52,8 @@ type builder struct {
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
-	whole      bool   // the driver's figures are those of all processes
-	agent      string // a snapshot of the rest of the process; "" for none
+	whole      bool // the driver's figures are those of all processes
+	agent      bool // the recorder's own snapshot of the process follows PyTorch's
 
 	// What is odd, for the notes.
 	after   int64          // where the file goes on after the snapshot; 0 where it does not
@@ -128,9 +128,7 @@ func (b *builder) value(d, o *object) {
 		if o.has(hdLimit) {
 			b.limit = figures(b.m.symbols.strings[o.values[hdLimit]])
 		}
-		if o.has(hdAgent) {
-			b.agent = b.m.symbols.strings[o.values[hdAgent]]
-		}
+		b.agent = o.has(hdAgent) && o.values[hdAgent] != 0
 		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}
 }

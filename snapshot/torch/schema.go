@@ -251,7 +251,7 @@ const (
 	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
 	hdDriverWhole // 1 where they are those of all processes
 	hdLimit       // what may be reserved, likewise
-	hdAgent       // a snapshot of the rest of the process, as of package agent
+	hdAgent       // 1 where the recorder's own snapshot of the process follows PyTorch's
 )
 
 // fieldRoom is a power of two above the greatest place, sgEnd: what is below it needs no check.
@@ -285,7 +285,7 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
 	header: {
 		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
-		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantString},
+		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantInt},
 	},
 })
 

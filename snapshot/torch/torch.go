@@ -28,9 +28,9 @@ type Options struct {
 	// there from its beginning on. Each GPU has its own peak; a GPU without a failed request is as it was at the end. A step
 	// and a time are looked up first, so that the file is read twice.
 	At snapshot.At
-	// AddTo, unless nil, adds what memdiag's recorder has put into the file beside PyTorch's snapshot, as text: what it knew
-	// of the rest of the process at the end.
-	AddTo func(s *snapshot.Snapshot, name, text string, maxUnpacked int64) error
+	// Parted: the recorder's own snapshot, which follows PyTorch's in a file of memdiag record, is not in the input. An input
+	// that should have it has been cut.
+	Parted bool
 }
 
 // Decode reads one snapshot of size bytes. The name appears in errors only;
@@ -58,6 +58,9 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	if err != nil {
 		return nil, err
 	}
+	if m.build.agent && !opts.Parted {
+		return nil, m.in.cut()
+	}
 	if opts.At.Kind != snapshot.AtEnd {
 		if err := m.build.rewind(name); err != nil {
 			return nil, err
@@ -68,11 +71,6 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 		stacks = snapshot.NewStacks()
 	}
 	s := m.build.snapshot(stacks)
-	if text := m.build.agent; text != "" && opts.AddTo != nil && opts.At.Kind == snapshot.AtEnd {
-		if err := opts.AddTo(s, name, text, opts.MaxUnpacked); err != nil {
-			return nil, err
-		}
-	}
 	if more {
 		s.Notes = append(s.Notes, "the page embeds more than one snapshot; this is the first")
 	}

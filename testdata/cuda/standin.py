@@ -8,11 +8,15 @@ next sweep, and are used again.
 import bisect
 import importlib.machinery
 import runpy
+import struct
 import sys
 import time
 
 SMALL, LARGE, ROUND = 2 << 20, 20 << 20, 512
 OFTEN = 200  # storages between two sweeps
+# An event of the record, which is a ring: action, address, size, time, stack.
+EVENT, EVENTS = struct.Struct("<BQQQI"), 100_000
+ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc"
 
 
 class Finder:
@@ -36,20 +40,28 @@ class Finder:
 class Block:
     def __init__(self, address, size, segment):
         self.address, self.size, self.segment, self.state = address, size, segment, "inactive"
-        self.asked, self.frames, self.storage, self.expired = 0, (), None, None
+        self.asked, self.stack = 0, 0
 
 
 class Allocator:
     def __init__(self, torch):
-        self.torch, self.segments, self.trace = torch, [], []
+        self.torch, self.segments = torch, []
+        self.ring, self.happened = bytearray(EVENT.size * EVENTS), 0  # as in PyTorch no object of Python's
+        self.stacks, self.numbers = [()], {(): 0}
         self.live, self.pending = {}, []  # by StorageImpl
         self.idle = []  # of each free block its size, address, and itself
         self.next, self.made, self.frames = 0x7F0000000000, 0, {}
         self.records = False
 
-    def event(self, action, address, size, frames=()):
+    def event(self, action, address, size, stack=0):
         if self.records:
-            self.trace.append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": int(time.time() * 1e6), "frames": list(frames)})
+            EVENT.pack_into(self.ring, EVENT.size * (self.happened % EVENTS), ACTIONS.index(action), address, size, int(time.time() * 1e6), stack)
+            self.happened += 1
+
+    def trace(self):
+        for i in range(max(0, self.happened - EVENTS), self.happened):
+            action, address, size, when, stack = EVENT.unpack_from(self.ring, EVENT.size * (i % EVENTS))
+            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": 0, "time_us": when, "frames": list(self.stacks[stack])}
 
     def stack(self):
         frame, out = sys._getframe(), []
@@ -59,7 +71,10 @@ class Allocator:
                 key = f, frame.f_lineno, frame.f_code.co_name
                 out.append(self.frames.setdefault(key, {"name": key[2], "filename": key[0], "line": key[1]}))
             frame = frame.f_back
-        return out
+        number = self.numbers.setdefault(tuple(map(id, out)), len(self.stacks))
+        if number == len(self.stacks):
+            self.stacks.append(out)
+        return number
 
     def sweep(self):
         """Frees what nobody has any more; what was freed at the sweep before can be used again."""
@@ -72,7 +87,7 @@ class Allocator:
                 self.torch.UntypedStorage._free_weak_ref(address)
                 del self.live[address]
                 self.event("free_requested", block.address, block.asked)
-                block.state, block.storage = "active_pending_free", None
+                block.state = "active_pending_free"
                 self.pending.append(block)
 
     def add(self, storage):
@@ -94,9 +109,9 @@ class Allocator:
             block.size = rounded
             self.release(rest)
         block.state, block.asked = "active_allocated", size
-        block.frames = self.stack() if self.records else ()
+        block.stack = self.stack() if self.records else 0
         self.live[storage._weak_ref()] = block
-        self.event("alloc", block.address, size, block.frames)
+        self.event("alloc", block.address, size, block.stack)
 
     def release(self, block):
         block.state = "inactive"
@@ -116,14 +131,14 @@ class Allocator:
         out = []
         for s in self.segments:
             blocks = [{"address": b.address, "size": b.size, "requested_size": b.asked if b.state != "inactive" else 0, "state": b.state,
-                       "frames": list(b.frames) if b.state != "inactive" else []} for b in s["blocks"]]
+                       "frames": list(self.stacks[b.stack]) if b.state != "inactive" else []} for b in s["blocks"]]
             live = [b for b in s["blocks"] if b.state == "active_allocated"]
             active = [b for b in s["blocks"] if b.state != "inactive"]
             out.append({"device": 0, "address": s["address"], "total_size": s["total_size"], "allocated_size": sum(b.size for b in live),
                         "active_size": sum(b.size for b in active), "requested_size": sum(b.asked for b in active), "stream": 0,
                         "segment_type": "small" if s["total_size"] == SMALL else "large", "segment_pool_id": (0, 0),
                         "is_expandable": False, "frames": [], "blocks": blocks})
-        return {"segments": out, "device_traces": [list(self.trace[-100_000:])], "allocator_settings": {}}
+        return {"segments": out, "device_traces": [list(self.trace())], "allocator_settings": {}}
 
     def stats(self, device):
         live = list(self.live.values())

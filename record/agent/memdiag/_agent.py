@@ -546,7 +546,7 @@ class Agent:
         _at.fill(s, self.ticker.thread)
         text = self.encode(s, step)
         if cuda:
-            self.keep(number, name + ".pickle", cuda.dump(step, self.rank, text.decode("ascii")), start)
+            self.keep(number, name + ".pickle", cuda.dump(step, self.rank, text), start)
         else:
             self.keep(number, name + ".json", text, start)
 

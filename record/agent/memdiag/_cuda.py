@@ -14,6 +14,8 @@ from ._blocks import Blocks
 
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
+# Bytes that one of them takes at most: an entry of some 300, and of an allocation 16 for each of 64 frames.
+EVENT = 1500
 
 
 class Cuda:
@@ -25,7 +27,7 @@ class Cuda:
         self.counters = None  # of each step; False where there are none to be had
         self.used = ()  # GPUs, at the last snapshot
         self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
-        self.events, self.fills = 0, False  # of its record, and whether it becomes longer, for which the process grows
+        self.events = 0  # of PyTorch's record
 
     def begins(self):
         """Whether the program has begun to use CUDA, and nothing is recorded of it yet."""
@@ -106,19 +108,20 @@ class Cuda:
         self.taken = self.torch.cuda.memory._snapshot()
         self.blocks.look(self.taken["segments"])
         events = sum(map(len, self.taken["device_traces"]))
-        self.fills, self.events = events > self.events, events
+        self.agent.own.bytes += EVENT * (events - self.events)
+        self.events = events
 
     def dump(self, step, rank, beside):
-        """The bytes of a snapshot file. Beside is what else is known of the process, as text."""
+        """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process."""
         snapshot, self.taken = self.taken, None
         self.used = {s["device"] for s in snapshot["segments"]}
-        header = {"agent": beside}
+        header = {"agent": 1}
         if step is not None:
             header["step"] = step
         if rank is not None:
             header["rank"] = rank
         header.update(self.driver_says(snapshot["segments"]))
-        return pickle.dumps({"memdiag": header, **snapshot}, protocol=4)
+        return pickle.dumps({"memdiag": header, **snapshot}, protocol=4) + beside + b"\nmemdiag agent %016d\n" % len(beside)
 
     def driver_says(self, segments):
         if self.driver is None:

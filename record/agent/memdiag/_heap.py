@@ -208,10 +208,7 @@ class Heap:
         except OSError:
             pass  # no Linux
         heap = self.windows.figures or self.agent.own.entry[1]
-        cuda = self.agent.torch.cuda
-        if cuda is not None and cuda.fills:
-            snapshot.notes.append("what the process takes beside the GPU is not judged while PyTorch's record of allocations fills up (%d events)" % cuda.events)
-        elif heap:
+        if heap:
             own = self.agent.own.bytes + (_tracemalloc.get_tracemalloc_memory() if self.tracing else 0)
             meters["requested"] = meters["allocated"] = meters["active"] = held(heap) - own
             meters["reserved"] = held(heap) + heap[1] - own
