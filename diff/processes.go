@@ -119,7 +119,14 @@ func (r *Result) growingProcesses() []Reserve {
 		return nil // its snapshots are of the programs of all processes
 	}
 	t := newForest(r.run.Tree, r.recorded)
-	out := r.growingOf(t, func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped })
+	private := func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped }
+	out := r.growingOf(t, private)
+	if len(out) == 0 && len(t.kinds) > 1 { // each may have a name of its own
+		if e := r.grows(t.together(t.others, private)); e != nil {
+			e.Processes = &Processes{Role: "several roles"}
+			out = append(out, *e)
+		}
+	}
 	if s := r.sharedMemory(t); s != nil {
 		out = append(out, *s)
 	}
@@ -139,7 +146,8 @@ type forest struct {
 	tree         *snapshot.Tree
 	all          []*snapshot.TreeProcess
 	began, ended time.Time
-	times        []time.Time // at which any was looked at, ascending
+	others       []*snapshot.TreeProcess // of which no snapshots tell
+	times        []time.Time             // at which any was looked at, ascending
 	kinds        map[string][]*snapshot.TreeProcess
 	common       map[*snapshot.TreeProcess][]snapshot.Bytes // of their looks; nil for memory of which none is in common
 }
@@ -158,6 +166,7 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 			f.times = append(f.times, point.Time)
 		}
 		if !recorded(p) {
+			f.others = append(f.others, p)
 			kind, last := KindOf(p.Role), &p.Points[len(p.Points)-1]
 			f.kinds[kind] = append(f.kinds[kind], p)
 			held[kind] += last.Anonymous + last.Swapped

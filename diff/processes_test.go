@@ -61,6 +61,10 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 			return 20
 		}})
 	}
+	var named []lifetime
+	for n := range 40 {
+		named = append(named, lifetime{fmt.Sprintf("fetch-%c%c", 'a'+n%26, 'a'+n/26), float64(n), 40, flat})
+	}
 	noise := rand.New(rand.NewPCG(1, 2))
 	var children []lifetime
 	for n := range 40 {
@@ -93,6 +97,7 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
 		{"they end together before the command does", append(helpers, lifetime{"train.py", 0, 25, flat}), "processes of helper together grew steadily"},
+		{"each is small and has a name of its own", named, "processes of several roles together grew steadily"},
 		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
 		{"copies of pages, until all are copied", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return min(50+10*t, 200) }}}, ""},
 		{"a cache of which ever less is new", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 200 - 150/(1+t) }}}, ""},
@@ -169,15 +174,32 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 	}
 }
 
-func TestManyProcessesOfARoleAreJudgedSoon(t *testing.T) {
+func TestManyProcessesAreJudgedSoon(t *testing.T) {
+	for _, role := range []func(int) string{
+		func(int) string { return "worker" },
+		func(i int) string {
+			return "role " + strings.Map(func(r rune) rune { return r + 'a' - '0' }, fmt.Sprintf("%05d", i))
+		},
+	} {
+		manyProcesses(t, role)
+	}
+}
+
+func manyProcesses(t *testing.T, role func(int) string) {
+	t.Helper()
 	tree := &snapshot.Tree{}
 	for i := range 80_000 {
 		at := snapshot.ProcessPoint{Time: time.Unix(1_000_000, int64(i)*1e6), Anonymous: snapshot.Bytes(100 * i)}
-		tree.Processes = append(tree.Processes, snapshot.TreeProcess{PID: i + 1, Role: "worker", Points: []snapshot.ProcessPoint{at}})
+		tree.Processes = append(tree.Processes, snapshot.TreeProcess{PID: i + 1, Role: role(i), Points: []snapshot.ProcessPoint{at}})
 	}
 	begun := time.Now()
-	if _, err := Analyze(flatRun(tree), ByTrend); err != nil || time.Since(begun) > 8*time.Second {
-		t.Errorf("%v after %s", err, time.Since(begun))
+	r, err := Analyze(flatRun(tree), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Roles(12)
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("%s after %s", role(0), took)
 	}
 }
 

@@ -35,7 +35,8 @@ const (
 	// hostEvery is the time between looks, once there were so many that a shorter one, of which
 	// the first are, makes no difference.
 	hostEvery, hostFirst, hostFirstLooks = time.Second, 250 * time.Millisecond, 32
-	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first, since a fork shares most then.
+	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first and once a process has
+	// begun, since a fork shares most then.
 	sumsFirst, sumsEvery = time.Second, 10 * time.Second
 	// hostShare is the part of the time that looks may take, which of few processes only a busy machine exceeds.
 	hostShare, many = 0.02, 64
@@ -56,6 +57,8 @@ type host struct {
 	began     time.Time
 	lines     time.Time // when the next are due
 	sumsDue   time.Time
+	sumsRead  time.Time     // when their reading began last
+	sumsRest  time.Time     // until when they may not be read, or their cost would be too much
 	sums      chan pageSums // while they are read
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
@@ -221,16 +224,18 @@ func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 		select {
 		case read := <-h.sums:
 			h.sums = nil
-			wait := min(max(now.Sub(h.began), sumsFirst), sumsEvery)
-			h.sumsDue = now.Add(max(wait, time.Duration(float64(read.took)/hostShare)))
+			h.sumsRest = now.Add(max(sumsFirst, time.Duration(float64(read.took)/hostShare)))
+			h.sumsDue = now.Add(min(max(now.Sub(h.began), sumsFirst), sumsEvery))
 			return read.of
 		default:
 			return nil
 		}
 	}
-	if now.Before(h.sumsDue) {
+	begun := slices.ContainsFunc(tree, func(p process) bool { return h.tree.known[p.processID].first.After(h.sumsRead) })
+	if now.Before(h.sumsRest) || now.Before(h.sumsDue) && !begun {
 		return nil
 	}
+	h.sumsRead = now
 	h.sums = make(chan pageSums, 1)
 	go func(to chan<- pageSums) {
 		begun, of := time.Now(), make(map[processID]sums)

@@ -148,7 +148,9 @@ func TestSharedMemoryBehindDescriptorsIsCounted(t *testing.T) {
 // TestALookWaitsForNoSums: sums that the kernel takes long to add up are taken at a later look.
 func TestALookWaitsForNoSums(t *testing.T) {
 	self := []process{{processID: processID{pid: os.Getpid()}}}
-	h := &host{sums: make(chan pageSums, 1), began: time.Now()}
+	began := time.Now()
+	f := &followed{first: began}
+	h := &host{sums: make(chan pageSums, 1), began: began, tree: &tree{known: map[processID]*followed{self[0].processID: f}}}
 	if got := h.sumsOfPages(self, time.Now()); got != nil {
 		t.Errorf("%v, and none were read", got)
 	}
@@ -160,7 +162,18 @@ func TestALookWaitsForNoSums(t *testing.T) {
 		t.Error("what took a second is read again before it is a fiftieth of the time")
 	}
 	h.sumsOfPages(self, time.Now().Add(51*time.Second))
-	if read := <-h.sums; read.of[self[0].processID].pss <= 0 || read.of[self[0].processID].ofOthers < 0 {
+	read := <-h.sums
+	if read.of[self[0].processID].pss <= 0 || read.of[self[0].processID].ofOthers < 0 {
 		t.Errorf("%v", read)
 	}
+	h.sums <- pageSums{read.of, time.Millisecond}
+	h.sumsOfPages(self, began.Add(100*time.Second))
+	if h.sumsOfPages(self, began.Add(102*time.Second)); h.sums != nil {
+		t.Error("sums are read again soon, and no process has begun")
+	}
+	f.first = began.Add(102 * time.Second)
+	if h.sumsOfPages(self, f.first); h.sums == nil {
+		t.Error("a process has begun, and it is not known what it has in common with its parent")
+	}
+	<-h.sums
 }
