@@ -182,6 +182,8 @@ def install(torch):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     sys.meta_path.insert(0, Finder)
     import torch
 
