@@ -77,9 +77,11 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name:    "last-jump",
-		asks:    fmt.Sprintf("it stopped, but by the clock its last interval has more than half of the growth, in %d blocks or more", series.Enough),
-		holds:   func(f *facts) bool { return !f.goesOn && f.History.Unit != series.Step && f.History.JumpsLast() },
+		name: "last-jump",
+		asks: fmt.Sprintf("it stopped, but its last interval has more than half of the growth, in %d blocks or more; of a run that counts steps, blocks of as many steps, up to the end", series.Enough),
+		holds: func(f *facts) bool {
+			return !f.goesOn && f.History.JumpsLast() && (f.History.Unit != series.Step || f.History.BornToTheEnd(f.Row))
+		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
 	},

@@ -466,11 +466,24 @@ func (h *History) GoesOnAtLast() bool {
 	return !on
 }
 
-// JumpsLast reports whether the last interval has most of the growth, in several blocks, and more than ever before: by the
-// clock a program may have begun its work there.
+// JumpsLast reports whether most of the growth is what the last mark has more than any before, in several blocks: a program
+// may have begun its work there.
 func (h *History) JumpsLast() bool {
 	y, b, n := h.Whole.Bytes, h.Whole.Blocks, len(h.Whole.Bytes)-1
-	return 2*(y[n]-y[n-1]) > y[n]-y[0] && b[n]-b[n-1] >= Enough && y[n] > slices.Max(y[:n])
+	return 2*(y[n]-slices.Max(y[:n])) > y[n]-y[0] && b[n]-b[n-1] >= Enough
+}
+
+// BornToTheEnd reports whether the blocks of the last interval were born in many steps of it, up to the end: what is made
+// once, or by one layer after the other, was born in few.
+func (h *History) BornToTheEnd(row *Row) bool {
+	end := len(h.Whole.X) - 1
+	var born []float64
+	for _, step := range Distinct(row.Births.Steps) {
+		if x := float64(step); x >= h.Whole.X[end-1] {
+			born = append(born, x)
+		}
+	}
+	return len(born) >= Enough && trend.LargestGap(born, born[0], h.Whole.X[end]) <= LongestGap
 }
 
 // RoseBefore reports whether the site rose beyond chance up to the last mark but one, and is lower at the last.
