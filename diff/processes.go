@@ -36,8 +36,10 @@ type Processes struct {
 	Alike, Of int
 	// Alone is whether none of the others grew by half as much.
 	Alone    bool
-	Recorded bool  // snapshots of it explain less than half of that
-	Shared   bool  // what grows is shared memory
+	Recorded bool // snapshots of it explain less than half of that
+	Shared   bool // what grows is shared memory
+	// OrOthers is whether other programs may have made the files of shared memory.
+	OrOthers bool
 	Segments int64 // the most files of shared memory that there were, with Shared; 0 where they are not known
 }
 
@@ -68,7 +70,11 @@ func (p *Processes) sentence(e *Reserve) string {
 	}
 	switch {
 	case p.Segments > 1:
-		return text + fmt.Sprintf(", in up to %d files. No line is known that made them", p.Segments)
+		text += fmt.Sprintf(", in up to %d files. No line is known that made them", p.Segments)
+		if p.OrOthers {
+			text += "; other programs of this user may have"
+		}
+		return text
 	case p.Shared:
 		return text + ". No line is known that made it"
 	}
@@ -380,7 +386,7 @@ func (r *Result) sharedMemory(f *forest) *Reserve {
 			break
 		}
 		if e := r.grows(x, y); e != nil && (own || &y[0] == &files[0]) {
-			e.Processes = &Processes{Role: "shared memory"}
+			e.Processes = &Processes{Role: "shared memory", OrOthers: !own}
 			all = append(all, *e)
 		}
 	}

@@ -144,7 +144,7 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		shared bool // by a control group, instead of the files
 		want   string
 	}{
-		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. No line is known that made them"},
+		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. No line is known that made them; other programs of this user may have"},
 		{"of the command's own group", 0, true, "shared memory grew steadily"},
 		{"of a group that others are in", 1, true, ""},
 	} {

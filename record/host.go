@@ -285,7 +285,7 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 		p, ok := readStat(pid)
 		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
 	})
-	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began, at.Group.Others == 0)
+	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began)
 	return at
 }
 

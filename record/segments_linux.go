@@ -24,19 +24,15 @@ type segments struct {
 	size  snapshot.Bytes
 }
 
-// named adds the files in a folder, of this user: all of them, or those alone that are known to be of processes that are
-// ours or have ended. It reports whether the folder can be read.
-func (s *segments) named(dir string, all bool, ours func(pid int) bool) bool {
+// named adds the files in a folder, of this user, but for PyTorch's that are named for a process that lives and is not ours.
+// It reports whether the folder can be read.
+func (s *segments) named(dir string, ours func(pid int) bool) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false
 	}
 	for _, e := range entries[:min(len(entries), mostSegments)] {
-		if !all {
-			m := torchSegment.FindStringSubmatch(e.Name())
-			if m == nil {
-				continue
-			}
+		if m := torchSegment.FindStringSubmatch(e.Name()); m != nil {
 			pid, err := strconv.Atoi(m[1])
 			if _, lives := readStat(pid); err != nil || lives && !ours(pid) {
 				continue
@@ -85,13 +81,13 @@ func (s *segments) add(info fs.FileInfo) {
 const mostSegments = 10_000
 
 // countSegments counts those of processes, in a folder and by descriptor; -1 and Unknown where neither can be known.
-func countSegments(dir string, tree []process, since time.Time, all bool) (int64, snapshot.Bytes) {
+func countSegments(dir string, tree []process, since time.Time) (int64, snapshot.Bytes) {
 	in := make(map[int]bool, len(tree))
 	for _, p := range tree {
 		in[p.pid] = true
 	}
 	s := &segments{since: since, seen: make(map[uint64]bool)}
-	known := s.named(dir, all, func(pid int) bool { return in[pid] })
+	known := s.named(dir, func(pid int) bool { return in[pid] })
 	for _, p := range tree[:min(len(tree), mostProcesses)] {
 		s.open(p.pid)
 	}

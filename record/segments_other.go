@@ -8,6 +8,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-func countSegments(string, []process, time.Time, bool) (int64, snapshot.Bytes) {
+func countSegments(string, []process, time.Time) (int64, snapshot.Bytes) {
 	return -1, snapshot.Unknown
 }

@@ -39,8 +39,8 @@ type HostPoint struct {
 	Processes int
 	RSS, PSS  Bytes
 	Group     Group
-	// Segments are the files of shared memory in /dev/shm that came into being since the
-	// command began: all where the control group is the command's own, else those of PyTorch.
+	// Segments are this user's files of shared memory in /dev/shm that came into being since the
+	// command began. Another of his programs may have made those that are not named for a process.
 	Segments     int64
 	SegmentBytes Bytes
 }
