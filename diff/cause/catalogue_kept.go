@@ -51,9 +51,10 @@ var kept = []Cause{
 		References: []string{"opacus#176", "pytorch#82528", "pytorch#46386", "pytorch#63211"},
 		objects:    true,
 		clues: []clue{
-			// What is called a handler or a callback may be a log or a queue.
+			// What is called a handler or a callback may be a log or a queue, and a function that is called hook may be anything.
 			need(anyOf(
-				named(5, "hook", "on forward", "on backward"),
+				holderNamed(7, "hook", "on forward", "on backward"),
+				both(whereNoHolder(function(5, "hook", "on forward", "on backward")), shaped(2, "growth is of the second order", Quadratic)),
 				modules(2),
 				unheld(2),
 				shaped(2, "growth is of the second order: each step adds more than the one before", Quadratic),

@@ -114,6 +114,13 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a forward hook that adds hooks", leak(
 			site(1, 800, 1024, "mean /x/site-packages/torch/_tensor.py", "save_hook probe.py"),
 		).with(func(e *Evidence) { e.Shape = Quadratic }), "hook-not-removed"},
+		{"a cache that a function called hook fills", leak(
+			site(0, 150, 16384, "hook run.py", "train base.py").heldBy("dict", "__main__.cache", 150),
+		), "cache-without-bound"},
+		{"a function called hook, and nobody looked for holders", leak(site(0, 150, 16384, "hook run.py", "train base.py")), ""},
+		{"a list of hooks", leak(
+			site(0, 150, 16384, "attach run.py", "train base.py").heldBy("dict", "__main__.model._forward_hooks", 150),
+		), "hook-not-removed"},
 		{"clones of a torchmetrics metric", leak(
 			site(2, 20, 8, "detach /x/site-packages/torch/_tensor.py", "clone /x/site-packages/torchmetrics/metric.py", "on_epoch run.py").heldBy("list", "Run.old", 20),
 		).following(Epochs), "metric-copies"},
@@ -369,11 +376,13 @@ func TestAReasonIsNotGivenTwice(t *testing.T) {
 func TestFramesThatMostStacksShareTellNothing(t *testing.T) {
 	s := site(1, 40, 4096, torchLinear, "work main.py", "run_with_hooks hook_train.py")
 	e := leak(s)
+	e.Shape = Quadratic
 	if fit := Matches(&e); len(fit) == 0 || fit[0].Cause.ID != "hook-not-removed" {
 		t.Fatalf("got %v; a frame of this stack alone is to count", fit)
 	}
 	s.Common = []bool{true, false, true}
 	e = leak(s)
+	e.Shape = Quadratic
 	if fit := Matches(&e); len(fit) > 0 {
 		t.Errorf("got %s: %s", fit[0].Cause.ID, fit[0].Why)
 	}
