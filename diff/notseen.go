@@ -26,6 +26,10 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, r.unwatched)
 	}
 	info := &r.run.Info
+	if last := r.Last.Mark.Step; info.Command != nil && info.Finished != nil && last > 0 && info.Steps == 0 {
+		// Its agent counts the steps when it ends.
+		out = append(out, fmt.Sprintf("the recorded process did not report its end, as one that is killed: what came after step %d was not seen", last))
+	}
 	if r.run.Tree == nil {
 		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 {
 			out = append(out, "other processes of the command: the system told nothing of them")
