@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -28,7 +27,13 @@ func (r *Result) fillUp(grown []cluster) {
 		}
 		name, bound := fmt.Sprintf("the %s %s", h.Kind, h.Path), float64(h.Bound)
 		each, items := r.blocksPerItem(c.rows, h)
-		if each > 0 && items >= bound || r.staysFull(c.rows[0], h) {
+		since := r.sinceFull(c.rows[0], h)
+		if each > 0 && becameMore(since, h.Items) && !c.rows[0].Births.Sampled() {
+			c.j.Reasons = nil
+			c.j.Call(Inconclusive, Weak, "%s is full, and what hangs on it went on from %.0f to %.0f blocks; run longer to decide", name, since[0], since[len(since)-1])
+			continue
+		}
+		if each > 0 && items >= bound || staysFull(since) {
 			c.j.Reasons = nil
 			c.j.Call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
 			continue
@@ -78,20 +83,6 @@ func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
 	return h
 }
 
-// container is what keeps the row, or the container with a bound of which that is an item: a deque keeps tuples.
-func (r *Result) container(row *Row) *snapshot.Holder {
-	h := r.keeper(row)
-	if h == nil || h.Bound > 0 {
-		return h
-	}
-	for i := range r.Last.Holders {
-		if g := &r.Last.Holders[i]; g.Bound > 0 && strings.HasPrefix(h.Path, g.Path+"[") {
-			return g
-		}
-	}
-	return h
-}
-
 // blocksPerItem is how many blocks the rows have for each item of a bounded holder, and how many items
 // there are. It is zero where that number has grown since the container was shorter: the
 // bound is of something else then.
@@ -119,28 +110,40 @@ func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items flo
 // full reports whether a container takes no more items.
 func full(h *snapshot.Holder) bool { return h.Bound > 0 && h.Items >= h.Bound && h.Counted == 0 }
 
-// staysFull reports whether all that hangs on a container has not become more since it was first seen full, three
-// snapshots ago or more. Blocks of steps that were not watched are assigned to lines by size, so that one line may have
-// more while another has less.
-func (r *Result) staysFull(row *Row, h *snapshot.Holder) bool {
-	all := r.run.Snapshots
-	i := slices.IndexFunc(all, func(s *snapshot.Snapshot) bool {
-		return slices.ContainsFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && full(&g) })
-	})
-	if !full(h) || i < 0 || len(all)-1-i < 3 {
-		return false
+// sinceFull are the blocks that hang on a full container at each snapshot that saw it full. Blocks of steps that were not
+// watched are assigned to lines by size, so that one line may have more while another has less.
+func (r *Result) sinceFull(row *Row, h *snapshot.Holder) []float64 {
+	if !full(h) {
+		return nil
 	}
-	var hang []*Row
-	now := 0.0
-	for k := range r.Rows {
-		other := &r.Rows[k]
-		if g := r.container(other); g != nil && g.Path == h.Path && other.On() == row.On() {
-			hang = append(hang, other)
-			now += float64(other.After.Blocks)
+	i := r.indexed()
+	hang := i.rows[onContainer{h.Path, row.On()}]
+	var blocks []float64
+	var last *snapshot.Snapshot // each line that a container keeps has it as its holder
+	for _, seen := range i.seen[h.Path] {
+		if seen.in != last && full(seen.holder) {
+			blocks, last = append(blocks, r.blocksAt(hang, at(seen.in.Mark))), seen.in
 		}
 	}
-	then := r.blocksAt(hang, func(m snapshot.Mark) bool { return m.Step == all[i].Mark.Step && m.Time.Equal(all[i].Mark.Time) })
-	return then > 0 && now <= then
+	return blocks
+}
+
+// staysFull reports whether all that hangs on a container has not become more since it was first seen full, three
+// snapshots ago or more.
+func staysFull(blocks []float64) bool {
+	last := len(blocks) - 1
+	return last >= 3 && blocks[0] > 0 && blocks[last] <= blocks[0]
+}
+
+// becameMore reports whether what hangs on a full container was more at each of the later snapshots than at any earlier one,
+// and by more than an item, which the step that runs may hold beside it.
+func becameMore(blocks []float64, items int) bool {
+	last := len(blocks) - 1
+	if last < 1 {
+		return false
+	}
+	half := (last + 1) / 2
+	return slices.Min(blocks[half:]) > slices.Max(blocks[:half]) && blocks[last]-blocks[0] > math.Ceil(blocks[0]/float64(items))
 }
 
 // longer is by how much a container must have become longer to tell what comes with an item: what the
@@ -150,14 +153,26 @@ const longer = 1.5
 // countedBefore is how many blocks the rows had when a holder was last so much shorter, or else at the first snapshot
 // that tells of it, and how many items the holder had; zero for none.
 func (r *Result) countedBefore(rows []*Row, h *snapshot.Holder) (blocks, items float64) {
-	for _, s := range r.run.Snapshots {
-		i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Items > 0 && g.Counted == 0 })
-		if i >= 0 && (items == 0 || longer*float64(s.Holders[i].Items) <= float64(h.Items)) {
-			items = float64(s.Holders[i].Items)
-			blocks = r.blocksAt(rows, func(m snapshot.Mark) bool { return m.Step == s.Mark.Step && m.Time.Equal(s.Mark.Time) })
+	var in, last *snapshot.Snapshot
+	for _, seen := range r.indexed().seen[h.Path] {
+		g := seen.holder
+		if seen.in == last || g.Items == 0 || g.Counted > 0 {
+			continue
+		}
+		last = seen.in
+		if items == 0 || longer*float64(g.Items) <= float64(h.Items) {
+			items, in = float64(g.Items), seen.in
 		}
 	}
-	return blocks, items
+	if items == 0 {
+		return 0, 0
+	}
+	return r.blocksAt(rows, at(in.Mark)), items
+}
+
+// at tells a mark from others.
+func at(mark snapshot.Mark) func(snapshot.Mark) bool {
+	return func(m snapshot.Mark) bool { return m.Step == mark.Step && m.Time.Equal(mark.Time) }
 }
 
 // blocksAt are those of rows at a mark; 0 where the series does not have it.

@@ -2,8 +2,10 @@ package diff
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
@@ -128,5 +130,67 @@ func TestLinesOfAFullContainerTradePlaces(t *testing.T) {
 				t.Errorf("%s, want %s: %q", f.Verdict, c.want, f.Reasons)
 			}
 		})
+	}
+}
+
+// A deque that is full hides a leak of the same line: each 25th of what it takes is kept in a map as well.
+func TestAFullContainerHidesNoLeakOfItsLine(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		bound, kept int64 // and how many come for one that is kept; 0 for none
+		also        int64 // that the step holds at the last mark
+		want        Verdict
+	}{
+		{"each 25th is kept", 200, 25, 0, Inconclusive},
+		{"none is kept", 200, 0, 0, Bounded},
+		{"none is kept, and the step that runs holds one", 200, 0, 1, Bounded},
+		{"each is kept", 200, 1, 0, Leak},
+	} {
+		var snapshots []*snapshot.Snapshot
+		for _, step := range []int64{1, 50, 100, 150, 200, 260, 340, 440} {
+			from := max(0, step-c.bound)
+			blocks := append(grown("init", 1, 64, 0, 0), grown("push", int(step-from), 4096, from, 1)...)
+			for birth := int64(0); c.kept > 0 && birth < from; birth += c.kept {
+				blocks = append(blocks, block{"push", 4096, birth})
+			}
+			if step == 440 {
+				blocks = append(blocks, grown("push", int(c.also), 4096, step, 0)...)
+			}
+			s := build(step, blocks...)
+			s.Holders = []snapshot.Holder{{Stack: s.Blocks.Stack[1], Path: "replay", Kind: "deque", Items: int(step - from), Bound: int(c.bound)}}
+			snapshots = append(snapshots, s)
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("%s: %s, want %s: %q", c.name, f.Verdict, c.want, f.Reasons)
+		}
+	}
+}
+
+// Thousands of containers are looked at once, and not once for each that is full.
+func TestManyFullContainersTakeNoTime(t *testing.T) {
+	const many = 2500
+	var snapshots []*snapshot.Snapshot
+	for step := int64(10); step <= 120; step += 10 {
+		var blocks []block
+		for i := range many {
+			blocks = append(blocks, grown("f"+strconv.Itoa(i), int(step/10), 512, 0, 10)...)
+		}
+		s := build(step, blocks...)
+		for i := range many {
+			s.Holders = append(s.Holders, snapshot.Holder{Stack: s.Blocks.Stack[i*int(step/10)], Path: "q" + strconv.Itoa(i), Kind: "deque", Items: 20, Bound: 20})
+		}
+		snapshots = append(snapshots, s)
+	}
+	begun := time.Now()
+	r, err := Analyze(runOf(snapshots...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); r.Leaks() == 0 || took > 10*time.Second {
+		t.Errorf("%d leaks in %v", r.Leaks(), took)
 	}
 }

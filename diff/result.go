@@ -54,6 +54,7 @@ type Result struct {
 	half      map[series.SiteKey]Row // of the middle snapshot and the last; nil before it is first asked for
 	profilers *bool                  // whether what they hold for themselves is little; nil before it is first asked for
 	around    *surroundings          // nil before it is first asked for
+	indices   *containerIndex        // nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.
