@@ -230,14 +230,17 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			for i := range p.Points {
 				x[i], y[i] = p.Points[i].Time.Sub(f.began).Seconds(), float64(memory(&p.Points[i]))
 			}
+			child := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
 			e := r.grows(x, y)
+			if e == nil && child >= 0 && len(r.run.Children[child].Snapshots) < series.Testable {
+				e = r.growsLate(x, y)
+			}
 			if e == nil {
 				continue
 			}
 			grow++
 			if most == nil || e.Rate.Bytes.Value > most.Rate.Bytes.Value {
-				watched := slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
-				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: watched}, e
+				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: child >= 0}, e
 			}
 		}
 		if most == nil && len(of) > 1 {
@@ -342,6 +345,17 @@ func (r *Result) grows(x, y []float64) *Reserve {
 		Device: snapshot.Device{Kind: snapshot.Process, Name: "processes"}, Meter: cause.Host, Growth: snapshot.Bytes(rest[last] - rest[0]),
 		Rate: Rate{Unit: Second, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[last],
 	}
+}
+
+// growsLate is how y grew in its second half, for a process of which recording began since it grew, too late to judge what was
+// recorded. What it had before is its parent's for the most part, and no measure of growth.
+func (r *Result) growsLate(x, y []float64) *Reserve {
+	half, _ := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)
+	late := slices.Clone(y[half:])
+	for i := range late {
+		late[i] -= y[half]
+	}
+	return r.grows(x[half:], late)
 }
 
 // ProcessesWouldShow reports whether a process of a kind, had it grown by so many bytes a second more, would be said to

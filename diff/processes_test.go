@@ -232,3 +232,33 @@ func TestWhatForksHaveInCommonIsNoGrowth(t *testing.T) {
 		}
 	}
 }
+
+// TestAChildThatGrewLateIsInDoubt: memdiag began to record it since it grew, and then the program ended.
+func TestAChildThatGrewLateIsInDoubt(t *testing.T) {
+	late := func(most float64) func(float64) float64 {
+		return func(t float64) float64 { return 390 + max(0, min(4.5*(t-11), most)) }
+	}
+	for _, c := range []struct {
+		name     string
+		mib      func(float64) float64
+		recorded bool
+		want     int
+	}{
+		{"to the end", late(100), true, 1},
+		{"until a cache was full", late(9), true, 0},
+		{"no one recorded it", late(100), false, 0},
+	} {
+		tree := treeOf(lifetime{"train.py", 0, 16, func(float64) float64 { return 390 }}, lifetime{"job", 0, 16, c.mib})
+		run := flatRun(tree)
+		if c.recorded {
+			run.Children = []*snapshot.Run{{Role: "job", PID: 101, Snapshots: run.Snapshots[:4]}}
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Unaccounted(); len(got) != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
