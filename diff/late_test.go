@@ -1,6 +1,10 @@
 package diff
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 // Snapshots lie ever further apart, so that a leak that begins late is one jump.
 func TestWhatBeginsInTheLastIntervalOfStepsIsUndecided(t *testing.T) {
@@ -14,9 +18,10 @@ func TestWhatBeginsInTheLastIntervalOfStepsIsUndecided(t *testing.T) {
 		{"one in 20 steps, up to the end", grown("keep", 10, 512, 730, 20), Inconclusive},
 		{"210 blocks at once", grown("once", 210, 512, 900, 0), Bounded},
 		{"it filled up early in the interval", grown("cache", 40, 512, 715, 1), Bounded},
+		{"210 blocks at once, at the end", grown("once", 210, 512, 929, 0), Bounded},
 		{"it began two intervals ago", grown("keep", 380, 512, 545, 1), Inconclusive},
 	} {
-		run := runOf()
+		run, timed := runOf(), runOf()
 		for _, step := range marks {
 			blocks := grown("init", 4, 512, 0, 0)
 			for _, b := range c.born {
@@ -25,13 +30,21 @@ func TestWhatBeginsInTheLastIntervalOfStepsIsUndecided(t *testing.T) {
 				}
 			}
 			run.Snapshots = append(run.Snapshots, build(step, blocks...))
+			s := build(step, blocks...)
+			for i, birth := range s.Blocks.BirthStep { // a step takes a second, and each block of it a millisecond
+				s.Blocks.BirthTime = append(s.Blocks.BirthTime, (1000+birth)*1e6+int64(i)*1e3)
+			}
+			s.Blocks.BirthStep = nil
+			timed.Snapshots = append(timed.Snapshots, s)
 		}
-		r, err := Analyze(run, ByTrend)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := r.Findings[0]; f.Verdict != c.want {
-			t.Errorf("%s: %s, want %s: %q", c.name, f.Verdict, c.want, f.Reasons)
+		for births, run := range map[string]*snapshot.Run{"steps": run, "times": timed} {
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want {
+				t.Errorf("%s, births by %s: %s, want %s: %q", c.name, births, f.Verdict, c.want, f.Reasons)
+			}
 		}
 	}
 }

@@ -476,14 +476,21 @@ func (h *History) JumpsLast() bool {
 // BornToTheEnd reports whether the blocks of the last interval were born in many steps of it, up to the end: what is made
 // once, or by one layer after the other, was born in few.
 func (h *History) BornToTheEnd(row *Row) bool {
-	end := len(h.Whole.X) - 1
-	var born []float64
-	for _, step := range Distinct(row.Births.Steps) {
-		if x := float64(step); x >= h.Whole.X[end-1] {
-			born = append(born, x)
+	x, at, end := h.Whole.X, h.Whole.Instants, len(h.Whole.X)-1
+	steps := row.Births.Steps
+	if times := row.Births.Times; len(times) > len(steps) && at[end] > at[end-1] {
+		steps = make([]int64, len(times))
+		for i, t := range times {
+			steps[i] = int64(math.Floor(x[end-1] + (x[end]-x[end-1])*float64(t-at[end-1])/float64(at[end]-at[end-1])))
 		}
 	}
-	return len(born) >= Enough && trend.LargestGap(born, born[0], h.Whole.X[end]) <= LongestGap
+	var born []float64
+	for _, step := range Distinct(steps) {
+		if v := float64(step); v >= x[end-1] {
+			born = append(born, v)
+		}
+	}
+	return len(born) >= Enough && trend.LargestGap(born, born[0], x[end]) <= LongestGap
 }
 
 // RoseBefore reports whether the site rose beyond chance up to the last mark but one, and is lower at the last.
