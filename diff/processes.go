@@ -155,6 +155,7 @@ type forest struct {
 	others       []*snapshot.TreeProcess // of which no snapshots tell
 	times        []time.Time             // at which any was looked at, ascending
 	kinds        map[string][]*snapshot.TreeProcess
+	numbered     map[int][]*snapshot.TreeProcess            // by PID, ascending by their first looks
 	common       map[*snapshot.TreeProcess][]snapshot.Bytes // of their looks; nil for memory of which none is in common
 }
 
@@ -164,10 +165,12 @@ var numbered = regexp.MustCompile(`[ -]?[0-9]+( of rank [0-9]+)?$| of rank [0-9]
 func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
 	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess), common: make(map[*snapshot.TreeProcess][]snapshot.Bytes)}
 	common := commonPages(tree)
+	f.numbered = make(map[int][]*snapshot.TreeProcess)
 	held := make(map[string]snapshot.Bytes)
 	for i := range tree.Processes {
 		p := withoutEnd(&tree.Processes[i])
 		f.all, f.common[p] = append(f.all, p), common[i]
+		f.numbered[p.PID] = append(f.numbered[p.PID], p)
 		for _, point := range p.Points {
 			f.times = append(f.times, point.Time)
 		}
@@ -293,6 +296,27 @@ func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 	return n > 0 && e.most[n-1] >= has
 }
 
+// inherited is what a process had from its parent if it is a fork of it. It copies ever more of that as either writes, which
+// does not add to what it has.
+func (f *forest) inherited(p *snapshot.TreeProcess) snapshot.Bytes {
+	first := &p.Points[0]
+	of := f.numbered[p.Parent]
+	after, _ := slices.BinarySearchFunc(of, first.Time, func(q *snapshot.TreeProcess, t time.Time) int {
+		if q.Points[0].Time.After(t) {
+			return 1
+		}
+		return -1
+	})
+	if after > 0 {
+		points := of[after-1].Points
+		at, ok := slices.BinarySearchFunc(points, first.Time, func(at snapshot.ProcessPoint, t time.Time) int { return at.Time.Compare(t) })
+		if ok {
+			return min(first.Anonymous, points[at].Anonymous)
+		}
+	}
+	return first.Anonymous
+}
+
 // together is what processes held at each moment in all, until the last one ended. It is empty where that was long before the
 // end, since they gave it back.
 func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
@@ -303,11 +327,12 @@ func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.Proc
 	last := 0
 	for _, p := range of {
 		common := f.common[p]
+		inherited := f.inherited(p)
 		for i := range p.Points {
 			at, _ := slices.BinarySearchFunc(f.times, p.Points[i].Time, time.Time.Compare)
 			has := memory(&p.Points[i])
-			if common != nil {
-				has = max(0, has-common[i])
+			if common != nil && common[i] > 0 {
+				has = max(0, has-inherited)
 			}
 			y[at] += float64(has)
 			last = max(last, at)
