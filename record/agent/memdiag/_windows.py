@@ -19,6 +19,8 @@ from ._roots import is_programs_file
 
 work = time.thread_time
 
+# Whether tracemalloc may be ended while other threads allocate.
+MENDED = sys.version_info >= (3, 13, 2) or (3, 12, 9) <= sys.version_info[:3] < (3, 13)
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
 # output and the line that called it PyTorch has some nine. More where most of what grew in a window has no line of the
 # program's: matplotlib has some thirty below one call.
@@ -192,11 +194,21 @@ class Windows:
         return LOOKS * (self.stride * self.plain * (max(LITTLE, self.slow or GUESS) - 1) + self.reading)
 
     def foreign(self):
-        """Whether the program has tracemalloc for itself."""
+        """Whether the program has tracemalloc for itself, or threads that its end may crash."""
+        if not MENDED and self.attaching():
+            self.agent.heap.wanted = "off"
+            self.agent.note("Python's heap is not traced: this Python may crash as tracing ends, while a thread of C++ waits for its lock (python/cpython#128679; 3.12.9 and 3.13.2 mend it)")
+            return True
         if "tracemalloc" in sys.modules or _tracemalloc.is_tracing():
             self.agent.heap.give_way()
             return True
         return False
+
+    def attaching(self):
+        """Whether the program has threads of C++ that take Python's lock again and again, as those of collectives and of
+        the backward pass on GPUs do: for that they allocate without it."""
+        distributed, cuda = sys.modules.get("torch.distributed"), self.agent.torch.cuda
+        return cuda is not None and cuda.recording or distributed is not None and distributed.is_available() and distributed.is_initialized()
 
     def open(self):
         agent = self.agent
