@@ -15,7 +15,7 @@ class Made:
         def row(i):
             return [float(i), float(i + 1)]
         return [row(i) for i in range(600)]
-torch = types.SimpleNamespace(module=None, recalibrate=lambda: None, lines=collections.Counter)
+torch = types.SimpleNamespace(module=None, cuda=None, recalibrate=lambda: None, lines=collections.Counter)
 heap = _heap.Heap(types.SimpleNamespace(settings={}, number=0, child=False, step=0, torch=torch, elapsed=lambda: 9.0))
 def told():
     snapshot = _agent.Snapshot()
@@ -47,7 +47,7 @@ import _tracemalloc, types
 from memdiag import _heap, _own, _windows
 
 agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, elapsed=lambda: 100.0, fixed=0,
-    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 heap, kept, scratch = agent.heap, [], []
 def settle(windows):
@@ -117,7 +117,7 @@ const freed = `
 import gc, sys, types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(bytes=0), elapsed=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(cuda=None, bytes=0), elapsed=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def windows():
     gc.collect()
@@ -204,7 +204,7 @@ import types
 from memdiag import _heap, _own, _windows
 
 agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, elapsed=lambda: 100.0, fixed=0,
-    torch=types.SimpleNamespace(module=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 windows = _windows.Windows(agent, agent.heap.malloc)
 `
@@ -302,7 +302,7 @@ from memdiag import _heap
 
 def begins(grow, made=lambda step: step, graph=False):
     holders = types.SimpleNamespace(graphs=types.SimpleNamespace(grow=lambda: graph))
-    torch = types.SimpleNamespace(module=True, bytes=0, count=0)
+    torch = types.SimpleNamespace(module=True, cuda=None, bytes=0, count=0)
     agent = types.SimpleNamespace(settings={}, number=0, child=False, step=16, spent=0, holders=holders, torch=torch, own=types.SimpleNamespace(blocks=0, collects=False))
     heap = _heap.Heap(agent)
     while agent.step < 100_000 and not heap.rises:
@@ -466,7 +466,7 @@ const unused = `
 import sys, types
 from memdiag import _heap, _ticks
 
-torch = types.SimpleNamespace(module=object(), seen=lambda: bool(made), since_import=0.0, works=False)
+torch = types.SimpleNamespace(module=object(), cuda=None, seen=lambda: bool(made), since_import=0.0, works=False)
 agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, step=0, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
 made, sys.modules["torch"] = [], torch
 heap, ticker = _heap.Heap(agent), _ticks.Ticker(agent)
@@ -506,7 +506,7 @@ const bursts = `
 import types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, bytes=0), elapsed=lambda: 100.0, programs=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), elapsed=lambda: 100.0, programs=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def run(burst):
     windows, losses, figures = _windows.Windows(agent, lambda: None), [], []
@@ -538,4 +538,22 @@ print(run(0), run(20), run(1000))
 func TestLinesTakeNoMoreThanWindowsSaw(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, bursts, "(True, True, False) (True, True, False) (False, True, True)\n")
+}
+
+// attached has a program with collectives in a Python that may crash as tracing ends, and in one that may not.
+const attached = `
+import sys, types
+from memdiag import _windows
+
+sys.modules["torch.distributed"] = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: ranks)
+for _windows.MENDED in False, True:
+    for ranks in False, True:
+        notes = []
+        agent = types.SimpleNamespace(settings={}, number=0, torch=types.SimpleNamespace(cuda=None, bytes=0), heap=types.SimpleNamespace(wanted="auto"), note=notes.append, elapsed=lambda: 9.0)
+        print(_windows.Windows(agent, lambda: None).foreign(), agent.heap.wanted, len(notes), end="; ")
+`
+
+func TestTheHeapIsNotTracedWhereItsEndMayCrash(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, attached, "False auto 0; True off 1; False auto 0; False auto 0; ")
 }
