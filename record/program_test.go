@@ -76,7 +76,7 @@ const traces = `
 import _tracemalloc, sys, types
 from memdiag import _heap
 
-torch = types.SimpleNamespace(module=None, bytes=0)
+torch = types.SimpleNamespace(module=None, cuda=None, bytes=0)
 blind = []
 agent = types.SimpleNamespace(settings={}, number=0, step=1, torch=torch, elapsed=lambda: 100, blind=lambda *what: blind.append(what))
 agent.heap = heap = _heap.Heap(agent)

@@ -278,7 +278,7 @@ const launcher = `
 import os, tempfile, types
 from memdiag._agent import Agent
 
-Agent.torch = types.SimpleNamespace(module=None)
+Agent.torch = types.SimpleNamespace(module=None, cuda=None)
 with tempfile.TemporaryDirectory() as dir:
     a = Agent({"dir": dir, "rank": -1})
     print(a.owns("tick"))
