@@ -170,7 +170,7 @@ func (r *Result) histories() (of []*series.History, discovery []float64) {
 	return of, trend.BenjaminiHochberg(discovery)
 }
 
-// callTree is that of what leaks, or may, beside all else.
+// callTree is the tree of the stacks that leak or may leak, and of all others.
 func (r *Result) callTree(open, settled []member) *callTree {
 	var suspects, healthy []*Row
 	for _, m := range open {

@@ -49,7 +49,7 @@ func (r *Result) indexed() *containerIndex {
 	return i
 }
 
-// container is what keeps the row, or the container with a bound of which that is an item: a deque keeps tuples.
+// container is what keeps the row. If that is an item of a container with a bound, as a tuple in a deque, it is the container.
 func (r *Result) container(row *Row) *snapshot.Holder {
 	h := r.keeper(row)
 	if h == nil || h.Bound > 0 {

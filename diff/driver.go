@@ -235,8 +235,8 @@ func meanAndDeviation(v []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// everyStep is what growth follows of which some steps were recorded: each step, if
-// those with a birth stand for about all; else nothing tells.
+// everyStep is what growth follows if only some steps were recorded: each step, if the steps with a birth
+// stand for about all; else it is unknown.
 func everyStep(b *series.Births) follows {
 	weight := make(map[int64]int64, len(b.Steps))
 	for i, step := range b.Steps {

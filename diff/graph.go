@@ -108,8 +108,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	return out
 }
 
-// leavesGraph is true for the stacks of at least three allocations of which two lie in
-// a forward pass.
+// leavesGraph reports whether at least three stacks allocate, two of them in a forward pass.
 func leavesGraph(groups []group, at []int) bool {
 	stacks, forward := 0, 0
 	for _, i := range at {

@@ -167,7 +167,7 @@ func boundText(b snapshot.Bound) string {
 // receiver takes Go's marks off a method: "data.(*Replay).Add" is "data.Replay.Add".
 var receiver = strings.NewReplacer("(*", "", ")", "")
 
-// within is true for a row of which a bound speaks.
+// within reports whether a bound names the row.
 func (r *Result) within(b *snapshot.Bound, row *Row) bool {
 	for i := range r.Last.Holders {
 		h := &r.Last.Holders[i]

@@ -152,11 +152,11 @@ type forest struct {
 	tree         *snapshot.Tree
 	all          []*snapshot.TreeProcess
 	began, ended time.Time
-	others       []*snapshot.TreeProcess // of which no snapshots tell
+	others       []*snapshot.TreeProcess // without snapshots
 	times        []time.Time             // at which any was looked at, ascending
 	kinds        map[string][]*snapshot.TreeProcess
 	numbered     map[int][]*snapshot.TreeProcess            // by PID, ascending by their first looks
-	common       map[*snapshot.TreeProcess][]snapshot.Bytes // of their looks; nil for memory of which none is in common
+	common       map[*snapshot.TreeProcess][]snapshot.Bytes // at each look; nil if none is in common
 }
 
 // numbered is the end of the name of one of several that do the same.
@@ -284,8 +284,8 @@ func endsOf(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snap
 	return e
 }
 
-// replaced reports whether a process that began at a time is one of several, of which one that had ended
-// had as much: such a pool is replaced, and holds no more each time.
+// replaced reports whether another process of the same kind had ended before this one began, and had as much: such a
+// pool is replaced, and takes no more each time.
 func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 	n, _ := slices.BinarySearchFunc(e.at, began, func(at, began time.Time) int {
 		if at.After(began) {

@@ -55,6 +55,7 @@ type Result struct {
 	profilers *bool                  // whether what they hold for themselves is little; nil before it is first asked for
 	around    *surroundings          // nil before it is first asked for
 	indices   *containerIndex        // nil before it is first asked for
+	totals    [][]float64            // of Series.Devices, at each mark; nil before it is first asked for
 }
 
 // Finding is what grew together, and what memdiag says of it.

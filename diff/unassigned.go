@@ -13,15 +13,19 @@ const levelShare = 0.1
 
 // onDevice is what all sites of a device held at each mark.
 func (r *Result) onDevice(device int) []float64 {
-	total := make([]float64, len(r.Series.Marks))
-	for i := range r.Series.Sites {
-		if site := &r.Series.Sites[i]; site.Device == device {
+	if r.totals == nil {
+		r.totals = make([][]float64, len(r.Series.Devices))
+		for i := range r.totals {
+			r.totals[i] = make([]float64, len(r.Series.Marks))
+		}
+		for i := range r.Series.Sites {
+			site := &r.Series.Sites[i]
 			for k, n := range site.Bytes {
-				total[k] += float64(n)
+				r.totals[site.Device][k] += float64(n)
 			}
 		}
 	}
-	return total
+	return r.totals[device]
 }
 
 // unassigned takes back that blocks leak while their device holds no more for it.

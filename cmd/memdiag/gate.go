@@ -183,7 +183,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	return code, err
 }
 
-// besides says more of a rank, after its headline.
+// besides prints more about a rank, after its headline.
 func (j *judged) besides() (said []string) {
 	if j.double != nil {
 		said = append(said, report.Doubled(j.double))

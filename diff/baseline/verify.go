@@ -21,7 +21,7 @@ const (
 
 // Check is one leak of the run before a fix, or what only the run after it has.
 type Check struct {
-	Finding *diff.Finding // of the run before; of that after for what is new; nil of a Process of which no line is known
+	Finding *diff.Finding // in the run before, or in the run after if it is new there; nil for a Process without a known line
 	Process *diff.Reserve // growth of the process that no stack explains, or of another process, likewise; or nil
 	Answer  Answer
 	Why     string // one clause

@@ -30,7 +30,7 @@ func TestTheDocsListTheRules(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s is not that of the rules: go test ./diff/judge -run Docs -update writes it anew", page)
+		t.Fatalf("the table in %s differs from the rules: go test ./diff/judge -run Docs -update writes it", page)
 	}
 	if err := os.WriteFile(page, []byte(string(before)+begin+want+end+string(after)), 0o600); err != nil {
 		t.Fatal(err)

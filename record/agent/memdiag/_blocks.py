@@ -13,6 +13,7 @@ class Blocks:
         self.first, self.most, self.rises = {}, {}, collections.Counter()  # of its bytes, by site
         self.before = {}  # by address: the site, at the look before
         self.starts, self.ends, self.sites = [], [], []  # of this look, by address
+        self.sizes = collections.Counter()  # of this look, by site
 
     def look(self, segments):
         self.before = dict(zip(self.starts, self.sites))
@@ -30,14 +31,13 @@ class Blocks:
                     rows.append((address, address + block["size"], site))
         rows.sort()
         self.starts, self.ends, self.sites = map(list, zip(*rows)) if rows else ([], [], [])
-        sizes = collections.Counter()
+        self.sizes.clear()
         for start, end, site in rows:
-            sizes[site] += end - start
-        for site, size in sizes.items():
+            self.sizes[site] += end - start
+        for site, size in self.sizes.items():
             self.first.setdefault(site, size)
             self.rises[site] += size > self.most.get(site, size)
             self.most[site] = max(size, self.most.get(site, size))
-        self.sizes = sizes
 
     def growing(self):
         """The blocks of the largest sites that grow, {address: site}: those that were there at the look before, since what
