@@ -1,4 +1,4 @@
-.PHONY: build test lint check torch
+.PHONY: build test lint check torch wheel
 
 build: ## ./memdiag, without cgo
 	CGO_ENABLED=0 go build -trimpath -o memdiag ./cmd/memdiag
@@ -14,3 +14,6 @@ check: ## what CI runs
 
 torch: ## PyTorch for the tests of memdiag record, 5.5 GB in the user's cache
 	.ci/run torch
+
+wheel: ## the wheels for all platforms, in dist/
+	go run ./release wheels

@@ -13,16 +13,22 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
+// PythonPackage is the content of memdiag's Python package, in one flat folder.
+func PythonPackage() fs.FS {
+	files, err := fs.Sub(agentFiles, "agent/memdiag")
+	if err != nil {
+		panic(err) // the name is no path, which it is
+	}
+	return files
+}
+
 // Package unpacks memdiag's Python package, with mark and the plugin for pytest, below
 // dir, which it makes, and returns the folder for PYTHONPATH. The folder is named by
 // what is in it; one that is there is used if it holds just that, and recreated if not.
 func Package(dir string) (string, error) {
-	files, err := fs.Sub(agentFiles, "agent/memdiag")
-	if err != nil {
-		return "", err
-	}
+	files := PythonPackage()
 	sum := xxhash.New()
-	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

@@ -28,7 +28,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-//go:embed agent/sitecustomize.py agent/memdiag/*.py
+//go:embed agent/sitecustomize.py agent/memdiag/*.py agent/memdiag/py.typed
 var agentFiles embed.FS
 
 // Command is what is run, with the streams that it inherits.

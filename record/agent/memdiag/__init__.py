@@ -2,6 +2,8 @@
 
 Under `memdiag record -- python train.py` this package is importable; `mark` tells it where
 a step ends. Nothing else here is for programs to call.
+
+PYTEST_DONT_REWRITE: the recorder imports it before pytest, which would warn of that.
 """
 
 _running = None  # the agent of this process, once started

@@ -4,7 +4,8 @@
     def test_training_keeps_nothing():
         train(steps=100)
 
-pytest -p memdiag.pytest loads it; memdiag python-path prints where it is. A marked test runs in a
+Where memdiag is installed by pip, pytest loads it by itself; pytest -p memdiag.pytest does too, and memdiag
+python-path prints where it is. A marked test runs in a
 process of its own under memdiag gate, so that it sees neither what other tests hold nor what they
 slow down. Steps are those of PyTorch's optimizers, or those that memdiag.mark tells.
 """
@@ -20,6 +21,7 @@ import tempfile
 import pytest
 
 import memdiag
+from memdiag import _program
 
 # In the process that is recorded, where it tells how its test went.
 CHILD = "MEMDIAG_PYTEST"
@@ -57,9 +59,10 @@ def judge(item, options):
     The run of a test that the gate fails stays, among the temporary folders of pytest, which
     deletes those of older sessions.
     """
-    program = os.environ.get("MEMDIAG") or shutil.which("memdiag")
-    if not program:
-        pytest.fail("no memdiag on PATH, which judges this test; the variable MEMDIAG can name it", pytrace=False)
+    try:
+        program = _program.find()
+    except FileNotFoundError as e:
+        pytest.fail("%s; it judges this test" % e, pytrace=False)
     config, factory = item.config, item.funcargs.get("tmp_path_factory")
     folder = tempfile.mkdtemp(prefix="memdiag-pytest-", dir=factory.getbasetemp() if factory else None)
     keep = False

@@ -1,0 +1,125 @@
+// Release builds what a release of memdiag consists of, for every platform, from one tree:
+//
+//	go run ./release [-o dist] [-only linux-amd64] wheels
+//
+// It publishes nothing. The version is that which the go command stamps into the binaries: the
+// tag of the commit. Two builds of one commit by one Go toolchain are equal to the byte.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "release:", err)
+		}
+		os.Exit(2)
+	}
+}
+
+// run builds what args ask for. The names of what it wrote go to stderr.
+func run(args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	out := flags.String("o", "dist", "`folder` to write into")
+	only := flags.String("only", "", "`targets`, separated by commas, such as linux-amd64; all by default")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 || flags.Arg(0) != "wheels" {
+		return fmt.Errorf("say what to build: wheels; got %q", flags.Args())
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*out, 0o755); err != nil { //nolint:gosec // what is released is for everybody
+		return err
+	}
+	work, err := os.MkdirTemp("", "memdiag-release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }() // of a folder of temporary files
+	for i, t := range chosen {
+		binary, err := t.build(filepath.Join(work, t.name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+		packs := []packer{binary.wheel}
+		if i == 0 {
+			packs = append(packs, binary.source) // which all have in common
+		}
+		for _, pack := range packs {
+			if err := write(*out, stderr, pack); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// choose returns the targets of these names; all for "".
+func choose(names string) (chosen []target, err error) {
+	if names == "" {
+		return targets, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		t, ok := targetOf(name)
+		if !ok {
+			return nil, fmt.Errorf("no target %q", name)
+		}
+		chosen = append(chosen, t)
+	}
+	return chosen, nil
+}
+
+// packer makes a file of a release.
+type packer func() (name string, content []byte, err error)
+
+// write puts a file into a folder.
+func write(dir string, stderr io.Writer, pack packer) error {
+	name, content, err := pack()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // what is released is for everybody
+		return err
+	}
+	fmt.Fprintf(stderr, "release: wrote %s (%.1f MB)\n", path, float64(len(content))/1e6)
+	return nil
+}
+
+// timeOf is the time that all files of a release have: SOURCE_DATE_EPOCH, or else the commit's.
+// Zip knows none before 1980.
+func timeOf(epoch, commit string) (time.Time, error) {
+	first := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := first
+	switch {
+	case epoch != "":
+		var seconds int64
+		if _, err := fmt.Sscanf(epoch, "%d", &seconds); err != nil {
+			return at, fmt.Errorf("SOURCE_DATE_EPOCH is %q, and no number of seconds", epoch)
+		}
+		at = time.Unix(seconds, 0).UTC()
+	case commit != "":
+		var err error
+		if at, err = time.Parse(time.RFC3339, commit); err != nil {
+			return at, fmt.Errorf("time of the commit: %w", err)
+		}
+	}
+	if at.Before(first) {
+		at = first
+	}
+	return at.UTC(), nil
+}

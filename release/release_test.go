@@ -1,0 +1,191 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/csv"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/record"
+)
+
+func TestVersionsInPythonsForm(t *testing.T) {
+	for _, c := range []struct{ stamped, want string }{
+		{"v1.2.3", "1.2.3"},
+		{"v1.2.3+dirty", "1.2.3+dirty"},
+		{"v1.2.3-rc.1", "1.2.3rc1"},
+		{"v1.2.3-alpha2", "1.2.3a2"},
+		{"v1.2.3-beta.10+dirty", "1.2.3b10+dirty"},
+		{"v0.0.0-20261123200338-08f6ebc84eaa", "0.0.0.dev20261123200338+g08f6ebc84eaa"},
+		{"v0.4.1-0.20261123200338-08f6ebc84eaa+dirty", "0.4.1.dev20261123200338+g08f6ebc84eaa.dirty"},
+		{"v0.4.0-rc.1.0.20261123200338-08f6ebc84eaa", "0.4.0.dev20261123200338+g08f6ebc84eaa"},
+		{"(devel)", "0.0.0.dev0+unknown"},
+		{"", "0.0.0.dev0+unknown"},
+		{"v1.2", ""},
+		{"v1.2.3-final", ""},
+		{"v1.2.3\nName: other", ""},
+	} {
+		if got, err := pythonVersion(c.stamped); got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%q: %q, %v; want %q", c.stamped, got, err, c.want)
+		}
+	}
+}
+
+func TestTimesAreOfTheVariableOrTheCommit(t *testing.T) {
+	for _, c := range []struct{ epoch, commit, want string }{
+		{"", "2026-11-23T20:03:38+01:00", "2026-11-23T19:03:38Z"},
+		{"1700000000", "2026-11-23T20:03:38Z", "2023-11-14T22:13:20Z"},
+		{"0", "", "1980-01-01T00:00:00Z"},
+		{"", "", "1980-01-01T00:00:00Z"},
+		{"soon", "", ""},
+		{"", "yesterday", ""},
+	} {
+		got, err := timeOf(c.epoch, c.commit)
+		if (err != nil) != (c.want == "") || err == nil && got.Format(time.RFC3339) != c.want {
+			t.Errorf("%q, %q: %v, %v; want %s", c.epoch, c.commit, got, err, c.want)
+		}
+	}
+}
+
+// aBinary is no program, but of a known content.
+func aBinary(t *testing.T, name string) *binary {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "memdiag")
+	if err := os.WriteFile(path, []byte("the program"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	of, ok := targetOf(name)
+	if !ok {
+		t.Fatalf("no target %s", name)
+	}
+	t.Chdir("..") // where the licences are
+	return &binary{target: of, path: path, version: "v1.2.3", time: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)}
+}
+
+func TestAWheelListsAllThatIsInItWithItsSums(t *testing.T) {
+	b := aBinary(t, "linux-arm64")
+	name, content, err := b.wheel()
+	if err != nil || name != "memdiag-1.2.3-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.whl" {
+		t.Fatal(name, err)
+	}
+	files := make(map[string][]byte)
+	read, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range read.File {
+		if want := os.FileMode(0o644); f.Mode() != want && f.Name != "memdiag-1.2.3.data/scripts/memdiag" || !f.Modified.Equal(b.time) {
+			t.Errorf("%s: %v of %v", f.Name, f.Mode(), f.Modified)
+		}
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[f.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := read.File[slices.IndexFunc(read.File, func(f *zip.File) bool { return strings.Contains(f.Name, "/scripts/") })]; f.Mode() != 0o755 || string(files[f.Name]) != "the program" {
+		t.Errorf("the program: %v %q", f.Mode(), files[f.Name])
+	}
+	for file, want := range map[string]string{
+		"METADATA":         "\nVersion: 1.2.3\n",
+		"WHEEL":            "Tag: py3-none-manylinux_2_17_aarch64\nTag: py3-none-manylinux2014_aarch64\n",
+		"entry_points.txt": "memdiag.pytest = memdiag.pytest",
+		"licenses/NOTICE":  "gonum",
+	} {
+		if !strings.Contains(string(files["memdiag-1.2.3.dist-info/"+file]), want) {
+			t.Errorf("%s: want %q in %.300s", file, want, files["memdiag-1.2.3.dist-info/"+file])
+		}
+	}
+	const list = "memdiag-1.2.3.dist-info/RECORD"
+	rows, err := csv.NewReader(bytes.NewReader(files[list])).ReadAll()
+	if err != nil || len(rows) != len(files) {
+		t.Fatalf("%d rows for %d files: %v", len(rows), len(files), err)
+	}
+	for _, row := range rows {
+		text, ok := files[row[0]]
+		sum := sha256.Sum256(text)
+		want := []string{row[0], "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]), strconv.Itoa(len(text))}
+		if row[0] == list {
+			want = []string{list, "", ""}
+		}
+		if !ok || !slices.Equal(row, want) {
+			t.Errorf("%q, want %q", row, want)
+		}
+	}
+	unpacked, err := record.Package(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := os.ReadDir(filepath.Join(unpacked, "memdiag"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range agent {
+		text, err := os.ReadFile(filepath.Join(unpacked, "memdiag", e.Name()))
+		if err != nil || !bytes.Equal(text, files["memdiag/"+e.Name()]) {
+			t.Errorf("%s is another than the recorder's: %v", e.Name(), err)
+		}
+	}
+	if _, again, err := b.wheel(); err != nil || !bytes.Equal(again, content) {
+		t.Errorf("a second wheel is another: %v", err)
+	}
+}
+
+func TestAWheelThatIsTooLargeIsRefused(t *testing.T) {
+	b := aBinary(t, "linux-amd64")
+	noise := make([]byte, mostWheel) // which nothing makes smaller
+	state := uint32(1)
+	for i := range noise {
+		state = state*1664525 + 1013904223
+		noise[i] = byte(state >> 24)
+	}
+	if err := os.WriteFile(b.path, noise, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.wheel(); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestAProgramForAnotherMachineIsRefused(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("this test knows the header of its own program on linux-amd64")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits := 0
+	for _, of := range targets {
+		err := of.check(self)
+		if err == nil {
+			fits++
+		}
+		if err == nil && of.goarch != "amd64" || err == nil && of.goos != "linux" {
+			t.Errorf("%s: no error", of.name)
+		}
+	}
+	if fits != 1 { // it needs a loader, or it does not
+		t.Errorf("fits %d targets", fits)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, args := range [][]string{nil, {"houses"}, {"wheels", "more"}, {"-only", "plan9-mips", "wheels"}} {
+		if err := run(args, io.Discard); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}

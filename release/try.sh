@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Builds the wheels for this machine twice, which must be equal, installs them into empty
+# environments, and has memdiag catch a leak there.
+#
+#   release/try.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+case $(uname -m) in
+  x86_64) goarch=amd64 arch=x86_64 ;;
+  aarch64 | arm64) goarch=arm64 arch=aarch64 ;;
+  *) echo "no wheel for $(uname -m)"; exit 1 ;;
+esac
+for build in "$work/dist" "$work/again"; do
+  go run ./release -o "$build" -only "linux-$goarch,linux-$goarch-static" wheels
+done
+diff -r "$work/dist" "$work/again"
+
+fail() { echo "$*"; exit 1; }
+
+# tries COMMAND… has the memdiag that a command starts catch leaks, in a folder of its own.
+tries() {
+  (
+    mkdir -p "$work/$1" && cd "$work/$1"
+    shift
+    "$@" demo -q >demo.txt
+    grep -q '^1 leak: +512 KiB/step' demo.txt && test -s memdiag-demo/report.html || fail "the demo: $(cat demo.txt)"
+    printf '%s\n' 'from memdiag import mark' 'kept = []' 'for step in range(1, 121):' '    kept.append([bytearray(4096) for _ in range(50)])' '    mark(step=step)' >train.py
+    code=0
+    "$@" gate -q --python-heap on -- "$python" train.py >gate.txt || code=$?
+    ((code == 1)) && grep -q 'train.py:4' gate.txt || fail "the gate ended with $code: $(cat gate.txt)"
+  )
+}
+
+# Where glibc is: as pip chooses it. The command and python -m are one; nothing is written beside
+# the package; and the agent in the binary is the one that is installed.
+python3 -m venv "$work/venv"
+python=$work/venv/bin/python
+"$python" -m pip install -q --disable-pip-version-check --no-index --find-links "$work/dist" memdiag
+package=$("$python" -c 'import memdiag; print(memdiag.__path__[0])')
+before=$(find "$package" -type f -exec sha256sum {} + | sort)
+tries command "$work/venv/bin/memdiag"
+tries module "$python" -m memdiag
+[[ $before == "$(find "$package" -type f -exec sha256sum {} + | sort)" ]] || fail "something was written to $package"
+unpacked=$(XDG_CACHE_HOME=$work/cache "$work/venv/bin/memdiag" python-path)
+diff -r -x __pycache__ "$package" "$unpacked/memdiag"
+"$python" -c 'from importlib.metadata import entry_points; (plugin,) = entry_points(group="pytest11", name="memdiag.pytest"); assert plugin.value == plugin.name'
+
+# Where musl is: the binary needs no library.
+"$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --only-binary :all: --platform "musllinux_1_1_$arch" --target "$work/musl" --find-links "$work/dist" memdiag
+! ldd "$work/musl/bin/memdiag" >/dev/null 2>&1 || fail "the static binary needs libraries"
+tries musl "$work/musl/bin/memdiag"
+
+# Where no wheel fits: pip says so.
+! "$python" -m pip install --disable-pip-version-check --no-index --no-build-isolation --no-binary :all: --force-reinstall --find-links "$work/dist" memdiag >"$work/refused.txt" 2>&1 ||
+  fail "the source distribution was installed"
+grep -q 'memdiag has no wheel for this machine' "$work/refused.txt" || fail "$(cat "$work/refused.txt")"
