@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"record":   {"record", "snapshot"},
 	"snapshot": {"snapshot"},
 	"memtest":  {"memtest", "diff", "engine", "snapshot"},
-	"release":  {"record"}, // whose Python package it packs
+	"release":  {"record"},             // whose Python package it packs
 	"bench":    {"engine", "snapshot"}, // the programs that its scripts time
 
 	"bench/corpus": {"diff", "engine", "snapshot"},

@@ -96,8 +96,8 @@ func write(dir string, stderr io.Writer, pack packer) error {
 	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // what is released is for everybody
 		return err
 	}
-	fmt.Fprintf(stderr, "release: wrote %s (%.1f MB)\n", path, float64(len(content))/1e6)
-	return nil
+	_, err = fmt.Fprintf(stderr, "release: wrote %s (%.1f MB)\n", path, float64(len(content))/1e6)
+	return err
 }
 
 // timeOf is the time that all files of a release have: SOURCE_DATE_EPOCH, or else the commit's.

@@ -20,8 +20,8 @@ type target struct {
 
 // targets are all platforms. On Linux the ordinary build loads Vulkan by glibc's loader; the
 // static one needs no library, has no GPU backend, and serves where the C library is musl. Go 1.26
-// needs macOS 12. The lowest glibc is one that pip 19.3 and later know the name of: the program uses
-// six functions of its loader, which every glibc has.
+// needs macOS 12. Any glibc serves, since the binary asks for symbols without versions; 2.17 is the
+// oldest that pip has a name for and Go's kernel still runs with.
 var targets = []target{
 	{"linux-amd64", "linux", "amd64", "", "manylinux_2_17_x86_64.manylinux2014_x86_64"},
 	{"linux-arm64", "linux", "arm64", "", "manylinux_2_17_aarch64.manylinux2014_aarch64"},
@@ -51,9 +51,9 @@ type binary struct {
 
 // build writes memdiag for the target to path, and checks that it is for that target.
 func (t target) build(path string) (*binary, error) {
-	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+t.tags, "-o", path, "./cmd/memdiag")
+	command := exec.Command("go", "build", "-buildvcs=true", "-trimpath", "-ldflags=-s -w", "-tags="+t.tags, "-o", path, "./cmd/memdiag")
 	// What a user's environment may set for his own builds must not change ours.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOFIPS140=off")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
