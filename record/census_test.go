@@ -9,10 +9,10 @@ import "testing"
 const counted = `
 from memdiag._census import share_out
 
-def check(what, sizes, watched, sampled, growing, counts, rest, each=1):
+def check(what, sizes, watched, sampled, growing, counts, rest, each=0):
     sizes = {a: like if type(like) is tuple else (like, 0) for a, like in sizes.items()}
     told = {a: w if type(w) is tuple else (w, 1, 0) for a, w in watched.items()}
-    got = share_out(sizes, each, {a: [w[0], sizes.get(a, (4, 0))[0], 0, *w[1:]] for a, w in told.items()}, sampled, growing)
+    got = share_out(sizes, {like: each for like in sizes.values() if each}, {a: [w[0], sizes.get(a, (4, 0))[0], 0, *w[1:]] for a, w in told.items()}, sampled, growing)
     got = got[0], {size: n for size, (n, _) in got[1].items()}
     assert got == (counts, rest), (what, got)
 
@@ -67,6 +67,38 @@ tensors = [Tensor(Symbol()), Tensor(8)]
 torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
 print(list(_census.handled(torch)[0].values()))
 `
+
+// sliced has a hundred thousand tensors of ten thousand storages, ten in a row of each, and as many that have one by itself.
+const sliced = `
+import types
+from memdiag import _census
+
+class Storage:
+    def __init__(self, size):
+        self.size, self._cdata = size, id(self)
+    def nbytes(self):
+        return self.size
+    def resizable(self):
+        return True
+class Tensor:
+    is_cpu, requires_grad = True, False
+    def __init__(self, storage):
+        self.storage = storage
+    def untyped_storage(self):
+        return self.storage
+tensors = [Tensor(s) for _ in range(10_000) for s in [Storage(64)] * 10 + [Storage(8)]]
+torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
+storages, each = _census.handled(torch)
+for size in 8, 64:
+    found = sum(like[0] == size for like in storages.values()) * each[size, 0]
+    print(size, 9_000 < found < 11_000)
+`
+
+// Of many tensors, those of one storage were counted as so many storages: a list of sliced batches was said to hold six times its memory.
+func TestManyTensorsOfOneStorageCountOnce(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, sliced, "8 True\n64 True\n")
+}
 
 // A snapshot while torch.compile traced with dynamic shapes failed, and after three the recording ended.
 func TestATensorWhoseSizeIsASymbolTakesNoMemory(t *testing.T) {

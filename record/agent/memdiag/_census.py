@@ -10,12 +10,15 @@ import collections
 import contextlib
 import gc
 from math import log
+from random import Random
 
 from ._handlers import raised
 from ._objects import of_types
 
-# Tensors that are looked into at most; of more, each so many-th.
+# Tensors that are looked into, about, of more; they are drawn at random, since those of one storage often come in a row.
 MOST = 20_000
+# Halvings of the range in which the number of tensors to a storage is looked for.
+HALVINGS = 30
 # The chance below which so few handles, and the share of what is expected up to which, are those of watched steps
 # only, of what the graph alone holds.
 DOUBTFUL, FEW = 0.01, 0.8
@@ -43,15 +46,19 @@ def unasked(torch):
 
 def handled(torch, quiet=True, lent=()):
     """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
-    of those tensors where it is quiet; and the number of tensors for which each of those that were looked into stands.
+    of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
+    all tensors were looked into.
     Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
     Tensors of subclasses are left out: to ask them may call the program."""
     kinds = torch.Tensor, torch.nn.Parameter
     # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
     tensors = of_types(kinds, gc.get_referrers, *kinds)
-    each = -(-len(tensors) // MOST) or 1
-    storages, lent = {}, dict(lent)
-    for t in tensors[::each]:
+    drawn = MOST / max(MOST, len(tensors))
+    if drawn < 1:
+        draw = Random(0).random  # the program's draws stay as they were
+        tensors = [t for t in tensors if draw() < drawn]
+    storages, lent, found = {}, dict(lent), collections.Counter()
+    for t in tensors:
         try:
             if t.is_cpu:
                 s = t.untyped_storage()
@@ -64,26 +71,46 @@ def handled(torch, quiet=True, lent=()):
                     if quiet and t.requires_grad:
                         part |= LEAF if t.is_leaf else RESULT
                     storages[address] = s.nbytes(), part
+                    found[address] += 1
         except Exception as e:
             if raised(e):
                 raise
             # It has none: sparse, or of a transformation.
-    return storages, each
+    if drawn == 1:
+        return storages, {}
+    looks, numbers = collections.Counter(), collections.Counter(storages.values())
+    for a, like in storages.items():
+        looks[like] += found[a]
+    return storages, {like: stands(looks[like] / n, drawn) for like, n in numbers.items()}
+
+
+def stands(looks, drawn):
+    """For how many storages one stands that was found, where it was so many times on average, and of all tensors a part was
+    drawn: the more tensors a storage has, the more often it is found again."""
+    least, most = 1.0, max(1.0, looks / drawn)
+    for _ in range(HALVINGS if looks > 1 else 0):
+        tensors = (least + most) / 2
+        if tensors * drawn / (1 - (1 - drawn) ** tensors) < looks:
+            least = tensors
+        else:
+            most = tensors
+    return looks / drawn / (least if looks > 1 else 1)
 
 
 def share_out(storages, each, watched, sampled, growing):
     """Shares out what is in storages, as of handled, and not among the watched, {address: [stack, bytes, birth, weight,
-    turn]}. Where not all tensors were looked into, one of them stands for each.
+    turn]}. Where not all tensors were looked into, one of them stands for so many, each by its likeness.
 
     Sampled are the addresses of those that came when not all was watched, and growing the stacks that
     have made storages at several times. Returns how many each address stands for, itself among them,
     and what is left of each size: {bytes: [number, address of one]}."""
-    counts = {a: 1 for a in watched if each > 1 or a in storages}
+    counts = {a: 1 for a in watched if each or a in storages}
     rest = {}
     for a, like in storages.items():
         if a not in watched and like[0]:
             entry = rest.setdefault(like, [0, a])
-            entry[0] += each
+            entry[0] += each.get(like, 1)
+    rest = {like: [round(n), a] for like, (n, a) in rest.items()}
     alike = [(a, storages.get(a) or (watched[a][1], 0)) for a in counts if a in sampled]
     share_by(rest, counts, alike, lambda like: like)
     share_by(rest, counts, alike, lambda like: like[0])

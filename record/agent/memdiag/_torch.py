@@ -527,7 +527,7 @@ class Torch:
         if self.older is None:
             self.older = storages.keys() - self.table.keys()
         self.older &= storages.keys()
-        older = [(a, storages.pop(a)[0]) for a in self.older]
+        older = [(a, storages.pop(a)) for a in self.older]
         before, births = {}, collections.defaultdict(set)
         for address, entry in list(self.table.items()):
             if address in again:
@@ -540,9 +540,11 @@ class Torch:
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
         counts, rest = _census.share_out(storages, each, before, sampled, growing)
-        for address, size in older:
-            entry = rest.setdefault(size, [0, address])
-            entry[0] += each
+        for address, like in older:
+            entry = rest.setdefault(like[0], [0, address])
+            entry[0] += each.get(like, 1)
+        for entry in rest.values():
+            entry[0] = round(entry[0])
         return counts, rest
 
     def pursue(self, count):
