@@ -77,13 +77,18 @@ func (v *view) write(w io.Writer) error {
 		return err
 	}
 	v.Script, v.Style = template.JS(script), template.CSS(style) //nolint:gosec // our own assets
-	v.Policy = fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'", sourceHash(script), sourceHash(style))
+	v.Policy = policy(script, style)
 	var b bytes.Buffer
 	if err := t.Execute(&b, v); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// policy is a content security policy that allows one script and one style.
+func policy(script, style string) string {
+	return fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'", sourceHash(script), sourceHash(style))
 }
 
 // joined is the text of several assets, one after the other.

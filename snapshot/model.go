@@ -32,6 +32,8 @@ type Snapshot struct {
 	History History
 	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
 	Moment *Moment
+	// Timelines are those of devices whose record was asked for. Our own file does not keep them.
+	Timelines []*Timeline
 	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
 	// allocation; 0 where it recorded all. Figures are then estimates.
 	SamplePeriod Bytes

@@ -148,6 +148,11 @@ func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, e
 
 // openSnapshotAt is openSnapshot at a moment within the record.
 func (env *environment) openSnapshotAt(name string, at snapshot.At) (*snapshot.Snapshot, string, error) {
+	return env.openSnapshotBy(name, func(o *files.Opener) { o.At = at })
+}
+
+// openSnapshotBy is openSnapshot by an opener that set has changed.
+func (env *environment) openSnapshotBy(name string, set func(*files.Opener)) (*snapshot.Snapshot, string, error) {
 	paths, err := env.resolve(name)
 	if err != nil {
 		return nil, "", err
@@ -155,7 +160,7 @@ func (env *environment) openSnapshotAt(name string, at snapshot.At) (*snapshot.S
 	defer env.talk.clear()
 	s, err := awaited(env, noNews, func() (*snapshot.Snapshot, error) {
 		o := env.telling()
-		o.At = at
+		set(&o)
 		return o.Open(paths[0])
 	})
 	return s, paths[0], err

@@ -25,6 +25,7 @@ func commands(env *environment) []*cobra.Command {
 		newVerifyCommand(env),
 		newExplainCommand(env),
 		newShowCommand(env),
+		newTimelineCommand(env),
 		newReportCommand(env),
 		newPlotCommand(env),
 		newFlameCommand(env),

@@ -20,11 +20,11 @@ function rounded(v, digits) {
 // Zoom, search, hover and keyboard for one flamegraph. ui holds what stands
 // around it: details (told of a box), input (a search field), reset (a button),
 // size, which gives the width to draw in, and foot, the height of details below it
-// where they are part of the picture.
+// where they are part of the picture. It returns what takes its listeners off again.
 function flamegraph(svg, ui) {
   "use strict";
   var all = svg.querySelectorAll(".box");
-  if (all.length === 0) { return; }
+  if (all.length === 0) { return null; }
   var boxes = Array.prototype.map.call(all, function (g) {
     var title = g.querySelector("title").textContent;
     return {
@@ -203,16 +203,18 @@ function flamegraph(svg, ui) {
       tell(to);
     }
   });
-  ui.input.addEventListener("input", function () { mark(ui.input.value); });
-  ui.reset.addEventListener("click", clear);
+  var gone = new AbortController();
+  ui.input.addEventListener("input", function () { mark(ui.input.value); }, { signal: gone.signal });
+  ui.reset.addEventListener("click", clear, { signal: gone.signal });
   window.addEventListener("keydown", function (event) {
     if (event.key === "Escape") { clear(); }
     if (event.key === "/" && !/^(input|textarea)$/i.test(event.target.tagName)) {
       event.preventDefault();
       ui.input.focus();
     }
-  });
-  window.addEventListener("resize", draw);
+  }, { signal: gone.signal });
+  window.addEventListener("resize", draw, { signal: gone.signal });
   say("");
   draw();
+  return function () { gone.abort(); };
 }

@@ -54,8 +54,9 @@ type format struct {
 // shared is what the snapshots of one run are read with.
 type shared struct {
 	totals.Options
-	native *native.Reader // into the same table
-	at     snapshot.At
+	native   *native.Reader // into the same table
+	at       snapshot.At
+	timeline bool
 }
 
 func newShared(maxUnpacked snapshot.Bytes) shared {
@@ -179,7 +180,7 @@ func absurd(s *snapshot.Snapshot) string {
 // decodeTorch reads PyTorch's snapshot, and what the recorder has put behind it.
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
 	text := agent.Behind(r, size)
-	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Parted: text != nil}
+	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Timeline: into.timeline, Parted: text != nil}
 	if text == nil {
 		return torch.Decode(name, r, size, opts)
 	}
@@ -204,6 +205,8 @@ type Opener struct {
 	Progress func(path string, done, size int64)
 	// At is the moment within a snapshot's record that Open shows.
 	At snapshot.At
+	// Timeline has Open tell when each block of a snapshot's record was allocated and freed.
+	Timeline bool
 }
 
 func (o Opener) reading(path string, at, of int) {
@@ -217,13 +220,16 @@ func (o Opener) reading(path string, at, of int) {
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 	into := newShared(o.MaxUnpacked)
-	into.at = o.At
+	into.at, into.timeline = o.At, o.Timeline
 	s, err := o.openInto(path, into)
 	if err != nil {
 		return nil, err
 	}
 	if o.At != (snapshot.At{}) && s.Moment == nil {
 		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it has no record of events, so that nothing tells what was live at %s", o.At), Hint: "PyTorch's snapshots have one; without --at the file is shown as it is"}
+	}
+	if o.Timeline && len(s.Timelines) == 0 {
+		return nil, &snapshot.FormatError{File: path, Reason: "it has no record of events, so that nothing tells what its memory did", Hint: "PyTorch's snapshots have one, if torch.cuda.memory._record_memory_history() was called"}
 	}
 	step, rank := newNamePatterns().read(filepath.ToSlash(path))
 	if s.Rank == snapshot.NoRank {

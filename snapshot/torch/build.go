@@ -2,6 +2,7 @@ package torch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +48,9 @@ type builder struct {
 	total      int64 // of the sizes of blocks and segments
 	record     record
 	moments    moments
-	born       []tenancy // of each row, where it shows a moment
-	step       int64     // of the header
+	lives      map[int]*lives // by device; nil where no timeline is asked for
+	born       []tenancy      // of each row, where it shows a moment
+	step       int64          // of the header
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
@@ -358,6 +360,9 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 	b.checkPlaces(s)
 	s.Moment = b.moment(s, table)
 	b.history(s)
+	for _, device := range slices.Sorted(maps.Keys(b.lives)) {
+		s.Timelines = append(s.Timelines, b.lives[device].timeline(s, device, b.record.stepEnds(), table))
+	}
 	s.Notes = b.notes(s)
 	return s
 }

@@ -118,7 +118,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// goBack reads each moment of a file: the blocks of a segment lie in it, in order, and what is refused is said.
+// goBack reads each moment of a file, and its timeline: the blocks of a segment lie in it, in order, and what is refused is said.
 func goBack(t interface{ Fatalf(string, ...any) }, b []byte) {
 	for _, at := range []string{"peak", "oom", "step:1", "time:1ms"} {
 		moment, err := snapshot.ParseAt(at)
@@ -139,6 +139,24 @@ func goBack(t interface{ Fatalf(string, ...any) }, b []byte) {
 		for _, seg := range s.Segments {
 			if seg.FirstBlock < 0 || seg.FirstBlock+seg.NumBlocks > s.Blocks.Len() || seg.Device >= len(s.Devices) {
 				t.Fatalf("%s: segment %+v of %d blocks", at, seg, s.Blocks.Len())
+			}
+		}
+	}
+	s, err := Decode("file", bytes.NewReader(b), int64(len(b)), Options{Timeline: true})
+	if err != nil {
+		return // which other targets look at
+	}
+	for _, line := range s.Timelines {
+		last := int64(0)
+		for _, l := range line.Lives {
+			if l.Size < 0 || l.Born < last || l.Born > line.Events || l.Died != 0 && (l.Died < l.Born || l.Died > line.Events) {
+				t.Fatalf("%+v of %d events, after one of event %d", l, line.Events, last)
+			}
+			last = l.Born
+		}
+		for _, bin := range line.Bins {
+			if bin.Live < 0 || bin.Live > line.Peak || bin.Reserved < 0 || bin.Folded < 0 {
+				t.Fatalf("%+v, with a peak of %s", bin, line.Peak)
 			}
 		}
 	}

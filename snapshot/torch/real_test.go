@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,33 @@ func TestRealFiles(t *testing.T) {
 					len(s.Segments), s.Blocks.Len(), active, s.History.Events, s.Mark.Step, c)
 			}
 			t.Logf("%d stacks, %d frames; %s", s.Stacks.Len(), s.Stacks.NumFrames(), strings.Join(s.Notes, "\n"))
+		})
+	}
+}
+
+// TestTheTimelineOfARealFileHasItsPeak: as the replay that --at peak makes tells it.
+func TestTheTimelineOfARealFileHasItsPeak(t *testing.T) {
+	dir := sharedDir(t, "data", "torch")
+	for _, name := range []string{"wedsonlin_medium_1024_training.pickle", "wedsonlin_medium_512_inference.pickle", "cs336_kk_ctx128_fullstep.pickle", "cs336_kk_ctx128_forward.pickle", "mosaic_output.pickle"} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := Decode(name, bytes.NewReader(text), int64(len(text)), Options{At: snapshot.At{Kind: snapshot.AtPeak}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var peak snapshot.Bytes
+			for row, state := range s.Blocks.State {
+				if state != snapshot.Free {
+					peak += s.Blocks.Requested[row]
+				}
+			}
+			line := timelineOf(t, text)
+			if line.Peak != peak || line.PeakEvent != s.Moment.Event {
+				t.Errorf("%d bytes at event %d, want %d at %d", line.Peak, line.PeakEvent, peak, s.Moment.Event)
+			}
 		})
 	}
 }

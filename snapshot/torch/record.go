@@ -54,6 +54,14 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 	if b.moments.at.Kind != snapshot.AtEnd {
 		b.follow(device, o)
 	}
+	if b.lives != nil {
+		l := b.lives[device]
+		if l == nil {
+			l = newLives()
+			b.lives[device] = l
+		}
+		l.add(max(int64(o.values[enTime]), 0), o)
+	}
 	return nil
 }
 
@@ -111,6 +119,9 @@ func (b *builder) weigh() {
 	}
 	for _, m := range b.moments.of {
 		r.spent += m.bytes()
+	}
+	for _, l := range b.lives {
+		r.spent += l.bytes()
 	}
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	// there from its beginning on. Each GPU has its own peak; a GPU without a failed request is as it was at the end. A step
 	// and a time are looked up first, so that the file is read twice.
 	At snapshot.At
+	// Timeline has the snapshot tell when each block of the record was allocated and freed.
+	Timeline bool
 	// Parted: the recorder's own snapshot, which follows PyTorch's in a file of memdiag record, is not in the input. An input
 	// that should have it has been cut.
 	Parted bool
@@ -96,10 +98,14 @@ func run(name string, r io.ReaderAt, size int64, opts Options, at moments, keep 
 	m = newMachine(text.in)
 	defer m.release()
 	m.keep, m.quick.off = keep, keep
-	if m.build.moments.at, m.build.moments.until = at.at, at.until; at.at.Kind != snapshot.AtEnd {
-		m.build.mostTables *= 2 // what is live, and what was
+	m.build.moments.at, m.build.moments.until = at.at, at.until
+	if opts.Timeline {
+		m.build.lives = make(map[int]*lives)
 	}
 	m.build.allow(size, opts.MaxUnpacked)
+	if at.at.Kind != snapshot.AtEnd || opts.Timeline {
+		m.build.mostTables *= 2 // what is live, and what was
+	}
 	m.in.packed, m.in.lifted = stepsFor(size, text.json), opts.MaxUnpacked
 	if text.json {
 		err = decodeJSON(m)

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
+)
+
+// timelineSites is how many sites a timeline tells apart; the others are one.
+const timelineSites = 2000
+
+// timelineView is what the template of a timeline's page shows.
+type timelineView struct {
+	Title, Lead, Name, Version string
+	Notes                      []string
+	Policy                     string
+	Style                      template.CSS
+	Script                     template.JS
+	Data                       timelineJSON
+}
+
+// timelineJSON is what the page's script draws.
+type timelineJSON struct {
+	Events    int64 `json:"events"`
+	BinEvents int64 `json:"bin_events"`
+	Peak      int64 `json:"peak"`
+	PeakEvent int64 `json:"peak_event"`
+	// Bins are the bytes live at most, reserved at most, and folded, and the microseconds from the record's first event to theirs.
+	Bins    [][4]int64 `json:"bins"`
+	Steps   []int64    `json:"steps"`
+	Refused [][2]int64 `json:"refused"` // event and bytes
+	// Lives are, in base64, four varints each: events since the birth before, events until the free or 0, bytes, and the site.
+	Lives string     `json:"lives"`
+	Count int        `json:"count"`
+	Sites []siteJSON `json:"sites"`
+	Names [][3]any   `json:"names"` // of calls: whole, short, and whether it is a library's
+}
+
+// siteJSON is a site, with its calls among the names, the outermost first.
+type siteJSON struct {
+	Label  string `json:"label"`
+	Frames []int  `json:"frames"`
+}
+
+// TimelinePage writes what a device's memory did over a snapshot's record as one HTML file that needs nothing else: each block as a
+// band from its allocation to its free, as PyTorch's own viewer draws them, and what was live at any moment, by site and by call.
+func TimelinePage(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline, about About) error {
+	v := timelineView{Name: nameOf(about), Version: brief(about.Version)}
+	device := deviceName(s.Devices[line.Device])
+	v.Title = fmt.Sprintf("%s live at the peak of %s", line.Peak, device)
+	if n := len(line.Refused); n > 0 {
+		v.Title = fmt.Sprintf("out of memory on %s: %s was asked for, %s live at the peak", device, line.Refused[n-1].Bytes, line.Peak)
+	}
+	v.Lead = timelineLead(s, line)
+	v.Notes = timelineNotes(s, line)
+	v.Data = timelineData(s, line)
+	return v.write(w)
+}
+
+// timelineLead says how long the record is, and what it starts and ends with.
+func timelineLead(s *snapshot.Snapshot, line *snapshot.Timeline) string {
+	var older, left snapshot.Bytes
+	for _, l := range line.Lives {
+		if l.Born == 0 {
+			older += l.Size
+		}
+		if l.Died == 0 {
+			left += l.Size
+		}
+	}
+	text := fmt.Sprintf("A record of %s", count(line.Events, "allocator event"))
+	if first, last := line.Bins[0].Time, line.Bins[len(line.Bins)-1].Time; !first.IsZero() && last.After(first) {
+		text += " over " + duration(last.Sub(first))
+	}
+	return fmt.Sprintf("%s; recorded by %s. %s was live before it, %s is live at its end.", text, producer(s), older, left)
+}
+
+// timelineNotes say which other devices have a record, and how many blocks are only in the total.
+func timelineNotes(s *snapshot.Snapshot, line *snapshot.Timeline) []string {
+	var notes, others []string
+	for _, other := range s.Timelines {
+		if other != line {
+			others = append(others, deviceName(s.Devices[other.Device]))
+		}
+	}
+	if len(others) > 0 {
+		notes = append(notes, "There is a record of "+strings.Join(others, ", ")+" too: --device draws it.")
+	}
+	if line.Folded > 0 {
+		notes = append(notes, fmt.Sprintf("%s are drawn one by one, those that hold most bytes for most events; %s smaller or briefer ones are in the total alone.",
+			count(int64(len(line.Lives)), "block"), grouped(line.Folded)))
+	}
+	return notes
+}
+
+func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
+	out := timelineJSON{Events: line.Events, BinEvents: line.BinEvents, Peak: int64(line.Peak), PeakEvent: line.PeakEvent, Steps: append([]int64{}, line.Steps...), Refused: [][2]int64{}, Count: len(line.Lives)}
+	first := line.Bins[0].Time
+	for _, b := range line.Bins {
+		var at int64
+		if !b.Time.IsZero() {
+			at = max(b.Time.Sub(first).Microseconds(), 0)
+		}
+		out.Bins = append(out.Bins, [4]int64{int64(b.Live), int64(b.Reserved), int64(b.Folded), at})
+	}
+	for _, r := range line.Refused {
+		out.Refused = append(out.Refused, [2]int64{r.Event, int64(r.Bytes)})
+	}
+	number := out.sites(s, line)
+	var lives []byte
+	last := int64(0)
+	for _, l := range line.Lives {
+		lived := int64(0)
+		if l.Died > 0 {
+			lived = l.Died - l.Born
+		}
+		for _, v := range []int64{l.Born - last, lived, int64(l.Size), int64(number[l.Stack])} {
+			lives = binary.AppendUvarint(lives, uint64(v))
+		}
+		last = l.Born
+	}
+	out.Lives = base64.StdEncoding.EncodeToString(lives)
+	return out
+}
+
+// sites lists the stacks by what they hold at the peak, and returns the number of each.
+func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[snapshot.StackID]int {
+	atPeak := make(map[snapshot.StackID]snapshot.Bytes)
+	for _, l := range line.Lives {
+		held := snapshot.Bytes(0)
+		if l.Born <= line.PeakEvent && (l.Died == 0 || l.Died > line.PeakEvent) {
+			held = l.Size
+		}
+		atPeak[l.Stack] += held
+	}
+	stacks := make([]snapshot.StackID, 0, len(atPeak))
+	for stack := range atPeak {
+		stacks = append(stacks, stack)
+	}
+	slices.SortFunc(stacks, func(x, y snapshot.StackID) int {
+		return cmp.Or(cmp.Compare(atPeak[y], atPeak[x]), cmp.Compare(x, y))
+	})
+	number, names := make(map[snapshot.StackID]int, len(stacks)), make(map[snapshot.Frame]int)
+	for i, stack := range stacks {
+		number[stack] = min(i, timelineSites)
+		if i < timelineSites {
+			t.Sites = append(t.Sites, t.site(s.Stacks.Frames(stack), names))
+		} else if i == timelineSites {
+			t.Sites = append(t.Sites, siteJSON{Label: fmt.Sprintf("(%s more sites)", grouped(int64(len(stacks)-i))), Frames: []int{}})
+		}
+	}
+	return number
+}
+
+// site adds the names of a stack's calls.
+func (t *timelineJSON) site(frames []snapshot.Frame, names map[snapshot.Frame]int) siteJSON {
+	if len(frames) == 0 {
+		return siteJSON{Label: "a stack that the record does not name", Frames: []int{}}
+	}
+	own, calls := frame.Own(frames), drawnCalls(frames)
+	out := siteJSON{Label: unglued(whereOf(frames, "").text()), Frames: make([]int, 0, len(calls))}
+	for _, i := range calls[:min(maxFlameDepth, len(calls))] {
+		f := frames[i]
+		n, known := names[f]
+		if !known {
+			n = len(t.Names)
+			names[f] = n
+			t.Names = append(t.Names, [3]any{shortened(frameLabel(f)), shortLabel(f), !own(f)})
+		}
+		out.Frames = append(out.Frames, n)
+	}
+	return out
+}
+
+func (v *timelineView) write(w io.Writer) error {
+	t, err := template.ParseFS(assets, "assets/timeline.html")
+	if err != nil {
+		return fmt.Errorf("timeline template: %w", err)
+	}
+	script, err := joined("assets/flame.js", "assets/timeline.js")
+	if err != nil {
+		return err
+	}
+	style, err := joined("assets/flame.css", "assets/page.css", "assets/timeline.css")
+	if err != nil {
+		return err
+	}
+	v.Script, v.Style, v.Policy = template.JS(script), template.CSS(style), policy(script, style) //nolint:gosec // our own assets
+	var b bytes.Buffer
+	if err := t.Execute(&b, v); err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
