@@ -105,3 +105,44 @@ func TestATensorWhoseSizeIsASymbolTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, traced, "[(8, 0)]\n")
 }
+
+// remembered compares what a census remembers with all that there is, while tensors come and go and the collector
+// makes some of them old, and counts how often it went through all of Python's objects.
+const remembered = `
+import gc, random
+from memdiag import _census
+from memdiag._objects import of_types
+
+class Tensor: pass
+class Parameter(Tensor): pass
+kinds, walks = (Tensor, Parameter), 0
+
+def counting(kinds, find, *args):
+    global walks
+    walks += find is gc.get_referrers
+    return of_types(kinds, find, *args)
+
+_census.of_types = counting
+handles, kept = _census.Handles(), []
+draw = random.Random(7).random
+for census in range(200):
+    for _ in range(int(60 * draw())):
+        what = draw()
+        if what < 0.6:
+            kept.append(random.choice(kinds)())
+        elif kept:
+            kept.pop(int(len(kept) * draw()))
+    if draw() < 0.1:
+        gc.collect(int(3 * draw()))
+    if draw() < 0.05:
+        kept.append([Tensor for _ in range(int(9 * draw()))])
+    found = handles.of(kinds)
+    assert len(found) == len({*map(id, found)})
+    assert {*map(id, found)} == {id(t) for t in of_types(kinds, gc.get_referrers, *kinds)}, census
+assert 0 < walks < 50, walks
+`
+
+func TestACensusRemembersTensorsAndFindsAllNewOnes(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, remembered, "")
+}

@@ -9,14 +9,19 @@ but for that of watched steps: what an operator hands to a mode has a handle fro
 import collections
 import contextlib
 import gc
-from math import log
-from random import Random
+import math
+import sys
+import weakref
 
 from ._handlers import raised
 from ._objects import of_types
 
 # Tensors that are looked into, about, of more; they are drawn at random, since those of one storage often come in a row.
 MOST = 20_000
+# New objects of which it is faster to go through all that there are.
+YOUNG = 50_000
+# Whether the collector lists young objects apart. Free-threaded Python has no generations.
+GENERATIONS = getattr(sys, "_is_gil_enabled", lambda: True)()
 # Halvings of the range in which the number of tensors to a storage is looked for.
 HALVINGS = 30
 # The chance below which so few handles, and the share of what is expected up to which, are those of watched steps
@@ -44,17 +49,59 @@ def unasked(torch):
     return guard()
 
 
-def handled(torch, quiet=True, lent=()):
+class Handles:
+    """The program's tensors. To go through all of Python's objects for them takes 25 ms beside PyTorch. So those of the last
+    census are remembered by weak references, and only what has come since is gone through, as long as that is all: either
+    Python's collector has made none of it old, or there are as many tensors as their type has references."""
+
+    def __init__(self):
+        self.known = None  # weak references; None where a census has to go through all objects
+        self.promotions, self.references = -1, 0  # when those were found
+
+    def of(self, kinds):
+        """All tensors of these types."""
+        before, tensors = promotions(), None
+        if self.known is not None and gc.get_count()[0] < YOUNG:
+            tensors = self.remembered(kinds)
+        if tensors is None:
+            # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
+            tensors = of_types(kinds, gc.get_referrers, *kinds)
+        self.known = [*map(weakref.ref, tensors)] if GENERATIONS and len(tensors) <= MOST else None
+        self.promotions, self.references = before, references(kinds)
+        return tensors
+
+    def remembered(self, kinds):
+        """Those of the last census that are left, and new ones; None where these may not be all."""
+        tensors = {id(t): t for t in (r() for r in self.known) if t is not None}
+        gone = len(self.known) - len(tensors)
+        left = len(tensors)
+        for generation in 0, 1:  # from the first an object may come into the second meanwhile
+            tensors.update((id(t), t) for t in of_types(kinds, gc.get_objects, generation))
+        whole = promotions() == self.promotions or len(tensors) - left == references(kinds) - self.references + gone
+        return list(tensors.values()) if whole else None
+
+
+def promotions():
+    """How often the collector may have made objects old, which are then listed only among all."""
+    return sum(s["collections"] for s in gc.get_stats()[1:]) if sys.version_info < (3, 14) else math.nan
+
+
+def references(kinds):
+    """How many references there are to types. Each object has one to its own."""
+    return sum(map(sys.getrefcount, kinds))
+
+
+def handled(torch, quiet=True, lent=(), handles=None):
     """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
     of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
     all tensors were looked into.
     Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
     Tensors of subclasses are left out: to ask them may call the program."""
-    kinds = torch.Tensor, torch.nn.Parameter
-    # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
-    tensors = of_types(kinds, gc.get_referrers, *kinds)
+    tensors = (handles or Handles()).of((torch.Tensor, torch.nn.Parameter))
     drawn = MOST / max(MOST, len(tensors))
     if drawn < 1:
+        from random import Random  # which takes milliseconds to import
+
         draw = Random(0).random  # the program's draws stay as they were
         tensors = [t for t in tensors if draw() < drawn]
     storages, lent, found = {}, dict(lent), collections.Counter()
@@ -144,10 +191,10 @@ def unlikely(births, seen, weight):
     bound."""
     if seen > FEW * weight:
         return False
-    far = log(weight / seen) / seen
+    far = math.log(weight / seen) / seen
     if seen > 1:
-        far += (1 - 1 / seen) * log((1 - 1 / seen) / (1 - 1 / weight))
-    return births * seen * far > -log(DOUBTFUL)
+        far += (1 - 1 / seen) * math.log((1 - 1 / seen) / (1 - 1 / weight))
+    return births * seen * far > -math.log(DOUBTFUL)
 
 
 def share_by(rest, counts, among, likeness):

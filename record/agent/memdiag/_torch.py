@@ -71,6 +71,7 @@ class Torch:
         self.whole = True  # the unit that has just ended was recorded
         self.since = None  # the turn from which on not all were, to spare time
         self.blind = False  # the last evaluation was not
+        self.handles = _census.Handles()
         # Storages that had a handle at the last census, and those to which a walk has given one since.
         self.handled, self.given = None, set()
         self.older = set()  # of a child, those with a handle from before it was watched; None up to the first census
@@ -519,7 +520,7 @@ class Torch:
         if self.since is None or not self.whole and self.older is not None:
             return {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread), places)
+            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread), places, self.handles)
         self.given &= storages.keys()
         for address in self.given:
             del storages[address]
