@@ -27,19 +27,11 @@ func PythonPackage() fs.FS {
 // what is in it; one that is there is used if it holds just that, and recreated if not.
 func Package(dir string) (string, error) {
 	files := PythonPackage()
-	sum := xxhash.New()
-	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(files, path)
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash takes all
-		return err
-	})
+	sum, err := digest(files)
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(dir, fmt.Sprintf("python-%016x", sum.Sum64()))
+	folder := filepath.Join(dir, "python-"+sum)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -75,6 +67,20 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	return folder, nil
+}
+
+// digest tells one version of the package from another.
+func digest(files fs.FS) (string, error) {
+	sum := xxhash.New()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash takes all
+		return err
+	})
+	return fmt.Sprintf("%016x", sum.Sum64()), err
 }
 
 // sameFiles reports whether a folder, and no link to one, holds these files as they are and,
