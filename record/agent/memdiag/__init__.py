@@ -1,15 +1,25 @@
-"""memdiag's agent in a Python process, and the one function for those who want to help it.
+"""memdiag from Python: what a program may tell the recorder, and calls of memdiag itself.
 
-Under `memdiag record -- python train.py` this package is importable; `mark` tells it where
-a step ends. Nothing else here is for programs to call.
+Under `memdiag record -- python train.py` the agent that records lives in this package. `mark`, `watch`
+and `snapshot` reach it, and do nothing without it. `diff` and `gate` call memdiag's program.
 
 PYTEST_DONT_REWRITE: the recorder imports it before pytest, which would warn of that.
 """
 
+from ._watch import watch
+
+TYPE_CHECKING = False  # as typing has it, whose import takes milliseconds
+if TYPE_CHECKING:
+    import os
+
+    from ._calls import Decision, Result
+
+__all__ = ["diff", "gate", "mark", "snapshot", "watch"]
+
 _running = None  # the agent of this process, once started
 
 
-def mark(step=None, phase=None):
+def mark(step: "int | None" = None, phase: "str | None" = None) -> None:
     """Marks the end of a step, or the beginning of a phase such as "eval".
 
     With a step, the program counts the steps from now on, and optimizers no longer do.
@@ -17,6 +27,41 @@ def mark(step=None, phase=None):
     """
     if _running is not None:
         _running.told(step, phase)
+
+
+def snapshot() -> "str | None":
+    """Takes a snapshot now, and returns the path of its file; of the last one if this step has one already. None
+    without the recorder. Never raises.
+    """
+    return None if _running is None else _running.guarded("snapshot", _running.snapshot_now)
+
+
+def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
+    """Compares snapshots, or the first of a run with its last, as `memdiag diff --format json` does.
+
+    Returns what that writes (docs/schema/diff.schema.json), with keys as attributes, too: diff(a, b).findings[0].headline.
+    Raises RuntimeError with memdiag's message where a file cannot be read, and FileNotFoundError without the program.
+    """
+    from ._calls import diff
+
+    return diff(*snapshots)
+
+
+def gate(run: "str | os.PathLike[str]", *flags: str) -> "Decision":
+    """Judges a run as `memdiag gate` does, with its flags: gate("my-run", "--warmup", "20").verdict is "leak", "bounded",
+    "clean" or "inconclusive".
+
+    Returns what `--json` writes (docs/schema/gate.schema.json), with keys as attributes, too. Raises as diff does.
+    """
+    from ._calls import gate
+
+    return gate(run, flags)
+
+
+def load_ipython_extension(ipython):
+    from . import _jupyter
+
+    _jupyter.register(ipython)
 
 
 def _in_main():

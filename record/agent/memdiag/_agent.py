@@ -433,6 +433,11 @@ class Agent:
 
     # Snapshots.
 
+    def snapshot_now(self):
+        """Takes a snapshot that the program asks for; returns the path of the last one."""
+        self.tick(True)
+        return os.path.join(self.dir, self.written[-1][1]) if self.written else None
+
     def owns(self, kind):
         """Whether this process is the one that records its rank. Several Python processes may run
         under one command: launchers, loader workers, helpers. The first that comes to a mark

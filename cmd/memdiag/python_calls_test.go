@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/record/recordtest"
+)
+
+// TestPythonCallsMemdiag runs programs that call memdiag, with its Python package and a run that leaks.
+func TestPythonCallsMemdiag(t *testing.T) {
+	program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaking := filepath.Join(t.TempDir(), "run")
+	if out, err := recordtest.Command(t, program, "record", "-q", "--workload", "L30", "--steps", "100", "--every", "25", "--out", leaking).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cache := t.TempDir()
+	path := recordtest.Command(t, program, "python-path")
+	path.Env = append(path.Env, "XDG_CACHE_HOME="+cache)
+	agent, err := path.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for script, imports := range map[string]string{"calls.py": "import json", "notebook.py": "import IPython"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			python := pythonOf(t, "torch", imports)
+			script, err := filepath.Abs("../../testdata/python/" + script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := recordtest.Command(t, python, script, leaking)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(cmd.Env, "MEMDIAG="+program, "PYTHONPATH="+strings.TrimSpace(string(agent)), "IPYTHONDIR="+t.TempDir())
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// TestWatchesSayHowManyTensorsStay reads what a recorded program's watches found.
+func TestWatchesSayHowManyTensorsStay(t *testing.T) {
+	t.Parallel()
+	r := recordProgram(t, []string{"record"}, torchPython(t), "../../testdata/python/watched.py")
+	if r.code != exitFine {
+		t.Fatalf("code %d: %s", r.code, r.said)
+	}
+	var calls, tensors int
+	leaks := regexp.MustCompile(`watch "leaks": after (\d+) calls (?:about )?(\d+) tensors \(.* KiB\) stay, held by list .__main__.kept. \(\d+ items\)`).FindStringSubmatch(r.said)
+	if leaks == nil {
+		t.Fatalf("no word of what leaks: %s", r.said)
+	}
+	if _, err := fmt.Sscan(leaks[1]+" "+leaks[2], &calls, &tensors); err != nil || tensors != calls || calls < 10 {
+		t.Errorf("%d tensors of %d calls: %v", tensors, calls, err)
+	}
+	for _, name := range []string{"replaces", "recursive", "raises"} {
+		if !regexp.MustCompile(`watch "` + name + `": after \d+ calls no tensor stays`).MatchString(r.said) {
+			t.Errorf("%s: %s", name, r.said)
+		}
+	}
+	if !regexp.MustCompile(`watch "once": after \d+ calls (about )?2 tensors \(80 B\) stay\n`).MatchString(r.said) {
+		t.Errorf("once: %s", r.said)
+	}
+}

@@ -1,0 +1,41 @@
+"""%memdiag and %%memdiag in Jupyter: %load_ext memdiag makes them."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+from . import _calls, _program
+
+
+def register(ipython):
+    ipython.register_magic_function(memdiag, "line_cell", "memdiag")
+
+
+def memdiag(line, cell=None):
+    """%memdiag RUN shows whether a recorded run leaks. %%memdiag runs the cell as a program of its own under memdiag
+    gate, with the flags on its line, and shows whether that leaks: it does not see the notebook's variables, nor the
+    notebook the cell's."""
+    flags = shlex.split(line)
+    if cell is None:
+        return _calls.judged(lambda path: _calls.call(["gate", "--quiet", "--json", path, *flags], _calls.JUDGED))
+    with tempfile.TemporaryDirectory(prefix="memdiag-cell-") as folder:
+        script = os.path.join(folder, "cell.py")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(cell)
+        run = [] if {"-o", "--out"} & {f.split("=")[0] for f in flags} else ["-o", os.path.join(folder, "run")]
+        # The cell imports what lies beside the notebook, as the notebook does.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")])), "PYTHONUNBUFFERED": "1"}
+        return _calls.judged(lambda path: show(
+            [_program.find(), "--color", "never", "gate", "--quiet", "--json", path, *run, *flags, "--", sys.executable, script], environment))
+
+
+def show(command, environment):
+    """Runs a command and prints its lines as they come."""
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          encoding="utf-8", errors="replace") as child:
+        for text in child.stdout:
+            sys.stdout.write(text)
+    if child.returncode not in _calls.JUDGED:
+        raise RuntimeError("the cell was not judged: memdiag gate ended with code %d" % child.returncode)

@@ -1,0 +1,250 @@
+"""memdiag.watch: how many tensors stay after calls of a function, or passes of a block.
+
+Under the recorder the tensors are listed before a call and after it: the young ones, which Python's collector has apart,
+in microseconds, or after a call with collections all of them, in milliseconds. So of many calls some are looked at. Without
+the recorder nothing is done.
+"""
+
+import functools
+import gc
+import sys
+
+TYPE_CHECKING = False  # as typing has it, whose import takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+# What looks may cost, and searches for holders as much: so many seconds, and this share of the time since the first step.
+ALLOWANCE, SHARE = 0.1, 0.01
+# Who holds what stays is asked once tensors of so many calls stay, and again after so many times the calls.
+CALLS, AGAIN = 4, 1.6
+# From this generation on a collection makes objects old; from Python 3.14 on each does.
+OLD = 1 if sys.version_info < (3, 14) else 0
+# The last calls, whose results the program may still be using.
+RECENT = 2
+
+
+class watch:
+    """Counts the tensors that stay after a function or a block, under memdiag record.
+
+        @memdiag.watch("collate")            with memdiag.watch("evaluate"):
+        def collate(batch): ...                  evaluate(model)
+
+    The run then says: watch "collate": after 100 calls 100 tensors (50.0 KiB) stay, held by list `kept` (100 items).
+    Watches of one name are one. Calls on several threads at once are mixed up. Without the recorder a watch does
+    nothing. Never raises.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = str(name)
+
+    def __call__(self, function: "F") -> "F":
+        @functools.wraps(function)
+        def watched(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return watched  # type: ignore[return-value]
+
+    def __enter__(self) -> "watch":
+        self._tell("begin")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tell("end")
+
+    def __repr__(self):
+        return "memdiag.watch(%r)" % self.name
+
+    @property
+    def calls(self) -> int:
+        """How many calls have ended; 0 without the recorder."""
+        return self._figure("calls")
+
+    @property
+    def tensors(self) -> int:
+        """How many tensors stay, as of the last look."""
+        return self._figure("tensors")
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they have."""
+        return self._figure("bytes")
+
+    @property
+    def held_by(self) -> str:
+        """What holds them, such as "list `kept` (100 items)"; "" where that is not known."""
+        return self._figure("held_by") or ""
+
+    def _tell(self, what):
+        from . import _running
+
+        if _running is not None:
+            _running.guarded("watch", lambda: getattr(stays_of(_running, self.name), what)())
+
+    def _figure(self, what):
+        from . import _running
+
+        return 0 if _running is None else getattr(stays_of(_running, self.name), what)
+
+
+def stays_of(agent, name):
+    watches = agent.__dict__.setdefault("watches", {})
+    if name not in watches:
+        watches[name] = Stays(agent, name)
+    return watches[name]
+
+
+class Stays:
+    """What is known of the watches of one name."""
+
+    def __init__(self, agent, name):
+        self.agent, self.name = agent, name
+        self.calls, self.tensors, self.bytes, self.held_by = 0, 0, 0, ""
+        self.thread, self.depth = None, 0  # of the call that is under way, which may call itself
+        self.before = None  # weak references of the storages there were when it began; None where it is not looked at
+        self.made = {}  # by weak reference, of storages that live: bytes, the call, and for how many calls it stands
+        self.looks, self.sampled = [], False  # the last calls that were looked at, and whether some were not
+        self.deep, self.collections = False, None  # whether all tensors are listed; and how often had been collected
+        self.spent, self.searched, self.next = 0.0, 0.0, 0
+        self.noted = None
+
+    def begin(self):
+        from _thread import get_ident
+
+        if self.thread is None:
+            self.thread = get_ident()
+            torch = self.agent.torch.module
+            if torch is not None and self.affords(self.spent):
+                with Cost(self, "spent"):
+                    self.collections = collections()
+                    self.before = {s._weak_ref() for s in storages(torch, self.deep).values()}
+        if self.thread == get_ident():
+            self.depth += 1
+
+    def end(self):
+        from _thread import get_ident
+
+        if self.thread == get_ident() and self.depth > 1:
+            self.depth -= 1
+            return
+        self.calls += 1
+        if self.thread == get_ident():
+            self.thread, self.depth = None, 0
+            if self.before is not None:
+                with Cost(self, "spent"):
+                    self.look()
+
+    def affords(self, spent):
+        return spent <= ALLOWANCE + SHARE * self.agent.elapsed()
+
+    def look(self):
+        torch = self.agent.torch.module
+        expired, free = torch.UntypedStorage._expired, torch.UntypedStorage._free_weak_ref
+        old = collections() != self.collections
+        whole, self.deep = self.deep or not old, old
+        weight = self.calls - (self.looks[-1] if self.looks else 0)
+        for address, s in storages(torch, old).items() if whole else ():
+            if address not in self.before and address not in self.made:
+                self.made[s._weak_ref()] = s.nbytes(), self.calls, weight
+        for address in self.before:
+            free(address)
+        self.before = None
+        if not whole:
+            return
+        for address in [a for a in self.made if expired(a)]:
+            free(address)
+            del self.made[address]
+        self.looks, self.sampled = [*self.looks[-RECENT:], self.calls], self.sampled or weight > 1
+        self.judge()
+
+    def judge(self):
+        """Takes a call's results for what stays only as far as calls before it have left some, for the program may use
+        them yet. A call that was looked at stands for those before it that were not."""
+        recent = [c for c in self.looks if c > self.calls - RECENT]
+        before = next((c for c in reversed(self.looks) if c <= self.calls - RECENT), 0)
+        old = [(n, weight) for n, call, weight in self.made.values() if call <= before]
+        seen = sum(weight for _, weight in old)
+        usual, self.tensors = seen // max(1, before), seen
+        for call in recent:
+            weights = [weight for _, c, weight in self.made.values() if c == call]
+            self.tensors += sum(weights[:usual])
+        self.bytes = sum(n * weight for n, weight in old) * self.tensors // max(1, seen)
+        if len({call for _, call, _ in self.made.values()}) > CALLS and self.calls >= self.next and self.affords(self.searched):
+            with Cost(self, "searched"):
+                self.search()
+            self.next = int(self.calls * AGAIN) + 1
+        self.note()
+
+    def search(self):
+        """Asks the search for holders, which has a budget of its own, for those of earlier calls."""
+        holders, site = self.agent.holders, ("watch", self.name)
+        holders.walk({a: site for a, (_, call, _) in self.made.items() if call <= self.calls - RECENT}, {}, {})
+        if site in holders.found:
+            path, kind, items, _ = holders.found.pop(site)[1]
+            self.held_by = "%s `%s`%s" % (kind, path, " (%d items)" % items if items else "")
+
+    def note(self):
+        text = "watch \"%s\": after %d calls %s%s" % (self.name, self.calls, "about " if self.sampled and self.tensors else "", self.stay())
+        self.agent.notes.pop(self.noted, None)
+        self.agent.note(text)
+        self.noted = text
+
+    def stay(self):
+        if not self.tensors:
+            return "no tensor stays"
+        return "%d tensor%s (%s) stay%s%s" % (self.tensors, "s"[:self.tensors > 1], size(self.bytes), "s"[self.tensors > 1:],
+                                                ", held by " + self.held_by if self.held_by else "")
+
+
+class Cost:
+    """A context whose seconds of work are added to a field."""
+
+    def __init__(self, stays, field):
+        self.stays, self.field = stays, field
+
+    def __enter__(self):
+        from ._agent import work
+
+        self.own, self.work, self.begun = self.stays.agent.own, work, work()
+        self.own.__enter__()
+
+    def __exit__(self, *_):
+        self.own.__exit__()
+        setattr(self.stays, self.field, getattr(self.stays, self.field) + self.work() - self.begun)
+
+
+def collections():
+    """How often objects have become old: those that were made since are young."""
+    return [g["collections"] for g in gc.get_stats()[OLD:]]
+
+
+def storages(torch, deep):
+    """The storages with bytes that a tensor of the program's has, by address: a young one, or any. Of subclasses there are
+    none, which may call the program."""
+    from ._census import unasked
+    from ._handlers import raised
+    from ._objects import of_types
+
+    kinds, found = (torch.Tensor, torch.nn.Parameter), {}
+    with unasked(torch):
+        tensors = of_types(kinds, gc.get_referrers, *kinds) if deep else [t for g in range(OLD + 1) for t in of_types(kinds, gc.get_objects, g)]
+        for t in tensors:
+            try:
+                s = t.untyped_storage()
+                if type(s.nbytes()) is int and s.nbytes():
+                    found[s._cdata] = s
+            except Exception as e:
+                if raised(e):
+                    raise
+                # It has none: sparse, or of a transformation.
+    return found
+
+
+def size(n):
+    for unit in "B", "KiB", "MiB":
+        if n < 1024:
+            return "%d B" % n if unit == "B" else "%.1f %s" % (n, unit)
+        n /= 1024
+    return "%.1f GiB" % n

@@ -1,0 +1,55 @@
+"""Functions and blocks under memdiag.watch, in a process that memdiag records."""
+
+import os
+
+import torch
+
+import memdiag
+
+kept, model = [], None
+
+
+@memdiag.watch("leaks")
+def leaks(i):
+    batch = torch.ones(128) * i
+    kept.append(batch)
+    return batch * 2
+
+
+def made_once():
+    global model
+    with memdiag.watch("once"):
+        if model is None:
+            model = torch.nn.Linear(4, 4)
+        return model(torch.ones(4)).sum()
+
+
+@memdiag.watch("recursive")
+def recursive(n):
+    return torch.ones(8) + recursive(n - 1) if n else torch.zeros(8)
+
+
+def main():
+    state = torch.zeros(4)
+    for i in range(100):
+        result = leaks(i)
+        loss = made_once()
+        with memdiag.watch("replaces"):
+            state = state + 1
+        recursive(5)
+        try:
+            with memdiag.watch("raises"):
+                raise KeyError
+        except KeyError:
+            pass
+        memdiag.mark(step=i + 1)
+        if i == 50:
+            path = memdiag.snapshot()
+            assert os.path.basename(path) == "snapshot_51.json", path
+    calls = {name: memdiag.watch(name).calls for name in ("leaks", "once", "recursive", "replaces", "raises")}
+    assert set(calls.values()) == {100}, calls
+    w = memdiag.watch("leaks")
+    print(w.tensors, w.bytes, w.held_by)
+
+
+main()
