@@ -1,18 +1,23 @@
 // Release builds what a release of memdiag consists of, for every platform, from one tree:
 //
-//	go run ./release [-o dist] [-only linux-amd64] wheels
+//	go run ./release wheels    # Python wheels
+//	go run ./release all       # also archives, lists of parts (SBOM) and checksums
 //
-// It publishes nothing. The version is that which the go command stamps into the binaries: the
+// It publishes nothing. The version is the one that the go command stamps into the binaries: the
 // tag of the commit. Two builds of one commit by one Go toolchain are equal to the byte.
 package main
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,17 +31,22 @@ func main() {
 	}
 }
 
+// tagged is a version that is a tag's, of a tree without changes.
+var tagged = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
+
 // run builds what args ask for. The names of what it wrote go to stderr.
 func run(args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	out := flags.String("o", "dist", "`folder` to write into")
 	only := flags.String("only", "", "`targets`, separated by commas, such as linux-amd64; all by default")
+	trial := flags.Bool("trial", false, "build all from a commit without a tag")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || flags.Arg(0) != "wheels" {
-		return fmt.Errorf("say what to build: wheels; got %q", flags.Args())
+	what := flags.Arg(0)
+	if flags.NArg() != 1 || what != "wheels" && what != "all" {
+		return fmt.Errorf("say what to build: wheels or all; got %q", flags.Args())
 	}
 	chosen, err := choose(*only)
 	if err != nil {
@@ -50,6 +60,13 @@ func run(args []string, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // of a folder of temporary files
+	var manual []file
+	if what == "all" {
+		if manual, err = pages(work); err != nil {
+			return fmt.Errorf("manual pages and completion: %w", err)
+		}
+	}
+	var sums []string
 	for i, t := range chosen {
 		binary, err := t.build(filepath.Join(work, t.name))
 		if err != nil {
@@ -59,13 +76,26 @@ func run(args []string, stderr io.Writer) error {
 		if i == 0 {
 			packs = append(packs, binary.source) // which all have in common
 		}
+		if what == "all" {
+			if !tagged.MatchString(binary.version) && !*trial {
+				return fmt.Errorf("the version is %s: a release is built from a clone, at a tag, without changes; -trial builds in any case", cmp.Or(binary.version, "unknown"))
+			}
+			packs = append(packs, func() (string, []byte, error) { return binary.archive(manual) }, binary.sbom)
+		}
 		for _, pack := range packs {
-			if err := write(*out, stderr, pack); err != nil {
+			sum, err := write(*out, stderr, pack)
+			if err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
+			sums = append(sums, sum)
 		}
 	}
-	return nil
+	if what != "all" {
+		return nil
+	}
+	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[2*sha256.Size:], b[2*sha256.Size:]) }) // by name
+	_, err = write(*out, stderr, func() (string, []byte, error) { return "SHA256SUMS", []byte(strings.Join(sums, "")), nil })
+	return err
 }
 
 // choose returns the targets of these names; all for "".
@@ -86,18 +116,18 @@ func choose(names string) (chosen []target, err error) {
 // packer makes a file of a release.
 type packer func() (name string, content []byte, err error)
 
-// write puts a file into a folder.
-func write(dir string, stderr io.Writer, pack packer) error {
+// write puts a file into a folder, and returns its line as sha256sum has it.
+func write(dir string, stderr io.Writer, pack packer) (sum string, err error) {
 	name, content, err := pack()
 	if err != nil {
-		return err
+		return "", err
 	}
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // what is released is for everybody
-		return err
+		return "", err
 	}
 	_, err = fmt.Fprintf(stderr, "release: wrote %s (%.1f MB)\n", path, float64(len(content))/1e6)
-	return err
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name), err
 }
 
 // timeOf is the time that all files of a release have: SOURCE_DATE_EPOCH, or else the commit's.

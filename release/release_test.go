@@ -6,17 +6,23 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/csv"
+	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/record/recordtest"
 )
 
 func TestVersionsInPythonsForm(t *testing.T) {
@@ -183,9 +189,124 @@ func TestAProgramForAnotherMachineIsRefused(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	for _, args := range [][]string{nil, {"houses"}, {"wheels", "more"}, {"-only", "plan9-mips", "wheels"}} {
+	for _, args := range [][]string{nil, {"houses"}, {"wheels", "more"}, {"-only", "plan9-mips", "wheels"}, {"-only", "", "all", "wheels"}} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)
 		}
+	}
+}
+
+func TestTheListOfPartsHasEachModuleOnce(t *testing.T) {
+	b := aBinary(t, "linux-amd64")
+	b.info = &debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Main:      debug.Module{Path: "github.com/memdiag/memdiag", Version: "v1.2.3"},
+		Deps: []*debug.Module{
+			{Path: "example.com/a", Version: "v0.1.0", Sum: "h1:AAAA="},
+			{Path: "example.com/b", Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/c", Version: "v0.3.0+incompatible"}},
+		},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "08f6ebc"}, {Key: "-tags", Value: ""}},
+	}
+	name, text, err := b.sbom()
+	if err != nil || name != "memdiag-1.2.3-linux-amd64.cdx.json" {
+		t.Fatal(name, err)
+	}
+	var list bom
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pkg:golang/stdlib@1.26.8", "pkg:golang/example.com/a@v0.1.0", "pkg:golang/example.com/c@v0.3.0%2Bincompatible"}
+	var got []string
+	for _, c := range list.Components {
+		got = append(got, c.PURL)
+	}
+	if !slices.Equal(got, want) || !slices.Equal(list.Dependencies[0].DependsOn, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if m := list.Metadata; m.Component.PURL != "pkg:golang/github.com/memdiag/memdiag@v1.2.3" || m.Timestamp != "2026-11-23T00:00:00Z" ||
+		!slices.Equal(m.Component.Properties, []property{{"memdiag:build:vcs.revision", "08f6ebc"}}) {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestOnlyATagIsReleased(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v0.1.0": true, "v1.2.3-rc.1": true,
+		"(devel)": false, "": false, "v1.2.3+dirty": false, "v0.0.0-20261123200338-08f6ebc84eaa": false, "v1.2.4-rc.1.0.20261123200338-08f6ebc84eaa": false,
+	} {
+		if tagged.MatchString(version) != want {
+			t.Errorf("%q: want %t", version, want)
+		}
+	}
+}
+
+// TestTheActionInstallsARelease runs the script of the action with a release in a folder, in place of GitHub.
+func TestTheActionInstallsARelease(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("needs bash on Linux")
+	}
+	text, err := os.ReadFile("action/action.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var action struct {
+		Runs struct{ Steps []struct{ Shell, Run string } }
+	}
+	if err := yaml.Unmarshal(text, &action); err != nil || len(action.Runs.Steps) != 1 || strings.Contains(action.Runs.Steps[0].Run, "${{") {
+		t.Fatalf("%v: %+v", err, action)
+	}
+	release := t.TempDir()
+	name := "memdiag-1.2.3-linux-" + runtime.GOARCH
+	packed, err := tarball(name, []file{{"memdiag", 0o755, []byte("#!/bin/sh\necho it is installed\n")}}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = write(release, io.Discard, func() (string, []byte, error) { return "SHA256SUMS", nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := write(release, io.Discard, func() (string, []byte, error) { return name + ".tar.gz", packed, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	const curl = `#!/bin/bash
+while (($#)); do case $1 in -o) out=$2; shift ;; https:*) url=$1 ;; esac; shift; done
+[[ $url == https://github.example/memdiag/memdiag/releases/download/v1.2.3/* ]] && cp "$RELEASE/${url##*/}" "$out"
+`
+	if err := os.WriteFile(filepath.Join(bin, "curl"), []byte(curl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, sums, version string
+		installed           bool
+	}{
+		{"the release", sum, "v1.2.3", true},
+		{"another content", strings.Replace(sum, sum[:4], "0123", 1), "v1.2.3", false},
+		{"an archive that is not listed", "", "v1.2.3", false},
+		{"a release that is not there", sum, "v1.2.4", false},
+		{"a branch", sum, "main", false},
+		{"a command", sum, "v1.2.3;true", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(release, "SHA256SUMS"), []byte(c.sums), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			work := t.TempDir()
+			path := filepath.Join(work, "path")
+			cmd := recordtest.Command(t, "bash", "-e", "-o", "pipefail", "-c", action.Runs.Steps[0].Run)
+			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "RELEASE="+release, "VERSION="+c.version, "REPOSITORY=memdiag/memdiag",
+				"RUNNER_TEMP="+work, "GITHUB_SERVER_URL=https://github.example", "GITHUB_PATH="+path)
+			said, err := cmd.CombinedOutput()
+			added, _ := os.ReadFile(path) // which is missing if nothing is installed
+			if (err == nil) != c.installed || (len(added) > 0) != c.installed {
+				t.Fatalf("%v, %q: %s", err, added, said)
+			}
+			if c.installed {
+				if out, err := recordtest.Command(t, filepath.Join(strings.TrimSpace(string(added)), "memdiag")).Output(); err != nil || string(out) != "it is installed\n" {
+					t.Errorf("%q, %v", out, err)
+				}
+			}
+		})
 	}
 }

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"fmt"
-)
+import "fmt"
 
 // refusal is the backend (PEP 517) of the source distribution. pip takes that if no wheel fits, as
 // on Windows, or if it is too old to know the wheels' names, and shows what this says.
@@ -25,25 +20,11 @@ func (b *binary) source() (name string, content []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	w := tar.NewWriter(zipped)
-	for _, file := range []struct{ name, text string }{
-		{"PKG-INFO", fmt.Sprintf(metadata, version)},
-		{"pyproject.toml", "[build-system]\nrequires = []\nbuild-backend = \"refusal\"\nbackend-path = [\".\"]\n"},
-		{"refusal.py", refusal},
-	} {
-		header := &tar.Header{Name: "memdiag-" + version + "/" + file.name, Mode: 0o644, Size: int64(len(file.text)), ModTime: b.time, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(header); err != nil {
-			return "", nil, err
-		}
-		if _, err := w.Write([]byte(file.text)); err != nil {
-			return "", nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return "", nil, err
-	}
-	err = zipped.Close()
-	return "memdiag-" + version + ".tar.gz", buffer.Bytes(), err
+	name = "memdiag-" + version
+	content, err = tarball(name, []file{
+		{"PKG-INFO", 0o644, fmt.Appendf(nil, metadata, version)},
+		{"pyproject.toml", 0o644, []byte("[build-system]\nrequires = []\nbuild-backend = \"refusal\"\nbackend-path = [\".\"]\n")},
+		{"refusal.py", 0o644, []byte(refusal)},
+	}, b.time)
+	return name + ".tar.gz", content, err
 }

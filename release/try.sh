@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheels for this machine twice, which must be equal, installs them into empty
-# environments, and has memdiag catch a leak there.
+# Builds the release for this machine twice, which must be equal, installs its wheels into empty
+# environments, and has memdiag catch leaks there.
 #
 #   release/try.sh
 set -euo pipefail
@@ -14,11 +14,23 @@ case $(uname -m) in
   *) echo "no wheel for $(uname -m)"; exit 1 ;;
 esac
 for build in "$work/dist" "$work/again"; do
-  go run ./release -o "$build" -only "linux-$goarch,linux-$goarch-static" wheels
+  go run ./release -o "$build" -only "linux-$goarch,linux-$goarch-static" -trial all 2>"$work/log" || { cat "$work/log"; exit 1; }
 done
+cat "$work/log"
 diff -r "$work/dist" "$work/again"
 
 fail() { echo "$*"; exit 1; }
+
+# The archives are whole, and have what belongs beside a program.
+(cd "$work/dist" && sha256sum --quiet -c SHA256SUMS && (($(wc -l <SHA256SUMS) == $(ls | wc -l) - 1)))
+for target in "linux-$goarch" "linux-$goarch-static"; do
+  tar xzf "$work"/dist/memdiag-*-"$target".tar.gz -C "$work"
+  unpacked=$(echo "$work"/memdiag-*-"$target")
+  "$unpacked/memdiag" version
+  bash -n "$unpacked/completion/memdiag.bash"
+  grep -q '^.TH "MEMDIAG\\-GATE"' "$unpacked/man/man1/memdiag-gate.1" && cmp "$unpacked/sbom.cdx.json" "$work"/dist/memdiag-*-"$target".cdx.json
+  test -s "$unpacked/LICENSE" -a -s "$unpacked/NOTICE"
+done
 
 # tries COMMAND… has the memdiag that a command starts catch leaks, in a folder of its own.
 tries() {
