@@ -176,6 +176,7 @@ func TestJSONSchemas(t *testing.T) {
 	}{
 		{"diff.schema.json", "memdiag diff --format json", resultJSON{}, []string{"leak.json.golden", "hostile.json.golden", "empty.json.golden"}},
 		{"gate.schema.json", "memdiag gate --json", gateJSON{}, []string{"gate.json.golden"}},
+		{"changes.schema.json", "memdiag diff --at peak --format json", changesJSON{}, nil},
 		{"show.schema.json", "memdiag show --format json", showJSON{}, []string{"show.json.golden", "showempty.json.golden"}},
 	} {
 		t.Run(c.file, func(t *testing.T) {

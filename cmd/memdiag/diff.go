@@ -20,6 +20,7 @@ func newDiffCommand(env *environment) *cobra.Command {
 	var output string
 	var flagged *judging
 	text := report.TextOptions{}
+	at := atFlag{auto: true}
 	cmd := &cobra.Command{
 		Use:     "diff [RUN | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupFind,
@@ -28,9 +29,14 @@ func newDiffCommand(env *environment) *cobra.Command {
 three or more snapshots, each stack that grew is judged over all of them.
 
 A snapshot is a path, or a name such as snapshot_50 found in this folder or in
-the newest run below it. Without arguments it takes the run in this folder.`,
+the newest run below it. Without arguments it takes the run in this folder.
+
+With --at two snapshots of PyTorch, of one run or of two, are compared at a moment
+of their records, such as their peaks: what each line holds in one and in the
+other. Nothing is judged then.`,
 		Example: `  memdiag diff snapshot_0 snapshot_50
   memdiag diff my-run -o growth.json
+  memdiag diff before.pickle after.pickle --at peak
   memdiag diff --rule handbook snapshot_0 snapshot_50`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +46,9 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 			}
 			if err := atLeastOne(cmd, text.Top); err != nil {
 				return err
+			}
+			if !at.auto {
+				return env.diffAt(cmd, args, at.at, write, output, text)
 			}
 			if rule.value == string(diff.ByHandbook) && flagged.against != "" {
 				return usagef(cmd, "--rule handbook knows no --against")
@@ -87,12 +96,52 @@ the newest run below it. Without arguments it takes the run in this folder.`,
 	flags := cmd.Flags()
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")
+	flags.Var(&at, "at", "compare two snapshots at a moment within their records: peak, oom, step:N, or time:DURATION since the first event")
+	completeWords(cmd, "at", []string{"peak", "oom"})
 	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
 	flags.Var(&format, "format", "format on standard output: text, json, csv (a line a site) or md (for a pull request)")
 	completeWords(cmd, "rule", rule.of)
 	completeWords(cmd, "format", format.of)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`, its format by the ending: .txt, .json, .csv or .md")
 	return cmd
+}
+
+// diffAt compares two snapshots at a moment within their records.
+func (env *environment) diffAt(cmd *cobra.Command, args []string, at snapshot.At, format, output string, text report.TextOptions) error {
+	if len(args) != 2 {
+		return usagef(cmd, "--at compares two snapshots")
+	}
+	if at == (snapshot.At{}) {
+		return usagef(cmd, "--at end is what diff does without --at")
+	}
+	if format != "text" && format != "json" {
+		return usagef(cmd, "--at writes text or json, not %s", format)
+	}
+	if err := noRuns(args); err != nil {
+		return err
+	}
+	var both [2]*snapshot.Snapshot
+	var names [2]string
+	for i, arg := range args {
+		s, path, err := env.openSnapshotAt(arg, at)
+		if err != nil {
+			return err
+		}
+		if err := spare(cmd, output, path); err != nil {
+			return err
+		}
+		if format == "text" {
+			workingFolder().Snapshot(s)
+		}
+		both[i], names[i] = s, path
+	}
+	text.Width, text.Color = env.textShape(output)
+	return env.result(output, false, func(w io.Writer) error {
+		if format == "json" {
+			return report.ChangesJSON(w, both[0], both[1])
+		}
+		return report.Changes(w, both[0], both[1], names, text)
+	})
 }
 
 // analyze is analyzeWith by a rule, with the defaults.
