@@ -21,6 +21,7 @@ const (
 	provePass      = "pass-proof"
 	fillUpPass     = "pass-fills-up"
 	boundsPass     = "pass-bounds"
+	itemsPass      = "pass-items"
 	clustersGroup  = "group-clusters"
 	graphsGroup    = "group-graphs"
 	listsGroup     = "group-lists"
@@ -57,6 +58,7 @@ func Parts() []Part {
 		{Name: provePass, About: "blocks that nothing can release"},
 		{Name: fillUpPass, About: "containers with their own bound"},
 		{Name: boundsPass, About: "declared bounds"},
+		{Name: itemsPass, About: "containers that become longer in proportion to the process"},
 		{Name: clustersGroup, About: "one finding of sites in step below one call"},
 		{Name: graphsGroup, About: "one finding of one autodiff graph"},
 		{Name: listsGroup, About: "one finding of what one list holds in step"},

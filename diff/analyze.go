@@ -44,8 +44,9 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 			return o.Analyze(part)
 		}
 	}
+	rows, items := withoutItems(series.Pair(first, last))
 	r := &Result{
-		Rule: o.Rule, First: first, Last: last, Rows: series.Pair(first, last),
+		Rule: o.Rule, First: first, Last: last, Rows: rows,
 		Series: series.Collect(run), Intermediate: n - 2, Comparable: stranger == "",
 		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
@@ -70,6 +71,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.Children = o.judgeChildren(run)
 		r.Reserves = r.reserves()
 		r.sizeGraphs()
+		r.step(itemsPass, func() { r.sizeItems(items) })
 	}
 	r.sortFindings()
 	if r.Comparable {

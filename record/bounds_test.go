@@ -132,7 +132,7 @@ own.Trainer.rows += [Thing(), Thing()]
 library.Gcf.figs.update({1: Thing(), 2: Thing(), 3: Thing()})
 library.names += [Thing(), Thing()]
 del own
-print([place[:3] for place in registered.grown() if place[0].startswith("lib")])
+print([node.path() for node, _ in registered.grown() if node.path().startswith("lib")])
 found = walk(registered=registered)
 for name in sorted(found):
     print(*found[name][:3])
@@ -143,7 +143,7 @@ print([search.length(found[name][3], "?") for name in found if "cycle" in name])
 
 func TestRootsOfAWalk(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, rooted, `[('lib.figures', 'Gcf', 'figs'), ('lib.figures', '', 'names')]
+	agentProgram(t, rooted, `['lib.figures.Gcf.figs', 'lib.figures.names']
 __main__.Batch.full_size cache 4
 __main__.Batch.size cache 3
 __main__.__kept__ list 2

@@ -89,7 +89,7 @@ def outer():
     [cached(i) for i in range(9)]
     for path in sorted(places):
         try:
-            print(path, places[path].items, length(places[path], _holders.LISTS, _holders.key_text))
+            print(path, places[path].items, length(places[path], _holders.key_text))
         except LookupError:
             print(path, "is not reached")
     for label in ".value", ".batch":

@@ -272,8 +272,8 @@ func mattering(r *diff.Result) string {
 		if len(found) == 0 {
 			return ""
 		}
-		if process, _ := r.Series.Unrecorded(); ofNodes(found[0]) && process >= 0 {
-			return deviceName(r.Series.Devices[process]) // in which nodes take memory
+		if process, _ := r.Series.Unrecorded(); ofProcess(found[0]) && process >= 0 {
+			return deviceName(r.Series.Devices[process]) // in which nodes and items take memory
 		}
 		return deviceName(found[0].Rows[0].Device)
 	}

@@ -132,14 +132,17 @@ func (s *stacker) leaks(size float64) []band {
 }
 
 // beyondStacks is the name and the rate of what the process gathered beyond what was recorded:
-// the nodes of a graph that leak, or nobody knows what; "" where it does not grow so.
+// the nodes of a graph or items of a container that leak, or nobody knows what; "" where it does not grow so.
 func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 	if e := r.Unexplained(); e != nil {
 		return "beyond recorded stacks", e.Rate
 	}
 	for _, f := range withVerdict(r, diff.Leak) {
-		if f.Nodes != nil && ofNodes(f) {
+		switch {
+		case f.Nodes != nil && ofNodes(f):
 			return "autograd graph", f.Rate
+		case ofItems(f):
+			return brief(f.Holder.Path), f.Rate
 		}
 	}
 	return "", diff.Rate{}

@@ -102,7 +102,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		}
 	}
 	add("Pace", paceText(f))
-	rate := rateText(f.Rate, f.Uncounted)
+	rate := rateText(f.Rate, f.Uncounted || ofItems(f))
 	switch {
 	case f.Sampled && rate != "":
 		rate += "; of what was sampled, whose own chance it leaves out"
@@ -110,7 +110,11 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}
 	add("Rate", rate)
-	add("Autograd's graph", graphText(f))
+	if ofItems(f) {
+		add("Memory", graphText(f))
+	} else {
+		add("Autograd's graph", graphText(f))
+	}
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
@@ -118,6 +122,9 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	add("Decided in", moreText(r, f.More))
 	add("Runs out", runsOutText(r, f))
 	where := deviceName(f.Rows[0].Device)
+	if ofItems(f) {
+		where = deviceName(f.Nodes.Device)
+	}
 	if r.Last.Rank != snapshot.NoRank {
 		where += fmt.Sprintf(", rank %d", r.Last.Rank)
 	}

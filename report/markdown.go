@@ -175,6 +175,9 @@ func guiltyMark(f *diff.Finding) string {
 	if ofNodes(f) {
 		return "the graph's end is made here"
 	}
+	if ofItems(f) {
+		return "it becomes longer here"
+	}
 	if f.Headline != frame.Headline(f.Rows[0].Frames) {
 		return "allocated by this call"
 	}

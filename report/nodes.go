@@ -15,9 +15,13 @@ func clauseOf(f *diff.Finding) string {
 		rate = blocksRate(f.Rate, noun(f))
 	}
 	switch {
+	case ofItems(f) && f.Headline < 0:
+		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", source line unknown"
+	case ofItems(f):
+		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", filled " + atPlace(f)
 	case ofNodes(f) && f.Holder != nil:
 		return rate + ", the autograd graph kept by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
-	case f.Nodes != nil && !ofNodes(f):
+	case f.Nodes != nil && !ofProcess(f):
 		return rate + " allocated " + atPlace(f) + ", with the autograd graph behind it"
 	}
 	return rate + " allocated " + atPlace(f)
@@ -26,10 +30,19 @@ func clauseOf(f *diff.Finding) string {
 // ofNodes reports whether what leaks are nodes of autograd's.
 func ofNodes(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Graph }
 
+// ofItems reports whether what leaks are the items of a container.
+func ofItems(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Items }
+
+// ofProcess reports whether the growth of the process tells what leaks take.
+func ofProcess(f *diff.Finding) bool { return ofNodes(f) || ofItems(f) }
+
 // noun is what a finding's blocks are.
 func noun(f *diff.Finding) string {
 	if ofNodes(f) {
 		return "node"
+	}
+	if ofItems(f) {
+		return "item"
 	}
 	return "block"
 }
@@ -45,7 +58,7 @@ func nodesOf(f *diff.Finding) snapshot.Bytes {
 	return f.Nodes.Growth
 }
 
-// graphText is how large a finding's graph is; "" where it has none, or nothing tells.
+// graphText is how large a finding's graph is, or what items take; "" where it has none, or nothing tells.
 func graphText(f *diff.Finding) string {
 	if f.Nodes == nil {
 		return ""

@@ -135,6 +135,8 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	switch {
 	case ofNodes(f):
 		p.labelled("Nodes", grouped(g.Blocks)+" or more")
+	case ofItems(f):
+		p.labelled("Items", "+"+grouped(g.Blocks))
 	case unsized(f.Rate):
 		p.aside("Allocation size: unknown", "("+note+")")
 	default:

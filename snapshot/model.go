@@ -78,13 +78,16 @@ const (
 	// Graph stands for autograd's nodes that one of the program's names keeps and that become
 	// more; what they take is the process's memory, and nobody tells how much.
 	Graph DeviceKind = "graph"
+	// Items stands for the items of one container that becomes longer while the process grows; what they take is the
+	// process's memory, too.
+	Items DeviceKind = "items"
 )
 
 // InProcess reports whether a device is a part of the process's memory, beside others.
-func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k == Graph }
+func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k == Graph || k == Items }
 
 // Unsized reports whether a device's blocks may be of unknown size, so that they are judged by their number.
-func (k DeviceKind) Unsized() bool { return k == Executable || k == Graph }
+func (k DeviceKind) Unsized() bool { return k == Executable || k == Graph || k == Items }
 
 // Device is one allocator's device and its meters.
 type Device struct {
@@ -242,6 +245,8 @@ type Holder struct {
 	// Bound is how many items it may have, as the maxlen of a deque; 0 where nothing tells. Our own file
 	// does not keep it.
 	Bound int
+	// Each is what an item takes that no other refers to; 0 where it is not known. Our own file does not keep it.
+	Each Bytes
 }
 
 // Nameless is the Path of a graph of autograd's, or of objects on a language's heap, where nothing that has a name leads

@@ -82,12 +82,14 @@ type holder struct {
 	Counted int64 `json:"counted"`
 	// Bound is how many there may be; absent where nothing tells.
 	Bound int `json:"bound"`
+	// Each is what an item takes; absent where nobody asked, and 0 where it is not known.
+	Each int64 `json:"each"`
 	// Address is that of a block on a GPU, which another recorder has, with its stack; absent for the stack.
 	Address uint64 `json:"address"`
 }
 
 func (h *holder) of(stack snapshot.StackID) snapshot.Holder {
-	return snapshot.Holder{Stack: stack, Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0)}
+	return snapshot.Holder{Stack: stack, Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0), Each: snapshot.Bytes(max(h.Each, 0))}
 }
 
 // frame is written as [function, file, line].

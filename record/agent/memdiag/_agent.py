@@ -94,9 +94,9 @@ class Snapshot:
         self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": []}
         self.producer = "Python"
 
-    def device(self, kind, name, space=0, limit=None, **meters):
+    def device(self, kind, name, space=0, limit=None, index=0, **meters):
         """Adds a device; space is the same number for as long as addresses on it mean the same."""
-        self.devices.append({"kind": kind, "index": 0, "name": name, "space": space, "limit": limit, "meters": meters})
+        self.devices.append({"kind": kind, "index": index, "name": name, "space": space, "limit": limit, "meters": meters})
         return len(self.devices) - 1
 
     def add(self, device, address, size, stack, birth, count):

@@ -20,7 +20,8 @@ from ._autograd import rests
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
-from ._length import CYCLE, FRAMES, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
+from ._items import LEAST, Containers
+from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
 from ._windows import shortened
@@ -51,6 +52,8 @@ NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 NEAR = 3
 # Items of a container that tell whether it is as new as they are. To ask of one that is takes 0.1 ms.
 FIRST = 3
+# Containers of which a walk takes note at most.
+LENGTHS = 10_000
 # Further on one node in so many is read.
 SPARSE = 16
 # What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
@@ -65,7 +68,6 @@ BASES = str, bytes, int, float, complex
 ATOMS = set(map(id, (*BASES, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.WrapperDescriptorType,
                      types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)))
 TRACED_ATOMS = set(map(id, (float, int, str, bytes)))
-LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 SEQUENCES = tuple(LISTS)
 # Of Python's queues, the field that says how many items one may have; and the fields that those are in.
 QUEUES = {"queue.Queue": "maxsize", "asyncio.queues.Queue": "_maxsize", "logging.handlers.BufferingHandler": "capacity"}
@@ -86,6 +88,7 @@ class Search:
         self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
+        self.containers = Containers(self.bound, key_text)
         self.cut, self.cuts = False, 0
         self.registered, self.walked = Registries(), False  # which learn after a walk
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
@@ -100,17 +103,21 @@ class Search:
         begun = work()
         source, heap, agent = self.source, self.agent.heap, self.agent
         moment = agent.step or agent.ticks
+        unexplained = self.unexplained()
         allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
         if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
             blocks = self.blocks()
             placed = blocks.growing() if blocks else {}
-            if wanted or placed or unseen or lines or self.unexplained():
-                self.walk(wanted, unseen, lines, placed=placed)
+            if wanted or placed or unseen or lines or unexplained:
+                self.walk(wanted, unseen, lines, placed=placed, counting=unexplained)
                 self.next = int(moment * AGAIN) + 1
-        if self.walked and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
+        if (self.walked or unexplained) and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
             self.registered.learn()
             self.walked = False
+        if unexplained and moment >= self.containers.next:
+            self.containers.follow(self.registered.grown(LEAST))
+            self.containers.next = int(moment * AGAIN) + 1
         lengths = {}
         for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
             place = self.place(stack, snapshot)
@@ -128,6 +135,7 @@ class Search:
         if self.source.module and self.quiet():
             with unasked(self.source.module):
                 self.graphs.fill(snapshot, key_text)
+        self.containers.fill(snapshot)
         if self.kept and not self.graphs.grow():
             n = snapshot.stacks.add(GRAPH, lambda: [("autograd's graph", "", 0)])
             snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
@@ -175,7 +183,7 @@ class Search:
         begun, agent = work(), self.agent
         moment = agent.step or agent.ticks
         if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
-            self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW)
+            self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW, counting=self.unexplained())
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
@@ -185,7 +193,7 @@ class Search:
     def length(self, nodes, items):
         """How many items containers have now, which had so many when a walk found them."""
         try:
-            return sum(length(n, LISTS, key_text) for n in nodes)
+            return sum(length(n, key_text) for n in nodes)
         except Exception:
             return items  # it cannot be reached without a walk
 
@@ -226,12 +234,14 @@ class Search:
             self.unseen = now
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
-    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS, placed=()):
+    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS, placed=(), counting=False):
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
         if placed:
             walk.place(self.blocks(), placed)
         walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
+        if counting:
+            walk.containers = []
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
         # program's would see it off, and may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
@@ -239,7 +249,9 @@ class Search:
             gc.disable()
         try:
             with unasked(walk.torch):
-                walk.run(seconds, bool(walk.torch) and self.unexplained())
+                walk.run(seconds, bool(walk.torch) and counting)
+                if counting:
+                    self.containers.found(walk.containers)
         finally:
             if paused:
                 gc.enable()
@@ -296,6 +308,7 @@ class Walk(Roots):
         self.later = []  # what push takes, of new things in variables
         self.graph_roots = []
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
+        self.containers = None  # places of those that were found, if they are asked for
         self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
         self.ndarray, self.array = (contents(sys.modules[module]).get(name) if module in sys.modules else None
                                     for module, name in (("numpy", "ndarray"), ("jax._src.array", "ArrayImpl")))
@@ -489,6 +502,8 @@ class Walk(Roots):
         them to look at."""
         most = self.items[0 if next(node.containers(), None) is None else 1]
         node.kind, node.items, node.id, node.each, node.bound = "" if self.came(obj) else kind, items, id(obj), max(1, items / most), bound or 0
+        if self.containers is not None and node.kind not in ("", "tuple") and len(self.containers) < LENGTHS:
+            self.containers.append(node)
         return most
 
     def attributes(self, obj, node):

@@ -18,6 +18,7 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # Functions that have begun and wait, and where they have their frames.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
+LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 # The label of the list in which itertools.cycle has what it saw.
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.
@@ -31,7 +32,7 @@ mro, members, module_of = (type.__dict__[name].__get__ for name in ("__mro__", "
 contents = types.ModuleType.__dict__["__dict__"].__get__
 
 
-def length(node, lists, key_text):
+def length(node, key_text):
     """The items of the container at a node. Another one there is not taken for it: a name may be that
     of a loop, which goes through several."""
     obj = reach(node, key_text)
@@ -40,7 +41,7 @@ def length(node, lists, key_text):
     t = type(obj)
     if t is lru_cache_wrapper:
         return obj.cache_info().currsize
-    for base in (*lists, dict):
+    for base in (*LISTS, dict):
         if issubclass(t, base):
             if node.ring:
                 if base.__len__(obj) != node.bound:

@@ -60,9 +60,8 @@ class Roots:
         """What Python keeps for programs, and the registries of libraries that have grown, before their many names."""
         if "weakref" in sys.modules:
             self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
-        for module, owner, name, obj in self.registered.grown() if self.registered else ():
-            node = Node(None, module)
-            self.push(obj, Node(node, named(owner)) if owner else node, named(name), "variable")
+        for node, obj in self.registered.grown() if self.registered else ():
+            self.push(obj, node.parent, node.label, "variable")
 
     def suspended(self):
         """Functions that wait and that nothing with a name holds, as the generator of a loop."""
@@ -119,8 +118,8 @@ class Registries:
                 for owner, k, v in containers(name, module):
                     self.lengths[name, owner, k] = length(v)
 
-    def grown(self):
-        """Those that have more items than at first, with their places: module, class or "", and name."""
+    def grown(self, least=1):
+        """The places of those that have so many items more than at first, and the containers."""
         for (name, owner, k), first in self.lengths.items():
             module = sys.modules.get(name)
             if issubclass(type(module), types.ModuleType):
@@ -129,8 +128,9 @@ class Registries:
                     holder = names.get(owner)
                     names = members(holder) if issubclass(type(holder), type) else {}
                 v = names.get(k)
-                if id(type(v)) in KEEPERS and length(v) > first:
-                    yield name, owner, k, v
+                if id(type(v)) in KEEPERS and length(v) >= first + least:
+                    node = Node(None, name)
+                    yield Node(Node(node, named(owner)) if owner else node, named(k), "variable"), v
 
 
 def containers(name, module):

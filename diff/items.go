@@ -1,0 +1,108 @@
+package diff
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// What the items of a container take is known for the newest alone, and without what C has of it. So it explains the growth
+// of the process from leastTaken of it on, up to mostTaken times as much.
+const leastTaken, mostTaken = 0.5, 4
+
+// withoutItems splits rows into those of blocks and those that count the items of containers.
+func withoutItems(rows []Row) (blocks, items []Row) {
+	for _, row := range rows {
+		if row.Device.Kind == snapshot.Items {
+			items = append(items, row)
+		} else {
+			blocks = append(blocks, row)
+		}
+	}
+	return blocks, items
+}
+
+// sizeItems makes a leak of steady growth of the process that no stack explains, where a container becomes longer in
+// proportion, and its items may take as much: it holds what leaks. Of several the one of which most is known is named.
+func (r *Result) sizeItems(rows []Row) {
+	e := r.Unexplained()
+	if e == nil || !r.Comparable {
+		return
+	}
+	var fit []Finding
+	for i := range rows {
+		if f := r.ofItems(&rows[i], e); f != nil {
+			fit = append(fit, *f)
+		}
+	}
+	if len(fit) == 0 {
+		return
+	}
+	slices.SortStableFunc(fit, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Holder.Each, a.Holder.Each), cmp.Compare(a.Rows[0].Device.Index, b.Rows[0].Device.Index))
+	})
+	f := fit[0]
+	var others []string
+	for _, other := range fit[1:] {
+		others = append(others, other.Holder.Path)
+	}
+	if len(others) > 0 {
+		f.Reasons = append(f.Reasons, "these become longer in step, and may hold it as well: "+strings.Join(others, ", "))
+	}
+	grown := *e
+	f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
+	f.RunsOut = r.forecast(f.Rows[0], f.Rate)
+	r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
+	r.Findings = append(r.Findings, f)
+}
+
+// ofItems is a leak of a container's items; nil unless it becomes longer without end, in proportion to the process, and the
+// items may take as much as that grows by.
+func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
+	h, site := holder(r.Last, row), r.Series.Site(row)
+	if h == nil || h.Bound > 0 || site == nil {
+		return nil
+	}
+	history := series.HistoryOf(r.Series, site)
+	ask := judge.Question{Row: row, History: history, First: r.First, Last: r.Last, Discovery: history.Chance()}
+	j := ask.Judge(r.options.Without)
+	if j.Verdict != Leak || j.Rate.Unit != e.Rate.Unit {
+		return nil
+	}
+	each := e.Rate.Bytes.Value / j.Rate.Blocks.Value
+	if known := float64(h.Each); known > 0 && (known < leastTaken*each || known > mostTaken*each) || !r.inProportion(site) {
+		return nil
+	}
+	r.doubt(&j)
+	r.unsure(&j)
+	j.Because("the process grows in proportion, by about %s for each item, beyond what stacks explain", snapshot.FormatBytes(each))
+	f := r.finding(cluster{rows: []*Row{row}, j: j}, -1)
+	return &f
+}
+
+// inProportion reports whether a container has become longer in proportion to what the process has beyond recorded stacks,
+// at all marks from the first that tells of both.
+func (r *Result) inProportion(site *SiteSeries) bool {
+	_, beyond := r.Series.Unrecorded()
+	from := max(r.Series.WarmUp(), slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 }))
+	last := len(beyond) - 1
+	if last-from+1 < series.Testable {
+		return false
+	}
+	items, process := float64(site.Blocks[last]-site.Blocks[from]), beyond[last]-beyond[from]
+	if items <= 0 || process <= 0 {
+		return false
+	}
+	for i := from; i <= last; i++ {
+		if math.Abs(float64(site.Blocks[i]-site.Blocks[from])/items-(beyond[i]-beyond[from])/process) > alikeCurves {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,103 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// lengths are those of a container that a recorder follows from the fourth snapshot on.
+type lengths struct {
+	path  string
+	each  snapshot.Bytes
+	bound int
+	items func(i int) int64 // at the i-th snapshot; 0 where it is not followed
+}
+
+// containerRun is a run of which the process has so much at the i-th snapshot, and containers so many items.
+func containerRun(process func(i int) snapshot.Bytes, containers ...lengths) *snapshot.Run {
+	var run []*snapshot.Snapshot
+	for i := range 24 {
+		s := build(int64(8*i), block{"weights", snapshot.MiB, -1})
+		held := 8*snapshot.MiB + process(i) + s.Devices[0].Meters.Allocated
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: held, Active: held, Reserved: held}})
+		b := &s.Blocks
+		b.Count = make([]int64, len(b.Size))
+		for at := range b.Count {
+			b.Count[at] = 1
+		}
+		for number, c := range containers {
+			n := c.items(i)
+			if i < 3 || n == 0 {
+				continue
+			}
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Items, Index: number, Limit: snapshot.Unknown})
+			stack := s.Stacks.InternFrames([]snapshot.Frame{{Function: c.path}})
+			s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, FirstBlock: len(b.Size), NumBlocks: 1})
+			b.Segment = append(b.Segment, int32(len(s.Segments)-1))
+			b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, 0), append(b.Requested, 0)
+			b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, stack), append(b.Count, n)
+			if b.BirthStep != nil {
+				b.BirthStep = append(b.BirthStep, snapshot.NoStep)
+			}
+			s.Holders = append(s.Holders, snapshot.Holder{Stack: stack, Path: c.path, Kind: "list", Items: int(n), Bound: c.bound, Each: c.each})
+		}
+		run = append(run, s)
+	}
+	return runOf(run...)
+}
+
+func TestAContainerThatGrowsWithTheProcessHoldsWhatLeaks(t *testing.T) {
+	const kib = snapshot.KiB
+	each := func(n int64) func(i int) int64 { return func(i int) int64 { return n * int64(i) } }
+	steady := func(i int) snapshot.Bytes { return 48 * kib * snapshot.Bytes(i) } // 6 KiB a step
+	late := func(i int) snapshot.Bytes { return 48 * kib * snapshot.Bytes(max(i, 14)) }
+	still := func(int) snapshot.Bytes { return 0 }
+	for name, c := range map[string]struct {
+		process    func(i int) snapshot.Bytes
+		containers []lengths
+		want       string // the holder; "" for no leak
+		unknown    bool   // the growth of the process stays without an explanation
+	}{
+		"figures that nobody closes":        {steady, []lengths{{"plt.figs", 0, 0, each(2)}}, "plt.figs", false},
+		"items of as much":                  {steady, []lengths{{"main.rows", 5 * kib, 0, each(8)}}, "main.rows", false},
+		"one of two is too light":           {steady, []lengths{{"main.losses", 32, 0, each(8)}, {"plt.figs", 0, 0, each(2)}}, "plt.figs", false},
+		"of two the one of which is known":  {steady, []lengths{{"main.all", 0, 0, each(8)}, {"main.rows", 6 * kib, 0, each(8)}}, "main.rows", false},
+		"items that take too little":        {steady, []lengths{{"main.losses", 32, 0, each(8)}}, "", true},
+		"items that take far too much":      {steady, []lengths{{"main.seen", snapshot.MiB, 0, each(8)}}, "", true},
+		"a container with a bound":          {steady, []lengths{{"main.replay", 6 * kib, 1000, each(8)}}, "", true},
+		"a container that levels off":       {steady, []lengths{{"main.cache", 0, 0, func(i int) int64 { return int64(8 * min(i, 10)) }}}, "", true},
+		"a container as long all along":     {steady, []lengths{{"main.cache", 0, 0, func(int) int64 { return 80 }}}, "", true},
+		"a container of another rhythm":     {steady, []lengths{{"main.tags", 0, 0, func(i int) int64 { return int64(i * i) }}}, "", true},
+		"a process that grows another way":  {late, []lengths{{"main.rows", 0, 0, each(8)}}, "", false},
+		"a process that does not grow":      {still, []lengths{{"main.rows", 0, 0, each(8)}}, "", false},
+		"a container that comes at the end": {steady, []lengths{{"main.rows", 0, 0, func(i int) int64 { return max(0, int64(8*(i-19))) }}}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Analyze(containerRun(c.process, c.containers...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holder := ""
+			if r.Leaks() > 0 {
+				holder = r.Findings[0].Holder.Path
+			}
+			if holder != c.want || r.Leaks() > 1 {
+				t.Errorf("%d leaks, held by %q, want %q: %+v", r.Leaks(), holder, c.want, r.Findings)
+			}
+			if (r.Unexplained() != nil) != c.unknown {
+				t.Errorf("unexplained: %+v", r.Unexplained())
+			}
+			if c.want == "" {
+				return
+			}
+			f := r.Findings[0]
+			if rate := f.Rate.Bytes.Value; f.Verdict != Leak || f.Evidence != Strong || rate < 6000 || rate > 6300 {
+				t.Errorf("%s, %s, %.0f bytes a step", f.Verdict, f.Evidence, rate)
+			}
+			if f.Cause == nil || f.Cause.ID != "container-grows" {
+				t.Errorf("got the cause %+v", f.Cause)
+			}
+		})
+	}
+}
