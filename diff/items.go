@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // What the items of a container take is known for the newest alone, and without what C has of it. So it explains the growth
@@ -82,7 +83,10 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	r.doubt(&j)
 	r.unsure(&j)
 	j.Because("the process grows in proportion, by about %s for each item, beyond what stacks explain", snapshot.FormatBytes(each))
-	f := r.finding(cluster{rows: []*Row{row}, j: j}, -1)
+	if h.From != snapshot.NoStack {
+		row.Frames = r.Last.Stacks.Frames(h.From)
+	}
+	f := r.finding(cluster{rows: []*Row{row}, j: j}, frame.Headline(row.Frames))
 	return &f
 }
 

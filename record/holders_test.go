@@ -309,6 +309,8 @@ def show(search, stackless=()):
     search.fill(snapshot)
     search.agent.step *= 2
     for h in snapshot.holders:
+        if "each" in h:
+            continue  # its length is followed, and it holds no stack's blocks
         print(h["kind"], h["path"], h["items"], "of stack", h["stack"], *(["at step", h["counted"]] if "counted" in h else []))
 
 class Model:

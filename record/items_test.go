@@ -6,15 +6,13 @@ import "testing"
 
 // longer has containers of all kinds become longer, and others that stay or are emptied.
 const longer = `
-import collections, functools, threading, types
+import collections, functools, types
 from memdiag import _agent, _holders, _items
 
 class Row:
     def __init__(self, n, shared):
         self.values, self.shared = [0.5] * n, shared
 class Native:
-    def __init__(self):
-        self.lock = threading.Lock()
     def __getattribute__(self, name):
         raise AssertionError("the program's own code was asked")
 shared = list(range(1000))
@@ -24,13 +22,13 @@ def square(n):
     return n * n
 
 def step(n):
-    rows.append(Row(100, shared))
-    tags[len(tags)] = str(n) * 500
+    rows.append(Row(200, shared))
+    tags[len(tags)] = str(n) * 5000
     losses.append(0.5 * len(losses))
     natives.append(Native())
-    queue.append(str(n) * 200)
+    queue.append(str(n) * 2000)
     square(len(rows))
-    cache.append(str(n) * 300)
+    cache.append(str(n) * 3000)
 
 agent = types.SimpleNamespace(step=9, ticks=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
@@ -40,7 +38,7 @@ def look(what):
     print(what)
     for h, d, n in sorted(zip(snapshot.holders, snapshot.devices, snapshot.blocks["count"]), key=lambda t: t[0]["path"]):
         if "__main__" in h["path"] and "search" not in h["path"]:
-            print(" ", h["path"], h["kind"], h["items"] == n, h["items"], h["each"] > 100, h.get("bound", 0), d["kind"])
+            print(" ", h["path"], h["kind"], h["items"] == n, h["items"], h["each"] > 1000, h.get("bound", 0), d["kind"])
 
 for walk in range(3):
     for _ in range(5):
@@ -51,7 +49,7 @@ for walk in range(3):
         cache.clear()
 step(3)
 look("a step later")
-print(sorted(_items.weight(c) // 100 for c in ([], [1], [Row(100, shared)], [Row(100, shared), Row(200, shared)], [Row(9, list(range(9000)))] * 2)))
+print(*(_items.weight(c) > 1500 for c in ([], [1], [Row(100, shared)], [Row(100, shared), Row(200, shared)], [Row(9, list(range(9000)))] * 2)))
 `
 
 func TestContainersThatBecomeLongerAreFollowed(t *testing.T) {
@@ -60,25 +58,93 @@ func TestContainersThatBecomeLongerAreFollowed(t *testing.T) {
 after walk 2
   __main__.cache list True 10 True 0 items
   __main__.losses list True 10 False 0 items
-  __main__.natives list True 10 True 0 items
+  __main__.natives list True 10 False 0 items
   __main__.queue deque True 10 True 100 items
   __main__.rows list True 10 True 0 items
   __main__.square cache True 10 False 0 items
   __main__.tags dict True 10 True 0 items
 after walk 3
   __main__.losses list True 15 False 0 items
-  __main__.natives list True 15 True 0 items
+  __main__.natives list True 15 False 0 items
   __main__.queue deque True 15 True 100 items
   __main__.rows list True 15 True 0 items
   __main__.square cache True 15 False 0 items
   __main__.tags dict True 15 True 0 items
 a step later
   __main__.losses list True 16 False 0 items
-  __main__.natives list True 16 True 0 items
+  __main__.natives list True 16 False 0 items
   __main__.queue deque True 16 True 100 items
   __main__.rows list True 16 True 0 items
   __main__.square cache True 16 False 0 items
   __main__.tags dict True 16 True 0 items
-[0, 0, 0, 0, 16]
+False False False True False
+`)
+}
+
+// lines has containers become longer in the program's own code, in what it calls, and in a function that returns.
+const lines = `
+import functools, sys, types
+from memdiag import _holders, _items, _lines
+
+library = types.ModuleType("figures")
+exec(compile("""
+figs = {}
+def subplots():
+    figs[len(figs)] = []
+def call(f):
+    return f()
+""", "/usr/lib/python3/site-packages/figures.py", "exec"), library.__dict__)
+sys.modules["figures"] = library
+rows, natives, late = [], [], []
+
+def draw():
+    x = 1
+    library.subplots(); x += 1
+    return x
+def hook():
+    rows.append(
+        1)
+def work(step):
+    draw()
+    library.call(hook)
+    if step > 1:
+        late.append([draw() for _ in range(2)])
+    try:
+        natives.append(1 / 0)
+    except ZeroDivisionError:
+        natives.extend("ab")
+
+place = _holders.Node(None, "__main__")
+containers = _items.Containers(lambda *_: 0, _holders.key_text)
+agent = types.SimpleNamespace(elapsed=lambda: 9.0)
+lines = _lines.Lines(agent, containers, _holders.key_text)
+containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name]) for name in ("rows", "natives", "late")])
+containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs)])
+for c in containers.kept:
+    c.grown = True
+for step in range(4):
+    work(step)
+    print(sys.gettrace() is not None, end=" ")
+    lines.boundary()
+lines.end()
+print(sys.gettrace(), sys._getframe().f_trace)
+for c in sorted(containers.kept, key=lambda c: c.path):
+    print(c.path, *(name + ":" + str(line) for name, _, line in c.stack or ()))
+
+containers.kept[0].stack = None
+lines.events, agent.elapsed = 0, lambda: -9.9999
+lines.boundary()
+work(5)
+print(sys.gettrace(), lines.events, lines.at, lines.frames)
+`
+
+func TestTheLineAtWhichAContainerBecomesLonger(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, lines, `False True False False None None
+__main__.late work:27 <module>:42
+__main__.natives work:31 <module>:42
+__main__.rows hook:21 call:6 work:25 <module>:42
+figures.figs draw:18 work:24 <module>:42
+None 3 None []
 `)
 }

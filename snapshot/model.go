@@ -247,6 +247,8 @@ type Holder struct {
 	Bound int
 	// Each is what an item takes that no other refers to; 0 where it is not known. Our own file does not keep it.
 	Each Bytes
+	// From is the stack that a recorder saw add an item; NoStack where it saw none. Our own file does not keep it.
+	From StackID
 }
 
 // Nameless is the Path of a graph of autograd's, or of objects on a language's heap, where nothing that has a name leads

@@ -84,6 +84,8 @@ type holder struct {
 	Bound int `json:"bound"`
 	// Each is what an item takes; absent where nobody asked, and 0 where it is not known.
 	Each int64 `json:"each"`
+	// From is the stack that was seen to add an item; absent or 0 where none was.
+	From int `json:"from"`
 	// Address is that of a block on a GPU, which another recorder has, with its stack; absent for the stack.
 	Address uint64 `json:"address"`
 }
@@ -196,7 +198,11 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 			d.beside = append(d.beside, h)
 			continue
 		}
+		if h.From < 0 || h.From >= len(ids) {
+			return nil, fmt.Errorf("a holder has items from stack %d of %d", h.From, len(ids))
+		}
 		s.Holders = append(s.Holders, h.of(ids[h.Stack]))
+		s.Holders[len(s.Holders)-1].From = ids[h.From]
 	}
 	for _, at := range d.At {
 		if at < 0 || at >= len(ids) {

@@ -236,6 +236,7 @@ class Agent:
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
+        self.holders.watch.end()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
@@ -324,6 +325,7 @@ class Agent:
             due = not self.seconds and self.due(step)
         if due:
             self.take(step)
+        self.holders.watch.boundary()
         if self.torch.cuda is not None:
             self.torch.cuda.count(step)
         self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())

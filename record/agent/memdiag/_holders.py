@@ -22,6 +22,7 @@ from ._graph import MOST, Graphs
 from ._handlers import raised
 from ._items import LEAST, Containers
 from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
+from ._lines import Lines
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
 from ._windows import shortened
@@ -89,6 +90,7 @@ class Search:
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
         self.containers = Containers(self.bound, key_text)
+        self.watch = Lines(agent, self.containers, key_text)
         self.cut, self.cuts = False, 0
         self.registered, self.walked = Registries(), False  # which learn after a walk
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
@@ -135,10 +137,10 @@ class Search:
         if self.source.module and self.quiet():
             with unasked(self.source.module):
                 self.graphs.fill(snapshot, key_text)
-        self.containers.fill(snapshot)
         if self.kept and not self.graphs.grow():
             n = snapshot.stacks.add(GRAPH, lambda: [("autograd's graph", "", 0)])
             snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
+        self.containers.fill(snapshot)
         took = work() - begun
         self.spent += took
         return took

@@ -31,7 +31,10 @@ flags = type.__dict__["__flags__"].__get__
 
 
 class Container:
-    """One that is followed: its place, the number of its device, and what an item takes, 0 where that is not known."""
+    """One that is followed: its place, the number of its device, and what an item takes, 0 where that is not known. Whether it
+    has become longer since, and the stack that was seen to make it so."""
+
+    grown, stack = False, None
 
     def __init__(self, node, number, each):
         self.node, self.number, self.each, self.path, self.items = node, number, each, node.path(), node.items
@@ -83,10 +86,10 @@ class Containers:
             if now < c.items:
                 self.kept.remove(c)  # what lets go of items does not hold all that grows
                 continue
-            c.items = now
+            c.items, c.grown = now, c.grown or now > c.items
             stack = snapshot.stacks.add(("items", c.number), lambda c=c: [(c.path, "", 0)])
             snapshot.add(snapshot.device("items", "", index=c.number), 0, 0, stack, -1, now)
-            h = {"stack": stack, "path": c.path, "kind": c.node.kind, "items": now, "each": c.each}
+            h = {"stack": stack, "path": c.path, "kind": c.node.kind, "items": now, "each": c.each, "from": c.stack and snapshot.stacks.add(("from", *c.stack), lambda c=c: c.stack) or 0}
             bound = self.bound(c.path, (c.node,))
             snapshot.holders.append({**h, "bound": bound} if bound else h)
 
