@@ -138,7 +138,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Drained = r.drained(rows[0])
-	e.Objects = onLanguageHeap(rows)
+	e.Objects = onLanguageHeap(rows) || rows[0].Device.Kind == snapshot.Items
 	e.Plain = r.surroundings().plain
 	e.Programs = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.Executable })
 	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })

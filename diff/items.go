@@ -29,11 +29,17 @@ func withoutItems(rows []Row) (blocks, items []Row) {
 	return blocks, items
 }
 
+// fewMarks is how many marks must tell of a container for its growth to be weak evidence, beside that of the process.
+const fewMarks = 4
+
 // sizeItems makes a leak of steady growth of the process that no stack explains, where a container becomes longer in
 // proportion, and its items may take as much: it holds what leaks. Of several the one of which most is known is named.
 func (r *Result) sizeItems(rows []Row) {
-	e := r.Unexplained()
-	if e == nil || !r.Comparable {
+	if !r.Comparable || len(rows) == 0 {
+		return
+	}
+	e := r.beyondTensors()
+	if e == nil {
 		return
 	}
 	var fit []Finding
@@ -63,6 +69,20 @@ func (r *Result) sizeItems(rows []Row) {
 	r.Findings = append(r.Findings, f)
 }
 
+// beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are
+// told from the third window on, explain nothing while none of them is called a leak.
+func (r *Result) beyondTensors() *Reserve {
+	if e := r.Unexplained(); e != nil || r.Leaks() > 0 {
+		return e
+	}
+	_, beyond := r.Series.BeyondTensors()
+	x, rest := r.floorsBeyond(beyond)
+	if rest == nil || !steadily(r.options.Without, x, rest) {
+		return nil
+	}
+	return r.ofProcess(x, rest)
+}
+
 // ofItems is a leak of a container's items; nil unless it becomes longer without end, in proportion to the process, and the
 // items may take as much as that grows by.
 func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
@@ -70,14 +90,12 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	if h == nil || h.Bound > 0 || site == nil {
 		return nil
 	}
-	history := series.HistoryOf(r.Series, site)
-	ask := judge.Question{Row: row, History: history, First: r.First, Last: r.Last, Discovery: history.Chance()}
-	j := ask.Judge(r.options.Without)
-	if j.Verdict != Leak || j.Rate.Unit != e.Rate.Unit {
+	j, ok := r.becomesLonger(row, site)
+	if !ok || j.Rate.Unit != e.Rate.Unit || !r.inProportion(site) {
 		return nil
 	}
 	each := e.Rate.Bytes.Value / j.Rate.Blocks.Value
-	if known := float64(h.Each); known > 0 && (known < leastTaken*each || known > mostTaken*each) || !r.inProportion(site) {
+	if known := float64(h.Each); known > 0 && (known < leastTaken*each || known > mostTaken*each) {
 		return nil
 	}
 	r.doubt(&j)
@@ -90,13 +108,36 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	return &f
 }
 
-// inProportion reports whether a container has become longer in proportion to what the process has beyond recorded stacks,
-// at all marks from the first that tells of both.
+// becomesLonger judges a container by its number of items. Of few marks each must have more than the one before, and the
+// first lie in the first half of the run: that is weak evidence, beside the growth of the process.
+func (r *Result) becomesLonger(row *Row, site *SiteSeries) (j judge.Judgement, ok bool) {
+	history := series.HistoryOf(r.Series, site)
+	if history == nil {
+		return j, false
+	}
+	ask := judge.Question{Row: row, History: history, First: r.First, Last: r.Last, Discovery: history.Chance()}
+	j = ask.Judge(r.options.Without)
+	x, items := history.Whole.X, history.Whole.Blocks
+	if n := len(history.X); n >= series.Testable || len(x) < fewMarks || 2*x[0] > x[len(x)-1] {
+		return j, j.Verdict == Leak
+	}
+	for i := 1; i < len(items); i++ {
+		if items[i] <= items[i-1] {
+			return j, false
+		}
+	}
+	j.Reasons = nil
+	j.Call(Leak, Weak, "their number rose in each of few intervals")
+	return j, true
+}
+
+// inProportion reports whether a container has become longer in proportion to what the process has beyond tensors, at all
+// marks from the first that tells of both.
 func (r *Result) inProportion(site *SiteSeries) bool {
-	_, beyond := r.Series.Unrecorded()
+	_, beyond := r.Series.BeyondTensors()
 	from := max(r.Series.WarmUp(), slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 }))
 	last := len(beyond) - 1
-	if last-from+1 < series.Testable {
+	if last-from+1 < fewMarks {
 		return false
 	}
 	items, process := float64(site.Blocks[last]-site.Blocks[from]), beyond[last]-beyond[from]

@@ -11,13 +11,14 @@ type lengths struct {
 	path  string
 	each  snapshot.Bytes
 	bound int
-	items func(i int) int64 // at the i-th snapshot; 0 where it is not followed
+	items func(i int) int64 // at the i-th unit of time; 0 where it is not followed
 }
 
-// containerRun is a run of which the process has so much at the i-th snapshot, and containers so many items.
-func containerRun(process func(i int) snapshot.Bytes, containers ...lengths) *snapshot.Run {
+// containerRun is a run with snapshots at these units of time, of 8 steps each, of which the process has so much at the i-th,
+// and containers so many items.
+func containerRun(at []int, process func(i int) snapshot.Bytes, containers ...lengths) *snapshot.Run {
 	var run []*snapshot.Snapshot
-	for i := range 24 {
+	for _, i := range at {
 		s := build(int64(8*i), block{"weights", snapshot.MiB, -1})
 		held := 8*snapshot.MiB + process(i) + s.Devices[0].Meters.Allocated
 		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: held, Active: held, Reserved: held}})
@@ -71,10 +72,11 @@ func TestAContainerThatGrowsWithTheProcessHoldsWhatLeaks(t *testing.T) {
 		"a container of another rhythm":     {steady, []lengths{{"main.tags", 0, 0, func(i int) int64 { return int64(i * i) }}}, "", true},
 		"a process that grows another way":  {late, []lengths{{"main.rows", 0, 0, each(8)}}, "", false},
 		"a process that does not grow":      {still, []lengths{{"main.rows", 0, 0, each(8)}}, "", false},
+		"a container that comes half-way":   {steady, []lengths{{"main.rows", 0, 0, func(i int) int64 { return max(0, int64(8*(i-9))) }}}, "main.rows", false},
 		"a container that comes at the end": {steady, []lengths{{"main.rows", 0, 0, func(i int) int64 { return max(0, int64(8*(i-19))) }}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Analyze(containerRun(c.process, c.containers...), ByTrend)
+			r, err := Analyze(containerRun(upTo(24), c.process, c.containers...), ByTrend)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,5 +101,73 @@ func TestAContainerThatGrowsWithTheProcessHoldsWhatLeaks(t *testing.T) {
 				t.Errorf("got the cause %+v", f.Cause)
 			}
 		})
+	}
+}
+
+// upTo are the first numbers from 0 on.
+func upTo(n int) (at []int) {
+	for i := range n {
+		at = append(at, i)
+	}
+	return at
+}
+
+func TestFewMarksOfAContainerAreWeakEvidence(t *testing.T) {
+	steady := func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }
+	from := func(first int) func(i int) int64 {
+		return func(i int) int64 {
+			if i < first {
+				return 0
+			}
+			return int64(2 * i)
+		}
+	}
+	for name, c := range map[string]struct {
+		late  []int
+		items func(i int) int64
+		want  Evidence // "" for no leak
+	}{
+		"from the first half on":   {[]int{35, 45, 60}, from(19), Weak},
+		"as long at two of them":   {[]int{35, 45, 60}, func(i int) int64 { return int64(2*min(from(19)(i), 45) + from(60)(i)) }, ""},
+		"from the second half on":  {[]int{21, 22, 23, 24}, from(20), ""},
+		"three marks are too few":  {[]int{35, 60}, from(19), ""},
+		"as many as a trend needs": {[]int{25, 30, 35, 40, 45, 50, 55, 60}, from(19), Strong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Analyze(containerRun(append(upTo(20), c.late...), steady, lengths{"plt.figs", 0, 0, c.items}), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Evidence
+			if r.Leaks() > 0 {
+				got = r.Findings[0].Evidence
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q: %+v", got, c.want, r.Findings)
+			}
+		})
+	}
+}
+
+// From some mark on lines of Python's heap are told, which has grown all along: no line leaks, and the rest
+// of the process is level from there on.
+func TestLinesToldLateExplainNothingWhileNoneLeaks(t *testing.T) {
+	steady := func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }
+	run := containerRun(upTo(24), steady, lengths{"plt.figs", 0, 0, func(i int) int64 { return int64(2 * i) }})
+	for i, s := range run.Snapshots {
+		if i >= 12 {
+			told := 48 * snapshot.KiB * snapshot.Bytes(i-11)
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: told}})
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Leaks() != 1 || r.Findings[0].Holder.Path != "plt.figs" {
+		t.Errorf("%d leaks: %+v", r.Leaks(), r.Findings)
+	}
+	if rate := r.Findings[0].Rate.Bytes.Value; rate < 6000 || rate > 6300 {
+		t.Errorf("%.0f bytes a step", rate)
 	}
 }

@@ -116,7 +116,7 @@ def work(step):
 
 place = _holders.Node(None, "__main__")
 containers = _items.Containers(lambda *_: 0, _holders.key_text)
-agent = types.SimpleNamespace(elapsed=lambda: 9.0)
+agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False)
 lines = _lines.Lines(agent, containers, _holders.key_text)
 containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name]) for name in ("rows", "natives", "late")])
 containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs)])
@@ -136,6 +136,12 @@ lines.events, agent.elapsed = 0, lambda: -9.9999
 lines.boundary()
 work(5)
 print(sys.gettrace(), lines.events, lines.at, lines.frames)
+
+agent.elapsed = lambda: 9.0
+lines.boundary()
+agent.stopped = True
+draw()
+print(sys.gettrace(), lines.at, lines.frames, containers.kept[0].stack)
 `
 
 func TestTheLineAtWhichAContainerBecomesLonger(t *testing.T) {
@@ -146,5 +152,6 @@ __main__.natives work:31 <module>:42
 __main__.rows hook:21 call:6 work:25 <module>:42
 figures.figs draw:18 work:24 <module>:42
 None 3 None []
+None None [] None
 `)
 }

@@ -299,6 +299,19 @@ func (s *Series) site(key SiteKey, device int) int {
 	return i
 }
 
+// BeyondTensors is Unrecorded with Python's heap, of which lines may have been told from some mark on only.
+func (s *Series) BeyondTensors() (process int, beyond []float64) {
+	process, beyond = s.Unrecorded()
+	for d := range s.Devices {
+		for i := range beyond {
+			if s.Devices[d].Kind == snapshot.PythonHeap {
+				beyond[i] += float64(s.Meters[d][i].Allocated)
+			}
+		}
+	}
+	return process, beyond
+}
+
 // Unrecorded is at each mark what the process held of its own memory beyond what was
 // recorded in it, and which device the process is; nil where that is not known of each mark
 // after warm-up.

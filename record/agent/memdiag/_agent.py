@@ -236,7 +236,6 @@ class Agent:
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
-        self.holders.watch.end()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}

@@ -82,7 +82,8 @@ class Lines:
 
     def call(self, frame, event, arg):
         """What sys.settrace calls for a function that begins."""
-        if not self.on:  # another thread, or a fork, has ended it
+        if not self.on or self.agent.stopped:  # another thread has ended it, or this is the child of a fork
+            self.end()
             if sys.gettrace() == self.call:
                 sys.settrace(None)
             return None
