@@ -69,8 +69,8 @@ func (r *Result) sizeItems(rows []Row) {
 	r.Findings = append(r.Findings, f)
 }
 
-// beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are
-// told from the third window on, explain nothing while none of them is called a leak.
+// beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
+// from the third window on, explain nothing while none of them is called a leak.
 func (r *Result) beyondTensors() *Reserve {
 	if e := r.Unexplained(); e != nil || r.Leaks() > 0 {
 		return e

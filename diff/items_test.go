@@ -128,7 +128,7 @@ func TestFewMarksOfAContainerAreWeakEvidence(t *testing.T) {
 		want  Evidence // "" for no leak
 	}{
 		"from the first half on":   {[]int{35, 45, 60}, from(19), Weak},
-		"as long at two of them":   {[]int{35, 45, 60}, func(i int) int64 { return int64(2*min(from(19)(i), 45) + from(60)(i)) }, ""},
+		"as long at two of them":   {[]int{35, 45, 60}, func(i int) int64 { return 2*min(from(19)(i), 45) + from(60)(i) }, ""},
 		"from the second half on":  {[]int{21, 22, 23, 24}, from(20), ""},
 		"three marks are too few":  {[]int{35, 60}, from(19), ""},
 		"as many as a trend needs": {[]int{25, 30, 35, 40, 45, 50, 55, 60}, from(19), Strong},
@@ -149,7 +149,7 @@ func TestFewMarksOfAContainerAreWeakEvidence(t *testing.T) {
 	}
 }
 
-// From some mark on lines of Python's heap are told, which has grown all along: no line leaks, and the rest
+// From some mark on lines of Python's heap are known, which has grown all along: no line leaks, and the rest
 // of the process is level from there on.
 func TestLinesToldLateExplainNothingWhileNoneLeaks(t *testing.T) {
 	steady := func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }
@@ -165,7 +165,7 @@ func TestLinesToldLateExplainNothingWhileNoneLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Leaks() != 1 || r.Findings[0].Holder.Path != "plt.figs" {
-		t.Errorf("%d leaks: %+v", r.Leaks(), r.Findings)
+		t.Fatalf("%d leaks: %+v", r.Leaks(), r.Findings)
 	}
 	if rate := r.Findings[0].Rate.Bytes.Value; rate < 6000 || rate > 6300 {
 		t.Errorf("%.0f bytes a step", rate)

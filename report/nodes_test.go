@@ -68,3 +68,45 @@ func TestAGraphThatLeaksIsNamedByItsHolder(t *testing.T) {
 		})
 	}
 }
+
+// TestItemsThatLeakAreNamedByTheirContainer: the process's growth is their size, and the line may be unknown.
+func TestItemsThatLeakAreNamedByTheirContainer(t *testing.T) {
+	slope := trend.Slope{Value: 6 << 10, Low: 6 << 10, High: 6 << 10, N: 9}
+	rate := diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 1, Low: 1, High: 1, N: 9}, Bytes: slope}
+	for name, c := range map[string]struct {
+		frames   []snapshot.Frame
+		headline int
+		want     []string
+	}{
+		"a line that was seen": {[]snapshot.Frame{{Function: "draw", File: "draw.py", Line: 9}}, 0, []string{
+			"1 leak: +6.00 KiB/step held by `plt.figs`, filled at draw.py:9", "draw.py:9 in draw   <- it becomes longer here",
+		}},
+		"no line": {[]snapshot.Frame{{Function: "plt.figs"}}, -1, []string{"1 leak: +6.00 KiB/step held by `plt.figs`, source line unknown"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := diff.Row{Device: snapshot.Device{Kind: snapshot.Items, Index: 3}, Frames: c.frames}
+			row.After.Blocks, row.Born.Blocks = 98, 98
+			r := noLeak(t)
+			r.Findings = []diff.Finding{{
+				Rows: []*diff.Row{&row}, Verdict: diff.Leak, Evidence: diff.Strong, Rate: rate, Headline: c.headline,
+				Nodes:  &diff.Reserve{Device: snapshot.Device{Kind: snapshot.Process}, Growth: 3 << 20, Rate: rate, From: 40, To: 552},
+				Holder: &snapshot.Holder{Kind: "dict", Path: "plt.figs", Items: 98},
+			}}
+			if got := Headline(r); got != c.want[0] {
+				t.Errorf("the headline is %q", got)
+			}
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))
+			for _, want := range append(c.want[1:], "+1.00 item/step, +6.00 KiB/step", "Items: +98", "Memory: about 3.00 MiB from step 40 to step 552", "Held by: dict `plt.figs` (98 items)", "Device: host:0") {
+				if !strings.Contains(text, want) {
+					t.Errorf("the text lacks %q:\n%s", want, text)
+				}
+			}
+			finding, _, _ := strings.Cut(text, "Live memory")
+			for _, stray := range []string{"items:3", "Autograd", "blocks", "allocated"} {
+				if strings.Contains(finding, stray) {
+					t.Errorf("the text has %q:\n%s", stray, text)
+				}
+			}
+		})
+	}
+}

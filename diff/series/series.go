@@ -299,7 +299,7 @@ func (s *Series) site(key SiteKey, device int) int {
 	return i
 }
 
-// BeyondTensors is Unrecorded with Python's heap, of which lines may have been told from some mark on only.
+// BeyondTensors is Unrecorded with Python's heap, of which lines may be known from some mark on only.
 func (s *Series) BeyondTensors() (process int, beyond []float64) {
 	process, beyond = s.Unrecorded()
 	for d := range s.Devices {
