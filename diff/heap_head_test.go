@@ -198,3 +198,45 @@ func TestABoundIsOfMostObjectsOfALeak(t *testing.T) {
 		})
 	}
 }
+
+// What windows see of a line may begin late, or seem to grow faster: what one container holds is one leak all the same.
+func TestObjectsThatOneContainerHoldsAreOneLeak(t *testing.T) {
+	for _, c := range []struct {
+		holder, other string
+		want          int
+	}{
+		{"bus.listeners", "bus.listeners", 1},
+		{"graph._adj", "graph._adj['account-7']", 1},
+		{"graph._adj", "graph._adjacent", 2},
+		{"bus.listeners", "bus.topics", 2},
+	} {
+		run := program{
+			{stack: "init:1 main:2"},
+			{stack: "session:30 main:41", every: 1, size: 4096, holder: c.holder},
+			{stack: "main:40", every: 3, size: 1024, holder: c.other},
+		}.onHeap(100, 10)
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Leaks() != c.want || len(r.Findings) != c.want || r.Findings[0].Holder.Path != c.holder {
+			t.Errorf("%s and %s: %d leaks of %d findings, the first held by %s, want %d", c.holder, c.other, r.Leaks(), len(r.Findings), r.Findings[0].Holder.Path, c.want)
+		}
+	}
+}
+
+// A window keeps so many frames of a stack: of the one that is deeper in a library it lacks the outermost callers.
+func TestADeeperStackOfALineLacksCallers(t *testing.T) {
+	r, err := Analyze(program{
+		{stack: "init:1 main:2"},
+		{stack: "[axes:8] draw:27 main:39 begin:50", every: 1, size: 4096},
+		{stack: "[tick:9] [axes:8] draw:27 main:39", every: 3, size: 1024},
+		{stack: "[tick:9] [axes:8] draw:27 other:44", every: 3, size: 1024},
+	}.onHeap(100, 10), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Leaks() != 2 {
+		t.Errorf("%d leaks, want 2: of draw below main, and of draw below other", r.Leaks())
+	}
+}

@@ -12,14 +12,18 @@ import (
 )
 
 // joinLists makes one finding of leaks of which the same list, map or graph holds the blocks, where
-// they grow in step, or have a block for each of its items: each entry has a part of each line.
+// they grow in step, or have a block for each of its items: each entry has a part of each line. Of objects on a
+// language's heap, whose growth is divided among lines as some windows saw it, neither may show.
 func (r *Result) joinLists() {
 	r.joinLeaks(func(lead, f *Finding) bool {
-		return sameList(lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(lead, f))
+		if onLanguageHeap(lead.Rows) && sameOrWithin(lead, f) {
+			return true
+		}
+		return lead.Shape == f.Shape && sameList(lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(lead, f))
 	})
 }
 
-// joinLeaks joins leaks of one shape that something holds and that are alike.
+// joinLeaks joins leaks that something holds and that are alike.
 func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 	var kept []Finding
 	var leads []int // of kept; thousands of sites that do not leak are not looked at
@@ -31,7 +35,7 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 		}
 		at := slices.IndexFunc(leads, func(i int) bool {
 			lead := &kept[i]
-			return lead.Shape == f.Shape && lead.Against == nil && alike(lead, f)
+			return lead.Against == nil && alike(lead, f)
 		})
 		if at < 0 {
 			leads = append(leads, len(kept))
@@ -64,7 +68,9 @@ func inEachItem(a, b *Finding) bool {
 // joinFields makes one finding of leaks in step with one cause, of which lists of one object hold the
 // blocks and are as long: a metric lists scores and labels.
 func (r *Result) joinFields() {
-	r.joinLeaks(func(lead, f *Finding) bool { return sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0]) })
+	r.joinLeaks(func(lead, f *Finding) bool {
+		return lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+	})
 }
 
 // joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
@@ -94,7 +100,11 @@ func (r *Result) joinLines() {
 // container holds both. Of objects on a language's heap that may be unknown.
 func sameLine(a, b *Finding) bool {
 	x, y := a.called(), b.called()
-	if x == nil || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
+	if onLanguageHeap(a.Rows) && len(y) > 0 { // of a deeper stack the recorder keeps fewer of the callers
+		n := min(len(x), len(y))
+		x, y = x[:n], y[:n]
+	}
+	if len(x) == 0 || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
 		return false
 	}
 	return sameList(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
@@ -170,6 +180,15 @@ func place(f *Finding) string {
 // sameList is true for findings of one device whose blocks one list, map or graph holds.
 func sameList(a, b *Finding) bool {
 	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && a.Rows[0].On() == b.Rows[0].On()
+}
+
+// sameOrWithin is sameList, or one list or map is a part of the other: the neighbours of a graph's node, of all its neighbours.
+func sameOrWithin(a, b *Finding) bool {
+	if sameList(a, b) || !gathers(a.Holder) || !gathers(b.Holder) || a.Rows[0].On() != b.Rows[0].On() {
+		return sameList(a, b)
+	}
+	x, y := a.Holder.Path, b.Holder.Path
+	return strings.HasPrefix(x, y+"[") || strings.HasPrefix(y, x+"[")
 }
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
