@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // TestPythonCallsMemdiag runs programs that call memdiag, with its Python package and a run that leaks.
@@ -68,5 +69,35 @@ func TestWatchesSayHowManyTensorsStay(t *testing.T) {
 	}
 	if !regexp.MustCompile(`watch "once": after \d+ calls (about )?2 tensors \(80 B\) stay\n`).MatchString(r.said) {
 		t.Errorf("once: %s", r.said)
+	}
+}
+
+// TestCallbacksMarkWhatTheLibrariesDo trains with each library, with memdiag's callback and without.
+func TestCallbacksMarkWhatTheLibrariesDo(t *testing.T) {
+	heavytest.Skip(t, "trainings with five libraries, whose imports take seconds each")
+	program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := recordtest.Command(t, program, "python-path")
+	path.Env = append(path.Env, "XDG_CACHE_HOME="+t.TempDir())
+	agent, err := path.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs("../../testdata/python/callbacks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, library := range []string{"transformers", "lightning", "stable_baselines3", "ignite", "keras"} {
+		t.Run(library, func(t *testing.T) {
+			python := pythonOf(t, "trainers", "import os; os.environ['KERAS_BACKEND'] = 'torch'; import "+library)
+			cmd := recordtest.Command(t, python, script, library)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(cmd.Env, "PYTHONPATH="+strings.TrimSpace(string(agent)), "OMP_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
 }

@@ -36,6 +36,7 @@ type document struct {
 	Step     *int64   `json:"step"`
 	Rank     *int     `json:"rank"`
 	Phase    string   `json:"phase"`
+	Epoch    *int64   `json:"epoch"` // absent in files of before there was this
 	Time     int64    `json:"time_us"`
 	Devices  []device `json:"devices"`
 	Frames   []frame  `json:"frames"`
@@ -162,6 +163,9 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 	}
 	if d.Step != nil && *d.Step >= 0 {
 		s.Mark.Step = *d.Step
+	}
+	if d.Epoch != nil && *d.Epoch >= 0 {
+		s.Mark.Epoch = *d.Epoch
 	}
 	if d.Rank != nil && *d.Rank >= 0 {
 		s.Rank = *d.Rank

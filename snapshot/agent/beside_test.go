@@ -61,7 +61,7 @@ func TestWhatTheAgentKnowsIsAddedToAGPUsSnapshot(t *testing.T) {
 	if len(s.Holders) != 2 || s.Holders[1].Path != "kept" || s.Holders[1].Stack != b.Stack[1] || s.Holders[1].Items != 9 || s.Holders[1].Bound != 12 {
 		t.Errorf("holders %+v", s.Holders)
 	}
-	if s.Mark.Step != 8 || s.Mark.Phase != "train" || s.Mark.Time.Unix() != 1_700_000_000 || len(s.Notes) != 2 || len(s.At) != 2 {
+	if s.Mark.Step != 8 || s.Mark.Phase != "train" || s.Mark.Epoch != 3 || s.Mark.Time.Unix() != 1_700_000_000 || len(s.Notes) != 2 || len(s.At) != 2 {
 		t.Errorf("%+v, notes %q", s.Mark, s.Notes)
 	}
 }

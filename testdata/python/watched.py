@@ -1,5 +1,6 @@
 """Functions and blocks under memdiag.watch, in a process that memdiag records."""
 
+import json
 import os
 
 import torch
@@ -42,10 +43,12 @@ def main():
                 raise KeyError
         except KeyError:
             pass
-        memdiag.mark(step=i + 1)
+        memdiag.mark(step=i + 1, epoch=i // 50)
         if i == 50:
             path = memdiag.snapshot()
             assert os.path.basename(path) == "snapshot_51.json", path
+            with open(path, encoding="utf-8") as f:
+                assert json.load(f)["epoch"] == 1
     calls = {name: memdiag.watch(name).calls for name in ("leaks", "once", "recursive", "replaces", "raises")}
     assert set(calls.values()) == {100}, calls
     w = memdiag.watch("leaks")

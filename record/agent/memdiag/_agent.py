@@ -122,7 +122,7 @@ class Agent:
         # Seconds that snapshots took, all of them and the last one, and when that one was.
         self.spent, self.last, self.since = 0.0, 0.0, 0.0
         self.step = 0
-        self.phase = ""
+        self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
         self.explicit = False  # the program counts the steps
         self.written = []  # of [step or tick, path]
         self.ticks = 0
@@ -292,12 +292,14 @@ class Agent:
         except Exception as e:
             self.failed("fork", e)
 
-    def told(self, step, phase):
-        self.guarded("mark", self._told, step, phase)
+    def told(self, step, phase, epoch):
+        self.guarded("mark", self._told, step, phase, epoch)
 
-    def _told(self, step, phase):
+    def _told(self, step, phase, epoch):
         if phase is not None:
             self.phase = str(phase)
+        if epoch is not None:
+            self.epoch_number = int(epoch)
         if step is not None:
             self.explicit = True
             self.boundary(int(step))
@@ -578,7 +580,7 @@ class Agent:
         if all(n == 1 for n in b["count"]):
             del b["count"]
         return json.dumps({
-            "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase,
+            "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
             "role": self.role(), "pid": self.pid,

@@ -1,0 +1,130 @@
+"""Callbacks that tell the recorder the steps, epochs and phases of a training loop. One line each:
+
+    transformers.Trainer(…, callbacks=[memdiag.callbacks.transformers()])
+    lightning.Trainer(…, callbacks=[memdiag.callbacks.lightning()])
+    model.learn(…, callback=memdiag.callbacks.stable_baselines3())
+    memdiag.callbacks.ignite(trainer, evaluator)
+    model.fit(…, callbacks=[memdiag.callbacks.keras()])
+
+after `import memdiag.callbacks`. Without the recorder they do nothing. Each function imports its library.
+"""
+
+import sys
+from typing import Any
+
+import memdiag
+
+
+def transformers() -> Any:
+    """For Hugging Face's Trainer: optimizer steps, epochs, and evaluations."""
+    from transformers import TrainerCallback
+
+    class Callback(TrainerCallback):
+        def on_train_begin(self, args, state, control, **_):
+            memdiag.mark(phase="train")
+
+        def on_epoch_begin(self, args, state, control, **_):
+            memdiag.mark(epoch=int(state.epoch or 0))
+
+        def on_step_end(self, args, state, control, **_):
+            memdiag.mark(step=state.global_step)
+
+        def on_prediction_step(self, args, state, control, **_):
+            memdiag.mark(phase="eval")
+
+        def on_evaluate(self, args, state, control, **_):
+            memdiag.mark(phase="train")
+
+        on_predict = on_evaluate
+
+    return Callback()
+
+
+def lightning() -> Any:
+    """For Lightning's Trainer: batches after which an optimizer stepped, epochs, and evaluations."""
+    if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
+        from pytorch_lightning import Callback as Base
+    else:
+        from lightning.pytorch import Callback as Base
+
+    class Callback(Base):
+        def __init__(self):
+            self.step = 0
+
+        def on_train_epoch_start(self, trainer, module):
+            memdiag.mark(phase="train", epoch=trainer.current_epoch)
+
+        def on_train_batch_end(self, trainer, *_):
+            if trainer.global_step != self.step:
+                self.step = trainer.global_step
+                memdiag.mark(step=self.step)
+
+        def on_validation_start(self, trainer, module):
+            memdiag.mark(phase="eval")
+
+        def on_validation_end(self, trainer, module):
+            memdiag.mark(phase="train")
+
+        on_test_start = on_predict_start = on_validation_start
+        on_test_end = on_predict_end = on_validation_end
+
+    return Callback()
+
+
+def stable_baselines3() -> Any:
+    """For the algorithms of Stable-Baselines3: a step is a rollout with the training after it; phases are sample and train."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Callback(BaseCallback):
+        rollouts = 0
+
+        def _on_rollout_start(self):
+            if self.rollouts:
+                memdiag.mark(step=self.rollouts)
+            self.rollouts += 1
+            memdiag.mark(phase="sample")
+
+        def _on_rollout_end(self):
+            memdiag.mark(phase="train")
+
+        def _on_training_end(self):
+            memdiag.mark(step=self.rollouts)
+
+        def _on_step(self):
+            return True
+
+    return Callback()
+
+
+def ignite(trainer: Any, *evaluators: Any) -> None:
+    """For Ignite's engines: iterations and epochs of the trainer, and what evaluators run."""
+    from ignite.engine import Events
+
+    trainer.add_event_handler(Events.EPOCH_STARTED, lambda engine: memdiag.mark(phase="train", epoch=engine.state.epoch - 1))
+    trainer.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: memdiag.mark(step=engine.state.iteration))
+    for evaluator in evaluators:
+        evaluator.add_event_handler(Events.STARTED, lambda engine: memdiag.mark(phase="eval"))
+        evaluator.add_event_handler(Events.COMPLETED, lambda engine: memdiag.mark(phase="train"))
+
+
+def keras() -> Any:
+    """For Keras, with the backend torch: batches, epochs, and evaluations."""
+    from keras.callbacks import Callback as Base
+
+    class Callback(Base):
+        steps = 0
+
+        def on_epoch_begin(self, epoch, logs=None):
+            memdiag.mark(phase="train", epoch=epoch)
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.steps += 1
+            memdiag.mark(step=self.steps)
+
+        def on_test_begin(self, logs=None):
+            memdiag.mark(phase="eval")
+
+        def on_test_end(self, logs=None):
+            memdiag.mark(phase="train")
+
+    return Callback()
