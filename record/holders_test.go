@@ -292,9 +292,8 @@ class Function:
 torch = types.SimpleNamespace(Tensor=Tensor)
 `
 
-// held has tensors that only a registry of Python's holds, that only a graph does, whose stack was not recorded, and
-// one that a larger one replaces.
-const held = tensors + `
+// searches look for tensors by their sites.
+const searches = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
@@ -312,7 +311,11 @@ def show(search, stackless=()):
         if "each" in h:
             continue  # its length is followed, and it holds no stack's blocks
         print(h["kind"], h["path"], h["items"], "of stack", h["stack"], *(["at step", h["counted"]] if "counted" in h else []))
+`
 
+// held has tensors that only a registry of Python's holds, that only a graph does, whose stack was not recorded, and
+// one that a larger one replaces.
+const held = searches + `
 class Model:
     pass
 model = Model()
@@ -494,6 +497,29 @@ for _ in range(6):
 func TestHoldersAreLookedForOfWhatHasSurvived(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, survivors, "19 19\n0 9\n0 3\n0\n3\n0 0 0 0 6 7 ")
+}
+
+// starts has tensors without a name, as a loop has those of a loader, some of which have become more, and some that a list holds.
+const starts = searches + `
+import ctypes
+def sought(births, listed=()):
+    batches = [Tensor() for _ in births]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(batches))
+    s = search(batches, listed, births=births)
+    s.first, batches, beyond = {0: 8, 1: 8}, None, []
+    s.registered.learn = lambda: beyond.append("goes beyond the program's names")
+    show(s)
+    print(births, *beyond)
+kept = [Tensor() for _ in range(4)]
+sought([1, 2, 3, 3])
+sought([1, 2, 3, 3], kept)
+sought([1, 2, 3, 4])
+`
+
+// A loader's first batches would take all that walks may cost, before a list has what leaks.
+func TestWhatHasNotGrownOftenIsLookedForInTheProgramsNames(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, starts, "[1, 2, 3, 3]\nlist __main__.kept 4 of stack 2\n[1, 2, 3, 3]\n[1, 2, 3, 4] goes beyond the program's names\n")
 }
 
 // unwatched is a state that carries the graph of 3,000 functions, of which the newest half is of steps that were not watched.

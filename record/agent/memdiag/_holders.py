@@ -86,13 +86,14 @@ class Search:
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
+        self.early = set()  # stacks that have become larger, but not often: a loader's batches do so when it begins
         self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
         self.nodes = None  # the step, and so many, at first
         self.graphs = Graphs(agent, source)
         self.containers = Containers(self.bound, key_text)
         self.watch = Lines(agent, self.containers, key_text)
         self.cut, self.cuts = False, 0
-        self.registered, self.walked = Registries(), False  # which learn after a walk
+        self.registered, self.walked = Registries(), False  # which learn after a walk beyond the program's own names
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
 
     def begin_anew(self):
@@ -222,6 +223,7 @@ class Search:
             self.most[s] = max(n, self.most.get(s, n))
         sites = [s for s, b in births.items() if len(b) >= BIRTHS or self.rises[s] >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
+        self.early = {s for s in sites if len(births[s]) < BIRTHS and self.rises[s] < BIRTHS}
         # What is new the step that runs has, or the function: it says nothing of who keeps the rest.
         old = {s: len(births[s]) < BIRTHS for s in sites[:SITES]}
         return {address: stack for address, (stack, _, _, _, turn) in list(self.source.table.items()) if stack in old and (turn < now or old[stack])}
@@ -241,7 +243,7 @@ class Search:
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
         if placed:
             walk.place(self.blocks(), placed)
-        walk.handled, walk.given, walk.registered = self.source.handled, self.source.given, self.registered
+        walk.early, walk.handled, walk.given, walk.registered = self.early, self.source.handled, self.source.given, self.registered
         if counting:
             walk.containers = []
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
@@ -257,7 +259,7 @@ class Search:
         finally:
             if paused:
                 gc.enable()
-            self.cut, self.walked = walk.cut, True
+            self.cut, self.walked = walk.cut, not walk.near
             if walk.kept:
                 self.keeps(*walk.kept)
                 self.graphs.found(walk.ends)
@@ -318,6 +320,7 @@ class Walk(Roots):
         self.brief = bool(lines) and items is NEW  # it is one in a window
         self.half = self.until = math.inf  # when half of its time is over, and all
         self.near = True  # whether it goes through the program's own names
+        self.early = set()  # sites that are looked for only there
         self.order = iter
         if lines:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
@@ -343,7 +346,7 @@ class Walk(Roots):
             if self.quiet and self.graph_roots:
                 self.graphs(left, counting and roots == self.programs, seconds)
                 self.graph_roots.clear()
-            if self.cut or left <= self.in_graph and (self.held_lines() or not self.lines):
+            if self.cut or left <= self.in_graph | self.early and (self.held_lines() or not self.lines):
                 return
 
     def late(self):
