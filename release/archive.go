@@ -4,10 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,15 +74,14 @@ func (b *binary) releaseName() string {
 // completions are the names of the files in which shells look for what completes memdiag.
 var completions = map[string]string{"bash": "memdiag.bash", "zsh": "_memdiag", "fish": "memdiag.fish", "powershell": "memdiag.ps1"}
 
-// pages are the manual and the completion, as the memdiag of this machine writes them, by name. They
-// are the same on all.
-func pages(work string) (list []file, err error) {
-	program, dir := filepath.Join(work, "here"), filepath.Join(work, "pages")
-	build := exec.Command("go", "build", "-o", program, "./cmd/memdiag")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, err
+// pages are the manual and the completion, by name, as one of the binaries that runs here writes them
+// into a folder. They are the same on all platforms.
+func pages(binaries []*binary, dir string) (list []file, err error) {
+	runs := slices.IndexFunc(binaries, func(b *binary) bool { return b.goos == runtime.GOOS && b.goarch == runtime.GOARCH })
+	if runs < 0 {
+		return nil, fmt.Errorf("a memdiag for %s-%s writes them: add that target", runtime.GOOS, runtime.GOARCH)
 	}
+	program := binaries[runs].path
 	if err := exec.Command(program, "man", "-q", "-o", filepath.Join(dir, "man", "man1")).Run(); err != nil {
 		return nil, err
 	}

@@ -60,32 +60,34 @@ func run(args []string, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // of a folder of temporary files
+	binaries := make([]*binary, len(chosen))
+	for i, t := range chosen {
+		if binaries[i], err = t.build(filepath.Join(work, t.name)); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
 	var manual []file
 	if what == "all" {
-		if manual, err = pages(work); err != nil {
+		if version := binaries[0].version; !tagged.MatchString(version) && !*trial {
+			return fmt.Errorf("the version is %s: a release is built from a clone, at a tag, without changes; -trial builds in any case", cmp.Or(version, "unknown"))
+		}
+		if manual, err = pages(binaries, filepath.Join(work, "pages")); err != nil {
 			return fmt.Errorf("manual pages and completion: %w", err)
 		}
 	}
 	var sums []string
-	for i, t := range chosen {
-		binary, err := t.build(filepath.Join(work, t.name))
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-		packs := []packer{binary.wheel}
+	for i, b := range binaries {
+		packs := []packer{b.wheel}
 		if i == 0 {
-			packs = append(packs, binary.source) // which all have in common
+			packs = append(packs, b.source) // which all have in common
 		}
 		if what == "all" {
-			if !tagged.MatchString(binary.version) && !*trial {
-				return fmt.Errorf("the version is %s: a release is built from a clone, at a tag, without changes; -trial builds in any case", cmp.Or(binary.version, "unknown"))
-			}
-			packs = append(packs, func() (string, []byte, error) { return binary.archive(manual) }, binary.sbom)
+			packs = append(packs, func() (string, []byte, error) { return b.archive(manual) }, b.sbom)
 		}
 		for _, pack := range packs {
 			sum, err := write(*out, stderr, pack)
 			if err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
+				return fmt.Errorf("%s: %w", b.name, err)
 			}
 			sums = append(sums, sum)
 		}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release for this machine twice, which must be equal, installs its wheels into empty
-# environments, and has memdiag catch leaks there.
+# Builds the release for this machine, and again, which must give the same bytes. Installs its wheels
+# into empty environments, and has memdiag catch leaks there.
 #
 #   release/try.sh
 set -euo pipefail
@@ -13,13 +13,14 @@ case $(uname -m) in
   aarch64 | arm64) goarch=arm64 arch=aarch64 ;;
   *) echo "no wheel for $(uname -m)"; exit 1 ;;
 esac
-for build in "$work/dist" "$work/again"; do
-  go run ./release -o "$build" -only "linux-$goarch,linux-$goarch-static" -trial all 2>"$work/log" || { cat "$work/log"; exit 1; }
-done
-cat "$work/log"
-diff -r "$work/dist" "$work/again"
-
 fail() { echo "$*"; exit 1; }
+
+go build -o "$work/release" ./release
+"$work/release" -o "$work/dist" -only "linux-$goarch,linux-$goarch-static" -trial all 2>"$work/log" || fail "$(cat "$work/log")"
+cat "$work/log"
+"$work/release" -o "$work/again" -only "linux-$goarch" -trial all 2>"$work/log" || fail "$(cat "$work/log")"
+rm "$work/again/SHA256SUMS"
+for file in "$work"/again/*; do cmp "$file" "$work/dist/${file##*/}"; done
 
 # The archives are whole, and have what belongs beside a program.
 (cd "$work/dist" && sha256sum --quiet -c SHA256SUMS && (($(wc -l <SHA256SUMS) == $(ls | wc -l) - 1)))
@@ -54,7 +55,18 @@ python=$work/venv/bin/python
 package=$("$python" -c 'import memdiag; print(memdiag.__path__[0])')
 before=$(find "$package" -type f -exec sha256sum {} + | sort)
 tries command "$work/venv/bin/memdiag"
-tries module "$python" -m memdiag
+# Another memdiag may be first on PATH; the package calls its own, or says why it cannot.
+mkdir "$work/other" && printf '#!/bin/sh\necho another memdiag\n' >"$work/other/memdiag" && chmod +x "$work/other/memdiag"
+[[ $(PATH=$work/other:$PATH "$python" -m memdiag version) == "$("$work/venv/bin/memdiag" version)" ]] || fail "python -m memdiag is another memdiag"
+chmod -x "$work/venv/bin/memdiag"
+"$python" -m memdiag version 2>"$work/said.txt" && fail "a program ran that may not be executed"
+grep -q "may not be executed" "$work/said.txt" || fail "$(cat "$work/said.txt")"
+chmod +x "$work/venv/bin/memdiag"
+# uvx makes an environment for memdiag alone, whose python is not the one that is meant.
+python3 -m venv --without-pip "$work/tool"
+"$python" -m pip install -q --disable-pip-version-check --no-index --find-links "$work/dist" --ignore-installed --prefix "$work/tool" memdiag
+(cd "$work" && PATH=$work/tool/bin:$work/venv/bin:$PATH memdiag record -q -o uvx -- python -c 'import sys; print(sys.prefix)') >"$work/prefix.txt"
+grep -qx "$work/venv" "$work/prefix.txt" || fail "uvx: python is of $(cat "$work/prefix.txt")"
 [[ $before == "$(find "$package" -type f -exec sha256sum {} + | sort)" ]] || fail "something was written to $package"
 unpacked=$(XDG_CACHE_HOME=$work/cache "$work/venv/bin/memdiag" python-path)
 diff -r -x __pycache__ "$package" "$unpacked/memdiag"

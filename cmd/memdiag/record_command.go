@@ -37,6 +37,7 @@ func noCommandFlag(cmd *cobra.Command, to *bool) {
 
 // recordCommand runs a command and records it. The exit code is the command's.
 func (env *environment) recordCommand(ctx context.Context, dir string, args []string, opts commandJob) error {
+	env.preferUsersPrograms()
 	if _, err := exec.LookPath(args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return noCommand(secret.Words(args))
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// preferUsersPrograms has a command, such as python, be looked for among the user's programs first. uvx
+// makes an environment for memdiag alone and puts it first on PATH: its Python has none of the user's
+// libraries. That environment goes to the end of PATH.
+func (env *environment) preferUsersPrograms() {
+	program, err := os.Executable()
+	if err != nil {
+		return
+	}
+	bin, path := filepath.Dir(program), filepath.SplitList(env.getenv("PATH"))
+	tool := filepath.Dir(bin)
+	first := slices.Index(path, bin)
+	if first < 0 || !madeForMemdiag(tool) || sameFolder(env.getenv("VIRTUAL_ENV"), tool) {
+		return
+	}
+	path = append(slices.Delete(path, first, first+1), bin)
+	if err := os.Setenv("PATH", strings.Join(path, string(os.PathListSeparator))); err == nil {
+		env.talk.say("programs are looked for outside of %s, which has memdiag alone", tool)
+	}
+}
+
+// madeForMemdiag reports whether a folder is a virtual environment of Python with no package but memdiag.
+func madeForMemdiag(folder string) bool {
+	if _, err := os.Stat(filepath.Join(folder, "pyvenv.cfg")); err != nil {
+		return false
+	}
+	packages, err := filepath.Glob(filepath.Join(escaped(folder), "lib", "python*", "site-packages", "*.dist-info"))
+	return err == nil && len(packages) == 1 && strings.HasPrefix(filepath.Base(packages[0]), "memdiag-")
+}
+
+// escaped is a path as a pattern that matches it alone.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+func sameFolder(a, b string) bool {
+	first, err1 := os.Stat(a)
+	second, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(first, second)
+}
