@@ -372,7 +372,7 @@ func (h *History) Varies() bool { return h != nil && slices.Min(h.Bytes) < slice
 // as even as those of a leak, so that these prove nothing of it. What is held at every
 // mark alike, such as a batch, counts for nothing.
 func (h *History) Wanders(row *Row) bool {
-	gone, stayed := h.gone(row)
+	gone, stayed := h.gone(row, &row.Births)
 	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > Lent*stayed
 }
 
@@ -384,11 +384,11 @@ func (h *History) Moves() bool {
 
 // gone is how many of the blocks of each mark but the last are gone by now, and stayed
 // how many that were born since the first are not; gone is nil where births do not tell.
-func (h *History) gone(row *Row) (gone []float64, stayed float64) {
-	if h.Unit != Step || len(row.Births.Steps) == 0 || row.Births.Unknown > 0 {
+func (h *History) gone(row *Row, b *Births) (gone []float64, stayed float64) {
+	if h.Unit != Step || len(b.Steps) == 0 || b.Unknown > 0 {
 		return nil, 0
 	}
-	steps, until := row.Births.byStep()
+	steps, until := b.byStep()
 	all := until[len(until)-1]
 	older := row.After.Blocks - all
 	for i, x := range h.All.X[:len(h.All.X)-1] {

@@ -61,12 +61,30 @@ func RisesOf(h *History, row *Row, births bool) *Rises {
 		r.merge(max(wait, r.blur))
 		return r
 	}
-	if gone, _ := h.gone(row); !births || len(gone) == 0 || slices.Max(gone) > 0 {
+	b := h.inSteps(&row.Births)
+	if gone, _ := h.gone(row, b); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
 	r.warm = min(r.warm, r.from+(r.to-r.from)/warmUpParts) // births are seen step by step
-	r.born(&row.Births)
+	r.born(b)
 	return r
+}
+
+// inSteps are births by step where only their times are known, as of PyTorch's snapshots: each snapshot has a step and a time, and
+// between two of them steps are taken to last alike.
+func (h *History) inSteps(b *Births) *Births {
+	x, at := h.Whole.X, make([]float64, len(h.Whole.X))
+	for i, t := range h.Whole.Instants {
+		at[i] = float64(t)
+	}
+	if h.Unit != Step || len(b.Steps) > 0 || len(b.Times) == 0 || at[0] == 0 || !slices.IsSorted(at) {
+		return b
+	}
+	steps := make([]int64, len(b.Times))
+	for i, t := range b.Times {
+		steps[i] = int64(math.Ceil(trend.At(at, x, float64(t)))) - 1 // a block of step 7 is seen behind it
+	}
+	return &Births{Steps: steps, Unknown: b.Unknown, Latest: b.Latest}
 }
 
 // Steady is that of births, of the rises themselves: where nobody knows when blocks were born, a rise was a birth.
