@@ -23,6 +23,8 @@ const (
 	toTheEnd = 2. / 3
 	// endingLooks are the last looks at which a process may be ending, and given is what it has left then, at most.
 	endingLooks, given = 3, 0.9
+	// faster is by how much growth of the second half outruns that of the time before, after its beginning, if it began late.
+	faster = 1.5
 	// leastGrowth is less than any program takes to begin.
 	leastGrowth = 1 << 20
 	// agentTakes is what memdiag's agent itself takes in a process that it records, in the first ten seconds or so: 5 to 9 MiB in
@@ -237,10 +239,7 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 				x[i], y[i] = p.Points[i].Time.Sub(f.began).Seconds(), float64(memory(&p.Points[i]))
 			}
 			child := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
-			e := r.grows(x, y)
-			if e == nil && child >= 0 && len(r.run.Children[child].Snapshots) < series.Testable {
-				e = r.growsLate(x, y)
-			}
+			e := cmp.Or(r.grows(x, y), r.growsLate(x, y))
 			if e == nil || e.Growth < r.agentsTake(p) {
 				continue
 			}
@@ -388,10 +387,15 @@ func (r *Result) grows(x, y []float64) *Reserve {
 	}
 }
 
-// growsLate is how y grew in its second half, for a process of which recording began since it grew, too late to judge what was
-// recorded. What it had before is its parent's for the most part, and no measure of growth.
+// growsLate is how y grew in its second half, for a process that did not grow before. What it had before is its parent's for the most
+// part, and no measure of growth.
 func (r *Result) growsLate(x, y []float64) *Reserve {
-	half, _ := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)
+	last := len(x) - 1
+	third, _ := slices.BinarySearch(x, x[0]+beginning*(x[last]-x[0]))
+	half, _ := slices.BinarySearch(x, (x[0]+x[last])/2)
+	if half == third || last == half || (y[last]-y[half])/(x[last]-x[half]) < faster*(y[half]-y[third])/(x[half]-x[third]) {
+		return nil // it grew before, and slows down
+	}
 	late := slices.Clone(y[half:])
 	for i := range late {
 		late[i] -= y[half]

@@ -234,7 +234,7 @@ func TestWhatForksHaveInCommonIsNoGrowth(t *testing.T) {
 	}
 }
 
-// TestAChildThatGrewLateIsInDoubt: memdiag began to record it since it grew, and then the program ended.
+// TestAChildThatGrewLateIsInDoubt: it grew up to the end of the program, whether memdiag recorded it by then or not.
 func TestAChildThatGrewLateIsInDoubt(t *testing.T) {
 	late := func(most float64) func(float64) float64 {
 		return func(t float64) float64 { return 390 + max(0, min(4.5*(t-11), most)) }
@@ -247,7 +247,8 @@ func TestAChildThatGrewLateIsInDoubt(t *testing.T) {
 	}{
 		{"to the end", late(100), true, 1},
 		{"until a cache was full", late(9), true, 0},
-		{"no one recorded it", late(100), false, 0},
+		{"no one recorded it", late(100), false, 1},
+		{"no one recorded it, until a cache was full", late(9), false, 0},
 	} {
 		tree := treeOf(lifetime{"train.py", 0, 16, func(float64) float64 { return 390 }}, lifetime{"job", 0, 16, c.mib})
 		run := flatRun(tree)
