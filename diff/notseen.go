@@ -31,8 +31,9 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, fmt.Sprintf("the recorded process did not report its end, as one that is killed: what came after step %d was not seen", last))
 	}
 	if r.run.Tree == nil {
-		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 {
-			out = append(out, "other processes of the command: the system told nothing of them")
+		const hidden = "other processes of the command: the system told nothing of them"
+		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 && !slices.Contains(out, hidden) {
+			out = append(out, hidden)
 		}
 		return out
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,12 @@ func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *cloc
 	}
 	h.done.Go(func() { h.failed = h.sample(ctx) })
 	return h
+}
+
+// hidesProcesses reports whether this system would tell of processes, in /proc, and does not.
+func hidesProcesses() bool {
+	_, ok := readStat(os.Getpid())
+	return runtime.GOOS == "linux" && !ok
 }
 
 // stop returns notes on what was not sampled.

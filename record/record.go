@@ -124,6 +124,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	host := watchHost(ctx, child.Process.Pid, out, snapshots)
 	failed := child.Wait()
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
+	if !outcome.Followed && hidesProcesses() {
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system told nothing of them"})
+	}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
 	}

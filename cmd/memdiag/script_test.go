@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// lacks is the condition [lacks:git], which holds if there is no such program, and
+// lacks is the condition [lacks:git], which holds if there is no such program, or [lacks:mounts] if this user may not mount, and
 // fails in CI, which must have what a script needs.
 func lacks(condition string) (bool, error) {
 	name, ok := strings.CutPrefix(condition, "lacks:")
@@ -58,6 +58,9 @@ func lacks(condition string) (bool, error) {
 		return false, fmt.Errorf("unknown condition %q", condition)
 	}
 	_, err := exec.LookPath(name)
+	if name == "mounts" {
+		err = exec.Command("unshare", "-m", "true").Run()
+	}
 	if err != nil && os.Getenv("CI") == "true" {
 		return false, err
 	}
