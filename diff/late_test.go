@@ -48,3 +48,29 @@ func TestWhatBeginsInTheLastIntervalOfStepsIsUndecided(t *testing.T) {
 		}
 	}
 }
+
+// TestAJumpOfSampledBlocksAtTheEndIsInDoubt: of a run that counts steps, whose recorder watched one step in 16 and found one block of
+// 24 that a line had made since the snapshot before, nothing tells whether they were made at once.
+func TestAJumpOfSampledBlocksAtTheEndIsInDoubt(t *testing.T) {
+	for count, want := range map[int64]Verdict{24: Inconclusive, 1: Bounded} {
+		var snapshots []*snapshot.Snapshot
+		for i := range 20 {
+			blocks := 0
+			if i == 19 {
+				blocks = 24 / int(count)
+			}
+			s := build(int64(10*i+1), grown("kept", blocks, 512, 185, 0)...)
+			for range s.Blocks.Size {
+				s.Blocks.Count = append(s.Blocks.Count, count)
+			}
+			snapshots = append(snapshots, s)
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != want {
+			t.Errorf("blocks that stand for %d: %s, want %s: %q", count, f.Verdict, want, f.Reasons)
+		}
+	}
+}

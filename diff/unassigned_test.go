@@ -73,7 +73,7 @@ func TestADeviceThatGrowsPassesNotThoughNoLineDoes(t *testing.T) {
 		}
 		snapshots = append(snapshots, s)
 	}
-	for want, without := range map[Verdict]series.Without{Inconclusive: nil, Bounded: {jointlyPass}} {
+	for want, without := range map[Verdict]series.Without{Inconclusive: {"last-jump"}, Bounded: {"last-jump", jointlyPass}} {
 		options := DefaultOptions()
 		options.Without = without
 		r, err := options.Analyze(runOf(snapshots...))

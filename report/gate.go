@@ -159,7 +159,7 @@ func leakText(l *baseline.Leak) string {
 func growthText(f *diff.Finding) string {
 	rate := bytesRate(f.Rate)
 	if unsteady(f) {
-		rate = "growth without a steady rate"
+		rate = signed(grown(f)) + ", without a steady rate,"
 	}
 	return strings.ReplaceAll(rate+" "+atPlace(f), noBreak, " ")
 }

@@ -11,8 +11,11 @@ import (
 // clauseOf is a leak in a clause: its rate, what it is, and its place.
 func clauseOf(f *diff.Finding) string {
 	rate := bytesRate(f.Rate)
-	if unsized(f.Rate) {
+	switch {
+	case unsized(f.Rate):
 		rate = blocksRate(f.Rate, noun(f))
+	case unsteady(f):
+		rate = signed(grown(f)) + ", without a steady rate,"
 	}
 	switch {
 	case ofItems(f) && f.Headline < 0:

@@ -124,7 +124,8 @@ func ratesText(f *diff.Finding) string {
 
 // unsteady reports whether a finding that may be a leak rose too rarely to have a rate.
 func unsteady(f *diff.Finding) bool {
-	return f.Verdict == diff.Inconclusive && f.Rate.Blocks.Value == 0 && f.Rate.Bytes.Value == 0
+	const none = 1e-6 // what rounding leaves of a rate of zero
+	return f.Verdict == diff.Inconclusive && math.Abs(f.Rate.Blocks.Value) < none && math.Abs(f.Rate.Bytes.Value) < none
 }
 
 // blocksRateOf is a finding's rate of blocks; "" where they are not counted.

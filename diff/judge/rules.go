@@ -78,7 +78,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "last-jump",
-		asks: fmt.Sprintf("it stopped, but its last interval has more than half of the growth, in %d blocks or more; of a run that counts steps, blocks of as many steps, up to the end", series.Enough),
+		asks: fmt.Sprintf("it stopped, but its last interval has more than half of the growth, in %d blocks or more; of a run that counts steps, blocks of as many steps, up to the end, or ones that stand for others", series.Enough),
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.History.JumpsLast() && (f.History.Unit != series.Step || f.History.BornToTheEnd(f.Row))
 		},

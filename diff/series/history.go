@@ -474,8 +474,11 @@ func (h *History) JumpsLast() bool {
 }
 
 // BornToTheEnd reports whether the blocks of the last interval were born in many steps of it, up to the end: what is made
-// once, or by one layer after the other, was born in few.
+// once, or by one layer after the other, was born in few. Of blocks that stand for several the other births are not known, and it may be.
 func (h *History) BornToTheEnd(row *Row) bool {
+	if row.Births.Sampled() {
+		return true
+	}
 	x, at, end := h.Whole.X, h.Whole.Instants, len(h.Whole.X)-1
 	steps := row.Births.Steps
 	if times := row.Births.Times; len(times) > len(steps) && at[end] > at[end-1] {
