@@ -48,6 +48,37 @@ func TestAnErrorOfTheProgramsHandlerReachesTheProgram(t *testing.T) {
 	agentProgram(t, late, "function function function method method method object object object function function function {}\n1\n")
 }
 
+// interrupted gets Ctrl-C while the agent works, with Python's handler and with one of its own.
+const interrupted = `
+import os, signal, time, traceback
+from memdiag._agent import Agent
+
+a = Agent({"dir": ".", "rank": -1})
+def look():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)
+    print("looked", end=" ")
+def step():
+    a.guarded("step", look)
+    time.sleep(60)
+def handle(*_):
+    print("handled")
+    raise OSError
+for _ in range(2):
+    try:
+        step()
+    except (KeyboardInterrupt, OSError) as e:
+        print([f.name for f in traceback.extract_tb(e.__traceback__)])
+    signal.signal(signal.SIGINT, handle)
+print(a.notes)
+`
+
+// An interrupt within the agent's work printed a dozen frames of the agent's.
+func TestAnInterruptReachesTheProgramOnceTheAgentIsDone(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, interrupted, "looked ['<module>', 'step']\nlooked handled\n['<module>', 'step', 'handle']\n{}\n")
+}
+
 // deep is asked for snapshots near the limit of recursion.
 const deep = `
 import sys

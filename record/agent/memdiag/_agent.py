@@ -16,6 +16,7 @@ import zlib
 from . import _at, _batches
 from ._growth import grows
 from ._handlers import raised
+from ._interrupts import Held
 from ._own import Own, waited
 from ._role import helps, role, started
 
@@ -156,7 +157,8 @@ class Agent:
             return None
         self.busy, self.entered = True, work()
         try:
-            return f(*args)
+            with Held():
+                return f(*args)
         except RecursionError:
             pass  # the program is nearly as deep as it may go
         except Exception as e:

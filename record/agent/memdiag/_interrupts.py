@@ -1,0 +1,47 @@
+"""Ctrl-C while the agent works: its exception comes once the program goes on, at a line of the program's."""
+
+import _signal
+import _thread
+import os
+import sys
+import time
+
+HERE = os.path.dirname(__file__) + os.sep
+# Seconds between looks at whether the main thread is back in the program, and how many of them.
+APART, LOOKS = 0.0005, 10_000
+
+
+class Held:
+    """A context in which interrupts wait."""
+
+    before, came = None, False
+
+    def __enter__(self):
+        try:
+            before = _signal.getsignal(_signal.SIGINT)
+            if callable(before):
+                _signal.signal(_signal.SIGINT, self.keep)
+                self.before = before
+        except ValueError:
+            pass  # in another thread than the main one, to which none come
+
+    def __exit__(self, *_):
+        if self.before is not None:
+            _signal.signal(_signal.SIGINT, self.before)
+            if self.came:
+                _thread.start_new_thread(again, (_thread.get_ident(),))
+
+    def keep(self, *_):
+        self.came = True
+
+
+def again(thread):
+    """Interrupts a thread once it runs nothing of ours."""
+    for _ in range(LOOKS):
+        time.sleep(APART)
+        frame = sys._current_frames().get(thread)
+        while frame is not None and not frame.f_code.co_filename.startswith(HERE):
+            frame = frame.f_back
+        if frame is None:
+            break
+    _signal.pthread_kill(thread, _signal.SIGINT)
