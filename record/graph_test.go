@@ -78,7 +78,7 @@ class Endless(Node):
     def next_functions(self):
         return [(Endless(self.number - 1), 0)]
 print(_graph.since(Endless(10**9), 10**9 - 50, 1e9), _graph.since(Endless(10**9), 1, 1e9)[1], _graph.since(Endless(10**9), 1, 0))
-graphs.spent = 2
+graphs.budget.spent = 2
 look("too dear")
 
 # A sum at a place of a list, as a walk finds it: state[0] += loss.

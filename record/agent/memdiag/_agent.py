@@ -417,8 +417,14 @@ class Agent:
             return  # it is being imported
         if self.jax.locked():
             return
+        if not {"torch", "jax"} & sys.modules.keys() and not self.wants(forced):
+            return  # what the agent itself has is not counted for nothing: that takes milliseconds
         with self.own:
             self.look(forced)
+
+    def wants(self, forced):
+        """Whether a snapshot by the clock may be taken."""
+        return forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
 
     def look(self, forced):
         self.jax.tick()
@@ -428,7 +434,7 @@ class Agent:
             if self.batches[0] == self.counted:
                 return
             self.counted = self.batches[0]
-        if forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late()):
+        if self.wants(forced):
             if not forced and not self.step and not self.seen():
                 return
             self.ticks += 1
@@ -544,15 +550,15 @@ class Agent:
         if cuda:
             cuda.look()
         elif self.jax.ready:
-            spent = self.holders.spent
+            spent = self.holders.budget.spent
             dump = self.jax.dump(list(self.holders.of_arrays()))
-            self.keep(number, name + ".pb.gz", dump, start + self.holders.spent - spent)
+            self.keep(number, name + ".pb.gz", dump, start + self.holders.budget.spent - spent)
             return
         s = Snapshot()
-        collected = self.heap.collected
+        collected = self.heap.collections.spent
         for source in self.sources:
             source.fill(s)
-        start += self.holders.fill(s) + self.heap.collected - collected  # which have budgets of their own
+        start += self.holders.fill(s) + self.heap.collections.spent - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)
         text = self.encode(s, step)
         if cuda:
@@ -572,8 +578,8 @@ class Agent:
         self.thin()
         if self.child:
             self.report("started")  # multiprocessing ends its processes without their atexit
-        self.last = work() - start
-        self.spent += self.last + self.torch.ahead
+        self.last = work() - start + (self.torch.ahead if self.step else 0)
+        self.spent += self.last + (0 if self.step else self.torch.ahead)
         self.torch.ahead = 0.0
         self.since = self.elapsed()
 

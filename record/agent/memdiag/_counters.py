@@ -5,6 +5,7 @@ import os
 import struct
 
 from ._agent import NOFOLLOW, work
+from ._budget import Budget
 
 # What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
 # points there is one each second step, of twice as many each third, … so that a long run's log stays small.
@@ -22,14 +23,14 @@ class Counters:
         self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
         self.step = self.time = 0  # likewise
         self.phases = {}
-        self.points, self.spent, self.written = 0, 0.0, 0.0
+        self.points, self.written, self.budget = 0, 0.0, Budget(agent, ALLOWANCE, SHARE)
         header = b"\x89MDSERI\n\x01\x00\x00\x00"
         table = b"".join(text("cuda") + varint(i) + text("") + varint(-1) + bytes(4) + varint(-1) for i in range(devices))
         self.pending = bytearray(header + xxh64(header)[:4] + record(b"D", unsigned(devices) + table))
 
     def count(self, step, phase, used):
         """Adds a point, with what the devices that are used have."""
-        if step - self.step < 1 + self.points // POINTS or self.spent > ALLOWANCE + SHARE * self.agent.elapsed():
+        if step - self.step < 1 + self.points // POINTS or not self.budget.affords():
             return
         begun = work()
         now = int(self.agent.now() * 1e6)
@@ -51,7 +52,7 @@ class Counters:
         if now - self.written > APART * 1e6:
             self.write()
             self.written = now
-        self.spent += work() - begun
+        self.budget.spent += work() - begun
 
     def phase(self, name):
         n = self.phases.get(name)

@@ -9,6 +9,7 @@ import functools
 import heapq
 
 from ._agent import work
+from ._budget import Budget
 from ._handlers import raised
 from ._length import reach
 
@@ -34,10 +35,10 @@ class Graphs:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
         self.kept = {}  # by path
-        self.spent = self.until = 0.0
+        self.budget, self.until = Budget(agent, ALLOWANCE, SHARE), 0.0
 
     def begin_anew(self):
-        self.spent = 0.0
+        self.budget.spent = 0.0
 
     def grow(self):
         """Whether one is known to."""
@@ -53,7 +54,7 @@ class Graphs:
         """Counts, while autograd rests. Adds those that have been seen to grow: as blocks without a size, by the stack of
         the tensor."""
         begun = work()
-        self.until = begun + ALLOWANCE + SHARE * self.agent.elapsed() - self.spent
+        self.until = begun + self.budget.left()
         if not self.kept or self.until < begun:
             return
         for path, g in list(self.kept.items()):
@@ -72,7 +73,7 @@ class Graphs:
                 n = 0 if g.stack is None else snapshot.stacks.add(g.stack, functools.partial(self.source.frames, g.stack))
                 snapshot.add(device, 0, 0, n, -1, g.nodes)
                 snapshot.holders.append({"stack": n, "path": g.path, "kind": "nodes", "items": g.nodes})
-        self.spent += work() - begun
+        self.budget.spent += work() - begun
 
     def count(self, g, t):
         """Counts what has come to a graph, whose end a tensor is; False where there is none, or that cannot be told."""

@@ -11,6 +11,7 @@ import sys
 import time
 
 from . import _names, _room
+from ._budget import Budget
 from ._own import held
 from ._windows import DEPTH, ENOUGH, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples, is_ours
 
@@ -24,9 +25,10 @@ LOOKS, APART, WARM = 5, 8, 16
 AGAIN = 2
 # What grows while Python makes fewer blocks that stay, in so many steps one, is not Python's.
 NATIVE = 4
-# What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. Where
-# they would cost more, what has risen in so many times as many looks is taken to stay.
-COLLECT, COLLECT_SHARE, LONG = 0.1, 0.01, 2
+# What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. The first
+# is taken to cost so many seconds a block of Python's allocator. Where they would cost more, what has risen in so many
+# times as many looks is taken to stay.
+COLLECT, COLLECT_SHARE, A_BLOCK, LONG = 0.1, 0.01, 1e-7, 2
 # Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
 ROOM_APART = 1.0
 # What snapshots may then cost on top of their budget, in seconds: there is something to find.
@@ -58,7 +60,7 @@ class Heap:
         self.low = None  # what there was when it began to rise
         self.beside = False  # whether PyTorch or JAX is at work; one that a library imports may never be
         self.rises = False  # by more than tensors and garbage do: it is to be traced
-        self.collected = 0.0  # seconds that collections took
+        self.collections, self.collection = Budget(agent, COLLECT, COLLECT_SHARE), None  # and the seconds that the last one took
         self.told = {}  # stacks that were told once stay, with their first bytes
         self.names = _names.Names()
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
@@ -162,11 +164,12 @@ class Heap:
     def garbage_goes(self):
         """Has garbage go, unless the program would not have it, or that costs too much; reports whether."""
         own = self.agent.own
-        if not own.collects or self.agent.ticker.acts() or self.collected > COLLECT + COLLECT_SHARE * self.agent.elapsed():
+        if not own.collects or self.agent.ticker.acts() or not self.collections.affords(self.collection or A_BLOCK * sys.getallocatedblocks()):
             return False
         begun = time.thread_time()
         gc.collect()
-        self.collected += time.thread_time() - begun
+        self.collection = time.thread_time() - begun
+        self.collections.spent += self.collection
         own.entry = own.now()  # what went is the program's
         return True
 

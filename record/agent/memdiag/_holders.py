@@ -17,6 +17,7 @@ from _thread import _local as threading_local, get_ident
 
 from ._agent import work
 from ._autograd import rests
+from ._budget import Budget
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
@@ -79,7 +80,8 @@ DICTS = set(map(id, (dict, collections.OrderedDict, collections.defaultdict, col
 class Search:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
-        self.spent, self.next, self.next_look = 0.0, 0, 0
+        self.budget = Budget(agent, ALLOWANCE, SHARE)
+        self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
         self.exits = None  # functions that atexit had at the last walk for lines
@@ -98,7 +100,7 @@ class Search:
 
     def begin_anew(self):
         """Steps count from now on."""
-        self.spent, self.next, self.next_look = 0.0, 0, 0
+        self.budget.spent, self.next, self.next_look = 0.0, 0, 0
         self.graphs.begin_anew()
 
     def fill(self, snapshot):
@@ -107,8 +109,8 @@ class Search:
         source, heap, agent = self.source, self.agent.heap, self.agent
         moment = agent.step or agent.ticks
         unexplained = self.unexplained()
-        allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
-        if moment >= self.next and self.spent <= allowance + SHARE * agent.elapsed():
+        self.budget.allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
+        if moment >= self.next and self.budget.affords():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
             blocks = self.blocks()
             placed = blocks.growing() if blocks else {}
@@ -143,7 +145,7 @@ class Search:
             snapshot.holders.append({"stack": n, "path": self.kept[0], "kind": "nodes", "items": self.kept[1]})
         self.containers.fill(snapshot)
         took = work() - begun
-        self.spent += took
+        self.budget.spent += took
         return took
 
     def blocks(self):
@@ -164,10 +166,10 @@ class Search:
         """What holds JAX's arrays of each size, of which its profile tells no more: bytes, how many were found, items, kind
         and path."""
         begun, moment = work(), self.agent.step or self.agent.ticks
-        if moment >= self.next and self.spent <= ALLOWANCE + SHARE * self.agent.elapsed():
+        if moment >= self.next and self.budget.affords():
             self.walk({}, {}, {})
             self.next = int(moment * AGAIN) + 1
-        self.spent += work() - begun
+        self.budget.spent += work() - begun
         for size, (found, (path, kind, items, nodes)) in self.arrays.items():
             now = self.length(nodes, items) if nodes else items
             yield size, max(found, now), now, kind, path
@@ -185,12 +187,13 @@ class Search:
         seconds that took."""
         begun, agent = work(), self.agent
         moment = agent.step or agent.ticks
-        if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and self.spent <= ALLOWANCE + SHARE * agent.elapsed():
-            self.walk({}, {}, lines, WINDOW * 2**self.cuts, NEW, counting=self.unexplained())
+        left = self.budget.left()
+        if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and left > 0:
+            self.walk({}, {}, lines, min(WINDOW * 2**self.cuts, max(WINDOW, left)), NEW, counting=self.unexplained())
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
-        self.spent += took
+        self.budget.spent += took
         return took
 
     def length(self, nodes, items):

@@ -9,6 +9,7 @@ then on is counted, and told by its size from what was seen.
 import threading
 
 from ._agent import work
+from ._budget import Budget
 from ._mode import leave
 
 # What watching threads may cost: so many seconds and this share of the time, looked at each so many operators.
@@ -18,7 +19,7 @@ ALLOWANCE, SHARE, OFTEN = 0.06, 0.015, 128
 class Threads:
     def __init__(self, source):
         self.source = source
-        self.spent = 0.0
+        self.budget = Budget(source.agent, ALLOWANCE, SHARE)
 
     def start(self):
         thread, dummy = threading.Thread, threading._DummyThread
@@ -39,20 +40,17 @@ class Threads:
         thread._set_ident, thread._delete = _set_ident, _delete
 
     def enter(self):
-        if self.source.mode is not None and self.affords():
+        if self.source.mode is not None and self.budget.affords():
             mode = type(self.source.mode)()
             mode.limit, mode.watcher, mode.since = OFTEN, self, work()
             mode.__enter__()
-
-    def affords(self):
-        return self.spent <= ALLOWANCE + SHARE * self.source.agent.elapsed()
 
     def exhausted(self, mode, frame):
         """A mode has seen as many operators as it was to, the last one in a frame of its thread."""
         if not mode.paused:
             now = work()
-            self.spent += self.source.price.of(OFTEN, now - mode.since)
-            mode.since, mode.paused = now, not self.affords()
+            self.budget.spent += self.source.price.of(OFTEN, now - mode.since)
+            mode.since, mode.paused = now, not self.budget.affords()
         if mode.paused:
             leave(self.source, mode, frame)
         else:
