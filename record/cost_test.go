@@ -22,6 +22,25 @@ func TestWatchingCostsNoMoreThanItMay(t *testing.T) {
 	agentProgram(t, priced, "")
 }
 
+// seldom is a reinforcement learner of 250 steps of 40 ms, of which watching costs as much again.
+const seldom = `
+from memdiag import _torch
+from memdiag._sampler import Sampler
+
+now, watched, times = 0.0, Sampler(_torch.ALLOWANCE, _torch.SHARE), 0
+for step in range(250):
+    now += 0.04
+    if watched.next(now):
+        watched.costs(0.04)
+        times += 1
+assert 8 <= times <= 20, times
+`
+
+func TestWatchingFewLongStepsThinsOutSoon(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, seldom, "")
+}
+
 // unstepped has looks at each twentieth of a second, between which watching costs as much as the program's own work, and a
 // stretch of a tenth of the time that stands for all of it.
 const unstepped = `
@@ -70,7 +89,7 @@ from types import SimpleNamespace
 from memdiag._torch import Torch
 
 gone, freed = {1}, []
-t = Torch(SimpleNamespace(elapsed=lambda: 0.0))
+t = Torch(SimpleNamespace(elapsed=lambda: 0.0, step=1))
 t.mode, t.price = SimpleNamespace(ops=2), SimpleNamespace(of=lambda operators, took: 0.0)
 t.weak = SimpleNamespace(_expired=gone.__contains__, _free_weak_ref=freed.append)
 t.table, t.young, t.thread = dict.fromkeys((1, 2, 3)), [1, 2, 3], 1

@@ -1,7 +1,8 @@
 """Which steps are watched, so that watching costs no more than a share of the time."""
 
-# The share is approached by doubling the units between two recorded ones, each time after so many of those.
-PERIODS = 8
+# The share is approached by doubling the units between two recorded ones, each time after so many of those; after fewer
+# where they have cost so many times what they may: a reinforcement learner has some hundred steps, of 40 ms each.
+PERIODS, HURRIED, DEAR = 8, 3, 2
 # All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
 # rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
 ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.05
@@ -44,8 +45,12 @@ class Sampler:
         self.cost = seconds
         self.spent += seconds
 
+    def left(self, elapsed):
+        """Seconds that may yet be spent; below zero where too many were."""
+        return self.allowance + self.share * elapsed - self.spent
+
     def affords(self, elapsed):
-        return self.spent <= self.allowance + self.share * elapsed
+        return self.left(elapsed) >= 0
 
     def adjust(self, elapsed):
         """Decides in how many units one is recorded, from what the last one cost."""
@@ -54,7 +59,8 @@ class Sampler:
             return
         unit = self.weight * elapsed / self.units
         share = ALL_SHARE if self.weight == 1 else self.share if self.weight < NEAR else NEAR_SHARE
-        if self.cost > share * unit and (self.weight == 1 or self.periods >= PERIODS):
+        periods = HURRIED if self.spent > DEAR * (self.allowance + self.share * elapsed) else PERIODS
+        if self.cost > share * unit and (self.weight == 1 or self.periods >= periods):
             self.weight, self.periods = min(2 * self.weight, 4096), 0
         elif self.cost < self.share * unit / 4 and self.weight > 1:
             self.weight, self.periods = self.weight // 2, 0

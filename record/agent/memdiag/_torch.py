@@ -30,6 +30,9 @@ EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
 # Where so many storages more have no stack, so many times the steps that one of them came in are watched in a row, which
 # may cost so much together: chance may miss for long what is made once in a while, as each epoch, several at once.
 UNKNOWN, PURSUED, PURSUIT_ALLOWANCE, PURSUIT_SHARE = 8, 8, 0.1, 0.01
+# A unit is watched up to so many times the operators of the shortest one, or longer while its budget lasts: a
+# reinforcement learner makes hundreds of rounds alike before it takes a step, and many steps then.
+LONG = 16
 # The file and the function of Python's own whose frames are left out of the tracebacks of imports.
 IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
 
@@ -60,8 +63,10 @@ class Torch:
         self.skip = 0  # steps at whose end nothing is to be done
         self.aside = False  # the mode, for as long as an optimizer steps
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
-        # Of a program without steps, and what was spent on its next snapshot; and when the last stretch of time ended that was watched.
+        # Of a program without steps; what was spent on the next snapshot; and when the last stretch of time ended that was watched.
         self.clock, self.ahead, self.stretch = Stretches(ALLOWANCE, SHARE), 0.0, 0.0
+        self.asked = False  # a snapshot has this unit be watched, and pays for it
+        self.shortest = math.inf  # operators of a step that was watched
         self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
@@ -252,6 +257,7 @@ class Torch:
         """Records the unit that has begun, for a snapshot behind it."""
         if self.counts() and not self.watches() and not self.dispatches() and not self.agent.ticker.acts():
             self.on(1)
+            self.asked = self.agent.step > 0 and self.watches()
 
     def watches(self):
         return self.thread is not None and not self.mode.paused
@@ -291,17 +297,24 @@ class Torch:
         if self.thread is not None:
             begun = work()
             self.sweep_young()
+            if self.unit is self.train and self.agent.step > 1 and self.watches():
+                self.shortest = min(self.shortest, max(1, self.mode.ops))
             cost = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
-            if self.pursues:
-                self.pursuit += cost
-            else:
-                self.unit.costs(cost)
+            self.charge(cost)
             if self.unit is self.clock and self.counts():
                 self.ahead += cost
                 self.stand(now)
         elif self.late:
             self.sweep_young()
         self.begun, self.mode.ops = now, 0
+
+    def charge(self, cost):
+        if self.asked:
+            self.ahead, self.asked = self.ahead + cost, False
+        elif self.pursues:
+            self.pursuit += cost
+        else:
+            self.unit.costs(cost)
 
     def stand(self, now):
         """Has what was made in a stretch of time stand for all since the one before that was watched."""
@@ -349,6 +362,9 @@ class Torch:
             self.sweep_young()
         if not self.agent.step and not self.agent.ticks:
             self.mode.watcher, self.mode.limit = self, int(BEFORE / self.price.near)
+        elif self.unit is self.train and self.shortest < math.inf:
+            left = self.train.left(self.begun) / self.price.near
+            self.mode.watcher, self.mode.limit = self, max(LONG * self.shortest, int(left))
         if n == 0:
             self.mode.__enter__()
             self.mode.ops = 0
@@ -375,6 +391,9 @@ class Torch:
         if not mode.paused:
             mode.paused = self.works = True
             self.leaves_out()
+            if self.agent.step:
+                self.charge(self.price.of(mode.ops, self.agent.elapsed() - self.begun))
+                mode.ops = 0
         leave(self, mode, frame)
 
     def exit(self, mode):
