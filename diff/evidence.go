@@ -116,6 +116,9 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 				}
 			}
 		}
+		if f.filled {
+			s.Holders = append(s.Holders, *f.Holder)
+		}
 		e.Sites = append(e.Sites, s)
 	}
 	if open {

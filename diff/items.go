@@ -38,6 +38,8 @@ func (r *Result) sizeItems(rows []Row) {
 	if !r.Comparable || len(rows) == 0 {
 		return
 	}
+	r.inHolders(rows)
+	r.nameContainers(rows)
 	e := r.beyondTensors()
 	if e == nil {
 		return
@@ -51,22 +53,26 @@ func (r *Result) sizeItems(rows []Row) {
 	if len(fit) == 0 {
 		return
 	}
-	slices.SortStableFunc(fit, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Holder.Each, a.Holder.Each), cmp.Compare(a.Rows[0].Device.Index, b.Rows[0].Device.Index))
-	})
+	slices.SortStableFunc(fit, func(a, b Finding) int { return cmp.Compare(b.Holder.Each, a.Holder.Each) })
 	f := fit[0]
 	var others []string
 	for _, other := range fit[1:] {
 		others = append(others, other.Holder.Path)
 	}
-	if len(others) > 0 {
-		f.Reasons = append(f.Reasons, "these become longer in step, and may hold it as well: "+strings.Join(others, ", "))
-	}
+	f.Reasons = append(f.Reasons, inStepWith(others)...)
 	grown := *e
 	f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
 	f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 	r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	r.Findings = append(r.Findings, f)
+}
+
+// inStepWith is the reason that names containers which may hold a leak as well; empty for none.
+func inStepWith(paths []string) []string {
+	if len(paths) == 0 {
+		return nil
+	}
+	return []string{"these become longer in step, and may hold it as well: " + strings.Join(paths, ", ")}
 }
 
 // beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
@@ -91,11 +97,12 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 		return nil
 	}
 	j, ok := r.becomesLonger(row, site)
-	if !ok || j.Rate.Unit != e.Rate.Unit || !r.inProportion(site) {
+	_, beyond := r.Series.BeyondTensors()
+	if !ok || j.Rate.Unit != e.Rate.Unit || !r.inProportion(site, beyond) {
 		return nil
 	}
 	each := e.Rate.Bytes.Value / j.Rate.Blocks.Value
-	if known := float64(h.Each); known > 0 && (known < leastTaken*each || known > mostTaken*each) {
+	if !mayTake(h, each) {
 		return nil
 	}
 	r.doubt(&j)
@@ -131,21 +138,81 @@ func (r *Result) becomesLonger(row *Row, site *SiteSeries) (j judge.Judgement, o
 	return j, true
 }
 
-// inProportion reports whether a container has become longer in proportion to what the process has beyond tensors, at all
-// marks from the first that tells of both.
-func (r *Result) inProportion(site *SiteSeries) bool {
-	_, beyond := r.Series.BeyondTensors()
-	from := max(r.Series.WarmUp(), slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 }))
-	last := len(beyond) - 1
+// inHolders has rows in the order in which the last snapshot has their holders: what the program has a name for first.
+func (r *Result) inHolders(rows []Row) {
+	place := func(row *Row) int {
+		return slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return row.HangsOn(&h) })
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(place(&a), place(&b)) })
+}
+
+// nameContainers names the holder of leaks on Python's heap that nobody was found to hold: a container that the same line makes longer,
+// in proportion.
+func (r *Result) nameContainers(rows []Row) {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Verdict != Leak || !onLanguageHeap(f.Rows) || !unheld(f) || f.Headline < 0 {
+			continue
+		}
+		var others []string
+		for k := range rows {
+			switch h := r.filledBy(&rows[k], f); {
+			case h == nil:
+			case f.filled:
+				others = append(others, h.Path)
+			default:
+				f.Holder, f.filled = h, true
+			}
+		}
+		f.Reasons = append(f.Reasons, inStepWith(others)...)
+	}
+}
+
+// filledBy is the container whose items a row counts, if a leak's line makes it longer, in proportion; nil if not.
+func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
+	h, site := holder(r.Last, row), r.Series.Site(row)
+	if h == nil || h.Bound > 0 || h.From == snapshot.NoStack || site == nil {
+		return nil
+	}
+	frames := r.Last.Stacks.Frames(h.From)
+	if at := frame.Headline(frames); at < 0 || frames[at] != f.Rows[0].Frames[f.Headline] {
+		return nil
+	}
+	held := make([]float64, len(r.Series.Marks))
+	for _, leaks := range f.Rows {
+		if s := r.Series.Site(leaks); s != nil {
+			for i, n := range s.Bytes {
+				held[i] += float64(n)
+			}
+		}
+	}
+	j, ok := r.becomesLonger(row, site)
+	if !ok || j.Rate.Unit != f.Rate.Unit || !mayTake(h, f.Rate.Bytes.Value/j.Rate.Blocks.Value) || !r.inProportion(site, held) {
+		return nil
+	}
+	return h
+}
+
+// mayTake reports whether an item of a container may take so many bytes.
+func mayTake(h *snapshot.Holder, each float64) bool {
+	known := float64(h.Each)
+	return known == 0 || leastTaken*each <= known && known <= mostTaken*each
+}
+
+// inProportion reports whether a container has become longer in proportion to so many bytes at each mark, from the first on
+// that tells of both.
+func (r *Result) inProportion(site *SiteSeries, bytes []float64) bool {
+	from := max(r.Series.WarmUp(), slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 }), slices.IndexFunc(bytes, func(n float64) bool { return n > 0 }))
+	last := len(bytes) - 1
 	if last-from+1 < fewMarks {
 		return false
 	}
-	items, process := float64(site.Blocks[last]-site.Blocks[from]), beyond[last]-beyond[from]
-	if items <= 0 || process <= 0 {
+	items, grown := float64(site.Blocks[last]-site.Blocks[from]), bytes[last]-bytes[from]
+	if items <= 0 || grown <= 0 {
 		return false
 	}
 	for i := from; i <= last; i++ {
-		if math.Abs(float64(site.Blocks[i]-site.Blocks[from])/items-(beyond[i]-beyond[from])/process) > alikeCurves {
+		if math.Abs(float64(site.Blocks[i]-site.Blocks[from])/items-(bytes[i]-bytes[from])/grown) > alikeCurves {
 			return false
 		}
 	}

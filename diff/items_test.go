@@ -171,3 +171,69 @@ func TestLinesToldLateExplainNothingWhileNoneLeaks(t *testing.T) {
 		t.Errorf("%.0f bytes a step", rate)
 	}
 }
+
+// tell adds lines of Python's heap: the one at draw.py:9 has so much at the i-th snapshot.
+func tell(run *snapshot.Run, held func(i int) snapshot.Bytes) {
+	for i, s := range run.Snapshots {
+		if i < 3 {
+			continue
+		}
+		size := held(i)
+		b := &s.Blocks
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown, Meters: snapshot.Meters{Requested: size, Allocated: size, Active: size, Reserved: size}})
+		s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, Size: size, FirstBlock: len(b.Size), NumBlocks: 1})
+		b.Segment, b.Address = append(b.Segment, int32(len(s.Segments)-1)), append(b.Address, 0)
+		b.Size, b.Requested = append(b.Size, size), append(b.Requested, size)
+		b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames(drawing)), append(b.Count, int64(10*i))
+		if b.BirthStep != nil {
+			b.BirthStep = append(b.BirthStep, snapshot.NoStep)
+		}
+	}
+}
+
+var drawing = []snapshot.Frame{{Function: "subplots", File: "/site-packages/plt.py", Line: 3}, {Function: "draw", File: "draw.py", Line: 9}}
+
+func TestALineHasTheHolderThatItFills(t *testing.T) {
+	steady := func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }
+	each := func(i int) int64 { return int64(2 * i) }
+	for name, c := range map[string]struct {
+		line, each int
+		items      func(i int) int64
+		want       string
+	}{
+		"the line that leaks":            {9, 0, each, "plt.figs"},
+		"items of as much":               {9, 24 << 10, each, "plt.figs"},
+		"another line":                   {8, 0, each, ""},
+		"items that take too little":     {9, 600, each, ""},
+		"another rhythm":                 {9, 0, func(i int) int64 { return int64(i * i) }, ""},
+		"a container that is emptied":    {9, 0, func(i int) int64 { return int64(1 + i%5) }, ""},
+		"a container that stays so long": {9, 0, func(int) int64 { return 8 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := containerRun(upTo(24), steady, lengths{"plt.figs", snapshot.Bytes(c.each), 0, c.items})
+			tell(run, steady)
+			for _, s := range run.Snapshots {
+				for i := range s.Holders {
+					s.Holders[i].From = s.Stacks.InternFrames([]snapshot.Frame{{Function: "draw", File: "draw.py", Line: c.line}})
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != 1 || r.Findings[0].Headline != 1 {
+				t.Fatalf("%d leaks: %+v", r.Leaks(), r.Findings)
+			}
+			holder := ""
+			if f := r.Findings[0]; f.Holder != nil {
+				holder = f.Holder.Path
+			}
+			if holder != c.want {
+				t.Errorf("held by %q, want %q", holder, c.want)
+			}
+			if cause := r.Findings[0].Cause; c.want != "" && (cause == nil || cause.ID != "container-grows") {
+				t.Errorf("got the cause %+v", cause)
+			}
+		})
+	}
+}

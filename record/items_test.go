@@ -118,8 +118,8 @@ place = _holders.Node(None, "__main__")
 containers = _items.Containers(lambda *_: 0, _holders.key_text)
 agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False)
 lines = _lines.Lines(agent, containers, _holders.key_text)
-containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name]) for name in ("rows", "natives", "late")])
-containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs)])
+containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name], True) for name in ("rows", "natives", "late")])
+containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs, False)])
 for c in containers.kept:
     c.grown = True
 for step in range(4):

@@ -121,7 +121,7 @@ class Search:
             self.registered.learn()
             self.walked = False
         if unexplained and moment >= self.containers.next:
-            self.containers.follow(self.registered.grown(LEAST))
+            self.containers.follow((*place, False) for place in self.registered.grown(LEAST))
             self.containers.next = int(moment * AGAIN) + 1
         lengths = {}
         for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
@@ -511,7 +511,7 @@ class Walk(Roots):
         most = self.items[0 if next(node.containers(), None) is None else 1]
         node.kind, node.items, node.id, node.each, node.bound = "" if self.came(obj) else kind, items, id(obj), max(1, items / most), bound or 0
         if self.containers is not None and node.kind not in ("", "tuple") and len(self.containers) < LENGTHS:
-            self.containers.append(node)
+            self.containers.append((node, self.near))
         return most
 
     def attributes(self, obj, node):

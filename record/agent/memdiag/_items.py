@@ -32,12 +32,12 @@ flags = type.__dict__["__flags__"].__get__
 
 class Container:
     """One that is followed: its place, the number of its device, and what an item takes, 0 where that is not known. Whether it
-    has become longer since, and the stack that was seen to make it so."""
+    has become longer since, the stack that was seen to make it so, and whether one of the program's own names leads to it."""
 
     grown, stack = False, None
 
-    def __init__(self, node, number, each):
-        self.node, self.number, self.each, self.path, self.items = node, number, each, node.path(), node.items
+    def __init__(self, node, number, each, own):
+        self.node, self.number, self.each, self.own, self.path, self.items = node, number, each, own, node.path(), node.items
 
 
 class Containers:
@@ -51,21 +51,21 @@ class Containers:
 
     def found(self, nodes):
         """Takes note of what a walk found, and follows what has become longer."""
-        grown = [n for n in nodes if n.items - self.first.get(n.id, n.items) >= LEAST]
-        self.first = {n.id: self.first.get(n.id, n.items) for n in nodes}
-        self.follow([(n, None) for n in grown[:WEIGHED]])
+        grown = [(n, None, own) for n, own in nodes if n.items - self.first.get(n.id, n.items) >= LEAST]
+        self.first = {n.id: self.first.get(n.id, n.items) for n, _ in nodes}
+        self.follow(grown[:WEIGHED])
 
     def follow(self, places):
         """Follows those of these containers whose items take most, and those of whose items that is not known."""
         known = {c.node.id for c in self.kept}
-        for node, obj in places:
+        for node, obj, own in places:
             try:
                 obj = reach(node, self.key_text) if obj is None else obj
                 if id(obj) in known:
                     continue
                 if not node.id:
                     node.id, node.kind, node.items, node.bound = id(obj), *described(obj)
-                self.kept.append(Container(node, self.number, weight(obj)))
+                self.kept.append(Container(node, self.number, weight(obj), own))
                 self.number += 1
             except Exception as e:
                 if raised(e):
@@ -75,8 +75,9 @@ class Containers:
         del self.kept[MOST:]
 
     def fill(self, snapshot):
-        """Adds the lengths: as blocks without a size, each container's on a device of its own, by a stack that has its name."""
-        for c in list(self.kept):
+        """Adds the lengths: as blocks without a size, each container's on a device of its own, by a stack that has its name. Those
+        that the program has a name for come first."""
+        for c in sorted(self.kept, key=lambda c: not c.own):
             try:
                 now = length(c.node, self.key_text)
             except Exception as e:
