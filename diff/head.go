@@ -34,8 +34,8 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 		rows = mostOf(rows)
 	}
 	at := commonFrame(rows)
-	if at < 0 {
-		return frame.Headline(frames)
+	if inner := frame.Headline(frames); at < 0 || onLanguageHeap(rows) && inner < at && frame.InLoop(frames[inner:at]) {
+		return inner
 	}
 	own, isOwn := tree.ownFrame(rows[0]), frame.Own(frames)
 	outward := func() bool {
@@ -90,20 +90,23 @@ func mostOf(rows []*Row) []*Row {
 }
 
 // lineFirst puts the largest row of the line that holds the most to the front, of objects on a language's heap: they come
-// from many stacks below one line.
+// from many stacks below one line. The line that runs an event loop is none, unless there is no other.
 func lineFirst(rows []*Row) {
 	if !onLanguageHeap(rows) {
 		return
 	}
 	held := make(map[snapshot.Frame]snapshot.Bytes)
 	line := func(row *Row) (f snapshot.Frame) {
-		if i := frame.Headline(row.Frames); i >= 0 {
+		if i := frame.Headline(row.Frames); i >= 0 && !frame.InLoop(row.Frames[:i]) {
 			f = row.Frames[i]
 		}
 		return f
 	}
 	for _, row := range rows {
 		held[line(row)] += row.Growth().Bytes
+	}
+	if len(held) > 1 {
+		held[snapshot.Frame{}] = 0
 	}
 	first := 0
 	for i, row := range rows {

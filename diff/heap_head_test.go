@@ -240,3 +240,49 @@ func TestADeeperStackOfALineLacksCallers(t *testing.T) {
 		t.Errorf("%d leaks, want 2: of draw below main, and of draw below other", r.Leaks())
 	}
 }
+
+// TestTheLineThatRunsAnEventLoopIsNotNamed: all of a server's requests run below it, and most of what a library makes for one
+// has no line of the program's.
+func TestTheLineThatRunsAnEventLoopIsNotNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		loop string
+		want int64
+	}{
+		"an event loop":            {"/usr/lib/python3.12/asyncio/base_events.py", 21},
+		"a library's own function": {"/site-packages/server/base_events.py", 37},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "[data_received:377] [_run_once:1922] main:37", every: 1, size: 8000},
+				{stack: "[headers:448] [_run_once:1922] main:37", every: 1, size: 1500},
+				{stack: "[resolve:951] answer:21 [handle:559] [_run_once:1922] main:37", every: 1, size: 1000},
+				{stack: "[_request:631] ask:31 [_run_once:1922] main:37", every: 1, size: 400},
+			}.onHeap(100, 10)
+			renamed := make(map[*snapshot.Stacks]bool)
+			for _, s := range run.Snapshots {
+				if renamed[s.Stacks] {
+					continue
+				}
+				renamed[s.Stacks] = true
+				s.Stacks.RenameFiles(func(f snapshot.Frame) string {
+					if f.Function == "_run_once" {
+						return c.loop
+					}
+					return f.File
+				})
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &r.Findings[0]
+			if r.Leaks() != 1 || len(f.Rows) != 4 {
+				t.Fatalf("%d leaks, the first of %d stacks", r.Leaks(), len(f.Rows))
+			}
+			if line := f.Rows[0].Frames[f.Headline].Line; int64(line) != c.want {
+				t.Errorf("named line %d, want %d", line, c.want)
+			}
+		})
+	}
+}

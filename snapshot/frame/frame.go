@@ -86,6 +86,15 @@ func ByProfiler(frames []snapshot.Frame) bool {
 	return i >= 0 && isProfiler(frames[i])
 }
 
+// InLoop reports whether calls run in an event loop, which runs all of a program's tasks: a line outside of it says nothing of
+// what they allocate.
+func InLoop(frames []snapshot.Frame) bool {
+	return slices.ContainsFunc(frames, func(f snapshot.Frame) bool {
+		_, function := path.Split(strings.ReplaceAll(f.Function, ".", "/"))
+		return slices.ContainsFunc(eventLoops, func(l [2]string) bool { return function == l[1] && strings.HasSuffix(Slashed(f.File), l[0]) })
+	})
+}
+
 // Trains reports whether a frame is of Python, where anything may train, or of a library of tensors.
 func Trains(f snapshot.Frame) bool {
 	return Interpreted(f) && !IsGo(f) || tensors.MatchString(f.Function)

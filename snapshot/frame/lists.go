@@ -120,3 +120,6 @@ var clones = regexp.MustCompile(`\.(llvm\.\d+|localalias(\.\d+)?|cold(\.\d+)?|co
 // literal is the name of a function without one of its own: "more.func2" or
 // "more.func2.1" of Go, and "<lambda>".
 var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$|<lambda>$`)
+
+// eventLoops are the functions, each with its file, that call what is due.
+var eventLoops = [][2]string{{"/asyncio/base_events.py", "_run_once"}, {"/trio/_core/_run.py", "unrolled_run"}}
