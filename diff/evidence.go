@@ -116,7 +116,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 				}
 			}
 		}
-		if f.filled {
+		if len(s.Holders) == 0 && f.Holder != nil && onLanguageHeap(f.Rows) { // it holds what this is a part of
 			s.Holders = append(s.Holders, *f.Holder)
 		}
 		e.Sites = append(e.Sites, s)

@@ -286,3 +286,43 @@ func TestTheLineThatRunsAnEventLoopIsNotNamed(t *testing.T) {
 		})
 	}
 }
+
+// TestTheHolderOfAnObjectHoldsItsParts: the array in each object holds nearly all bytes, and a search finds the objects.
+func TestTheHolderOfAnObjectHoldsItsParts(t *testing.T) {
+	for name, c := range map[string]struct {
+		percent int // of the objects that the search found
+		want    string
+	}{
+		"an item for each":    {100, "atexit"},
+		"a few of them":       {8, ""},
+		"an item for every 3": {33, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "Job.__init__:17 main:31", every: 1, size: 16384},
+				{stack: "Job.__init__:16 main:31", every: 1, size: 1024, holder: "atexit", kind: "list"},
+			}.onHeap(100, 10)
+			for _, s := range run.Snapshots {
+				for i := range s.Holders {
+					s.Holders[i].Items = s.Holders[i].Items * c.percent / 100
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &r.Findings[0]
+			got := ""
+			if f.Holder != nil {
+				got = f.Holder.Path
+			}
+			if r.Leaks() != 1 || len(f.Rows) != 2 || got != c.want {
+				t.Errorf("%d leaks, the first of %d stacks, held by %q; want %q", r.Leaks(), len(f.Rows), got, c.want)
+			}
+			if c.want != "" && (f.Cause == nil || f.Cause.ID != "container-grows") {
+				t.Errorf("got the cause %+v", f.Cause)
+			}
+		})
+	}
+}

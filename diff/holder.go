@@ -8,7 +8,8 @@ import (
 )
 
 // holderOf is the holder of the first row, of a graph the value that keeps it, or of objects a container that
-// gathers some of them. What gathers in several blocks is not kept by a variable, which holds one.
+// gathers some of them: it holds most of the growth, or has an item for every other of the largest's blocks, which are
+// then parts of what it holds. What gathers in several blocks is not kept by a variable, which holds one.
 func (r *Result) holderOf(c cluster) *snapshot.Holder {
 	rows := c.rows[:1]
 	if c.graph {
@@ -19,6 +20,13 @@ func (r *Result) holderOf(c cluster) *snapshot.Holder {
 	for i, row := range rows {
 		if h := r.keeper(row); h != nil && r.mayHold(h, row) && (i == 0 || c.graph || gathers(h)) {
 			return h
+		}
+	}
+	if onLanguageHeap(c.rows) {
+		for _, row := range c.rows[len(rows):] {
+			if h := r.keeper(row); h != nil && gathers(h) && 2*int64(h.Items) >= c.rows[0].After.Blocks && r.mayHold(h, row) {
+				return h
+			}
 		}
 	}
 	if c.rows[0].Growth().Blocks > 1 {

@@ -154,15 +154,19 @@ func (r *Result) nameContainers(rows []Row) {
 		if f.Verdict != Leak || !onLanguageHeap(f.Rows) || !unheld(f) || f.Headline < 0 {
 			continue
 		}
-		var others []string
+		var found []*snapshot.Holder
 		for k := range rows {
-			switch h := r.filledBy(&rows[k], f); {
-			case h == nil:
-			case f.filled:
-				others = append(others, h.Path)
-			default:
-				f.Holder, f.filled = h, true
+			if h := r.filledBy(&rows[k], f); h != nil {
+				found = append(found, h)
 			}
+		}
+		if len(found) == 0 {
+			continue
+		}
+		f.Holder = found[0]
+		var others []string
+		for _, h := range found[1:] {
+			others = append(others, h.Path)
 		}
 		f.Reasons = append(f.Reasons, inStepWith(others)...)
 	}

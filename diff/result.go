@@ -97,8 +97,7 @@ type Finding struct {
 	// Behind are the nodes of the graph on which the rows hang, where those leak as well: no part of Rows.
 	Behind []*Row
 
-	graph  bool // the rows are of one autodiff graph
-	filled bool // Holder is a container that the same line makes longer
+	graph bool // the rows are of one autodiff graph
 }
 
 // Growth is what all rows hold more than before.

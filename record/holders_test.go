@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/record"
@@ -585,4 +586,11 @@ atexit._clear()
 func TestWhatNoNameLeadsToIsSaidToBeSo(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, nameless, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\n")
+}
+
+// The first walk knew no earlier number of atexit's functions, said that no name leads there, and later ones did not ask again.
+func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
+	t.Parallel()
+	again := strings.Replace(nameless, "    search.lines.clear()\n", "", 1)
+	agentProgram(t, again, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\natexit list 50\natexit list 50\n")
 }

@@ -84,7 +84,7 @@ class Search:
         self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
-        self.exits = None  # functions that atexit had at the last walk for lines
+        self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
         self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
@@ -107,6 +107,7 @@ class Search:
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
         begun = work()
         source, heap, agent = self.source, self.agent.heap, self.agent
+        self.exits = exits() if self.exits is None else self.exits
         moment = agent.step or agent.ticks
         unexplained = self.unexplained()
         self.budget.allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
@@ -278,8 +279,9 @@ class Search:
             if lines and _tracemalloc.is_tracing():
                 before, self.exits = self.exits, exits()
                 nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())
-                for stack in lines.keys() - self.lines.keys() - walk.line_hits.keys() if walk.reached else ():
-                    self.lines[stack] = self.agent.step, nameless
+                for stack in lines.keys() - walk.line_hits.keys() if walk.reached else ():
+                    if stack not in self.lines or self.lines[stack][1][0] == NAMELESS:
+                        self.lines[stack] = self.agent.step, nameless
 
     def keeps(self, path, nodes, whole):
         """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that
