@@ -62,7 +62,7 @@ func TestWatchesSayHowManyTensorsStay(t *testing.T) {
 	if _, err := fmt.Sscan(leaks[1]+" "+leaks[2], &calls, &tensors); err != nil || tensors != calls || calls < 10 {
 		t.Errorf("%d tensors of %d calls: %v", tensors, calls, err)
 	}
-	for _, name := range []string{"replaces", "recursive", "raises"} {
+	for _, name := range []string{"replaces", "recursive", "forward", "raises"} {
 		if !regexp.MustCompile(`watch "` + name + `": after \d+ calls no tensor stays`).MatchString(r.said) {
 			t.Errorf("%s: %s", name, r.said)
 		}

@@ -32,12 +32,20 @@ def recursive(n):
 
 def main():
     state = torch.zeros(4)
+    net = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     for i in range(100):
         result = leaks(i)
         loss = made_once()
         with memdiag.watch("replaces"):
             state = state + 1
         recursive(5)
+        # The graph of the last result has views of weights, which are no new storages.
+        with memdiag.watch("forward"):
+            error = net(torch.randn(8, 64)).square().mean()
+        error.backward()
+        optimizer.step()
+        optimizer.zero_grad()
         try:
             with memdiag.watch("raises"):
                 raise KeyError
@@ -49,7 +57,7 @@ def main():
             assert os.path.basename(path) == "snapshot_51.json", path
             with open(path, encoding="utf-8") as f:
                 assert json.load(f)["epoch"] == 1
-    calls = {name: memdiag.watch(name).calls for name in ("leaks", "once", "recursive", "replaces", "raises")}
+    calls = {name: memdiag.watch(name).calls for name in ("leaks", "once", "recursive", "replaces", "forward", "raises")}
     assert set(calls.values()) == {100}, calls
     w = memdiag.watch("leaks")
     print(w.tensors, w.bytes, w.held_by)

@@ -21,6 +21,8 @@ ALLOWANCE, SHARE = 0.1, 0.01
 CALLS, AGAIN = 4, 1.6
 # From this generation on a collection makes objects old; from Python 3.14 on each does.
 OLD = 1 if sys.version_info < (3, 14) else 0
+# What is gone of earlier storages is let go when there are so many times as many.
+MORE = 1.5
 # The last calls, whose results the program may still be using.
 RECENT = 2
 
@@ -103,7 +105,7 @@ class Stays:
         self.agent, self.name = agent, name
         self.calls, self.tensors, self.bytes, self.held_by = 0, 0, 0, ""
         self.thread, self.depth = None, 0  # of the call that is under way, which may call itself
-        self.before = None  # weak references of the storages there were when it began; None where it is not looked at
+        self.looking, self.before, self.swept = False, set(), 0  # weak references of the storages there were before, and how many at the last sweep
         self.made = {}  # by weak reference, of storages that live: bytes, the call, and for how many calls it stands
         self.looks, self.sampled = [], False  # the last calls that were looked at, and whether some were not
         self.deep, self.collections = False, None  # whether all tensors are listed; and how often had been collected
@@ -119,7 +121,11 @@ class Stays:
             if torch is not None and self.affords(self.spent):
                 with Cost(self, "spent"):
                     self.collections = collections()
-                    self.before = {s._weak_ref() for s in storages(torch, self.deep).values()}
+                    self.looking = True
+                    # Views of old storages are young: all storages are listed once.
+                    for address, s in storages(torch, self.deep or not self.before).items():
+                        if address not in self.before and address not in self.made:
+                            self.before.add(s._weak_ref())
         if self.thread == get_ident():
             self.depth += 1
 
@@ -132,7 +138,8 @@ class Stays:
         self.calls += 1
         if self.thread == get_ident():
             self.thread, self.depth = None, 0
-            if self.before is not None:
+            if self.looking:
+                self.looking = False
                 with Cost(self, "spent"):
                     self.look()
 
@@ -148,11 +155,13 @@ class Stays:
         for address, s in storages(torch, old).items() if whole else ():
             if address not in self.before and address not in self.made:
                 self.made[s._weak_ref()] = s.nbytes(), self.calls, weight
-        for address in self.before:
-            free(address)
-        self.before = None
         if not whole:
             return
+        if len(self.before) > MORE * self.swept:
+            for address in [a for a in self.before if expired(a)]:
+                free(address)
+                self.before.discard(address)
+            self.swept = len(self.before)
         for address in [a for a in self.made if expired(a)]:
             free(address)
             del self.made[address]
