@@ -115,14 +115,17 @@ func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 }
 
 // stayedEmpty reports whether nothing is live because Python's heap, which the recorder counts
-// in all before it looks for lines, did not grow, in a run that would have shown it.
+// in all before it looks for lines, did not grow, or no tensor on the CPU was kept, in a run that would have shown it.
 func (r *Result) stayedEmpty() bool {
 	counted := false
 	for _, d := range r.Last.Devices {
 		switch d.Kind {
 		case snapshot.Process:
-		case snapshot.PythonHeap:
-			counted = d.Meters.Allocated == 0
+		case snapshot.PythonHeap, snapshot.CPU:
+			if d.Meters.Allocated != 0 {
+				return false
+			}
+			counted = true
 		default:
 			return false
 		}

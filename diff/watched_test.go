@@ -86,3 +86,33 @@ func TestMemoryThatIsFreeAtTheLastSnapshotIsInDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestARunThatKeepsNothingPasses: the recorder would have shown what stays of a device that it watches.
+func TestARunThatKeepsNothingPasses(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		kind      snapshot.DeviceKind
+		allocated snapshot.Bytes
+		want      string
+	}{
+		{"Python's heap did not grow", snapshot.PythonHeap, 0, ""},
+		{"it did, and no block is known", snapshot.PythonHeap, 1 << 20, "no snapshot holds a live block"},
+		{"no tensor was kept", snapshot.CPU, 0, ""},
+		{"nobody watches the GPU's allocations", snapshot.CUDA, 0, "no snapshot holds a live block"},
+	} {
+		var snapshots []*snapshot.Snapshot
+		for step := range int64(20) {
+			snapshots = append(snapshots, &snapshot.Snapshot{
+				Mark: snapshot.Mark{Step: 10 * step, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks(),
+				Devices: []snapshot.Device{{Kind: snapshot.Process, Limit: snapshot.Unknown}, {Kind: c.kind, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.allocated}}},
+			})
+		}
+		r, err := Analyze(runOf(snapshots...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Doubt(nil); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

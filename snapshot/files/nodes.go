@@ -12,10 +12,13 @@ import (
 // maxNodes bounds the machines of one run.
 const maxNodes = 4096
 
+// maxLogs bounds the files beside them that are looked into.
+const maxLogs = 1000
+
 // nodesBelow are the runs below a folder if they are one training on several machines: each was recorded on another, and no
 // rank is in two of them. Clocks are not compared. It is nil of other folders.
 func (o Opener) nodesBelow(path string, list listing) []*Folder {
-	if len(list.files) > 0 || len(list.runs) < 2 || len(list.runs) > maxNodes {
+	if len(list.runs) < 2 || len(list.runs) > maxNodes || hasSnapshot(path, list.files) {
 		return nil
 	}
 	var nodes []*Folder
@@ -35,6 +38,22 @@ func (o Opener) nodesBelow(path string, list listing) []*Folder {
 		nodes = append(nodes, node)
 	}
 	return nodes
+}
+
+// hasSnapshot reports whether one of these files below a folder is a snapshot, or many are that may be: logs beside the machines'
+// folders are none.
+func hasSnapshot(path string, names []string) bool {
+	if len(names) > maxLogs {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		file, err := openFile(filepath.Join(path, name))
+		if err != nil {
+			return false
+		}
+		defer file.close()
+		return file.format != nil
+	})
 }
 
 // openNode reads one rank, or with NoRank the lowest, of the machine that has it.

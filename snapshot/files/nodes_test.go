@@ -1,6 +1,7 @@
 package files
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,6 +57,15 @@ func TestRunsOfSeveralMachinesAreOne(t *testing.T) {
 				all = append(all, n.ranks...)
 			}
 			slices.Sort(all)
+			for _, name := range []string{"train.log", filepath.Join("logs", "a.out")} { // beside them
+				path := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte("step 1, loss 0.5\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 			folder, err := Opener{}.LookThrough(dir)
 			if err != nil {
 				t.Fatal(err)
