@@ -35,6 +35,10 @@ check("what was made in one step stands for itself",
       dict.fromkeys(ten, 64), {a: ("cache", 4, 1) for a in ten}, set(ten), set(), dict.fromkeys(ten, 1), {})
 check("as many handles as chance may leave are all there are",
       {a: 64 for a in range(1, 31)}, {a: ("a", 4, a) for a in ten}, set(ten), {"a"}, dict.fromkeys(ten, 3), {})
+preset, renewed = range(1, 41), range(101, 121)
+check("what replaces another line's has its weight from that line's share, since all handles were counted",
+      {a: 64 for a in [*preset, *renewed, *range(1000, 1140)]}, {**{a: ("preset", 1, 0) for a in preset}, **{a: ("renewed", 8, a) for a in renewed}},
+      {*preset, *renewed}, {"renewed"}, {**dict.fromkeys(preset, 1), **dict.fromkeys(renewed, 8)}, {})
 check("empty storages are none", {1: 64, 11: 0}, {1: "a"}, {1}, set(), {1: 1}, {})
 `
 

@@ -172,18 +172,30 @@ def share_out(storages, each, watched, sampled, growing):
 
 
 def weigh(rest, counts, sampled, watched):
-    """Has each of the sampled stand for its weight where fewer of its stack were counted than chance leaves."""
+    """Has each of the sampled stand for its weight where fewer of its stack were counted than chance leaves. What others of its
+    size were given beyond themselves is taken from them for that, since all of the size were counted."""
     stacks, left = collections.defaultdict(list), collections.Counter()
     for size, (n, _) in rest.items():
         left[size.bit_length()] += n
     for a in sampled:
         stacks[watched[a][0]].append(a)
-    for group in stacks.values():
+    weighed, more = set(), collections.Counter()
+    for stack, group in stacks.items():
         births = {watched[a][4] for a in group}
         seen = sum(counts[a] for a in group) + sum(left[n] for n in {watched[a][1].bit_length() for a in group})
         if unlikely(len(births), seen / len(group), sum(watched[a][3] for a in group) / len(group)):
+            weighed.add(stack)
             for a in group:
+                more[watched[a][1]] += watched[a][3] - counts[a]
                 counts[a] = watched[a][3]
+    for size, n in more.items():
+        others = [a for a in counts if counts[a] > 1 and watched[a][1] == size and watched[a][0] not in weighed]
+        beyond = sum(counts[a] - 1 for a in others)
+        kept = given = 0
+        for a in others:  # in proportion, without losing any to rounding
+            kept += counts[a] - 1
+            upto = max(0, beyond - n) * kept // beyond
+            counts[a], given = 1 + upto - given, upto
 
 
 def unlikely(births, seen, weight):
