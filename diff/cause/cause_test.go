@@ -111,6 +111,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a list that a test fills, which pytest calls by its hooks", leak(
 			site(0, 100, 3000, "train test_train.py", "test_keeps test_train.py", "pytest_pyfunc_call /x/site-packages/_pytest/python.py", "__call__ /x/site-packages/pluggy/_hooks.py").heldBy("list", "test_train.kept", 100),
 		).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
+		{"a list that a task fills, in a worker of a ProcessPoolExecutor", leak(
+			site(0, 862, 60<<10, "task tasks.py", "_process_worker /usr/lib/python3.11/concurrent/futures/process.py", "Popen._launch /usr/lib/python3.11/multiprocessing/popen_fork.py",
+				"ProcessPoolExecutor._spawn_process /usr/lib/python3.11/concurrent/futures/process.py", "<module> tasks.py").heldBy("list", "__main__.keep", 1074),
+		).with(func(e *Evidence) { e.Objects = true }), "container-grows"},
 		{"a forward hook that adds hooks", leak(
 			site(1, 800, 1024, "mean /x/site-packages/torch/_tensor.py", "save_hook probe.py"),
 		).with(func(e *Evidence) { e.Shape = Quadratic }), "hook-not-removed"},

@@ -100,14 +100,15 @@ const allocatorRoom = "engine/mem/"
 // calls them: "alloc::raw_vec::finish_grow".
 var rustsOwn = regexp.MustCompile(`^[<&]*(alloc|core|std)::`)
 
-// runners are parts of the paths of what runs tests, which calls everything by hooks.
-var runners = []string{"/_pytest/", "/pluggy/", "/unittest/"}
+// runners are parts of the paths of what calls a program's functions, whatever they do: it runs tests, or tasks in
+// processes and threads.
+var runners = []string{"/_pytest/", "/pluggy/", "/unittest/", "/multiprocessing/", "/concurrent/futures/"}
 
-// machinery are parts of the paths of Python's and its frameworks' files through which any call
-// may go: what runs a compiled graph, the queue out of which a batch of a loader comes, and JAX's
+// machinery are parts of the paths of frameworks' files through which any call may
+// go: what runs a compiled graph, the queue out of which a batch of a loader comes, and JAX's
 // way into each call, which filters tracebacks and misses a cache.
 var machinery = []string{
-	"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/", "/multiprocessing/",
+	"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/",
 	"/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py",
 }
 
