@@ -578,8 +578,8 @@ class Agent:
         self.thin()
         if self.child:
             self.report("started")  # multiprocessing ends its processes without their atexit
-        self.last = work() - start + (self.torch.ahead if self.step else 0)
-        self.spent += self.last + (0 if self.step else self.torch.ahead)
+        self.last = work() - start
+        self.spent += self.last + self.torch.ahead
         self.torch.ahead = 0.0
         self.since = self.elapsed()
 
