@@ -28,6 +28,16 @@ func (r *Result) sizeGraphs() {
 		}
 	}
 	var largest *Finding
+	for i := range nodes { // what has a line leads: a number that a graph saves, as of 0.9*ema, has none
+		f := &nodes[i]
+		others = slices.DeleteFunc(others, func(g Finding) bool {
+			behind := f.Headline >= 0 && len(g.Rows[0].Frames) == 0 && g.keeps(f.Holder) && g.Holder.Path == f.Holder.Path
+			if behind {
+				f.Behind = append(f.Behind, g.Rows...)
+			}
+			return behind
+		})
+	}
 	nodes = slices.DeleteFunc(nodes, func(f Finding) bool {
 		at := slices.IndexFunc(others, func(g Finding) bool { return g.keeps(f.Holder) })
 		if at >= 0 {

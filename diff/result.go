@@ -94,7 +94,8 @@ type Finding struct {
 	// Nodes is how the process grew beyond what stacks explain, where that is taken to be the nodes
 	// of autograd's graph that leak; else nil. Its rate is a part of Rate, and its growth none of Growth.
 	Nodes *Reserve
-	// Behind are the nodes of the graph on which the rows hang, where those leak as well: no part of Rows.
+	// Behind is what leaks in the same graph, and is no part of Rows: the nodes on which the rows hang; or, where Rows are
+	// nodes, tensors without a stack.
 	Behind []*Row
 
 	graph bool // the rows are of one autodiff graph
