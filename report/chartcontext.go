@@ -114,9 +114,7 @@ func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 		if b.slope == nil || from < 0 || len(c.x)-from < 3 || moves(under[from:]) > moves(b.y[from:])/4 {
 			continue
 		}
-		drawSlope(canvas, *b.slope, c.x[from:], b.y[from:], func(x, y float64, i int) vg.Point {
-			return vg.Point{X: toX(x), Y: toY(under[from+i] + y)}
-		})
+		drawSlope(canvas, *b.slope, c.x[from:], floor[from:], toX, toY)
 	}
 }
 
@@ -125,17 +123,14 @@ func moves(values []float64) float64 { return slices.Max(values) - slices.Min(va
 
 // drawSlope draws a line with its interval through the medians of x and y, where a
 // line of Theil and Sen goes. A slope that may be zero is not drawn.
-func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, at func(x, y float64, i int) vg.Point) {
+func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, toX, toY func(float64) vg.Length) {
 	if doubt(slope) != "" {
 		return
 	}
 	middle, level := median(x), median(y)
 	line := func(rate float64) []vg.Point {
-		points := make([]vg.Point, len(x))
-		for i := range x {
-			points[i] = at(x[i], level+rate*(x[i]-middle), i)
-		}
-		return points
+		at := func(x float64) vg.Point { return vg.Point{X: toX(x), Y: toY(level + rate*(x-middle))} }
+		return []vg.Point{at(x[0]), at(x[len(x)-1])}
 	}
 	// Hairlines: a filled interval covers half of the picture where a few marks tell the slope.
 	if slope.Low != slope.High {

@@ -347,9 +347,7 @@ func (p *panel) Plot(canvas draw.Canvas, on *plot.Plot) {
 	canvas.FillPolygon(fill, append([]vg.Point{{X: edge[0].X, Y: toY(0)}}, append(slices.Clone(edge), vg.Point{X: edge[len(edge)-1].X, Y: toY(0)})...))
 	canvas.StrokeLines(draw.LineStyle{Color: p.colour, Width: 1.25}, edge)
 	if from := slices.IndexFunc(p.x, func(x float64) bool { return x >= p.warm }); p.slope != nil && from >= 0 && len(p.x)-from >= 3 {
-		drawSlope(canvas, *p.slope, p.x[from:], p.y[from:], func(x, y float64, _ int) vg.Point {
-			return vg.Point{X: toX(x), Y: toY(y)}
-		})
+		drawSlope(canvas, *p.slope, p.x[from:], p.y[from:], toX, toY)
 	}
 	if p.reserved != nil {
 		canvas.StrokeLines(draw.LineStyle{Color: reserveLine, Width: 1}, line(p.reserved))

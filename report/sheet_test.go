@@ -133,6 +133,10 @@ func TestACurveOnUnevenGroundHasNoSlope(t *testing.T) {
 	if strings.Contains(draw(func(i int) snapshot.Bytes { return snapshot.Bytes(i%2) * 20 * snapshot.MiB }), dashes) {
 		t.Error("a slope on uneven ground")
 	}
+	before, _, _ := strings.Cut(draw(func(i int) snapshot.Bytes { return snapshot.Bytes(i%2) * snapshot.MiB }), dashes)
+	if path := before[strings.LastIndex(before, " d="):]; strings.Count(path, "L") != 1 {
+		t.Errorf("a slope is bent on ground that moves a little: %s", path)
+	}
 }
 
 func TestSheetsShowWhatMovesFirst(t *testing.T) {
