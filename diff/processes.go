@@ -25,6 +25,9 @@ const (
 	endingLooks, given = 3, 0.9
 	// faster is by how much growth of the second half outruns that of the time before, after its beginning, if it began late.
 	faster = 1.5
+	// fewestRises are the rises after its beginning that put a process with few looks in doubt, and lastShare is how much of the
+	// mean rise the last one has at least.
+	fewestRises, lastShare = 2, 0.5
 	// leastGrowth is less than any program takes to begin.
 	leastGrowth = 1 << 20
 	// agentTakes is what memdiag's agent itself takes in a process that it records, in the first ten seconds or so: 5 to 9 MiB in
@@ -239,7 +242,7 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 				x[i], y[i] = p.Points[i].Time.Sub(f.began).Seconds(), float64(memory(&p.Points[i]))
 			}
 			child := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
-			e := cmp.Or(r.grows(x, y), r.growsLate(x, y))
+			e := cmp.Or(r.grows(x, y), r.growsLate(x, y), r.growsBriefly(x, y))
 			if e == nil || e.Growth < r.agentsTake(p) {
 				continue
 			}
@@ -401,6 +404,26 @@ func (r *Result) growsLate(x, y []float64) *Reserve {
 		late[i] -= y[half]
 	}
 	return r.grows(x[half:], late)
+}
+
+// growsBriefly is how y grew for a process with too few looks to judge it: after its beginning, at each look, and hardly less at the
+// last one than before. A process that only takes what it needs takes less and less.
+func (r *Result) growsBriefly(x, y []float64) *Reserve {
+	last := len(x) - 1
+	from, _ := slices.BinarySearch(x, x[0]+beginning*(x[last]-x[0]))
+	n := last - from
+	if n+1 >= series.Testable || n < fewestRises || y[last]-y[from] < leastGrowth || y[last]-y[last-1] < lastShare*(y[last]-y[from])/float64(n) {
+		return nil
+	}
+	for i := from; i < last; i++ {
+		if y[i+1] <= y[i] {
+			return nil
+		}
+	}
+	return &Reserve{
+		Device: snapshot.Device{Kind: snapshot.Process, Name: "processes"}, Meter: cause.Host, Growth: snapshot.Bytes(y[last] - y[from]),
+		Rate: Rate{Unit: Second, Bytes: trend.Rate(x[from:], y[from:])}, From: x[from], To: x[last],
+	}
 }
 
 // ProcessesWouldShow reports whether a process of a kind, had it grown by so many bytes a second more, would be said to

@@ -105,7 +105,10 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"replaced each epoch", []lifetime{{"worker 0", 0, 10, rising}, {"worker 0", 10, 20, func(t float64) float64 { return rising(t - 10) }}, {"worker 0", 20, 30, func(t float64) float64 { return rising(t - 20) }}}, ""},
 		{"ended long before the end", []lifetime{{"train.py", 0, 60, flat}, {"loader worker 0", 1, 30, rising}}, ""},
 		{"less than any program needs", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 0.02 * t }}}, ""},
-		{"too short to tell", []lifetime{{"worker 0", 0, 3, rising}}, ""},
+		{"brief, up to its end", []lifetime{{"worker 0", 0, 3, rising}}, "worker 0 (process 100) grew steadily"},
+		{"brief, and ever less", []lifetime{{"worker 0", 0, 3, func(t float64) float64 { return 200 - 150/(1+4*t) }}}, ""},
+		{"brief, until it had what it needs", []lifetime{{"worker 0", 0, 4, func(t float64) float64 { return min(50+10*t, 80) }}}, ""},
+		{"too brief for any look", []lifetime{{"worker 0", 0, 1, rising}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Analyze(flatRun(treeOf(c.tree...)), ByTrend)

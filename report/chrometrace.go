@@ -51,7 +51,7 @@ func ChromeTrace(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline) err
 	}
 	for i, l := range largestLives(line) {
 		frames := s.Stacks.Frames(l.Stack)
-		name := "a block whose stack the record does not name"
+		name := "<no stack recorded>"
 		if len(frames) > 0 {
 			name = unglued(whereOf(frames, "").text())
 		}

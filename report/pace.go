@@ -224,7 +224,7 @@ func leastText(r *diff.Result) string {
 			strings.Replace(oneBlock(least.Every, unit), "1 block", glue(least.Sample.String()), 1), glue(least.Sample.String()))
 	}
 	text := slowerThan(least.Every, unit)
-	if least.Mixed {
+	if least.Mixed && slowerThan(least.Counted, unit) != text {
 		text += " where births are recorded, and " + slowerThan(least.Counted, unit) + " elsewhere,"
 	}
 	return text + " may be missed"

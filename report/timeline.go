@@ -34,7 +34,7 @@ type timelineJSON struct {
 	BinEvents int64 `json:"bin_events"`
 	Peak      int64 `json:"peak"`
 	PeakEvent int64 `json:"peak_event"`
-	// Bins are the bytes live at most, reserved at most, and folded, and the microseconds from the record's first event to theirs.
+	// Bins are the bytes live at most, reserved at most (0 where that is not known), and folded, and the microseconds from the record's first event to theirs.
 	Bins    [][4]int64 `json:"bins"`
 	Steps   []int64    `json:"steps"`
 	Refused [][2]int64 `json:"refused"` // event and bytes
@@ -81,7 +81,7 @@ func timelineLead(s *snapshot.Snapshot, line *snapshot.Timeline) string {
 	if first, last := line.Bins[0].Time, line.Bins[len(line.Bins)-1].Time; !first.IsZero() && last.After(first) {
 		text += " over " + duration(last.Sub(first))
 	}
-	return fmt.Sprintf("%s; recorded by %s. %s was live before it, %s is live at its end.", text, producer(s), older, left)
+	return fmt.Sprintf("%s; recorded by %s. %s was live before it, %s is live at its end. Sizes are as the program asked for them.", text, producer(s), older, left)
 }
 
 // timelineNotes say which other devices have a record, and how many blocks are only in the total.
@@ -111,6 +111,11 @@ func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
 			at = max(b.Time.Sub(first).Microseconds(), 0)
 		}
 		out.Bins = append(out.Bins, [4]int64{int64(b.Live), int64(b.Reserved), int64(b.Folded), at})
+	}
+	if slices.ContainsFunc(line.Bins, func(b snapshot.TimelineBin) bool { return b.Reserved < b.Live }) {
+		for i := range out.Bins { // the record lacks what was done to segments
+			out.Bins[i][1] = 0
+		}
 	}
 	for _, r := range line.Refused {
 		out.Refused = append(out.Refused, [2]int64{r.Event, int64(r.Bytes)})
@@ -150,10 +155,15 @@ func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[
 		return cmp.Or(cmp.Compare(atPeak[y], atPeak[x]), cmp.Compare(x, y))
 	})
 	number, names := make(map[snapshot.StackID]int, len(stacks)), make(map[snapshot.Frame]int)
+	wheres := make([]where, min(len(stacks), timelineSites))
+	for i := range wheres {
+		wheres[i] = whereOf(s.Stacks.Frames(stacks[i]), "<no stack recorded>")
+	}
+	labels := placesApart(wheres)
 	for i, stack := range stacks {
 		number[stack] = min(i, timelineSites)
 		if i < timelineSites {
-			t.Sites = append(t.Sites, t.site(s.Stacks.Frames(stack), names))
+			t.Sites = append(t.Sites, siteJSON{unglued(labels[i]), t.calls(s.Stacks.Frames(stack), names)})
 		} else if i == timelineSites {
 			t.Sites = append(t.Sites, siteJSON{Label: fmt.Sprintf("(%s more sites)", grouped(int64(len(stacks)-i))), Frames: []int{}})
 		}
@@ -161,13 +171,10 @@ func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[
 	return number
 }
 
-// site adds the names of a stack's calls.
-func (t *timelineJSON) site(frames []snapshot.Frame, names map[snapshot.Frame]int) siteJSON {
-	if len(frames) == 0 {
-		return siteJSON{Label: "a stack that the record does not name", Frames: []int{}}
-	}
+// calls adds the names of a stack's calls, and returns their numbers.
+func (t *timelineJSON) calls(frames []snapshot.Frame, names map[snapshot.Frame]int) []int {
 	own, calls := frame.Own(frames), drawnCalls(frames)
-	out := siteJSON{Label: unglued(whereOf(frames, "").text()), Frames: make([]int, 0, len(calls))}
+	out := make([]int, 0, len(calls))
 	for _, i := range calls[:min(maxFlameDepth, len(calls))] {
 		f := frames[i]
 		n, known := names[f]
@@ -176,7 +183,7 @@ func (t *timelineJSON) site(frames []snapshot.Frame, names map[snapshot.Frame]in
 			names[f] = n
 			t.Names = append(t.Names, [3]any{shortened(frameLabel(f)), shortLabel(f), !own(f)})
 		}
-		out.Frames = append(out.Frames, n)
+		out = append(out, n)
 	}
 	return out
 }

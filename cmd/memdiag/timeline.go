@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 
 func newTimelineCommand(env *environment) *cobra.Command {
 	var output string
-	device := -1
+	var device string
 	cmd := &cobra.Command{
 		Use:     "timeline SNAPSHOT",
 		GroupID: groupLook,
@@ -43,7 +44,7 @@ With -o FILE.json it writes Chrome's trace events, for Perfetto.`,
 			if err := spare(cmd, output, path); err != nil {
 				return err
 			}
-			line, err := chosenTimeline(cmd, s, device)
+			line, err := chosenTimeline(s, device)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ With -o FILE.json it writes Chrome's trace events, for Perfetto.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&device, "device", -1, "number of the GPU (default the one with the highest peak)")
+	flags.StringVar(&device, "device", "", "the GPU, such as cuda:1 or 1 (default the one with the highest peak)")
 	flags.StringVarP(&output, "output", "o", "timeline.html", "write to `FILE`: .html, or .json for Perfetto; - for HTML on standard output")
 	return cmd
 }
@@ -73,18 +74,19 @@ func (env *environment) openTimeline(name string) (*snapshot.Snapshot, string, e
 }
 
 // chosenTimeline is that of a GPU; without a choice the one with the highest peak.
-func chosenTimeline(cmd *cobra.Command, s *snapshot.Snapshot, device int) (*snapshot.Timeline, error) {
+func chosenTimeline(s *snapshot.Snapshot, device string) (*snapshot.Timeline, error) {
 	var best *snapshot.Timeline
+	number := strings.TrimPrefix(device, string(snapshot.CUDA)+":")
 	for _, line := range s.Timelines {
-		if s.Devices[line.Device].Index == device {
+		if strconv.Itoa(s.Devices[line.Device].Index) == number {
 			return line, nil
 		}
 		if best == nil || line.Peak > best.Peak {
 			best = line
 		}
 	}
-	if cmd.Flags().Changed("device") {
-		return nil, badInput(fmt.Errorf("there is no record of cuda:%d in the snapshot", device))
+	if device != "" {
+		return nil, badInput(fmt.Errorf("there is no record of %s in the snapshot", report.Printable(device)))
 	}
 	return best, nil
 }

@@ -51,6 +51,7 @@
 
   function binOf(event) { return Math.max(0, Math.min(data.bins.length - 1, Math.ceil(event / data.bin_events) - 1)); }
   function folded(event) { return data.bins[binOf(event)][2]; }
+  var anyFolded = data.bins.some(function (b) { return b[2] > 0; }), anyReserved = data.bins.some(function (b) { return b[1] > 0; });
 
   // Times, in microseconds since the first event, are known of each bin's first event.
   var timed = data.bins.length > 1 && data.bins[data.bins.length - 1][3] > 0;
@@ -171,6 +172,7 @@
         live[x] = Math.max(live[x], data.bins[i][0]);
         reserved[x] = Math.max(reserved[x], data.bins[i][1]);
       }
+      if (!anyFolded) { live[x] = total[columns[x]]; }
       highest = Math.max(highest, live[x], reserved[x]);
     }
     highest *= 1.04;
@@ -224,7 +226,7 @@
       paper.fillStyle = quiet; paper.fillText(bytes(v), shape.left - 6 * r, y);
       paper.fillStyle = rule; paper.globalAlpha = 0.5; paper.fillRect(shape.left, y, shape.width, 1); paper.globalAlpha = 1;
     });
-    line(reserved, style.getPropertyValue("--reserved"), [6 * r, 4 * r]);
+    if (anyReserved) { line(reserved, style.getPropertyValue("--reserved"), [6 * r, 4 * r]); }
     line(live, ink, []);
     paper.textBaseline = "middle"; paper.textAlign = "center"; paper.fillStyle = quiet;
     var low = view.time ? timeAt(view.from) : view.from, high = view.time ? timeAt(view.to) : view.to;
@@ -249,8 +251,6 @@
       paper.globalAlpha = 1;
     }
     across(view.at, ink, [], "");
-    paper.textAlign = "left"; paper.fillStyle = ink; paper.fillText("— live", shape.left + 8 * r, shape.top + 10 * r);
-    paper.fillStyle = style.getPropertyValue("--reserved"); paper.fillText("- - reserved", shape.left + 66 * r, shape.top + 10 * r);
   }
 
   // What is live at the moment, by site; and what was allocated in the range that is selected, or shown.
@@ -297,6 +297,7 @@
     element("more").textContent = (all.length > ROWS ? "and " + grouped(all.length - ROWS) + " more sites. " : "") +
       (rest > 0 ? bytes(rest) + " more is of blocks too small or too brief to tell one by one." : "");
     element("when").textContent = (rest > 0 && !peak ? "about " : "") + bytes(sum) + " live " + (peak ? "at the peak, " : view.at <= 0 ? "" : "after ") + when(view.at);
+    if (view.at < view.from || view.at > view.to) { element("when").textContent += " (outside the picture)"; }
     element("inrange").textContent = view.left >= 0 ? "allocated in the selection" : "allocated in the record";
     icicle(all);
   }
@@ -398,8 +399,7 @@
   function show(from, to) {
     var least = Math.min(data.events, 8), width = Math.max(least, Math.min(data.events, to - from));
     view.from = Math.max(0, Math.min(data.events - width, from)); view.to = view.from + width;
-    element("whole").disabled = width >= data.events && view.left < 0;
-    remember(); redraw();
+    changed();
   }
   function zoom(by, share) {
     var event = eventOf(share), width = (view.to - view.from) * by;
@@ -470,6 +470,7 @@
   element("tozoom").addEventListener("click", function () { show(view.left, view.right); });
   element("whole").addEventListener("click", whole);
   element("timed").classList.toggle("away", !timed);
+  element("reservedkey").classList.toggle("away", !anyReserved);
   window.addEventListener("resize", redraw);
   window.addEventListener("hashchange", function () { recall(); changed(); });
   recall();
