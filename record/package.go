@@ -27,11 +27,19 @@ func PythonPackage() fs.FS {
 // what is in it; one that is there is used if it holds just that, and recreated if not.
 func Package(dir string) (string, error) {
 	files := PythonPackage()
-	sum, err := digest(files)
+	sum := xxhash.New()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash takes all
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(dir, "python-"+sum)
+	folder := filepath.Join(dir, fmt.Sprintf("python-%016x", sum.Sum64()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -67,20 +75,6 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	return folder, nil
-}
-
-// digest tells one version of the package from another.
-func digest(files fs.FS) (string, error) {
-	sum := xxhash.New()
-	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(files, path)
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash takes all
-		return err
-	})
-	return fmt.Sprintf("%016x", sum.Sum64()), err
 }
 
 // sameFiles reports whether a folder, and no link to one, holds these files as they are and,

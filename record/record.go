@@ -224,44 +224,11 @@ func unpackAgent(in string) (dir string, err error) {
 		_ = os.RemoveAll(dir) // the first error counts
 		return "", err
 	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		shareCompiled(filepath.Join(dir, "memdiag"), filepath.Join(cache, "memdiag"))
-	}
 	return dir, nil
-}
-
-// shareCompiled keeps what Python compiles of the agent's package in a folder of the user's cache, for later
-// recordings: to compile it takes each of the command's processes 50 ms. If that cannot be, they compile it.
-func shareCompiled(agent, cache string) {
-	sum, err := digest(os.DirFS(agent))
-	if err != nil || os.MkdirAll(cache, 0o700) != nil {
-		return
-	}
-	compiled := filepath.Join(cache, compiledPrefix+sum)
-	if os.Mkdir(compiled, 0o700) == nil {
-		for _, name := range namesBeginning(cache, compiledPrefix) {
-			if info, err := os.Stat(filepath.Join(cache, name)); err == nil && time.Since(info.ModTime()) > leftFor {
-				_ = os.RemoveAll(filepath.Join(cache, name)) // of other versions
-			}
-		}
-	}
-	for _, dir := range []string{cache, compiled} {
-		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || ofOthers(info) {
-			return // others could have Python run what they like
-		}
-	}
-	sources, _ := filepath.Glob(filepath.Join(agent, "*.py"))
-	for _, path := range sources {
-		_ = os.Chtimes(path, time.Time{}, time.Unix(compiledFor, 0)) // of another time Python compiles it again
-	}
-	_ = os.Symlink(compiled, filepath.Join(agent, "__pycache__"))
 }
 
 const (
 	agentPrefix = "memdiag-agent-"
-	// compiledPrefix is how folders of compiled agents begin, and compiledFor the time at which Python is to
-	// take their sources to be made: a digest in the folder's name tells them apart.
-	compiledPrefix, compiledFor = "compiled-", 1 << 30
 	// leftFor is how old an agent must be to be swept away. A process may have written over its
 	// environment, or be in another container, and only so long ones need their agent then.
 	leftFor = 7 * 24 * time.Hour

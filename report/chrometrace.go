@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -104,14 +105,28 @@ func stackText(frames []snapshot.Frame) string {
 	return strings.Join(calls, " ← ")
 }
 
-// eventClock tells when events were, in microseconds since the first.
+// eventClock tells when events were, in microseconds since the first that has a time.
 type eventClock struct {
-	line  *snapshot.Timeline
-	timed bool
+	starts []float64 // of each bin; never falling, though a file's times may
+	width  int64
+	timed  bool
 }
 
 func clockOf(line *snapshot.Timeline) eventClock {
-	return eventClock{line, line.Bins[len(line.Bins)-1].Time.After(line.Bins[0].Time)}
+	c := eventClock{starts: make([]float64, len(line.Bins)), width: line.BinEvents}
+	var first time.Time
+	last := 0.0
+	for i, b := range line.Bins {
+		if first.IsZero() {
+			first = b.Time
+		}
+		if !b.Time.IsZero() {
+			last = max(last, float64(b.Time.Sub(first).Microseconds()))
+		}
+		c.starts[i] = last
+	}
+	c.timed = last > 0
+	return c
 }
 
 // at is the time of an event. Times are known of each bin's first event; within a bin events are taken to be evenly spread.
@@ -119,12 +134,10 @@ func (c eventClock) at(event int64) float64 {
 	if !c.timed || event < 1 {
 		return float64(event)
 	}
-	bins := c.line.Bins
-	since := func(i int64) float64 { return float64(max(bins[i].Time.Sub(bins[0].Time).Microseconds(), 0)) }
-	i := min((event-1)/c.line.BinEvents, int64(len(bins)-1))
-	if i+1 == int64(len(bins)) {
-		return since(i)
+	i := min((event-1)/c.width, int64(len(c.starts)-1))
+	if i+1 == int64(len(c.starts)) {
+		return c.starts[i]
 	}
-	share := float64(event-1-i*c.line.BinEvents) / float64(c.line.BinEvents)
-	return since(i) + share*max(since(i+1)-since(i), 0)
+	share := float64(event-1-i*c.width) / float64(c.width)
+	return c.starts[i] + share*(c.starts[i+1]-c.starts[i])
 }

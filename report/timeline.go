@@ -103,13 +103,10 @@ func timelineNotes(s *snapshot.Snapshot, line *snapshot.Timeline) []string {
 }
 
 func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
-	out := timelineJSON{Events: line.Events, BinEvents: line.BinEvents, Peak: int64(line.Peak), PeakEvent: line.PeakEvent, Steps: append([]int64{}, line.Steps...), Refused: [][2]int64{}, Count: len(line.Lives)}
-	first := line.Bins[0].Time
-	for _, b := range line.Bins {
-		var at int64
-		if !b.Time.IsZero() {
-			at = max(b.Time.Sub(first).Microseconds(), 0)
-		}
+	out := timelineJSON{Events: line.Events, BinEvents: line.BinEvents, Peak: int64(line.Peak), PeakEvent: line.PeakEvent, Steps: append([]int64{}, line.Steps...), Refused: [][2]int64{}, Sites: []siteJSON{}, Names: [][3]any{}, Count: len(line.Lives)}
+	clock := clockOf(line)
+	for i, b := range line.Bins {
+		at := int64(clock.starts[i])
 		out.Bins = append(out.Bins, [4]int64{int64(b.Live), int64(b.Reserved), int64(b.Folded), at})
 	}
 	if slices.ContainsFunc(line.Bins, func(b snapshot.TimelineBin) bool { return b.Reserved < b.Live }) {

@@ -14,19 +14,13 @@ def _start():
     later = []
     before = _hold(later)
     here = os.path.dirname(os.path.abspath(__file__))
-    compiling = None
     try:
         if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
-            compiling = sys.dont_write_bytecode, sys.pycache_prefix
-            sys.dont_write_bytecode, sys.pycache_prefix = False, None  # what is compiled of the agent is kept where it lies
             import memdiag
 
             memdiag._start()
     except Exception:
         pass  # memdiag sees that no agent reported, and says so
-    finally:
-        if compiling:
-            sys.dont_write_bytecode, sys.pycache_prefix = compiling
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
     ours = sys.modules.pop("sitecustomize", None)
     try:

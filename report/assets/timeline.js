@@ -162,7 +162,7 @@
     var ratio = Math.min(window.devicePixelRatio || 1, 2), room = element("room");
     canvas.width = Math.round(room.clientWidth * ratio); canvas.height = Math.round(room.clientHeight * ratio);
     var left = Math.round(LEFT * ratio), top = Math.round(TOP * ratio), width = canvas.width - left, height = canvas.height - top - Math.round(BOTTOM * ratio);
-    if (width < 2 || height < 2 || ops.length === 0) { return; }
+    if (width < 2 || height < 2) { return; }
     tops(width);
     var highest = 1, x;
     var reserved = new Float64Array(width), live = new Float64Array(width);
@@ -172,14 +172,14 @@
         live[x] = Math.max(live[x], data.bins[i][0]);
         reserved[x] = Math.max(reserved[x], data.bins[i][1]);
       }
-      if (!anyFolded) { live[x] = total[columns[x]]; }
+      if (!anyFolded && ops.length > 0) { live[x] = total[columns[x]]; }
       highest = Math.max(highest, live[x], reserved[x]);
     }
     highest *= 1.04;
     var scale = height / highest, state = new State(view.sites ? Infinity : highest / height), style = getComputedStyle(document.body);
     var image = paper.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
     shape = { ratio: ratio, left: left, top: top, width: width, height: height, scale: scale, least: state.least };
-    for (x = 0; x < width; x++) {
+    for (x = 0; x < width && ops.length > 0; x++) {
       state.run(columns[x] + 1);
       var base = 0, y = 0;
       state.bands(place[columns[x]], function (bytes, s, life) {
@@ -199,7 +199,7 @@
     for (var unit = 1; step === 0; unit *= base) {
       factors.forEach(function (f) { if (step === 0 && (high - low) / (f * unit) <= wanted) { step = f * unit; } });
     }
-    for (var v = Math.ceil(low / step) * step; v <= high; v += step) { out.push(v); }
+    for (var v = Math.ceil(low / step) * step; v <= high && out.length <= wanted; v += step) { out.push(v); }
     return out;
   }
 
@@ -344,7 +344,7 @@
 
   // The block under the pointer.
   function bandAt(x, y) {
-    if (!shape) { return null; }
+    if (!shape || ops.length === 0) { return null; }
     var column = Math.round(x * shape.ratio) - shape.left, height = shape.top + shape.height - y * shape.ratio;
     if (column < 0 || column >= shape.width || height < 0) { return null; }
     var state = new State(shape.least), base = 0, found = null, event = place[columns[column]];
@@ -397,6 +397,7 @@
     remember(); redraw(); table();
   }
   function show(from, to) {
+    if (!isFinite(from) || !isFinite(to)) { return; }
     var least = Math.min(data.events, 8), width = Math.max(least, Math.min(data.events, to - from));
     view.from = Math.max(0, Math.min(data.events - width, from)); view.to = view.from + width;
     changed();
@@ -437,8 +438,9 @@
       view.at = highestIn(view.left, view.right);
     } else {
       view.left = view.right = -1;
+      if (!shape) { return; }
       var x = Math.min(shape.width - 1, Math.floor(to * shape.width));
-      view.at = place[columns[x]];
+      view.at = ops.length > 0 ? place[columns[x]] : 0;
     }
     down = null;
     changed();

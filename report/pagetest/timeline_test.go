@@ -128,6 +128,22 @@ func testTimeline(t *testing.T, ctx context.Context, dir string, run func(...str
 		b.until("!document.getElementById('bysite').checked")
 		b.holds(heading, "event 200")
 	})
+	for name, text := range map[string]string{
+		"a record without a block": `{"segments":[],"device_traces":[[{"action":"oom","addr":0,"size":500,"time_us":3}]]}`,
+		"a first event without a time": `{"segments":[],"device_traces":[[{"action":"alloc","addr":0,"size":500},
+			{"action":"free_completed","addr":0,"size":500,"time_us":1750000000000000}]]}`,
+	} {
+		t.Run(name+" opens", func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, "odd.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run("timeline", "odd.json", "-q", "-o", "odd.html")
+			b := open(t, ctx, filepath.Join(dir, "odd.html"), 1200, false)
+			b.do(chromedp.Evaluate("document.getElementById('bytime').click()", nil))
+			b.drag(0.2, 0.2)
+			b.holds(heading, "live")
+		})
+	}
 	t.Run("it is drawn fast, in any view", func(t *testing.T) {
 		b := open(t, ctx, file, 1200, true)
 		var frames []float64

@@ -94,6 +94,7 @@ def _start():
         _running.start()
     except Exception as e:
         _running = None
+        what = "the agent did not start: %s: %s" % (type(e).__name__, e)
         path = os.path.join(settings["dir"], settings["report"] + "%d.json" % os.getpid())
         with open(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600), "w", encoding="utf-8") as f:
-            json.dump({"pid": os.getpid(), "state": "failed", "notes": ["the agent did not start: %s: %s" % (type(e).__name__, e)]}, f)
+            json.dump({"pid": os.getpid(), "state": "failed", "notes": [what], "unseen": [{"what": what}]}, f)
