@@ -2,7 +2,12 @@
 
 package record_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot/files"
+)
 
 // prepares reads Python's heap behind an import, and then behind the program's own work, by the
 // names of functions.
@@ -556,4 +561,26 @@ for _windows.MENDED in False, True:
 func TestTheHeapIsNotTracedWhereItsEndMayCrash(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, attached, "False auto 0; True off 1; False auto 0; False auto 0; ")
+}
+
+// TestAWindowEndsWhileTheProgramWaits: steps that take little of the processor are no short ones. A window was to last so much of its
+// time, and never ended.
+func TestAWindowEndsWhileTheProgramWaits(t *testing.T) {
+	t.Parallel()
+	r := runOf(t, record.Options{}, python(t), script(t, `
+import time
+import memdiag
+kept = []
+for step in range(1, 251):
+    kept.append(bytearray(b"x") * (1 << 18))
+    time.sleep(0.02)
+    memdiag.mark(step=step)
+`))
+	run, err := files.OpenRun(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := run.Snapshots[len(run.Snapshots)-1].Mark.Step; last < 150 {
+		t.Errorf("the last snapshot is of step %d of 250", last)
+	}
 }

@@ -103,9 +103,10 @@ class Windows:
         self.rose = 0.0  # when they last did, in seconds since the first snapshot
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
-        # Where steps count: whether a window is wanted, the step and the processor's time since when there was none, what a
+        # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
+        self.lasts = 0.0  # seconds of a step, in which the program may also wait
         self.stride, self.limit, self.since = 1, 0.0, None  # and since when a step is traced; None where none is
         self.reading, self.walked = 0.01, 0.0  # seconds that a look took on average in the last window, and the walk after the last
         self.read = 0.0  # … and that all took in the one that is open
@@ -145,7 +146,7 @@ class Windows:
             if self.began is not None:
                 self.stop()  # which the clock opened
             elif self.without is None or self.without[0] > step:
-                self.without = step, now
+                self.without = step, now, time.monotonic()
             elif self.wanted:
                 self.wanted = False
                 self.open_at(step, now)
@@ -176,6 +177,7 @@ class Windows:
         steps = step - self.without[0]
         if steps >= LOOKS:
             self.plain = max(1e-6, (now - self.without[1]) / steps)
+            self.lasts = max(self.plain, (time.monotonic() - self.without[2]) / steps)
         elif not self.plain:
             self.wanted = True
             return
@@ -185,7 +187,7 @@ class Windows:
             return
         if self.slow:
             afford = left / (max(1, ENOUGH - self.number) + 1) / LOOKS - self.reading  # one more finds who holds
-            self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(LASTS / (LOOKS * self.plain))))
+            self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(LASTS / (LOOKS * self.lasts))))
         self.limit, self.opened, self.read = self.predicted(), step, 0.0
         self.start()
 
