@@ -45,11 +45,17 @@ class Decision(Result):
 
 
 def diff(*snapshots):
-    return json.loads(call(["diff", "--format", "json", *map(os.fspath, snapshots)], (0,)), object_hook=Result)
+    return json.loads(call(["diff", "--format", "json", *map(named, snapshots)], (0,)), object_hook=Result)
 
 
 def gate(run, flags=()):
-    return judged(lambda path: call(["gate", "--quiet", "--json", path, *flags, os.fspath(run)], JUDGED))
+    return judged(lambda path: call(["gate", "--quiet", "--json", path, *flags, named(run)], JUDGED))
+
+
+def named(path):
+    """A path that the program takes for no flag."""
+    path = os.fspath(path)
+    return os.path.join(".", path) if path.startswith("-") else path
 
 
 def judged(run):
@@ -62,8 +68,12 @@ def judged(run):
 
 
 def call(args, codes):
-    """What the program prints; RuntimeError with what it says where it ends with another code."""
-    done = subprocess.run([_program.find(), "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    """What the program prints; RuntimeError with what it says where it ends with another code, or cannot be run."""
+    program = _program.find()
+    try:
+        done = subprocess.run([program, "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    except PermissionError:
+        raise RuntimeError("%s may not be run: chmod +x it, or install memdiag where programs may be run" % program) from None
     if done.returncode not in codes:
         raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or "memdiag ended with code %d" % done.returncode)
     return done.stdout
