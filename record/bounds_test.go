@@ -20,7 +20,7 @@ def walk(**more):
     walk = Finds(None, {1: "all"}, {})
     for name, value in more.items():
         setattr(walk, name, value)
-    walk.run()
+    walk.run(60)
     return {name: votes.holder() for name, votes in walk.hits.items()}
 `
 

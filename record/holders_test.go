@@ -76,7 +76,7 @@ def outer():
     own = [Thing(), Thing()]
     replaced = [Thing(), Thing()]
     walk = Finds(None, {1: "all"}, {})
-    walk.run()
+    walk.run(60)
     places = {c.path(): c for c in nodes.values()}
     log.by_name["a"] += 5 * [None]
     box.kept.add(1)
@@ -154,7 +154,7 @@ class Finds(_holders.Walk):
 for rows in batches():
     walk = Finds(None, {1: "all"}, {})
     del rows
-    walk.run()
+    walk.run(60)
     break
 for name in "net", "logs", "episodes", "seen", "done":
     path, kind, items, nodes = walk.hits[name].holder()
@@ -199,7 +199,7 @@ class Finds(_holders.Walk):
             _holders.vote(self.hits, node.label.rstrip("0123456789"), node)
 
 walk = Finds(None, {1: "all"}, {})
-walk.run()
+walk.run(60)
 del net._modules["bank"]._buffers["proto_3"]
 net._modules["log"].rows.append(None)
 for name in ".proto_", ".mean", "[…]":
@@ -230,7 +230,7 @@ for i in range(6000):
 lines = collections.Counter(stack for _, _, stack, _ in tracemalloc._get_traces())
 lines = {stack: n for stack, n in lines.items() if stack[0][1] in (8, 10)}
 walk = _holders.Walk(None, {}, lines)
-walk.run()
+walk.run(60)
 for stack, votes in sorted(walk.line_hits.items()):
     path, kind, items, _ = votes.holder()
     print(kind, path, items, "enough" if votes.total >= _holders.LINES_COVERAGE * lines[stack] else "too few")
@@ -256,7 +256,7 @@ def work():
     lines = collections.Counter(stack for _, _, stack, _ in _tracemalloc._get_traces())
     lines = dict(lines.most_common(1))
     walk = _holders.Walk(None, {}, lines, items=_holders.NEW)
-    walk.run()
+    walk.run(60)
     for votes in walk.line_hits.values():
         print(*votes.holder(1)[:3])
 work()

@@ -123,7 +123,7 @@ things = thing, ndarray(), [List([[1]])], Dict(a=[1]), {Key(): 1, Key(): [2]}, {
 globals()[Name("named")] = last = [3]
 asked.clear()
 walk = _holders.Walk(None, {1: "site"}, {})
-walk.run()
+walk.run(60)
 names = _names.Names()
 print(names.of(__file__, answers.__code__.co_firstlineno), id(last) in walk.seen, walk.cut, dict(asked))
 `
