@@ -14,6 +14,19 @@ type pagesOf struct {
 	time time.Time
 }
 
+// PrivateBytes is what each process of a tree has at each look at it: its pages of no file, and what of it is swapped. A page
+// that several have after a fork counts for the one that forked, if the kernel said so.
+func PrivateBytes(tree *snapshot.Tree) [][]snapshot.Bytes {
+	private := commonPages(tree)
+	for i := range tree.Processes {
+		for k := range tree.Processes[i].Points {
+			at := &tree.Processes[i].Points[k]
+			private[i][k] = at.Swapped + max(0, at.Anonymous-private[i][k])
+		}
+	}
+	return private
+}
+
 // commonPages is, at each look at each process of a tree, what the process that forked it has, too. That one has it
 // alone then: each page counts once, and a parent does not shrink as it forks. It is known from the looks at which the
 // kernel added up pages, and taken to stay between them. A process that ended before the first has as much as others of

@@ -80,20 +80,20 @@ func (r *Result) Roles(most int) (seconds []float64, roles []RoleSeries) {
 
 // byRole are a tree's processes by role, apart from those that grow alone.
 type byRole struct {
-	tree   *snapshot.Tree
-	common [][]snapshot.Bytes    // of processes and their looks
-	times  []time.Time           // of looks, ascending
-	index  map[time.Time]int     // into times
-	alone  map[int]bool          // processes that grow and others of their role do not
-	grows  map[string]RoleSeries // by name
-	first  string                // the role of the process that was started
+	tree    *snapshot.Tree
+	private [][]snapshot.Bytes    // of processes and their looks
+	times   []time.Time           // of looks, ascending
+	index   map[time.Time]int     // into times
+	alone   map[int]bool          // processes that grow and others of their role do not
+	grows   map[string]RoleSeries // by name
+	first   string                // the role of the process that was started
 }
 
 // sharedMemory is its name as a role.
 const sharedMemory = "shared memory"
 
 func (r *Result) byRole() *byRole {
-	g := &byRole{tree: r.run.Tree, common: commonPages(r.run.Tree), index: make(map[time.Time]int), alone: make(map[int]bool), grows: make(map[string]RoleSeries)}
+	g := &byRole{tree: r.run.Tree, private: PrivateBytes(r.run.Tree), index: make(map[time.Time]int), alone: make(map[int]bool), grows: make(map[string]RoleSeries)}
 	add := func(role string, pid int, alone bool, s RoleSeries) {
 		if alone {
 			g.alone[pid] = true
@@ -156,8 +156,7 @@ func (g *byRole) each(f func(role string, at int, bytes float64)) {
 		p := &g.tree.Processes[i]
 		role := g.role(p)
 		for k := range p.Points {
-			at := &p.Points[k]
-			f(role, g.index[at.Time], float64(at.Swapped+max(0, at.Anonymous-g.common[i][k])))
+			f(role, g.index[p.Points[k].Time], float64(g.private[i][k]))
 		}
 	}
 }

@@ -15,10 +15,11 @@ import (
 
 // Gate is what a gate decided, as its files tell it.
 type Gate struct {
-	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; else Inconclusive
+	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; OverBudget: it fails by a budget alone; else Inconclusive
 	Sentence string       // why, without a full stop
 	Outcome  *baseline.Outcome
 	Ranks    []baseline.Ranked // that were judged
+	Budgets  []RankBudget      // in the order of the ranks and of the flags
 	Version  string            // of memdiag
 	// Root is the folder that paths are relative to in files that point into sources.
 	Root Folder

@@ -18,6 +18,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -57,6 +58,67 @@ func gateOf(verdict diff.Verdict) *Gate {
 	ranks := []baseline.Ranked{{Rank: snapshot.NoRank, Result: result}}
 	o := file.Judge(ranks, time.Time{})
 	return &Gate{Verdict: verdict, Sentence: "3 leaks", Outcome: o, Ranks: ranks, Version: "v1.2.3", Root: Folder{"/repo"}}
+}
+
+// budgets are one that is broken, one that is kept, and one that could not be checked, in a role of a hostile name.
+func budgets() []RankBudget {
+	parsed := func(m budget.Meter, text string) budget.Budget {
+		b, err := budget.Parse(m, text)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	return []RankBudget{
+		{snapshot.NoRank, budget.Outcome{Budget: parsed(budget.Peak, "cuda:0=12GiB"), Of: "cuda:0", Used: 13 << 30, Allowed: 12 << 30, At: "at step 40"}},
+		{3, budget.Outcome{Budget: parsed(budget.Live, "90%"), Of: "the process", Used: 1 << 30, Allowed: 2 << 30}},
+		{snapshot.NoRank, budget.Outcome{Budget: parsed(budget.Growth, "work]]>\x1b[31m\ner=1MiB"), Unchecked: "the run has no device"}},
+	}
+}
+
+func TestBudgetsStandInEachFile(t *testing.T) {
+	g := gateOf(OverBudget)
+	g.Sentence, g.Budgets, g.Outcome, g.Ranks = "no leak found", budgets(), new(baseline.Outcome), nil
+	var all bytes.Buffer
+	for _, write := range []func(io.Writer) error{g.JSON, g.JUnit, g.SARIF, g.GitHub, g.GitLab, g.Markdown} {
+		if err := write(&all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "gate.budgets.golden", all.Bytes())
+	var text bytes.Buffer
+	if err := g.SARIF(&text); err != nil {
+		t.Fatal(err)
+	}
+	log, err := sarif.FromBytes(text.Bytes())
+	if err == nil {
+		err = validSARIF(log)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGateThatFailsByABudgetAloneCallsNothingALeak(t *testing.T) {
+	g := gateOf(OverBudget)
+	g.Budgets = budgets()
+	var text bytes.Buffer
+	if err := g.JUnit(&text); err != nil {
+		t.Fatal(err)
+	}
+	suites, err := junit.Ingest(text.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
+	for _, c := range suites[0].Tests {
+		if c.Status == junit.StatusFailed {
+			failed = append(failed, c.Name)
+		}
+	}
+	if want := []string{"--max-peak cuda:0=12GiB: cuda:0"}; !slices.Equal(failed, want) {
+		t.Errorf("%q fail, not %q", failed, want)
+	}
 }
 
 func TestGateFiles(t *testing.T) {

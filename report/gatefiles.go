@@ -98,6 +98,9 @@ func (g *Gate) JUnit(w io.Writer) error {
 			Skipped: &junitNote{Message: string(fate.State) + ": " + fateText(fate, g.Outcome.Partial) + owned(fate.Entry)},
 		})
 	}
+	for i := range g.Budgets {
+		suite.Cases = append(suite.Cases, g.Budgets[i].junit(whole.Class))
+	}
 	for _, c := range suite.Cases {
 		suite.Tests++
 		if c.Failure != nil {
@@ -126,6 +129,15 @@ func (g *Gate) GitHub(w io.Writer) error {
 			level = "error"
 		}
 		if err := g.annotate(w, level, l.Finding, g.title(l), lines(g.facts(l))); err != nil {
+			return err
+		}
+	}
+	for i := range g.Budgets {
+		level := map[string]string{"broken": "error", "unchecked": "warning"}[g.Budgets[i].State()]
+		if level == "" {
+			continue
+		}
+		if err := g.annotate(w, level, nil, "memory budget", g.Budgets[i].text()); err != nil {
 			return err
 		}
 	}
@@ -179,6 +191,9 @@ type qualityJSON struct {
 	} `json:"location"`
 }
 
+// noPath stands in a code quality report for a line that is not known.
+const noPath = "(no line)"
+
 // GitLab writes a code quality report, which GitLab shows beside the lines of a
 // merge request. What it has no line for stands at line 1 of a file of no name.
 func (g *Gate) GitLab(w io.Writer) error {
@@ -191,10 +206,17 @@ func (g *Gate) GitLab(w io.Writer) error {
 		}
 		q.Location.Path, q.Location.Lines.Begin = g.site(l.Finding)
 		if q.Location.Path == "" {
-			q.Location.Path = "(no line)"
+			q.Location.Path = noPath
 		}
 		q.Location.Lines.Begin = max(1, q.Location.Lines.Begin)
 		list = append(list, q)
+	}
+	for i := range g.Budgets {
+		if b := &g.Budgets[i]; b.Broken() {
+			q := qualityJSON{Description: b.text(), Check: budgetRule, Fingerprint: "budget:" + Printable(b.Budget.String()) + ":" + Printable(b.Of), Severity: "major"}
+			q.Location.Path, q.Location.Lines.Begin = noPath, 1
+			list = append(list, q)
+		}
 	}
 	return writeJSON(w, list)
 }
@@ -202,7 +224,7 @@ func (g *Gate) GitLab(w io.Writer) error {
 // Markdown writes the decision for a job's summary, in the dialect of GitHub: a table, and
 // folded below it the stack and the facts of each leak, or of what may leak where nothing does.
 func (g *Gate) Markdown(w io.Writer) error {
-	word := map[diff.Verdict]string{diff.Leak: "fails", diff.Clean: "passes", diff.Inconclusive: "cannot tell"}[g.Verdict]
+	word := map[diff.Verdict]string{diff.Leak: "fails", OverBudget: "fails", diff.Clean: "passes", diff.Inconclusive: "cannot tell"}[g.Verdict]
 	m := &markdown{}
 	m.line("## The leak gate %s", word)
 	m.line("")

@@ -11,7 +11,7 @@ import (
 
 type gateJSON struct {
 	SchemaVersion int             `json:"schema_version"`
-	Verdict       diff.Verdict    `json:"verdict"` // leak, clean or inconclusive
+	Verdict       diff.Verdict    `json:"verdict"` // leak, over-budget, clean or inconclusive
 	Sentence      string          `json:"sentence"`
 	Leaks         []gateLeakJSON  `json:"leaks"`
 	Undecided     []gateLeakJSON  `json:"undecided"`
@@ -20,6 +20,7 @@ type gateJSON struct {
 	// Unexplained is growth of a process that no stack explains, of each rank that has it.
 	Unexplained []gateReserveJSON `json:"unexplained"`
 	NotSeen     []string          `json:"not_seen"` // what no verdict speaks of
+	Budgets     []gateBudgetJSON  `json:"budgets"`
 }
 
 type gateReserveJSON struct {
@@ -59,7 +60,7 @@ type gateEntryJSON struct {
 
 // JSON writes the decision as one indented object. Lists are never null.
 func (g *Gate) JSON(w io.Writer) error {
-	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}, Unexplained: []gateReserveJSON{}, NotSeen: []string{}}
+	out := gateJSON{SchemaVersion: schemaVersion, Verdict: g.Verdict, Sentence: g.told(g.Sentence), Leaks: []gateLeakJSON{}, Undecided: []gateLeakJSON{}, Declared: []gateLeakJSON{}, Entries: []gateEntryJSON{}, Unexplained: []gateReserveJSON{}, NotSeen: []string{}, Budgets: []gateBudgetJSON{}}
 	of := func(f *diff.Finding, fingerprint string) gateLeakJSON {
 		j := gateLeakJSON{
 			Fingerprint: fingerprint, Place: g.told(Place(f)), Rate: rateOfFinding(f), HeldBy: g.told(unglued(held(f))),
@@ -111,6 +112,9 @@ func (g *Gate) JSON(w io.Writer) error {
 			}
 			out.Unexplained = append(out.Unexplained, j)
 		}
+	}
+	for i := range g.Budgets {
+		out.Budgets = append(out.Budgets, g.Budgets[i].json())
 	}
 	return writeJSON(w, out)
 }

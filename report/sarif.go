@@ -132,6 +132,11 @@ func (g *Gate) SARIF(w io.Writer) error {
 			run.Results = append(run.Results, g.sarifUnexplained(&run.Tool.Driver, r.Rank, e))
 		}
 	}
+	for i := range g.Budgets {
+		if b := &g.Budgets[i]; b.State() != "kept" {
+			run.Results = append(run.Results, b.sarif(&run.Tool.Driver))
+		}
+	}
 	return writeJSON(w, sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
@@ -244,14 +249,16 @@ func ruleOf(c *cause.Cause) string {
 }
 
 // rule is the id and the index of a cause's rule, which is added where it is new.
-func (d *sarifDriver) rule(c *cause.Cause) (id string, at int) {
-	id = ruleOf(c)
-	at = slices.IndexFunc(d.Rules, func(r sarifRule) bool { return r.ID == id })
+func (d *sarifDriver) rule(c *cause.Cause) (id string, at int) { return d.add(ruleFor(c)) }
+
+// add is the id and the index of a rule, which is added where it is new.
+func (d *sarifDriver) add(rule sarifRule) (id string, at int) {
+	at = slices.IndexFunc(d.Rules, func(r sarifRule) bool { return r.ID == rule.ID })
 	if at < 0 {
 		at = len(d.Rules)
-		d.Rules = append(d.Rules, ruleFor(c))
+		d.Rules = append(d.Rules, rule)
 	}
-	return id, at
+	return rule.ID, at
 }
 
 func ruleFor(c *cause.Cause) sarifRule {

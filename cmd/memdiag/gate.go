@@ -10,6 +10,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
@@ -30,6 +31,7 @@ With a command after --, or --workload, it records the run first; a command that
 fails is not judged, and the gate exits with 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
+  memdiag gate --max-peak cuda:0=90% --max-growth "loader worker=64MiB" my-run
   memdiag gate --canary --double -- python train.py --steps {steps}
   memdiag gate --workload L30 --fixed`,
 		ValidArgsFunction: completeRun,
@@ -75,7 +77,7 @@ fails is not judged, and the gate exits with 5.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&g.maxGrowth, "max-growth", "let leaks pass if together they grow by no more, such as 4KiB/step")
+	g.budgets.flags(cmd, &g.maxGrowth)
 	flags.StringVar(&g.baseline, "baseline", "", "a `FILE` of known leaks, which pass within their bounds until they expire")
 	flags.BoolVar(&g.update, "update-baseline", false, "add current leaks to the baseline, and remove fixed ones")
 	flags.BoolVar(&g.strict, "strict", false, "fail on known leaks of libraries too, which otherwise pass")
@@ -97,6 +99,7 @@ type gate struct {
 	env          *environment
 	judging      *judging
 	maxGrowth    rateFlag
+	budgets      budgetFlags
 	inconclusive choice // "" where neither was asked for
 	slice        slice
 	baseline     string
@@ -126,6 +129,7 @@ type judged struct {
 	bird   bird
 	double *baseline.Doubled // nil unless the run is held against one of half its steps
 	unread []string          // what of the run was not read, a sentence each
+	budget []budget.Outcome
 }
 
 // judge says one sentence for each rank, and returns the exit code that the run
@@ -137,8 +141,12 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	}
 	outcome, unsaved := g.hold(known, ranks)
 	code, prefix := g.decide(ranks, outcome)
-	if n := len(outcome.Failing()); len(ranks) == 1 && code == exitLeak && 0 < n && n < len(outcome.Leaks) {
+	fails := code == exitLeak
+	if n := len(outcome.Failing()); len(ranks) == 1 && fails && 0 < n && n < len(outcome.Leaks) {
 		ranks[0].said = report.Failing(outcome) // the headline may be of one that passes
+	}
+	if slices.ContainsFunc(ranks, func(j judged) bool { return budget.Broken(j.budget) }) {
+		code = exitLeak
 	}
 	here := workingFolder()
 	headline := func(j *judged) []string {
@@ -163,7 +171,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	}
 	say(sayings(ranks, (*judged).besides))
 	if slices.ContainsFunc(ranks, func(j judged) bool { return j.bird == missed }) {
-		code = exitLeak // what let this pass may have let anything pass
+		code, fails = exitLeak, true // what let this pass may have let anything pass
 	}
 	shown := *outcome
 	if g.baseline == "" { // what is new the headline has said
@@ -173,7 +181,11 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 		return exitOwn, err // else nobody reads on, which changes neither the files nor the code
 	}
 	code = g.settle(code, ranks)
-	err = g.files.write(g.env, g.described(code, ranks, outcome))
+	decided := g.described(code, ranks, outcome)
+	if code == exitLeak && !fails {
+		decided.Verdict = report.OverBudget
+	}
+	err = g.files.write(g.env, decided)
 	if err == nil {
 		return code, unsaved
 	}
@@ -185,6 +197,9 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 
 // besides prints more about a rank, after its headline.
 func (j *judged) besides() (said []string) {
+	for i := range j.budget {
+		said = append(said, report.Printable(j.budget[i].String()))
+	}
 	if j.double != nil {
 		said = append(said, report.Doubled(j.double))
 	}
@@ -288,6 +303,7 @@ func (g *gate) judgeRank(run *snapshot.Run, options diff.Options) (judged, error
 			return j, err
 		}
 	}
+	j.budget = g.budgets.check(canary.Without(run), g.slice.device, options.DeviceMemory)
 	planted := canary.In(run) || g.job.canary
 	if planted && !canary.Possible(run) {
 		planted, j.bird = false, unplanted
@@ -395,6 +411,8 @@ func (g *gate) decide(ranks []judged, o *baseline.Outcome) (code int, prefix str
 			j.doubt = "only a longer run can judge this growth; "
 		case j.double != nil && len(j.double.Unconfirmed)+len(j.double.Unexplained) > 0:
 			j.doubt = "twice the steps say otherwise; "
+		case budget.Unchecked(j.budget):
+			j.doubt = "a budget could not be checked; "
 		}
 		if j.doubt != "" {
 			code = exitInconclusive

@@ -113,6 +113,11 @@ func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.
 	case exitInconclusive:
 		d.Verdict = diff.Inconclusive
 	}
+	for _, j := range ranks {
+		for _, o := range j.budget {
+			d.Budgets = append(d.Budgets, report.RankBudget{Rank: j.rank, Outcome: o})
+		}
+	}
 	d.Sentence = sentence(ranks)
 	d.Root = workingFolder()
 	return d

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// budgetFlags are the budgets that a user sets, in their order.
+type budgetFlags []budget.Budget
+
+// flags adds one flag a meter. --max-growth takes a rate, too: growth of leaks that is let pass.
+func (b *budgetFlags) flags(cmd *cobra.Command, rate *rateFlag) {
+	for _, m := range budget.Meters() {
+		cmd.Flags().Var(&budgetFlag{b, m, rate}, "max-"+string(m), budgetUsage[m])
+	}
+}
+
+var budgetUsage = map[budget.Meter]string{
+	budget.Live:     "fail if more than `[WHERE=]SIZE` is live at the end, such as 12GiB, 90% of the limit, or cuda:0=12GiB; may be repeated",
+	budget.Peak:     "fail if more than `[WHERE=]SIZE` is live at any time; WHERE is a device, process, cgroup, or a role of processes",
+	budget.Reserved: "fail if the allocator of a device reserves more than `[WHERE=]SIZE`",
+	budget.Growth:   "fail if live memory grows by more than `[WHERE=]SIZE` after warm-up, such as 'loader worker=64MiB'; with a rate, such as 4KiB/step, let leaks pass if together they grow by no more",
+}
+
+// budgetFlag is a flag that sets a budget each time it is given.
+type budgetFlag struct {
+	list  *budgetFlags
+	meter budget.Meter
+	rate  *rateFlag
+}
+
+func (f *budgetFlag) String() string { return "" }
+
+// Type is what help shows for the value.
+func (f *budgetFlag) Type() string { return "size" }
+
+// Set parses SIZE or WHERE=SIZE; of growth, a rate as well.
+func (f *budgetFlag) Set(text string) error {
+	if f.meter == budget.Growth && strings.Contains(text, "/") && !strings.Contains(text, "=") {
+		return f.rate.Set(text)
+	}
+	b, err := budget.Parse(f.meter, text)
+	if err == nil {
+		*f.list = append(*f.list, b)
+	}
+	return err
+}
+
+// check holds a run against the budgets. Those without a place are for one device if only that is judged.
+func (b budgetFlags) check(run *snapshot.Run, device string, memory snapshot.Bytes) []budget.Outcome {
+	of := make([]budget.Budget, len(b))
+	for i := range b {
+		if of[i] = b[i]; of[i].Where == "" {
+			of[i].Where = device
+		}
+	}
+	return budget.Check(run, of, memory)
+}

@@ -1,0 +1,195 @@
+// Package budget compares what a run takes with limits that a user sets. It is pure: a run is checked in the same
+// way after its end and while it goes on.
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Meter is what a budget limits.
+type Meter string
+
+// The meters. Live memory of a GPU or of another allocator is its allocated memory; that of a process is its resident
+// memory, that of a role the private memory of its processes together.
+const (
+	Live     Meter = "live"     // at the end
+	Peak     Meter = "peak"     // live, at any mark
+	Reserved Meter = "reserved" // taken from the driver, at any mark
+	Growth   Meter = "growth"   // of live memory, from the end of warm-up to the end of the run
+)
+
+// Meters are all of them.
+func Meters() []Meter { return []Meter{Live, Peak, Reserved, Growth} }
+
+// Budget is one limit.
+type Budget struct {
+	Meter Meter
+	// Where is a device ("cuda:0"), a kind of device ("cuda"), "process", a role of processes ("loader worker"),
+	// "shared memory" or "cgroup". "" is each GPU, or the process if there is none.
+	Where string
+	Bytes snapshot.Bytes // 0 with a Share
+	Share float64        // of the limit of what is measured, above 0 and 1 at most; 0 with Bytes
+	text  string         // as a user wrote it
+}
+
+// Parse reads "12GiB", "90%", "cuda:0=12GiB" or "loader worker=200MB".
+func Parse(meter Meter, text string) (Budget, error) {
+	b := Budget{Meter: meter, text: text}
+	size := text
+	if at := strings.LastIndexByte(text, '='); at >= 0 {
+		b.Where, size = strings.TrimSpace(text[:at]), text[at+1:]
+		if b.Where == "" {
+			return b, errors.New("want SIZE or WHERE=SIZE, such as cuda:0=12GiB")
+		}
+	}
+	if share, ok := strings.CutSuffix(strings.TrimSpace(size), "%"); ok {
+		percent, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
+		if err != nil || !(percent > 0 && percent <= 100) {
+			return b, fmt.Errorf("%q is no share of a limit; write 90%%", size)
+		}
+		b.Share = percent / 100
+		return b, nil
+	}
+	var err error
+	if b.Bytes, err = snapshot.ParseBytes(size); err == nil && b.Bytes < 0 {
+		err = errors.New("a budget is not negative")
+	}
+	return b, err
+}
+
+// String is the flag that sets it: "--max-peak cuda:0=12GiB".
+func (b Budget) String() string {
+	if strings.ContainsAny(b.text, " \t") {
+		return fmt.Sprintf("--max-%s %q", b.Meter, b.text)
+	}
+	return fmt.Sprintf("--max-%s %s", b.Meter, b.text)
+}
+
+// Outcome is a budget held against one device, process or role.
+type Outcome struct {
+	Budget  Budget
+	Of      string         // "cuda:0", "the process", "loader worker"; "" if nothing is there that it is for
+	Several int            // processes that are measured together; 0 if it is one, or no process
+	Used    snapshot.Bytes // the figure that is limited
+	Allowed snapshot.Bytes
+	At      string // where in the run Used was, "at step 40"; "" if only the run's end is meant, or nothing tells
+	// Unchecked is why nothing is known of it; "" if it was checked.
+	Unchecked string
+}
+
+// Broken reports whether more is used than the budget allows.
+func (o *Outcome) Broken() bool { return o.Unchecked == "" && o.Used > o.Allowed }
+
+// State is "broken", "kept" or "unchecked".
+func (o *Outcome) State() string {
+	switch {
+	case o.Unchecked != "":
+		return "unchecked"
+	case o.Broken():
+		return "broken"
+	}
+	return "kept"
+}
+
+// String is one sentence, without a full stop.
+func (o *Outcome) String() string {
+	if o.Unchecked != "" {
+		return fmt.Sprintf("budget not checked: %s: %s", o.Budget, o.Unchecked)
+	}
+	uses := fmt.Sprintf("%s %s %s", o.Of, o.verb(), o.Used)
+	if o.Several > 0 {
+		uses = fmt.Sprintf("%s (%d processes) %s %s", o.Of, o.Several, o.verb(), o.Used)
+	}
+	if o.At != "" {
+		uses += " " + o.At
+	}
+	allowed := o.Budget.String()
+	if o.Budget.Share > 0 {
+		allowed += ", which is " + o.Allowed.String()
+	}
+	if o.Broken() {
+		return fmt.Sprintf("over budget: %s, %s too much (%s)", uses, o.Used-o.Allowed, allowed)
+	}
+	return fmt.Sprintf("within budget: %s (%s)", uses, allowed)
+}
+
+func (o *Outcome) verb() string {
+	switch o.Budget.Meter {
+	case Peak:
+		return "had a peak of"
+	case Reserved:
+		return "reserved"
+	case Growth:
+		return "grew after warm-up by"
+	}
+	return "has"
+}
+
+// Broken reports whether any of the budgets is.
+func Broken(all []Outcome) bool {
+	for i := range all {
+		if all[i].Broken() {
+			return true
+		}
+	}
+	return false
+}
+
+// Unchecked reports whether any of the budgets could not be checked.
+func Unchecked(all []Outcome) bool {
+	for i := range all {
+		if all[i].Unchecked != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Check holds a run against budgets: one outcome for each of them and each device, process or role that it is for, in
+// their order. DeviceMemory is the limit of a GPU that names none; 0 if that is not known, either.
+func Check(run *snapshot.Run, budgets []Budget, deviceMemory snapshot.Bytes) []Outcome {
+	var out []Outcome
+	for _, b := range budgets {
+		measured := measure(run, b)
+		if len(measured) == 0 {
+			out = append(out, Outcome{Budget: b, Unchecked: nothing(run, b.Where)})
+		}
+		for _, m := range measured {
+			out = append(out, m.hold(b, deviceMemory))
+		}
+	}
+	return out
+}
+
+// hold compares one figure with a budget.
+func (m *measurement) hold(b Budget, deviceMemory snapshot.Bytes) Outcome {
+	o := Outcome{Budget: b, Of: m.of, Several: m.several, Allowed: b.Bytes}
+	limit := m.limit
+	if limit <= 0 && m.gpu {
+		limit = deviceMemory
+	}
+	if b.Share > 0 {
+		o.Allowed = snapshot.Bytes(math.Floor(b.Share * float64(max(limit, 0))))
+	}
+	var at int
+	o.Used, at = m.used(b.Meter)
+	switch {
+	case o.Used == snapshot.Unknown && at == tooFew:
+		o.Unchecked = "growth of " + m.of + " is not known: it was measured too rarely"
+	case o.Used == snapshot.Unknown:
+		o.Unchecked = fmt.Sprintf("%s memory of %s was not recorded", b.Meter, m.of)
+	case b.Share > 0 && limit <= 0 && m.gpu:
+		o.Unchecked = "the limit of " + m.of + " is not known; give --device-memory, or a size"
+	case b.Share > 0 && limit <= 0:
+		o.Unchecked = "the limit of " + m.of + " is not known; give a size"
+	case b.Meter == Peak || b.Meter == Reserved:
+		o.At = m.when(at)
+	}
+	return o
+}
