@@ -12,11 +12,12 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/report/metrics"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 func newDiffCommand(env *environment) *cobra.Command {
-	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, choice{"text", []string{"text", "json", "csv", "md"}}
+	rule, format := choice{value: string(diff.ByTrend), of: []string{string(diff.ByTrend), string(diff.ByHandbook)}}, choice{"text", []string{"text", "json", "csv", "md", "prom"}}
 	var output string
 	var flagged *judging
 	text := report.TextOptions{}
@@ -36,6 +37,7 @@ of their records, such as their peaks: what each line holds in one and in the
 other. Nothing is judged then.`,
 		Example: `  memdiag diff snapshot_0 snapshot_50
   memdiag diff my-run -o growth.json
+  memdiag diff my-run -o /var/lib/node_exporter/my-run.prom
   memdiag diff before.pickle after.pickle --at peak
   memdiag diff --rule handbook snapshot_0 snapshot_50`,
 		ValidArgsFunction: completeRun,
@@ -70,7 +72,7 @@ other. Nothing is judged then.`,
 			if err != nil {
 				return err
 			}
-			if write == "text" || write == "md" {
+			if write == "text" || write == "md" || write == "prom" {
 				relativeTo(workingFolder(), result, ranks)
 			}
 			text.Width, text.Color = env.textShape(output)
@@ -82,6 +84,8 @@ other. Nothing is judged then.`,
 					return report.CSV(w, result)
 				case "md":
 					return report.Markdown(w, result, text)
+				case "prom":
+					return metrics.Text(w, env.metrics(run, result, ranks))
 				}
 				return report.Text(w, result, text)
 			})
@@ -99,10 +103,10 @@ other. Nothing is judged then.`,
 	flags.Var(&at, "at", "compare two snapshots at a moment within their records: peak, oom, step:N, or time:DURATION since the first event")
 	completeWords(cmd, "at", []string{"peak", "oom"})
 	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
-	flags.Var(&format, "format", "format on standard output: text, json, csv (a line a site) or md (for a pull request)")
+	flags.Var(&format, "format", "format on standard output: text, json, csv (a line a site), md (for a pull request) or prom (metrics for Prometheus)")
 	completeWords(cmd, "rule", rule.of)
 	completeWords(cmd, "format", format.of)
-	flags.StringVarP(&output, "output", "o", "", "write to `FILE`, its format by the ending: .txt, .json, .csv or .md")
+	flags.StringVarP(&output, "output", "o", "", "write to `FILE`, its format by the ending: .txt, .json, .csv, .md or .prom")
 	return cmd
 }
 

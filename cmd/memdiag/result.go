@@ -99,6 +99,9 @@ func (env *environment) fill(path string, file *os.File, write func(io.Writer) e
 	if err == nil {
 		err = buffered.Flush()
 	}
+	if info, gone := file.Stat(); err == nil && gone == nil && info.Mode().IsRegular() {
+		err = into.sync(file)
+	}
 	closed := file.Close()
 	switch {
 	case into.err != nil:
@@ -109,6 +112,14 @@ func (env *environment) fill(path string, file *os.File, write func(io.Writer) e
 		return cannotWrite(path, closed)
 	}
 	return nil
+}
+
+// sync has the file on the disk before it gets its name: after a power failure it is there whole, or not at all.
+func (s *sink) sync(file *os.File) error {
+	if s.err == nil {
+		s.err = file.Sync()
+	}
+	return s.err
 }
 
 // cannotWrite names the path that the user gave, not a temporary one.

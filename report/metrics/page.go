@@ -1,0 +1,56 @@
+package metrics
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Text writes metrics as Prometheus' text, which is also what node_exporter reads from a file.
+func Text(w io.Writer, from prometheus.Gatherer) error {
+	families, err := from.Gather()
+	if err != nil {
+		return err
+	}
+	to := expfmt.NewEncoder(w, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, f := range families {
+		if err := to.Encode(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Page serves the metrics of the last look over HTTP, as Prometheus' text or as OpenMetrics, whichever is asked for. It
+// never waits for a look that is under way. The zero value has no metrics.
+type Page struct {
+	last atomic.Pointer[[]*dto.MetricFamily]
+}
+
+// Set replaces what is served.
+func (p *Page) Set(from prometheus.Gatherer) error {
+	families, err := from.Gather()
+	if err == nil {
+		p.last.Store(&families)
+	}
+	return err
+}
+
+// atOnce is how many requests are answered at once: a page is small, and nobody needs more.
+const atOnce = 8
+
+// Handler answers requests for the page.
+func (p *Page) Handler() http.Handler {
+	last := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		if families := p.last.Load(); families != nil {
+			return *families, nil
+		}
+		return nil, nil
+	})
+	return promhttp.HandlerFor(last, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: atOnce})
+}
