@@ -271,18 +271,32 @@ func totalFlag(leaks bool) opinion {
 // correlation is Pearson's; its square is the R² of a line through the points. It
 // is 0 where one of the two does not vary.
 func correlation(x, y []float64) float64 {
+	xy, xx, yy := moments(x, y)
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// leastSquares is the slope of that line; 0 where x does not vary.
+func leastSquares(x, y []float64) float64 {
+	xy, xx, _ := moments(x, y)
+	if xx == 0 {
+		return 0
+	}
+	return xy / xx
+}
+
+// moments are the sums of products of what x and y differ by from their means.
+func moments(x, y []float64) (xy, xx, yy float64) {
 	n := float64(len(x))
 	var meanX, meanY float64
 	for i := range x {
 		meanX, meanY = meanX+x[i]/n, meanY+y[i]/n
 	}
-	var xy, xx, yy float64
 	for i := range x {
 		dx, dy := x[i]-meanX, y[i]-meanY
 		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
 	}
-	if xx == 0 || yy == 0 {
-		return 0
-	}
-	return xy / math.Sqrt(xx*yy)
+	return xy, xx, yy
 }

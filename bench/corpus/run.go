@@ -143,31 +143,34 @@ func (p Plan) rules() []rule {
 // processors: so no more than that many runs are in memory. After each run it calls
 // progress, from several goroutines.
 func Judge(ctx context.Context, runs []*Run, progress func(done int64, all int)) error {
+	return each(ctx, runs, progress, func(_ int, r *Run) error { return r.do(ctx) })
+}
+
+// each does something with all runs, by their index, seed after seed, as Judge does.
+func each(ctx context.Context, runs []*Run, progress func(done int64, all int), do func(int, *Run) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan *Run)
+	next := make(chan int)
 	var done atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for r := range next {
-				if err := r.do(ctx); err != nil {
-					cancel(fmt.Errorf("%s, seed %d: %w", r.Workload.ID, r.Seed, err))
+			for i := range next {
+				if err := do(i, runs[i]); err != nil {
+					cancel(fmt.Errorf("%s, seed %d: %w", runs[i].Workload.ID, runs[i].Seed, err))
 				}
 				progress(done.Add(1), len(runs))
 			}
 		})
 	}
-	bySeed := slices.Clone(runs)
 	// Leaks are listed first, and a part is to tell of all.
-	mixed := rand.New(rand.NewPCG(1, 2))
-	mixed.Shuffle(len(bySeed), func(i, j int) { bySeed[i], bySeed[j] = bySeed[j], bySeed[i] })
-	slices.SortStableFunc(bySeed, func(a, b *Run) int { return cmp.Compare(a.Seed, b.Seed) })
-	for _, r := range bySeed {
+	order := rand.New(rand.NewPCG(1, 2)).Perm(len(runs))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(runs[a].Seed, runs[b].Seed) })
+	for _, i := range order {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- r
+		next <- i
 	}
 	close(next)
 	workers.Wait()

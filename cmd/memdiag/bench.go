@@ -22,7 +22,7 @@ func newBenchCommand(env *environment) *cobra.Command {
 	var only []string
 	var snapshots int
 	var views, without []string
-	var calibrated bool
+	var calibrated, watched bool
 	var picture, recorded string
 	plan := corpus.Plan{Seeds: 3, Views: []corpus.View{corpus.Views()[0]}}
 	cmd := &cobra.Command{
@@ -43,6 +43,7 @@ then, unless the result goes to a file.`,
   memdiag bench --view all --seeds 1 --without all
   memdiag bench --without all --recorded ~/.cache/memdiag/field-score/runs
   memdiag bench --view all --seeds 1 --calibration --picture calibration.png
+  memdiag bench --live --seeds 15
   memdiag bench --snapshots 6 --first-seed 100 --format json`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,6 +89,9 @@ then, unless the result goes to a file.`,
 			if err != nil {
 				return err
 			}
+			if watched {
+				plan.Views = []corpus.View{corpus.Live()}
+			}
 			runs, err := corpus.Runs(workloads, plan)
 			if err != nil {
 				return err
@@ -100,6 +104,9 @@ then, unless the result goes to a file.`,
 				write = corpus.AblationText
 			case calibrated:
 				write = corpus.CalibrationText
+			}
+			if watched {
+				return env.benchLive(cmd.Context(), runs, output)
 			}
 			// The result's place is opened before the runs: minutes are not spent on what
 			// cannot be written.
@@ -124,12 +131,16 @@ then, unless the result goes to a file.`,
 	flags.StringSliceVar(&without, "without", nil, "leave parts of memdiag's judge out, one at a time: `NAMES`, or all")
 	flags.StringVar(&recorded, "recorded", "", "of --without: judge the recorded runs in `FOLDER` in place of the workloads, and say what changes")
 	flags.BoolVar(&calibrated, "calibration", false, "how often sure verdicts are right")
+	flags.BoolVar(&watched, "live", false, "watch the runs, a look at each snapshot: how soon leaks are told, and false alarms")
 	flags.StringVar(&picture, "picture", "", "draw the calibration to `FILE`, a .svg or .png")
 	cmd.MarkFlagsMutuallyExclusive("without", "calibration")
 	cmd.MarkFlagsMutuallyExclusive("without", "picture")
 	flags.StringSliceVarP(&only, "workload", "w", nil, "run these `NAMES` only")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`; .json gives JSON")
+	for _, other := range []string{"view", "snapshots", "without", "calibration", "picture", "recorded", "format"} {
+		cmd.MarkFlagsMutuallyExclusive("live", other)
+	}
 	for _, other := range []string{"view", "snapshots", "workload", "seeds", "first-seed", "format"} {
 		cmd.MarkFlagsMutuallyExclusive("recorded", other)
 	}
@@ -139,6 +150,18 @@ then, unless the result goes to a file.`,
 // bench judges all runs, and says how far it is.
 func (env *environment) bench(ctx context.Context, runs []*corpus.Run) error {
 	return corpus.Judge(ctx, runs, func(done int64, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
+}
+
+// benchLive watches all runs.
+func (env *environment) benchLive(ctx context.Context, runs []*corpus.Run, output string) error {
+	return env.result(output, false, func(w io.Writer) error {
+		defer env.talk.clear()
+		watched, err := corpus.Watch(ctx, runs, func(done int64, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
+		if err != nil {
+			return err
+		}
+		return corpus.LiveText(w, watched)
+	})
 }
 
 // benchRecorded judges recorded runs with and without parts of the judge.

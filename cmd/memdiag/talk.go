@@ -90,6 +90,13 @@ func (t *talker) progress(format string, args ...any) {
 	t.onLine = true
 }
 
+// status shows how things stand, in place; where that is no terminal it is not shown.
+func (t *talker) status(text string) {
+	if t.term.tty && !t.term.dumb {
+		t.progress("%s", text)
+	}
+}
+
 // clear wipes the progress line, if one stands.
 func (t *talker) clear() {
 	t.mu.Lock()

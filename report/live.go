@@ -1,0 +1,207 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Live is something that a run shows while it is watched.
+type Live struct {
+	Kind LiveKind
+	Time time.Time
+	Run  *snapshot.Run
+	Rank int          // snapshot.NoRank where the run has none
+	Said string       // of what has no finding
+	In   *diff.Result // what it is said of; nil for fewer than three snapshots
+	// Finding is what is suspected, leaks, or did; nil for other kinds. Fingerprint is the baseline's.
+	Finding     *diff.Finding
+	Fingerprint string
+	Since       snapshot.Mark // when it was suspected for the first time
+}
+
+// LiveKind is what an event is about.
+type LiveKind string
+
+// The kinds.
+const (
+	LiveBegun     LiveKind = "watching"
+	LiveSuspected LiveKind = "possible leak"
+	LiveLeak      LiveKind = "leak"
+	LiveOver      LiveKind = "leak over"
+	LiveFilling   LiveKind = "memory"
+	LiveEnded     LiveKind = "ended"
+)
+
+// Lines are an event for a person, the first of which says all that matters. Paths are relative to here.
+func (l *Live) Lines(here Folder) []string {
+	var lines []string
+	for i, line := range l.lines() {
+		if i > 0 {
+			line = "  " + line
+		}
+		lines = append(lines, here.Text(unglued(line)))
+	}
+	return lines
+}
+
+func (l *Live) lines() []string {
+	head := l.Time.Format("15:04:05") + " "
+	if step := l.step(); step != snapshot.NoStep {
+		head += "step " + grouped(step) + " "
+	}
+	if l.Rank != snapshot.NoRank {
+		head += fmt.Sprintf("rank %d ", l.Rank)
+	}
+	head += string(l.Kind) + ": "
+	f := l.Finding
+	if f == nil {
+		return []string{head + brief(l.Said)}
+	}
+	if l.Kind == LiveOver {
+		return []string{head + "what leaked " + atPlace(f) + " grows no more"}
+	}
+	text := head + clauseOf(f)
+	full := fullText(f.RunsOut)
+	if l.Kind == LiveSuspected {
+		if full != "" {
+			text += "; at this pace " + full
+		}
+		return []string{text + "; not yet known whether it goes on"}
+	}
+	if full != "" {
+		text += "; " + full
+	}
+	lines := []string{text}
+	for line := range strings.Lines(inShort(f)) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}
+
+// fullText says when memory is full; "" where nothing tells, or it is far away.
+func fullText(at *diff.Forecast) string {
+	switch {
+	case at == nil || at.Beyond:
+		return ""
+	case at.Step == snapshot.NoStep:
+		value, _, _ := spansWithin(at)
+		return "memory is full in " + value
+	}
+	step, _ := rounded(at.Step, at.Low, at.High)
+	text := "memory is full at step " + grouped(step)
+	if at.After > 0 {
+		value, _, _ := spansWithin(at)
+		text += ", in " + value
+	}
+	return text
+}
+
+func (l *Live) step() int64 {
+	if n := len(l.Run.Snapshots); n > 0 {
+		return l.Run.Snapshots[n-1].Mark.Step
+	}
+	return snapshot.NoStep
+}
+
+type liveJSON struct {
+	SchemaVersion int          `json:"schema_version"`
+	Event         string       `json:"event"`
+	Text          string       `json:"text"` // for chats
+	Time          time.Time    `json:"time"`
+	Run           string       `json:"run"`
+	Host          string       `json:"host,omitempty"`
+	Rank          *int         `json:"rank,omitempty"`
+	Step          *int64       `json:"step,omitempty"`
+	Process       *childOfJSON `json:"process,omitempty"` // unless it is the one that was recorded first
+	Fingerprint   string       `json:"fingerprint,omitempty"`
+	SinceStep     *int64       `json:"since_step,omitempty"`
+	Finding       *findingJSON `json:"finding,omitempty"`
+}
+
+// JSON writes an event on one line. Its text is Lines.
+func (l *Live) JSON(w io.Writer, here Folder) error {
+	out := liveJSON{
+		SchemaVersion: schemaVersion, Event: strings.ReplaceAll(string(l.Kind), " ", "_"), Text: strings.Join(l.Lines(here), "\n"), Time: l.Time,
+		Run: l.Run.Path, Host: l.Run.Info.Host, Fingerprint: l.Fingerprint,
+	}
+	if l.Rank != snapshot.NoRank {
+		out.Rank = &l.Rank
+	}
+	if step := l.step(); step != snapshot.NoStep {
+		out.Step = &step
+	}
+	if l.Finding != nil {
+		in := l.In
+		if c := l.Finding.Child; c != nil {
+			in, out.Process = c.Result, childOf(l.Finding)
+		}
+		finding := findingOf(in, l.Finding)
+		out.Finding = &finding
+		if step := l.Since.Step; step != snapshot.NoStep {
+			out.SinceStep = &step
+		}
+	}
+	return json.NewEncoder(w).Encode(out)
+}
+
+// LiveStatus is how a run stands, in one line.
+func LiveStatus(run *snapshot.Run, r *diff.Result, suspected, leaks int) string {
+	n := len(run.Snapshots)
+	if n == 0 {
+		return "no snapshot yet"
+	}
+	last := run.Snapshots[n-1]
+	var parts []string
+	if last.Mark.Step != snapshot.NoStep {
+		parts = append(parts, "step "+grouped(last.Mark.Step))
+	} else {
+		parts = append(parts, count(int64(n), "snapshot"))
+	}
+	if r != nil {
+		live := liveBytes(r)
+		parts = append(parts, "live "+snapshot.Bytes(live[len(live)-1]).String()+" "+sparkline(live))
+	}
+	switch {
+	case leaks > 0:
+		parts = append(parts, count(int64(leaks), "leak"))
+	case suspected > 0:
+		parts = append(parts, count(int64(suspected), "possible leak"))
+	default:
+		parts = append(parts, "no leak")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// liveBytes are those of all devices at each mark.
+func liveBytes(r *diff.Result) []float64 {
+	sums := make([]float64, len(r.Series.Marks))
+	for _, meters := range r.Series.Meters {
+		for i, m := range meters {
+			sums[i] += float64(m.Allocated)
+		}
+	}
+	return sums
+}
+
+// sparkline draws values as bars from the lowest to the highest, at most sparks of them.
+func sparkline(values []float64) string {
+	const bars, sparks = "▁▂▃▄▅▆▇█", 16
+	low, high := slices.Min(values), slices.Max(values)
+	out := make([]rune, min(len(values), sparks))
+	for i := range out {
+		v := values[(i+1)*len(values)/len(out)-1]
+		at := 0.
+		if high > low {
+			at = (v - low) / (high - low)
+		}
+		out[i] = []rune(bars)[int(at*7)]
+	}
+	return string(out)
+}

@@ -1,0 +1,81 @@
+package watch
+
+import (
+	"fmt"
+
+	"github.com/memdiag/memdiag/diff/live"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Events are what a look shows that was not known before it, in the order in which it is to be told; first is the run's first
+// look.
+func (l *Look) Events(first bool) (events []report.Live) {
+	for i := range l.Ranks {
+		rank := &l.Ranks[i]
+		tell := func(kind report.LiveKind, s *live.Suspect, said string) {
+			e := report.Live{Kind: kind, Time: l.Time, Run: rank.Run, Rank: rank.Number(), In: rank.Result, Said: said}
+			if s != nil {
+				e.Finding, e.Fingerprint, e.Since = s.Finding, s.Fingerprint, s.Since
+			}
+			events = append(events, e)
+		}
+		if first {
+			tell(report.LiveBegun, nil, fmt.Sprintf("%s, %s so far", rank.Run.Path, plural(len(rank.Run.Snapshots), "snapshot")))
+		}
+		for _, s := range rank.Changed {
+			switch s.State {
+			case live.Suspected:
+				tell(report.LiveSuspected, s, "")
+			case live.Alarming:
+				tell(report.LiveLeak, s, "")
+			case live.Ended:
+				tell(report.LiveOver, s, "")
+			}
+		}
+		switch {
+		case l.Died:
+			tell(report.LiveEnded, nil, "all processes of the run are gone, and it does not say how it ended; "+rank.sum())
+		case l.Ended:
+			tell(report.LiveEnded, nil, exit(&rank.Run.Info)+"; "+rank.sum())
+		}
+	}
+	return events
+}
+
+func exit(info *snapshot.Info) string {
+	if info.ExitCode == nil {
+		return "the run has ended"
+	}
+	return fmt.Sprintf("with exit code %d", *info.ExitCode)
+}
+
+// sum is the verdict on a rank as it is asked for once.
+func (r *Rank) sum() string {
+	if r.Result == nil {
+		return "too few snapshots for a verdict"
+	}
+	return report.Headline(r.Result)
+}
+
+// Alarms counts what leaks now, by the looks until now, and what is suspected.
+func (l *Look) Alarms() (leaks, suspected int) {
+	for i := range l.Ranks {
+		for _, s := range l.Ranks[i].Suspects {
+			switch s.State {
+			case live.Alarming:
+				leaks++
+			case live.Suspected:
+				suspected++
+			}
+		}
+	}
+	return leaks, suspected
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -1,0 +1,225 @@
+// Package watch follows a run while it goes on, and tells what changes: what is suspected, what leaks, when memory runs out,
+// and how the run ended. Verdicts are those of package live, which may be asked for as often as one likes.
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/live"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// Follower looks at the run in a folder whenever there is something new in it.
+type Follower struct {
+	Dir string
+	// Every is the time from one glance at the folder to the next.
+	Every time.Duration
+	// Open reads the run's ranks, one at least.
+	Open func() ([]*snapshot.Run, error)
+	// Judge compares the snapshots of one rank, which has three at least.
+	Judge func(*snapshot.Run) (*diff.Result, error)
+
+	tests  map[int]*live.Watch // by rank
+	folder state               // at the last look
+	looked time.Time           // when that was; zero before the first
+	runs   []*snapshot.Run     // of it
+	ended  bool
+}
+
+// Look is what a run shows at a moment.
+type Look struct {
+	Time time.Time
+	// Ranks are the run's, in their order; a run without ranks is one.
+	Ranks []Rank
+	// Fresh: there are other snapshots than at the last look. Else only the tables of processes are newer.
+	Fresh bool
+	// Ended: no look follows, since the run says that it has ended; or, Died, since none of its processes is there any more.
+	Ended, Died bool
+}
+
+// Rank is what one rank shows.
+type Rank struct {
+	Run     *snapshot.Run
+	Result  *diff.Result // nil for fewer than three snapshots
+	Changed []*live.Suspect
+	// Suspects are all that were ever suspected.
+	Suspects []*live.Suspect
+}
+
+// Number is the rank's; snapshot.NoRank for a run without ranks.
+func (r *Rank) Number() int {
+	if r.Run.Info.Rank != nil {
+		return *r.Run.Info.Rank
+	}
+	if len(r.Run.Snapshots) > 0 {
+		return r.Run.Snapshots[0].Rank
+	}
+	return snapshot.NoRank
+}
+
+// tablesEvery is how often the tables of processes are read again while there are no new snapshots: they become long.
+const tablesEvery = 10 * time.Second
+
+// unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
+const unstable = 5
+
+// grace is how long after the last change a run's processes may all be gone before it counts as dead: the recorder writes
+// the end after them.
+const grace = 10 * time.Second
+
+// Next waits until there is something new, and looks; after the last look it returns io.EOF. A folder that is gone is an
+// error that wraps io/fs.ErrNotExist.
+func (f *Follower) Next(ctx context.Context) (*Look, error) {
+	if f.ended {
+		return nil, io.EOF
+	}
+	ticker := time.NewTicker(f.Every)
+	defer ticker.Stop()
+	for {
+		now, err := stateOf(f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
+		if fresh || now.tables != f.folder.tables && time.Since(f.looked) >= tablesEvery {
+			look, err := f.look(fresh)
+			if err == nil || !errors.Is(err, errNothingYet) {
+				return look, err
+			}
+		}
+		if time.Since(now.changed) >= grace && f.dead() {
+			f.ended = true
+			look, err := f.look(false)
+			if err == nil {
+				look.Died = !look.Ended
+				look.Ended = true
+			}
+			return look, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// look reads the run. What changes while it is read is read again.
+func (f *Follower) look(fresh bool) (*Look, error) {
+	for try := 1; ; try++ {
+		before, err := stateOf(f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		f.runs, err = f.Open()
+		after, gone := stateOf(f.Dir)
+		if gone != nil {
+			return nil, gone
+		}
+		if try < unstable && !after.sameSnapshots(before) {
+			continue
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errNothingYet // there is no snapshot
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.folder, f.looked = before, time.Now()
+		break
+	}
+	look := &Look{Time: f.looked, Fresh: fresh, Ended: true}
+	for _, run := range f.runs {
+		rank := Rank{Run: run}
+		look.Ended = look.Ended && run.Info.Finished != nil
+		if len(run.Snapshots) > 2 {
+			var err error
+			if rank.Result, err = f.Judge(run); err != nil {
+				return nil, err
+			}
+			test := f.test(rank.Number())
+			rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
+		}
+		look.Ranks = append(look.Ranks, rank)
+	}
+	f.ended = look.Ended
+	return look, nil
+}
+
+// errNothingYet is a folder in which nothing can be read as yet.
+var errNothingYet = errors.New("nothing to look at yet")
+
+func (f *Follower) test(rank int) *live.Watch {
+	if f.tests == nil {
+		f.tests = make(map[int]*live.Watch)
+	}
+	if f.tests[rank] == nil {
+		f.tests[rank] = live.New()
+	}
+	return f.tests[rank]
+}
+
+// state is what a folder's names, sizes and times tell.
+type state struct {
+	snapshots []file // and all that is no table, by name
+	tables    int64  // bytes of the tables of processes and counters, which grow
+	changed   time.Time
+}
+
+type file struct {
+	name string
+	size int64
+	time time.Time
+}
+
+func (s state) sameSnapshots(t state) bool {
+	return slices.EqualFunc(s.snapshots, t.snapshots, func(a, b file) bool { return a.name == b.name && a.size == b.size && a.time.Equal(b.time) })
+}
+
+// mostFiles are as many as a run may have.
+const mostFiles = 20_000
+
+// stateOf reads no file. Hidden ones are being written.
+func stateOf(dir string) (state, error) {
+	var s state
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case path == dir && err != nil:
+			return err
+		case err != nil:
+			return nil // it has gone meanwhile
+		case path != dir && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return nil
+		case len(s.snapshots) > mostFiles:
+			return fs.SkipAll
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil
+		}
+		if info.ModTime().After(s.changed) {
+			s.changed = info.ModTime()
+		}
+		if strings.HasSuffix(path, ".csv") || rundir.IsSeriesName(entry.Name()) {
+			s.tables += info.Size()
+			return nil
+		}
+		s.snapshots = append(s.snapshots, file{path, info.Size(), info.ModTime()})
+		return nil
+	})
+	return s, err
+}
