@@ -188,38 +188,43 @@ func (s state) sameSnapshots(t state) bool {
 // mostFiles are as many as a run may have.
 const mostFiles = 20_000
 
-// stateOf reads no file. Hidden ones are being written.
+// stateOf reads no file. Hidden ones are being written, and others may go meanwhile.
 func stateOf(dir string) (state, error) {
 	var s state
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case path == dir && err != nil:
+		case path == dir:
 			return err
-		case err != nil:
-			return nil // it has gone meanwhile
-		case path != dir && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
+		case err != nil || strings.HasPrefix(entry.Name(), "."):
+			return skip(entry)
 		case entry.IsDir():
 			return nil
 		case len(s.snapshots) > mostFiles:
 			return fs.SkipAll
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return nil
+		if info, err := entry.Info(); err == nil {
+			s.add(path, info)
 		}
-		if info.ModTime().After(s.changed) {
-			s.changed = info.ModTime()
-		}
-		if strings.HasSuffix(path, ".csv") || rundir.IsSeriesName(entry.Name()) {
-			s.tables += info.Size()
-			return nil
-		}
-		s.snapshots = append(s.snapshots, file{path, info.Size(), info.ModTime()})
 		return nil
 	})
 	return s, err
+}
+
+// skip passes a file over, or a folder with all that is in it.
+func skip(entry fs.DirEntry) error {
+	if entry != nil && entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func (s *state) add(path string, info fs.FileInfo) {
+	if info.ModTime().After(s.changed) {
+		s.changed = info.ModTime()
+	}
+	if strings.HasSuffix(path, ".csv") || rundir.IsSeriesName(info.Name()) {
+		s.tables += info.Size()
+		return
+	}
+	s.snapshots = append(s.snapshots, file{path, info.Size(), info.ModTime()})
 }

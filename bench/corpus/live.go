@@ -194,7 +194,7 @@ func (r *Run) throughRows(f *diff.Finding) bool {
 func LiveText(w io.Writer, runs []Watched) error {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	tell(table, "rule\tleaks told\tof one a step\tat step: median\tworst\tfalse alarms\tfirst false: median step\n")
+	tell(table, "rule\tleaks reported\tof one a step\tat step: median\tworst\tfalse alarms\tfirst false: median step\n")
 	var wrong []string
 	for j, rule := range alarmRules() {
 		var leaks, told, every, toldEvery, healthy int

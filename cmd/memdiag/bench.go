@@ -131,7 +131,7 @@ then, unless the result goes to a file.`,
 	flags.StringSliceVar(&without, "without", nil, "leave parts of memdiag's judge out, one at a time: `NAMES`, or all")
 	flags.StringVar(&recorded, "recorded", "", "of --without: judge the recorded runs in `FOLDER` in place of the workloads, and say what changes")
 	flags.BoolVar(&calibrated, "calibration", false, "how often sure verdicts are right")
-	flags.BoolVar(&watched, "live", false, "watch the runs, a look at each snapshot: how soon leaks are told, and false alarms")
+	flags.BoolVar(&watched, "live", false, "watch the runs, a look at each snapshot: how soon a leak is reported, and false alarms")
 	flags.StringVar(&picture, "picture", "", "draw the calibration to `FILE`, a .svg or .png")
 	cmd.MarkFlagsMutuallyExclusive("without", "calibration")
 	cmd.MarkFlagsMutuallyExclusive("without", "picture")

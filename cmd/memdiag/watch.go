@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -32,7 +31,7 @@ called a leak only once it has gone on for three times as long, at snapshots tha
 first suspicion had not seen. So watching all the time makes no more false alarms than
 one look at the end (docs/watch.md).
 
-The exit code is 1 if a leak was told and goes on, else 0.`,
+The exit code is 1 if a leak was reported and goes on, else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
   memdiag watch my-run --format json | jq .text`,
@@ -77,7 +76,7 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 	follower := &watch.Follower{
 		Dir: dir, Every: w.every,
 		Open:  func() ([]*snapshot.Run, error) { return w.open(dir) },
-		Judge: func(run *snapshot.Run) (*diff.Result, error) { return options.Analyze(run) },
+		Judge: options.Analyze,
 	}
 	leaks := 0
 	for first := true; ; first = false {
