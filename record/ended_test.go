@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,6 +67,18 @@ func TestSnapshotsOutliveMemdiag(t *testing.T) {
 	await(t, dir, 3)
 	if run, err := files.OpenRun(dir); err != nil || len(run.Snapshots) < 3 {
 		t.Errorf("%v, %v", run, err)
+	}
+	for range 2400 { // the program writes into the folder up to its end, and the folder is removed then
+		names, err := filepath.Glob(filepath.Join(dir, ".agent_*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) == 1 {
+			if text, err := os.ReadFile(names[0]); err == nil && strings.Contains(string(text), `"finished"`) {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

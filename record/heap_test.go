@@ -261,6 +261,7 @@ def snapshots(**settings):
     agent.spent, agent.since, agent.sources, taken = 100.0, 1e9, [], []
     agent.jax = types.SimpleNamespace(locked=lambda: False, tick=lambda: None)
     agent.torch, agent.own = types.SimpleNamespace(settled=lambda: True), contextlib.nullcontext()
+    agent.ticker = types.SimpleNamespace(acts=lambda: True)
     agent.take = taken.append
     agent.tick()
     return len(taken)

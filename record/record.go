@@ -73,6 +73,8 @@ type Outcome struct {
 	Notes []string
 	// Unseen is the memory that was not recorded.
 	Unseen []snapshot.Unseen
+	// Code is the program's own, in all its processes that were recorded.
+	Code snapshot.Code
 	// Followed is whether there are tables of the command's processes.
 	Followed bool
 
@@ -108,6 +110,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // a signal came before there was anyone to pass it to
 	}
+	started := time.Now()
 	if err := child.Start(); err != nil {
 		return nil, err
 	}
@@ -140,6 +143,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.Notes = append(outcome.Notes, death)
 	}
 	outcome.collect(dir, out.Rank())
+	if outcome.Code.Files == nil {
+		outcome.Code.Files = executable(path, started)
+	}
 	if without != nil {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent: memory is known by process, not by allocation site: %v", without))
 	} else if left := outliving(agent); len(left) > 0 {
@@ -270,6 +276,7 @@ type about struct {
 	Notes    []string          `json:"notes"`
 	Unseen   []snapshot.Unseen `json:"unseen"`
 	Torch    string            `json:"torch"`
+	Code     *snapshot.Code    `json:"code"`
 	Child    bool              `json:"child"` // others are recorded before it
 }
 
@@ -353,6 +360,9 @@ func (o *Outcome) collect(dir string, rank int) {
 			if !slices.Contains(o.Notes, note) {
 				o.Notes = append(o.Notes, note)
 			}
+		}
+		if a.Code != nil {
+			o.Code.Add(a.Code)
 		}
 		for _, u := range a.Unseen {
 			if !slices.Contains(o.Unseen, u) {

@@ -31,6 +31,8 @@ type Info struct {
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// Code is the program's own, where an agent has read it.
+	Code Code `json:"code,omitzero"`
 	// Followed is whether the command's processes were, and so whether the run has their tables.
 	Followed bool `json:"followed,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // growing are the kinds of processes that grow in a run, other than the recorded one: with the leak that explains it, or
@@ -63,7 +64,9 @@ func (c *comparison) processes() []Check {
 		case !c.after.ProcessesWouldShow(diff.KindOf(role), k.Before.Value):
 			k.Why = "no process of that role ran long enough to show growth of this rate"
 		default:
-			k.Answer, k.Why, k.Reached = Gone, "it no longer grows", "a process of that role ran long enough to show growth of this rate"
+			if k.Why = c.skipped(k.Finding); k.Why == "" {
+				k.Answer, k.Why, k.Reached = Gone, "it no longer grows", "a process of that role ran long enough to show growth of this rate"
+			}
 		}
 		out = append(out, *k)
 	}
@@ -80,4 +83,17 @@ func (c *comparison) processes() []Check {
 		out = append(out, *k)
 	}
 	return out
+}
+
+// skipped is why the work of another process that grew may not have been done after the fix, a clause; "" where its line ran, or
+// the code was changed. Without a finding any code of the program's counts.
+func (c *comparison) skipped(f *diff.Finding) string {
+	var frames []snapshot.Frame
+	if f != nil {
+		frames = f.Rows[0].Frames
+	}
+	if of := c.compareCode(frames); of.change == changed || of.looks > 0 {
+		return ""
+	}
+	return c.reached(frames, false).why
 }

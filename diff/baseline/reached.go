@@ -20,14 +20,18 @@ type traces struct {
 	files  map[string]bool          // of the program's own, as they were recorded
 	begins map[string]bool          // files in which the program begins, without their folders
 	sizes  map[snapshot.Bytes]int64 // live tensors at the first mark, by what they take
-	tables map[*snapshot.Stacks]map[snapshot.StackID][]string
+	lines  map[string]int           // marks at which a line of a function's was on a stack, by lineKey
+	tables map[*snapshot.Stacks]map[snapshot.StackID]place
 }
+
+// place is what the program's own of one stack: functions, and lines.
+type place struct{ functions, lines []string }
 
 func tracesOf(run *snapshot.Run) *traces {
 	t := &traces{
 		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string),
 		files: make(map[string]bool), begins: make(map[string]bool), sizes: sizesOf(run),
-		tables: make(map[*snapshot.Stacks]map[snapshot.StackID][]string),
+		lines: make(map[string]int), tables: make(map[*snapshot.Stacks]map[snapshot.StackID]place),
 	}
 	for _, s := range run.Snapshots {
 		if s.Stacks == nil {
@@ -64,20 +68,30 @@ func tracesOf(run *snapshot.Run) *traces {
 func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapshot.StackID) {
 	known := t.tables[stacks]
 	if known == nil {
-		known = make(map[snapshot.StackID][]string)
+		known = make(map[snapshot.StackID]place)
 		t.tables[stacks] = known
 	}
 	counted := make(map[string]bool)
 	for _, id := range ids {
-		keys, ok := known[id]
+		at, ok := known[id]
 		if !ok {
-			keys = t.own(stacks.Frames(id))
-			known[id] = keys
+			frames := stacks.Frames(id)
+			at.functions = t.own(frames)
+			for _, f := range frames {
+				at.lines = append(at.lines, lineKey(f, f.Line))
+			}
+			known[id] = at
 		}
-		for _, key := range keys {
+		for _, key := range at.functions {
 			if !counted[key] {
 				counted[key] = true
 				to[key]++
+			}
+		}
+		for _, key := range at.lines {
+			if !counted[key] {
+				counted[key] = true
+				t.lines[key]++
 			}
 		}
 	}
@@ -190,50 +204,103 @@ func (c *comparison) known() bool {
 // reach is the evidence that a run came to the work that leaked before.
 type reach struct {
 	how   string  // a clause; "" where nothing tells
+	why   string  // a clause, why nothing does
 	share float64 // of the run, that was spent there
 }
 
-// reached is how the run after is known to have come to the work that has these frames on its
-// stack; of memory without a stack there are none.
+// reached is how the run after is known to have come to the work that has these frames on its stack. Of code that did not
+// change, the very line must have run: what is no longer called leaves as little behind as what is mended. Of code that
+// changed the line may be gone, and that a caller ran is enough. Where neither is known, the function itself must be seen.
 func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
-	keys := c.was.own(frames)
-	for i, key := range keys {
-		if i > 0 && !c.alike {
-			break // a caller may come elsewhere
+	of := c.compareCode(frames)
+	switch {
+	case of.change == changed:
+		r := c.around(frames, paced)
+		if r.how != "" {
+			r.how = of.name + " was changed, and " + r.how
 		}
+		return r
+	case of.looks > 0:
+		return reach{how: fmt.Sprintf("%s ran, in %d of %d watched steps", of.name, of.looks, c.codeIs.looks), share: of.share}
+	case of.held > 0:
+		return reach{how: fmt.Sprintf("%s still allocates (seen at %d of %d recorded points)", of.name, of.held, c.is.marks), share: c.shareOf(of.held, of.held)}
+	case of.change == unchanged && c.codeWas.python != "":
+		if len(frames) == 0 {
+			return reach{why: "the code is the same, and nothing shows that the work was done in which the process grew"}
+		}
+		if c.codeIs.looks == 0 {
+			return reach{why: "its code is the same, and it was not watched which lines ran"}
+		}
+		return reach{why: fmt.Sprintf("not reached: its code is the same, and %s ran in none of %d watched steps", of.name, c.codeIs.looks)}
+	}
+	if r := c.allocates(c.was.own(frames), 1); r.how != "" {
+		return r
+	}
+	if r, _ := c.within(c.was.own(frames), 1); r.how != "" {
+		return r
+	}
+	return reach{why: "nothing shows that it reached the work that leaked, or that its code was changed"}
+}
+
+// around is the evidence of any function on a stack, or that the run went through all its steps.
+func (c *comparison) around(frames []snapshot.Frame, paced bool) reach {
+	keys := c.was.own(frames)
+	depth := len(keys)
+	if !c.alike {
+		depth = 1 // a caller may come elsewhere
+	}
+	if r := c.allocates(keys, depth); r.how != "" {
+		return r
+	}
+	r, elsewhere := c.within(keys, depth)
+	switch {
+	case r.how != "":
+	case !c.alike:
+		r.why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
+	case c.unit == diff.Step && paced:
+		r = reach{how: fmt.Sprintf("it took %.0f steps of the same program", c.length), share: 1}
+	case c.same && !elsewhere:
+		r = reach{how: "the same command ended with code 0", share: 1}
+	default:
+		r.why = "nothing shows that it reached the work that leaked"
+	}
+	return r
+}
+
+// allocates is the evidence of memory that the first of some functions have taken.
+func (c *comparison) allocates(keys []string, depth int) reach {
+	for i, key := range keys[:min(depth, len(keys))] {
 		if n := c.is.held[key]; n > 0 {
 			name := c.was.names[key]
 			who := name + " still allocates"
 			if i > 0 {
 				who = "its caller " + name + " still allocates"
 			}
-			share := 1.0
-			if c.unit != diff.Step {
-				share = min(1, float64(n*c.was.marks)/float64(c.is.marks*max(1, c.was.held[key])))
-			}
-			return reach{fmt.Sprintf("%s (seen at %d of %d recorded points)", who, n, c.is.marks), share}
+			return reach{how: fmt.Sprintf("%s (seen at %d of %d recorded points)", who, n, c.is.marks), share: c.shareOf(n, c.was.held[key])}
 		}
 	}
-	elsewhere := false // threads were in it before, and never after
-	for i, key := range keys {
-		if i > 0 && !c.alike {
-			break
-		}
+	return reach{}
+}
+
+// shareOf is which part of the run was spent at what was there at so many recorded points, and at so many before.
+func (c *comparison) shareOf(is, was int) float64 {
+	if c.unit == diff.Step {
+		return 1
+	}
+	return min(1, float64(is*c.was.marks)/float64(c.is.marks*max(1, was)))
+}
+
+// within is the evidence of threads that were in the first of some functions; and whether they were before, and never after.
+func (c *comparison) within(keys []string, depth int) (r reach, elsewhere bool) {
+	for _, key := range keys[:min(depth, len(keys))] {
 		if c.was.at[key] == 0 {
 			continue
 		}
 		if n := c.is.at[key]; n > 0 {
 			share := min(1, float64(n)/float64(c.is.looked)*float64(c.was.looked)/float64(c.was.at[key]))
-			return reach{fmt.Sprintf("a thread was in %s at %d of %d recorded points", c.was.names[key], n, c.is.looked), share}
+			return reach{how: fmt.Sprintf("a thread was in %s at %d of %d recorded points", c.was.names[key], n, c.is.looked), share: share}, false
 		}
 		elsewhere = c.is.looked > 0
 	}
-	switch {
-	case !c.alike:
-	case c.unit == diff.Step && paced:
-		return reach{fmt.Sprintf("it took %.0f steps of the same program", c.length), 1}
-	case c.same && !elsewhere:
-		return reach{"the same command ended with code 0", 1}
-	}
-	return reach{}
+	return reach{}, elsewhere
 }

@@ -2,6 +2,7 @@ package baseline_test
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,28 @@ type told struct {
 	steps   int64    // in place of 100
 	file    string   // of the program, in place of train.py
 	size    int64    // of a block, in place of 1024
+	edited  string   // the functions whose code differs
+	ran     string   // the functions of which line 1 was seen to run, in each of 10 looks; "-" for none
+	python  string   // in place of 3.11
+}
+
+// code is the program's own as a run tells it: nothing where no line was watched, nor code edited.
+func (c told) functions() snapshot.Code {
+	if c.edited == "" && c.ran == "" {
+		return snapshot.Code{}
+	}
+	var text []string
+	for _, f := range []string{"keep", "step", "main", "<module>", "init", "log", "load", "push"} {
+		digest, ran := "1", ""
+		if slices.Contains(strings.Fields(c.edited), f) {
+			digest = "2"
+		}
+		if slices.Contains(strings.Fields(c.ran), f) {
+			ran = "0x10"
+		}
+		text = append(text, f+":1:"+digest+":"+ran)
+	}
+	return snapshot.Code{Python: cmp.Or(c.python, "3.11"), Looks: 10, Files: map[string]string{"train.py": strings.Join(text, " ")}}
 }
 
 func (c told) analysis(t *testing.T) *diff.Result {
@@ -41,6 +64,7 @@ func (c told) analysis(t *testing.T) *diff.Result {
 	}
 	finished := start.Add(time.Duration(length) * unit)
 	run := &snapshot.Run{Info: snapshot.Info{Command: strings.Fields(c.command), Started: start, Finished: &finished, ExitCode: &c.code}}
+	run.Info.Code = c.functions()
 	if c.killed {
 		run.Info.Finished, run.Info.ExitCode = nil, nil
 	}
@@ -99,47 +123,58 @@ func (c told) analysis(t *testing.T) *diff.Result {
 func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 	const leak, work, load = "keep step main <module>", "step main <module>", "load main <module>"
 	const weights = "init main <module>"
-	leaks := told{command: "python train.py", leaks: leak, holds: weights}
-	clocked := told{command: "python train.py", seconds: 60, leaks: leak, at: []string{load, work}}
-	grows := told{command: "python train.py", process: 67 << 10, holds: weights}
+	leaks := told{command: "python train.py", leaks: leak, holds: weights, ran: leak}
+	clocked := told{command: "python train.py", seconds: 60, leaks: leak, at: []string{load, work}, ran: leak}
+	grows := told{command: "python train.py", process: 67 << 10, holds: weights, ran: weights}
 	for _, c := range []struct {
 		name          string
 		before, after told
 		want          baseline.Answer
 		because       string // within why or the evidence of the first check
 	}{
-		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200}, baseline.Gone, "200 steps of the same program"},
-		{"the same function still allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates (seen at 11 of 11 recorded points)"},
-		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.Gone, "its caller step still allocates"},
+		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200, edited: "main"}, baseline.Gone, "main was changed, and it took 200 steps of the same program"},
+		{"the function that leaked was changed, and allocates", leaks, told{command: "python train.py", holds: leak, edited: "keep"}, baseline.Gone, "keep was changed, and keep still allocates (seen at 11 of 11 recorded points)"},
+		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>", edited: "step"}, baseline.Gone, "step was changed, and its caller step still allocates"},
+		{"a switch that is not in the code, the line ran", leaks, told{command: "python train.py", holds: weights, ran: leak}, baseline.Gone, "train.py:1 ran, in 10 of 10 watched steps"},
+		{"a switch that is not in the code, the line still allocates", leaks, told{command: "python train.py", holds: leak, ran: "main"}, baseline.Gone, "train.py:1 still allocates (seen at 11 of 11 recorded points)"},
+		{"a switch that is not in the code, and the line did not run", leaks, told{command: "python train.py", holds: "log step main <module>", ran: "step main <module>"}, baseline.CannotTell, "not reached: its code is the same, and train.py:1 ran in none of 10 watched steps"},
+		{"the line ran, from elsewhere", leaks, told{command: "python train.py", holds: weights, ran: "keep main <module>"}, baseline.CannotTell, "not reached"},
+		{"what changed is elsewhere", leaks, told{command: "python train.py", holds: weights, ran: work, edited: "init"}, baseline.CannotTell, "not reached"},
+		{"another Python, of which no digest says anything", leaks, told{command: "python train.py", holds: "log step main <module>", edited: leak, python: "3.12"}, baseline.CannotTell, "or that its code was changed"},
+		{"no code was recorded, and its caller allocates", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.CannotTell, "or that its code was changed"},
+		{"no code was recorded, and the function itself allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates"},
 		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "of another program: other.py, and before train.py"},
 		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "of another program"},
 		{"it crashed", leaks, told{command: "python train.py", code: 1, holds: weights}, baseline.CannotTell, "ended with code 1"},
 		{"it crashed and leaks", leaks, told{command: "python train.py", code: 1, leaks: leak}, baseline.Remains, "it still leaks"},
 		{"it was killed", leaks, told{command: "python train.py", killed: true, holds: weights}, baseline.CannotTell, "was killed"},
-		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3}, baseline.CannotTell, "too short"},
+		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3, edited: "step"}, baseline.CannotTell, "too short"},
 		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
 		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
-		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights}, baseline.Gone, "in step at 60 of 61 recorded points"},
-		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights}, baseline.CannotTell, "other arguments"},
-		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>"}, baseline.CannotTell, "other arguments"},
-		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak}, baseline.Gone, "keep still allocates"},
+		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights, edited: "step"}, baseline.Gone, "in step at 60 of 61 recorded points"},
+		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights, edited: "step"}, baseline.CannotTell, "other arguments"},
+		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>", edited: "step"}, baseline.CannotTell, "other arguments"},
+		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak, edited: "step"}, baseline.Gone, "keep still allocates"},
+		{"the line ran, other arguments", leaks, told{command: "python train.py quiet", holds: weights, ran: leak}, baseline.Gone, "train.py:1 ran"},
 		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "it is the same program"},
-		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py"}, baseline.Gone, "100 steps of the same program"},
+		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", edited: "step"}, baseline.Gone, "100 steps of the same program"},
 		{"text that was given to python", told{command: "python -c …", leaks: leak, holds: weights, file: "<string>"}, told{command: "python -c …", holds: "other <module>", file: "<string>", size: 96}, baseline.CannotTell, "it is the same program"},
-		{"its command was left out", leaks, told{holds: weights}, baseline.Gone, "100 steps of the same program"},
-		{"both commands were left out", told{leaks: leak, holds: weights}, told{holds: weights}, baseline.Gone, "100 steps of the same program"},
+		{"its command was left out", leaks, told{holds: weights, edited: "step"}, baseline.Gone, "100 steps of the same program"},
+		{"both commands were left out", told{leaks: leak, holds: weights, ran: leak}, told{holds: weights, edited: "step"}, baseline.Gone, "100 steps of the same program"},
 		{"its command was left out, another script", leaks, told{holds: "load <module>", file: "other.py"}, baseline.CannotTell, "names no command"},
 		{"the command before was left out, another script that uses the same file", told{leaks: leak, holds: weights}, told{command: "python other.py", holds: "init"}, baseline.CannotTell, "names no command"},
-		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights}, baseline.CannotTell, "nothing shows that it reached the work"},
-		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights}, baseline.CannotTell, "too few"},
-		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights}, baseline.CannotTell, "nothing shows"},
-		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights}, baseline.Gone, "the same command ended"},
+		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights, edited: "step"}, baseline.CannotTell, "nothing shows that it reached the work"},
+		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights, edited: "step"}, baseline.CannotTell, "too few"},
+		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights, edited: "step"}, baseline.CannotTell, "nothing shows"},
+		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights, edited: "step"}, baseline.Gone, "the same command ended"},
 		{"a new leak", leaks, told{command: "python train.py", holds: weights, leaks: "push main <module>"}, baseline.Remains, ""},
-		{"growth of the process is gone", grows, told{command: "python train.py", holds: weights}, baseline.Gone, "100 steps"},
+		{"growth of the process is gone", grows, told{command: "python train.py", holds: weights, edited: "main"}, baseline.Gone, "100 steps"},
+		{"growth of the process is gone from the same code", grows, told{command: "python train.py", holds: weights, ran: weights}, baseline.CannotTell, "the code is the same"},
+		{"growth of the process is gone, and no code was recorded", grows, told{command: "python train.py", holds: weights}, baseline.CannotTell, "nothing shows"},
 		{"growth of the process remains", grows, grows, baseline.Remains, "it still grows"},
 		{"growth of the process, half of it", grows, told{command: "python train.py", process: 33 << 10, holds: weights}, baseline.Remains, "it grows less, but still"},
 		{"growth of the process, and it crashed", grows, told{command: "python train.py", code: 139, holds: weights}, baseline.CannotTell, "ended with code 139"},
-		{"growth of the process, in too few steps", grows, told{command: "python train.py", holds: weights, steps: 6}, baseline.CannotTell, "too few to show growth"},
+		{"growth of the process, in too few steps", grows, told{command: "python train.py", holds: weights, steps: 6, edited: "main"}, baseline.CannotTell, "too few to show growth"},
 		{"the process grows where it did not", leaks, told{command: "python train.py", holds: weights, process: 67 << 10}, baseline.CannotTell, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -191,7 +226,9 @@ func TestWhatIsTheSameProgram(t *testing.T) {
 
 // TestOtherProcessesThatGrewAreCompared: by role, and as seen from outside, since one that is mended is not recorded.
 func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
-	program := told{command: "python train.py", holds: "init main <module>"}
+	program := told{command: "python train.py", holds: "init main <module>", ran: "main"}
+	fixed := program
+	fixed.edited = "load"
 	grows := diff.Reserve{
 		Meter: cause.Host, Processes: &diff.Processes{Role: "pool worker 3", PID: 7},
 		Rate: diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: 5 << 20, Low: 4 << 20, High: 6 << 20}},
@@ -204,15 +241,20 @@ func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
 		seconds       int // that a worker runs after the fix
 		want          baseline.Answer
 		why           string
+		same          bool // the code of both runs
 	}{
-		{"it is gone", []diff.Reserve{grows}, nil, 40, baseline.Gone, "it no longer grows"},
-		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate"},
-		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate"},
-		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows"},
-		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still"},
-		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known"},
+		{name: "it is gone from the same code", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "the code is the same, and nothing shows that the work was done in which the process grew", same: true},
+		{"it is gone", []diff.Reserve{grows}, nil, 40, baseline.Gone, "it no longer grows", false},
+		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false},
+		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false},
+		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows", false},
+		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still", false},
+		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known", false},
 	} {
-		before, after := program.analysis(t), program.analysis(t)
+		before, after := program.analysis(t), fixed.analysis(t)
+		if c.same {
+			after = program.analysis(t)
+		}
 		before.Reserves, after.Reserves = append(before.Reserves, c.before...), append(after.Reserves, c.after...)
 		tree := &snapshot.Tree{}
 		for pid, seconds := range []int{40, c.seconds} {

@@ -50,6 +50,8 @@ type Verification struct {
 type comparison struct {
 	before, after *diff.Result
 	was, is       *traces
+	codeWas       *code
+	codeIs        *code
 	unit          diff.Unit
 	length        float64 // of the run after, in the unit
 	same          bool    // the same program with the same arguments, which came to its end
@@ -114,6 +116,7 @@ func Verify(before, after *diff.Result) *Verification {
 
 func compare(before, after *diff.Result) *comparison {
 	c := &comparison{before: before, after: after, was: tracesOf(before.Run()), is: tracesOf(after.Run()), least: after.Least()}
+	c.codeWas, c.codeIs = codeOf(&before.Run().Info), codeOf(&after.Run().Info)
 	axis, earlier := after.Series.Axis, before.Series.Axis
 	c.unit, c.length = axis.Unit, axis.Length()
 	c.alike = alikeArguments(&before.Run().Info, &after.Run().Info)
@@ -165,10 +168,8 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	switch shows := c.shows && length >= c.before.Series.Axis.Length(); {
 	case c.doubt != "":
 		k.Why = c.doubt
-	case reached.how == "" && !c.alike:
-		k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
 	case reached.how == "":
-		k.Why = "nothing shows that it reached the work that leaked"
+		k.Why = reached.why
 	case !shows && every == 0:
 		k.Why = "it is too short to show any leak; let it be as long as the run before, with as many snapshots"
 	case !shows && seen <= 0:
@@ -217,10 +218,8 @@ func (c *comparison) process() *Check {
 	switch {
 	case c.doubt != "":
 		k.Why = c.doubt
-	case reached.how == "" && !c.alike:
-		k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
 	case reached.how == "":
-		k.Why = "nothing shows that it reached the work in which the process grew"
+		k.Why = reached.why
 	case !c.shows && !c.after.WouldShow(before.Rate):
 		k.Why = fmt.Sprintf("the %s of it are too few to show growth of this rate", span(c.length, c.unit))
 	default:

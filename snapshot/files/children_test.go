@@ -33,7 +33,7 @@ func childrenRun(t *testing.T, followed bool) (dir string) {
 	}
 	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1,1\n")
 	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,\n")
-	w.Took(0, nil, followed)
+	w.Took(0, nil, snapshot.Code{}, followed)
 	if err := w.Finish(0, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -362,11 +362,11 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 }
 
 // Took notes how many steps a command was seen to take, what memory of it was not
-// recorded, and whether there are tables of its processes.
-func (w *Writer) Took(steps int64, unseen []snapshot.Unseen, followed bool) {
+// recorded, what its code is, and whether there are tables of its processes.
+func (w *Writer) Took(steps int64, unseen []snapshot.Unseen, code snapshot.Code, followed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.info.Steps, w.info.Unseen, w.info.Followed = steps, unseen, followed
+	w.info.Steps, w.info.Unseen, w.info.Code, w.info.Followed = steps, unseen, code, followed
 }
 
 // Finish brings the series logs to the disk and writes into run.json how the run

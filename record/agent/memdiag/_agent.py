@@ -51,6 +51,8 @@ FULL = errno.ENOSPC, errno.EDQUOT
 TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
 # Digits of a rank in the environment at most; memdiag reads it as well.
 RANK_DIGITS = 9
+# Snapshots after which a run may show a leak.
+ENOUGH = 5
 # After so many errors the agent stops.
 PATIENCE = 3
 COMPRESS_FROM = 64 << 10
@@ -113,6 +115,9 @@ class Snapshot:
 
 class Agent:
     def __init__(self, settings):
+        from . import _code
+
+        self.code = _code.Code(self)
         self.dir = settings["dir"]
         self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
         self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
@@ -238,6 +243,8 @@ class Agent:
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
+        self.code.end()
+        self.code = type(self.code)(self)
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
@@ -317,6 +324,7 @@ class Agent:
         self.step = step
         if self.canary is not None:
             self.canary.plant()  # before a source ends what it records of this step
+        self.code.end()
         self.jax.boundary(step)
         for s in self.sources:
             s.boundary(step)
@@ -331,7 +339,9 @@ class Agent:
         self.holders.watch.boundary()
         if self.torch.cuda is not None:
             self.torch.cuda.count(step)
-        self.torch.skip = 0 if self.explicit or self.canary is not None else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
+        if due:
+            self.code.begin()
+        self.torch.skip = 0 if self.explicit or self.canary is not None or self.code.on else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
 
     def undue(self, step):
         """At the end of how many of the next steps no snapshot is due, nor the step begins that it needs to be watched."""
@@ -372,6 +382,7 @@ class Agent:
         program's caused: what they cost, and how far apart they were in the end, says nothing of it."""
         self.began, self.spent, self.every = None, 0.0, self.fixed or 1
         self.ticker.begin_anew()
+        self.code.spent = 0
         self.torch.begin_anew()
         self.holders.begin_anew()
         if self.torch.module is not None:
@@ -427,6 +438,7 @@ class Agent:
         return forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
 
     def look(self, forced):
+        self.code.end()
         self.jax.tick()
         for s in self.sources:
             s.tick()
@@ -441,6 +453,8 @@ class Agent:
             if self.canary is not None and not self.step:
                 self.canary.plant()
             self.take(None if not self.step else self.step)
+            if not self.step and not self.ticker.acts():
+                self.code.begin()
 
     # Snapshots.
 
@@ -576,8 +590,8 @@ class Agent:
             self.write(name, text)
         self.written.append([number, name])
         self.thin()
-        if self.child:
-            self.report("started")  # multiprocessing ends its processes without their atexit
+        if self.child or len(self.written) == ENOUGH:
+            self.report("started")  # multiprocessing ends its processes without their atexit; others may be killed
         self.last = work() - start
         self.spent += self.last + self.torch.ahead
         self.torch.ahead = 0.0
@@ -679,6 +693,7 @@ class Agent:
                 s.finish()
             except Exception as e:
                 self.note("%s: %s" % (type(e).__name__, e))
+        self.code.end()
         self.report("finished")
 
     def report(self, state):
@@ -692,11 +707,13 @@ class Agent:
             }
             for s in self.sources:
                 about.update(s.about())
-            name, text = self.settings["report"] + "%d.json" % self.pid, json.dumps(about).encode("utf-8", "surrogateescape")
+            name, code = self.settings["report"] + "%d.json" % self.pid, {}
+            if about["recorded"] or about["child"] and not self.asleep:
+                code = self.code.about()
             try:
-                self.write(name, text)
+                self.write(name, json.dumps({**about, **code}).encode("utf-8", "surrogateescape"))
             except OSError:
-                self.squeeze(name, text)
+                self.squeeze(name, json.dumps(about).encode("utf-8", "surrogateescape"))
         except Exception:
             pass  # the disk is full, or the folder is gone: there is nowhere to say it
 

@@ -1,0 +1,129 @@
+package baseline
+
+import (
+	"fmt"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
+)
+
+// change is what became of the code on a stack.
+type change int
+
+const (
+	unknown   change = iota // nobody recorded it before and after
+	unchanged               // no function of the program's own on it differs
+	changed
+)
+
+// code is what a run tells of the program's own code.
+type code struct {
+	python string
+	looks  int
+	files  map[string]map[string]snapshot.Function
+	named  map[string]string // the only file of a name without its folders; "" of several
+}
+
+func codeOf(info *snapshot.Info) *code {
+	c := &code{info.Code.Python, info.Code.Looks, make(map[string]map[string]snapshot.Function), make(map[string]string)}
+	for file := range info.Code.Files {
+		c.files[file] = info.Code.Functions(file)
+		name := frame.Base(file)
+		if _, ok := c.named[name]; ok {
+			c.named[name] = ""
+		} else {
+			c.named[name] = file
+		}
+	}
+	return c
+}
+
+// file is the functions of a file, wherever the program lies now; nil where it is unknown.
+func (c *code) file(name string) map[string]snapshot.Function {
+	if f, ok := c.files[name]; ok {
+		return f
+	}
+	return c.files[c.named[frame.Base(name)]]
+}
+
+// compared is a stack's own frames before the fix, against the code after it.
+type compared struct {
+	change change
+	name   string  // of the innermost function that changed; where none did, of the line seen rarest, as file:line
+	looks  int     // in which the rarest line of its frames was seen to run after the fix
+	held   int     // recorded points at which the rarest was on a stack
+	share  float64 // of how often it ran before
+}
+
+// compareCode holds the functions of a stack against what they are after a fix, or without frames all functions. Only
+// the program's own count: an upgrade of a library is no change of its code.
+func (c *comparison) compareCode(frames []snapshot.Frame) compared {
+	was, is := c.codeWas, c.codeIs
+	if w := &c.before.Run().Info; w.Workload != "" && w.Parameters["fixed"] != c.after.Run().Info.Parameters["fixed"] {
+		return compared{change: changed, name: "the workload"}
+	}
+	switch {
+	case len(was.files) == 0 || len(is.files) == 0 || was.python != is.python:
+		return compared{}
+	case was.python == "" || len(frames) == 0:
+		return compared{change: c.anywhere(), name: "the program"}
+	}
+	own := frame.Own(frames)
+	out := compared{share: 1}
+	for _, f := range frames {
+		if !own(f) {
+			continue
+		}
+		before, ok := was.file(f.File)[f.Function]
+		file := is.file(f.File)
+		if !ok || file == nil {
+			if out.change == unknown {
+				return out // nothing is known of the function that allocates
+			}
+			continue
+		}
+		after, ok := file[f.Function]
+		if !ok || after.Digest != before.Digest {
+			return compared{change: changed, name: f.Function}
+		}
+		line := f.Line - before.First
+		looks, held := after.Ran[line], c.is.lines[lineKey(f, after.First+line)]
+		if out.change == unknown {
+			out = compared{change: unchanged, looks: looks + 1, held: held, share: 1}
+		}
+		if looks < out.looks {
+			out.looks, out.name = looks, fmt.Sprintf("%s:%d", frame.Base(f.File), after.First+line)
+		}
+		out.held = min(out.held, held)
+		if looks > 0 && before.Ran[line] > 0 {
+			out.share = min(out.share, float64(looks)/float64(is.looks)*float64(was.looks)/float64(before.Ran[line]))
+		}
+	}
+	return out
+}
+
+// anywhere is whether any function of the program's own differs that both runs have the file of.
+func (c *comparison) anywhere() change {
+	out := unknown
+	for name, functions := range c.codeWas.files {
+		after := c.codeIs.file(name)
+		if after == nil {
+			continue
+		}
+		out = max(out, unchanged)
+		for name, f := range functions {
+			if after[name].Digest != f.Digest {
+				return changed
+			}
+		}
+		if len(after) != len(functions) {
+			return changed
+		}
+	}
+	return out
+}
+
+// lineKey names a line of a function, wherever its file lies.
+func lineKey(f snapshot.Frame, line int) string {
+	return fmt.Sprintf("%s\x00%s\x00%d", f.Function, frame.Base(f.File), line)
+}

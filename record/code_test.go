@@ -1,0 +1,81 @@
+//go:build unix
+
+package record_test
+
+import "testing"
+
+// codes has functions of which a comment, a constant, or nothing changes.
+const codes = `
+import sys
+from types import SimpleNamespace
+from memdiag import _code
+
+def digests(text):
+    out = {}
+    _code.collect(compile(text, "train.py", "exec"), out)
+    return {name: digest for name, (first, digest) in out.items()}
+
+before = digests('''
+class Trainer:
+    def step(self, x):
+        self.kept.append(x)
+        return {1, "b", (2.0, None)} and x in {"b", "a", "c"}
+def other():
+    return 1
+''')
+assert {"Trainer.step", "other"} <= before.keys() or sys.version_info < (3, 11), before
+moved = digests('''
+# A comment.
+
+class Trainer:
+    def step(self, x):
+        # Another.
+        self.kept.append(x)
+
+        return {1, "b", (2.0, None)} and x in {"b", "a", "c"}
+def other():
+    return 2
+''')
+assert before.pop("other") != moved.pop("other")
+assert before == moved, (before, moved)
+
+agent = SimpleNamespace(stopped=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False))
+code = _code.Code(agent)
+
+def called():
+    return 1  # 1
+
+def work(mode):
+    called()  # 1
+    if mode:
+        called()  # 3
+    for _ in range(10_000):
+        called()
+    code.end()
+
+for mode in False, True:
+    code.begin()
+    work(mode)
+assert sys.gettrace() is None
+seen = {name: lines for (file, name), lines in code.seen.items() if file == called.__code__.co_filename}
+assert seen["called"][1] == 2 and seen["work"][1] == 2 and seen["work"][3] == 1, seen
+assert code.looks == 2 and code.spent < 2 * _code.A_STEP + 10, (code.looks, code.spent)
+
+# The program's own tracer is left alone, and there is an end to what all steps may take.
+def tracer(frame, event, arg):
+    return tracer
+
+sys.settrace(tracer)
+code.begin()
+assert sys.gettrace() is tracer and not code.on
+sys.settrace(None)
+for _ in range(100):
+    code.begin()
+    work(True)
+assert code.spent < _code.ALLOWANCE + _code.A_STEP, code.spent
+`
+
+func TestTheProgramsCodeAndTheLinesThatRan(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, codes, "")
+}
