@@ -430,15 +430,18 @@ class Agent:
             return
         if not {"torch", "jax"} & sys.modules.keys() and not self.wants(forced):
             return  # what the agent itself has is not counted for nothing: that takes milliseconds
+        self.code.end()  # what it lets go of is not the agent's own work, which had not made it
+        before = self.ticks
         with self.own:
             self.look(forced)
+        if self.ticks > before and not self.step and not self.ticker.acts():
+            self.code.begin()
 
     def wants(self, forced):
         """Whether a snapshot by the clock may be taken."""
         return forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
 
     def look(self, forced):
-        self.code.end()
         self.jax.tick()
         for s in self.sources:
             s.tick()
@@ -453,8 +456,6 @@ class Agent:
             if self.canary is not None and not self.step:
                 self.canary.plant()
             self.take(None if not self.step else self.step)
-            if not self.step and not self.ticker.acts():
-                self.code.begin()
 
     # Snapshots.
 
