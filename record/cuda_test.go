@@ -59,7 +59,7 @@ class cuda:
 def stats(device):
     n = memory.live if device == memory.device else 0
     each = {"requested": 500, "allocated": 512, "active": 512, "reserved": 512}
-    return {name + "_bytes": {"all": {"current": n * size}} for name, size in each.items()}
+    return {"num_alloc_retries": 3, **{name + "_bytes": {"all": {"current": n * size, "peak": 9 * size}} for name, size in each.items()}}
 _C._cuda_memoryStats = stats
 broken = False
 `
@@ -198,6 +198,13 @@ for step in range(40):
 	run, err := files.OpenRun(r.dir)
 	if err != nil || run.Partial || run.Series == nil {
 		t.Fatalf("%+v, %v", run, err)
+	}
+	d := run.Snapshots[0].Devices
+	if gpu := d[1]; gpu.Peak != 9*512 || gpu.Retries != 3 {
+		t.Errorf("the allocator's peak is %s and its retries %d", gpu.Peak, gpu.Retries)
+	}
+	if at := slices.IndexFunc(d, func(d snapshot.Device) bool { return d.Kind == snapshot.Process }); at < 0 || d[at].Peak < d[at].Meters.Driver || d[at].Meters.Driver <= 0 {
+		t.Errorf("the process's peak is missing: %+v", d)
 	}
 	s := run.Series
 	if len(s.Devices) != 2 || s.Devices[1].Kind != snapshot.CUDA || s.Devices[1].Index != 1 || len(s.Points) != 40 {

@@ -96,6 +96,12 @@ type Device struct {
 	Name   string // as the driver calls it; may be empty
 	Limit  Bytes  // the cap at which allocation fails, of a Process what it has and what is left; Unknown where none is known
 	Meters Meters
+	// Peak is the most of allocated memory, of a Process of resident memory, that there has been, as the allocator or the
+	// kernel says; 0 where neither does. Our own file does not keep it.
+	Peak Bytes
+	// Retries are how often the allocator found no memory and emptied its cache to try again. Our own file does not keep
+	// them.
+	Retries int64
 }
 
 // Meters are an allocator's own figures: requested <= allocated <= active <=

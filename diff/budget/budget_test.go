@@ -135,6 +135,18 @@ func TestCountersTellPeaksBetweenSnapshots(t *testing.T) {
 	}
 }
 
+func TestAPeakThatTheAllocatorKeepsCounts(t *testing.T) {
+	run := gpuRun(0, 1, 2, 3)
+	run.Snapshots[1].Devices[0].Peak = 40 * mib
+	b, err := budget.Parse(budget.Peak, "39MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := budget.Check(run, []budget.Budget{b}, 0)[0]; !o.Broken() || o.Used != 40*mib || o.At != "between two recorded points" {
+		t.Errorf("%s", &o)
+	}
+}
+
 func TestDeviceMemoryIsTheLimitThatIsMissing(t *testing.T) {
 	b, err := budget.Parse(budget.Live, "50%")
 	if err != nil {

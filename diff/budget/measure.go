@@ -22,10 +22,14 @@ type measurement struct {
 	marks          []snapshot.Mark  // of devices
 	times          []time.Time      // of processes
 	base           int              // the first of live after warm-up
+	peak           snapshot.Bytes   // of live memory, also between two marks, as the allocator or the kernel says; 0 if neither does
 }
 
-// tooFew stands for a place: none was after warm-up.
-const tooFew = -1
+// These stand for a place: none was after warm-up; it was between two.
+const (
+	tooFew  = -1
+	between = -2
+)
 
 // used is the figure that a budget's meter names, and its place; Unknown if there is none.
 func (m *measurement) used(meter Meter) (used snapshot.Bytes, at int) {
@@ -34,7 +38,10 @@ func (m *measurement) used(meter Meter) (used snapshot.Bytes, at int) {
 	case Reserved:
 		return most(m.reserved)
 	case Peak:
-		return most(m.live)
+		if used, at = most(m.live); m.peak > used {
+			return m.peak, between
+		}
+		return used, at
 	case Growth:
 		if m.base >= last || m.live[m.base] == snapshot.Unknown || m.live[last] == snapshot.Unknown {
 			return snapshot.Unknown, tooFew
@@ -57,6 +64,9 @@ func most(values []snapshot.Bytes) (largest snapshot.Bytes, at int) {
 
 // when names a place: "at step 40", "after 12 s".
 func (m *measurement) when(at int) string {
+	if at == between {
+		return "between two recorded points"
+	}
 	if m.marks != nil && m.marks[at].Step != snapshot.NoStep {
 		return "at step " + snapshot.Grouped(m.marks[at].Step)
 	}
@@ -174,6 +184,11 @@ func measureDevice(run *snapshot.Run, d snapshot.Device) *measurement {
 			if i := slices.IndexFunc(s.Devices, same); i >= 0 {
 				add(s.Mark, s.Devices[i].Meters)
 			}
+		}
+	}
+	for _, s := range run.Snapshots {
+		if i := slices.IndexFunc(s.Devices, same); i >= 0 {
+			m.peak = max(m.peak, s.Devices[i].Peak)
 		}
 	}
 	m.base = warm(m.marks)

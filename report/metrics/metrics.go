@@ -26,6 +26,7 @@ type Look struct {
 	// again asks for more.
 	Leaks   func(*diff.Finding) bool
 	Budgets []budget.Outcome
+	Ended   bool          // the run has ended, also if nothing in its folder says so
 	At      time.Time     // when it was seen
 	Took    time.Duration // to read and to judge
 }
@@ -147,8 +148,8 @@ func (o *one) look(l *Look) {
 		o.gauge("look_duration_seconds", "How long the last look took.", l.Took.Seconds())
 	}
 	o.moment("run_started_timestamp_seconds", "When the run started.", info.Started)
-	if info.SchemaVersion > 0 {
-		o.gauge("run_finished", "1 if the run has ended and said so, 0 while it runs or if it died.", boolean(info.Finished != nil))
+	if info.SchemaVersion > 0 || l.Ended {
+		o.gauge("run_ended", "1 if the run has ended, 0 while it goes on.", boolean(l.Ended || info.Finished != nil))
 	}
 	if info.ExitCode != nil {
 		o.gauge("run_exit_code", "Exit code of the run.", float64(*info.ExitCode))
@@ -210,6 +211,9 @@ func (o *one) devices(run *snapshot.Run) {
 		}
 		if d.Limit > 0 {
 			o.bytes("limit_bytes", "Size at which allocation fails.", d.Limit, "device", name)
+		}
+		if d.Retries > 0 || d.Peak > 0 && d.Kind == snapshot.CUDA {
+			o.counter("allocation_retries_total", "How often the allocator found no memory and emptied its cache to try again.", float64(d.Retries), "device", name)
 		}
 		for _, peak := range budget.Check(run, []budget.Budget{{Meter: budget.Peak, Where: name}}, 0) {
 			if peak.Unchecked == "" {

@@ -71,6 +71,7 @@ type device struct {
 		Active    snapshot.Bytes  `json:"active"`
 		Reserved  snapshot.Bytes  `json:"reserved"`
 		Driver    *snapshot.Bytes `json:"driver"`
+		Peak      snapshot.Bytes  `json:"peak"` // absent where nothing tells
 	} `json:"meters"`
 }
 
@@ -185,7 +186,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		if v.Limit != nil && *v.Limit >= 0 {
 			limit = *v.Limit
 		}
-		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: limit, Meters: m})
+		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: limit, Meters: m, Peak: max(v.Meters.Peak, 0)})
 	}
 	ids, err := d.intern(stacks)
 	if err != nil {

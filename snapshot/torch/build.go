@@ -54,8 +54,10 @@ type builder struct {
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
-	whole      bool // the driver's figures are those of all processes
-	agent      bool // the recorder's own snapshot of the process follows PyTorch's
+	peak       []snapshot.Bytes
+	retries    []snapshot.Bytes // a count each
+	whole      bool             // the driver's figures are those of all processes
+	agent      bool             // the recorder's own snapshot of the process follows PyTorch's
 
 	// What is odd, for the notes.
 	after   int64          // where the file goes on after the snapshot; 0 where it does not
@@ -130,13 +132,18 @@ func (b *builder) value(d, o *object) {
 		if o.has(hdLimit) {
 			b.limit = figures(b.m.symbols.strings[o.values[hdLimit]])
 		}
+		if o.has(hdPeak) {
+			b.peak = figures(b.m.symbols.strings[o.values[hdPeak]])
+		}
+		if o.has(hdRetries) {
+			b.retries = figures(b.m.symbols.strings[o.values[hdRetries]])
+		}
 		b.agent = o.has(hdAgent) && o.values[hdAgent] != 0
 		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}
 }
 
-// figures reads a list of bytes, one a GPU; what is no number of bytes is
-// unknown.
+// figures reads a list of bytes or of counts, one a GPU; what is no such number is unknown.
 func figures(text string) []snapshot.Bytes {
 	parts := strings.SplitN(text, ",", maxDevice+2)
 	list := make([]snapshot.Bytes, min(len(parts), maxDevice+1))
@@ -433,6 +440,7 @@ func (b *builder) devices() []snapshot.Device {
 	}
 	for i := range gpus {
 		add(snapshot.CUDA, i, figure(b.driver, i), figure(b.limit, i))
+		devices[i].Peak, devices[i].Retries = max(0, figure(b.peak, i)), int64(max(0, figure(b.retries, i)))
 	}
 	if cpu {
 		add(snapshot.CPU, 0, snapshot.Unknown, snapshot.Unknown)

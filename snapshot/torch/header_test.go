@@ -44,6 +44,18 @@ func TestTheRecordersHeaderTellsWhatTheDriverSays(t *testing.T) {
 	}
 }
 
+func TestTheRecordersHeaderTellsPeaksAndRetries(t *testing.T) {
+	text := `{"segments":[{"device":1,"address":65536,"total_size":512,"stream":0,"segment_type":"small","blocks":[]}],"device_traces":[],
+		"memdiag":{"peak":"5000,-1","retries":"2,x"}}`
+	s, err := torch.Decode("test", strings.NewReader(text), int64(len(text)), torch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := s.Devices; d[0].Peak != 5000 || d[0].Retries != 2 || d[1].Peak != 0 || d[1].Retries != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
 // TestARequestThatIsLargerThanItsBlockIsNotBelieved, and the notes say so.
 func TestARequestThatIsLargerThanItsBlockIsNotBelieved(t *testing.T) {
 	for asked, noted := range map[string]bool{"500": false, "512": false, "513": true, "144115188075855872": true} {

@@ -41,6 +41,8 @@ const (
 	kwDriverWhole
 	kwLimit
 	kwAgent
+	kwPeak
+	kwRetries
 
 	kwAlloc
 	kwFreeRequested
@@ -68,7 +70,7 @@ var keywords = [numKeywords]string{
 	"device", "address", "total_size", "allocated_size", "active_size", "requested_size",
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
-	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit", "agent",
+	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit", "agent", "peak", "retries",
 	"alloc", "free_requested", "free_completed", "oom", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
@@ -251,6 +253,8 @@ const (
 	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
 	hdDriverWhole // 1 where they are those of all processes
 	hdLimit       // what may be reserved, likewise
+	hdPeak        // the most that was allocated, likewise
+	hdRetries     // how often memory was tried for again, likewise
 	hdAgent       // 1 where the recorder's own snapshot of the process follows PyTorch's
 )
 
@@ -285,7 +289,7 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
 	header: {
 		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
-		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantInt},
+		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantInt}, kwPeak: {hdPeak, wantString}, kwRetries: {hdRetries, wantString},
 	},
 })
 

@@ -121,7 +121,17 @@ class Cuda:
         if rank is not None:
             header["rank"] = rank
         header.update(self.driver_says(snapshot["segments"]))
+        header.update(self.allocator_says())
         return pickle.dumps({"memdiag": header, **snapshot}, protocol=4) + beside + b"\nmemdiag agent %016d\n" % len(beside)
+
+    def allocator_says(self):
+        """The most that was allocated on each GPU, also within steps, and how often memory was tried for again."""
+        try:
+            stats = [self.torch._C._cuda_memoryStats(i) for i in range(self.torch.cuda.device_count())]
+            peaks = [s["allocated_bytes"]["all"].get("peak", 0) for s in stats]
+            return {"peak": ",".join(map(str, peaks)), "retries": ",".join(str(s.get("num_alloc_retries", 0)) for s in stats)}
+        except Exception:
+            return {}  # snapshots tell what is live at their time
 
     def driver_says(self, segments):
         if self.driver is None:

@@ -208,6 +208,7 @@ class Heap:
             if time.monotonic() - self.asked >= ROOM_APART:
                 self.asked, self.room = time.monotonic(), _room.room()
             limit = None if self.room is None else meters["driver"] + self.room
+            meters["peak"] = highest()
         except OSError:
             pass  # no Linux
         heap = self.windows.figures or self.agent.own.entry[1]
@@ -319,6 +320,15 @@ class Finder:
         if name == "tracemalloc":
             self.agent.heap.windows.stop()
         return None
+
+
+def highest():
+    """The most resident memory that this process ever had; getrusage counts that of the program before an exec, too."""
+    with open("/proc/self/status", "rb") as f:
+        for line in f:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def mallinfo2():
