@@ -37,6 +37,9 @@ const (
 	LiveOver      LiveKind = "leak over"
 	LiveFilling   LiveKind = "memory"
 	LiveEnded     LiveKind = "ended"
+
+	LiveOverBudget   LiveKind = "over budget"
+	LiveWithinBudget LiveKind = "within budget"
 )
 
 // Lines are an event for a person, the first of which says all that matters. Paths are relative to here.

@@ -2,7 +2,9 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/live"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
@@ -31,6 +33,13 @@ func (l *Look) Events(first bool) (events []report.Live) {
 				tell(report.LiveLeak, s, "")
 			case live.Ended:
 				tell(report.LiveOver, s, "")
+			}
+		}
+		for _, o := range rank.Turned {
+			if o.Broken() {
+				tell(report.LiveOverBudget, nil, o.Said())
+			} else {
+				tell(report.LiveWithinBudget, nil, o.Said())
 			}
 		}
 		switch {
@@ -71,6 +80,11 @@ func (l *Look) Alarms() (leaks, suspected int) {
 		}
 	}
 	return leaks, suspected
+}
+
+// OverBudget reports whether a budget is broken now.
+func (l *Look) OverBudget() bool {
+	return slices.ContainsFunc(l.Ranks, func(r Rank) bool { return budget.Broken(r.Budgets) })
 }
 
 func plural(n int, noun string) string {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/live"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -27,7 +29,10 @@ type Follower struct {
 	Open func() ([]*snapshot.Run, error)
 	// Judge compares the snapshots of one rank, which has three at least.
 	Judge func(*snapshot.Run) (*diff.Result, error)
+	// Check holds one rank against the budgets that are set; nil for none.
+	Check func(*snapshot.Run) []budget.Outcome
 
+	over   map[overBudget]bool // budgets that were broken at the last look
 	tests  map[int]*live.Watch // by rank
 	folder state               // at the last look
 	looked time.Time           // when that was; zero before the first
@@ -35,9 +40,16 @@ type Follower struct {
 	ended  bool
 }
 
+// overBudget names a budget of a rank and what it is for.
+type overBudget struct {
+	rank       int
+	budget, of string
+}
+
 // Look is what a run shows at a moment.
 type Look struct {
 	Time time.Time
+	Took time.Duration // to read and to judge
 	// Ranks are the run's, in their order; a run without ranks is one.
 	Ranks []Rank
 	// Fresh: there are other snapshots than at the last look. Else only the tables of processes are newer.
@@ -53,6 +65,20 @@ type Rank struct {
 	Changed []*live.Suspect
 	// Suspects are all that were ever suspected.
 	Suspects []*live.Suspect
+	// Budgets are how the budgets that are set are kept. Turned are those of them that were broken at the last look and are
+	// kept, or the other way round.
+	Budgets, Turned []budget.Outcome
+}
+
+// Leaks reports whether a finding of the rank's leaks, by all looks until now.
+func (r *Rank) Leaks(f *diff.Finding) bool {
+	process := ""
+	if f.Child != nil {
+		process = diff.KindOf(f.Child.Role)
+	}
+	return slices.ContainsFunc(r.Suspects, func(s *live.Suspect) bool {
+		return s.State == live.Alarming && s.Process == process && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return baseline.Fingerprint(row) == s.Fingerprint })
+	})
 }
 
 // Number is the rank's; snapshot.NoRank for a run without ranks.
@@ -115,6 +141,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 
 // look reads the run. What changes while it is read is read again.
 func (f *Follower) look(fresh bool) (*Look, error) {
+	begun := time.Now()
 	for try := 1; ; try++ {
 		before, err := stateOf(f.Dir)
 		if err != nil {
@@ -149,10 +176,29 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 			test := f.test(rank.Number())
 			rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
 		}
+		if f.Check != nil {
+			f.check(&rank)
+		}
 		look.Ranks = append(look.Ranks, rank)
 	}
+	look.Took = time.Since(begun)
 	f.ended = look.Ended
 	return look, nil
+}
+
+// check holds a rank against the budgets.
+func (f *Follower) check(r *Rank) {
+	if f.over == nil {
+		f.over = make(map[overBudget]bool)
+	}
+	r.Budgets = f.Check(r.Run)
+	for _, o := range r.Budgets {
+		key := overBudget{r.Number(), o.Budget.String(), o.Of}
+		if o.Unchecked == "" && o.Broken() != f.over[key] {
+			f.over[key] = o.Broken()
+			r.Turned = append(r.Turned, o)
+		}
+	}
 }
 
 // errNothingYet is a folder in which nothing can be read as yet.

@@ -12,10 +12,14 @@ import (
 // budgetFlags are the budgets that a user sets, in their order.
 type budgetFlags []budget.Budget
 
-// flags adds one flag a meter. --max-growth takes a rate, too: growth of leaks that is let pass.
+// flags adds one flag a meter. Unless rate is nil, --max-growth takes a rate, too: growth of leaks that is let pass.
 func (b *budgetFlags) flags(cmd *cobra.Command, rate *rateFlag) {
 	for _, m := range budget.Meters() {
-		cmd.Flags().Var(&budgetFlag{b, m, rate}, "max-"+string(m), budgetUsage[m])
+		usage := budgetUsage[m]
+		if rate == nil {
+			usage, _, _ = strings.Cut(usage, "; with a rate")
+		}
+		cmd.Flags().Var(&budgetFlag{b, m, rate}, "max-"+string(m), usage)
 	}
 }
 
@@ -40,7 +44,7 @@ func (f *budgetFlag) Type() string { return "size" }
 
 // Set parses SIZE or WHERE=SIZE; of growth, a rate as well.
 func (f *budgetFlag) Set(text string) error {
-	if f.meter == budget.Growth && strings.Contains(text, "/") && !strings.Contains(text, "=") {
+	if f.meter == budget.Growth && f.rate != nil && strings.Contains(text, "/") && !strings.Contains(text, "=") {
 		return f.rate.Set(text)
 	}
 	b, err := budget.Parse(f.meter, text)

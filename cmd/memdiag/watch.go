@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -31,10 +32,12 @@ called a leak only once it has gone on for three times as long, at snapshots tha
 first suspicion had not seen. So watching all the time makes no more false alarms than
 one look at the end (docs/watch.md).
 
-The exit code is 1 if a leak was reported and goes on, else 0.`,
+The exit code is 1 if a leak was reported and goes on, or a budget is broken at the
+end, 4 if a budget could not be checked, else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
-  memdiag watch my-run --format json | jq .text`,
+  memdiag watch my-run --format json | jq .text
+  memdiag watch my-run --listen 127.0.0.1:9760 --max-peak cuda:0=90%`,
 		Args:              takes(0, 1, "runs"),
 		ValidArgsFunction: completeRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return w.run(cmd, strings.Join(args, "")) },
@@ -43,6 +46,8 @@ The exit code is 1 if a leak was reported and goes on, else 0.`,
 	flags.DurationVar(&w.every, "interval", time.Second, "time between looks for new snapshots")
 	flags.Var(&w.format, "format", "format on standard output: text, or json (a line an event)")
 	completeWords(cmd, "format", w.format.of)
+	w.exports.flags(cmd)
+	w.budgets.flags(cmd, nil)
 	w.judging = judgingFlags(cmd)
 	return cmd
 }
@@ -53,6 +58,8 @@ type watching struct {
 	every   time.Duration
 	format  choice
 	judging *judging
+	exports exports
+	budgets budgetFlags
 }
 
 // shortest is the least time between looks.
@@ -78,14 +85,28 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 		Open:  func() ([]*snapshot.Run, error) { return w.open(dir) },
 		Judge: options.Analyze,
 	}
-	leaks := 0
+	if len(w.budgets) > 0 {
+		follower.Check = func(run *snapshot.Run) []budget.Outcome { return w.budgets.check(run, "", options.DeviceMemory) }
+	}
+	stop, err := w.exports.open(cmd, w.env)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return w.follow(cmd.Context(), follower)
+}
+
+// follow looks until the run has ended, or nobody wants to know.
+func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
+	code := exitFine
 	for first := true; ; first = false {
-		look, err := follower.Next(cmd.Context())
+		look, err := follower.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, context.Canceled):
 			w.env.talk.clear()
-			if leaks > 0 {
-				return &exitError{code: exitLeak}
+			w.exports.linger(ctx, w.env)
+			if code != exitFine {
+				return &exitError{code: code}
 			}
 			return nil
 		case err != nil:
@@ -94,8 +115,30 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 		if err := w.tell(look, first); err != nil {
 			return err
 		}
-		leaks, _ = look.Alarms()
+		if err := w.exports.put(w.env, follower.Dir, look); err != nil {
+			return err
+		}
+		code = exitFine
+		if w.unchecked(look) {
+			code = exitInconclusive
+		}
+		if leaks, _ := look.Alarms(); leaks > 0 || look.OverBudget() {
+			code = exitLeak
+		}
 	}
+}
+
+// unchecked says of a run that has ended which budgets could not be checked: before, what they are for may yet come.
+func (w *watching) unchecked(look *watch.Look) (found bool) {
+	for i := range look.Ranks {
+		for _, o := range look.Ranks[i].Budgets {
+			if look.Ended && o.Unchecked != "" {
+				found = true
+				w.env.talk.say("%s", report.Printable(o.String()))
+			}
+		}
+	}
+	return found
 }
 
 // open reads all ranks of the run.

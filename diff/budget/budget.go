@@ -97,10 +97,15 @@ func (o *Outcome) State() string {
 	return "kept"
 }
 
-// String is one sentence, without a full stop.
+// String is one sentence, without a full stop: "over budget: cuda:0 has …".
 func (o *Outcome) String() string {
+	return map[string]string{"broken": "over budget: ", "kept": "within budget: ", "unchecked": "budget not checked: "}[o.State()] + o.Said()
+}
+
+// Said is String without what it begins with.
+func (o *Outcome) Said() string {
 	if o.Unchecked != "" {
-		return fmt.Sprintf("budget not checked: %s: %s", o.Budget, o.Unchecked)
+		return fmt.Sprintf("%s: %s", o.Budget, o.Unchecked)
 	}
 	uses := fmt.Sprintf("%s %s %s", o.Of, o.verb(), o.Used)
 	if o.Several > 0 {
@@ -114,9 +119,9 @@ func (o *Outcome) String() string {
 		allowed += ", which is " + o.Allowed.String()
 	}
 	if o.Broken() {
-		return fmt.Sprintf("over budget: %s, %s too much (%s)", uses, o.Used-o.Allowed, allowed)
+		return fmt.Sprintf("%s, %s too much (%s)", uses, o.Used-o.Allowed, allowed)
 	}
-	return fmt.Sprintf("within budget: %s (%s)", uses, allowed)
+	return fmt.Sprintf("%s (%s)", uses, allowed)
 }
 
 func (o *Outcome) verb() string {

@@ -41,7 +41,7 @@ func everything(t *testing.T) Look {
 // expressions are the queries of the dashboard.
 func expressions(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(monitor, "grafana/dashboards/memdiag.json"))
+	text, err := os.ReadFile(filepath.Join(monitor, "grafana", "dashboards", "memdiag.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/report/metrics"
+	"github.com/memdiag/memdiag/watch"
+)
+
+// exports are where the metrics of a watched run go.
+type exports struct {
+	listen, textfile string
+	lingers          time.Duration
+	page             metrics.Page
+	rendered         bool // the page has metrics
+}
+
+func (e *exports) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&e.listen, "listen", "", "serve metrics for Prometheus at `ADDRESS`, such as 127.0.0.1:9760; with :9760, to other machines too")
+	flags.DurationVar(&e.lingers, "linger", time.Minute, "how long to serve the last metrics after the run has ended")
+	flags.StringVar(&e.textfile, "textfile", "", "write metrics to `FILE`.prom at each look, for node_exporter")
+	_ = cmd.MarkFlagFilename("textfile", "prom")
+}
+
+// open begins to serve, if that is asked for. Call stop when nothing is served any more.
+func (e *exports) open(cmd *cobra.Command, env *environment) (stop func(), err error) {
+	if e.textfile != "" && filepath.Ext(e.textfile) != ".prom" {
+		return nil, usagef(cmd, "--textfile %s: node_exporter reads files that end in .prom", e.textfile)
+	}
+	if e.textfile != "" {
+		if err := replaceable(e.textfile); err != nil {
+			return nil, err
+		}
+	}
+	if e.listen == "" {
+		if cmd.Flags().Changed("linger") {
+			return nil, usagef(cmd, "--linger needs --listen")
+		}
+		return func() {}, nil
+	}
+	host, _, err := net.SplitHostPort(e.listen)
+	if err != nil {
+		return nil, usagef(cmd, "--listen %s: want an address with a port, such as 127.0.0.1:9760", e.listen)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", e.listen)
+	if err != nil {
+		return nil, &exitError{exitOwn, withHint(fmt.Errorf("--listen: %w", err), "choose another port, or see who has it: ss -ltnp")}
+	}
+	alone := loopback(listener.Addr())
+	server := &http.Server{Handler: e.site(host, alone), ReadHeaderTimeout: answerWithin, ReadTimeout: answerWithin, WriteTimeout: answerWithin, MaxHeaderBytes: 16 << 10}
+	done := make(chan struct{})
+	go func() {
+		_ = server.Serve(listener) // it ends with server.Close
+		close(done)
+	}()
+	whom := "this machine alone"
+	if !alone {
+		whom = "every machine that reaches this one; paths and names of processes are in them"
+	}
+	env.talk.say("metrics are at http://%s/metrics, for %s", listener.Addr(), whom)
+	return func() {
+		_ = server.Close()
+		<-done
+	}, nil
+}
+
+// answerWithin is how long a request may take: a page is small.
+const answerWithin = 10 * time.Second
+
+// loopback reports whether only this machine reaches an address.
+func loopback(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// site is the page of metrics. Served to this machine alone, it answers only to names of this machine: another name that
+// leads here is another site's, which a browser would let read it.
+func (e *exports) site(host string, alone bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", e.page.Handler())
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "memdiag watch\n\nmetrics: /metrics\n")
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if alone && !local(r.Host, host) {
+			http.Error(w, "no such site", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a request's host is this machine by number, as localhost, or as the user calls it.
+func local(asked, host string) bool {
+	name := asked
+	if h, _, err := net.SplitHostPort(asked); err == nil {
+		name = h
+	}
+	name = strings.Trim(name, "[]")
+	ip := net.ParseIP(name)
+	return name == "localhost" || name == host || ip != nil && ip.IsLoopback()
+}
+
+// put renders a look. Who reads the page meanwhile gets the one before.
+func (e *exports) put(env *environment, dir string, look *watch.Look) error {
+	if e.listen == "" && e.textfile == "" {
+		return nil
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	looks := make([]metrics.Look, 0, len(look.Ranks))
+	for i := range look.Ranks {
+		r := &look.Ranks[i]
+		looks = append(looks, metrics.Look{
+			Name: filepath.Base(dir), Run: r.Run, Rank: r.Number(), Result: r.Result, Leaks: r.Leaks, Budgets: r.Budgets,
+			At: look.Time, Took: look.Took, Ended: look.Ended,
+		})
+	}
+	all := metrics.Of(looks...)
+	if err := e.page.Set(all); err != nil {
+		return err
+	}
+	e.rendered = true
+	if e.textfile == "" {
+		return nil
+	}
+	err := env.writeFile(e.textfile, func(w io.Writer) error { return metrics.Text(w, all) })
+	if err != nil && !look.Ended {
+		env.talk.fail(err) // a full disk may have room again; the run is watched on
+		return nil
+	}
+	return err
+}
+
+// linger serves the last page for a while after the run has ended.
+func (e *exports) linger(ctx context.Context, env *environment) {
+	if e.listen == "" || !e.rendered || e.lingers <= 0 || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	env.talk.say("the run has ended; its metrics are served for %v more (--linger)", e.lingers)
+	select {
+	case <-ctx.Done():
+	case <-time.After(e.lingers):
+	}
+}
