@@ -160,8 +160,9 @@ func Unchecked(all []Outcome) bool {
 // their order. DeviceMemory is the limit of a GPU that names none; 0 if that is not known, either.
 func Check(run *snapshot.Run, budgets []Budget, deviceMemory snapshot.Bytes) []Outcome {
 	var out []Outcome
+	devices := devicesOf(run)
 	for _, b := range budgets {
-		measured := measure(run, b)
+		measured := measure(run, devices, b)
 		if len(measured) == 0 {
 			out = append(out, Outcome{Budget: b, Unchecked: nothing(run, b.Where)})
 		}

@@ -157,6 +157,21 @@ func TestDeviceMemoryIsTheLimitThatIsMissing(t *testing.T) {
 	}
 }
 
+func TestABrokenFileOfManyDevicesIsNotChecked(t *testing.T) {
+	s := new(snapshot.Snapshot)
+	for i := range 100_000 {
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.CUDA, Index: i})
+	}
+	b, err := budget.Parse(budget.Live, "cuda=1MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := budget.Check(&snapshot.Run{Snapshots: []*snapshot.Snapshot{s, s, s}}, []budget.Budget{b}, 0)
+	if last := all[len(all)-1]; last.State() != "unchecked" || len(all) > 1000 {
+		t.Errorf("%d outcomes, the last: %s", len(all), &last)
+	}
+}
+
 func TestWhatIsNoBudgetIsRefused(t *testing.T) {
 	for _, text := range []string{"", "x", "=1MiB", "cuda:0=", "-1", "0%", "101%", "NaN%", "-5%", "cuda:0=1MiB/step", "90 percent"} {
 		if b, err := budget.Parse(budget.Live, text); err == nil {

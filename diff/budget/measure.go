@@ -12,17 +12,19 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// measurement is what one device, process or role took over the run.
+// measurement is what one device, process or role took over the run. It reads where the figures lie: a run of a million steps
+// is looked at again and again.
 type measurement struct {
 	of             string
 	several        int
 	gpu            bool
 	limit          snapshot.Bytes
-	live, reserved []snapshot.Bytes // Unknown where nobody measured; reserved is nil if nobody ever did
-	marks          []snapshot.Mark  // of devices
-	times          []time.Time      // of processes
-	base           int              // the first of live after warm-up
-	peak           snapshot.Bytes   // of live memory, also between two marks, as the allocator or the kernel says; 0 if neither does
+	points         int
+	live, reserved func(int) snapshot.Bytes // at a point; Unknown where nobody measured; reserved is nil if nobody ever did
+	mark           func(int) snapshot.Mark  // of devices
+	times          []time.Time              // of processes
+	base           int                      // the first point after warm-up
+	peak           snapshot.Bytes           // of live memory, also between two points, as the allocator or the kernel says; 0 if neither does
 }
 
 // These stand for a place: none was after warm-up; it was between two.
@@ -33,29 +35,32 @@ const (
 
 // used is the figure that a budget's meter names, and its place; Unknown if there is none.
 func (m *measurement) used(meter Meter) (used snapshot.Bytes, at int) {
-	last := len(m.live) - 1
+	last := m.points - 1
+	if last < 0 {
+		return snapshot.Unknown, 0
+	}
 	switch meter {
 	case Reserved:
-		return most(m.reserved)
+		return m.most(m.reserved)
 	case Peak:
-		if used, at = most(m.live); m.peak > used {
+		if used, at = m.most(m.live); m.peak > used {
 			return m.peak, between
 		}
 		return used, at
 	case Growth:
-		if m.base >= last || m.live[m.base] == snapshot.Unknown || m.live[last] == snapshot.Unknown {
+		if m.base >= last || m.live(m.base) == snapshot.Unknown || m.live(last) == snapshot.Unknown {
 			return snapshot.Unknown, tooFew
 		}
-		return max(0, m.live[last]-m.live[m.base]), last
+		return max(0, m.live(last)-m.live(m.base)), last
 	}
-	return m.live[last], last
+	return m.live(last), last
 }
 
 // most is the largest value, and the first place that has it; Unknown if all are, or there is none.
-func most(values []snapshot.Bytes) (largest snapshot.Bytes, at int) {
+func (m *measurement) most(value func(int) snapshot.Bytes) (largest snapshot.Bytes, at int) {
 	largest = snapshot.Unknown
-	for i, v := range values {
-		if v > largest {
+	for i := 0; value != nil && i < m.points; i++ {
+		if v := value(i); v > largest {
 			largest, at = v, i
 		}
 	}
@@ -67,28 +72,32 @@ func (m *measurement) when(at int) string {
 	if at == between {
 		return "between two recorded points"
 	}
-	if m.marks != nil && m.marks[at].Step != snapshot.NoStep {
-		return "at step " + snapshot.Grouped(m.marks[at].Step)
+	if m.mark == nil {
+		return "after " + series.Second.Text(m.times[at].Sub(m.times[0]).Seconds())
 	}
-	var since time.Duration
+	first, then := m.mark(0), m.mark(at)
 	switch {
-	case m.times != nil:
-		since = m.times[at].Sub(m.times[0])
-	case m.marks[0].Time.IsZero() || m.marks[at].Time.IsZero():
+	case then.Step != snapshot.NoStep:
+		return "at step " + snapshot.Grouped(then.Step)
+	case first.Time.IsZero() || then.Time.IsZero():
 		return ""
-	default:
-		since = m.marks[at].Time.Sub(m.marks[0].Time)
 	}
-	return "after " + series.Second.Text(since.Seconds())
+	return "after " + series.Second.Text(then.Time.Sub(first.Time).Seconds())
 }
 
+// mostDevices are as many as one budget is held against.
+const mostDevices = 256
+
 // measure finds what a budget is for.
-func measure(run *snapshot.Run, b Budget) []*measurement {
-	devices := devicesOf(run)
+func measure(run *snapshot.Run, devices []snapshot.Device, b Budget) []*measurement {
 	pick := func(has func(snapshot.Device) bool) []*measurement {
 		var out []*measurement
 		for _, d := range devices {
-			if has(d) && !d.Kind.Unsized() {
+			switch {
+			case !has(d) || d.Kind.Unsized():
+			case len(out) == mostDevices: // as only a broken file has
+				return append(out, &measurement{of: fmt.Sprintf("more than %d devices", mostDevices), limit: snapshot.Unknown})
+			default:
 				out = append(out, measureDevice(run, d))
 			}
 		}
@@ -140,69 +149,63 @@ func isGPU(d snapshot.Device) bool { return d.Kind == snapshot.CUDA || d.Kind ==
 
 func name(d snapshot.Device) string { return fmt.Sprintf("%s:%d", d.Kind, d.Index) }
 
+func same(a, b snapshot.Device) bool { return a.Kind == b.Kind && a.Index == b.Index }
+
 // devicesOf are all devices of a run, each once and as it was last seen.
 func devicesOf(run *snapshot.Run) []snapshot.Device {
-	var out []snapshot.Device
-	add := func(devices []snapshot.Device) {
-		for _, d := range devices {
-			if i := slices.IndexFunc(out, func(o snapshot.Device) bool { return name(o) == name(d) }); i < 0 {
-				out = append(out, d)
-			} else {
-				out[i] = d
-			}
-		}
+	type key struct {
+		kind  snapshot.DeviceKind
+		index int
 	}
+	var out []snapshot.Device
+	place := make(map[key]int)
 	for _, s := range run.Snapshots {
-		add(s.Devices)
+		for _, d := range s.Devices {
+			if i, ok := place[key{d.Kind, d.Index}]; ok {
+				out[i] = d
+				continue
+			}
+			place[key{d.Kind, d.Index}] = len(out)
+			out = append(out, d)
+		}
 	}
 	return out
 }
 
-// measureDevice joins the counters of each step and the snapshots.
+// measureDevice takes the counters of each step, or the snapshots of a run without them.
 func measureDevice(run *snapshot.Run, d snapshot.Device) *measurement {
 	m := &measurement{of: name(d), gpu: isGPU(d), limit: d.Limit}
 	if d.Kind == snapshot.Process {
 		m.of = "the process"
 	}
-	add := func(mark snapshot.Mark, meters snapshot.Meters) {
-		live := meters.Allocated
+	meters := func(int) *snapshot.Meters { return nil }
+	m.live = func(i int) snapshot.Bytes {
 		if d.Kind == snapshot.Process {
-			live = meters.Driver
+			return meters(i).Driver
 		}
-		m.marks, m.live, m.reserved = append(m.marks, mark), append(m.live, live), append(m.reserved, meters.Reserved)
+		return meters(i).Allocated
 	}
-	same := func(o snapshot.Device) bool { return name(o) == name(d) }
-	if s := run.Series; s != nil {
-		if i := slices.IndexFunc(s.Devices, same); i >= 0 {
-			for _, p := range s.Points {
-				add(p.Mark, p.Meters[i])
-			}
-		}
-	}
-	if m.live == nil {
-		for _, s := range run.Snapshots {
-			if i := slices.IndexFunc(s.Devices, same); i >= 0 {
-				add(s.Mark, s.Devices[i].Meters)
-			}
-		}
-	}
+	m.reserved = func(i int) snapshot.Bytes { return meters(i).Reserved }
+	var at []snapshot.Mark
+	var of []*snapshot.Meters
 	for _, s := range run.Snapshots {
-		if i := slices.IndexFunc(s.Devices, same); i >= 0 {
-			m.peak = max(m.peak, s.Devices[i].Peak)
+		if i := slices.IndexFunc(s.Devices, func(o snapshot.Device) bool { return same(o, d) }); i >= 0 {
+			at, of, m.peak = append(at, s.Mark), append(of, &s.Devices[i].Meters), max(m.peak, s.Devices[i].Peak)
 		}
 	}
-	m.base = warm(m.marks)
-	return m
-}
-
-// warm is the first mark after warm-up with the phase of the last one: what an evaluation holds is not compared with what
-// training does.
-func warm(marks []snapshot.Mark) int {
-	base := series.WarmUp(len(marks))
-	for base < len(marks)-1 && marks[base].Phase != marks[len(marks)-1].Phase {
-		base++
+	m.points, m.mark, meters = len(at), func(i int) snapshot.Mark { return at[i] }, func(i int) *snapshot.Meters { return of[i] }
+	if s := run.Series; s != nil && len(s.Points) > 0 {
+		if device := slices.IndexFunc(s.Devices, func(o snapshot.Device) bool { return same(o, d) }); device >= 0 {
+			m.points, m.mark = len(s.Points), func(i int) snapshot.Mark { return s.Points[i].Mark }
+			meters = func(i int) *snapshot.Meters { return &s.Points[i].Meters[device] }
+		}
 	}
-	return base
+	m.base = series.WarmUp(m.points)
+	// What an evaluation holds is not compared with what training does.
+	for last := m.points - 1; m.base < last && m.mark(m.base).Phase != m.mark(last).Phase; {
+		m.base++
+	}
+	return m
 }
 
 // beginning is the share of its time in which a process takes what it needs, as in package diff.
@@ -231,13 +234,11 @@ func measureRole(tree *snapshot.Tree, role string) *measurement {
 		m.several = len(pids)
 	}
 	m.times = slices.SortedFunc(maps.Keys(sums), time.Time.Compare)
-	for _, t := range m.times {
-		m.live = append(m.live, sums[t])
-	}
+	m.points, m.live = len(m.times), func(i int) snapshot.Bytes { return sums[m.times[i]] }
 	if n := len(tree.Host); n > 0 {
 		m.limit = tree.Host[n-1].Group.Limit
 	}
-	m.base = max(1, len(m.live)/beginning)
+	m.base = max(1, m.points/beginning)
 	return m
 }
 
@@ -246,11 +247,11 @@ func measureHost(tree *snapshot.Tree, of string, figure func(*snapshot.HostPoint
 	if len(tree.Host) == 0 {
 		return nil
 	}
-	m := &measurement{of: of, limit: snapshot.Unknown}
+	m := &measurement{of: of, limit: snapshot.Unknown, points: len(tree.Host), live: func(i int) snapshot.Bytes { return figure(&tree.Host[i]) }}
 	for i := range tree.Host {
-		m.times, m.live = append(m.times, tree.Host[i].Time), append(m.live, figure(&tree.Host[i]))
+		m.times = append(m.times, tree.Host[i].Time)
 	}
-	m.base = max(1, len(m.live)/beginning)
+	m.base = max(1, m.points/beginning)
 	return m
 }
 

@@ -195,6 +195,7 @@ func (o *one) devices(run *snapshot.Run) {
 		o.gauge("devices_folded", "Devices that are left out.", float64(rest))
 		devices = devices[:mostDevices]
 	}
+	var peaks []budget.Budget
 	for _, d := range devices {
 		name := deviceName(d)
 		m := d.Meters
@@ -215,10 +216,11 @@ func (o *one) devices(run *snapshot.Run) {
 		if d.Retries > 0 || d.Peak > 0 && d.Kind == snapshot.CUDA {
 			o.counter("allocation_retries_total", "How often the allocator found no memory and emptied its cache to try again.", float64(d.Retries), "device", name)
 		}
-		for _, peak := range budget.Check(run, []budget.Budget{{Meter: budget.Peak, Where: name}}, 0) {
-			if peak.Unchecked == "" {
-				o.bytes("peak_bytes", "The most live memory of a device, or resident memory of the process, so far.", peak.Used, "device", name)
-			}
+		peaks = append(peaks, budget.Budget{Meter: budget.Peak, Where: name})
+	}
+	for _, peak := range budget.Check(run, peaks, 0) {
+		if peak.Unchecked == "" {
+			o.bytes("peak_bytes", "The most live memory of a device, or resident memory of the process, so far.", peak.Used, "device", peak.Budget.Where)
 		}
 	}
 }

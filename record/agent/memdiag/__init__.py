@@ -48,8 +48,8 @@ def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
 
 
 def gate(run: "str | os.PathLike[str]", *flags: str) -> "Decision":
-    """Judges a run as `memdiag gate` does, with its flags: gate("my-run", "--warmup", "20").verdict is "leak", "bounded",
-    "clean" or "inconclusive".
+    """Judges a run as `memdiag gate` does, with its flags: gate("my-run", "--warmup", "20").verdict is "leak", "clean",
+    "inconclusive" or "over-budget", if a budget such as "--max-peak" alone is broken.
 
     Returns what `--json` writes (docs/schema/gate.schema.json), with keys as attributes, too. Raises as diff does.
     """
