@@ -143,6 +143,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Drained = r.drained(rows[0])
 	e.Objects = onLanguageHeap(rows) || rows[0].Device.Kind == snapshot.Items
 	e.Plain = r.surroundings().plain
+	e.Segments = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.SharedMemory })
 	e.Programs = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.Executable })
 	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })

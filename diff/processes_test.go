@@ -177,6 +177,54 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 	}
 }
 
+// TestSharedMemoryWhoseStacksAreKnownIsNoneOfAnUnknownLine: of segments that were recorded, or of tensors that lie in them.
+func TestSharedMemoryWhoseStacksAreKnownIsNoneOfAnUnknownLine(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		kind    snapshot.DeviceKind
+		each    snapshot.Bytes // that a block has
+		private float64        // MiB that the process gains each second
+		known   bool
+	}{
+		{"segments", snapshot.SharedMemory, 4 << 20, 0, true},
+		{"segments that are a tenth of it", snapshot.SharedMemory, 100 << 10, 0, false},
+		{"tensors in shared memory", snapshot.CPU, 4 << 20, 0, true},
+		{"tensors elsewhere", snapshot.CPU, 4 << 20, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := treeOf(lifetime{"train.py", 0, 30, func(s float64) float64 { return 50 + c.private*s }})
+			p := &tree.Processes[0]
+			for i := range p.Points {
+				p.Points[i].Recorded, p.Points[i].Shared = true, snapshot.Bytes(i)<<19 // a look each half second
+			}
+			run := flatRun(tree)
+			for i, s := range run.Snapshots {
+				s.Stacks = snapshot.NewStacks()
+				stack := s.Stacks.InternFrames([]snapshot.Frame{{Function: "publish", File: "train.py", Line: 5}})
+				held := c.each * snapshot.Bytes(i)
+				s.Devices = append(s.Devices, snapshot.Device{Kind: c.kind, Limit: snapshot.Unknown, Meters: snapshot.Meters{Requested: held, Allocated: held, Active: held, Reserved: held, Driver: snapshot.Unknown}})
+				s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, Size: max(held, 1), FirstBlock: s.Blocks.Len(), NumBlocks: i})
+				b := &s.Blocks
+				for n := range i {
+					b.Segment, b.Address = append(b.Segment, int32(len(s.Segments)-1)), append(b.Address, uint64(n)<<30)
+					b.Size, b.Requested = append(b.Size, c.each), append(b.Requested, c.each)
+					b.State, b.Stack = append(b.State, snapshot.Live), append(b.Stack, stack)
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != 1 {
+				t.Fatalf("%d leaks", r.Leaks())
+			}
+			if got := r.Unaccounted(); (len(got) == 0) != c.known {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
 func TestManyProcessesAreJudgedSoon(t *testing.T) {
 	for _, role := range []func(int) string{
 		func(int) string { return "worker" },

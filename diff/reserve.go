@@ -42,7 +42,9 @@ type Reserve struct {
 // program could empty: for memory that waits to be freed, for what blocks take beyond
 // what was requested, and for reserved memory.
 func (r *Result) reserves() []Reserve {
-	out := slices.DeleteFunc(r.growingProcesses(), func(e Reserve) bool { return accounts(r.Children, &e) })
+	out := slices.DeleteFunc(r.growingProcesses(), func(e Reserve) bool {
+		return accounts(r.Children, &e) || e.Processes.Shared && (2*r.segments() >= e.Growth || r.tensorsInSegments(&e))
+	})
 	if !r.Comparable {
 		return out // what one process holds more has not grown
 	}
@@ -78,6 +80,44 @@ func (r *Result) reserves() []Reserve {
 		}
 	}
 	return out
+}
+
+// segments is by how much shared memory has grown whose stacks are known, in all recorded processes.
+func (r *Result) segments() (grown snapshot.Bytes) {
+	for _, run := range append([]*snapshot.Run{r.run}, r.run.Children...) {
+		if n := len(run.Snapshots); n > 0 {
+			grown += inSegments(run.Snapshots[n-1]) - inSegments(run.Snapshots[0])
+		}
+	}
+	return grown
+}
+
+// tensorsInSegments reports whether shared memory that a process gained is of tensors in it that leak: they grew by as much,
+// and its private memory did not.
+func (r *Result) tensorsInSegments(e *Reserve) bool {
+	leaked := snapshot.Bytes(0)
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Verdict == Leak && f.Rows[0].Device.Kind == snapshot.CPU {
+			leaked += f.Growth().Bytes
+		}
+	}
+	for i := range r.run.Tree.Processes {
+		if p := &r.run.Tree.Processes[i]; p.PID == e.Processes.PID && r.recorded(p) {
+			first := slices.IndexFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded })
+			private := p.Points[len(p.Points)-1].Anonymous - p.Points[max(0, first)].Anonymous
+			return 2*leaked >= e.Growth && 2*private <= e.Growth
+		}
+	}
+	return false
+}
+
+func inSegments(s *snapshot.Snapshot) (held snapshot.Bytes) {
+	for i := range s.Devices {
+		if s.Devices[i].Kind == snapshot.SharedMemory {
+			held += s.Devices[i].Meters.Allocated
+		}
+	}
+	return held
 }
 
 // wasteShare is how much of what was requested must be lost to rests of blocks to be

@@ -98,7 +98,7 @@ func Doubled(d *baseline.Doubled) string {
 const told = 3
 
 // GateFindings writes of the leaks that fail, or else of what may leak, who holds it and what to change. Of several it
-// stands after the rate and the line of each, of the first three. Paths are relative to here.
+// stands after the rate and the line of each, of the first three; how many more there are stands last. Paths are relative to here.
 func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
 	failing := o.Failing()
@@ -108,10 +108,15 @@ func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 		}
 		b.WriteString(inShort(failing[i].Finding))
 	}
+	more := len(failing) - told
 	if len(failing) == 0 {
 		for _, f := range o.Undecided[:min(len(o.Undecided), told)] {
 			fmt.Fprintf(&b, "possible leak: %s\n%s", growthText(f), inShort(f))
 		}
+		more = len(o.Undecided) - told
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	_, err := io.WriteString(w, here.Text(unglued(b.String())))
 	return err

@@ -476,3 +476,25 @@ func TestJUnitHasAFailureForEachLeakThatFails(t *testing.T) {
 		t.Errorf("%d failures of %d leaks that fail, %d tests of the unused entry", n, len(g.Outcome.Failing()), unused)
 	}
 }
+
+func TestLeaksBeyondTheFirstAreCounted(t *testing.T) {
+	var failing baseline.Leak
+	for _, l := range gateOf(diff.Leak).Outcome.Leaks {
+		if !l.Passes() {
+			failing = l
+		}
+	}
+	for leaks, want := range map[int]string{3: "", 5: "and 2 more\n"} {
+		for _, o := range []*baseline.Outcome{
+			{Leaks: slices.Repeat([]baseline.Leak{failing}, leaks)}, {Undecided: slices.Repeat([]*diff.Finding{failing.Finding}, leaks)},
+		} {
+			var text strings.Builder
+			if err := GateFindings(&text, o, Folder{}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(text.String(), want) || want == "" && strings.Contains(text.String(), " more\n") {
+				t.Errorf("%d leaks: %q; want it to end with %q", leaks, text.String(), want)
+			}
+		}
+	}
+}

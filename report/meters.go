@@ -150,7 +150,9 @@ func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
 }
 
 // inRAM reports whether a device is the machine's own memory.
-func inRAM(d snapshot.Device) bool { return d.Kind.InProcess() || d.Kind == snapshot.Process }
+func inRAM(d snapshot.Device) bool {
+	return d.Kind.InProcess() || d.Kind == snapshot.Process || d.Kind == snapshot.SharedMemory
+}
 
 // outermost names the figure that is read apart from the allocator: a GPU's driver tells it,
 // and of the machine's own memory it is what the process has resident.

@@ -72,9 +72,10 @@ const (
 	CUDA   DeviceKind = "cuda"
 	Vulkan DeviceKind = "vulkan"
 	// Executable stands for programs that JAX compiled; it does not tell where they are.
-	Executable DeviceKind = "executable"
-	Process    DeviceKind = "host"   // the heap of the process itself
-	PythonHeap DeviceKind = "python" // and Python's, of what grew in it since the recording began
+	Executable   DeviceKind = "executable"
+	Process      DeviceKind = "host"   // the heap of the process itself
+	PythonHeap   DeviceKind = "python" // and Python's, of what grew in it since the recording began
+	SharedMemory DeviceKind = "shm"    // segments that have names, which outlive the process
 	// Graph stands for autograd's nodes that one of the program's names keeps and that become
 	// more; what they take is the process's memory, and nobody tells how much.
 	Graph DeviceKind = "graph"

@@ -31,6 +31,17 @@ var lifetimes = []Cause{
 		},
 	},
 	{
+		ID: "segment-not-unlinked", Name: "segments of shared memory that nobody unlinks",
+		What: "A named segment of shared memory is no process's own: it stays in /dev/shm when all have closed it, and when the program has ended, until somebody unlinks it. " +
+			"A producer that makes one for each message leaves that to a consumer that only closes it.",
+		Sign:       "Ever more files in /dev/shm from one line, and no process that grows.",
+		Fix:        "call unlink() once, where the last one is done with the segment; close() only unmaps it. Or let a SharedMemoryManager make it, which unlinks all that it made",
+		Before:     "shm = SharedMemory(create=True, size=n)\nqueue.put(shm.name)\n# in the consumer\nshm = SharedMemory(name)\nread(shm)\nshm.close()",
+		After:      "shm = SharedMemory(name)\nread(shm)\nshm.close()\nshm.unlink()",
+		References: []string{"shared-memory-dict#55", "pygeoprocessing#247"},
+		clues:      []clue{need(segments(9))},
+	},
+	{
 		ID: "reference-cycle", Name: "reference cycles that wait for the collector",
 		What:       "Objects that hold tensors refer to each other: a module and its hook, an optimizer and its scheduler, a frame and its exception. Only the cycle collector frees them, and it runs late, or is turned off.",
 		Sign:       "A saw-tooth: blocks of several steps, or of whole models, die together when the collector runs.",

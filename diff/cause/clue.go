@@ -204,6 +204,16 @@ func onHost(points int) clue {
 	})
 }
 
+// segments fits if what becomes more are named segments of shared memory.
+func segments(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if e.Segments {
+			return "they are segments of shared memory that still have their names"
+		}
+		return ""
+	})
+}
+
 // programs fits if what becomes more are compiled programs.
 func programs(points int) clue {
 	return fixed(points, func(e *Evidence) string {

@@ -27,6 +27,8 @@ type Evidence struct {
 	Plain bool
 	// Programs: the sites are programs that were compiled.
 	Programs bool
+	// Segments: the sites are named segments of shared memory.
+	Segments bool
 	// CollectorOff: the program is Python's, and its collector of cycles does not run.
 	CollectorOff bool
 	// Graph: the sites grow in step as what one autodiff graph saves does.

@@ -115,9 +115,9 @@ class Snapshot:
 
 class Agent:
     def __init__(self, settings):
-        from . import _code
+        from . import _code, _shared
 
-        self.code = _code.Code(self)
+        self.code, self.shared = _code.Code(self), _shared.Shared(self)
         self.dir = settings["dir"]
         self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
         self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
@@ -229,6 +229,7 @@ class Agent:
             self.canary = _canary.Canary(self)
         for s in self.sources:
             s.start()
+        self.shared.start()
         sys.meta_path.insert(0, _heap.Finder(self))
         self.ticker.start()
         import atexit
@@ -245,6 +246,7 @@ class Agent:
         self.ticker.forked()
         self.code.end()
         self.code = type(self.code)(self)
+        self.shared.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
@@ -573,6 +575,7 @@ class Agent:
         collected = self.heap.collections.spent
         for source in self.sources:
             source.fill(s)
+        self.shared.fill(s)
         start += self.holders.fill(s) + self.heap.collections.spent - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)
         text = self.encode(s, step)

@@ -15,7 +15,8 @@ from ._places import Node
 SYSTEMS = {"__builtins__", "__spec__", "__loader__"}
 # A registry is one of these, by the ids of types.
 KEEPERS = set(map(id, (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict, lru_cache_wrapper)))
-# The module whose function a loader's worker runs: by spawn and forkserver, its variables alone have the dataset.
+# The module whose function a loader's worker runs: by spawn and forkserver, which make __mp_main__, its variables alone have
+# the dataset.
 LOADER = "torch.utils.data._utils.worker"
 # Seconds of one walk for learning which registries there are.
 LEARN = 0.05
@@ -46,7 +47,7 @@ class Roots:
                 frame = frame.f_back
             for frame in reversed(frames):  # an object has the name that its outermost function gives it
                 name = frame.f_globals.get("__name__", "")
-                if frame.f_code.co_flags & OPTIMIZED and (name == LOADER or not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading")))):
+                if frame.f_code.co_flags & OPTIMIZED and (name == LOADER and "__mp_main__" in sys.modules or not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading")))):
                     self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
             # This function's own frame is among them: a cycle, which would keep all that the program's functions
             # hold until the collector comes by.

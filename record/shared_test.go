@@ -1,0 +1,52 @@
+//go:build linux
+
+package record_test
+
+import "testing"
+
+// segments makes three segments of shared memory, of which one is unlinked, and opens one a second time.
+const segments = `
+import sys
+from types import SimpleNamespace
+from memdiag import _agent, _shared
+
+shared = _shared.Shared(SimpleNamespace(stopped=False, asleep=False, step=3))
+shared.start()
+from multiprocessing.shared_memory import SharedMemory
+
+def make(size):
+    return SharedMemory(create=True, size=size)
+
+def held():
+    s = _agent.Snapshot()
+    shared.fill(s)
+    return s
+
+assert not held().devices
+made = [make(8192), make(8192), make(4096)]
+SharedMemory(made[0].name).close()
+made[0].close()
+s = held()
+assert s.devices[0]["kind"] == "shm" and s.devices[0]["meters"]["allocated"] == 20480, s.devices
+assert s.blocks["size"] == [8192, 8192, 4096] and s.blocks["birth"] == [3, 3, 3], s.blocks
+names = [s.stacks.frames[f][0] for f in s.stacks.stacks[s.blocks["stack"][0]]]
+assert names[1 if sys.version_info >= (3, 11) else 0:][:1] == ["make"], names
+made[1].unlink()
+assert held().blocks["size"] == [8192, 4096]
+try:
+    SharedMemory(create=True, size=-1)
+except ValueError:
+    pass
+try:
+    SharedMemory("there is none")
+except FileNotFoundError:
+    pass
+for m in made[0], made[2]:
+    m.unlink()
+assert held().blocks["size"] == []
+`
+
+func TestSegmentsOfSharedMemoryAreFollowed(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, segments, "")
+}
