@@ -87,6 +87,17 @@ func (l *Look) OverBudget() bool {
 	return slices.ContainsFunc(l.Ranks, func(r Rank) bool { return budget.Broken(r.Budgets) })
 }
 
+// Leaks counts what leaks now: by the looks until now, or of a run that has ended by its verdict.
+func (l *Look) Leaks() int {
+	leaks, _ := l.Alarms()
+	for i := range l.Ranks {
+		if r := l.Ranks[i].Result; l.Ended && r != nil {
+			leaks = max(leaks, r.Leaks()+len(r.Children))
+		}
+	}
+	return leaks
+}
+
 func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -139,7 +139,10 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 // recordCommand records a command. One that fails has shown nothing about leaks:
 // its own code would read as the gate's, so that the gate's is 5.
 func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
-	err := g.env.recordCommand(ctx, dir, args, commandJob{record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary}, g.job.unnamed, g.job.force})
+	err := g.env.recordCommand(ctx, dir, args, commandJob{
+		Options:   record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary},
+		noCommand: g.job.unnamed, force: g.job.force,
+	})
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code)
 		if _, ok := errors.AsType[*notReplacedError](err); ok {

@@ -30,7 +30,7 @@ func newRecordCommand(env *environment) *cobra.Command {
 	heap := choice{"auto", []string{"auto", "on", "off"}}
 	var every interval
 	var profile string
-	var noCommand bool
+	var noCommand, watched bool
 	cmd := &cobra.Command{
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
@@ -63,7 +63,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 						return usagef(cmd, "--%s is for --workload", name)
 					}
 				}
-				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
@@ -74,8 +74,8 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 					return env.recordProfiles(cmd.Context(), job.out, opts)
 				}
 				return env.recordCommand(cmd.Context(), job.out, args, opts)
-			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand:
-				return usagef(cmd, "a time between snapshots, --python-heap and --no-command are for a command")
+			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched:
+				return usagef(cmd, "a time between snapshots, --python-heap, --watch and --no-command are for a command")
 			}
 			job.every = cmp.Or(every.steps, defaultEvery)
 			if job.steps < 1 {
@@ -95,6 +95,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
 	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
+	flags.BoolVar(&watched, "watch", false, "say while the command runs what leaks, as memdiag watch does")
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")

@@ -28,6 +28,7 @@ type commandJob struct {
 	record.Options
 	noCommand bool // its words, or its URL, are left out of the run
 	force     bool // replace the finished run in the folder
+	watch     bool // say meanwhile what leaks
 }
 
 // noCommandFlag lets a command's words be left out of the run.
@@ -66,6 +67,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	}
 	began := env.now()
 	opts.Witness = true
+	if opts.watch {
+		defer env.watchBeside(dir)()
+	}
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	if err != nil {
 		env.abandon(out, err)
@@ -137,6 +141,9 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
 	ctx, stop := endedByMore(ctx)
 	defer stop()
+	if opts.watch {
+		defer env.watchBeside(dir)()
+	}
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	if err != nil {
 		env.abandon(out, err)

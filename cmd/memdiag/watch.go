@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -18,7 +23,7 @@ import (
 )
 
 func newWatchCommand(env *environment) *cobra.Command {
-	w := watching{env: env, format: choice{"text", []string{"text", "json"}}}
+	w := watching{env: env, format: choice{"text", []string{"text", "json"}}, alarms: alarms{signal: signalFlag{syscall.SIGTERM, "TERM"}}}
 	cmd := &cobra.Command{
 		Use:     "watch [RUN]",
 		GroupID: groupFind,
@@ -32,10 +37,17 @@ called a leak only once it has gone on for three times as long, at snapshots tha
 first suspicion had not seen. So watching all the time makes no more false alarms than
 one look at the end (docs/watch.md).
 
-The exit code is 1 if a leak was reported and goes on, or a budget is broken at the
-end, 4 if a budget could not be checked, else 0.`,
+Alarms go where you say: to a shell command, to a chat system's webhook, to
+Alertmanager. --stop-on stops the run itself: it sends the signal on which a trainer
+saves its state, waits, and then ends what is left.
+
+The exit code is 1 if a leak was reported and goes on, if the run has ended and leaks as
+memdiag diff judges it, if a budget is broken at the end, or if the run was stopped; 4 if
+a budget could not be checked; else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
+  memdiag watch my-run --on-leak 'jq -r .text | mail -s leak me@example.org'
+  memdiag watch my-run --stop-on 'forecast < 30m' --stop-signal USR1 --stop-wait 5m
   memdiag watch my-run --format json | jq .text
   memdiag watch my-run --listen 127.0.0.1:9760 --max-peak cuda:0=90%`,
 		Args:              takes(0, 1, "runs"),
@@ -46,6 +58,7 @@ end, 4 if a budget could not be checked, else 0.`,
 	flags.DurationVar(&w.every, "interval", time.Second, "time between looks for new snapshots")
 	flags.Var(&w.format, "format", "format on standard output: text, or json (a line an event)")
 	completeWords(cmd, "format", w.format.of)
+	w.alarms.flags(cmd)
 	w.exports.flags(cmd)
 	w.budgets.flags(cmd, nil)
 	w.judging = judgingFlags(cmd)
@@ -58,6 +71,7 @@ type watching struct {
 	every   time.Duration
 	format  choice
 	judging *judging
+	alarms  alarms
 	exports exports
 	budgets budgetFlags
 }
@@ -80,11 +94,7 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	follower := &watch.Follower{
-		Dir: dir, Every: w.every,
-		Open:  func() ([]*snapshot.Run, error) { return w.open(dir) },
-		Judge: options.Analyze,
-	}
+	follower := w.env.follower(dir, w.every, options)
 	if len(w.budgets) > 0 {
 		follower.Check = func(run *snapshot.Run) []budget.Outcome { return w.budgets.check(run, "", options.DeviceMemory) }
 	}
@@ -98,6 +108,8 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 
 // follow looks until the run has ended, or nobody wants to know.
 func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
+	deliverer := watch.NewDeliverer(w.alarms.receivers(w.env), func(what string) { w.env.talk.say("%s", what) })
+	defer deliverer.Close(lastDeliveries)
 	code := exitFine
 	for first := true; ; first = false {
 		look, err := follower.Next(ctx)
@@ -109,10 +121,14 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
 				return &exitError{code: code}
 			}
 			return nil
+		case errors.Is(err, fs.ErrNotExist) && !first:
+			w.env.talk.clear()
+			return withHint(fmt.Errorf("%s: the run's folder is gone", follower.Dir), "it was deleted or moved; watch it where it is now")
 		case err != nil:
+			w.env.talk.clear()
 			return err
 		}
-		if err := w.tell(look, first); err != nil {
+		if err := w.tell(look, first, deliverer); err != nil {
 			return err
 		}
 		if err := w.exports.put(w.env, follower.Dir, look); err != nil {
@@ -122,8 +138,11 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
 		if w.unchecked(look) {
 			code = exitInconclusive
 		}
-		if leaks, _ := look.Alarms(); leaks > 0 || look.OverBudget() {
+		if look.Leaks() > 0 || look.OverBudget() {
 			code = exitLeak
+		}
+		if why := w.alarms.stop.Met(look); why != "" && !look.Ended {
+			return w.alarms.end(w.env, follower, why)
 		}
 	}
 }
@@ -141,9 +160,17 @@ func (w *watching) unchecked(look *watch.Look) (found bool) {
 	return found
 }
 
-// open reads all ranks of the run.
-func (w *watching) open(dir string) ([]*snapshot.Run, error) {
-	folder, err := w.env.opener.LookThrough(dir)
+// follower looks at the run in a folder every so often.
+func (env *environment) follower(dir string, every time.Duration, options diff.Options) *watch.Follower {
+	return &watch.Follower{
+		Dir: dir, Every: every, Judge: options.Analyze,
+		Open: func() ([]*snapshot.Run, error) { return openRanks(env.opener, dir) },
+	}
+}
+
+// openRanks reads all ranks of a run, one at least.
+func openRanks(opener files.Opener, dir string) ([]*snapshot.Run, error) {
+	folder, err := opener.LookThrough(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -151,21 +178,57 @@ func (w *watching) open(dir string) ([]*snapshot.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs := []*snapshot.Run{first}
+	runs := []*snapshot.Run{canary.Without(first)}
 	for _, rank := range first.Ranks[min(1, len(first.Ranks)):] {
 		run, err := folder.OpenRank(rank)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, run)
+		runs = append(runs, canary.Without(run))
 	}
 	return runs, nil
 }
 
-func (w *watching) tell(look *watch.Look, first bool) error {
+// watchBeside says what changes in a run that this process records, until stop is called.
+func (env *environment) watchBeside(dir string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil { // the recording goes on
+				env.talk.say("watching has ended: %v", &panicError{value: v, stack: debug.Stack()})
+			}
+		}()
+		follower := env.follower(dir, time.Second, diff.DefaultOptions())
+		for {
+			look, err := follower.Next(ctx)
+			if err != nil {
+				return // the recording says what is wrong with the folder
+			}
+			for _, e := range look.Events(false) {
+				if e.Kind == report.LiveEnded {
+					continue // which the recording says
+				}
+				for _, line := range e.Lines(workingFolder()) {
+					env.talk.say("%s", line)
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (w *watching) tell(look *watch.Look, first bool, deliverer *watch.Deliverer) error {
 	here := workingFolder()
 	for _, e := range look.Events(first) {
 		w.env.talk.clear()
+		if e.Kind == report.LiveLeak || e.Kind == report.LiveOver {
+			deliverer.Deliver(e, here)
+		}
 		if w.format.value == "json" {
 			if err := e.JSON(w.env.stdout, here); err != nil {
 				return err

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/snapshot/secret"
+	"github.com/memdiag/memdiag/watch"
+)
+
+// alarms are what memdiag watch does about a leak.
+type alarms struct {
+	command               string
+	webhook, alertmanager urlFlag
+	stop                  conditionFlag
+	signal                signalFlag
+	wait                  time.Duration
+}
+
+func (a *alarms) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&a.command, "on-leak", "", "run this shell `COMMAND` for each leak, with the event as JSON on its standard input")
+	flags.Var(&a.webhook, "webhook", "send each leak, and its end, as JSON with a text to this `URL`")
+	flags.Var(&a.alertmanager, "alertmanager", "send each leak, and its end, to the Alertmanager at this `URL`")
+	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak, or \"forecast < 30m\", when memory is full within that time")
+	flags.Var(&a.signal, "stop-signal", "the `SIGNAL` that stops it: TERM, INT, HUP, USR1 or USR2")
+	flags.DurationVar(&a.wait, "stop-wait", 2*time.Minute, "how long to wait for the run to end by itself, before it is killed")
+	completeWords(cmd, "stop-on", []string{"leak", "forecast < 30m"})
+	completeWords(cmd, "stop-signal", []string{"TERM", "INT", "HUP", "USR1", "USR2"})
+}
+
+// receivers are where alarms go.
+func (a *alarms) receivers(env *environment) (all []watch.Receiver) {
+	if a.command != "" {
+		all = append(all, watch.Command{Line: a.command, Output: env.child.err})
+	}
+	if a.webhook.URL != nil {
+		all = append(all, watch.Webhook{URL: a.webhook.URL})
+	}
+	if a.alertmanager.URL != nil {
+		all = append(all, watch.Alertmanager{URL: a.alertmanager.URL})
+	}
+	return all
+}
+
+// lastDeliveries is how long memdiag goes on after the run's end to deliver what is under way.
+const lastDeliveries = 30 * time.Second
+
+// end stops the run.
+func (a *alarms) end(env *environment, follower *watch.Follower, why string) error {
+	env.talk.say("%s: the run is sent %s, and killed after %v", why, &a.signal, a.wait)
+	n, err := follower.Stop(a.signal.Signal, a.wait)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the run cannot be stopped: %w", err)
+	case n == 0:
+		return errors.New("the run cannot be stopped: it has ended, or is another user's")
+	}
+	env.talk.say("the run has ended")
+	return &exitError{code: exitLeak}
+}
+
+// urlFlag is the address of a service.
+type urlFlag struct{ *url.URL }
+
+func (u *urlFlag) String() string {
+	if u.URL == nil {
+		return ""
+	}
+	return secret.Text(u.URL.String())
+}
+
+// Type names the values in help.
+func (u *urlFlag) Type() string { return "URL" }
+
+// Set reads http://… or https://….
+func (u *urlFlag) Set(v string) error {
+	to, err := url.Parse(v)
+	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
+		return errors.New("want a URL such as https://example.org/hook") // its own text would show what may be a secret
+	}
+	u.URL = to
+	return nil
+}
+
+// conditionFlag is when a run is stopped.
+type conditionFlag struct {
+	watch.Condition
+	text string
+}
+
+func (c *conditionFlag) String() string { return c.text }
+
+// Type names the values in help.
+func (c *conditionFlag) Type() string { return "CONDITION" }
+
+// Set reads leak, or forecast < 30m.
+func (c *conditionFlag) Set(v string) (err error) {
+	c.Condition, err = watch.ParseCondition(v)
+	c.text = v
+	return err
+}
+
+// signalFlag is a signal by its name.
+type signalFlag struct {
+	syscall.Signal
+	text string
+}
+
+func (s *signalFlag) String() string { return s.text }
+
+// Type names the values in help.
+func (s *signalFlag) Type() string { return "SIGNAL" }
+
+// Set reads TERM, or SIGTERM.
+func (s *signalFlag) Set(v string) (err error) {
+	s.Signal, err = watch.ParseSignal(v)
+	s.text = v
+	return err
+}

@@ -1,0 +1,219 @@
+package watch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Receiver takes an alarm, or the end of one.
+type Receiver interface {
+	// Receive takes an event and the same as JSON on one line.
+	Receive(ctx context.Context, e *report.Live, text []byte) error
+	String() string
+}
+
+// Bounds of a delivery.
+const (
+	commandTime = time.Minute
+	requestTime = 10 * time.Second
+	tries       = 3
+	between     = 2 * time.Second // the first two tries; twice as long between the next
+	waiting     = 64              // events of a receiver that is slow; more are left out
+	answerShown = 200
+)
+
+// Deliverer brings events to receivers, each in its own time, so that none holds up the watch.
+type Deliverer struct {
+	failed func(string) // takes what did not arrive
+	queues []chan delivery
+	done   sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+type delivery struct {
+	event report.Live
+	text  []byte
+}
+
+// NewDeliverer begins to deliver. What does not arrive is given to failed, from several goroutines.
+func NewDeliverer(receivers []Receiver, failed func(string)) *Deliverer {
+	d := &Deliverer{failed: failed}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	for _, r := range receivers {
+		queue := make(chan delivery, waiting)
+		d.queues = append(d.queues, queue)
+		d.done.Go(func() {
+			for next := range queue {
+				if err := r.Receive(d.ctx, &next.event, next.text); err != nil {
+					failed(fmt.Sprintf("%s: %v", r, err))
+				}
+			}
+		})
+	}
+	return d
+}
+
+// Deliver queues an event for all receivers.
+func (d *Deliverer) Deliver(e report.Live, here report.Folder) {
+	var text bytes.Buffer
+	if err := e.JSON(&text, here); err != nil {
+		d.failed(err.Error())
+		return
+	}
+	for _, queue := range d.queues {
+		select {
+		case queue <- delivery{e, text.Bytes()}:
+		default:
+			d.failed(fmt.Sprintf("an alarm is left out: %d wait already", waiting))
+		}
+	}
+}
+
+// Close waits for what is queued, as long as it may take.
+func (d *Deliverer) Close(atMost time.Duration) {
+	for _, queue := range d.queues {
+		close(queue)
+	}
+	timer := time.AfterFunc(atMost, d.cancel)
+	d.done.Wait()
+	timer.Stop()
+	d.cancel()
+}
+
+// Command is a shell command that is run for each leak, with the event as JSON on its standard input.
+type Command struct {
+	Line   string
+	Output io.Writer // takes all that it prints
+}
+
+func (c Command) String() string { return "--on-leak" }
+
+// Receive implements Receiver.
+func (c Command) Receive(ctx context.Context, e *report.Live, text []byte) error {
+	if e.Kind != report.LiveLeak {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line) //nolint:gosec // the user's own command
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), c.Output, c.Output
+	cmd.WaitDelay = time.Second // what it left behind may hold its output open
+	err := cmd.Run()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("ended after %v", commandTime)
+	}
+	return err
+}
+
+// Webhook is a URL that takes each alarm, and the end of one, as JSON with a text in it.
+type Webhook struct{ URL *url.URL }
+
+func (h Webhook) String() string { return "--webhook " + h.URL.Host }
+
+// Receive implements Receiver.
+func (h Webhook) Receive(ctx context.Context, _ *report.Live, text []byte) error {
+	return post(ctx, h.URL.String(), text)
+}
+
+// Alertmanager takes alarms by its API v2, https://github.com/prometheus/alertmanager (api/v2/openapi.yaml).
+type Alertmanager struct{ URL *url.URL }
+
+func (a Alertmanager) String() string { return "--alertmanager " + a.URL.Host }
+
+type alert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+	EndsAt      time.Time         `json:"endsAt"`
+}
+
+// lasting is how long an alert stands that nobody ends: a run may be gone with the machine.
+const lasting = 24 * time.Hour
+
+// Receive implements Receiver.
+func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) error {
+	out := alert{
+		Labels: map[string]string{
+			"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": e.Fingerprint,
+		},
+		Annotations: map[string]string{"summary": strings.Join(e.Lines(report.Folder{}), "\n")},
+		StartsAt:    e.Time, EndsAt: e.Time.Add(lasting),
+	}
+	if host := e.Run.Info.Host; host != "" {
+		out.Labels["host"] = host
+	}
+	if e.Rank != snapshot.NoRank {
+		out.Labels["rank"] = fmt.Sprint(e.Rank)
+	}
+	if e.Kind != report.LiveLeak {
+		out.EndsAt = e.Time
+		out.StartsAt = e.Time.Add(-time.Second) // Alertmanager keeps the earlier one that it has
+	}
+	text, err := json.Marshal([]alert{out})
+	if err != nil {
+		return err
+	}
+	return post(ctx, a.URL.JoinPath("api/v2/alerts").String(), text)
+}
+
+// post sends JSON, again if the other side is not there or fails.
+func post(ctx context.Context, to string, text []byte) (err error) {
+	for try := range tries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return cmp.Or(err, ctx.Err())
+			case <-time.After(between << (try - 1)):
+			}
+		}
+		again, failed := postOnce(ctx, to, text)
+		if err = failed; err == nil || !again {
+			return err
+		}
+	}
+	return fmt.Errorf("given up after %d tries: %w", tries, err)
+}
+
+func postOnce(ctx context.Context, to string, text []byte) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(text))
+	if err != nil {
+		return false, withoutURL(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return true, withoutURL(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, answerShown))
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests,
+			fmt.Errorf("it answers %s %s", answer.Status, report.Printable(strings.TrimSpace(string(body))))
+	}
+	return false, nil
+}
+
+// withoutURL leaves out the address, which may hold a secret.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}

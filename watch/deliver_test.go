@@ -1,0 +1,118 @@
+package watch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/watch"
+)
+
+func event(kind report.LiveKind) report.Live {
+	return report.Live{Kind: kind, Time: time.Unix(1000, 0), Run: &snapshot.Run{Path: "my-run"}, Rank: snapshot.NoRank, Said: "something"}
+}
+
+// heard is what receivers said of deliveries that failed.
+type heard struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (h *heard) failed(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = append(h.said, what)
+}
+
+func address(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestAServiceThatFailsOnceIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if asked = append(asked, r.URL.Path+" "+string(body)); len(asked) == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer service.Close()
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, h.failed)
+	d.Deliver(event(report.LiveLeak), report.Folder{})
+	d.Close(time.Minute)
+	if len(asked) != 2 || asked[0] != asked[1] || len(h.said) > 0 {
+		t.Fatalf("%q; %q", asked, h.said)
+	}
+	var got struct{ Event, Text, Run string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(asked[0], "/hook ")), &got); err != nil || got.Event != "leak" || got.Run != "my-run" || got.Text == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestASecretOfAnAddressIsNotSaid: a webhook's path is its key.
+func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", http.StatusForbidden) }))
+	defer service.Close()
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{
+		watch.Webhook{URL: address(t, service.URL+"/secret-key")},
+		watch.Alertmanager{URL: address(t, "http://127.0.0.1:1/secret-key")},
+	}, h.failed)
+	d.Deliver(event(report.LiveOver), report.Folder{})
+	d.Close(time.Minute)
+	all := strings.Join(h.said, "\n")
+	if len(h.said) != 2 || strings.Contains(all, "secret") || strings.Contains(all, "\x1b") || !strings.Contains(all, "403") || !strings.Contains(all, "3 tries") {
+		t.Errorf("%q", h.said)
+	}
+}
+
+// TestASlowReceiverHoldsNothingUp: what waits for it is bounded, and so is the end.
+func TestASlowReceiverHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "sleep 100", Output: io.Discard}}, h.failed)
+	began := time.Now()
+	for range 100 {
+		d.Deliver(event(report.LiveLeak), report.Folder{})
+	}
+	d.Close(time.Millisecond)
+	if taken := time.Since(began); taken > 30*time.Second {
+		t.Errorf("it took %v", taken)
+	}
+	if !strings.Contains(strings.Join(h.said, "\n"), "left out") {
+		t.Errorf("%q", h.said)
+	}
+}
+
+func TestACommandIsRunForALeakAlone(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "cat; exit 3", Output: &out}}, h.failed)
+	d.Deliver(event(report.LiveOver), report.Folder{})
+	d.Deliver(event(report.LiveLeak), report.Folder{})
+	d.Close(time.Minute)
+	if !strings.HasPrefix(out.String(), `{"schema_version":1,"event":"leak",`) || strings.Count(out.String(), "\n") != 1 || len(h.said) != 1 || h.said[0] != "--on-leak: exit status 3" {
+		t.Errorf("%q; %q", out.String(), h.said)
+	}
+}

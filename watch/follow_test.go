@@ -1,0 +1,179 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+	"github.com/memdiag/memdiag/watch"
+)
+
+// leaking is a snapshot after so many steps, each of which leaves a block.
+func leaking(step int64) *snapshot.Snapshot {
+	s := &snapshot.Snapshot{
+		Mark: snapshot.Mark{Step: step, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks(),
+		Devices:  []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}},
+		Segments: []snapshot.Segment{{Address: 1 << 12, Size: snapshot.Bytes(step+1) << 12, NumBlocks: int(step + 1)}},
+	}
+	id := s.Stacks.InternFrames([]snapshot.Frame{{Function: "step", File: "train.py", Line: 3}})
+	b := &s.Blocks
+	for birth := range step + 1 {
+		b.Segment, b.Address = append(b.Segment, 0), append(b.Address, uint64(birth+1)<<12)
+		b.Size, b.Requested = append(b.Size, 4096), append(b.Requested, 4096)
+		b.State, b.Stack, b.BirthStep = append(b.State, snapshot.Live), append(b.Stack, id), append(b.BirthStep, birth)
+	}
+	return s
+}
+
+func follow(t *testing.T) (*rundir.Writer, *watch.Follower) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	out, err := rundir.Create(dir, snapshot.Info{Version: "test", Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, &watch.Follower{
+		Dir: dir, Every: 5 * time.Millisecond, Judge: diff.DefaultOptions().Analyze,
+		Open: func() ([]*snapshot.Run, error) {
+			run, err := files.OpenRun(dir)
+			return []*snapshot.Run{run}, err
+		},
+	}
+}
+
+func next(t *testing.T, f *watch.Follower) *watch.Look {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	look, err := f.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return look
+}
+
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	var kinds []report.LiveKind
+	for step := range int64(120) {
+		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+			t.Fatal(err)
+		}
+		look := next(t, f)
+		if n := len(look.Ranks[0].Run.Snapshots); n != int(step)+1 || !look.Fresh || look.Ended {
+			t.Fatalf("step %d: %d snapshots, fresh %v, ended %v", step, n, look.Fresh, look.Ended)
+		}
+		for _, e := range look.Events(step == 0) {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	if err := out.Finish(0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	look := next(t, f)
+	for _, e := range look.Events(false) {
+		kinds = append(kinds, e.Kind)
+	}
+	want := []report.LiveKind{report.LiveBegun, report.LiveSuspected, report.LiveLeak, report.LiveEnded}
+	if len(kinds) != len(want) || !look.Ended || look.Died || look.Leaks() != 1 {
+		t.Fatalf("%v, want %v; ended %v, died %v, %d leaks", kinds, want, look.Ended, look.Died, look.Leaks())
+	}
+	for i, kind := range kinds {
+		if kind != want[i] {
+			t.Errorf("event %d is %s, want %s", i, kind, want[i])
+		}
+	}
+	if _, err := f.Next(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestAFolderThatGoesIsAnError(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, f)
+	if err := os.RemoveAll(f.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Next(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestARunWithoutSnapshotsIsWaitedFor: it may have only begun.
+func TestARunWithoutSnapshotsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	if err := os.WriteFile(filepath.Join(f.Dir, ".snapshot_0.memdiag.tmp"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if look, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%+v, %v", look, err)
+	}
+	if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, f)
+}
+
+// TestARunWhoseProcessesAreGoneHasDied: the recorder and all that it followed were killed.
+func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	gone := exec.CommandContext(t.Context(), "true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, f := follow(t)
+	open := f.Open
+	f.Open = func() ([]*snapshot.Run, error) {
+		runs, err := open()
+		if err == nil {
+			runs[0].Info.Host = host
+			runs[0].Tree = &snapshot.Tree{Processes: []snapshot.TreeProcess{{PID: gone.Process.Pid, Started: 1}}}
+		}
+		return runs, err
+	}
+	path := filepath.Join(f.Dir, "snapshot_0.memdiag")
+	if out, err := rundir.Create(filepath.Join(t.TempDir(), "other"), snapshot.Info{Version: "test"}); err != nil {
+		t.Fatal(err)
+	} else if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	} else if err := os.Rename(filepath.Join(out.Dir(), "snapshot_0.memdiag"), path); err != nil {
+		t.Fatal(err)
+	}
+	next(t, f)
+	long := time.Now().Add(-time.Hour)
+	for _, name := range []string{path, filepath.Join(f.Dir, rundir.InfoName)} {
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next(t, f) // the times are news
+	if look := next(t, f); !look.Died || !look.Ended {
+		t.Errorf("ended %v, died %v", look.Ended, look.Died)
+	}
+}

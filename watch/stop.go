@@ -1,0 +1,98 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/live"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Condition is when a run is to be stopped; the zero value is never.
+type Condition struct {
+	Leak   bool          // once a leak is reported
+	Within time.Duration // … or memory is full within this time, by a suspected leak too; 0 for never
+}
+
+// ParseCondition reads "leak", or "forecast < 30m".
+func ParseCondition(text string) (Condition, error) {
+	if strings.TrimSpace(text) == "leak" {
+		return Condition{Leak: true}, nil
+	}
+	name, limit, found := strings.Cut(text, "<")
+	if found && strings.TrimSpace(name) == "forecast" {
+		if d, err := time.ParseDuration(strings.TrimSpace(limit)); err == nil && d > 0 {
+			return Condition{Within: d}, nil
+		}
+	}
+	return Condition{}, errors.New(`want leak, or "forecast < 30m"`)
+}
+
+// Met says why a run is to be stopped, by a look at it; "" where it is not.
+func (c Condition) Met(l *Look) string {
+	for i := range l.Ranks {
+		for _, s := range l.Ranks[i].Suspects {
+			if s.State == live.Ended {
+				continue
+			}
+			if c.Leak && s.State == live.Alarming {
+				return "a leak is reported"
+			}
+			if at := s.Finding.RunsOut; c.Within > 0 && at != nil && !at.Beyond && soon(at, l.Ranks[i].Result) < c.Within {
+				return fmt.Sprintf("memory is full within %v", c.Within)
+			}
+		}
+	}
+	return ""
+}
+
+// never is farther away than any forecast.
+const never = time.Duration(1<<63 - 1)
+
+// soon is how long a forecast has from now on.
+func soon(at *diff.Forecast, r *diff.Result) time.Duration {
+	if at.After <= 0 {
+		return never
+	}
+	if taken := r.Last.Mark.Time; !taken.IsZero() {
+		return at.After - time.Since(taken)
+	}
+	return at.After
+}
+
+// topmost are the recorded processes that no other recorded one has begun; all that no other has begun where none is recorded. A shell
+// around the program passes no signal on.
+func topmost(all []*snapshot.TreeProcess) (top []*snapshot.TreeProcess) {
+	of := all
+	var recorded []*snapshot.TreeProcess
+	for _, p := range all {
+		if p.Points[len(p.Points)-1].Recorded {
+			recorded = append(recorded, p)
+		}
+	}
+	if len(recorded) > 0 {
+		of = recorded
+	}
+	known := make(map[int]bool)
+	for _, p := range of {
+		known[p.PID] = true
+	}
+	for _, p := range of {
+		if !known[p.Parent] {
+			top = append(top, p)
+		}
+	}
+	return top
+}
+
+func anyAlive(all []*snapshot.TreeProcess) bool {
+	for _, p := range all {
+		if alive(p) {
+			return true
+		}
+	}
+	return false
+}

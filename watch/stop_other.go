@@ -1,0 +1,17 @@
+//go:build !unix
+
+package watch
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+var errNoSignals = errors.New("this system has no signals")
+
+// Stop is for systems with signals.
+func (f *Follower) Stop(syscall.Signal, time.Duration) (int, error) { return 0, errNoSignals }
+
+// ParseSignal is for systems with signals.
+func ParseSignal(string) (syscall.Signal, error) { return 0, errNoSignals }
