@@ -17,9 +17,8 @@ func TestABudgetIsToldOnceUntilItTurns(t *testing.T) {
 	var told []report.LiveKind
 	for _, live := range []snapshot.Bytes{4, 6, 7, 5, 4, 6} {
 		s := &snapshot.Snapshot{Rank: snapshot.NoRank, Devices: []snapshot.Device{{Kind: snapshot.CUDA, Meters: snapshot.Meters{Allocated: live * snapshot.MiB}}}}
-		r := Rank{Run: &snapshot.Run{Snapshots: []*snapshot.Snapshot{s}}}
-		f.check(&r)
-		look := &Look{Ranks: []Rank{r}}
+		look := &Look{Ranks: []Rank{{Run: &snapshot.Run{Snapshots: []*snapshot.Snapshot{s}}}}}
+		f.check(look.Ranks)
 		if got := look.OverBudget(); got != (live > 5) {
 			t.Errorf("%d MiB: over budget %v", live, got)
 		}

@@ -176,27 +176,34 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 			test := f.test(rank.Number())
 			rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
 		}
-		if f.Check != nil {
-			f.check(&rank)
-		}
 		look.Ranks = append(look.Ranks, rank)
+	}
+	if f.Check != nil {
+		f.check(look.Ranks)
 	}
 	look.Took = time.Since(begun)
 	f.ended = look.Ended
 	return look, nil
 }
 
-// check holds a rank against the budgets.
-func (f *Follower) check(r *Rank) {
+// check holds all ranks against the budgets.
+func (f *Follower) check(ranks []Rank) {
 	if f.over == nil {
 		f.over = make(map[overBudget]bool)
 	}
-	r.Budgets = f.Check(r.Run)
-	for _, o := range r.Budgets {
-		key := overBudget{r.Number(), o.Budget.String(), o.Of}
-		if o.Unchecked == "" && o.Broken() != f.over[key] {
-			f.over[key] = o.Broken()
-			r.Turned = append(r.Turned, o)
+	all := make([][]budget.Outcome, len(ranks))
+	for i := range ranks {
+		all[i] = f.Check(ranks[i].Run)
+	}
+	for i, of := range budget.Across(all) {
+		r := &ranks[i]
+		r.Budgets = of
+		for _, o := range of {
+			key := overBudget{r.Number(), o.Budget.String(), o.Of}
+			if o.Unchecked == "" && o.Broken() != f.over[key] {
+				f.over[key] = o.Broken()
+				r.Turned = append(r.Turned, o)
+			}
 		}
 	}
 }

@@ -64,3 +64,14 @@ func (b budgetFlags) check(run *snapshot.Run, device string, memory snapshot.Byt
 	}
 	return budget.Check(run, of, memory)
 }
+
+// acrossRanks leaves out of each rank's outcomes what only another rank has.
+func acrossRanks(ranks []judged) {
+	all := make([][]budget.Outcome, len(ranks))
+	for i := range ranks {
+		all[i] = ranks[i].budget
+	}
+	for i, of := range budget.Across(all) {
+		ranks[i].budget = of
+	}
+}

@@ -139,6 +139,7 @@ func (g *gate) judge(cmd *cobra.Command, known *baseline.File, args []string) (c
 	if err != nil {
 		return exitOwn, err
 	}
+	acrossRanks(ranks)
 	outcome, unsaved := g.hold(known, ranks)
 	code, prefix := g.decide(ranks, outcome)
 	fails := code == exitLeak

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -154,6 +155,21 @@ func Unchecked(all []Outcome) bool {
 		}
 	}
 	return false
+}
+
+// Across leaves out what one rank of a run has nothing of and another has: each has GPUs of its own, and the first has the
+// processes of all. What none has stands with the first. It takes and returns the outcomes of each rank.
+func Across(ranks [][]Outcome) [][]Outcome {
+	found := make(map[string]bool)
+	for _, all := range ranks {
+		for _, o := range all {
+			found[o.Budget.String()] = found[o.Budget.String()] || o.Of != ""
+		}
+	}
+	for i := range ranks {
+		ranks[i] = slices.DeleteFunc(ranks[i], func(o Outcome) bool { return o.Of == "" && (i > 0 || found[o.Budget.String()]) })
+	}
+	return ranks
 }
 
 // Check holds a run against budgets: one outcome for each of them and each device, process or role that it is for, in

@@ -172,6 +172,29 @@ func TestABrokenFileOfManyDevicesIsNotChecked(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherRankHasIsNotMissed(t *testing.T) {
+	var budgets []budget.Budget
+	for _, text := range []string{"loader worker=1MiB", "cuda:0=1MiB", "nowhere=1MiB"} {
+		b, err := budget.Parse(budget.Live, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		budgets = append(budgets, b)
+	}
+	var said [2][]string
+	for i, all := range budget.Across([][]budget.Outcome{budget.Check(treeRun(), budgets, 0), budget.Check(gpuRun(0, 1, 2, 3), budgets, 0)}) {
+		for _, o := range all {
+			said[i] = append(said[i], o.State()+" "+o.Of)
+		}
+	}
+	if want := []string{"broken loader worker", "unchecked "}; !slices.Equal(said[0], want) {
+		t.Errorf("the first rank: %q", said[0])
+	}
+	if want := []string{"broken cuda:0"}; !slices.Equal(said[1], want) {
+		t.Errorf("the second rank: %q", said[1])
+	}
+}
+
 func TestWhatIsNoBudgetIsRefused(t *testing.T) {
 	for _, text := range []string{"", "x", "=1MiB", "cuda:0=", "-1", "0%", "101%", "NaN%", "-5%", "cuda:0=1MiB/step", "90 percent"} {
 		if b, err := budget.Parse(budget.Live, text); err == nil {
