@@ -72,7 +72,7 @@ other. Nothing is judged then.`,
 			if err != nil {
 				return err
 			}
-			if write == "text" || write == "md" || write == "prom" {
+			if write == "text" || write == "md" {
 				relativeTo(workingFolder(), result, ranks)
 			}
 			text.Width, text.Color = env.textShape(output)

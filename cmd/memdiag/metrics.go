@@ -13,7 +13,7 @@ import (
 
 // metrics are those of a run that was judged once, rank by rank.
 func (env *environment) metrics(run *snapshot.Run, result *diff.Result, ranks []report.RankResult) prometheus.Gatherer {
-	look := metrics.Look{Name: runName(run), Run: run, Rank: snapshot.NoRank, Result: result, At: env.now()}
+	look := metrics.Look{Name: runName(run), Run: run, Rank: snapshot.NoRank, Result: result, Root: workingFolder(), At: env.now()}
 	if len(ranks) < 2 {
 		if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
 			look.Rank = run.Snapshots[0].Rank

@@ -121,12 +121,12 @@ func (e *exports) put(env *environment, dir string, look *watch.Look) error {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
 	}
-	looks := make([]metrics.Look, 0, len(look.Ranks))
+	looks, here := make([]metrics.Look, 0, len(look.Ranks)), workingFolder()
 	for i := range look.Ranks {
 		r := &look.Ranks[i]
 		looks = append(looks, metrics.Look{
 			Name: filepath.Base(dir), Run: r.Run, Rank: r.Number(), Result: r.Result, Leaks: r.Leaks, Budgets: r.Budgets,
-			At: look.Time, Took: look.Took, Ended: look.Ended,
+			Root: here, At: look.Time, Took: look.Took, Ended: look.Ended,
 		})
 	}
 	all := metrics.Of(looks...)

@@ -55,7 +55,7 @@ func TestPrometheusSeesALeak(t *testing.T) {
 	}))
 	defer hook.Close()
 	watched := watchServed(t, filepath.Join(dir, "leaky"), filepath.Join(dir, "first", "my-run"), "127.0.0.1:0")
-	startMonitor(t, dir, watched.address, hook.URL)
+	prometheus := startMonitor(t, dir, watched.address, hook.URL)
 
 	got := await(t, alarms, "firing")
 	if got.Labels["run"] != "my-run" || !strings.HasPrefix(got.Labels["where"], "engine/workload/feature_pyramid.go:") || got.Labels["severity"] != "warning" {
@@ -64,6 +64,7 @@ func TestPrometheusSeesALeak(t *testing.T) {
 	if want := "leak in my-run at engine/workload/feature_pyramid.go:"; !strings.HasPrefix(got.Annotations["summary"], want) {
 		t.Errorf("summary: %s", got.Annotations["summary"])
 	}
+	panelsShow(t, prometheus, "Leaks", "Not yet decided", "Leaking", "Memory of devices", "Live memory of the largest sites", "Largest sites", "Steps a second")
 	watched.stop()
 	watchServed(t, filepath.Join(dir, "mended"), filepath.Join(dir, "second", "my-run"), watched.address)
 	await(t, alarms, "resolved")
@@ -188,9 +189,9 @@ func start(t *testing.T, server *exec.Cmd) {
 }
 
 // startMonitor starts Prometheus and Alertmanager with the configuration of examples/monitor, but faster and with other addresses.
-func startMonitor(t *testing.T, dir, watched, hook string) {
+func startMonitor(t *testing.T, dir, watched, hook string) (prometheus string) {
 	t.Helper()
-	alertmanager := freeAddress(t)
+	alertmanager, prometheus := freeAddress(t), freeAddress(t)
 	rules, err := filepath.Abs("../../examples/monitor/rules.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +233,19 @@ func startMonitor(t *testing.T, dir, watched, hook string) {
 		"    # webhook_configs:\n    #   - url: https://example.org/hook", alarmsTo),
 		"--storage.path="+filepath.Join(dir, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=")
 	run("prometheus", "--config.file="+configure("prometheus.yml", "_interval: 15s", "_interval: 1s", "rules.yml", rules, "alertmanager:9093", alertmanager, "watch:9760", watched),
-		"--storage.tsdb.path="+filepath.Join(dir, "prometheus"), "--web.listen-address="+freeAddress(t))
+		"--storage.tsdb.path="+filepath.Join(dir, "prometheus"), "--web.listen-address="+prometheus)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		answer, err := http.Get("http://" + prometheus + "/-/ready") //nolint:noctx // a refusal comes at once
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return prometheus
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Prometheus is not ready: %v", err)
+		}
+	}
 }
 
 // freeAddress is one that nobody listens at just now.

@@ -13,6 +13,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -26,6 +27,7 @@ type Look struct {
 	// again asks for more.
 	Leaks   func(*diff.Finding) bool
 	Budgets []budget.Outcome
+	Root    report.Folder // that places of findings are relative to
 	Ended   bool          // the run has ended, also if nothing in its folder says so
 	At      time.Time     // when it was seen
 	Took    time.Duration // to read and to judge

@@ -33,7 +33,7 @@ func (s *sites) add(f *diff.Finding) {
 	if s.leaks(f) && known {
 		s.rates[device] += rate
 	}
-	l := []string{"fingerprint", fingerprint(f), "where", report.Place(f), "device", device}
+	l := []string{"fingerprint", fingerprint(f), "where", s.look.Root.Text(report.Place(f)), "device", device}
 	if f.Child != nil {
 		l = append(l, "role", f.Child.Role)
 	} else {
