@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -23,7 +24,8 @@ type Live struct {
 	// Finding is what is suspected, leaks, or did; nil for other kinds. Fingerprint is the baseline's.
 	Finding     *diff.Finding
 	Fingerprint string
-	Since       snapshot.Mark // when it was suspected for the first time
+	Since       snapshot.Mark   // when it was suspected for the first time
+	Budget      *budget.Outcome // of LiveOverBudget and LiveWithinBudget; else nil
 }
 
 // LiveKind is what an event is about.
@@ -41,6 +43,17 @@ const (
 	LiveOverBudget   LiveKind = "over budget"
 	LiveWithinBudget LiveKind = "within budget"
 )
+
+// Alarm reports whether an event is one, and begins or ends an alarm. Events of one alarm have one name.
+func (l *Live) Alarm() (name string, begins, is bool) {
+	switch l.Kind {
+	case LiveLeak, LiveOver:
+		return l.Fingerprint, l.Kind == LiveLeak, true
+	case LiveOverBudget, LiveWithinBudget:
+		return l.Budget.Budget.String() + " " + l.Budget.Of, l.Kind == LiveOverBudget, true
+	}
+	return "", false, false
+}
 
 // Lines are an event for a person, the first of which says all that matters. Paths are relative to here.
 func (l *Live) Lines(here Folder) []string {
@@ -114,18 +127,19 @@ func (l *Live) step() int64 {
 }
 
 type liveJSON struct {
-	SchemaVersion int          `json:"schema_version"`
-	Event         string       `json:"event"`
-	Text          string       `json:"text"` // for chats
-	Time          time.Time    `json:"time"`
-	Run           string       `json:"run"`
-	Host          string       `json:"host,omitempty"`
-	Rank          *int         `json:"rank,omitempty"`
-	Step          *int64       `json:"step,omitempty"`
-	Process       *childOfJSON `json:"process,omitempty"` // unless it is the one that was recorded first
-	Fingerprint   string       `json:"fingerprint,omitempty"`
-	SinceStep     *int64       `json:"since_step,omitempty"`
-	Finding       *findingJSON `json:"finding,omitempty"`
+	SchemaVersion int             `json:"schema_version"`
+	Event         string          `json:"event"`
+	Text          string          `json:"text"` // for chats
+	Time          time.Time       `json:"time"`
+	Run           string          `json:"run"`
+	Host          string          `json:"host,omitempty"`
+	Rank          *int            `json:"rank,omitempty"`
+	Step          *int64          `json:"step,omitempty"`
+	Process       *childOfJSON    `json:"process,omitempty"` // unless it is the one that was recorded first
+	Fingerprint   string          `json:"fingerprint,omitempty"`
+	SinceStep     *int64          `json:"since_step,omitempty"`
+	Finding       *findingJSON    `json:"finding,omitempty"`
+	Budget        *gateBudgetJSON `json:"budget,omitempty"`
 }
 
 // JSON writes an event on one line. Its text is Lines.
@@ -139,6 +153,11 @@ func (l *Live) JSON(w io.Writer, here Folder) error {
 	}
 	if step := l.step(); step != snapshot.NoStep {
 		out.Step = &step
+	}
+	if l.Budget != nil {
+		of := RankBudget{l.Rank, *l.Budget}
+		held := of.json()
+		out.Budget = &held
 	}
 	if l.Finding != nil {
 		in := l.In

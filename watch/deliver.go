@@ -147,10 +147,13 @@ const lasting = 24 * time.Hour
 
 // Receive implements Receiver.
 func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) error {
+	name, begins, _ := e.Alarm()
+	labels := map[string]string{"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": name}
+	if e.Budget != nil {
+		labels = map[string]string{"alertname": "MemoryBudget", "severity": "warning", "run": e.Run.Path, "budget": name}
+	}
 	out := alert{
-		Labels: map[string]string{
-			"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": e.Fingerprint,
-		},
+		Labels:      labels,
 		Annotations: map[string]string{"summary": strings.Join(e.Lines(report.Folder{}), "\n")},
 		StartsAt:    e.Time, EndsAt: e.Time.Add(lasting),
 	}
@@ -160,7 +163,7 @@ func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) err
 	if e.Rank != snapshot.NoRank {
 		out.Labels["rank"] = fmt.Sprint(e.Rank)
 	}
-	if e.Kind != report.LiveLeak {
+	if !begins {
 		out.EndsAt = e.Time
 		out.StartsAt = e.Time.Add(-time.Second) // Alertmanager keeps the earlier one that it has
 	}

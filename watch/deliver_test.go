@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/watch"
@@ -69,6 +71,47 @@ func TestAServiceThatFailsOnceIsAskedAgain(t *testing.T) {
 }
 
 // TestASecretOfAnAddressIsNotSaid: a webhook's path is its key.
+func TestABudgetIsAnAlarmOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var alerts []struct {
+		Labels           map[string]string
+		StartsAt, EndsAt time.Time
+	}
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		one := alerts[len(alerts):]
+		if err := json.NewDecoder(r.Body).Decode(&one); err != nil {
+			t.Error(err)
+		}
+		alerts = append(alerts, one...)
+	}))
+	defer service.Close()
+	b, err := budget.Parse(budget.Live, "cuda:0=5MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{watch.Alertmanager{URL: address(t, service.URL)}}, h.failed)
+	for _, kind := range []report.LiveKind{report.LiveOverBudget, report.LiveWithinBudget} {
+		e := event(kind)
+		e.Budget = &budget.Outcome{Budget: b, Of: "cuda:0", Used: 6 << 20, Allowed: 5 << 20}
+		d.Deliver(e, report.Folder{})
+	}
+	d.Close(time.Minute)
+	if len(alerts) != 2 || len(h.said) > 0 {
+		t.Fatalf("%v; %q", alerts, h.said)
+	}
+	over, within := alerts[0], alerts[1]
+	if over.Labels["alertname"] != "MemoryBudget" || over.Labels["budget"] != "--max-live cuda:0=5MiB cuda:0" || !maps.Equal(over.Labels, within.Labels) {
+		t.Errorf("%v, then %v", over.Labels, within.Labels)
+	}
+	if now := time.Unix(1000, 0); !over.EndsAt.After(now) || within.EndsAt.After(now) {
+		t.Errorf("it ends %v, then %v", over.EndsAt, within.EndsAt)
+	}
+}
+
 func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", http.StatusForbidden) }))

@@ -35,12 +35,14 @@ func (l *Look) Events(first bool) (events []report.Live) {
 				tell(report.LiveOver, s, "")
 			}
 		}
-		for _, o := range rank.Turned {
+		for i := range rank.Turned {
+			o := &rank.Turned[i]
+			kind := report.LiveWithinBudget
 			if o.Broken() {
-				tell(report.LiveOverBudget, nil, o.Said())
-			} else {
-				tell(report.LiveWithinBudget, nil, o.Said())
+				kind = report.LiveOverBudget
 			}
+			tell(kind, nil, o.Said())
+			events[len(events)-1].Budget = o
 		}
 		switch {
 		case l.Died:

@@ -226,7 +226,7 @@ func (w *watching) tell(look *watch.Look, first bool, deliverer *watch.Deliverer
 	here := workingFolder()
 	for _, e := range look.Events(first) {
 		w.env.talk.clear()
-		if e.Kind == report.LiveLeak || e.Kind == report.LiveOver {
+		if _, _, is := e.Alarm(); is {
 			deliverer.Deliver(e, here)
 		}
 		if w.format.value == "json" {

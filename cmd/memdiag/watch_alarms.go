@@ -25,8 +25,8 @@ type alarms struct {
 func (a *alarms) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&a.command, "on-leak", "", "run this shell `COMMAND` for each leak, with the event as JSON on its standard input")
-	flags.Var(&a.webhook, "webhook", "send each leak, and its end, as JSON with a text to this `URL`")
-	flags.Var(&a.alertmanager, "alertmanager", "send each leak, and its end, to the Alertmanager at this `URL`")
+	flags.Var(&a.webhook, "webhook", "send each leak and broken budget, and its end, as JSON with a text to this `URL`")
+	flags.Var(&a.alertmanager, "alertmanager", "send each leak and broken budget, and its end, to the Alertmanager at this `URL`")
 	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak, or \"forecast < 30m\", when memory is full within that time")
 	flags.Var(&a.signal, "stop-signal", "the `SIGNAL` that stops it: TERM, INT, HUP, USR1 or USR2")
 	flags.DurationVar(&a.wait, "stop-wait", 2*time.Minute, "how long to wait for the run to end by itself, before it is killed")
