@@ -10,8 +10,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Events are what a look shows that was not known before it, in the order in which it is to be told; first is the run's first
-// look.
+// Events are what a look shows that was not known before it, in the order in which it is to be told; first is the first
+// look of all.
 func (l *Look) Events(first bool) (events []report.Live) {
 	for i := range l.Ranks {
 		rank := &l.Ranks[i]
@@ -22,7 +22,7 @@ func (l *Look) Events(first bool) (events []report.Live) {
 			}
 			events = append(events, e)
 		}
-		if first {
+		if first || l.Other {
 			tell(report.LiveBegun, nil, fmt.Sprintf("%s, %s so far", rank.Run.Path, plural(len(rank.Run.Snapshots), "snapshot")))
 		}
 		for _, s := range rank.Changed {

@@ -37,6 +37,7 @@ type Follower struct {
 	folder state               // at the last look
 	looked time.Time           // when that was; zero before the first
 	runs   []*snapshot.Run     // of it
+	begun  time.Time           // when the run that is in the folder began; zero if it does not say
 	ended  bool
 }
 
@@ -54,6 +55,8 @@ type Look struct {
 	Ranks []Rank
 	// Fresh: there are other snapshots than at the last look. Else only the tables of processes are newer.
 	Fresh bool
+	// Other: another run is in the folder than at the last look. What was known of the one before is forgotten.
+	Other bool
 	// Ended: no look follows, since the run says that it has ended; or, Died, since none of its processes is there any more.
 	Ended, Died bool
 }
@@ -164,7 +167,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		f.folder, f.looked = before, time.Now()
 		break
 	}
-	look := &Look{Time: f.looked, Fresh: fresh, Ended: true}
+	look := &Look{Time: f.looked, Fresh: fresh, Ended: true, Other: f.other()}
 	for _, run := range f.runs {
 		rank := Rank{Run: run}
 		look.Ended = look.Ended && run.Info.Finished != nil
@@ -184,6 +187,20 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	look.Took = time.Since(begun)
 	f.ended = look.Ended
 	return look, nil
+}
+
+// other reports whether another run has taken the folder since the last look, and forgets the one before.
+func (f *Follower) other() bool {
+	begun := f.runs[0].Info.Started
+	if begun.IsZero() || begun.Equal(f.begun) {
+		return false
+	}
+	known := !f.begun.IsZero()
+	f.begun = begun
+	if known {
+		f.tests, f.over = nil, nil
+	}
+	return known
 }
 
 // check holds all ranks against the budgets.
@@ -244,9 +261,13 @@ const mostFiles = 20_000
 // stateOf reads no file. Hidden ones are being written, and others may go meanwhile.
 func stateOf(dir string) (state, error) {
 	var s state
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not go into a link, such as latest
+	if err != nil {
+		return s, err
+	}
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case path == dir:
+		case path == root:
 			return err
 		case err != nil || strings.HasPrefix(entry.Name(), "."):
 			return skip(entry)

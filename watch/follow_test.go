@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -175,5 +176,59 @@ func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
 	next(t, f) // the times are news
 	if look := next(t, f); !look.Died || !look.Ended {
 		t.Errorf("ended %v, died %v", look.Ended, look.Died)
+	}
+}
+
+// TestALinkToARunIsFollowed: a run is often reached by one, such as runs/latest.
+func TestALinkToARunIsFollowed(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	link := filepath.Join(t.TempDir(), "latest")
+	if err := os.Symlink(f.Dir, link); err != nil {
+		t.Skip(err)
+	}
+	f.Dir = link
+	for step := range int64(3) {
+		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(next(t, f).Ranks[0].Run.Snapshots); n != int(step)+1 {
+			t.Fatalf("step %d: %d snapshots", step, n)
+		}
+	}
+}
+
+// TestAnotherRunInTheFolderIsJudgedAnew: a recording began again under the same name.
+func TestAnotherRunInTheFolderIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	began := time.Now()
+	for again := range 2 {
+		var kinds []report.LiveKind
+		for step := range int64(120) {
+			if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+				t.Fatal(err)
+			}
+			look := next(t, f)
+			if want := again == 1 && step == 0; look.Other != want {
+				t.Fatalf("run %d, step %d: another run %v", again, step, look.Other)
+			}
+			for _, e := range look.Events(again == 0 && step == 0) {
+				kinds = append(kinds, e.Kind)
+			}
+		}
+		if want := []report.LiveKind{report.LiveBegun, report.LiveSuspected, report.LiveLeak}; !slices.Equal(kinds, want) {
+			t.Errorf("run %d: %v, want %v", again, kinds, want)
+		}
+		if again > 0 {
+			break
+		}
+		if err := os.RemoveAll(f.Dir); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if out, err = rundir.Create(f.Dir, snapshot.Info{Version: "test", Started: began.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
