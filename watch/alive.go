@@ -2,31 +2,38 @@ package watch
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// dead reports whether all processes that the run's table has are gone. Of a run on another machine, or without a table,
-// nothing tells.
-func (f *Follower) dead() bool {
+// processes are those that the run's tables have. Ranks on one machine may share a table, which the first then has.
+func (f *Follower) processes() (all []*snapshot.TreeProcess, err error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return false
+		return nil, err
 	}
-	known := false
 	for _, run := range f.runs {
-		if run.Tree == nil || run.Info.Host != host {
-			return false
+		if run.Info.Host != host {
+			return nil, errors.New("the run is of another machine")
 		}
-		for i := range run.Tree.Processes {
-			if known = true; alive(&run.Tree.Processes[i]) {
-				return false
-			}
+		for i := 0; run.Tree != nil && i < len(run.Tree.Processes); i++ {
+			all = append(all, &run.Tree.Processes[i])
 		}
 	}
-	return known
+	if len(all) == 0 {
+		return nil, errors.New("the run tells no processes")
+	}
+	return all, nil
+}
+
+// dead reports whether all processes that the run's tables have are gone. Of a run on another machine, or without a table,
+// nothing tells.
+func (f *Follower) dead() bool {
+	all, err := f.processes()
+	return err == nil && !anyAlive(all)
 }
 
 // alive reports whether a process is there, and is the one that began then. Where there is no /proc it may be.

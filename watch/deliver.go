@@ -112,6 +112,7 @@ func (c Command) Receive(ctx context.Context, e *report.Live, text []byte) error
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line) //nolint:gosec // the user's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), c.Output, c.Output
+	together(cmd)
 	cmd.WaitDelay = time.Second // what it left behind may hold its output open
 	err := cmd.Run()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -200,7 +201,9 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 		return false, withoutURL(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	// One that is sent elsewhere would arrive as a GET, without the alarm, or at somebody whom nobody named.
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(request)
 	if err != nil {
 		return true, withoutURL(err)
 	}

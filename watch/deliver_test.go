@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,5 +159,29 @@ func TestACommandIsRunForALeakAlone(t *testing.T) {
 	d.Close(time.Minute)
 	if !strings.HasPrefix(out.String(), `{"schema_version":1,"event":"leak",`) || strings.Count(out.String(), "\n") != 1 || len(h.said) != 1 || h.said[0] != "--on-leak: exit status 3" {
 		t.Errorf("%q; %q", out.String(), h.said)
+	}
+}
+
+// TestAnAlarmIsNotSentElsewhere: followed, a 302 becomes a GET without the alarm, and looks as if it had arrived.
+func TestAnAlarmIsNotSentElsewhere(t *testing.T) {
+	t.Parallel()
+	var code int
+	var elsewhere atomic.Bool
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			elsewhere.Store(true)
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", code)
+	}))
+	defer service.Close()
+	for _, code = range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		var h heard
+		d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, h.failed)
+		d.Deliver(event(report.LiveLeak), report.Folder{})
+		d.Close(time.Minute)
+		if elsewhere.Load() || len(h.said) != 1 || !strings.Contains(h.said[0], strconv.Itoa(code)) {
+			t.Errorf("%d: sent elsewhere %v; %q", code, elsewhere.Load(), h.said)
+		}
 	}
 }

@@ -3,8 +3,10 @@
 package watch
 
 import (
+	"context"
 	"errors"
-	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,41 +15,54 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Stop sends a signal to the run's topmost processes, and kills what is left of all after a time. It returns how many it
-// has signalled.
-func (f *Follower) Stop(signal syscall.Signal, wait time.Duration) (int, error) {
-	host, err := os.Hostname()
+// Stop sends a signal to the run's topmost processes, and kills what is left of all after a time, also what began meanwhile.
+// It returns how many it has signalled. If ctx is done before, nothing is killed.
+func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Duration) (int, error) {
+	all, err := f.processes()
 	if err != nil {
 		return 0, err
 	}
-	var all []*snapshot.TreeProcess
-	for _, run := range f.runs {
-		if run.Tree == nil || run.Info.Host != host {
-			return 0, errors.New("the run is of another machine, or tells no processes")
-		}
-		for i := range run.Tree.Processes {
-			if p := &run.Tree.Processes[i]; alive(p) {
-				all = append(all, p)
+	n := send(topmost(living(all)), signal)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(wait); anyAlive(all); {
+		if !time.Now().Before(end) {
+			if runs, err := f.Open(); err == nil {
+				f.runs = runs
 			}
+			if newest, err := f.processes(); err == nil {
+				all = append(all, newest...)
+			}
+			send(living(all), syscall.SIGKILL)
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-tick.C:
 		}
 	}
-	n := 0
-	for _, p := range topmost(all) {
+	return n, nil
+}
+
+func living(all []*snapshot.TreeProcess) []*snapshot.TreeProcess {
+	return slices.DeleteFunc(slices.Clone(all), func(p *snapshot.TreeProcess) bool { return !alive(p) })
+}
+
+// send counts those that took the signal: others have gone meanwhile, or are another user's.
+func send(all []*snapshot.TreeProcess, signal syscall.Signal) (n int) {
+	for _, p := range all {
 		if syscall.Kill(p.PID, signal) == nil {
 			n++
 		}
 	}
-	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if !anyAlive(all) {
-			return n, nil
-		}
-	}
-	for _, p := range all {
-		if alive(p) {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may have gone meanwhile
-		}
-	}
-	return n, nil
+	return n
+}
+
+// together puts a command and all that it begins into a group, which ends with it.
+func together(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
 // ParseSignal reads a signal's name or number: TERM, SIGUSR1, 10.

@@ -109,7 +109,13 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 // follow looks until the run has ended, or nobody wants to know.
 func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
 	deliverer := watch.NewDeliverer(w.alarms.receivers(w.env), func(what string) { w.env.talk.say("%s", what) })
-	defer deliverer.Close(lastDeliveries)
+	defer func() {
+		if ctx.Err() != nil {
+			deliverer.Close(interruptedDeliveries)
+			return
+		}
+		deliverer.Close(lastDeliveries)
+	}()
 	code := exitFine
 	for first := true; ; first = false {
 		look, err := follower.Next(ctx)
@@ -142,7 +148,7 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
 			code = exitLeak
 		}
 		if why := w.alarms.stop.Met(look); why != "" && !look.Ended {
-			return w.alarms.end(w.env, follower, why)
+			return w.alarms.end(ctx, w.env, follower, why)
 		}
 	}
 }

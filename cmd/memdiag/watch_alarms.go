@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -51,11 +52,17 @@ func (a *alarms) receivers(env *environment) (all []watch.Receiver) {
 // lastDeliveries is how long memdiag goes on after the run's end to deliver what is under way.
 const lastDeliveries = 30 * time.Second
 
+// interruptedDeliveries is how long it does so after Ctrl-C: somebody waits for his prompt.
+const interruptedDeliveries = 3 * time.Second
+
 // end stops the run.
-func (a *alarms) end(env *environment, follower *watch.Follower, why string) error {
+func (a *alarms) end(ctx context.Context, env *environment, follower *watch.Follower, why string) error {
 	env.talk.say("%s: the run is sent %s, and killed after %v", why, &a.signal, a.wait)
-	n, err := follower.Stop(a.signal.Signal, a.wait)
+	n, err := follower.Stop(ctx, a.signal.Signal, a.wait)
 	switch {
+	case n > 0 && err != nil:
+		env.talk.say("nobody waits for the run's end any more; it is not killed")
+		return &exitError{code: exitLeak}
 	case err != nil:
 		return fmt.Errorf("the run cannot be stopped: %w", err)
 	case n == 0:
