@@ -25,7 +25,8 @@ func newGateCommand(env *environment) *cobra.Command {
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
 		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
 or fails. The first interval is warm-up: growth in it alone is no leak. It exits
-with 1 on a leak, 0 without, and 4 if only a longer run can tell.
+with 1 on a leak or a broken budget (--max-live and the like), 0 without, and 4 if
+only a longer run can tell.
 
 With a command after --, or --workload, it records the run first; a command that
 fails is not judged, and the gate exits with 5.`,

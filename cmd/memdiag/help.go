@@ -66,10 +66,10 @@ func newExitCodesTopic() *cobra.Command {
 		Long: `Exit codes, the same for all commands:
 
   0  fine
-  1  leak found (gate), or not fixed (verify)
+  1  leak found or budget broken (gate, watch), or not fixed (verify)
   2  wrong command line
   3  bad or unreadable input
-  4  inconclusive (gate, verify)
+  4  inconclusive (gate, watch, verify)
   5  any other failure of memdiag, including an interrupt
 
 A reader that closes the pipe early (memdiag show x | head) is no error.`,
