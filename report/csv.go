@@ -12,7 +12,8 @@ import (
 
 // CSV writes the rows of JSON as a table with a head, one site that changed a line,
 // largest growth first. Columns are named as the keys of JSON, and sizes are bytes.
-// A name that a spreadsheet would take for a formula begins with an apostrophe.
+// A name that a spreadsheet would take for a formula begins with an apostrophe. Sites of other processes that leak follow, with
+// the role of each in the last column.
 func CSV(w io.Writer, r *diff.Result) error {
 	var b bytes.Buffer
 	table := csv.NewWriter(&b)
@@ -21,8 +22,8 @@ func CSV(w io.Writer, r *diff.Result) error {
 	for _, name := range tallies {
 		head = append(head, name+"_blocks", name+"_bytes", name+"_requested_bytes")
 	}
-	_ = table.Write(head) // a bytes.Buffer does not fail
-	for _, row := range changedRows(r) {
+	_ = table.Write(append(head, "process")) // a bytes.Buffer does not fail
+	write := func(row *rowJSON, process string) {
 		line := []string{row.Device, row.Hash, noFormula(row.Where), row.Verdict}
 		for _, t := range []tallyJSON{row.Before, row.After, row.Growth, row.Born, row.Died} {
 			blocks := "" // of what nobody counted
@@ -31,7 +32,15 @@ func CSV(w io.Writer, r *diff.Result) error {
 			}
 			line = append(line, blocks, strconv.FormatInt(t.Bytes, 10), strconv.FormatInt(t.Requested, 10))
 		}
-		_ = table.Write(line)
+		_ = table.Write(append(line, noFormula(process)))
+	}
+	for _, row := range changedRows(r) {
+		write(&row, "")
+	}
+	for _, c := range r.Children {
+		for _, row := range changedRows(c.Result) {
+			write(&row, Printable(c.Role))
+		}
 	}
 	table.Flush()
 	_, err := w.Write(b.Bytes())

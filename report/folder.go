@@ -27,6 +27,9 @@ func (d Folder) Results(results ...*diff.Result) {
 		}
 		d.Snapshot(r.First)
 		d.Snapshot(r.Last)
+		for _, c := range r.Children {
+			d.Results(c.Result)
+		}
 	}
 }
 

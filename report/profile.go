@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,8 +47,26 @@ func (s *Sample) Value() diff.Tally {
 }
 
 // GrowthProfile holds every site that changed between the result's snapshots, in
-// the order of its rows. Its values sum to r.Growth.
+// the order of its rows: its values sum to r.Growth. Those of other processes that leak
+// follow, with the role as their outermost frame.
 func GrowthProfile(r *diff.Result) *Profile {
+	p := siteGrowth(r)
+	for _, c := range r.Children {
+		p.Samples = append(p.Samples, inProcess(c, siteGrowth(c.Result).Samples)...)
+	}
+	return p
+}
+
+// inProcess are samples with another process's role as their outermost frame.
+func inProcess(c *diff.Child, samples []Sample) []Sample {
+	for i := range samples {
+		s := &samples[i]
+		s.Frames = append(slices.Clone(s.Frames), snapshot.Frame{Function: c.Role, Line: -1})
+	}
+	return samples
+}
+
+func siteGrowth(r *diff.Result) *Profile {
 	first, last := names(r)
 	p := &Profile{Growth: true, Title: "Growth of live memory, " + first + " to " + last, Taken: r.Last.Mark, Since: r.First.Mark, Uncounted: r.Uncounted()}
 	if r.Across != nil {
@@ -75,7 +94,17 @@ const rateScale = 1000
 // snapshots where neither are known. Before is what sites give back, After what
 // they gather.
 func RateProfile(r *diff.Result) *Profile {
-	p := GrowthProfile(r)
+	if r.Leaks() > 0 || len(r.Children) == 0 {
+		return siteRates(r)
+	}
+	p := siteRates(r.Children[0].Result)
+	p.Samples = inProcess(r.Children[0], p.Samples)
+	p.Title += ", " + Printable(r.Children[0].Role)
+	return p
+}
+
+func siteRates(r *diff.Result) *Profile {
+	p := siteGrowth(r)
 	samples := p.Samples
 	p.Samples = nil
 	at := 0

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// inWorker is a run without a leak of its own, of which a loader's worker leaks.
+func inWorker(t *testing.T) *diff.Result {
+	t.Helper()
+	r, child := analyzed(t, empty()), pyramidResult(t)
+	c := &diff.Child{Role: "loader worker 1", PID: 7, Alike: 1, Of: 1, Result: child}
+	for i := range child.Findings {
+		child.Findings[i].Child = c
+	}
+	r.Children = []*diff.Child{c}
+	return r
+}
+
+// TestALeakOfAnotherProcessIsDrawnAndListed: flamegraphs and tables had the recorded process alone.
+func TestALeakOfAnotherProcessIsDrawnAndListed(t *testing.T) {
+	r := inWorker(t)
+	grown := r.Children[0].Result.Growth().Bytes
+	for name, p := range map[string]*Profile{"growth": GrowthProfile(r), "rate": RateProfile(r)} {
+		var sum snapshot.Bytes
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			sum += s.Value().Bytes
+			if last := s.Frames[len(s.Frames)-1].Function; last != "loader worker 1" {
+				t.Errorf("%s: a stack begins with %q", name, last)
+			}
+		}
+		if sum <= 0 || name == "growth" && sum != grown {
+			t.Errorf("%s: the samples are %s, and the worker gained %s", name, sum, grown)
+		}
+	}
+	lines, err := csv.NewReader(bytes.NewReader(rendered(t, func(b *bytes.Buffer) error { return CSV(b, r) }))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(lines[0]) - 1
+	if len(lines) < 2 || lines[0][last] != "process" || lines[1][last] != "loader worker 1" || lines[1][3] != "leak" {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestPathsOfAnotherProcessAreRelative(t *testing.T) {
+	r := inWorker(t)
+	row := r.Children[0].Result.Findings[0].Rows[0]
+	row.Frames[0].File = "/work/train.py"
+	Folder{"/work"}.Results(r)
+	if got := row.Frames[0].File; !strings.HasPrefix(got, "train.py") {
+		t.Errorf("%q", got)
+	}
+}
