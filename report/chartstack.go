@@ -148,7 +148,7 @@ func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 	return "", diff.Rate{}
 }
 
-// unexplained is the band of what the process gathered after warm-up beyond what was
+// unexplained is the band of what the process gathered after warm-up, from its least on, beyond what was
 // recorded; nil where it is not the process that is drawn, or it does not grow so.
 func (s *stacker) unexplained(size float64) *band {
 	name, rate := beyondStacks(s.r)
@@ -158,9 +158,17 @@ func (s *stacker) unexplained(size float64) *band {
 		return nil
 	}
 	b := s.band(leakColours[0], false)
-	base := beyond[all.WarmUp()]
+	// What came before the least was given back, as the judge of it says: growth begins there.
+	from := all.WarmUp()
+	base := slices.Min(beyond[from:])
+	from += slices.Index(beyond[from:], base)
 	for j, at := range s.among {
-		b.y[j] = min(at.of(func(mark int) snapshot.Bytes { return snapshot.Bytes(max(beyond[mark]-base, 0)) }), s.rest[j])
+		b.y[j] = min(at.of(func(mark int) snapshot.Bytes {
+			if mark < from {
+				return 0
+			}
+			return snapshot.Bytes(beyond[mark] - base)
+		}), s.rest[j])
 		s.rest[j] -= b.y[j]
 	}
 	b.name, b.notes = name, []string{"process: " + bytesRate(rate)}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -12,6 +13,12 @@ import (
 // growingProcess is a run whose tensors stay, but for one of unknown origin, while the
 // process gathers 1 MiB a step beside them.
 func growingProcess(t testing.TB) *diff.Result {
+	t.Helper()
+	return growingAfter(t, 0)
+}
+
+// growingAfter is growingProcess, which gives back so much a third of the way.
+func growingAfter(t testing.TB, given snapshot.Bytes) *diff.Result {
 	t.Helper()
 	stacks := snapshot.NewStacks()
 	weights := stacks.InternFrames(weightFrames)
@@ -25,6 +32,9 @@ func growingProcess(t testing.TB) *diff.Result {
 		s := b.done()
 		s.Devices[0] = snapshot.Device{Kind: snapshot.CPU, Name: "tensor storages", Limit: snapshot.Unknown, Meters: s.Devices[0].Meters}
 		heap := 50*snapshot.MiB + snapshot.Bytes(step)*snapshot.MiB
+		if step < 30 {
+			heap += given
+		}
 		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Name: "process", Limit: 20 * snapshot.GiB, Meters: snapshot.Meters{
 			Requested: heap, Allocated: heap, Active: heap, Reserved: heap, Driver: heap + 300*snapshot.MiB,
 		}})
@@ -86,6 +96,18 @@ func TestAGraphThatLeaksIsDrawnInTheProcess(t *testing.T) {
 	grown := c.bands[len(c.bands)-1]
 	if end := len(c.x) - 1; !strings.HasPrefix(c.subtitle, "memory of host:0") || grown.name != "autograd graph" || grown.y[end] < 85*float64(snapshot.MiB) {
 		t.Errorf("%q draws %q up to %v", c.subtitle, grown.name, grown.y[end])
+	}
+}
+
+// TestWhatTheProcessGivesBackIsNoPartOfItsGrowth: the band began at the end of warm-up, and "all else" had what grew since the dip.
+func TestWhatTheProcessGivesBackIsNoPartOfItsGrowth(t *testing.T) {
+	c, err := newChart(growingAfter(t, 60*snapshot.MiB), PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := c.bands[len(c.bands)-1]
+	if end := len(c.x) - 1; grown.name != "beyond recorded stacks" || math.Abs(grown.y[end]-70*float64(snapshot.MiB)) > 1<<16 || grown.y[0] != 0 {
+		t.Errorf("%q from %v to %v; want the 70 MiB since step 30", grown.name, grown.y[0], grown.y[end])
 	}
 }
 

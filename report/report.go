@@ -6,6 +6,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,7 +47,7 @@ func sentence(r *diff.Result) string {
 	if leaks == 0 && len(r.Children) > 0 {
 		return sentence(r.Children[0].Result)
 	}
-	live := "live memory " + signed(r.Growth().Bytes)
+	live := "live memory" + ofWhom(r) + " " + signed(r.Growth().Bytes)
 	if leaks == 0 && !r.Comparable {
 		unlike := "different processes"
 		if r.Separate() {
@@ -94,6 +95,18 @@ func sentence(r *diff.Result) string {
 		all = ", " + signed(sum) + " in all"
 	}
 	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
+}
+
+// ofWhom is " of train.py" beside other processes that grow or leak: live memory is of the recorded one.
+func ofWhom(r *diff.Result) string {
+	others := slices.ContainsFunc(r.Unaccounted(), func(e *diff.Reserve) bool { return e.Processes != nil })
+	switch {
+	case len(r.Children) == 0 && !others:
+		return ""
+	case r.Last.Role == "":
+		return " of the recorded process"
+	}
+	return " of " + brief(r.Last.Role)
 }
 
 // mostUndecided reports whether half of what grew is inconclusive, or more.

@@ -293,7 +293,7 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 // totals accounts for every row once, so that the lines sum to the growth.
 func (p *page) totals(r *diff.Result, s *story) {
 	first, last := names(r)
-	p.line(p.paint.bold("Live memory, " + first + " to " + last))
+	p.line(p.paint.bold("Live memory" + ofWhom(r) + ", " + first + " to " + last))
 	var rows [][]string
 	for _, g := range s.accounts {
 		rows = append(rows, []string{grownBlocks(g.growth.Blocks, r.Uncounted()), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -57,5 +59,30 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 		child.Role, child.PID = cmp.Or(last.Role, fmt.Sprintf("child %d", n)), last.PID
 		child.Notes = nil
 		run.Children = append(run.Children, child)
+	}
+	nameAlike(run)
+}
+
+// lookApart is more than lies between two looks at a process.
+const lookApart = 3 * time.Second
+
+// nameAlike gives a process the same role in the tree and beside the run: what its agent says is more than that it is a fork of
+// its parent, and that is more than its parent's name.
+func nameAlike(run *snapshot.Run) {
+	if run.Tree == nil {
+		return
+	}
+	for _, child := range run.Children {
+		for i := range run.Tree.Processes {
+			p := &run.Tree.Processes[i]
+			taken := child.Snapshots[0].Mark.Time // not of another process that had the number before, or has it since
+			switch parent, forked := strings.CutPrefix(p.Role, "fork of "); {
+			case p.PID != child.PID || taken.Before(p.Points[0].Time) || taken.After(p.Points[len(p.Points)-1].Time.Add(lookApart)):
+			case forked && parent == child.Role:
+				child.Role = p.Role
+			default:
+				p.Role = child.Role
+			}
+		}
 	}
 }

@@ -60,6 +60,26 @@ func TestChildrenAreReadBesideTheirRun(t *testing.T) {
 	}
 }
 
+// TestAProcessHasOneRole: a leak in one that an agent and the system call by other names was told twice.
+func TestAProcessHasOneRole(t *testing.T) {
+	for _, c := range []struct{ agent, system, want string }{
+		{"train.py", "fork of train.py", "fork of train.py"},
+		{"produce 1", "fork of train.py", "produce 1"},
+		{"produce 1", "spawned python", "produce 1"},
+		{"train.py", "train.py", "train.py"},
+	} {
+		at := func(seconds int64) snapshot.ProcessPoint { return snapshot.ProcessPoint{Time: time.Unix(seconds, 0)} }
+		child := &snapshot.Run{Role: c.agent, PID: 7, Snapshots: []*snapshot.Snapshot{{Mark: snapshot.Mark{Time: time.Unix(50, 0)}}}}
+		run := &snapshot.Run{Children: []*snapshot.Run{child}, Tree: &snapshot.Tree{Processes: []snapshot.TreeProcess{
+			{PID: 7, Role: "perl", Points: []snapshot.ProcessPoint{at(1), at(9)}}, {PID: 7, Role: c.system, Points: []snapshot.ProcessPoint{at(40), at(60)}},
+		}}}
+		nameAlike(run)
+		if p := run.Tree.Processes; run.Children[0].Role != c.want || p[1].Role != c.want || p[0].Role != "perl" {
+			t.Errorf("%s, %s: %q, %q", c.agent, c.system, run.Children[0].Role, p[1].Role)
+		}
+	}
+}
+
 func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 	for _, c := range []struct {
 		name, processes, host string // "" for no such file

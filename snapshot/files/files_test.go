@@ -120,7 +120,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		path, want string
 		format     bool
 	}{
-		"text":                                  {write(t, dir, "notes.txt", "hello"), "notes.txt: byte 0: not a snapshot in a format that memdiag reads", true},
+		"text":                                  {write(t, dir, "notes.txt", "hello"), "notes.txt: not a snapshot in a format that memdiag reads", true},
 		"an empty file":                         {write(t, dir, "empty", ""), "an empty file", true},
 		"a heap profile of an old Go":           {write(t, dir, "heap.txt", "heap profile: 1: 8 [1: 8] @ heap/1048576\n1: 8 [1: 8] @ 0x1\n"), "a heap profile as text that tells addresses", true},
 		"goroutines":                            {write(t, dir, "goroutine.txt", "goroutine profile: total 7\n3 @ 0x43\n"), "stacks of Go's goroutines", true},

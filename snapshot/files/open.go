@@ -323,6 +323,7 @@ func (s *source) isCutOff() bool {
 func (s *source) unknown() error {
 	e := &snapshot.FormatError{
 		File:   s.file.Name(),
+		Offset: snapshot.NoOffset,
 		Reason: "not a snapshot in a format that memdiag reads",
 		Hint:   "memdiag reads its own files, PyTorch's memory snapshots, and profiles of JAX, Go, memray, heaptrack and others: memdiag help formats",
 	}
@@ -352,7 +353,7 @@ func (s *source) other() *snapshot.FormatError {
 	inside := bounded.Head(s.head)
 	for _, o := range others {
 		if bytes.Contains(inside[:min(len(inside), o.within)], []byte(o.text)) {
-			return &snapshot.FormatError{File: s.file.Name(), Reason: o.what, Hint: o.hint}
+			return &snapshot.FormatError{File: s.file.Name(), Offset: snapshot.NoOffset, Reason: o.what, Hint: o.hint}
 		}
 	}
 	return nil
