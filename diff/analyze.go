@@ -51,7 +51,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
 	r.unwatched = cmp.Or(r.unwatched, r.emptied())
-	r.Notes, r.NotSeen = slices.Concat(run.Notes, ended(run), notes(r)), r.notSeen()
+	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))
 	if note := restart(run, at); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
@@ -73,6 +73,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.sizeGraphs()
 		r.step(itemsPass, func() { r.sizeItems(items) })
 	}
+	r.NotSeen = r.notSeen()
 	r.sortFindings()
 	if r.Comparable {
 		r.explain(r.Findings)

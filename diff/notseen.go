@@ -45,12 +45,21 @@ func (r *Result) notSeen() (out []string) {
 	for i := range r.run.Tree.Processes {
 		most = max(most, lastOf(&r.run.Tree.Processes[i]))
 	}
+	grown := make(map[string]bool) // kinds of processes whose growth is reported
+	for _, c := range r.Children {
+		grown[KindOf(c.Role)] = true
+	}
+	for _, e := range r.Unaccounted() {
+		if e.Processes != nil && !e.Processes.Shared {
+			grown[KindOf(e.Processes.Role)] = true
+		}
+	}
 	for i := range r.run.Tree.Processes {
 		p := &r.run.Tree.Processes[i]
 		switch {
 		case r.inside(p.PID) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
 		case len(p.Points) < series.Testable:
-			if float64(lastOf(p)) >= matters*float64(most) {
+			if float64(lastOf(p)) >= matters*float64(most) && !grown[KindOf(p.Role)] {
 				brief++
 			}
 		default:

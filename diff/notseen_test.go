@@ -16,6 +16,8 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 		workers = append(workers, lifetime{fmt.Sprint("loader worker ", n), 1, 30, flat})
 	}
 	several := append(slices.Clone(workers), lifetime{"perl", 1, 30, flat}, lifetime{"logger", 1, 30, flat}, lifetime{"watchdog", 1, 30, flat}, lifetime{"fork of train.py", 3, 3, flat}, lifetime{"sh", 3, 3, func(float64) float64 { return 1 }})
+	grows := append(slices.Clone(workers[:1]),
+		lifetime{"loader worker 0", 1, 30, func(t float64) float64 { return 50 + 10*t }}, lifetime{"loader worker 1", 28, 29, flat})
 	ended := time.Now()
 	for _, c := range []struct {
 		name  string
@@ -31,6 +33,7 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
 			"growth of 1 process that ended too soon to show any; others may have come and gone between looks",
 		}},
+		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), watched from outside"}},
 		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{
 			"recording stopped", "the last snapshot is of step 70 of 1000: what comes later was not seen",
 		}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff"
@@ -14,11 +15,15 @@ import (
 // each device, and the sites that hold more or less, the largest difference first. names are those of the files.
 func Changes(w io.Writer, a, b *snapshot.Snapshot, names [2]string, o TextOptions) error {
 	p := newPage(o)
+	short := [2]string{filepath.Base(names[0]), filepath.Base(names[1])}
+	if short[0] == short[1] {
+		short = names
+	}
 	for _, d := range devicesOfBoth(a, b) {
 		before, after := activeOn(a, d), activeOn(b, d)
 		p.prose("", "  ", fmt.Sprintf("%s: %s in %s, %s in %s",
 			p.paint.bold(fmt.Sprintf("%s of %s is %s", momentName(b.Moment.At), deviceName(d), higher(after-before))),
-			glue(before.String()), brief(names[0]), glue(after.String()), brief(names[1])))
+			glue(before.String()), brief(short[0]), glue(after.String()), brief(short[1])))
 	}
 	for i, s := range []*snapshot.Snapshot{a, b} {
 		p.prose("  ", "    ", fmt.Sprintf("%s: %s", brief(names[i]), momentPlace(s)))

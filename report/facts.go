@@ -63,9 +63,9 @@ func causeFacts(f *diff.Finding) []fact {
 	}
 	text += "."
 	if len(f.Others) > 0 {
-		text += " It could also be " + f.Others[0].Cause.ID
+		text += " It could also be: " + f.Others[0].Cause.Name
 		if len(f.Others) > 1 {
-			text += " or " + f.Others[1].Cause.ID
+			text += "; or " + f.Others[1].Cause.Name
 		}
 		text += "."
 	}

@@ -72,9 +72,15 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	case at.Low != at.High:
 		text += glue(fmt.Sprintf(" (%s to %s%s)", grouped(at.Low/unit*unit), more, grouped((at.High+unit-1)/unit*unit)))
 	}
-	if text += ", of " + glue(at.Limit.String()); at.OfProcess {
-		text += " (available memory)"
-	} else {
+	switch limit := glue(at.Limit.String()); {
+	case at.Beyond && at.OfProcess:
+		text += " (" + limit + " is available)"
+	case at.Beyond:
+		text += " (" + limit + " on " + deviceName(f.Rows[0].Device) + ")"
+	case at.OfProcess:
+		text += ", of " + limit + " (available memory)"
+	default:
+		text += ", of " + limit
 		text += " on " + deviceName(f.Rows[0].Device)
 	}
 	besides := r.Besides()
@@ -121,7 +127,7 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 func atText(at *diff.Forecast) string {
 	switch {
 	case at.Beyond:
-		return fmt.Sprintf("not within %d times the recorded length", diff.Farthest)
+		return fmt.Sprintf("not in a run %d times as long", diff.Farthest)
 	case at.Step == snapshot.NoStep:
 		value, _, _ := spansWithin(at)
 		return glue(value) + " after the last snapshot"

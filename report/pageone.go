@@ -61,7 +61,7 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 			v.Findings = append(v.Findings, findingOfOne(f))
 		}
 	}
-	v.State, v.Title = "clean", "no sign of a leak in this one snapshot"
+	v.State, v.Title = "clean", "one snapshot: the ages of its blocks show no leak"
 	switch {
 	case a.Why != "":
 		v.State, v.Title, v.NoFindings = "inconclusive", held, "None: "+brief(a.Why)+"."

@@ -46,7 +46,7 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 }
 
 // nothing is what is said where no site looks like a leak: one snapshot cannot say that there is none.
-const nothing = "no sign of a leak, but one snapshot cannot rule one out; compare several of the run with memdiag diff"
+const nothing = "the ages of its blocks show no leak; whether memory grows, one snapshot cannot tell: compare several of the run with memdiag diff"
 
 // noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
 // it tells.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	if opts.noCommand {
 		words = []string{}
 	}
+	if script := missingScript(args); script != "" {
+		return &exitError{exitUsage, fmt.Errorf("%s: there is no such script, and nothing was run", script)}
+	}
 	out, err := createRun(dir, opts.force, snapshot.Info{
 		SchemaVersion: rundir.SchemaVersion, Command: words, Parameters: parameters, Every: opts.Every, Started: env.now(), Host: host, Version: version(), Rank: rank,
 	}, args...)
@@ -99,6 +103,18 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		return failed
 	}
 	return nil
+}
+
+// missingScript is the file that Python is to run, if that is not there; "" else. Of what comes before it as flags nothing is
+// known, and Python says what is wrong.
+func missingScript(args []string) string {
+	if len(args) < 2 || !strings.HasPrefix(filepath.Base(args[0]), "python") || !strings.HasSuffix(args[1], ".py") {
+		return ""
+	}
+	if _, err := os.Stat(args[1]); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return args[1]
 }
 
 // plainRank is a rank as the agent reads one as well.

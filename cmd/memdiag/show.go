@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,12 +56,16 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 			}
 			text.Width, text.Color = env.textShape(output)
 			text.Run = env.runUpTo(s, path)
-			return env.result(output, false, func(w io.Writer) error {
+			if err := env.result(output, false, func(w io.Writer) error {
 				if json {
 					return report.ShowJSON(w, s, text.Top, text.Run)
 				}
 				return report.Show(w, s, text)
-			})
+			}); err != nil {
+				return err
+			}
+			env.afterShow(s, path, at.auto && at.at == snapshot.At{})
+			return nil
 		},
 	}
 	flags := cmd.Flags()
@@ -70,6 +76,21 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	completeWords(cmd, "format", format.of)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
+}
+
+// afterShow names the commands that show more of what was shown: the record of a PyTorch snapshot at its peak and as a page, or
+// the run that it is of.
+func (env *environment) afterShow(s *snapshot.Snapshot, path string, atEnd bool) {
+	switch run := filepath.Dir(path); {
+	case path == "":
+	case s.History.Events > 0 && strings.HasPrefix(s.Producer, "PyTorch"):
+		if atEnd {
+			env.talk.next("show --at peak", path)
+		}
+		env.talk.next("timeline", path)
+	case isRun(run):
+		env.talk.next("diff", run)
+	}
 }
 
 // atFlag is --at.

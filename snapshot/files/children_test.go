@@ -60,7 +60,7 @@ func TestChildrenAreReadBesideTheirRun(t *testing.T) {
 	}
 }
 
-// TestAProcessHasOneRole: a leak in one that an agent and the system call by other names was told twice.
+// TestAProcessHasOneRole: a leak in one that an agent and the system call by other names appeared twice.
 func TestAProcessHasOneRole(t *testing.T) {
 	for _, c := range []struct{ agent, system, want string }{
 		{"train.py", "fork of train.py", "fork of train.py"},
