@@ -178,53 +178,107 @@ func lastMark(run *snapshot.Run) snapshot.Mark {
 	return mark
 }
 
-// devices adds the meters.
+// devices adds the meters of the run's process, and of others that were recorded beside it and are there.
 func (o *one) devices(run *snapshot.Run) {
-	n := len(run.Snapshots)
-	if n == 0 {
-		return
-	}
-	devices := slices.DeleteFunc(slices.Clone(run.Snapshots[n-1].Devices), func(d snapshot.Device) bool { return d.Kind.Unsized() })
-	if s := run.Series; s != nil && len(s.Points) > 0 && s.Points[len(s.Points)-1].Mark.Step > run.Snapshots[n-1].Mark.Step {
-		for i, meters := range s.Points[len(s.Points)-1].Meters {
-			if at := slices.IndexFunc(devices, func(d snapshot.Device) bool { return deviceName(d) == deviceName(s.Devices[i]) }); at >= 0 {
-				meters.Driver = max(meters.Driver, snapshot.Unknown)
-				devices[at].Meters = meters
-			}
+	room := mostDevices
+	folded := o.metersOf(run, "", &room)
+	there := present(run.Tree)
+	for _, c := range run.Children {
+		if there == nil || there[c.PID] {
+			folded += o.metersOf(c, c.Role, &room)
 		}
 	}
-	if rest := len(devices) - mostDevices; rest > 0 {
-		o.gauge("devices_folded", "Devices that are left out.", float64(rest))
-		devices = devices[:mostDevices]
+	if folded > 0 {
+		o.gauge("devices_folded", "Devices that are left out.", float64(folded))
 	}
+}
+
+// metersOf adds the meters of one process, with its role, as long as there is room for more devices. It returns how many it
+// leaves out.
+func (o *one) metersOf(run *snapshot.Run, role string, room *int) (folded int) {
+	devices := lastDevices(run)
+	folded = max(0, len(devices)-*room)
+	devices = devices[:len(devices)-folded]
+	*room -= len(devices)
 	var peaks []budget.Budget
 	for _, d := range devices {
 		name := deviceName(d)
+		l := []string{"device", name, "role", role}
 		m := d.Meters
-		o.bytes("requested_bytes", "Memory that the program asked for and has not freed.", m.Requested, "device", name)
-		o.bytes("allocated_bytes", "Live memory as the allocator rounds it.", m.Allocated, "device", name)
-		o.bytes("active_bytes", "Allocated memory, and freed memory that a stream still uses.", m.Active, "device", name)
-		o.bytes("reserved_bytes", "Memory that the allocator has taken from the driver or the system.", m.Reserved, "device", name)
+		o.bytes("requested_bytes", "Memory that the program asked for and has not freed.", m.Requested, l...)
+		o.bytes("allocated_bytes", "Live memory as the allocator rounds it.", m.Allocated, l...)
+		o.bytes("active_bytes", "Allocated memory, and freed memory that a stream still uses.", m.Active, l...)
+		o.bytes("reserved_bytes", "Memory that the allocator has taken from the driver or the system.", m.Reserved, l...)
 		switch {
-		case m.Driver == 0: // counters do not tell it
+		case m.Driver == 0: // nobody asked
 		case d.Kind.InProcess() || d.Kind == snapshot.Process:
-			o.bytes("resident_bytes", "Resident memory of the recorded process.", m.Driver, "device", name)
+			o.bytes("resident_bytes", "Resident memory of a recorded process.", m.Driver, l...)
 		default:
-			o.bytes("driver_bytes", "Memory of the device that is in use by the driver's own count.", m.Driver, "device", name)
+			o.bytes("driver_bytes", "Memory of the device that is in use by the driver's own count.", m.Driver, l...)
 		}
 		if d.Limit > 0 {
-			o.bytes("limit_bytes", "Size at which allocation fails.", d.Limit, "device", name)
+			o.bytes("limit_bytes", "Size at which allocation fails.", d.Limit, l...)
 		}
 		if d.Retries > 0 || d.Peak > 0 && d.Kind == snapshot.CUDA {
-			o.counter("allocation_retries_total", "How often the allocator found no memory and emptied its cache to try again.", float64(d.Retries), "device", name)
+			o.counter("allocation_retries_total", "How often the allocator found no memory and emptied its cache to try again.", float64(d.Retries), l...)
 		}
 		peaks = append(peaks, budget.Budget{Meter: budget.Peak, Where: name})
 	}
 	for _, peak := range budget.Check(run, peaks, 0) {
 		if peak.Unchecked == "" {
-			o.bytes("peak_bytes", "The most live memory of a device, or resident memory of the process, so far.", peak.Used, "device", peak.Budget.Where)
+			o.bytes("peak_bytes", "The most live memory of a device, or resident memory of a process, so far.", peak.Used, "device", peak.Budget.Where, "role", role)
 		}
 	}
+	return folded
+}
+
+// lastDevices are those of the last snapshot, with the counters of the last step if that is later.
+func lastDevices(run *snapshot.Run) []snapshot.Device {
+	n := len(run.Snapshots)
+	if n == 0 {
+		return nil
+	}
+	last := run.Snapshots[n-1]
+	devices := slices.DeleteFunc(slices.Clone(last.Devices), func(d snapshot.Device) bool { return d.Kind.Unsized() })
+	s := run.Series
+	if s == nil || len(s.Points) == 0 || s.Points[len(s.Points)-1].Mark.Step <= last.Mark.Step {
+		return devices
+	}
+	for i, meters := range s.Points[len(s.Points)-1].Meters {
+		at := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Kind == s.Devices[i].Kind && d.Index == s.Devices[i].Index })
+		if at < 0 {
+			continue
+		}
+		if meters.Driver == snapshot.Unknown { // it is in snapshots alone
+			meters.Driver = devices[at].Meters.Driver
+		}
+		devices[at].Meters = meters
+	}
+	return devices
+}
+
+// lastTime is when the tree was last looked at.
+func lastTime(tree *snapshot.Tree) (last time.Time) {
+	for i := range tree.Processes {
+		if points := tree.Processes[i].Points; points[len(points)-1].Time.After(last) {
+			last = points[len(points)-1].Time
+		}
+	}
+	return last
+}
+
+// present are the processes that were there at the last look at the tree; nil without one.
+func present(tree *snapshot.Tree) map[int]bool {
+	if tree == nil {
+		return nil
+	}
+	last := lastTime(tree)
+	there := make(map[int]bool)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		there[p.PID] = there[p.PID] || !p.Points[len(p.Points)-1].Time.Before(last)
+	}
+	return there
 }
 
 func deviceName(d snapshot.Device) string { return string(d.Kind) + ":" + strconv.Itoa(d.Index) }
@@ -239,13 +293,7 @@ func (o *one) processes(tree *snapshot.Tree) {
 		count   int
 		private snapshot.Bytes
 	}
-	var last time.Time
-	for i := range tree.Processes {
-		points := tree.Processes[i].Points
-		if at := points[len(points)-1].Time; at.After(last) {
-			last = at
-		}
-	}
+	last := lastTime(tree)
 	private := diff.PrivateBytes(tree)
 	byName := make(map[string]*role)
 	var roles []*role

@@ -56,6 +56,11 @@ func looked(t *testing.T) Look {
 		tree.Host = append(tree.Host, snapshot.HostPoint{Time: at, Segments: 2, SegmentBytes: 4096, Group: snapshot.Group{Current: 9 << 30, Peak: 10 << 30, Limit: snapshot.Unknown, Anonymous: 5 << 30, Shared: 1 << 20, LimitReached: 3, Killed: 1}})
 	}
 	run.Tree = tree
+	worker := func(pid int, role string) *snapshot.Run {
+		s := &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: 12 << 20, Driver: snapshot.Unknown}}}}
+		return &snapshot.Run{PID: pid, Role: role, Snapshots: []*snapshot.Snapshot{s}}
+	}
+	run.Children = []*snapshot.Run{worker(2, "loader worker 0"), worker(3, "loader worker 1")} // of which one has ended
 	finding := func(v diff.Verdict, function string, bytes snapshot.Bytes) diff.Finding {
 		frames := []snapshot.Frame{{Function: function, File: "/repo/train.py", Line: 41}}
 		return diff.Finding{
@@ -126,6 +131,22 @@ func TestAVerdictThatIsNotYetSureIsNoLeak(t *testing.T) {
 	for _, none := range []string{"until_full", "leaked_bytes_per_second"} {
 		if strings.Contains(got, none) {
 			t.Errorf("has %s", none)
+		}
+	}
+}
+
+func TestCountersThatAreLaterThanTheSnapshotCount(t *testing.T) {
+	l := looked(t)
+	l.Run.Series = &snapshot.Series{Devices: []snapshot.Device{{Kind: snapshot.CUDA}}, Points: []snapshot.Point{{
+		Mark: snapshot.Mark{Step: 101}, Meters: []snapshot.Meters{{Allocated: 77, Driver: snapshot.Unknown}},
+	}}}
+	got := string(text(t, l))
+	for _, want := range []string{
+		`memdiag_allocated_bytes{device="cuda:0",host="node7",rank="3",role="",run="my-run"} 77`, `memdiag_steps_total{host="node7",rank="3",run="my-run"} 101`,
+		`memdiag_driver_bytes{device="cuda:0",host="node7",rank="3",role="",run="my-run"} 9.663676416e+09`, // which snapshots alone have
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("lacks %s", want)
 		}
 	}
 }
