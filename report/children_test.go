@@ -49,6 +49,20 @@ func TestALeakOfAnotherProcessIsDrawnAndListed(t *testing.T) {
 	}
 }
 
+// TestTheSentenceNamesOtherProcessesThatLeak: beside a leak of the recorded process nothing was said of them.
+func TestTheSentenceNamesOtherProcessesThatLeak(t *testing.T) {
+	r := pyramidResult(t)
+	alone := Headline(r)
+	gate := GateHeadline(r)
+	r.Children = inWorker(t).Children
+	if got := GateHeadline(r); got != gate {
+		t.Errorf("the gate says %q", got)
+	}
+	if got := Headline(r); got != alone+"; more leaks in loader worker 1" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPathsOfAnotherProcessAreRelative(t *testing.T) {
 	r := inWorker(t)
 	row := r.Children[0].Result.Findings[0].Rows[0]

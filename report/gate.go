@@ -28,12 +28,13 @@ type Gate struct {
 // Place is the line of a finding, or what names it best where it has none.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 
-// GateHeadline is Headline with the interval of the rate that it tells.
+// GateHeadline is Headline with the interval of the rate that it tells. Other processes have a sentence of their own.
 func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
 		return Headline(r)
 	}
-	return Headline(r) + rateWithin(r.Findings[0].Rate)
+	others := strings.ReplaceAll(alsoIn(r), noBreak, " ")
+	return strings.TrimSuffix(Headline(r), others) + rateWithin(r.Findings[0].Rate)
 }
 
 // rateWithin says within what a rate lies; "" where that reads as the rate.

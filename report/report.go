@@ -85,7 +85,7 @@ func sentence(r *diff.Result) string {
 	}
 	first := &r.Findings[0]
 	if leaks == 1 {
-		return "1 leak: " + clauseOf(first)
+		return "1 leak: " + clauseOf(first) + alsoIn(r)
 	}
 	all, sum := "", snapshot.Bytes(0)
 	for _, f := range withVerdict(r, diff.Leak) {
@@ -94,7 +94,22 @@ func sentence(r *diff.Result) string {
 	if sum != 0 {
 		all = ", " + signed(sum) + " in all"
 	}
-	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
+	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first)) + alsoIn(r)
+}
+
+// alsoIn names the other processes that leak beside the one that a sentence is of; "" for none.
+func alsoIn(r *diff.Result) string {
+	text := ""
+	for i, c := range r.Children {
+		switch i {
+		case 0:
+			text = "; more leaks "
+		default:
+			text += ", "
+		}
+		text += strings.TrimSpace(inChild(&c.Result.Findings[0]))
+	}
+	return text
 }
 
 // ofWhom is " of train.py" beside other processes that grow or leak: live memory is of the recorded one.
