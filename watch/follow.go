@@ -113,7 +113,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	}
 	ticker := time.NewTicker(f.Every)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		now, err := stateOf(f.Dir)
 		if err != nil {
 			return nil, err
@@ -126,20 +126,19 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 			}
 		}
 		if time.Since(now.changed) >= grace && f.dead() {
-			f.ended = true
 			look, err := f.look(false)
 			if err == nil {
 				look.Died = !look.Ended
-				look.Ended = true
+				look.Ended, f.ended = true, true
 			}
 			return look, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
 		case <-ticker.C:
 		}
 	}
+	return nil, ctx.Err()
 }
 
 // look reads the run. What changes while it is read is read again.

@@ -177,6 +177,23 @@ func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
 	if look := next(t, f); !look.Died || !look.Ended {
 		t.Errorf("ended %v, died %v", look.Ended, look.Died)
 	}
+	if look, err := f.Next(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %+v, %v", look, err)
+	}
+}
+
+// TestNobodyWaitsForNews: a run that has some at each moment ends by Ctrl-C, too.
+func TestNobodyWaitsForNews(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if look, err := f.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", look, err)
+	}
 }
 
 // TestALinkToARunIsFollowed: a run is often reached by one, such as runs/latest.
