@@ -171,7 +171,9 @@ def collect(code, functions):
 
 
 def essence(code):
-    """What a code object does, whichever its lines are."""
+    """What a code object does, whichever its lines are. The body of a class has its line in it, from Python 3.13 on."""
+    if "__firstlineno__" in code.co_names:
+        return code.co_names
     return (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount, code.co_kwonlyargcount,
             [plain(c) for c in code.co_consts])
 
