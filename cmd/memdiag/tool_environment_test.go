@@ -61,7 +61,11 @@ func TestPythonIsTheUsersUnderUvx(t *testing.T) {
 					t.Fatal(err, read, write)
 				}
 			}
-			cmd := recordtest.Command(t, filepath.Join(tool, "bin", "memdiag"), "record", "-o", filepath.Join(dir, "run"), "--", "python", "train.py")
+			script := filepath.Join(dir, "train.py")
+			if err := os.WriteFile(script, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := recordtest.Command(t, filepath.Join(tool, "bin", "memdiag"), "record", "-o", filepath.Join(dir, "run"), "--", "python", script)
 			cmd.Env = append(cmd.Env, "PATH="+filepath.Join(tool, "bin")+":"+user+":/usr/bin:/bin")
 			if c.active {
 				cmd.Env = append(cmd.Env, "VIRTUAL_ENV="+tool)
