@@ -52,7 +52,7 @@ import _tracemalloc, types
 from memdiag import _heap, _own, _windows
 
 agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, elapsed=lambda: 100.0, fixed=0,
-    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 heap, kept, scratch = agent.heap, [], []
 def settle(windows):
@@ -122,7 +122,7 @@ const freed = `
 import gc, sys, types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(cuda=None, bytes=0), elapsed=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def windows():
     gc.collect()
@@ -209,7 +209,7 @@ import types
 from memdiag import _heap, _own, _windows
 
 agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, elapsed=lambda: 100.0, fixed=0,
-    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
+    torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 windows = _windows.Windows(agent, agent.heap.malloc)
 `
@@ -370,11 +370,64 @@ after = level()
 print(windows.number, after[0] - before[0] < 2000, after[1] - before[1] < 200_000)
 kept = [bytes(1000) for _ in range(600)]
 print(level()[1] - after[1] > 500_000)
+levels = []
+many = compile("\n".join("scratch.append([i] * %d)" % i for i in range(100)), __file__, "exec")
+for i in range(3 * _windows.RECENT):
+    windows.look()
+    for _ in range(_windows.LOOKS):
+        scratch.clear()
+        exec(many)
+        windows.look()
+    levels.append(level()[0])
+print(abs(levels[-1] - levels[_windows.RECENT]) < 4 * _windows.BLOCKS)
 `
 
+// What windows find comes and goes with them: it was counted as the program's when it came, and as the recorder's when it went.
 func TestWhatTheRecorderTakesIsNoGrowth(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, watched, "4 True True\nTrue\n")
+	agentProgram(t, watched, "4 True True\nTrue\nTrue\n")
+}
+
+// replaced fills a buffer, and has what comes then take the place of what is there, while something else grows a little.
+const replaced = windowsByHand + `import random
+draw = random.Random(0)
+def run(size, little):
+    windows, buffer, other = _windows.Windows(agent, agent.heap.malloc), [], []
+    agent.step = 0
+    def work(steps):
+        for _ in range(steps):
+            agent.step += 1
+            for _ in range(20):
+                item = object()
+                if len(buffer) < size:
+                    buffer.append(item)
+                else:
+                    buffer[draw.randrange(size)] = item
+    def settle():
+        with agent.own:
+            windows.settle()
+    work(200)
+    for _ in range(30):
+        windows.opened, windows.plain, windows.limit, windows.stride = agent.step, 1e9, 1e9, 1
+        windows.start()
+        for _ in range(_windows.LOOKS):
+            work(1)
+            windows.look()
+        settle()
+        other += [object() for _ in range(little)]
+        work(100)
+        settle()
+    return sum(count for _, count, stack in windows.grown() if stack), len(buffer)
+agent.programs = lambda: 1.0
+told, _ = run(2000, 50)
+print(told < 500, end=" ")
+told, all = run(1_000_000, 50)
+print(0.7 < told / all < 1.2)
+`
+
+func TestWhatTakesThePlaceOfOtherThingsDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, replaced, "True True\n")
 }
 
 // wavering goes up and down between snapshots, and twice rises or falls for good.
@@ -512,7 +565,7 @@ const bursts = `
 import types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0), elapsed=lambda: 100.0, programs=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, programs=lambda: 100.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def run(burst):
     windows, losses, figures = _windows.Windows(agent, lambda: None), [], []
@@ -584,4 +637,31 @@ for step in range(1, 251):
 	if last := run.Snapshots[len(run.Snapshots)-1].Mark.Step; last < 150 {
 		t.Errorf("the last snapshot is of step %d of 250", last)
 	}
+}
+
+// waits has a thread of the program's that waits while the agent works, and then one that works, too.
+const waits = windowsByHand + `import threading, time
+go, stop, done, made, kept = threading.Event(), threading.Event(), threading.Event(), [], []
+def work():
+    go.wait()
+    made.extend([object() for _ in range(3000)])
+    done.set()
+    stop.wait()
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)
+with agent.own:
+    pass  # which imports what it needs
+def own(f):
+    before = agent.own.blocks
+    with agent.own:
+        f()
+    return agent.own.blocks - before
+print(1900 < own(lambda: kept.extend([object() for _ in range(2000)])) < 2200)
+print(own(lambda: (go.set(), done.wait(), time.sleep(0.05))))
+`
+
+// Beside a thread that only waited all that the recorder took was the program's growth: in each worker of a loader.
+func TestWhatTheRecorderTakesIsKnownBesideThreadsThatWait(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, waits, "True\n0\n")
 }

@@ -11,24 +11,24 @@ SMALLEST, LARGEST, EACH = 480, 1008, 7
 
 class Own:
     """Counts what comes and goes while the agent is at work: blocks of Python's allocator and bytes of malloc's. A
-    context. Where the program has threads that run meanwhile nothing is counted, since it may be theirs; where it has none
-    Python's collector rests: what it frees is the program's."""
+    context. Python's collector rests meanwhile: what it frees is the program's. Where the program's threads run meanwhile
+    nothing is counted, since it may be theirs; where they stay in a call of C, Python's blocks alone."""
 
     def __init__(self, agent):
         self.agent = agent
         self.blocks = self.bytes = 0
         self.depth = 0
         self.entry = None  # what there was when the agent's work began: blocks, and malloc's figures
+        self.others = None  # where other threads were then
         self.collects = True  # whether the program has the collector on
 
     def __enter__(self):
         self.depth += 1
         if self.depth == 1:
             self.collects = gc.isenabled()
-            self.alone = sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
-            self.paused = self.alone and self.collects
-            if self.paused:
-                gc.disable()
+            self.others = self.threads()
+            gc.disable()
+            self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
             self.entry = self.now()
 
     def __exit__(self, *_):
@@ -36,13 +36,20 @@ class Own:
         if self.depth:
             return
         try:
-            if self.alone:
+            if self.others == self.threads():
                 blocks, heap = self.now()
                 self.blocks += blocks - self.entry[0]
-                self.bytes += held(heap) - held(self.entry[1])
+                if not self.others:
+                    self.bytes += held(heap) - held(self.entry[1])
         finally:
-            if self.paused:
+            self.others = None  # whose frames would keep what their ends let go of
+            if self.collects:
                 gc.enable()
+
+    def threads(self):
+        """Where the program's other threads are: those that stay there have not run."""
+        ours = get_ident(), self.agent.ticker.thread
+        return {thread: (frame, frame.f_lasti) for thread, frame in sys._current_frames().items() if thread not in ours}
 
     def now(self):
         return self.agent.heap.blocks(), self.agent.heap.malloc()

@@ -453,6 +453,8 @@ class Torch:
         self.young, self.late = [], self.young
 
     def sweep(self):
+        if self.mode is None:
+            return
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
         gone = [a for a in list(table) if expired(a)]
         for address in gone:
@@ -492,7 +494,6 @@ class Torch:
         snapshot.producer = "PyTorch " + self.version
         if self.mode is None:
             return
-        self.sweep()
         total = 0
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
         places = self.places()

@@ -45,7 +45,8 @@ RECENT, ENOUGH, OFTEN = 8, 3, 2
 # Traces of a look that are kept as they are until the window ends, at most; each takes some hundred bytes.
 UNREAD = 50_000
 # Lines that grow so many times as much between windows as they do in them are others: of a figure each twenty steps short
-# windows see the list of losses alone.
+# windows see the list of losses alone. Lines that grow so many times as much in windows as all of the heap does replace what
+# is older, which windows do not see: of a full buffer the items.
 FAR = 8
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
 SMALL = 512
@@ -55,6 +56,8 @@ TOLD = 0.01
 # The heap has risen where it has so many blocks or bytes more than ever before.
 BLOCKS, BYTES = 64, 16 << 10
 MUCH = 16  # times that must be told
+# What fills up has less than this share of its growth in the second half of the time.
+LATE = 0.2
 # The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
 # stay to those that seem to grow, a little each time.
 DIPS = 3
@@ -93,14 +96,15 @@ class Windows:
         self.stacks = {}  # those of the last windows, which nothing that a window made is kept by
         self.grows = {}  # the lines that grow, as growing returns them
         self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
-        self.spans = collections.deque(maxlen=RECENT)  # the steps in which it did; 0 by the clock
+        self.spans = collections.deque(maxlen=RECENT)  # the steps, or seconds, in which it did
+        self.levels = collections.deque(maxlen=RECENT)  # and when they ended, whether steps counted then, and the level
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
         self.level = self.highest = None  # the totals that are shared out, and the highest
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
-        self.rose = 0.0  # when they last did, in seconds since the first snapshot
+        self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
@@ -238,24 +242,24 @@ class Windows:
     def close(self):
         looks = self.looks  # which another thread may end
         self.walk(looks)
-        span = 0 if self.opened is None else self.stride
+        steps, ended = self.opened is not None, self.moment()
+        span = self.stride if steps else self.apart
         self.stop()
         begun = work()
         found = [look if type(look) is dict else read(look) for look in looks]
-        changed = changes(found)
-        self.spent += 0 if span else work() - begun
-        if self.depth < DEEP and cut_off(changed, self.depth):
-            self.depth, self.wanted = DEEP, True
-            self.recent.clear()
-            self.spans.clear()
-            return
-        size = sum(e[1] for e in found[-1].values()) / max(1, sum(e[0] for e in found[-1].values()))
-        del looks, found
+        self.spent += 0 if steps else work() - begun
         # All that a window has made goes with it, but copies, of which it is known what they take.
         with self.agent.own:
-            self.size = size
-            self.recent.append({self.lasting(stack): entry for stack, entry in changed.items()})
+            changed = {self.lasting(stack): entry for stack, entry in changes(found).items()}
+            if self.depth < DEEP and cut_off(changed, self.depth):
+                self.depth, self.wanted = DEEP, True
+                for of in self.recent, self.spans, self.levels:
+                    of.clear()
+                return
+            self.size = sum(e[1] for e in found[-1].values()) / max(1, sum(e[0] for e in found[-1].values()))
+            self.recent.append(changed)
             self.spans.append(span)
+            self.levels.append((ended, steps, self.level or (0, 0)))
             self.number += 1
             lasting = {stack for changed in self.recent for stack in changed} | self.lines.keys()
             self.stacks = {stack: same for stack, same in self.stacks.items() if stack in lasting}
@@ -336,19 +340,29 @@ class Windows:
         if len(self.recent) >= ENOUGH and (self.grows or not self.agent.torch.module):  # beside PyTorch nothing is told without a line
             growing, self.untold = self.grows, (0, 0)
             steps, spans = self.agent.step - self.settled, sum(self.spans)
+            since, by_steps, before = self.levels[0]
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
-                seen = sum(g[at and at + 1] for g in growing.values())
-                most = FAR * seen * steps / spans + little if seen and spans else change
+                rate = sum(g[at and at + 1] for g in growing.values()) / spans
+                if by_steps == (self.agent.step > 0) and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
+                    most = 0  # what those lines make takes the place of what goes
+                elif rate and by_steps:
+                    most = FAR * rate * steps + little
+                else:
+                    most = change
                 self.share(at, min(change, most), growing)
                 self.beyond[i] += max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
+        self.unknown.append((self.agent.elapsed(), *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.rises(level, garbage=garbage):
-            self.rose = self.agent.elapsed()
             self.highest = level if self.highest is None else tuple(map(max, level, self.highest))
             self.ask()
+
+    def moment(self):
+        """Steps so far, or seconds where none count."""
+        return self.agent.step or self.agent.elapsed()
 
     def now(self):
         """Blocks and bytes of the heap that are neither the agent's nor tensors'."""
@@ -372,9 +386,12 @@ class Windows:
         return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
 
     def silent(self):
-        """Whether the heap has grown by much, and in the second half of the time, and no line is told."""
-        return 2 * self.rose >= self.agent.elapsed() and any(
-            u + b - g > MUCH * little for u, b, g, little in zip(self.untold, self.beyond, self.garbage, (BLOCKS, BYTES)))
+        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is told."""
+        half = self.agent.elapsed() / 2
+        before = next((u[1:] for u in reversed(self.unknown) if u[0] <= half), (0, 0))
+        return bool(self.unknown) and any(
+            n > MUCH * little and n - early > max(MUCH * little / 2, LATE * n)
+            for n, early, little in zip(self.unknown[-1][1:], before, (BLOCKS, BYTES)))
 
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
