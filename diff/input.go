@@ -8,11 +8,10 @@ import (
 )
 
 // followInput takes back that blocks leak which are replaced by larger ones, where those of another line become
-// larger at the very same marks and nothing tells how large the input is: a longer batch or sequence makes all
-// larger that is computed from it.
+// larger at the very same marks, or the larger ones are not made of the smaller, and nothing tells how large the
+// input is: a longer batch or sequence makes all larger that is computed from it.
 func (r *Result) followInput(open []member) {
-	known := slices.ContainsFunc(r.Series.Marks, func(m snapshot.Mark) bool { return m.BatchElements > 0 || m.SequenceLength > 0 })
-	if known || r.Intermediate == 0 {
+	if slices.ContainsFunc(r.Series.Marks, func(m snapshot.Mark) bool { return m.BatchElements > 0 || m.SequenceLength > 0 }) {
 		return
 	}
 	for i := range open {
@@ -20,12 +19,19 @@ func (r *Result) followInput(open []member) {
 		if a.j.Verdict != Leak || a.j.Shape != BytesOnly {
 			continue
 		}
-		if slices.ContainsFunc(open, func(b member) bool {
+		var why string
+		switch {
+		case slices.ContainsFunc(r.Last.Anew, func(id snapshot.StackID) bool { return r.Last.Stacks.Hash(id) == a.row.Hash }):
+			why = "its blocks are replaced by larger ones that are not made of them"
+		case r.Intermediate > 0 && slices.ContainsFunc(open, func(b member) bool {
 			return b.j.Shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
-		}) {
-			a.j.Reasons = nil
-			a.j.Call(Inconclusive, Weak, "its blocks are replaced by larger ones at the same snapshots as those of other lines: longer batches or sequences look the same; hold their length constant to decide")
+		}):
+			why = "its blocks are replaced by larger ones at the same snapshots as those of other lines"
+		default:
+			continue
 		}
+		a.j.Reasons = nil
+		a.j.Call(Inconclusive, Weak, "%s: longer batches or sequences look the same; hold their length constant to decide", why)
 	}
 }
 

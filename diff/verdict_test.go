@@ -268,6 +268,23 @@ func TestGrowthWithItsInputIsUndecided(t *testing.T) {
 	}
 }
 
+// TestWhatIsAsLongAsTheInputIsUndecided: the ids of ever longer sentences were called a cache.
+func TestWhatIsAsLongAsTheInputIsUndecided(t *testing.T) {
+	for anew, want := range map[bool]Verdict{true: Inconclusive, false: Leak} {
+		run := countedSite(120, func(t int64) int64 { return min(t, 1) }, func(t int64) snapshot.Bytes { return 512 * snapshot.Bytes(t) })
+		if last := run.Snapshots[1]; anew {
+			last.Anew = last.Blocks.Stack
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != want || anew != strings.Contains(strings.Join(f.Reasons, " "), "not made of them") {
+			t.Errorf("made anew %v: got %s: %v; want %s", anew, f.Verdict, f.Reasons, want)
+		}
+	}
+}
+
 func TestALongIntervalIsNoJump(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -150,3 +150,33 @@ func TestACensusRemembersTensorsAndFindsAllNewOnes(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, remembered, "")
 }
+
+// larger has stacks make ever larger storages: of the one before, which nobody may have seen being made, of what this step made,
+// and of what is as large as ever.
+const larger = `
+import types
+from memdiag import _torch
+
+class Storage:
+    def __init__(self, address, size):
+        self._cdata, self.nbytes = address, lambda: size
+class Tensor:
+    layout = "strided"
+    def __init__(self, address, size):
+        self.untyped_storage = lambda: Storage(address, size)
+source = _torch.Torch(None)
+source.module, source.turn = types.SimpleNamespace(Tensor=Tensor, strided="strided"), 7
+source.table = {1: [0, 100, 5, 1, 6], 2: [0, 110, 6, 1, 7]}
+for stack, args in enumerate(([Tensor(1, 100)], [[Tensor(9, 100), Tensor(2, 20)], 0], [Tensor(2, 110)], [Tensor(9, 99)], [Tensor(9, 120)], [4, 25])):
+    source.grows(stack, 100, ())
+    source.grows(stack, 120, args)
+print(source.grown, source.anew)
+source.grows(5, 130, [Tensor(9, 120)])
+source.grows(5, 140, ())
+print(source.grown, source.anew)
+`
+
+func TestOfWhatLargerStoragesAreMade(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, larger, "{0, 1} {2, 3, 4, 5}\n{0, 1, 5} {2, 3, 4}\n")
+}

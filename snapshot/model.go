@@ -28,7 +28,10 @@ type Snapshot struct {
 	Holders  []Holder
 	// At is where the program's threads were when the snapshot was taken; nil where nobody
 	// looked. Our own file does not keep it.
-	At      []StackID
+	At []StackID
+	// Anew is the stacks whose blocks become larger, and were never made of the one before: their size is the input's. Our own
+	// file does not keep it.
+	Anew    []StackID
 	History History
 	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
 	Moment *Moment

@@ -51,7 +51,8 @@ type document struct {
 	} `json:"blocks"`
 	Holders []holder `json:"holders"`
 	beside  []holder // of them those of blocks elsewhere
-	At      []int    `json:"at"` // stacks; absent in files of before there was this
+	At      []int    `json:"at"`   // stacks; absent in files of before there was this
+	Anew    []int    `json:"anew"` // the same
 	Notes   []string `json:"notes"`
 	Role    string   `json:"role"`
 	PID     int      `json:"pid"`
@@ -209,13 +210,23 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		s.Holders = append(s.Holders, h.of(ids[h.Stack]))
 		s.Holders[len(s.Holders)-1].From = ids[h.From]
 	}
-	for _, at := range d.At {
-		if at < 0 || at >= len(ids) {
-			return nil, fmt.Errorf("a thread is at stack %d of %d", at, len(ids))
-		}
-		s.At = append(s.At, ids[at])
+	if s.At, err = stacksOf(d.At, ids, "a thread is at"); err != nil {
+		return nil, err
+	}
+	if s.Anew, err = stacksOf(d.Anew, ids, "larger blocks are of"); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+func stacksOf(numbers []int, ids []snapshot.StackID, what string) (of []snapshot.StackID, err error) {
+	for _, n := range numbers {
+		if n < 0 || n >= len(ids) {
+			return nil, fmt.Errorf("%s stack %d of %d", what, n, len(ids))
+		}
+		of = append(of, ids[n])
+	}
+	return of, nil
 }
 
 // intern returns the ids of the document's stacks.

@@ -20,7 +20,7 @@ const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"ph
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
 "blocks":{"device":[0,1,0,0],"address":[512,0,128,256],"size":[400,70,200,300],"stack":[1,3,1,2],"birth":[7,-1,0,3],"count":[1,5,2,1]},
-"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"notes":["a note"]}`
+"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"anew":[3],"notes":["a note"]}`
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
 	return agent.Decode("x.json", bytes.NewReader(data), int64(len(data)), totals.Options{})
@@ -53,6 +53,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	if len(s.At) != 2 || s.At[0] != sites[0].Stack || s.Stacks.Frames(s.At[1])[0].File != "b.py" {
 		t.Errorf("threads are at %v", s.At)
 	}
+	if len(s.Anew) != 1 || s.Anew[0] != s.At[1] {
+		t.Errorf("larger ones are made at %v", s.Anew)
+	}
 }
 
 func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
@@ -69,6 +72,7 @@ func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
 		{"a frame that is not there", `[0,1],[1]`, `[0,3],[1]`, "frame 3 of 3"},
 		{"a holder of no stack", `{"stack":1,`, `{"stack":-1,`, "stack -1 of 4"},
 		{"a thread at no stack", `"at":[1,3]`, `"at":[1,4]`, "a thread is at stack 4 of 4"},
+		{"larger blocks of no stack", `"anew":[3]`, `"anew":[-1]`, "larger blocks are of stack -1 of 4"},
 		{"an address that is no number", `[512,`, `["512",`, "not read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

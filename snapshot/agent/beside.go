@@ -40,7 +40,7 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 	if err != nil {
 		return err
 	}
-	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At
+	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At, s.Anew = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At, more.Anew
 	s.Notes, s.Holders = append(s.Notes, more.Notes...), more.Holders
 	wanted := make(map[uint64][]*holder)
 	for i := range held {

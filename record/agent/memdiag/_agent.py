@@ -93,7 +93,7 @@ class Snapshot:
 
     def __init__(self):
         self.stacks = Stacks()
-        self.devices, self.notes, self.holders, self.at = [], [], [], []
+        self.devices, self.notes, self.holders, self.at, self.anew = [], [], [], [], []
         self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": []}
         self.producer = "Python"
 
@@ -608,7 +608,7 @@ class Agent:
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
-            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "notes": s.notes,
+            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "anew": s.anew, "notes": s.notes,
             "role": self.role(), "pid": self.pid,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 

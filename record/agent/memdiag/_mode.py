@@ -70,11 +70,11 @@ def mode_class(torch, source):
                 t = type(out)
                 if t is tensor:
                     if out.is_cpu and (new is ALWAYS or not shares(out, args)):
-                        keep(out, getframe(1), self.weight)
+                        keep(out, getframe(1), self.weight, args)
                 elif t is tuple or t is list:
                     for x in out:
                         if type(x) is tensor and x.is_cpu:
-                            keep(x, getframe(1), self.weight)
+                            keep(x, getframe(1), self.weight, args)
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
@@ -84,7 +84,7 @@ def mode_class(torch, source):
                 source.agent.failed("operator %s" % func, e)
             return out
 
-    def keep(t, frame, weight):
+    def keep(t, frame, weight, args):
         storage = t.untyped_storage()
         size = storage.nbytes()
         if type(size) is not int:
@@ -107,6 +107,8 @@ def mode_class(torch, source):
             f = f.f_back
             depth -= 1
         stack = source.number(tuple(key), frame)
+        if size > source.largest.get(stack, 0):
+            source.grows(stack, size, args)
         storage._weak_ref()
         table[address] = [stack, size, source.agent.step, weight, source.turn]
         source.young.append(address)

@@ -45,6 +45,8 @@ class Torch:
         self.keys = []  # by number
         self.known = {}  # frames by code object and place
         self.codes = {}  # id of a code object: the object, which keeps the id its own
+        self.largest = {}  # by number of a stack: the bytes of the largest storage that it made
+        self.anew, self.grown = set(), set()  # stacks that made larger ones, but never of the one before; and those that did
         self.mode = None
         self.price = None  # of operators under the mode
         self.cuda = None
@@ -475,6 +477,22 @@ class Torch:
                 depth -= 1
         return n
 
+    def grows(self, stack, size, args):
+        """A stack makes a storage that is larger than any before: of an older one, as a cache that is joined with what comes,
+        or of what is as long as the input."""
+        before, self.largest[stack] = self.largest.get(stack), size
+        if before is None or stack in self.grown:
+            return
+        for t in itertools.chain(*(a if type(a) in (list, tuple) else (a,) for a in args)):
+            if type(t) is self.module.Tensor and t.layout is self.module.strided:
+                storage = t.untyped_storage()
+                entry = self.table.get(storage._cdata)
+                if (entry is None or entry[4] < self.turn) and before <= storage.nbytes() < size:
+                    self.grown.add(stack)
+                    self.anew.discard(stack)
+                    return
+        self.anew.add(stack)
+
     def frames(self, n):
         key, known, frames = self.keys[n], self.known, []
         for place in zip(key[::2], key[1::2]):
@@ -521,6 +539,7 @@ class Torch:
         for size, (count, address) in rest.items():
             snapshot.add(d, address, size * count, 0, -1, count)
             total += size * count
+        snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
