@@ -61,6 +61,12 @@ seen = {name: lines for (file, name), lines in code.seen.items() if file == call
 assert seen["called"][1] == 2 and seen["work"][1] == 2 and seen["work"][3] == 1, seen
 assert code.looks == 2 and code.spent < 2 * _code.A_STEP + 10, (code.looks, code.spent)
 
+# A frame that an instruction without a line has interrupted.
+code.begin()
+code.tracer(SimpleNamespace(f_code=work.__code__, f_lineno=None))
+code.end()
+assert None not in {line for lines in code.seen.values() for line in lines}, code.seen
+
 # The program's own tracer is left alone, and there is an end to what all steps may take.
 def tracer(frame, event, arg):
     return tracer

@@ -244,7 +244,7 @@ class Agent:
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
-        self.code.end()
+        self.code.stop()
         self.code = type(self.code)(self)
         self.shared.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0

@@ -57,15 +57,17 @@ class Code:
         self.on = True
         sys.settrace(self.call)
 
-    def end(self):
-        if not self.on:
-            return
+    def stop(self):
         self.on = False
-        if sys.gettrace() == self.call:
-            sys.settrace(None)
+        self.leave()
         for frame in self.frames:
             frame.f_trace = None
         self.frames = []
+
+    def end(self):
+        if not self.on:
+            return
+        self.stop()
         self.spent += self.events
         self.looks += 1
         for code, lines in filter(None, self.own.values()):
@@ -103,7 +105,7 @@ class Code:
     def tracer(self, frame):
         """What Python calls for a frame's lines."""
         lines, left = self.programs(frame.f_code), A_CALL
-        if not lines:
+        if not lines and frame.f_lineno is not None:  # a loop's jump back to its beginning has no line
             lines.add(frame.f_lineno)
 
         def line(frame, event, arg):
