@@ -37,7 +37,7 @@ const (
 	LiveSuspected LiveKind = "possible leak"
 	LiveLeak      LiveKind = "leak"
 	LiveOver      LiveKind = "leak over"
-	LiveFilling   LiveKind = "memory"
+	LiveGrowth    LiveKind = "growth"
 	LiveEnded     LiveKind = "ended"
 
 	LiveOverBudget   LiveKind = "over budget"
@@ -99,6 +99,14 @@ func (l *Live) lines() []string {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	return lines
+}
+
+// Unexplained is growth of a process that no line explains.
+func Unexplained(e *diff.Reserve) string {
+	if e.Processes != nil {
+		return e.Clause()
+	}
+	return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", and no recorded line explains it"
 }
 
 // fullText says when memory is full; "" where nothing tells, or it is far away.

@@ -35,6 +35,9 @@ func (l *Look) Events(first bool) (events []report.Live) {
 				tell(report.LiveOver, s, "")
 			}
 		}
+		for _, e := range rank.Unexplained {
+			tell(report.LiveGrowth, nil, report.Unexplained(e))
+		}
 		for i := range rank.Turned {
 			o := &rank.Turned[i]
 			kind := report.LiveWithinBudget

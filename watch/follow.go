@@ -36,6 +36,7 @@ type Follower struct {
 	tests  map[int]*live.Watch // by rank
 	folder state               // at the last look
 	looked time.Time           // when that was; zero before the first
+	took   time.Duration       // how long
 	runs   []*snapshot.Run     // of it
 	begun  time.Time           // when the run that is in the folder began; zero if it does not say
 	ended  bool
@@ -66,6 +67,8 @@ type Rank struct {
 	Run     *snapshot.Run
 	Result  *diff.Result // nil for fewer than three snapshots
 	Changed []*live.Suspect
+	// Unexplained is growth of processes without a line that has lasted, once.
+	Unexplained []*diff.Reserve
 	// Suspects are all that were ever suspected.
 	Suspects []*live.Suspect
 	// Budgets are how the budgets that are set are kept. Turned are those of them that were broken at the last look and are
@@ -98,6 +101,10 @@ func (r *Rank) Number() int {
 // tablesEvery is how often the tables of processes are read again while there are no new snapshots: they become long.
 const tablesEvery = 10 * time.Second
 
+// A look is taken again after so many times the time that it took, with new snapshots and without: a run of a million
+// steps has some hundred new ones, most of them in its first minutes.
+const fresher, rarer = 10, 1000
+
 // unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
 const unstable = 5
 
@@ -119,13 +126,13 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 			return nil, err
 		}
 		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
-		if fresh || now.tables != f.folder.tables && time.Since(f.looked) >= tablesEvery {
+		if fresh && time.Since(f.looked) >= fresher*f.took || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
 			look, err := f.look(fresh)
 			if err == nil || !errors.Is(err, errNothingYet) {
 				return look, err
 			}
 		}
-		if time.Since(now.changed) >= grace && f.dead() {
+		if !fresh && time.Since(now.changed) >= grace && f.dead() {
 			look, err := f.look(false)
 			if err == nil {
 				look.Died = !look.Ended
@@ -177,6 +184,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 			}
 			test := f.test(rank.Number())
 			rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
+			rank.Unexplained = test.Growths(rank.Result, f.looked.Sub(run.Info.Started))
 		}
 		look.Ranks = append(look.Ranks, rank)
 	}
@@ -184,6 +192,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		f.check(look.Ranks)
 	}
 	look.Took = time.Since(begun)
+	f.took = look.Took
 	f.ended = look.Ended
 	return look, nil
 }

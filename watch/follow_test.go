@@ -72,6 +72,9 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
 			t.Fatal(err)
 		}
+		if step%4 > 0 {
+			continue
+		}
 		look := next(t, f)
 		if n := len(look.Ranks[0].Run.Snapshots); n != int(step)+1 || !look.Fresh || look.Ended {
 			t.Fatalf("step %d: %d snapshots, fresh %v, ended %v", step, n, look.Fresh, look.Ended)
@@ -225,6 +228,9 @@ func TestAnotherRunInTheFolderIsJudgedAnew(t *testing.T) {
 		for step := range int64(120) {
 			if err := out.WriteSnapshot(step, leaking(step)); err != nil {
 				t.Fatal(err)
+			}
+			if step%4 > 0 {
+				continue
 			}
 			look := next(t, f)
 			if want := again == 1 && step == 0; look.Other != want {

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
@@ -39,6 +40,13 @@ const Lasting = 3
 type Watch struct {
 	suspects []*Suspect               // in the order in which they became it
 	seen     map[string]snapshot.Mark // the newest of each process, by its kind
+	growths  map[string]*growth       // without a line, by the kind of process
+}
+
+// growth is that of a process, as long as looks see it.
+type growth struct {
+	since time.Duration // from the run's beginning
+	told  bool
 }
 
 // Suspect is what was called a leak once, in one process or several alike.
@@ -130,6 +138,29 @@ func (w *Watch) process(kind string, r *diff.Result) (changed []*Suspect) {
 		}
 	}
 	return changed
+}
+
+// Growths takes the judgement of a run at a time after its beginning, and returns the growth of processes that no line explains, once
+// for each kind of process: when all looks have seen it for Lasting times as long as the first took.
+func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reserve) {
+	before := w.growths
+	w.growths = make(map[string]*growth)
+	for _, e := range r.Unaccounted() {
+		kind := ""
+		if e.Processes != nil {
+			kind = e.Processes.Role
+		}
+		g := before[kind]
+		if g == nil {
+			g = &growth{since: max(at, Beginning*time.Second)}
+		}
+		w.growths[kind] = g
+		if !g.told && at >= Lasting*g.since {
+			g.told = true
+			lasting = append(lasting, e)
+		}
+	}
+	return lasting
 }
 
 // find is the suspect that a finding of a kind of process is: one that has any of its places; nil for none.
