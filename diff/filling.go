@@ -12,6 +12,9 @@ import (
 // number of items to be what grew.
 const alikeEntries = 1.25
 
+// leastEach and mostEach are how many blocks of Python's heap an item of a container may have: itself, and what it consists of.
+const leastEach, mostEach = 0.5, 8
+
 // fillUp settles what a container holds that takes no more than so many items, such as a deque
 // with a maxlen: below its bound it fills, and at its bound it has filled. What would not fit into
 // memory by then goes on to leak, and so does what grows while the number of items stays.
@@ -23,6 +26,11 @@ func (r *Result) fillUp(grown []cluster) {
 		}
 		h := r.boundedHolder(c.rows)
 		if h == nil {
+			if g := r.fillsInStep(c); g != nil {
+				c.j.Reasons = nil
+				c.j.Call(Inconclusive, Weak, "it rises in step with the %s %s, which fills up: it has %s of %s items; run longer to decide",
+					g.Kind, g.Path, snapshot.Grouped(int64(g.Items)), snapshot.Grouped(int64(g.Bound)))
+			}
 			continue
 		}
 		name, bound := fmt.Sprintf("the %s %s", h.Kind, h.Path), float64(h.Bound)
@@ -56,6 +64,30 @@ func (r *Result) fillUp(grown []cluster) {
 		c.j.Call(Bounded, Strong, "%s", text)
 		r.Notes = append(r.Notes, text)
 	}
+}
+
+// fillsInStep is a container below its bound that takes in items as fast as a leak on a language's heap without a known
+// holder has blocks: they may be its items, of which a search finds only some. Nil for none.
+func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
+	if c.j.Verdict != Leak || c.j.Rate.Unit != Step || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
+		return nil
+	}
+	for i := range r.Last.Holders {
+		h := &r.Last.Holders[i]
+		if h.Bound <= h.Items || h.Counted > 0 {
+			continue
+		}
+		for _, seen := range r.indexed().seen[h.Path] {
+			steps := float64(r.Last.Mark.Step - seen.in.Mark.Step)
+			if items := float64(h.Items - seen.holder.Items); seen.holder.Counted == 0 && items > 0 && steps > 0 {
+				if each := c.j.Rate.Blocks.Value * steps / items; each >= leastEach && each <= mostEach {
+					return h
+				}
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // sum is what all of a cluster's rows hold.

@@ -101,7 +101,8 @@ func TestLinesOfAFullContainerTradePlaces(t *testing.T) {
 	}{
 		{"one deque", "replay.items", "replay.items", 10, Bounded},
 		{"a tuple in it", "replay.items[…]", "replay.items", 10, Bounded},
-		{"another deque", "replay.items", "history", 10, Inconclusive},
+		{"another deque", "replay.items", "history", 10, Bounded},
+		{"another deque, which falls by nearly as much", "replay.items", "history", 9, Inconclusive},
 		{"another deque, which falls by half as much", "replay.items", "history", 5, Leak},
 		{"all of it grows", "replay.items", "replay.items", 0, Leak},
 	} {
@@ -192,5 +193,42 @@ func TestManyFullContainersTakeNoTime(t *testing.T) {
 	}
 	if took := time.Since(begun); r.Leaks() == 0 || took > 10*time.Second {
 		t.Errorf("%d leaks in %v", r.Leaks(), took)
+	}
+}
+
+// TestWhatRisesWithAContainerThatFillsIsUndecided: the tuples of a replay memory, of which the search for holders found too few, were
+// called a leak of the line that appends them.
+func TestWhatRisesWithAContainerThatFillsIsUndecided(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bound  int
+		every  int64 // steps to a block of the other line; the deque has an item each step
+		device snapshot.DeviceKind
+		want   Verdict
+	}{
+		{"objects of each item", 1000, 1, snapshot.PythonHeap, Inconclusive},
+		{"far fewer objects than items", 1000, 10, snapshot.PythonHeap, Leak},
+		{"tensors, whose number is exact", 1000, 1, snapshot.CPU, Leak},
+		{"the deque is full", 100, 1, snapshot.PythonHeap, Leak},
+		{"the deque has no bound", 0, 1, snapshot.PythonHeap, Leak},
+	} {
+		run := program{
+			{stack: "push:31 main:45", every: 1, size: 4096, holder: "replay.items", kind: "deque"},
+			{stack: "append:23 main:48", every: c.every},
+		}.run(100, 10)
+		for _, s := range run.Snapshots {
+			s.Devices[0].Kind = c.device
+			for k := range s.Holders {
+				s.Holders[k].Bound = c.bound
+			}
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rows[0].Frames[0].Line == 23 })
+		if f := r.Findings[i]; f.Verdict != c.want {
+			t.Errorf("%s: %s: %q; want %s", c.name, f.Verdict, f.Reasons, c.want)
+		}
 	}
 }

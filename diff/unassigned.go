@@ -8,8 +8,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// levelShare is the share of a site's growth by which the memory of its device may vary to have stayed as it was.
-const levelShare = 0.1
+// levelShare is the share of a site's growth by which the memory of its device may vary to have stayed as it was, and sameShare that
+// of one which is the same all along.
+const levelShare, sameShare = 0.1, 0.01
 
 // onDevice is what all sites of a device held at each mark.
 func (r *Result) onDevice(device int) []float64 {
@@ -28,25 +29,33 @@ func (r *Result) onDevice(device int) []float64 {
 	return r.totals[device]
 }
 
-// unassigned takes back that blocks leak while their device holds no more for it.
+// unassigned takes back that blocks leak, or may, while their device holds no more for it.
 func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	site := r.Series.Site(row)
-	if site == nil || j.Verdict != Leak {
+	if site == nil || j.Verdict != Leak && j.Verdict != Inconclusive {
 		return
 	}
 	total := r.onDevice(site.Device)
 	last := len(total) - 1
 	if len(row.Frames) > 0 {
 		from := r.Series.WarmUp()
-		grown := site.Bytes[last] - site.Bytes[from]
+		grown, varies := site.Bytes[last]-site.Bytes[from], slices.Max(total[from:])-slices.Min(total[from:])
+		level := grown > 0 && len(total)-from >= series.Testable && !r.gathered(row)
 		switch {
+		case level && varies <= sameShare*float64(grown):
+			j.Reasons = nil
+			j.Call(Bounded, Strong, "it rises, but all of its device holds the same all along: its blocks replace those of other lines")
+		case j.Verdict != Leak:
 		case r.renewed(row):
 			j.Reasons = nil
 			j.Call(Inconclusive, Weak, "it rises, but what holds it is as long as ever and has an item for each: its blocks may replace those of other lines; run longer to decide")
-		case grown > 0 && len(total)-from >= series.Testable && slices.Max(total[from:])-slices.Min(total[from:]) <= levelShare*float64(grown) && !r.gathered(row):
+		case level && varies <= levelShare*float64(grown):
 			j.Reasons = nil
 			j.Call(Inconclusive, Weak, "it rises, but all of its device held as much all along: its blocks may replace those of other lines; run longer to decide")
 		}
+		return
+	}
+	if j.Verdict != Leak {
 		return
 	}
 	// A recorder that watches some steps only has what it did not watch there: where the lines that it knows let go of as
