@@ -6,7 +6,7 @@ import "testing"
 
 // codes has functions of which a comment, a constant, or nothing changes.
 const codes = `
-import sys
+import gc, sys
 from types import SimpleNamespace
 from memdiag import _code
 
@@ -60,6 +60,14 @@ assert sys.gettrace() is None
 seen = {name: lines for (file, name), lines in code.seen.items() if file == called.__code__.co_filename}
 assert seen["called"][1] == 2 and seen["work"][1] == 2 and seen["work"][3] == 1, seen
 assert code.looks == 2 and code.spent < 2 * _code.A_STEP + 10, (code.looks, code.spent)
+
+# Nothing that it makes waits for a collection.
+gc.collect()
+gc.disable()
+code.begin()
+work(True)
+assert gc.collect() == 0
+gc.enable()
 
 # A frame that an instruction without a line has interrupted.
 code.begin()

@@ -30,6 +30,25 @@ HERE = os.path.dirname(OURS)
 BEGUN = time.time()
 
 
+class Call:
+    """A call of a function whose lines are watched. A function within another would hold itself, and what waits for a collection
+    would be counted as the program's."""
+
+    __slots__ = "code", "lines", "left"
+
+    def __init__(self, code, lines):
+        self.code, self.lines, self.left = code, lines, A_CALL
+
+    def __call__(self, frame, event, arg):
+        if event == "line":
+            self.lines.add(frame.f_lineno)
+            self.code.events += 1
+            self.left -= 1
+            if self.left == 0 or not self.code.on:
+                return None
+        return self
+
+
 class Code:
     def __init__(self, agent):
         self.agent = agent
@@ -104,21 +123,10 @@ class Code:
 
     def tracer(self, frame):
         """What Python calls for a frame's lines."""
-        lines, left = self.programs(frame.f_code), A_CALL
+        lines = self.programs(frame.f_code)
         if not lines and frame.f_lineno is not None:  # a loop's jump back to its beginning has no line
             lines.add(frame.f_lineno)
-
-        def line(frame, event, arg):
-            nonlocal left
-            if event == "line":
-                lines.add(frame.f_lineno)
-                self.events += 1
-                left -= 1
-                if left == 0 or not self.on:
-                    return None
-            return line
-
-        return line
+        return Call(self, lines)
 
     def about(self):
         """What is told of each file of the program's: its functions, each with its first line, a digest, and the lines that
