@@ -91,12 +91,65 @@ func verification(v *baseline.Verification) string {
 	for i := range v.Checks {
 		b.WriteString(verified(&v.Checks[i]))
 	}
+	b.WriteString(effects(&v.Effects))
 	for i, clauses := range v.NotSeen {
 		if text := notSeenText(clauses); text != "" {
 			fmt.Fprintf(&b, "%s run: %s\n", []string{"first", "second"}[i], text)
 		}
 	}
 	return b.String()
+}
+
+// effects are the lines on losses, the time of a step and peaks; none of what neither run tells.
+func effects(e *baseline.Effects) string {
+	var b strings.Builder
+	if l := &e.Losses; l.Recorded[0] || l.Recorded[1] {
+		fmt.Fprintf(&b, "losses: %s\n", LossesText(l))
+	}
+	if was, is := e.StepTime[0].Median, e.StepTime[1].Median; was > 0 && is > 0 {
+		text := "not slower"
+		if e.Slower() {
+			text = "slower"
+		}
+		fmt.Fprintf(&b, "step time: %s: %s before, %s after\n", text, stepTime(was), stepTime(is))
+	}
+	for i := range e.Peaks {
+		p := &e.Peaks[i]
+		of, text := deviceName(p.Device), "not higher"
+		if p.Device.Kind == snapshot.Process {
+			of = "the process"
+		}
+		if p.Higher() {
+			text = "higher"
+		}
+		fmt.Fprintf(&b, "peak of %s: %s: %s before, %s after\n", of, text, p.Before, p.After)
+	}
+	return b.String()
+}
+
+// LossesText says whether the losses of two runs are the same, a clause.
+func LossesText(l *baseline.Losses) string {
+	switch {
+	case l.Differs:
+		return fmt.Sprintf("they differ from step %s on: %v before, %v after", grouped(l.Step), l.Before, l.After)
+	case l.Common > 0:
+		return fmt.Sprintf("the same to the last bit, all %s that both runs have", grouped(int64(l.Common)))
+	case !l.Recorded[0] && !l.Recorded[1]:
+		return "none were recorded"
+	case !l.Recorded[0]:
+		return "not compared: the first run recorded none"
+	case !l.Recorded[1]:
+		return "not compared: the second run recorded none"
+	}
+	return "not compared: one run marks them, and the other does not"
+}
+
+// stepTime is "1.25 ms a step".
+func stepTime(seconds float64) string {
+	if seconds < 1 {
+		return fmt.Sprintf("%.3g ms a step", 1000*seconds)
+	}
+	return fmt.Sprintf("%.3g s a step", seconds)
 }
 
 // verified is the line, or lines, of one check.

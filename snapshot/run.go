@@ -82,6 +82,7 @@ type Run struct {
 	Snapshots []*Snapshot
 	Series    *Series // nil where the run has no counters
 	Tree      *Tree   // nil where nothing is known of the command's processes
+	Losses    *Losses // nil where none were recorded
 	// Children are processes that were recorded beside this one, each a run of its own with a Role.
 	Children []*Run
 	// Role and PID are of a child; "" and 0 of others.

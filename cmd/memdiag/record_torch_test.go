@@ -97,6 +97,11 @@ func TestTheGuiltyLineOfAScriptIsFirst(t *testing.T) {
 				t.Fatalf("exit code %d", r.code)
 			}
 			wantGuilty(t, findings, path)
+			if filepath.Base(path) == "leak_metrics.py" {
+				if losses, err := os.ReadFile(filepath.Join(r.dir, "losses.csv")); err != nil || bytes.Count(losses, []byte(",backward,")) != 200 {
+					t.Errorf("not the losses of 200 steps: %v\n%.200s", err, losses)
+				}
+			}
 		})
 	}
 }

@@ -44,6 +44,7 @@ type Verification struct {
 	Why string
 	// NotSeen is of the run before and the one after, as diff.Result has it.
 	NotSeen [2][]string
+	Effects Effects
 }
 
 // comparison is two runs of which one is held against the other.
@@ -67,7 +68,7 @@ type comparison struct {
 // the leak needs to show.
 func Verify(before, after *diff.Result) *Verification {
 	c := compare(before, after)
-	v := &Verification{Why: c.doubt, NotSeen: [2][]string{before.NotSeen, after.NotSeen}}
+	v := &Verification{Why: c.doubt, NotSeen: [2][]string{before.NotSeen, after.NotSeen}, Effects: EffectsOf(before, after)}
 	mended := make(map[string]bool)
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	for i := range before.Findings {

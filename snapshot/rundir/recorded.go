@@ -15,6 +15,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
+	"github.com/memdiag/memdiag/snapshot/losses"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/processes"
@@ -26,7 +27,7 @@ const (
 	perhaps   = `(` + rankMark + aNumber + `)?`
 	ofChild   = `(` + childMark + aNumber + `)?`
 	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
-	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|processes)` + perhaps + `\.csv)`
+	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 )
 
@@ -97,7 +98,7 @@ func checkContent(path string) error {
 	switch {
 	case ours:
 	case strings.HasSuffix(name, ".csv"):
-		ours = processes.Detect(head)
+		ours = processes.Detect(head) || losses.Detect(head)
 	case IsSeriesName(name):
 		ours = native.DetectSeries(head)
 	case strings.HasSuffix(name, native.Ending):

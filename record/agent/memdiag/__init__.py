@@ -19,14 +19,15 @@ __all__ = ["diff", "gate", "mark", "snapshot", "watch"]
 _running = None  # the agent of this process, once started
 
 
-def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None) -> None:
+def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None) -> None:
     """Marks the end of a step, or the beginning of a phase such as "eval", or of an epoch.
 
     With a step, the program counts the steps from now on, and optimizers no longer do.
-    Only snapshots of equal phase are compared. Never raises.
+    Only snapshots of equal phase are compared. A loss is recorded, for `memdiag verify` to compare;
+    PyTorch's on the CPU are without it. Never raises.
     """
     if _running is not None:
-        _running.told(step, phase, epoch)
+        _running.told(step, phase, epoch, loss)
 
 
 def snapshot() -> "str | None":

@@ -115,9 +115,9 @@ class Snapshot:
 
 class Agent:
     def __init__(self, settings):
-        from . import _code, _shared
+        from . import _code, _losses, _shared
 
-        self.code, self.shared = _code.Code(self), _shared.Shared(self)
+        self.code, self.shared, self.losses = _code.Code(self), _shared.Shared(self), _losses.Losses(self)
         self.dir = settings["dir"]
         self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
         self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
@@ -247,6 +247,7 @@ class Agent:
         self.code.stop()
         self.code = type(self.code)(self)
         self.shared.forked()
+        self.losses.fresh()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}
@@ -303,10 +304,10 @@ class Agent:
         except Exception as e:
             self.failed("fork", e)
 
-    def told(self, step, phase, epoch):
-        self.guarded("mark", self._told, step, phase, epoch)
+    def told(self, step, phase, epoch, loss):
+        self.guarded("mark", self._told, step, phase, epoch, loss)
 
-    def _told(self, step, phase, epoch):
+    def _told(self, step, phase, epoch, loss):
         if phase is not None:
             self.phase = str(phase)
         if epoch is not None:
@@ -314,6 +315,8 @@ class Agent:
         if step is not None:
             self.explicit = True
             self.boundary(int(step))
+        if loss is not None:
+            self.losses.told(loss)
 
     def stepped(self):
         """An optimizer stepped. Called guarded."""
@@ -702,6 +705,7 @@ class Agent:
 
     def report(self, state):
         """What memdiag reads at the end about this process."""
+        self.losses.flush()
         try:
             about = {
                 "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,

@@ -110,6 +110,7 @@ class Torch:
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
         self.watch_steps(torch, version)
+        self.agent.losses.watch(torch)
         # That it was built for CUDA is all that may be asked: to count GPUs starts the driver, after which
         # no forked child can use it, and ends the program's time to choose among them.
         if torch.version.cuda or getattr(torch.version, "hip", None):

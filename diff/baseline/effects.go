@@ -1,0 +1,143 @@
+package baseline
+
+import (
+	"math"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Effects are what a change of a program did beside what it did to leaks.
+type Effects struct {
+	Losses Losses
+	// StepTime is that of a step; zero where a run is too short to tell.
+	StepTime [2]StepTime
+	// Peaks are the largest that was live on each device that both runs have, in their order in the run before.
+	Peaks []Peak
+}
+
+// Losses are those of two runs, compared bit by bit in their order.
+type Losses struct {
+	Recorded [2]bool // by the run before, and after
+	Common   int     // that were compared: as many as the shorter run has
+	Differs  bool
+	// Step is that of the first that differs, with its values before and after.
+	Step          int64
+	Before, After float64
+}
+
+// Equal reports whether there are some, and all are the same.
+func (l *Losses) Equal() bool { return l.Common > 0 && !l.Differs }
+
+// StepTime is how long a step takes, in seconds: the median of the intervals between snapshots, and their quartiles.
+type StepTime struct{ Low, Median, High float64 }
+
+// Peak is the most that was live on a device before and after.
+type Peak struct {
+	Device        snapshot.Device
+	Before, After snapshot.Bytes
+}
+
+const (
+	// fewestIntervals are as many as a run needs for its quartiles to say something.
+	fewestIntervals = 4
+	// worse is the ratio from which on more counts as worse: less is what two runs of one program differ by.
+	worse = 1.05
+)
+
+// Slower reports whether steps take longer after, by more than their times vary.
+func (e *Effects) Slower() bool {
+	before, after := e.StepTime[0], e.StepTime[1]
+	return before.Median > 0 && after.Median > worse*before.Median && after.Low > before.High
+}
+
+// Higher reports whether the peak is higher after.
+func (p *Peak) Higher() bool { return float64(p.After) > worse*float64(p.Before) }
+
+// EffectsOf compares what two runs computed, how long it took, and what it took.
+func EffectsOf(before, after *diff.Result) Effects {
+	a, b := before.Run(), after.Run()
+	return Effects{
+		Losses:   CompareLosses(a.Losses, b.Losses),
+		StepTime: [2]StepTime{stepTime(a), stepTime(b)},
+		Peaks:    peaks(a, b),
+	}
+}
+
+// CompareLosses compares the losses that both programs marked, else those that both took backward. Either may
+// be nil.
+func CompareLosses(before, after *snapshot.Losses) Losses {
+	l := Losses{Recorded: [2]bool{recorded(before), recorded(after)}}
+	if before == nil || after == nil {
+		return l
+	}
+	was, is := before.Marked, after.Marked
+	if len(was) == 0 || len(is) == 0 {
+		was, is = before.Backward, after.Backward
+	}
+	l.Common = min(len(was), len(is))
+	for i := range l.Common {
+		if was[i].Step != is[i].Step || !sameBits(was[i].Value, is[i].Value) {
+			l.Differs, l.Step, l.Before, l.After = true, was[i].Step, was[i].Value, is[i].Value
+			return l
+		}
+	}
+	return l
+}
+
+func recorded(l *snapshot.Losses) bool { return l != nil && len(l.Marked)+len(l.Backward) > 0 }
+
+func sameBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+
+// stepTime leaves out the first interval, in which a program warms up.
+func stepTime(run *snapshot.Run) StepTime {
+	var times []float64
+	for i := 2; i < len(run.Snapshots); i++ {
+		from, to := run.Snapshots[i-1].Mark, run.Snapshots[i].Mark
+		if from.Step == snapshot.NoStep || to.Step <= from.Step || from.Time.IsZero() || !to.Time.After(from.Time) {
+			continue
+		}
+		times = append(times, to.Time.Sub(from.Time).Seconds()/float64(to.Step-from.Step))
+	}
+	if len(times) < fewestIntervals {
+		return StepTime{}
+	}
+	slices.Sort(times)
+	at := func(share float64) float64 { return times[int(share*float64(len(times)-1)+0.5)] }
+	return StepTime{at(0.25), at(0.5), at(0.75)}
+}
+
+func peaks(before, after *snapshot.Run) []Peak {
+	var out []Peak
+	was, is := most(before), most(after)
+	for _, p := range was {
+		if i := slices.IndexFunc(is, func(q Peak) bool { return q.Device.Kind == p.Device.Kind && q.Device.Index == p.Device.Index }); i >= 0 {
+			out = append(out, Peak{p.Device, p.Before, is[i].Before})
+		}
+	}
+	return out
+}
+
+// most is, of each device of known size, the most that was live on it, as Before.
+func most(run *snapshot.Run) []Peak {
+	var out []Peak
+	for _, s := range run.Snapshots {
+		for _, d := range s.Devices {
+			live := max(d.Meters.Allocated, d.Peak)
+			if d.Kind == snapshot.Process {
+				live = max(d.Meters.Driver, d.Peak)
+			}
+			if d.Kind.Unsized() || live <= 0 {
+				continue
+			}
+			i := slices.IndexFunc(out, func(p Peak) bool { return p.Device.Kind == d.Kind && p.Device.Index == d.Index })
+			if i < 0 {
+				i = len(out)
+				out = append(out, Peak{Device: d})
+			}
+			out[i].Before = max(out[i].Before, live)
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+"""The losses that the program takes backward or tells by mark, one line each, with all their bits: losses.csv of a run.
+
+They tell whether two runs computed the same. A loss is read where it lies, without a call of PyTorch's operators. On a GPU
+that would have the program wait for it, so that only mark tells losses there.
+"""
+
+import os
+import struct
+import time
+
+from ._agent import NOFOLLOW, PERMISSIONS
+from ._census import unasked
+
+HEADER = b"step,source,loss\n"
+# Of so many losses each one is kept; of twice as many more each second one, and so on: a long run's file stays small.
+POINTS = 50_000
+# Seconds between writes; lines that wait at most for the process to be one that records.
+APART, WAITING = 1.0, 10_000
+# After so many errors no more losses are read.
+PATIENCE = 3
+
+
+class Losses:
+    def __init__(self, agent):
+        self.agent = agent
+        self.formats = {}  # by dtype, how a number lies in memory
+        self.fresh()
+
+    def fresh(self):
+        """Nothing is known of this process yet."""
+        self.counts = {}  # by source, how many were seen, and kept
+        self.pending, self.path, self.written = [], None, 0.0
+        self.errors, self.over = 0, False
+
+    def watch(self, torch):
+        """Has the losses seen that PyTorch takes backward: it asks this function for their gradient, which is not on the
+        stack any more when backward computes."""
+        autograd = getattr(torch, "autograd", None)
+        original = getattr(autograd, "_make_grads", None)
+        if original is None:
+            return
+        import ctypes  # which PyTorch has imported
+
+        self.torch, self.tensor, self.string_at = torch, torch.Tensor, ctypes.string_at
+        self.formats = {torch.float32: "<f", torch.float64: "<d", torch.float16: "<e", torch.bfloat16: ""}
+
+        def _make_grads(outputs, *args, **kwargs):
+            if not self.over:
+                self.backward(outputs)
+            return original(outputs, *args, **kwargs)
+
+        autograd._make_grads = _make_grads
+
+    def backward(self, outputs):
+        try:
+            with unasked(self.torch):
+                for t in outputs:
+                    if type(t) is self.tensor and t.is_cpu and t.numel() == 1 and t.dtype in self.formats:
+                        self.add("backward", self.read(t))
+        except Exception as e:
+            self.failed(e)
+
+    def read(self, t):
+        raw, how = self.string_at(t.data_ptr(), t.element_size()), self.formats[t.dtype]
+        return struct.unpack(how, raw)[0] if how else struct.unpack("<f", b"\0\0" + raw)[0]
+
+    def told(self, loss):
+        self.add("mark", float(loss))
+
+    def add(self, source, loss):
+        seen, kept = self.counts.get(source, (0, 0))
+        keeps = not self.over and seen % (1 + kept // POINTS) == 0
+        self.counts[source] = seen + 1, kept + keeps
+        if not keeps:
+            return
+        self.pending.append(b"%d,%s,%s\n" % (self.agent.step + (source == "backward"), source.encode(), repr(loss).encode()))
+        now = time.monotonic()
+        if now - self.written > APART:
+            self.written = now
+            self.write()
+
+    def write(self):
+        """Appends what waits, once this process is the one that records its rank."""
+        agent = self.agent
+        if agent.stopped or agent.number or not any(agent.owner.values()):
+            self.over = self.over or len(self.pending) > WAITING
+            if self.over:
+                self.pending.clear()
+            return
+        flags = os.O_WRONLY | os.O_APPEND | NOFOLLOW
+        if self.path is None:
+            self.path = os.path.join(agent.dir, "losses%s.csv" % agent.suffix())
+            flags |= os.O_CREAT | os.O_EXCL
+        text, self.pending = (HEADER if flags & os.O_EXCL else b"") + b"".join(self.pending), []
+        f = os.open(self.path, flags, PERMISSIONS)  # anew: the program may close files that it did not open
+        try:
+            os.write(f, text)
+        finally:
+            os.close(f)
+
+    def flush(self):
+        try:
+            if self.pending and not self.over:
+                self.write()
+        except Exception as e:
+            self.failed(e)
+
+    def failed(self, e):
+        self.errors += 1
+        if self.errors >= PATIENCE or isinstance(e, OSError):
+            self.over = True
+            self.pending.clear()
+            self.agent.note("losses are not recorded any more: %s: %s" % (type(e).__name__, str(e)[:200]))
