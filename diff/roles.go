@@ -177,3 +177,42 @@ func (g *byRole) shared() RoleSeries {
 	}
 	return s
 }
+
+// RoleNow are the processes of one role that are there.
+type RoleNow struct {
+	Name    string // "loader worker"
+	Count   int
+	Private snapshot.Bytes
+}
+
+// RolesNow are those of a table's last moment, the most memory first; nil for no table.
+func RolesNow(tree *snapshot.Tree) (roles []RoleNow) {
+	if tree == nil {
+		return nil
+	}
+	var last time.Time
+	for i := range tree.Processes {
+		if points := tree.Processes[i].Points; points[len(points)-1].Time.After(last) {
+			last = points[len(points)-1].Time
+		}
+	}
+	private := PrivateBytes(tree)
+	index := make(map[string]int)
+	for i := range tree.Processes {
+		p := &tree.Processes[i]
+		at := len(p.Points) - 1
+		if p.Points[at].Time.Before(last) {
+			continue // it has ended
+		}
+		name := KindOf(p.Role)
+		if _, known := index[name]; !known {
+			index[name] = len(roles)
+			roles = append(roles, RoleNow{Name: name})
+		}
+		r := &roles[index[name]]
+		r.Count++
+		r.Private += private[i][at]
+	}
+	slices.SortFunc(roles, func(a, b RoleNow) int { return cmp.Or(cmp.Compare(b.Private, a.Private), cmp.Compare(a.Name, b.Name)) })
+	return roles
+}

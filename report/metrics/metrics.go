@@ -293,27 +293,18 @@ func (o *one) processes(tree *snapshot.Tree) {
 		count   int
 		private snapshot.Bytes
 	}
-	last := lastTime(tree)
-	private := diff.PrivateBytes(tree)
 	byName := make(map[string]*role)
 	var roles []*role
-	for i := range tree.Processes {
-		p := &tree.Processes[i]
-		at := len(p.Points) - 1
-		if p.Points[at].Time.Before(last) {
-			continue // it has ended
-		}
-		name := Label(diff.KindOf(p.Role))
+	for _, now := range diff.RolesNow(tree) {
+		name := Label(now.Name)
 		r := byName[name]
 		if r == nil {
 			r = &role{name: name}
 			byName[name] = r
 			roles = append(roles, r)
 		}
-		r.count++
-		r.private += private[i][at]
+		r.count, r.private = r.count+now.Count, r.private+now.Private
 	}
-	slices.SortFunc(roles, func(a, b *role) int { return cmp.Or(cmp.Compare(b.private, a.private), cmp.Compare(a.name, b.name)) })
 	if len(roles) > mostRoles {
 		rest := &role{name: "other roles"}
 		for _, r := range roles[mostRoles:] {
