@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -31,6 +32,19 @@ func (d Folder) Results(results ...*diff.Result) {
 			d.Results(c.Result)
 		}
 	}
+}
+
+// finding is a copy of a finding as Results would make it.
+func (d Folder) finding(of *diff.Finding) *diff.Finding {
+	f := *of
+	f.Rows = make([]*diff.Row, len(of.Rows))
+	for i, row := range of.Rows {
+		r := *row
+		r.Frames = slices.Clone(row.Frames)
+		d.frames(r.Frames)
+		f.Rows[i] = &r
+	}
+	return &f
 }
 
 // Snapshot is Results for a snapshot, and for all that share its table of stacks.

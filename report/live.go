@@ -196,7 +196,7 @@ func LiveStatus(run *snapshot.Run, r *diff.Result, suspected, leaks int) string 
 	}
 	if r != nil {
 		live := liveBytes(r)
-		parts = append(parts, "live "+snapshot.Bytes(live[len(live)-1]).String()+" "+sparkline(live))
+		parts = append(parts, "live "+snapshot.Bytes(live[len(live)-1]).String()+" "+sparkline(r.Series.Axis.X, live))
 	}
 	switch {
 	case leaks > 0:
@@ -220,16 +220,21 @@ func liveBytes(r *diff.Result) []float64 {
 	return sums
 }
 
-// sparkline draws values as bars from the lowest to the highest, at most sparks of them.
-func sparkline(values []float64) string {
+// sparkline draws the values that were seen at some steps or times as bars from the lowest to the highest, at most sparks of
+// them, each as long as the others: snapshots become rarer as a run goes on.
+func sparkline(x, values []float64) string {
 	const bars, sparks = "▁▂▃▄▅▆▇█", 16
 	low, high := slices.Min(values), slices.Max(values)
 	out := make([]rune, min(len(values), sparks))
+	last, seen := len(x)-1, 0
 	for i := range out {
-		v := values[(i+1)*len(values)/len(out)-1]
+		until := x[0] + (x[last]-x[0])*float64(i+1)/float64(len(out))
+		for seen < last && x[seen+1] <= until {
+			seen++
+		}
 		at := 0.
 		if high > low {
-			at = (v - low) / (high - low)
+			at = (values[seen] - low) / (high - low)
 		}
 		out[i] = []rune(bars)[int(at*7)]
 	}

@@ -22,8 +22,12 @@ type Screen struct {
 	By     ScreenOrder
 	Cursor int      // the site that is chosen
 	Opened bool     // all is said of it, in place of the list
+	Top    int      // the first line of that which is shown
 	Events []string // the last ones, the newest last
 	Said   string   // what the last key did
+	Ended  bool     // nothing will change any more
+	Rank   int      // of Ranks; snapshot.NoRank where there is one alone
+	Ranks  int
 	Now    time.Time
 	Here   Folder
 
@@ -90,24 +94,15 @@ var orderOfVerdicts = [...]diff.Verdict{diff.Leak, diff.Inconclusive, diff.Bound
 
 // Lines are the screen's, Height at most, none wider than Width.
 func (s *Screen) Lines() []string {
-	paint := painter(s.Color)
-	head := []string{paint.bold(s.title())}
-	head = append(head, s.meters()...)
-	foot := []string{paint.dim("↑ ↓ choose · enter stack · s sort by " + s.By.Next().String() + " · r report · q quit")}
-	if s.Opened {
-		foot[0] = paint.dim("esc back · r report · q quit")
-	}
-	if s.Said != "" {
-		foot = append(foot, s.Said)
-	}
-	events := s.Events[max(0, len(s.Events)-max(1, s.Height/5)):]
-	room := s.Height - len(head) - len(events) - len(foot) - 2
+	head, events, foot := s.frame()
+	room := s.room()
 	var body []string
 	switch {
 	case s.Result == nil:
 		body = []string{"no verdict before the third snapshot"}
 	case s.Opened && s.Cursor < len(s.Sites):
 		body = s.opened()
+		body = body[min(s.Top, len(body)-1):]
 	default:
 		body = s.list(max(1, room))
 	}
@@ -119,16 +114,61 @@ func (s *Screen) Lines() []string {
 		lines = append(lines, "")
 	}
 	lines = slices.Concat(lines, []string{""}, events, foot)
+	if over := len(lines) - s.Height; over > 0 && s.Height > len(foot) {
+		lines = slices.Delete(lines, s.Height-len(foot), len(lines)-len(foot)) // the keys stay
+	}
 	for i, line := range lines {
 		lines[i] = cutLine(unglued(line), s.Width)
 	}
 	return lines[:min(len(lines), max(1, s.Height))]
 }
 
+// frame is what stands above and below the list.
+func (s *Screen) frame() (head, events, foot []string) {
+	paint := painter(s.Color)
+	head = append([]string{paint.bold(s.title())}, s.meters()...)
+	foot = []string{paint.dim(s.keys())}
+	if s.Said != "" {
+		foot = append(foot, Printable(s.Said))
+	}
+	for _, e := range s.Events[max(0, len(s.Events)-max(1, s.Height/5)):] {
+		events = append(events, Printable(e))
+	}
+	return head, events, foot
+}
+
+// room is how many lines the list has, between two empty ones.
+func (s *Screen) room() int {
+	head, events, foot := s.frame()
+	return s.Height - len(head) - len(events) - len(foot) - 2
+}
+
+// Scroll moves through what is said of the site that is chosen, as far as there is something.
+func (s *Screen) Scroll(by int) {
+	if s.Opened && s.Cursor < len(s.Sites) {
+		s.Top = max(0, min(s.Top+by, len(s.opened())-max(1, s.room())))
+	}
+}
+
+// keys are those that do something now.
+func (s *Screen) keys() string {
+	if s.Opened {
+		return "q quit · esc back · ↑ ↓ scroll · r report"
+	}
+	text := "q quit · ↑ ↓ choose · enter stack · s sort by " + s.By.Next().String()
+	if s.Ranks > 1 {
+		text += " · n next rank"
+	}
+	return text + " · r report"
+}
+
 func (s *Screen) title() string {
-	text := s.Run.Path
+	text := brief(s.Run.Path)
+	if s.Ranks > 1 {
+		text += fmt.Sprintf(" · rank %d of %d", s.Rank, s.Ranks)
+	}
 	if len(s.Run.Info.Command) > 0 {
-		text += " · " + Printable(strings.Join(s.Run.Info.Command, " "))
+		text += " · " + brief(strings.Join(s.Run.Info.Command, " "))
 	}
 	n := len(s.Run.Snapshots)
 	if n == 0 {
@@ -138,40 +178,57 @@ func (s *Screen) title() string {
 	if last.Step != snapshot.NoStep {
 		text += " · step " + grouped(last.Step)
 	}
-	if !last.Time.IsZero() && s.Run.Info.Finished == nil {
+	switch {
+	case s.Ended:
+		text += " · ended"
+	case !last.Time.IsZero():
 		text += " · " + max(0, s.Now.Sub(last.Time)).Round(time.Second).String() + " ago"
 	}
 	return text
 }
 
-// meters are a line for each device, for the processes by role, and when memory is full.
+// meters are a line for each device as far as there is room, for the processes by role, and when memory is full.
 func (s *Screen) meters() (lines []string) {
-	if r := s.Result; r != nil {
-		for i, d := range r.Series.Devices {
-			live := make([]float64, len(r.Series.Marks))
-			for at, m := range r.Series.Meters[i] {
-				live[at] = float64(m.Allocated)
-			}
-			line := fmt.Sprintf("%-10s live %10s %s", deviceName(d), snapshot.Bytes(live[len(live)-1]), sparkline(live))
-			if d.Meters.Reserved > 0 {
-				line += "  reserved " + d.Meters.Reserved.String()
-			}
-			if d.Limit > 0 {
-				line += "  of " + d.Limit.String()
-			}
-			lines = append(lines, line)
-		}
-		for _, f := range s.Sites {
-			if text := fullText(f.RunsOut); text != "" {
-				lines = append(lines, text+", if "+unglued(atPlace(f))+" goes on")
-				break
-			}
-		}
-	}
+	const small = 12 // lines: a terminal that has fewer shows the first device alone
+	var more []string
 	if roles := rolesText(s.Run.Tree); roles != "" {
-		lines = append(lines, "processes: "+roles)
+		more = append(more, "processes: "+roles)
 	}
-	return lines
+	for _, f := range s.Sites {
+		if text := fullText(f.RunsOut); text != "" && !s.Ended {
+			more = append(more, s.Here.Text(text+", if it goes on "+unglued(atPlace(f))))
+			break
+		}
+	}
+	if s.Height < small {
+		more = nil
+	}
+	if s.Result == nil {
+		return more
+	}
+	series, room := s.Result.Series, max(1, s.Height/3-len(more))
+	for i, d := range series.Devices {
+		if i == room-1 && len(series.Devices) > room && room > 1 {
+			lines = append(lines, fmt.Sprintf("… and %d more devices", len(series.Devices)-i))
+			break
+		}
+		if i == room {
+			break
+		}
+		live := make([]float64, len(series.Marks))
+		for at, m := range series.Meters[i] {
+			live[at] = float64(m.Allocated)
+		}
+		line := fmt.Sprintf("%-10s live %10s %s", deviceName(d), snapshot.Bytes(live[len(live)-1]), sparkline(series.Axis.X, live))
+		if d.Meters.Reserved > 0 {
+			line += "  reserved " + d.Meters.Reserved.String()
+		}
+		if d.Limit > 0 {
+			line += "  of " + d.Limit.String()
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, more...)
 }
 
 // rolesText is the private memory of the processes that are there, by role, the largest first.
@@ -187,15 +244,36 @@ func rolesText(tree *snapshot.Tree) string {
 	return strings.Join(parts, " · ")
 }
 
+// Columns of the list. One that is too narrow for all of them has none for holders, or for live memory either.
+const (
+	listFixed  = 33 // "> possible leak  +123.45 MiB/step  "
+	liveWide   = 12
+	holderWide = 32
+	placeWide  = 30 // at least
+)
+
 // list is the table of sites around the one that is chosen, in so many lines.
 func (s *Screen) list(room int) []string {
 	if len(s.Sites) == 0 {
 		return []string{"nothing has grown"}
 	}
 	paint := painter(s.Color)
-	const form = "%s %-13s %16s %10s  %-30s %s"
-	lines := []string{paint.dim(fmt.Sprintf(form, " ", "verdict", "rate", "live", "held by", "allocated"))}
-	rows := max(1, room-1)
+	place := max(placeWide, s.Width-listFixed-liveWide-holderWide)
+	row := func(mark, said, rate, live, where, holder string) string {
+		line := fmt.Sprintf("%s %-13s %16s  ", mark, said, rate)
+		if s.Width >= listFixed+liveWide+placeWide {
+			line += fmt.Sprintf("%10s  ", live)
+		}
+		if s.Width < listFixed+liveWide+holderWide+placeWide {
+			return line + where
+		}
+		return line + pad(ellipsis(where, place-2), place) + ellipsis(holder, holderWide)
+	}
+	var lines []string
+	rows := room
+	if room > 2 {
+		lines, rows = []string{paint.dim(row(" ", "verdict", "rate", "live", "allocated", "held by"))}, room-1
+	}
 	from := max(0, min(s.Cursor-rows/2, len(s.Sites)-rows))
 	for i, f := range s.Sites[from:min(len(s.Sites), from+rows)] {
 		mark := " "
@@ -204,10 +282,14 @@ func (s *Screen) list(room int) []string {
 		}
 		holder := ""
 		if f.Holder != nil {
-			holder = Printable(f.Holder.Path)
+			holder = brief(f.Holder.Path)
+		}
+		rate := bytesRate(f.Rate)
+		if unsized(f.Rate) {
+			rate = blocksRate(f.Rate, noun(f))
 		}
 		said := cmp.Or(s.State(f), string(f.Verdict))
-		line := fmt.Sprintf(form, mark, said, unglued(bytesRate(f.Rate)), f.After().Bytes, ellipsis(holder, 30), s.Here.Text(unglued(atPlace(f))))
+		line := row(mark, said, unglued(rate), f.After().Bytes.String(), s.Here.Text(unglued(atPlace(f))), holder)
 		switch said {
 		case string(LiveLeak):
 			line = paint.red(line)
@@ -219,15 +301,20 @@ func (s *Screen) list(room int) []string {
 	return lines
 }
 
+// pad fills a text up with spaces.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-visible(text)))
+}
+
 // opened is all that is said of the site that is chosen.
-func (s *Screen) opened() []string {
-	f, in := s.Sites[s.Cursor], s.Result
+func (s *Screen) opened() (lines []string) {
+	f, in := s.Here.finding(s.Sites[s.Cursor]), s.Result
 	if f.Child != nil {
 		in = f.Child.Result
 	}
 	p := newPage(TextOptions{Width: s.Width, Color: s.Color})
 	p.finding(in, f, TextOptions{Width: s.Width, Color: s.Color, All: true})
-	return strings.Split(strings.TrimRight(s.Here.Text(p.buf.String()), "\n"), "\n")
+	return strings.Split(strings.TrimRight(p.buf.String(), "\n"), "\n")
 }
 
 // ellipsis leaves the middle of a long name out.
@@ -236,10 +323,13 @@ func ellipsis(name string, width int) string {
 	if len(r) <= width {
 		return name
 	}
+	if width < 4 {
+		return string(r[:max(0, width)])
+	}
 	return string(r[:width/2-1]) + "…" + string(r[len(r)-(width-width/2):])
 }
 
-// cutLine is a line of so many columns at most; its colour ends with it.
+// cutLine is a line of so many columns at most, its end left out; its colour ends with it.
 func cutLine(line string, width int) string {
 	if width <= 0 || visible(line) <= width {
 		return line
@@ -247,15 +337,15 @@ func cutLine(line string, width int) string {
 	var b strings.Builder
 	n, coloured := 0, false
 	for i := 0; i < len(line); {
-		if strings.HasPrefix(line[i:], "\x1b[") {
-			end := i + strings.IndexByte(line[i:], 'm') + 1
+		if length := strings.IndexByte(line[i:], 'm') + 1; length > 0 && strings.HasPrefix(line[i:], "\x1b[") {
 			coloured = true
-			b.WriteString(line[i:end])
-			i = end
+			b.WriteString(line[i : i+length])
+			i += length
 			continue
 		}
 		_, size := utf8.DecodeRuneInString(line[i:])
-		if n++; n > width {
+		if n++; n == width {
+			b.WriteString("…")
 			break
 		}
 		b.WriteString(line[i : i+size])

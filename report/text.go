@@ -83,8 +83,11 @@ func (p *page) findings(list []said, o TextOptions) {
 
 func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	head := p.paint.red("Potential leak detected" + strings.TrimSuffix(" "+inChild(f), " ") + ":")
-	if f.Verdict != diff.Leak {
+	switch f.Verdict {
+	case diff.Inconclusive:
 		head = p.paint.yellow("Possible leak:")
+	case diff.Bounded, diff.Clean:
+		head = p.paint.green("No leak:")
 	}
 	p.aside(head, fmt.Sprintf("(verdict: %s, %s; %s)", f.Verdict, f.Evidence, ratesText(f)))
 	p.stack(f, o.All)

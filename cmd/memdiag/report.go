@@ -30,34 +30,7 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 			if ending := strings.ToLower(filepath.Ext(output)); output != "-" && ending != ".html" && ending != ".htm" {
 				return usagef(cmd, "%s: a report is a .html", output)
 			}
-			run, err := env.openRun(args)
-			if err != nil {
-				return err
-			}
-			if err := spare(cmd, output, run.Files...); err != nil {
-				return err
-			}
-			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
-			if len(run.Snapshots) == 1 {
-				about.Run = env.runUpTo(run.Snapshots[0], run.Files[len(run.Files)-1])
-				workingFolder().Snapshot(run.Snapshots[0])
-				if err := env.result(output, false, func(w io.Writer) error { return report.PageOfOne(w, run.Snapshots[0], about) }); err != nil {
-					return err
-				}
-				env.wrote(output)
-				return nil
-			}
-			options, err := flagged.complete(env)
-			if err != nil {
-				return err
-			}
-			result, ranks, err := env.judge(cmd, run, options)
-			if err != nil {
-				return err
-			}
-			about.Ranks = ranks
-			relativeTo(workingFolder(), result, ranks)
-			if err := env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) }); err != nil {
+			if err := env.writeReport(cmd, args, output, flagged); err != nil {
 				return err
 			}
 			env.wrote(output)
@@ -68,6 +41,34 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 	flagged = judgingFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "report.html", "write to `FILE`, a .html; - for standard output")
 	return cmd
+}
+
+// writeReport writes the page of what args name.
+func (env *environment) writeReport(cmd *cobra.Command, args []string, output string, flagged *judging) error {
+	run, err := env.openRun(args)
+	if err != nil {
+		return err
+	}
+	if err := spare(cmd, output, run.Files...); err != nil {
+		return err
+	}
+	about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
+	if len(run.Snapshots) == 1 {
+		about.Run = env.runUpTo(run.Snapshots[0], run.Files[len(run.Files)-1])
+		workingFolder().Snapshot(run.Snapshots[0])
+		return env.result(output, false, func(w io.Writer) error { return report.PageOfOne(w, run.Snapshots[0], about) })
+	}
+	options, err := flagged.complete(env)
+	if err != nil {
+		return err
+	}
+	result, ranks, err := env.judge(cmd, run, options)
+	if err != nil {
+		return err
+	}
+	about.Ranks = ranks
+	relativeTo(workingFolder(), result, ranks)
+	return env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) })
 }
 
 // judgeRanks judges every rank of a run, as result was, which is of one of them;

@@ -104,6 +104,20 @@ func (t *talker) clear() {
 	t.clearLocked()
 }
 
+// divert has all that is said written to w, which is no terminal, until back is called.
+func (t *talker) divert(w io.Writer) (back func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clearLocked()
+	before, term := t.w, t.term
+	t.w, t.term = w, terminal{}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.w, t.term = before, term
+	}
+}
+
 // end wipes the progress line for good.
 func (t *talker) end() {
 	t.mu.Lock()

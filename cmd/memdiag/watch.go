@@ -46,6 +46,7 @@ memdiag diff judges it, if a budget is broken at the end, or if the run was stop
 a budget could not be checked; else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
+  memdiag watch my-run --full
   memdiag watch my-run --on-leak 'jq -r .text | mail -s leak me@example.org'
   memdiag watch my-run --stop-on 'forecast < 30m' --stop-signal USR1 --stop-wait 5m
   memdiag watch my-run --format json | jq .text
@@ -55,6 +56,7 @@ a budget could not be checked; else 0.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return w.run(cmd, strings.Join(args, "")) },
 	}
 	flags := cmd.Flags()
+	flags.BoolVar(&w.full, "full", false, "show the run on the whole terminal: meters, all sites that grow, their stacks")
 	flags.DurationVar(&w.every, "interval", time.Second, "time between looks for new snapshots")
 	flags.Var(&w.format, "format", "format on standard output: text, or json (a line an event)")
 	completeWords(cmd, "format", w.format.of)
@@ -70,6 +72,7 @@ type watching struct {
 	env     *environment
 	every   time.Duration
 	format  choice
+	full    bool
 	judging *judging
 	alarms  alarms
 	exports exports
@@ -82,6 +85,11 @@ const shortest = 50 * time.Millisecond
 func (w *watching) run(cmd *cobra.Command, name string) error {
 	if w.every < shortest {
 		return usagef(cmd, "--interval is at least %v", shortest)
+	}
+	if w.full {
+		if err := w.mayFill(cmd); err != nil {
+			return err
+		}
 	}
 	dir, err := files.ResolveRun(name, ".")
 	if err != nil {
@@ -103,11 +111,14 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer stop()
-	return w.follow(cmd.Context(), follower)
+	if w.full {
+		return w.onScreen(cmd, follower)
+	}
+	return w.follow(cmd.Context(), follower, w.tell)
 }
 
-// follow looks until the run has ended, or nobody wants to know.
-func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
+// follow looks until the run has ended, or nobody wants to know. What is new is given to show.
+func (w *watching) follow(ctx context.Context, follower *watch.Follower, show func(*watch.Look, []report.Live) error) error {
 	deliverer := watch.NewDeliverer(w.alarms.receivers(w.env), func(what string) { w.env.talk.say("%s", what) })
 	defer func() {
 		if ctx.Err() != nil {
@@ -134,7 +145,13 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower) error {
 			w.env.talk.clear()
 			return err
 		}
-		if err := w.tell(look, first, deliverer); err != nil {
+		events, here := look.Events(first), workingFolder()
+		for _, e := range events {
+			if _, _, is := e.Alarm(); is {
+				deliverer.Deliver(e, here)
+			}
+		}
+		if err := show(look, events); err != nil {
 			return err
 		}
 		if err := w.exports.put(w.env, follower.Dir, look); err != nil {
@@ -228,13 +245,11 @@ func (env *environment) watchBeside(dir string) (stop func()) {
 	}
 }
 
-func (w *watching) tell(look *watch.Look, first bool, deliverer *watch.Deliverer) error {
+// tell prints what is new, and how the run stands.
+func (w *watching) tell(look *watch.Look, events []report.Live) error {
 	here := workingFolder()
-	for _, e := range look.Events(first) {
+	for _, e := range events {
 		w.env.talk.clear()
-		if _, _, is := e.Alarm(); is {
-			deliverer.Deliver(e, here)
-		}
 		if w.format.value == "json" {
 			if err := e.JSON(w.env.stdout, here); err != nil {
 				return err

@@ -2,6 +2,7 @@
 package screen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/live"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/watch"
@@ -19,65 +21,59 @@ import (
 
 // Options are how the screen is drawn, and what its keys do.
 type Options struct {
-	In    io.Reader
-	Out   io.Writer
+	In    io.Reader // a terminal
+	Out   io.Writer // a terminal
 	Color bool
 	Here  report.Folder
-	// Report writes a report of the run, and says where.
-	Report func(*diff.Result) (string, error)
+	// Report writes a report of the run, and says where. It may take a while.
+	Report func() (path string, err error)
 }
 
-// Show draws each look that next returns, until the user quits, next returns an error, or ctx ends. What next says of the run is
-// in events. It returns next's error; nil if the user quit. After the last look, for which next returns io.EOF, the screen
-// stays.
-func Show(ctx context.Context, o Options, next func(context.Context) (look *watch.Look, events []string, err error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p := tea.NewProgram(model{o: o}, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			look, events, err := next(ctx)
-			if err != nil {
-				failed <- err
-				if !errors.Is(err, io.EOF) {
-					p.Quit()
-				}
-				return
-			}
-			p.Send(looked{look, events})
-		}
-	}()
-	_, err := p.Run()
-	cancel()
-	select {
-	case err := <-failed:
-		if !errors.Is(err, io.EOF) {
-			return err
-		}
-	case <-time.After(time.Second): // a look is under way, which the user does not wait for
-	}
-	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
+// Screen is a terminal that shows a run. Its methods may be called from several goroutines; what is shown before Run waits for it.
+type Screen struct{ program *tea.Program }
+
+// New is a screen that ends with ctx.
+func New(ctx context.Context, o Options) *Screen {
+	return &Screen{tea.NewProgram(model{o: o}, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())}
+}
+
+// Run draws until the user quits, Quit is called, or the screen's context is done. The terminal is then as it was.
+func (s *Screen) Run() error {
+	_, err := s.program.Run()
+	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-// looked is a look with what it shows that is new; said is what a key did; second has the clock go on.
+// Look shows a look. The screen stays after the last one, until the user quits.
+func (s *Screen) Look(look *watch.Look) { s.program.Send(looked{look}) }
+
+// Say shows a line below the list: the last ones stay.
+func (s *Screen) Say(line string) { s.program.Send(event(line)) }
+
+// Quit ends the screen.
+func (s *Screen) Quit() { s.program.Quit() }
+
+// The messages: a look, a line for the list of events, what has become of a report, and that a second has gone by.
 type (
-	looked struct {
-		*watch.Look
-		events []string
-	}
-	said   string
-	second struct{}
+	looked   struct{ *watch.Look }
+	event    string
+	reported string
+	second   struct{}
 )
+
+// mostEvents are more than any terminal has lines for.
+const mostEvents = 100
 
 // model is the screen and what it is of.
 type model struct {
-	o     Options
-	s     report.Screen
-	ranks []watch.Rank
+	o    Options
+	s    report.Screen
+	look *watch.Look
+	rank int // the one that is shown, by its place
+
+	writing bool // a report is being written
 }
 
 // Init implements tea.Model.
@@ -93,97 +89,140 @@ func (m model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case tea.WindowSizeMsg:
 		m.s.Width, m.s.Height = message.Width, message.Height
+		m.s.Scroll(0)
 	case second:
 		return m, tick
-	case said:
-		m.s.Said = string(message)
+	case reported:
+		m.s.Said, m.writing = string(message), false
+	case event:
+		m.s.Events = append(slices.Clone(m.s.Events[max(0, len(m.s.Events)-mostEvents):]), string(message))
 	case looked:
-		m.take(message)
+		m.look = message.Look
+		m.show()
 	case tea.KeyPressMsg:
 		return m.key(message.String())
 	}
 	return m, nil
 }
 
-// take shows a look, with the site that was chosen where it is now.
-func (m *model) take(l looked) {
-	m.s.Events = append(m.s.Events, l.events...)
-	m.s.Events = m.s.Events[max(0, len(m.s.Events)-100):]
-	m.ranks = l.Ranks
-	rank := &l.Ranks[0]
-	m.s.Run, m.s.Result = rank.Run, rank.Result
-	states := make(map[*diff.Finding]string)
-	for _, s := range rank.Suspects {
-		switch s.State {
-		case live.Alarming:
-			states[s.Finding] = string(report.LiveLeak)
-		case live.Suspected:
-			states[s.Finding] = string(report.LiveSuspected)
-		}
+// show takes the rank that is shown from the last look.
+func (m *model) show() {
+	if m.look == nil {
+		return
 	}
-	m.s.State = func(f *diff.Finding) string {
-		if state := states[f]; state != "" || f.Verdict != diff.Leak {
-			return state
-		}
-		return string(diff.Inconclusive) // the beginning is not over
-	}
+	m.rank = min(m.rank, len(m.look.Ranks)-1)
+	rank := &m.look.Ranks[m.rank]
+	m.s.Run, m.s.Result, m.s.Ended = rank.Run, rank.Result, m.look.Ended
+	m.s.Rank, m.s.Ranks = rank.Number(), len(m.look.Ranks)
+	m.s.State = states(rank, m.look.Ended)
 	m.sort()
 }
 
+// states says what is known of a site now. What its verdict says holds at the end alone.
+func states(rank *watch.Rank, ended bool) func(*diff.Finding) string {
+	known := make(map[*diff.Finding]string)
+	for _, s := range rank.Suspects {
+		switch {
+		case s.State == live.Alarming:
+			known[s.Finding] = string(report.LiveLeak)
+		case s.State == live.Suspected && !ended:
+			known[s.Finding] = string(report.LiveSuspected)
+		}
+	}
+	return func(f *diff.Finding) string {
+		if f.Verdict != diff.Leak || ended {
+			return known[f]
+		}
+		return cmp.Or(known[f], string(diff.Inconclusive)) // the beginning is not over
+	}
+}
+
+// sort puts the sites in order. What was chosen stays so; what is gone leaves the first one.
 func (m *model) sort() {
 	if m.s.Result == nil {
+		m.s.Sites, m.s.Cursor, m.s.Opened = nil, 0, false
 		return
 	}
 	var chosen string
 	if m.s.Cursor < len(m.s.Sites) {
-		chosen = m.s.Sites[m.s.Cursor].Rows[0].Hash.String()
+		chosen = name(m.s.Sites[m.s.Cursor])
 	}
 	m.s.Sites = report.ScreenSites(m.s.Result, m.s.By, m.s.State)
-	at := slices.IndexFunc(m.s.Sites, func(f *diff.Finding) bool { return f.Rows[0].Hash.String() == chosen })
-	m.s.Cursor = max(0, at)
+	at := slices.IndexFunc(m.s.Sites, func(f *diff.Finding) bool { return name(f) == chosen })
+	m.s.Cursor, m.s.Opened = max(0, at), m.s.Opened && at >= 0
+	m.s.Scroll(0)
+}
+
+// name tells a site from the others of a run.
+func name(f *diff.Finding) string {
+	print := baseline.Fingerprint(f.Rows[0])
+	if f.Child != nil {
+		print += " " + f.Child.Role
+	}
+	return print
 }
 
 // key does what a key is for.
-func (m model) key(name string) (tea.Model, tea.Cmd) {
-	m.s.Said = ""
+func (m model) key(key string) (tea.Model, tea.Cmd) {
+	if !m.writing {
+		m.s.Said = ""
+	}
 	page := max(1, m.s.Height/2)
-	switch name {
+	switch key {
 	case "q", "ctrl+c":
 		return m, tea.Quit
+	case "ctrl+z":
+		return m, tea.Suspend
 	case "esc", "backspace", "left":
 		m.s.Opened = false
 	case "enter", "right":
-		m.s.Opened = len(m.s.Sites) > 0
+		m.s.Opened, m.s.Top = len(m.s.Sites) > 0, 0
 	case "up", "k":
-		m.s.Cursor--
+		m.move(-1)
 	case "down", "j":
-		m.s.Cursor++
+		m.move(1)
 	case "pgup":
-		m.s.Cursor -= page
-	case "pgdown":
-		m.s.Cursor += page
+		m.move(-page)
+	case "pgdown", "space":
+		m.move(page)
 	case "home", "g":
-		m.s.Cursor = 0
+		m.move(-1 << 30)
 	case "end", "G":
-		m.s.Cursor = len(m.s.Sites)
+		m.move(1 << 30)
 	case "s":
 		m.s.By = m.s.By.Next()
-		m.s.Cursor = 0
 		m.sort()
-		m.s.Cursor = 0
+		m.s.Cursor, m.s.Opened = 0, false
+	case "n":
+		if m.look != nil && len(m.look.Ranks) > 1 {
+			m.rank = (m.rank + 1) % len(m.look.Ranks)
+			m.s.Sites, m.s.Cursor, m.s.Opened = nil, 0, false
+			m.show()
+		}
 	case "r":
-		if r := m.s.Result; r != nil {
-			return m, func() tea.Msg {
-				path, err := m.o.Report(r)
-				if err != nil {
-					return said(err.Error())
-				}
-				return said("wrote " + path)
-			}
+		if m.s.Result != nil && !m.writing {
+			m.s.Said, m.writing = "writing the report …", true
+			return m, m.report
 		}
 	}
-	m.s.Cursor = max(0, min(m.s.Cursor, len(m.s.Sites)-1))
 	return m, nil
+}
+
+func (m model) report() tea.Msg {
+	path, err := m.o.Report()
+	if err != nil {
+		return reported(err.Error())
+	}
+	return reported("wrote " + path)
+}
+
+// move goes up or down, in the list or in what is said of a site.
+func (m *model) move(by int) {
+	if m.s.Opened {
+		m.s.Scroll(by)
+		return
+	}
+	m.s.Cursor = max(0, min(m.s.Cursor+by, len(m.s.Sites)-1))
 }
 
 // View implements tea.Model.
