@@ -9,6 +9,7 @@ import (
 
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // walked lets the agent's walk find containers, which then grow.
@@ -457,6 +458,7 @@ func TestHandlesOfTensorsAreNotToldBesideThem(t *testing.T) {
 // agentProgram runs a Python program that uses the agent's parts.
 func agentProgram(t *testing.T, program, want string) {
 	t.Helper()
+	heavytest.Sequential(t, "it is all Python")
 	folder, err := record.Package(filepath.Join(t.TempDir(), "agent"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/engine/workload"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // TestWithoutEachPartTheJudgeJudges, and without doubling nothing finds L32.
@@ -33,6 +34,7 @@ func TestWithoutEachPartTheJudgeJudges(t *testing.T) {
 
 // TestACalibrationIsDrawn, and counts what it says.
 func TestACalibrationIsDrawn(t *testing.T) {
+	heavytest.Sequential(t, "TestWithoutEachPartTheJudgeJudges runs side by side")
 	w, err := workload.Find("L30")
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // viewed records a workload with a seed in a view.
@@ -32,6 +33,7 @@ func viewed(t *testing.T, id, view string) (*Run, *snapshot.Run) {
 
 // TestAViewHidesWhatItSays: the blocks that are left are those of the whole.
 func TestAViewHidesWhatItSays(t *testing.T) {
+	heavytest.Sequential(t, "one run is done after the other")
 	_, whole := viewed(t, "L13", Whole)
 	for _, v := range Views() {
 		t.Run(v.Name, func(t *testing.T) {
@@ -125,6 +127,7 @@ func TestAKilledRunEndsAfterItsLastSnapshot(t *testing.T) {
 
 // TestAResumedRunGoesOnFromItsLastSnapshot: what the second process has is younger.
 func TestAResumedRunGoesOnFromItsLastSnapshot(t *testing.T) {
+	heavytest.Sequential(t, "one run is done after the other")
 	r, run := viewed(t, "L30", "resumed")
 	killed := r.marks[6]
 	for _, s := range run.Snapshots[7:] {
@@ -165,6 +168,7 @@ func TestEachLeakSaysWhatHoldsIt(t *testing.T) {
 // TestEachRuleJudgesEachView: what a view does not have, births or steps or stacks, no rule
 // takes for granted.
 func TestEachRuleJudgesEachView(t *testing.T) {
+	heavytest.Sequential(t, "one run is done after the other")
 	for _, v := range Views() {
 		_, run := viewed(t, "L13", v.Name)
 		for _, rule := range rules() {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // TestDocsRun runs what README.md and docs/*.md show: every block fenced as
@@ -19,7 +20,7 @@ import (
 // share a folder, in which testdata is the repository's. CONTRIBUTING.md tells
 // how a block is written.
 func TestDocsRun(t *testing.T) {
-	if raceEnabled {
+	if heavytest.Race {
 		t.Skip("the docs train for minutes under the race detector; they are run without it")
 	}
 	repository, err := filepath.Abs("../..")

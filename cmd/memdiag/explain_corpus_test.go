@@ -7,6 +7,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // firstCause is that of the first finding; "" for none.
@@ -26,7 +27,7 @@ func firstCause(t *testing.T, run *snapshot.Run) string {
 // name that the programs chose: a catalogue that goes by names of the corpus would
 // tell few of those.
 func TestCausesOfTheWorkloads(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if heavytest.Race || testing.Short() {
 		t.Skip("every leak is run, which takes long under the race detector")
 	}
 	runs, err := corpus.Runs(workload.All(), corpus.Plan{Seeds: 1, Views: corpus.Views()[:1]})

@@ -16,7 +16,7 @@ import (
 // more for half as many steps: what that run foretells must cover the step at which
 // the other ended.
 func TestTheForecastCoversWhereMemoryRanOut(t *testing.T) {
-	if raceEnabled {
+	if heavytest.Race {
 		t.Skip("thousands of steps are trained, which takes long under the race detector")
 	}
 	for _, id := range []string{"L01", "L05", "L11", "L18"} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // pythons are the ways to a Python, by what it imports: an import takes seconds.
@@ -18,7 +19,7 @@ var pythons sync.Map
 // pythonOf is a Python of a framework, torch or jax, in which a line of imports works.
 func pythonOf(t *testing.T, framework, imports string) string {
 	t.Helper()
-	if raceEnabled {
+	if heavytest.Race {
 		t.Skip("the race detector does not see into a Python process, and slows what is beside it")
 	}
 	if testing.Short() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // TestMain makes the test binary answer to the name memdiag, in scripts and in
@@ -42,12 +43,20 @@ func TestScripts(t *testing.T) {
 			recordtest.Bound(t, "WORK="+env.WorkDir)
 			return err
 		},
-		Condition: lacks,
+		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode":   exitCodeIs,
 			"brokenpipe": brokenPipe,
 		},
 	})
+}
+
+// condition is [race], under the race detector, or what lacks says.
+func condition(name string) (bool, error) {
+	if name == "race" {
+		return heavytest.Race, nil
+	}
+	return lacks(name)
 }
 
 // lacks is the condition [lacks:git], which holds if there is no such program, or [lacks:mounts] if this user may not mount, and

@@ -11,6 +11,7 @@ import (
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // firstLeaks are the sites of one snapshot that its ages call a leak.
@@ -78,7 +79,7 @@ func sameLines(t *testing.T, r *corpus.Run, whole *snapshot.Run, last *snapshot.
 // block that is replaced by larger ones, a leak that began late, a backlog whose
 // oldest are used up, and a store that has not reached its bound.
 func TestOneSnapshotOfEachWorkload(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if heavytest.Race || testing.Short() {
 		t.Skip("every workload is run, which takes long under the race detector")
 	}
 	missed, alarms := []string{"L25", "L31", "L32", "L36"}, []string{"D06"}

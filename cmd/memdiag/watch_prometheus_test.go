@@ -30,7 +30,7 @@ type alarm struct {
 // look at it by the rules of examples/monitor: the alert fires, and is resolved once the mended program runs in its place.
 func TestPrometheusSeesALeak(t *testing.T) {
 	heavytest.Skip(t, "Prometheus and Alertmanager look at a run")
-	if raceEnabled {
+	if heavytest.Race {
 		t.Skip("the workloads train ten times slower under the race detector, and TestMetricsAreReadWhileALookIsUnderWay races for it")
 	}
 	for _, name := range []string{"prometheus", "prometheus-alertmanager"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/workload"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 func TestHoldersNameTheListOfTheModule(t *testing.T) {
@@ -125,6 +126,7 @@ func temporaries(d *mem.Device) (n int) {
 }
 
 func TestTheCorpusIsWellFormed(t *testing.T) {
+	heavytest.Sequential(t, "it reads what is declared")
 	seen := map[string]bool{}
 	for _, w := range workload.All() {
 		for _, name := range []string{w.ID, w.Alias} {

@@ -30,3 +30,14 @@ func Of[T any](t testing.TB, all, some T) T {
 	t.Logf("%v in place of %v; %s=1 go test does all, as CI does", some, all, Variable)
 	return some
 }
+
+// Race reports whether this is under the race detector.
+const Race = race
+
+// Sequential skips a test under the race detector, which makes it ten times as slow, where no two goroutines share anything.
+func Sequential(t testing.TB, why string) {
+	t.Helper()
+	if race {
+		t.Skipf("%s, so there is nothing to race", why)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // fig is a product to compute, and what to hold it against.
@@ -183,6 +185,7 @@ func TestProductIsThatOfTheDefinition(t *testing.T) {
 }
 
 func TestShapesOfEveryRoute(t *testing.T) {
+	heavytest.Sequential(t, "TestProductIsThatOfTheDefinition and TestPoolServesManyGoroutines share as well")
 	row := func(rows, cols int) Operand { return Operand{RowStride: cols, ColStride: 1} }
 	col := func(rows, _ int) Operand { return Operand{RowStride: 1, ColStride: rows} }
 	for _, c := range []struct {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // guarded is memory between two pages that may not be touched: one element
@@ -44,6 +46,7 @@ func newGuarded(t *testing.T) guarded {
 }
 
 func TestNothingOutsideTheOperandsIsTouched(t *testing.T) {
+	heavytest.Sequential(t, "it looks for writes outside of the operands")
 	r := rand.New(rand.NewPCG(1, 2))
 	a, b, c := newGuarded(t), newGuarded(t), newGuarded(t)
 	eachKernel(t, 1, func(t *testing.T, p *Pool) {

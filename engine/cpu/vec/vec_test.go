@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 var nan, inf, tiny = float32(math.NaN()), float32(math.Inf(1)), float32(math.SmallestNonzeroFloat32)
@@ -46,6 +48,7 @@ func ulpsOff(got float32, want float64) float64 {
 const every = 1021
 
 func TestFunctionsAreAsExactAsTheyPromise(t *testing.T) {
+	heavytest.Sequential(t, "it starts no goroutine")
 	x, got := make([]float32, 4096), make([]float32, 4096)
 	for _, f := range functions {
 		for name, compute := range map[string]func(dst, x []float32){"as chosen": f.fast, "portable": f.portable} {

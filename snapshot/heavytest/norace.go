@@ -1,0 +1,5 @@
+//go:build !race
+
+package heavytest
+
+const race = false
