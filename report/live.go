@@ -38,6 +38,7 @@ const (
 	LiveLeak      LiveKind = "leak"
 	LiveOver      LiveKind = "leak over"
 	LiveGrowth    LiveKind = "growth"
+	LiveUnread    LiveKind = "not read"
 	LiveEnded     LiveKind = "ended"
 
 	LiveOverBudget   LiveKind = "over budget"

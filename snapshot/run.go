@@ -93,6 +93,8 @@ type Run struct {
 	Ranks []int
 	// Notes say what of the folder could not be read, one sentence each.
 	Notes []string
+	// Unread are those of the notes that are of snapshots.
+	Unread []string
 	// Partial is true where they speak of what is lost, such as a file that is cut
 	// short, so that the run was more than is here.
 	Partial bool

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,13 @@ type Receiver interface {
 	// Receive takes an event and the same as JSON on one line.
 	Receive(ctx context.Context, e *report.Live, text []byte) error
 	String() string
+}
+
+// repeater is a receiver that has to hear again and again of what goes on.
+type repeater interface {
+	// every is how often.
+	every() time.Duration
+	repeat(ctx context.Context) error
 }
 
 // Bounds of a delivery.
@@ -57,15 +66,37 @@ func NewDeliverer(receivers []Receiver, failed func(string)) *Deliverer {
 	for _, r := range receivers {
 		queue := make(chan delivery, waiting)
 		d.queues = append(d.queues, queue)
-		d.done.Go(func() {
-			for next := range queue {
-				if err := r.Receive(d.ctx, &next.event, next.text); err != nil {
-					failed(fmt.Sprintf("%s: %v", r, err))
-				}
-			}
-		})
+		d.done.Go(func() { d.serve(r, queue) })
 	}
 	return d
+}
+
+// serve gives a receiver what is queued for it, and repeats what it needs repeated. That this fails is said once, until it works again.
+func (d *Deliverer) serve(r Receiver, queue <-chan delivery) {
+	var again <-chan time.Time
+	if r, is := r.(repeater); is {
+		ticker := time.NewTicker(r.every())
+		defer ticker.Stop()
+		again = ticker.C
+	}
+	failed := false
+	for {
+		select {
+		case next, open := <-queue:
+			if !open {
+				return
+			}
+			if err := r.Receive(d.ctx, &next.event, next.text); err != nil {
+				d.failed(fmt.Sprintf("%s: %v", r, err))
+			}
+		case <-again:
+			err := r.(repeater).repeat(d.ctx) //nolint:forcetypeassert // it is one, or again is nil
+			if err != nil && !failed && d.ctx.Err() == nil {
+				d.failed(fmt.Sprintf("%s: %v", r, err))
+			}
+			failed = err != nil
+		}
+	}
 }
 
 // Deliver queues an event for all receivers.
@@ -131,23 +162,31 @@ func (h Webhook) Receive(ctx context.Context, _ *report.Live, text []byte) error
 	return post(ctx, h.URL.String(), text)
 }
 
-// Alertmanager takes alarms by its API v2, https://github.com/prometheus/alertmanager (api/v2/openapi.yaml).
-type Alertmanager struct{ URL *url.URL }
+// Alertmanager takes alarms by its API v2, https://github.com/prometheus/alertmanager (api/v2/openapi.yaml). As its other clients do,
+// it sends what goes on again and again, without an end: Alertmanager takes an alert of which it hears no more for over after its resolve_timeout,
+// 5 minutes by default. So alerts end with the run, and do not stay if this machine is gone.
+type Alertmanager struct {
+	URL *url.URL
+	// Every is how often what goes on is sent; 0 for once a minute.
+	Every time.Duration
 
-func (a Alertmanager) String() string { return "--alertmanager " + a.URL.Host }
+	standing []alert // what goes on, in the order of its beginning
+}
+
+func (a *Alertmanager) String() string { return "--alertmanager " + a.URL.Host }
 
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
-	EndsAt      time.Time         `json:"endsAt"`
+	EndsAt      time.Time         `json:"endsAt,omitzero"`
 }
 
-// lasting is how long an alert stands that nobody ends: a run may be gone with the machine.
-const lasting = 24 * time.Hour
+// mostStanding bounds what is sent again.
+const mostStanding = 1000
 
 // Receive implements Receiver.
-func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) error {
+func (a *Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) error {
 	name, begins, _ := e.Alarm()
 	labels := map[string]string{"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": name}
 	if e.Budget != nil {
@@ -156,7 +195,7 @@ func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) err
 	out := alert{
 		Labels:      labels,
 		Annotations: map[string]string{"summary": strings.Join(e.Lines(report.Folder{}), "\n")},
-		StartsAt:    e.Time, EndsAt: e.Time.Add(lasting),
+		StartsAt:    e.Time,
 	}
 	if host := e.Run.Info.Host; host != "" {
 		out.Labels["host"] = host
@@ -164,11 +203,28 @@ func (a Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) err
 	if e.Rank != snapshot.NoRank {
 		out.Labels["rank"] = fmt.Sprint(e.Rank)
 	}
-	if !begins {
+	a.standing = slices.DeleteFunc(a.standing, func(s alert) bool { return maps.Equal(s.Labels, out.Labels) })
+	if begins {
+		a.standing = append(a.standing, out)
+		a.standing = a.standing[max(0, len(a.standing)-mostStanding):]
+	} else {
 		out.EndsAt = e.Time
 		out.StartsAt = e.Time.Add(-time.Second) // Alertmanager keeps the earlier one that it has
 	}
-	text, err := json.Marshal([]alert{out})
+	return a.send(ctx, out)
+}
+
+func (a *Alertmanager) every() time.Duration { return cmp.Or(a.Every, time.Minute) }
+
+func (a *Alertmanager) repeat(ctx context.Context) error {
+	if len(a.standing) == 0 {
+		return nil
+	}
+	return a.send(ctx, a.standing...)
+}
+
+func (a *Alertmanager) send(ctx context.Context, alerts ...alert) error {
+	text, err := json.Marshal(alerts)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestABudgetIsAnAlarmOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{watch.Alertmanager{URL: address(t, service.URL)}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL)}}, h.failed)
 	for _, kind := range []report.LiveKind{report.LiveOverBudget, report.LiveWithinBudget} {
 		e := event(kind)
 		e.Budget = &budget.Outcome{Budget: b, Of: "cuda:0", Used: 6 << 20, Allowed: 5 << 20}
@@ -109,8 +109,68 @@ func TestABudgetIsAnAlarmOfItsOwn(t *testing.T) {
 	if over.Labels["alertname"] != "MemoryBudget" || over.Labels["budget"] != "--max-live cuda:0=5MiB cuda:0" || !maps.Equal(over.Labels, within.Labels) {
 		t.Errorf("%v, then %v", over.Labels, within.Labels)
 	}
-	if now := time.Unix(1000, 0); !over.EndsAt.After(now) || within.EndsAt.After(now) {
+	if now := time.Unix(1000, 0); !over.EndsAt.IsZero() || !within.EndsAt.Equal(now) {
 		t.Errorf("it ends %v, then %v", over.EndsAt, within.EndsAt)
+	}
+}
+
+// TestAnAlertIsSentAgainWhileItStands: Alertmanager takes what it hears no more of for over.
+func TestAnAlertIsSentAgainWhileItStands(t *testing.T) {
+	t.Parallel()
+	type sent struct {
+		Labels map[string]string
+		EndsAt time.Time
+	}
+	posts := make(chan []sent, 1000)
+	var refuse atomic.Bool
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var alerts []sent
+		if err := json.NewDecoder(r.Body).Decode(&alerts); err != nil {
+			t.Error(err)
+		}
+		if refuse.Load() {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		posts <- alerts
+	}))
+	defer service.Close()
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL), Every: 20 * time.Millisecond}}, h.failed)
+	for _, name := range []string{"first", "second"} {
+		e := event(report.LiveLeak)
+		e.Fingerprint = name
+		d.Deliver(e, report.Folder{})
+	}
+	both := func() bool {
+		got := <-posts
+		return len(got) == 2 && got[0].Labels["fingerprint"] == "first" && got[1].Labels["fingerprint"] == "second"
+	}
+	for seen := 0; seen < 3; {
+		if both() {
+			seen++
+		}
+	}
+	refuse.Store(true)
+	for range 5 {
+		<-posts
+	}
+	refuse.Store(false)
+	for _, name := range []string{"first", "second"} {
+		e := event(report.LiveOver)
+		e.Fingerprint = name
+		d.Deliver(e, report.Folder{})
+	}
+	for ended := false; !ended; {
+		got := <-posts
+		ended = got[0].Labels["fingerprint"] == "second" && !got[0].EndsAt.IsZero()
+	}
+	time.Sleep(100 * time.Millisecond)
+	if n := len(posts); n > 0 {
+		t.Errorf("%d are sent of what is over", n)
+	}
+	d.Close(time.Minute)
+	if len(h.said) != 1 || !strings.Contains(h.said[0], "400") {
+		t.Errorf("what fails again and again is said once: %q", h.said)
 	}
 }
 
@@ -121,7 +181,7 @@ func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
 	var h heard
 	d := watch.NewDeliverer([]watch.Receiver{
 		watch.Webhook{URL: address(t, service.URL+"/secret-key")},
-		watch.Alertmanager{URL: address(t, "http://127.0.0.1:1/secret-key")},
+		&watch.Alertmanager{URL: address(t, "http://127.0.0.1:1/secret-key")},
 	}, h.failed)
 	d.Deliver(event(report.LiveOver), report.Folder{})
 	d.Close(time.Minute)

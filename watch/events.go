@@ -10,6 +10,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// unreadTold is how many snapshots that cannot be read are named at a look.
+const unreadTold = 3
+
 // Events are what a look shows that was not known before it, in the order in which it is to be told; first is the first
 // look of all.
 func (l *Look) Events(first bool) (events []report.Live) {
@@ -25,10 +28,19 @@ func (l *Look) Events(first bool) (events []report.Live) {
 		if first || l.Other {
 			tell(report.LiveBegun, nil, fmt.Sprintf("%s, %s so far", rank.Run.Path, plural(len(rank.Run.Snapshots), "snapshot")))
 		}
+		for i, note := range rank.Unread {
+			if i == unreadTold && len(rank.Unread) > unreadTold+1 {
+				tell(report.LiveUnread, nil, fmt.Sprintf("%d more snapshots", len(rank.Unread)-i))
+				break
+			}
+			tell(report.LiveUnread, nil, note)
+		}
 		for _, s := range rank.Changed {
 			switch s.State {
 			case live.Suspected:
-				tell(report.LiveSuspected, s, "")
+				if !l.Ended { // else no snapshot comes to decide it
+					tell(report.LiveSuspected, s, "")
+				}
 			case live.Alarming:
 				tell(report.LiveLeak, s, "")
 			case live.Ended:
@@ -46,6 +58,9 @@ func (l *Look) Events(first bool) (events []report.Live) {
 			}
 			tell(kind, nil, o.Said())
 			events[len(events)-1].Budget = o
+		}
+		for _, s := range rank.AtEnd {
+			tell(report.LiveLeak, s, "")
 		}
 		switch {
 		case l.Died:

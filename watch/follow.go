@@ -39,6 +39,9 @@ type Follower struct {
 	took   time.Duration       // how long
 	runs   []*snapshot.Run     // of it
 	begun  time.Time           // when the run that is in the folder began; zero if it does not say
+	unread map[string]bool     // what was said of snapshots that cannot be read
+	change time.Time           // the newest time of a file at the last glance
+	since  time.Time           // when that was by this machine's clock, at the latest
 	ended  bool
 }
 
@@ -71,20 +74,34 @@ type Rank struct {
 	Unexplained []*diff.Reserve
 	// Suspects are all that were ever suspected.
 	Suspects []*live.Suspect
+	// AtEnd are the leaks that no look had reported, by the verdict on a run that has ended.
+	AtEnd []*live.Suspect
+	// Unread says which snapshots could not be read, each once.
+	Unread []string
 	// Budgets are how the budgets that are set are kept. Turned are those of them that were broken at the last look and are
 	// kept, or the other way round.
 	Budgets, Turned []budget.Outcome
 }
 
-// Leaks reports whether a finding of the rank's leaks, by all looks until now.
+// Leaks reports whether a finding of the rank's leaks, by all looks until now, or by the verdict at the end.
 func (r *Rank) Leaks(f *diff.Finding) bool {
+	s := r.suspect(f)
+	return s != nil && s.State == live.Alarming || slices.ContainsFunc(r.AtEnd, func(s *live.Suspect) bool { return s.Finding == f })
+}
+
+// suspect is what the looks know of a finding; nil for nothing.
+func (r *Rank) suspect(f *diff.Finding) *live.Suspect {
 	process := ""
 	if f.Child != nil {
 		process = diff.KindOf(f.Child.Role)
 	}
-	return slices.ContainsFunc(r.Suspects, func(s *live.Suspect) bool {
-		return s.State == live.Alarming && s.Process == process && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return baseline.Fingerprint(row) == s.Fingerprint })
+	at := slices.IndexFunc(r.Suspects, func(s *live.Suspect) bool {
+		return s.Process == process && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return baseline.Fingerprint(row) == s.Fingerprint })
 	})
+	if at < 0 {
+		return nil
+	}
+	return r.Suspects[at]
 }
 
 // Number is the rank's; snapshot.NoRank for a run without ranks.
@@ -132,11 +149,11 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 				return look, err
 			}
 		}
-		if !fresh && time.Since(now.changed) >= grace && f.dead() {
+		if !fresh && f.quiet(now) >= grace && f.dead() {
 			look, err := f.look(false)
 			if err == nil {
 				look.Died = !look.Ended
-				look.Ended, f.ended = true, true
+				f.end(look)
 			}
 			return look, err
 		}
@@ -146,6 +163,45 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 		}
 	}
 	return nil, ctx.Err()
+}
+
+// quiet is for how long nothing has changed. A file's time may be ahead of this machine's clock.
+func (f *Follower) quiet(now state) time.Duration {
+	if !now.changed.Equal(f.change) {
+		f.change, f.since = now.changed, now.changed
+		if clock := time.Now(); clock.Before(f.since) {
+			f.since = clock
+		}
+	}
+	return time.Since(f.since)
+}
+
+// end makes a look the last one: what no look has decided is left to the verdict.
+func (f *Follower) end(look *Look) {
+	look.Ended, f.ended = true, true
+	for i := range look.Ranks {
+		if rank := &look.Ranks[i]; rank.Result != nil {
+			rank.atEnd(rank.Result)
+			for _, c := range rank.Result.Children {
+				rank.atEnd(c.Result)
+			}
+		}
+	}
+}
+
+func (r *Rank) atEnd(result *diff.Result) {
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		if f.Verdict != diff.Leak || r.Leaks(f) {
+			continue
+		}
+		at := live.Suspect{Fingerprint: baseline.Fingerprint(f.Rows[0]), Since: result.Last.Mark}
+		if s := r.suspect(f); s != nil {
+			at = *s
+		}
+		at.Finding, at.State = f, live.Alarming
+		r.AtEnd = append(r.AtEnd, &at)
+	}
 }
 
 // look reads the run. What changes while it is read is read again.
@@ -175,7 +231,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	}
 	look := &Look{Time: f.looked, Fresh: fresh, Ended: true, Other: f.other()}
 	for _, run := range f.runs {
-		rank := Rank{Run: run}
+		rank := Rank{Run: run, Unread: f.news(run.Unread)}
 		look.Ended = look.Ended && run.Info.Finished != nil
 		if len(run.Snapshots) > 2 {
 			var err error
@@ -193,8 +249,24 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	}
 	look.Took = time.Since(begun)
 	f.took = look.Took
-	f.ended = look.Ended
+	if look.Ended {
+		f.end(look)
+	}
 	return look, nil
+}
+
+// news are the notes that no look has brought.
+func (f *Follower) news(notes []string) (fresh []string) {
+	if f.unread == nil {
+		f.unread = make(map[string]bool)
+	}
+	for _, note := range notes {
+		if !f.unread[note] {
+			f.unread[note] = true
+			fresh = append(fresh, note)
+		}
+	}
+	return fresh
 }
 
 // other reports whether another run has taken the folder since the last look, and forgets the one before.
@@ -206,7 +278,7 @@ func (f *Follower) other() bool {
 	known := !f.begun.IsZero()
 	f.begun = begun
 	if known {
-		f.tests, f.over = nil, nil
+		f.tests, f.over, f.unread = nil, nil, nil
 	}
 	return known
 }

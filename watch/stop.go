@@ -14,13 +14,22 @@ import (
 // Condition is when a run is to be stopped; the zero value is never.
 type Condition struct {
 	Leak   bool          // once a leak is reported
+	Budget bool          // … or a budget is broken
 	Within time.Duration // … or memory is full within this time, by a suspected leak too; 0 for never
 }
 
-// ParseCondition reads "leak", or "forecast < 30m".
+// Or is met where one of two conditions is.
+func (c Condition) Or(d Condition) Condition {
+	return Condition{Leak: c.Leak || d.Leak, Budget: c.Budget || d.Budget, Within: max(c.Within, d.Within)}
+}
+
+// ParseCondition reads "leak", "budget", or "forecast < 30m".
 func ParseCondition(text string) (Condition, error) {
-	if strings.TrimSpace(text) == "leak" {
+	switch strings.TrimSpace(text) {
+	case "leak":
 		return Condition{Leak: true}, nil
+	case "budget":
+		return Condition{Budget: true}, nil
 	}
 	name, limit, found := strings.Cut(text, "<")
 	if found && strings.TrimSpace(name) == "forecast" {
@@ -28,11 +37,14 @@ func ParseCondition(text string) (Condition, error) {
 			return Condition{Within: d}, nil
 		}
 	}
-	return Condition{}, errors.New(`want leak, or "forecast < 30m"`)
+	return Condition{}, errors.New(`want leak, budget, or "forecast < 30m"`)
 }
 
 // Met says why a run is to be stopped, by a look at it; "" where it is not.
 func (c Condition) Met(l *Look) string {
+	if c.Budget && l.OverBudget() {
+		return "a budget is broken"
+	}
 	for i := range l.Ranks {
 		for _, s := range l.Ranks[i].Suspects {
 			if s.State == live.Ended {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/engine/comm"
 	"github.com/memdiag/memdiag/engine/mem"
@@ -31,6 +32,7 @@ func newRecordCommand(env *environment) *cobra.Command {
 	var every interval
 	var profile string
 	var noCommand, watched bool
+	var budgets budgetFlags
 	cmd := &cobra.Command{
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
@@ -63,7 +65,10 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 						return usagef(cmd, "--%s is for --workload", name)
 					}
 				}
-				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched}
+				if len(budgets) > 0 && !watched {
+					return usagef(cmd, "a budget is for --watch; of a run that has ended, memdiag gate checks it")
+				}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched, budgets}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
@@ -74,8 +79,8 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 					return env.recordProfiles(cmd.Context(), job.out, opts)
 				}
 				return env.recordCommand(cmd.Context(), job.out, args, opts)
-			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched:
-				return usagef(cmd, "a time between snapshots, --python-heap, --watch and --no-command are for a command")
+			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched || len(budgets) > 0:
+				return usagef(cmd, "a time between snapshots, --python-heap, --watch, budgets and --no-command are for a command")
 			}
 			job.every = cmp.Or(every.steps, defaultEvery)
 			if job.steps < 1 {
@@ -96,6 +101,11 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
 	flags.BoolVar(&watched, "watch", false, "say while the command runs what leaks, as memdiag watch does")
+	budgets.flags(cmd, nil)
+	for _, m := range budget.Meters() {
+		f := flags.Lookup("max-" + string(m))
+		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, say if", 1)
+	}
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")

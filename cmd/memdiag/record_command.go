@@ -30,6 +30,7 @@ type commandJob struct {
 	noCommand bool // its words, or its URL, are left out of the run
 	force     bool // replace the finished run in the folder
 	watch     bool // say meanwhile what leaks
+	budgets   budgetFlags
 }
 
 // noCommandFlag lets a command's words be left out of the run.
@@ -72,7 +73,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	began := env.now()
 	opts.Witness = true
 	if opts.watch {
-		defer env.watchBeside(dir)()
+		defer env.watchBeside(dir, opts.budgets)()
 	}
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	if err != nil {
@@ -158,7 +159,7 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	ctx, stop := endedByMore(ctx)
 	defer stop()
 	if opts.watch {
-		defer env.watchBeside(dir)()
+		defer env.watchBeside(dir, opts.budgets)()
 	}
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	if err != nil {

@@ -86,6 +86,12 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 	if w.every < shortest {
 		return usagef(cmd, "--interval is at least %v", shortest)
 	}
+	if w.alarms.wait < 0 {
+		return usagef(cmd, "--stop-wait %v: want a time from 0 on", w.alarms.wait)
+	}
+	if w.alarms.stop.Budget && len(w.budgets) == 0 {
+		return usagef(cmd, "--stop-on budget needs a budget, such as --max-live 12GiB")
+	}
 	if w.full {
 		if err := w.mayFill(cmd); err != nil {
 			return err
@@ -102,10 +108,7 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	follower := w.env.follower(dir, w.every, options)
-	if len(w.budgets) > 0 {
-		follower.Check = func(run *snapshot.Run) []budget.Outcome { return w.budgets.check(run, "", options.DeviceMemory) }
-	}
+	follower := w.env.follower(dir, w.every, options, w.budgets)
 	stop, err := w.exports.open(cmd, w.env)
 	if err != nil {
 		return err
@@ -184,11 +187,15 @@ func (w *watching) unchecked(look *watch.Look) (found bool) {
 }
 
 // follower looks at the run in a folder every so often.
-func (env *environment) follower(dir string, every time.Duration, options diff.Options) *watch.Follower {
-	return &watch.Follower{
+func (env *environment) follower(dir string, every time.Duration, options diff.Options, budgets budgetFlags) *watch.Follower {
+	f := &watch.Follower{
 		Dir: dir, Every: every, Judge: options.Analyze,
 		Open: func() ([]*snapshot.Run, error) { return openRanks(env.opener, dir) },
 	}
+	if len(budgets) > 0 {
+		f.Check = func(run *snapshot.Run) []budget.Outcome { return budgets.check(run, "", options.DeviceMemory) }
+	}
+	return f
 }
 
 // openRanks reads all ranks of a run, one at least.
@@ -213,7 +220,7 @@ func openRanks(opener files.Opener, dir string) ([]*snapshot.Run, error) {
 }
 
 // watchBeside says what changes in a run that this process records, until stop is called.
-func (env *environment) watchBeside(dir string) (stop func()) {
+func (env *environment) watchBeside(dir string, budgets budgetFlags) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -223,7 +230,7 @@ func (env *environment) watchBeside(dir string) (stop func()) {
 				env.talk.say("watching has ended: %v", &panicError{value: v, stack: debug.Stack()})
 			}
 		}()
-		follower := env.follower(dir, time.Second, diff.DefaultOptions())
+		follower := env.follower(dir, time.Second, diff.DefaultOptions(), budgets)
 		for {
 			look, err := follower.Next(ctx)
 			if err != nil {

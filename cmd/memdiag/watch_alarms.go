@@ -28,10 +28,10 @@ func (a *alarms) flags(cmd *cobra.Command) {
 	flags.StringVar(&a.command, "on-leak", "", "run this shell `COMMAND` for each leak, with the event as JSON on its standard input")
 	flags.Var(&a.webhook, "webhook", "send each leak and broken budget, and its end, as JSON with a text to this `URL`")
 	flags.Var(&a.alertmanager, "alertmanager", "send each leak and broken budget, and its end, to the Alertmanager at this `URL`")
-	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak, or \"forecast < 30m\", when memory is full within that time")
+	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak; budget, when one is broken; or \"forecast < 30m\", when memory is full within that time; may be repeated")
 	flags.Var(&a.signal, "stop-signal", "the `SIGNAL` that stops it: TERM, INT, HUP, USR1 or USR2")
 	flags.DurationVar(&a.wait, "stop-wait", 2*time.Minute, "how long to wait for the run to end by itself, before it is killed")
-	completeWords(cmd, "stop-on", []string{"leak", "forecast < 30m"})
+	completeWords(cmd, "stop-on", []string{"leak", "budget", "forecast < 30m"})
 	completeWords(cmd, "stop-signal", []string{"TERM", "INT", "HUP", "USR1", "USR2"})
 }
 
@@ -44,7 +44,7 @@ func (a *alarms) receivers(env *environment) (all []watch.Receiver) {
 		all = append(all, watch.Webhook{URL: a.webhook.URL})
 	}
 	if a.alertmanager.URL != nil {
-		all = append(all, watch.Alertmanager{URL: a.alertmanager.URL})
+		all = append(all, &watch.Alertmanager{URL: a.alertmanager.URL})
 	}
 	return all
 }
@@ -95,7 +95,7 @@ func (u *urlFlag) Set(v string) error {
 	return nil
 }
 
-// conditionFlag is when a run is stopped.
+// conditionFlag is when a run is stopped: once any of the conditions is met.
 type conditionFlag struct {
 	watch.Condition
 	text string
@@ -106,11 +106,14 @@ func (c *conditionFlag) String() string { return c.text }
 // Type names the values in help.
 func (c *conditionFlag) Type() string { return "CONDITION" }
 
-// Set reads leak, or forecast < 30m.
-func (c *conditionFlag) Set(v string) (err error) {
-	c.Condition, err = watch.ParseCondition(v)
-	c.text = v
-	return err
+// Set reads leak, budget, or forecast < 30m.
+func (c *conditionFlag) Set(v string) error {
+	more, err := watch.ParseCondition(v)
+	if err != nil {
+		return err
+	}
+	c.Condition, c.text = c.Or(more), v
+	return nil
 }
 
 // signalFlag is a signal by its name.

@@ -51,13 +51,14 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 			child.Snapshots = append(child.Snapshots, s)
 		}
 		run.Files, run.Notes = append(run.Files, child.Files...), append(run.Notes, child.Notes...)
+		run.Unread = append(run.Unread, child.Unread...)
 		run.Partial = run.Partial || child.Partial
 		if len(child.Snapshots) == 0 {
 			continue
 		}
 		last := child.Snapshots[len(child.Snapshots)-1]
 		child.Role, child.PID = cmp.Or(last.Role, fmt.Sprintf("child %d", n)), last.PID
-		child.Notes = nil
+		child.Notes, child.Unread = nil, nil
 		run.Children = append(run.Children, child)
 	}
 	nameAlike(run)

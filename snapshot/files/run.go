@@ -342,7 +342,8 @@ func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
 // leaveOut is for a snapshot that cannot be read.
 func (r *runReader) leaveOut(err error) {
 	r.broken = append(r.broken, err)
-	r.run.Notes = append(r.run.Notes, err.Error()+"; left out")
+	note := err.Error() + "; left out"
+	r.run.Notes, r.run.Unread = append(r.run.Notes, note), append(r.run.Unread, note)
 	r.run.Partial = true
 }
 
