@@ -87,6 +87,9 @@ func (r *Result) explain(findings []Finding) {
 				continue
 			}
 		}
+		if f.OfProcess() {
+			continue
+		}
 		if fit := cause.Matches(r.evidence(f)); len(fit) > 0 {
 			f.Cause, f.CauseWhy, f.Others = fit[0].Cause, fit[0].Why, fit[1:]
 		}

@@ -34,6 +34,8 @@ type Reserve struct {
 	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
 	// where none was found.
 	Graph *snapshot.Holder
+	// Leaks, with Host: a finding says that it does.
+	Leaks bool
 	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
 	Processes *Processes
 }
@@ -180,6 +182,33 @@ func steadily(w Without, x, rest []float64) bool {
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
+// knownRates is how many floors the growth of the process must have for its rate to be known, and knownWithin how far below it the
+// rate's interval may reach.
+const knownRates, knownWithin = 10, 0.5
+
+// judgeProcess makes a leak of steady growth of the process's own memory, as malloc counts it, that no stack explains, where nothing
+// else leaks and the rate is known well.
+func (r *Result) judgeProcess() {
+	e := r.Unexplained()
+	if e == nil || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
+		return
+	}
+	at, rest := r.Series.Unrecorded()
+	held := snapshot.Bytes(rest[len(rest)-1])
+	row := &Row{Device: r.Series.Devices[at], Label: "memory of the process outside recorded stacks", Before: Tally{Bytes: held - e.Growth}, After: Tally{Bytes: held}}
+	row.Key.Device = series.DeviceOf(row.Device)
+	why := *e.Cause
+	why.Fix = e.Fix()
+	r.Findings = append(r.Findings, Finding{
+		Rows: []*Row{row}, Verdict: Leak, Evidence: Weak, Rate: e.Rate, Headline: -1, Holder: e.Graph, Cause: &why, CauseWhy: e.CauseWhy, Uncounted: true, RunsOut: r.forecast(row, e.Rate),
+		Reasons: []string{fmt.Sprintf("what malloc counts grew steadily, in addition to the %s that recorded stacks explain", snapshot.FormatBytes(float64(max(0, e.Live))))},
+	})
+	e.Leaks = true
+}
+
+// OfProcess reports whether a finding is of the process itself, and not of a stack.
+func (f *Finding) OfProcess() bool { return f.Rows[0].Device.Kind == snapshot.Process }
+
 // explained is by how much the process's own memory has grown since warm-up as recorded stacks did.
 func (r *Result) explained() snapshot.Bytes {
 	s := r.Series
@@ -240,14 +269,21 @@ func (r *Result) Besides() snapshot.Bytes {
 	return snapshot.Bytes(rest[len(rest)-1] - rest[r.Series.WarmUp()])
 }
 
-// Unexplained is the steady growth of the recorded process's own memory that no stack explains; nil
-// for none.
-func (r *Result) Unexplained() *Reserve {
+// ProcessGrowth is the steady growth of the recorded process's own memory that no stack explains; nil for none.
+func (r *Result) ProcessGrowth() *Reserve {
 	i := slices.IndexFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	if i < 0 {
 		return nil
 	}
 	return &r.Reserves[i]
+}
+
+// Unexplained is ProcessGrowth of which nobody knows whether it is a leak.
+func (r *Result) Unexplained() *Reserve {
+	if e := r.ProcessGrowth(); e != nil && !e.Leaks {
+		return e
+	}
+	return nil
 }
 
 // Unaccounted is Unexplained and the steady growth of the command's other processes. A run without a

@@ -199,8 +199,8 @@ func unseenBlocks(n int) []block {
 	return all
 }
 
-// TestAProcessThatGrowsWithoutAStackIsInDoubt has meters of the C library's heap.
-func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
+// TestAProcessThatGrowsWithoutAStackLeaks has meters of the C library's heap.
+func TestAProcessThatGrowsWithoutAStackLeaks(t *testing.T) {
 	const mib = snapshot.MiB
 	line := func(each float64) func(int) snapshot.Bytes {
 		return func(i int) snapshot.Bytes { return 150*mib + snapshot.Bytes(each*float64(i)*float64(mib)) }
@@ -234,8 +234,8 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (r.Unexplained() != nil) != c.want {
-				t.Errorf("got %v: %+v", r.Unexplained() != nil, r.Reserves)
+			if (r.ProcessGrowth() != nil) != c.want || r.Leaks() > 0 != c.want {
+				t.Errorf("got %v, %d leaks: %+v", r.ProcessGrowth() != nil, r.Leaks(), r.Reserves)
 			}
 			if c.want && (r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != "host-only") {
 				t.Errorf("got the cause %+v", r.Reserves[0].Cause)
@@ -246,7 +246,7 @@ func TestAProcessThatGrowsWithoutAStackIsInDoubt(t *testing.T) {
 
 // A recorder spares time by ever longer intervals: from mark to mark such growth is no line,
 // and was not reported.
-func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
+func TestAProcessThatGrowsEachStepLeaksWhereMarksLieUnevenly(t *testing.T) {
 	const mib = snapshot.MiB
 	var run []*snapshot.Snapshot
 	for i, step := range []int64{1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 74, 93, 118, 149, 188, 399, 572, 716, 896, 1121, 1403} {
@@ -259,25 +259,25 @@ func TestAProcessThatGrowsEachStepIsInDoubtWhereMarksLieUnevenly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Unexplained() == nil {
+	if r.ProcessGrowth() == nil {
 		t.Fatal("nothing is said of 38 MiB")
 	}
-	if fix := r.Unexplained().Fix(); !strings.HasPrefix(fix, "run longer") {
+	if fix := r.ProcessGrowth().Fix(); !strings.HasPrefix(fix, "run longer") {
 		t.Errorf("no line is known, and the fix is to %s", fix)
 	}
-	if e := r.Unexplained(); e.Graph != nil || e.Cause.ID != "host-only" {
+	if e := r.ProcessGrowth(); e.Graph != nil || e.Cause.ID != "host-only" {
 		t.Errorf("held by %+v: %s", e.Graph, e.Cause.ID)
 	}
 	last := run[len(run)-1]
 	last.Holders = []snapshot.Holder{{Stack: last.Stacks.Intern([]snapshot.FrameID{last.Stacks.Frame(snapshot.Frame{Function: "nodes"})}), Kind: snapshot.Nodes, Path: "main.mean", Items: 18_000}}
-	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained().Graph != &last.Holders[0] || r.Unexplained().Cause.ID != "graph-retained" || r.Findings != nil && r.Findings[0].Holder != nil {
-		t.Errorf("got %+v", r.Unexplained())
+	if r, _ := Analyze(runOf(run...), ByTrend); r.ProcessGrowth().Graph != &last.Holders[0] || r.Findings[0].Cause.ID != "graph-retained" || r.Findings[0].Holder != &last.Holders[0] {
+		t.Errorf("got %+v", r.ProcessGrowth())
 	}
 	run[20].Producer = "another"
-	if r, _ := Analyze(runOf(run...), ByTrend); r.Unexplained() != nil {
+	if r, _ := Analyze(runOf(run...), ByTrend); r.ProcessGrowth() != nil {
 		t.Error("two processes are taken for one that grows")
 	}
-	if e := r.Unexplained(); e.Live != 0 {
+	if e := r.ProcessGrowth(); e.Live != 0 {
 		t.Errorf("%s are explained by stacks that hold the same all along", e.Live)
 	}
 	if rate := r.Reserves[0].Rate; rate.Unit != "step" || rate.Bytes.Low > 28*1024 || rate.Bytes.High < 28*1024 {

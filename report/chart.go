@@ -278,7 +278,7 @@ func mattering(r *diff.Result) string {
 		return deviceName(found[0].Rows[0].Device)
 	}
 	process, reserved := "", ""
-	if e := r.Unexplained(); e != nil {
+	if e := r.ProcessGrowth(); e != nil {
 		process = deviceName(e.Device)
 	}
 	if len(r.Reserves) > 0 {

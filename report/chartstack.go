@@ -134,7 +134,7 @@ func (s *stacker) leaks(size float64) []band {
 // beyondStacks is the name and the rate of what the process gathered beyond what was recorded:
 // the nodes of a graph or items of a container that leak, or nobody knows what; "" where it does not grow so.
 func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
-	if e := r.Unexplained(); e != nil {
+	if e := r.ProcessGrowth(); e != nil {
 		return "beyond recorded stacks", e.Rate
 	}
 	for _, f := range withVerdict(r, diff.Leak) {

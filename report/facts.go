@@ -138,7 +138,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 func deviceReserves(r *diff.Result) []*diff.Reserve {
 	var out []*diff.Reserve
 	for i := range r.Reserves {
-		if e := &r.Reserves[i]; e != r.Unexplained() && e.Processes == nil {
+		if e := &r.Reserves[i]; e != r.ProcessGrowth() && e.Processes == nil {
 			out = append(out, e)
 		}
 	}

@@ -149,6 +149,9 @@ func noComparison(r *diff.Result) string {
 }
 
 func atPlace(f *diff.Finding) string {
+	if f.OfProcess() {
+		return inChild(f) + "outside recorded stacks"
+	}
 	if f.Headline < 0 && len(f.Rows[0].Frames) == 0 {
 		return inChild(f) + "without a recorded stack"
 	}

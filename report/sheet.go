@@ -179,7 +179,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 // processPanel is the growth of the process that no stack explains, since warm-up; false where
 // it has none.
 func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
-	e, warm := r.Unexplained(), r.Series.WarmUp()
+	e, warm := r.ProcessGrowth(), r.Series.WarmUp()
 	_, rest := r.Series.Unrecorded()
 	if e == nil || len(rest) != len(axis) || warm >= len(axis) {
 		return panel{}, false

@@ -73,7 +73,7 @@ func Verify(before, after *diff.Result) *Verification {
 	found, gainBefore, gainAfter := verdicts(after), gainsOf(before), gainsOf(after)
 	for i := range before.Findings {
 		f := &before.Findings[i]
-		if f.Verdict != diff.Leak {
+		if f.Verdict != diff.Leak || f.OfProcess() {
 			continue
 		}
 		names := fingerprints(f)
@@ -88,7 +88,7 @@ func Verify(before, after *diff.Result) *Verification {
 	for i := range after.Findings {
 		f := &after.Findings[i]
 		names := fingerprints(f)
-		if slices.ContainsFunc(names, func(n string) bool { return mended[n] }) {
+		if f.OfProcess() || slices.ContainsFunc(names, func(n string) bool { return mended[n] }) {
 			continue
 		}
 		k := Check{Finding: f, After: f.Rate.Bytes}
@@ -189,7 +189,7 @@ func span(length float64, unit diff.Unit) string {
 // process is what became of growth of the process that no stack explains; nil where neither run
 // has any.
 func (c *comparison) process() *Check {
-	before, after := c.before.Unexplained(), c.after.Unexplained()
+	before, after := c.before.ProcessGrowth(), c.after.ProcessGrowth()
 	if before == nil && after == nil {
 		return nil
 	}
@@ -199,6 +199,9 @@ func (c *comparison) process() *Check {
 	}
 	if before == nil {
 		k.Process, k.Answer, k.Why = after, CannotTell, "it is new, and no line of it is known"
+		if after.Leaks {
+			k.Answer = Remains
+		}
 		return k
 	}
 	k.Before = before.Rate.Bytes
