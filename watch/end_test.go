@@ -1,6 +1,8 @@
 package watch_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,5 +72,32 @@ func TestASnapshotThatCannotBeReadIsNamedOnce(t *testing.T) {
 	broken("snapshot_3.memdiag", "snapshot_4.memdiag", "snapshot_5.memdiag", "snapshot_6.memdiag", "snapshot_7.memdiag")
 	if got := said(8); len(got) != 4 || got[3] != "2 more snapshots" {
 		t.Errorf("many: %q", got)
+	}
+}
+
+// TestTheLastLookIsTakenAtOnce, without the end of the run in its files: who records it knows.
+func TestTheLastLookIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	if look, err := f.Last(); !errors.Is(err, io.EOF) {
+		t.Errorf("nothing is there yet: %+v, %v", look, err)
+	}
+	for step := int64(0); step <= 120; step += 8 {
+		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+			t.Fatal(err)
+		}
+		if step == 8 {
+			next(t, f)
+		}
+	}
+	look, err := f.Last()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !look.Ended || look.Leaks() != 1 || !slices.ContainsFunc(look.Events(false), func(e report.Live) bool { return e.Kind == report.LiveLeak }) {
+		t.Errorf("ended %v, %d leaks", look.Ended, look.Leaks())
+	}
+	if look, err := f.Last(); !errors.Is(err, io.EOF) {
+		t.Errorf("again: %+v, %v", look, err)
 	}
 }

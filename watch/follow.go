@@ -165,6 +165,22 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	return nil, ctx.Err()
 }
 
+// Last looks at once, for the last time: the run has ended, whether it says so or not. A folder in which there is nothing, and a run whose
+// last look was taken, give io.EOF.
+func (f *Follower) Last() (*Look, error) {
+	if f.ended {
+		return nil, io.EOF
+	}
+	look, err := f.look(true)
+	if errors.Is(err, errNothingYet) {
+		return nil, io.EOF
+	}
+	if err == nil && !f.ended {
+		f.end(look)
+	}
+	return look, err
+}
+
 // quiet is for how long nothing has changed. A file's time may be ahead of this machine's clock.
 func (f *Follower) quiet(now state) time.Duration {
 	if !now.changed.Equal(f.change) {

@@ -72,10 +72,12 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	}
 	began := env.now()
 	opts.Witness = true
+	watched := func() {}
 	if opts.watch {
-		defer env.watchBeside(dir, opts.budgets)()
+		watched = env.watchBeside(ctx, dir, opts.budgets)
 	}
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
+	watched()
 	if err != nil {
 		env.abandon(out, err)
 		if errors.Is(err, syscall.ENOEXEC) {
@@ -158,10 +160,12 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	env.talk.say("recording %s until it ends, or Ctrl-C", secret.Text(opts.Profile))
 	ctx, stop := endedByMore(ctx)
 	defer stop()
+	watched := func() {}
 	if opts.watch {
-		defer env.watchBeside(dir, opts.budgets)()
+		watched = env.watchBeside(context.WithoutCancel(ctx), dir, opts.budgets) // Ctrl-C is how it ends
 	}
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
+	watched()
 	if err != nil {
 		env.abandon(out, err)
 		return &exitError{exitOwn, withHint(err, "the program imports net/http/pprof, and serves it at this address")}

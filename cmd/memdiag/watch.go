@@ -219,9 +219,9 @@ func openRanks(opener files.Opener, dir string) ([]*snapshot.Run, error) {
 	return runs, nil
 }
 
-// watchBeside says what changes in a run that this process records, until stop is called.
-func (env *environment) watchBeside(dir string, budgets budgetFlags) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// watchBeside says what changes in a run that this process records. With stop it looks for the last time, unless ctx is done.
+func (env *environment) watchBeside(ctx context.Context, dir string, budgets budgetFlags) (stop func()) {
+	going, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -232,7 +232,10 @@ func (env *environment) watchBeside(dir string, budgets budgetFlags) (stop func(
 		}()
 		follower := env.follower(dir, time.Second, diff.DefaultOptions(), budgets)
 		for {
-			look, err := follower.Next(ctx)
+			look, err := follower.Next(going)
+			if going.Err() != nil && ctx.Err() == nil && look == nil {
+				look, err = follower.Last()
+			}
 			if err != nil {
 				return // the recording says what is wrong with the folder
 			}
