@@ -53,10 +53,41 @@ type Options struct {
 	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
 	// that would be found.
 	Canary bool
+	// Intervention has the agent do one thing differently between steps; nil for none.
+	Intervention *Intervention
 	// Witness is for a program that begins with a call of the function Witness, of which then
 	// another process runs: a signal that the command has got as one of a process group, a
 	// service or a job is not passed on to it a second time.
 	Witness bool
+}
+
+// Intervention is one thing that a program does differently, to see whether that ends a leak.
+type Intervention struct {
+	Kind InterventionKind `json:"kind"`
+	Path string           `json:"path"` // of the holder, as a snapshot names it; "" for Collect
+	From float64          `json:"from"` // the step from which on, or the second if the program counts none
+}
+
+// InterventionKind is what is done between the steps of a program.
+type InterventionKind string
+
+// The interventions.
+const (
+	Collect InterventionKind = "collect" // Python's collector of cycles runs
+	Cap     InterventionKind = "cap"     // a container keeps as many of its newest items as it had at first; a cache is emptied
+	Clear   InterventionKind = "clear"   // a container is emptied
+	Cut     InterventionKind = "cut"     // a chain of objects keeps the length that it had at first
+	Detach  InterventionKind = "detach"  // a tensor, or those in a container, let go of their graph
+	Unhook  InterventionKind = "unhook"  // hooks are removed that were not there at first
+)
+
+// Intervened is what became of an intervention.
+type Intervened struct {
+	Found   bool    `json:"found"`   // the holder was there
+	Since   float64 `json:"since"`   // seconds since 1970 at which it was done first
+	Acts    int64   `json:"acts"`    // times that it was done
+	Changed int64   `json:"changed"` // objects that it removed, detached or collected
+	Failed  string  `json:"failed"`  // why it was given up; "" for nothing
 }
 
 // Outcome is how a recorded command ended.
@@ -77,6 +108,8 @@ type Outcome struct {
 	Code snapshot.Code
 	// Followed is whether there are tables of the command's processes.
 	Followed bool
+	// Intervened is of the process in which an intervention was done most often; nil where it was in none.
+	Intervened *Intervened
 
 	agents bool // there were some, or nobody knows
 }
@@ -97,7 +130,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	sweep(os.TempDir())
 	agent, without := placeAgent(dir)
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
-	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary})
+	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.Intervention})
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +199,8 @@ type agentSettings struct {
 	Seconds    float64 `json:"seconds"`
 	PythonHeap string  `json:"python_heap,omitempty"`
 	Canary     bool    `json:"canary,omitempty"`
+
+	Intervention *Intervention `json:"intervention,omitempty"`
 }
 
 const (
@@ -278,6 +313,8 @@ type about struct {
 	Torch    string            `json:"torch"`
 	Code     *snapshot.Code    `json:"code"`
 	Child    bool              `json:"child"` // others are recorded before it
+
+	Intervention *Intervened `json:"intervention"`
 }
 
 const (
@@ -363,6 +400,9 @@ func (o *Outcome) collect(dir string, rank int) {
 		}
 		if a.Code != nil {
 			o.Code.Add(a.Code)
+		}
+		if i := a.Intervention; i != nil && i.Acts > 0 && (o.Intervened == nil || i.Acts > o.Intervened.Acts) {
+			o.Intervened = i
 		}
 		for _, u := range a.Unseen {
 			if !slices.Contains(o.Unseen, u) {

@@ -147,7 +147,7 @@ class Agent:
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
         self.own = Own(self)
-        self.canary = None
+        self.canary = self.intervention = None
         self.notes = {}  # text: times
         self.unseen = []  # what of the program's memory is not recorded
         self.errors = 0
@@ -227,6 +227,10 @@ class Agent:
             from . import _canary
 
             self.canary = _canary.Canary(self)
+        if self.settings.get("intervention"):
+            from . import _intervention
+
+            self.intervention = _intervention.Intervention(self, self.settings["intervention"])
         for s in self.sources:
             s.start()
         self.shared.start()
@@ -329,6 +333,8 @@ class Agent:
         self.step = step
         if self.canary is not None:
             self.canary.plant()  # before a source ends what it records of this step
+        if self.intervention is not None:
+            self.intervention.act()
         self.code.end()
         self.jax.boundary(step)
         for s in self.sources:
@@ -346,7 +352,7 @@ class Agent:
             self.torch.cuda.count(step)
         if due:
             self.code.begin()
-        self.torch.skip = 0 if self.explicit or self.canary is not None or self.code.on else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
+        self.torch.skip = 0 if self.explicit or self.canary is not None or self.intervention is not None or self.code.on else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
 
     def undue(self, step):
         """At the end of how many of the next steps no snapshot is due, nor the step begins that it needs to be watched."""
@@ -441,6 +447,11 @@ class Agent:
             self.look(forced)
         if self.ticks > before and not self.step and not self.ticker.acts():
             self.code.begin()
+
+    def intervene(self, importing):
+        """Without a step, where doctor asks for it. Called guarded."""
+        if not importing and not self.step and self.ticks:
+            self.intervention.act()
 
     def wants(self, forced):
         """Whether a snapshot by the clock may be taken."""
@@ -701,6 +712,8 @@ class Agent:
             except Exception as e:
                 self.note("%s: %s" % (type(e).__name__, e))
         self.code.end()
+        if self.intervention is not None and self.intervention.acts:
+            self.note(self.intervention.text())
         self.report("finished")
 
     def report(self, state):
@@ -713,6 +726,8 @@ class Agent:
                 "python": sys.version.split()[0], "role": role(),
                 "child": self.asleep or self.number > 0,
             }
+            if self.intervention is not None:
+                about["intervention"] = self.intervention.about()
             for s in self.sources:
                 about.update(s.about())
             name, code = self.settings["report"] + "%d.json" % self.pid, {}

@@ -140,6 +140,8 @@ class Ticker:
                     self.ask(self.tick)
             elif windows.due is not None and now >= windows.due:
                 self.ask(self.look)
+            elif agent.intervention is not None and not agent.step and now >= agent.intervention.due:
+                self.ask(agent.intervene)
 
     def soon(self, seconds):
         """Has the next look come in so many seconds, if not before."""

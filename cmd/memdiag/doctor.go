@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/doctor"
+	"github.com/memdiag/memdiag/record"
+)
+
+func newDoctorCommand(env *environment) *cobra.Command {
+	format := choice{"text", []string{"text", "json"}}
+	l := &lab{env: env, heap: choice{"auto", []string{"auto", "on", "off"}}}
+	var again bool
+	cmd := &cobra.Command{
+		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN",
+		GroupID: groupFind,
+		Short:   "prove by experiment why a Python program leaks",
+		Long: `Records a command, and if it leaks, runs it again for each likely cause with one thing
+changed between the steps, such as a list that keeps its newest items only. The cause is
+proven if the growth is gone, and the change is safe if all losses are the same to the last
+bit. In the end the command runs once more as it is. Nothing in the command's files changes,
+but what it writes itself it writes in each run. See docs/doctor.md.
+
+Of a recorded RUN it says what it would try, and tries it with --again. The exit code is 0
+if there is no leak, 1 if there is one, proven or not, and 4 if only a longer run can tell.`,
+		Example: `  memdiag doctor -- python train.py --steps 200
+  memdiag doctor my-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case len(args) == 0:
+				return usagef(cmd, "neither a command after -- nor a recorded run")
+			case dash < 0 && len(args) > 1:
+				return usageOf(cmd, withHint(errors.New("one recorded run, or a command after --"), "memdiag doctor -- %s", strings.Join(args, " ")))
+			case dash > 0:
+				return usagef(cmd, "a run and a command exclude each other")
+			case dash == 0 && again:
+				return usagef(cmd, "--again is for a recorded run")
+			}
+			for _, name := range []string{"out", "every", "python-heap", "no-command"} {
+				if dash < 0 && !again && cmd.Flags().Changed(name) {
+					return usagef(cmd, "--%s needs something to record", name)
+				}
+			}
+			l.options = diff.DefaultOptions()
+			plain, err := l.plain(cmd.Context(), args, dash == 0)
+			if plain == nil {
+				return err
+			}
+			found := &doctor.Findings{Plain: plain}
+			if plain.Result == nil {
+				found.Stopped = plain.Why
+			} else if err == nil {
+				run := l.run
+				if dash < 0 && !again {
+					run = nil
+				} else if again {
+					if l.args, err = againCommand(plain.Result); err != nil {
+						return err
+					}
+				}
+				found, err = doctor.Examine(cmd.Context(), plain, run)
+				relativeTo(workingFolder(), plain.Result, nil)
+			}
+			env.talk.clear()
+			page := doctor.PageOf(found, env.talk.program)
+			write := page.Text
+			if format.value == "json" {
+				write = page.JSON
+			}
+			if err := errors.Join(err, write(env.stdout)); err != nil {
+				return err
+			}
+			return codeOf(found)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&again, "again", false, "run a recorded run's command again, here, to try what it may be")
+	flags.Var(&format, "format", "format on standard output: text or json")
+	completeWords(cmd, "format", format.of)
+	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs, which must be new or empty; by default named by what is run and the time")
+	flags.Var(&l.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
+	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
+	completeWords(cmd, "python-heap", l.heap.of)
+	noCommandFlag(cmd, &l.noCommand)
+	return cmd
+}
+
+// codeOf is the exit code of what was found.
+func codeOf(found *doctor.Findings) error {
+	switch found.Verdict() {
+	case diff.Leak:
+		return &exitError{code: exitLeak}
+	case diff.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	}
+	return nil
+}
+
+// againCommand is the command of a recorded run.
+func againCommand(r *diff.Result) ([]string, error) {
+	words := r.Run().Info.Command
+	switch {
+	case len(words) == 0:
+		return nil, badInput(withHint(fmt.Errorf("%s: it names no command", r.Run().Path), "memdiag doctor -- COMMAND records it anew"))
+	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "***") }):
+		return nil, badInput(withHint(fmt.Errorf("%s: a secret in its command was not stored", r.Run().Path), "memdiag doctor -- COMMAND records it anew"))
+	}
+	return words, nil
+}
+
+// plain is the run of the program as it is: recorded, or read.
+func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.Run, error) {
+	if command {
+		l.args = args
+		return l.run(ctx, "plain", nil)
+	}
+	run, err := l.env.openRun(args)
+	if err != nil {
+		return nil, err
+	}
+	result, err := l.env.analyze(run, l.options)
+	if err != nil {
+		return nil, err
+	}
+	return &doctor.Run{Dir: filepath.Clean(args[0]), Result: result}, nil
+}
+
+// says is what a run is for, for a person who waits.
+func says(name string, change *record.Intervention) string {
+	switch {
+	case change == nil && name == "again":
+		return "once more as it is"
+	case change == nil:
+		return "as it is"
+	case change.Path == "":
+		return "with " + string(change.Kind)
+	}
+	return fmt.Sprintf("with %s of %s", change.Kind, change.Path)
+}

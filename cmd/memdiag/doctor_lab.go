@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/doctor"
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+	"github.com/memdiag/memdiag/snapshot/secret"
+)
+
+// lab runs a command again and again, each time into a folder of its own below one.
+type lab struct {
+	env       *environment
+	args      []string
+	out       string
+	every     interval
+	heap      choice
+	options   diff.Options
+	noCommand bool
+	runs      int
+}
+
+// tail is the end of what is written to it.
+type tail struct{ text []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if extra := len(t.text) - tailSize; extra > 0 {
+		t.text = append(t.text[:0], t.text[extra:]...)
+	}
+	return len(p), nil
+}
+
+// last is the last line.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// run records the command, with a change or as it is, and judges the run. The first shows on standard error what the command
+// says; of the others only a hash of its output and its last line are of use.
+func (l *lab) run(ctx context.Context, name string, change *record.Intervention) (*doctor.Run, error) {
+	env := l.env
+	if err := l.begin(); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(l.out, name)
+	words := l.args
+	if l.noCommand {
+		words = []string{}
+	}
+	host, _ := os.Hostname() // only a remark in run.json
+	info := snapshot.Info{SchemaVersion: rundir.SchemaVersion, Command: words, Every: l.every.steps, Started: env.now(), Host: host, Version: version()}
+	if change != nil {
+		info.Parameters = map[string]string{"changed": strings.TrimSuffix(fmt.Sprintf("%s of %s", change.Kind, change.Path), " of ")}
+	}
+	out, err := createRun(dir, false, info)
+	if err != nil {
+		return nil, err
+	}
+	var said tail
+	hash := xxhash.New()
+	output := &counting{w: hash}
+	command := record.Command{Args: l.args, Stdout: output, Stderr: &said}
+	if l.runs == 0 {
+		command.Stdout, command.Stderr = io.MultiWriter(output, env.child.err), io.MultiWriter(&said, env.child.err)
+	}
+	env.talk.status(fmt.Sprintf("running it %s, into %s", says(name, change), dir))
+	l.runs++
+	began := env.now()
+	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Intervention: change})
+	if err != nil {
+		env.abandon(out, err)
+		return nil, err
+	}
+	env.talk.clear()
+	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Said: said.last(), Intervened: outcome.Intervened, Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
+	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
+	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		run.Why = "it was interrupted; memdiag diff " + dir + " tells what was recorded until then"
+		return run, ctx.Err()
+	}
+	if change == nil && outcome.ExitCode != exitFine {
+		return nil, &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode), "memdiag diff %s judges what was recorded until then", dir)}
+	}
+	return run, l.judge(run)
+}
+
+// judge adds what diff says of a run, if there is enough of it.
+func (l *lab) judge(run *doctor.Run) error {
+	read, err := l.env.openToVerify(run.Dir)
+	if err != nil {
+		return err
+	}
+	if n := len(read.Snapshots); n < 2 {
+		run.Why = fmt.Sprintf("%s has %s, and growth takes two", run.Dir, snapshots(n))
+		return nil
+	}
+	run.Result, err = l.env.analyze(read, l.options)
+	return err
+}
+
+// begin checks the command, and makes the folder, before the first run.
+func (l *lab) begin() error {
+	if l.runs > 0 {
+		return nil
+	}
+	l.env.preferUsersPrograms()
+	if _, err := exec.LookPath(l.args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return noCommand(secret.Words(l.args))
+	}
+	if script := missingScript(l.args); script != "" {
+		return &exitError{exitUsage, fmt.Errorf("%s: there is no such script, and nothing was run", script)}
+	}
+	if l.out == "" {
+		l.out = l.env.freshFolder("doctor-" + commandName(l.args))
+	}
+	if entries, err := os.ReadDir(l.out); err == nil && len(entries) > 0 {
+		return &rundir.NotEmptyError{Dir: l.out}
+	}
+	if err := rundir.MakeFolder(l.out); err != nil {
+		return cannotWrite(l.out, err)
+	}
+	return nil
+}
+
+// counting counts what is written.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

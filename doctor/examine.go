@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Lab runs the program once more, with one thing changed, or as it is where that is nil.
+type Lab func(ctx context.Context, name string, change *record.Intervention) (*Run, error)
+
+// Findings are what an examination found, as far as it came.
+type Findings struct {
+	Plain   *Run
+	Leak    *Leak   // what is examined; nil where nothing leaks
+	More    int     // leaks beside it
+	Maybe   *Leak   // what may leak, if nothing does
+	Doubt   string  // why a run without a leak may leak; "" for nothing
+	Trials  []Trial // that are to be run
+	Untried []string
+	Tried   []Tried
+	Again   *Run   // the second run of the program as it is; nil where none was
+	Stopped string // why the examination is not complete; "" where it is
+}
+
+// Examine goes through the stages. Without a lab it says what it would try. The program runs as it is once more in the end:
+// it tells whether two runs compute the same, and what the program writes is then that of an unchanged run. An
+// interrupt ends it; what was found until then is returned.
+func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
+	f := &Findings{Plain: plain}
+	f.confirm()
+	if f.Leak == nil {
+		return f, nil
+	}
+	f.Trials, f.Untried = TrialsOf(plain.Result, f.Leak)
+	if lab == nil || len(f.Trials) == 0 {
+		return f, nil
+	}
+	var changed []*Run
+	for i, t := range f.Trials {
+		run, err := lab(ctx, name(i, t), &t.Intervention)
+		if err != nil {
+			return f.stopped(changed, err)
+		}
+		changed = append(changed, run)
+		if tried := JudgeTrial(t, f.Leak, plain, run, nil); tried.Verdict == Proven && tried.Safe {
+			for _, rest := range f.Trials[i+1:] {
+				f.Untried = append(f.Untried, rest.Change+": not run, since the first is proven")
+			}
+			break
+		}
+	}
+	again, err := lab(ctx, "again", nil)
+	if err != nil {
+		return f.stopped(changed, err)
+	}
+	f.Again = again
+	f.judge(changed)
+	return f, nil
+}
+
+func name(i int, t Trial) string {
+	return "trial-" + string(rune('1'+i)) + "-" + string(t.Kind) // of MostTrials, 4
+}
+
+func (f *Findings) stopped(changed []*Run, err error) (*Findings, error) {
+	f.judge(changed)
+	f.Stopped = err.Error()
+	if errors.Is(err, context.Canceled) {
+		f.Stopped = "it was interrupted"
+	}
+	return f, err
+}
+
+func (f *Findings) judge(changed []*Run) {
+	for i, run := range changed {
+		f.Tried = append(f.Tried, JudgeTrial(f.Trials[i], f.Leak, f.Plain, run, f.Again))
+	}
+	slices.SortStableFunc(f.Tried, func(a, b Tried) int { return rank(a.Verdict) - rank(b.Verdict) })
+}
+
+func rank(v Verdict) int { return slices.Index([]Verdict{Proven, Needed, Open, Refuted}, v) }
+
+// confirm takes the leak that grows fastest.
+func (f *Findings) confirm() {
+	r := f.Plain.Result
+	f.Doubt = r.Doubt(r.Run().Info.Unseen)
+	f.More = r.Leaks() - 1
+	for i := range r.Findings {
+		finding := &r.Findings[i]
+		switch {
+		case finding.Verdict == diff.Leak && f.Leak == nil:
+			f.Leak = &Leak{Finding: finding}
+		case finding.Verdict == diff.Inconclusive && f.Maybe == nil:
+			f.Maybe = &Leak{Finding: finding}
+		}
+	}
+	if e := r.Unexplained(); f.Leak == nil && e != nil {
+		f.Leak, f.More = &Leak{Process: e}, 0
+	}
+}
+
+// Verdict is that of the program as it is.
+func (f *Findings) Verdict() diff.Verdict {
+	switch {
+	case f.Leak != nil:
+		return diff.Leak
+	case f.Maybe != nil || f.Doubt != "" || f.Plain.Result == nil:
+		return diff.Inconclusive
+	}
+	return diff.Clean
+}
+
+// holder is what was found to hold it; nil where nothing with a name was.
+func (l *Leak) holder() *snapshot.Holder {
+	var h *snapshot.Holder
+	switch {
+	case l.Finding != nil && l.Finding.Holder != nil:
+		h = l.Finding.Holder
+	case l.Finding != nil && l.Finding.Nodes != nil:
+		h = l.Finding.Nodes.Graph
+	case l.Process != nil:
+		h = l.Process.Graph
+	}
+	if h != nil && h.Path == snapshot.Nameless {
+		return nil
+	}
+	return h
+}
+
+// cause is the likeliest; nil where none is known.
+func (l *Leak) cause() *cause.Cause {
+	if l.Finding != nil {
+		return l.Finding.Cause
+	}
+	return l.Process.Cause
+}
+
+// causes are the ids of all that are likely, the best first.
+func (l *Leak) causes() []string {
+	var ids []string
+	if c := l.cause(); c != nil {
+		ids = append(ids, c.ID)
+	}
+	if l.Finding != nil {
+		for _, m := range l.Finding.Others {
+			ids = append(ids, m.Cause.ID)
+		}
+	}
+	return ids
+}
+
+// text is what grows, and where.
+func (l *Leak) text() string {
+	if l.Finding != nil {
+		return report.GrowthText(l.Finding)
+	}
+	return report.ReserveText(l.Process)
+}

@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Run is one run of the program: as it is, or with a change.
+type Run struct {
+	Dir        string
+	Took       time.Duration
+	Result     *diff.Result       // nil where it could not be judged; Why says why not
+	Why        string             // a clause
+	ExitCode   int                // of the program
+	Said       string             // the last line on its standard error
+	Intervened *record.Intervened // nil where no process of it was changed
+	Output     Output
+}
+
+// Output is what a program wrote to its standard output.
+type Output struct {
+	Bytes int64
+	Sum   uint64 // its hash
+}
+
+// Leak is what grows: a finding, or growth of the process that no stack explains.
+type Leak struct {
+	Finding *diff.Finding // nil for the process's
+	Process *diff.Reserve
+}
+
+// Verdict is what a trial says of a cause.
+type Verdict string
+
+// The verdicts.
+const (
+	Proven  Verdict = "proven"  // without it the growth is gone
+	Needed  Verdict = "needed"  // likewise, but the program uses what it keeps: it computes something else without
+	Refuted Verdict = "refuted" // without it the growth stays
+	Open    Verdict = "open"    // the trial tells nothing
+)
+
+// Tried is a trial with its outcome.
+type Tried struct {
+	Trial
+	Verdict Verdict
+	Why     string // one or more clauses
+	Run     Run
+	Losses  baseline.Losses
+	Safe    bool // what the program computes is known to be the same
+	Prints  bool // its losses are, and it prints something else
+}
+
+// The growth is gone if no more than this share of its rate is left once the change is made: what the change does not
+// reach may stay, such as a number for each of the graphs that are dropped. It stays if at least that share is left.
+const gone, stays = 0.1, 0.5
+
+// JudgeTrial holds a run with a change against the same program as it is. again is a second run as it is; nil if
+// there is none yet, so that what changed is not known to be the change's doing.
+func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
+	out := Tried{Trial: t, Run: *changed, Verdict: Open}
+	in := changed.Intervened
+	switch {
+	case (in == nil || in.Changed == 0) && changed.ExitCode != plain.ExitCode:
+		out.Why = fmt.Sprintf("the program ended with code %d before the change", changed.ExitCode)
+		if changed.Said != "" {
+			out.Why += ": " + changed.Said
+		}
+	case in == nil || in.Acts == 0:
+		out.Why = "the program ended before the change, or no process of Python's was there to change"
+	case in.Failed != "":
+		out.Why = "the change failed: " + in.Failed
+	case !in.Found:
+		out.Why = fmt.Sprintf("%#q was not found in this run", t.Path)
+	case in.Changed == 0:
+		out.Verdict, out.Why = Refuted, "there was nothing to change: "+nothing(t.Kind)
+	case changed.ExitCode != plain.ExitCode:
+		out.Verdict, out.Why = Needed, fmt.Sprintf("with the change the program ends with code %d", changed.ExitCode)
+		if changed.Said != "" {
+			out.Why += ": " + changed.Said
+		}
+	case changed.Result == nil:
+		out.Why = changed.Why
+	default:
+		out.growth(leak, plain, again)
+	}
+	return out
+}
+
+func nothing(kind record.InterventionKind) string {
+	switch kind {
+	case record.Collect:
+		return "the collector found no garbage"
+	case record.Detach:
+		return "no tensor there has a graph"
+	case record.Unhook:
+		return "no hook came after warm-up"
+	}
+	return "it did not become longer after warm-up"
+}
+
+// growth says whether it is gone, by its rate since the change was made, and what the program computes without what it
+// keeps.
+func (t *Tried) growth(leak *Leak, plain, again *Run) {
+	was, is, err := sinceChange(plain.Result.Run(), t.Run.Result.Run(), t.Run.Intervened.Since)
+	if err != nil {
+		t.Why = err.Error()
+		return
+	}
+	late := checkOf(baseline.Verify(plain.Result, was), leak.Finding)
+	check := checkOf(baseline.Verify(plain.Result, is), leak.Finding)
+	if check == nil || late == nil || late.After.Value < stays*late.Before.Value {
+		t.Why = "the rest of the run after the change is too short to show the growth"
+		return
+	}
+	rates := report.CheckText(check)
+	switch left := check.After.Value / check.Before.Value; {
+	case left >= stays:
+		t.Verdict, t.Why = Refuted, "the growth stays: "+rates
+		return
+	case left > gone:
+		t.Why = "the growth is less, but not gone: " + rates
+		return
+	}
+	t.Verdict, t.Why = Proven, "the growth is gone: "+rates
+	t.Losses = baseline.CompareLosses(plain.Result.Run().Losses, t.Run.Result.Run().Losses)
+	steady := baseline.Losses{}
+	if again != nil && again.Result != nil {
+		steady = baseline.CompareLosses(plain.Result.Run().Losses, again.Result.Run().Losses)
+	}
+	switch {
+	case t.Losses.Equal():
+		t.Why += fmt.Sprintf("; losses are %s", report.LossesText(&t.Losses))
+		t.Prints = again != nil && plain.Output == again.Output && plain.Output != t.Run.Output
+		t.Safe = !t.Prints
+		if t.Prints {
+			t.Why += "; but what it prints is not the same"
+		}
+	case t.Losses.Differs && steady.Equal():
+		t.Verdict = Needed
+		t.Why += "; but it computes something else, so it uses what it holds: losses " + difference(&t.Losses)
+	case t.Losses.Differs && steady.Differs:
+		t.Why += "; losses cannot be compared, since two runs of the program as it is differ: fix its seeds"
+	case t.Losses.Differs:
+		t.Why += "; losses cannot be compared: there is no second run of the program as it is"
+	default:
+		t.output(plain, again)
+	}
+}
+
+func difference(l *baseline.Losses) string {
+	return fmt.Sprintf("differ from step %d on, %v before, %v with the change", l.Step, l.Before, l.After)
+}
+
+// output compares what the program prints, where no losses are recorded.
+func (t *Tried) output(plain, again *Run) {
+	t.Why += "; no losses were recorded"
+	switch {
+	case again == nil || plain.Output.Bytes == 0:
+		t.Why += ", so what it computes is not compared"
+	case plain.Output != again.Output:
+		t.Why += ", and two runs of the program as it is print different things, so what it computes is not compared"
+	case plain.Output == t.Run.Output:
+		t.Safe = true
+		t.Why += "; what it prints is the same"
+	default:
+		t.Verdict = Needed
+		t.Why += "; what it prints is not the same, so it uses what it holds"
+	}
+}
+
+// sinceChange judges the part of a run that comes after a change, and the same part of the run as it is.
+func sinceChange(plain, changed *snapshot.Run, since float64) (was, is *diff.Result, err error) {
+	at := time.UnixMicro(int64(since * 1e6))
+	n := slices.IndexFunc(changed.Snapshots, func(s *snapshot.Snapshot) bool { return s.Mark.Time.After(at) })
+	if n < 0 {
+		return nil, nil, errors.New("the run ended before there was a snapshot after the change")
+	}
+	first := changed.Snapshots[n].Mark
+	passed := first.Time.Sub(changed.Snapshots[0].Mark.Time)
+	k := slices.IndexFunc(plain.Snapshots, func(s *snapshot.Snapshot) bool {
+		if first.Step != snapshot.NoStep {
+			return s.Mark.Step >= first.Step
+		}
+		return s.Mark.Time.Sub(plain.Snapshots[0].Mark.Time) >= passed
+	})
+	if k < 0 || len(changed.Snapshots)-n < 2 || len(plain.Snapshots)-k < 2 {
+		return nil, nil, errors.New("there are too few snapshots after the change")
+	}
+	if was, err = part(plain, k); err == nil {
+		is, err = part(changed, n)
+	}
+	return was, is, err
+}
+
+// part judges a run from its snapshot n on.
+func part(run *snapshot.Run, n int) (*diff.Result, error) {
+	rest := *run
+	rest.Snapshots = run.Snapshots[n:]
+	if run.Series != nil {
+		series, first := *run.Series, rest.Snapshots[0].Mark.Time
+		series.Points = slices.DeleteFunc(slices.Clone(series.Points), func(p snapshot.Point) bool { return p.Mark.Time.Before(first) })
+		rest.Series = &series
+	}
+	return diff.DefaultOptions().Analyze(&rest)
+}
+
+// checkOf is the check of a finding; nil where there is none. Of growth of the process without a line the finding is nil.
+func checkOf(v *baseline.Verification, f *diff.Finding) *baseline.Check {
+	for i := range v.Checks {
+		if v.Checks[i].Finding == f {
+			return &v.Checks[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/report"
+)
+
+// Page is what is written of an examination.
+type Page struct {
+	SchemaVersion int        `json:"schema_version"`
+	Verdict       string     `json:"verdict"` // "leak", "inconclusive" or "clean"
+	Confirm       string     `json:"confirm"`
+	Needs         string     `json:"needs,omitempty"`  // what would decide an inconclusive run
+	Locate        string     `json:"locate,omitempty"` // line and rate
+	Holder        string     `json:"holder,omitempty"`
+	Cause         string     `json:"cause,omitempty"`
+	Fix           string     `json:"fix,omitempty"`
+	Answer        string     `json:"answer,omitempty"` // what the trials say of the cause
+	Trials        []TrialRow `json:"trials,omitempty"`
+	Untried       []string   `json:"untried,omitempty"`
+	Verify        string     `json:"verify,omitempty"` // the command that tells whether a fix worked
+	Runs          []RunRow   `json:"runs"`
+	Stopped       string     `json:"stopped,omitempty"`
+}
+
+// TrialRow is one change, with what came of it.
+type TrialRow struct {
+	Claim   string  `json:"claim"`
+	Change  string  `json:"change"`
+	From    float64 `json:"from"`
+	Unit    string  `json:"unit"`              // of from: "step" or "second"
+	Verdict Verdict `json:"verdict,omitempty"` // "" where it was not run
+	Why     string  `json:"why,omitempty"`
+	Safe    bool    `json:"safe"` // what the program computes is known to be the same
+}
+
+// RunRow is one run of the program.
+type RunRow struct {
+	Dir     string  `json:"dir"`
+	Changed string  `json:"changed,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// PageOf is the page of an examination; program is memdiag, as its user calls it.
+func PageOf(f *Findings, program string) *Page {
+	p := &Page{SchemaVersion: 1, Verdict: string(f.Verdict()), Stopped: f.Stopped, Runs: []RunRow{{Dir: f.Plain.Dir, Seconds: seconds(f.Plain.Took)}}}
+	switch {
+	case f.Leak != nil:
+		p.Confirm = "a leak, by " + string(evidence(f.Leak)) + " evidence"
+		if f.More > 0 {
+			p.Confirm += fmt.Sprintf("; %d more beside it, which memdiag diff %s lists", f.More, f.Plain.Dir)
+		}
+	case f.Plain.Result == nil:
+		p.Confirm = "not decided"
+	case f.Maybe != nil:
+		p.Confirm = "not decided: " + f.Maybe.text()
+		p.Needs = report.MoreText(f.Plain.Result, f.Maybe.Finding)
+	case f.Doubt != "":
+		p.Confirm = "not decided: " + f.Doubt
+	default:
+		p.Confirm = "no leak"
+	}
+	if f.Leak == nil {
+		return p
+	}
+	p.Locate = f.Leak.text()
+	if f.Leak.Finding != nil {
+		p.Holder = report.HolderText(f.Leak.Finding)
+	}
+	if c := f.Leak.cause(); c != nil {
+		p.Cause, p.Fix = fmt.Sprintf("%s (memdiag explain %s)", c.Name, c.ID), c.Fix
+	}
+	p.Answer, p.Untried = f.answer(), f.Untried
+	unit := string(f.Plain.Result.Series.Axis.Unit)
+	for _, t := range f.Tried {
+		p.Trials = append(p.Trials, TrialRow{t.Claim, t.Change, t.From, unit, t.Verdict, t.Why, t.Safe})
+		p.Runs = append(p.Runs, RunRow{t.Run.Dir, t.Change, seconds(t.Run.Took)})
+	}
+	if len(f.Tried) == 0 {
+		for _, t := range f.Trials {
+			p.Trials = append(p.Trials, TrialRow{Claim: t.Claim, Change: t.Change, From: t.From, Unit: unit})
+		}
+	}
+	if f.Again != nil {
+		p.Runs = append(p.Runs, RunRow{Dir: f.Again.Dir, Seconds: seconds(f.Again.Took)})
+	}
+	p.Verify = fmt.Sprintf("%s verify %s NEW_RUN", program, f.Plain.Dir)
+	return p
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+func evidence(l *Leak) diff.Evidence {
+	if l.Finding != nil {
+		return l.Finding.Evidence
+	}
+	return diff.Strong
+}
+
+// answer is one sentence of what the trials say.
+func (f *Findings) answer() string {
+	switch {
+	case len(f.Tried) == 0 && len(f.Trials) == 0:
+		return "not proven: nothing that memdiag can change in the running program tests it"
+	case len(f.Tried) == 0:
+		return "not proven: nothing was tried"
+	}
+	t := f.Tried[0]
+	switch {
+	case t.Verdict == Proven && t.Safe:
+		return "proven: " + t.Claim + ", and the program computes the same without"
+	case t.Verdict == Proven && t.Prints:
+		return "proven: " + t.Claim + "; its losses are the same without, but what it prints is not"
+	case t.Verdict == Proven:
+		return "proven: " + t.Claim + "; whether the program computes the same without is not known"
+	case t.Verdict == Needed:
+		return t.Claim + ", and the program uses it: limit how much it keeps rather than drop it, or declare it with --bound"
+	}
+	return "not proven"
+}
+
+// JSON writes it.
+func (p *Page) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(p)
+}
+
+// Text writes it for a person.
+func (p *Page) Text(w io.Writer) error {
+	var b strings.Builder
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s: %s\n", label, report.Printable(text))
+		}
+	}
+	line("Confirm", p.Confirm)
+	line("  Decided in", p.Needs)
+	line("Locate", p.Locate)
+	line("  Held by", p.Holder)
+	line("Analyse", p.Answer)
+	line("  Cause", p.Cause)
+	for _, t := range p.Trials {
+		verdict := string(t.Verdict)
+		if verdict == "" {
+			verdict = "to try"
+		}
+		line("  "+verdict, t.Claim)
+		line("    Change", fmt.Sprintf("%s, from %s %.4g on", t.Change, t.Unit, t.From))
+		line("    Result", t.Why)
+	}
+	for _, u := range p.Untried {
+		line("  Not tried", u)
+	}
+	line("  Fix", p.Fix)
+	line("Verify", p.Verify)
+	for _, r := range p.Runs {
+		text := r.Dir
+		if r.Seconds > 0 {
+			text += fmt.Sprintf(", %.1f s", r.Seconds)
+		}
+		if r.Changed != "" {
+			text += ", changed: " + r.Changed
+		}
+		line("Run", text)
+	}
+	line("Not complete", p.Stopped)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

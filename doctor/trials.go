@@ -1,0 +1,126 @@
+// Package doctor proves what makes a program leak: it runs the program again with one thing changed, and judges whether
+// the growth is gone and whether the program computes the same.
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Trial is one change to try.
+type Trial struct {
+	record.Intervention
+	Claim  string // what it tests, a clause
+	Change string // what is done, a clause
+}
+
+const (
+	// MostTrials are run at most: each takes as long as the program.
+	MostTrials = 4
+	// before is the share of a run that goes by before a change, at least so many steps: what a program keeps on
+	// purpose is there by then.
+	before, fewestBefore = 8, 5
+)
+
+// containerKinds are the kinds of holders whose items can be removed.
+var containerKinds = []string{"list", "dict", "map", "set", "deque", "cache"}
+
+var hookNames = regexp.MustCompile(`_hooks(_with_kwargs|_always_called)?$`)
+
+// graphCauses are those by which something keeps a graph of autograd's, which an intervention can drop.
+var graphCauses = []string{"graph-retained", "pending-graph", "forward-only-graph", "gradient-graph-cycle"}
+
+// TrialsOf are the changes that tell why something leaks, the likeliest first. untried says of the causes that none of them
+// tests, a clause each.
+func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
+	p := &planner{from: from(r)}
+	h := l.holder()
+	for _, id := range l.causes() {
+		if !p.forCause(id, h) {
+			untried = append(untried, fmt.Sprintf("%s: no change in a running program tests it", id))
+		}
+	}
+	p.forHolder(h)
+	if h == nil {
+		p.collect()
+	}
+	if len(p.trials) > MostTrials {
+		p.trials = p.trials[:MostTrials]
+	}
+	return p.trials, untried
+}
+
+// from is when a change begins, in steps or seconds.
+func from(r *diff.Result) float64 {
+	length := r.Series.Axis.Length() / before
+	if r.Series.Axis.Unit == series.Step {
+		return max(fewestBefore, float64(int64(length)))
+	}
+	return length
+}
+
+type planner struct {
+	from   float64
+	trials []Trial
+}
+
+func (p *planner) add(kind record.InterventionKind, path, claim, change string) {
+	if !slices.ContainsFunc(p.trials, func(t Trial) bool { return t.Kind == kind }) {
+		p.trials = append(p.trials, Trial{record.Intervention{Kind: kind, Path: path, From: p.from}, claim, change})
+	}
+}
+
+// forCause adds what tests a cause, and reports whether there is anything.
+func (p *planner) forCause(id string, h *snapshot.Holder) bool {
+	switch {
+	case id == "reference-cycle":
+		p.collect()
+	case h == nil:
+		return false
+	case slices.Contains(graphCauses, id):
+		p.detach(h)
+	case id == "cache-without-bound" && slices.Contains(containerKinds, h.Kind):
+		p.add(record.Clear, h.Path, fmt.Sprintf("%#q holds it", h.Path), fmt.Sprintf("%#q is emptied after each step", h.Path))
+	case id == "hook-not-removed" && hookNames.MatchString(h.Path):
+		p.unhook(h)
+	default:
+		n := len(p.trials)
+		p.forHolder(h)
+		return len(p.trials) > n || slices.ContainsFunc(p.trials, func(t Trial) bool { return t.Kind != record.Collect })
+	}
+	return true
+}
+
+func (p *planner) collect() {
+	p.add(record.Collect, "", "garbage waits for Python's collector of cycles", "the collector runs after each step")
+}
+
+func (p *planner) detach(h *snapshot.Holder) {
+	p.add(record.Detach, h.Path, fmt.Sprintf("%#q keeps autograd's graph", h.Path), fmt.Sprintf("tensors in %#q are detached after each step", h.Path))
+}
+
+func (p *planner) unhook(h *snapshot.Holder) {
+	p.add(record.Unhook, h.Path, fmt.Sprintf("hooks gather in %#q", h.Path), fmt.Sprintf("hooks that come to %#q after warm-up are removed", h.Path))
+}
+
+// forHolder adds what tests whether the holder has the memory.
+func (p *planner) forHolder(h *snapshot.Holder) {
+	switch {
+	case h == nil:
+	case hookNames.MatchString(h.Path):
+		p.unhook(h)
+	case slices.Contains(containerKinds, h.Kind) || h.Items > 0 && h.Kind == "graph":
+		p.add(record.Cap, h.Path, fmt.Sprintf("%#q holds it", h.Path), fmt.Sprintf("after each step %#q keeps its newest items, as many as it had after warm-up", h.Path))
+	case h.Kind == "chain":
+		p.add(record.Cut, h.Path, fmt.Sprintf("the objects of %#q keep each other", h.Path), fmt.Sprintf("after each step the chain %#q is cut to the length that it had after warm-up", h.Path))
+	case h.Kind == snapshot.Nodes || h.Kind == "graph" || strings.HasPrefix(h.Kind, "variable"):
+		p.detach(h)
+	}
+}

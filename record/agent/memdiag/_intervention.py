@@ -1,0 +1,258 @@
+"""One thing that is done differently between the steps of a program, as memdiag doctor asks: to see whether it ends a leak.
+
+Nothing here runs unless the settings ask for it. What raises is reported, and the intervention is given up.
+"""
+
+import collections
+import gc
+import itertools
+import sys
+import time
+
+from ._agent import work
+from ._census import unasked
+from ._handlers import raised
+from ._holders import Walk, key_text
+from ._length import attribute, dict_of, lru_cache_wrapper, members, mro, own, reach
+from ._roots import Registries
+
+# Seconds of one search for what is to be changed; the next one is when so many times the steps, or the time, have passed.
+SECONDS, AGAIN = 2.0, 1.3
+# Seconds between times at which it is done where no steps count.
+APART = 0.1
+# How the path of several containers that are alike ends, and that of a chain of objects.
+ALIKE, CHAIN = " more like it", "…"
+# Objects of a chain that are counted at most.
+LINKS = 100_000
+# Items of a container that are looked at in each step, the newest; all the first time.
+NEWEST = 256
+
+
+class Intervention:
+    """What to do ("collect", "cap", "clear", "cut", "detach", "unhook"), from which step, or second, on, and the path of the holder."""
+
+    def __init__(self, agent, about):
+        self.agent = agent
+        self.kind, self.path, self.start = about["kind"], about["path"], float(about["from"])
+        self.nodes, self.next = [], 0.0  # where it is, and when it is looked for again
+        self.keep, self.hooks = {}, {}  # by path: how many items stay, and the hooks that were there
+        self.known = set()  # containers whose older items were looked at
+        self.found, self.acts, self.changed, self.failed = False, 0, 0, ""
+        self.since, self.due = 0.0, 0.0  # when it was done first, and where no steps count is to be done again
+
+    def now(self):
+        return self.agent.step or self.agent.elapsed()
+
+    def act(self):
+        """Between two steps, or where none are counted now and then. Called guarded."""
+        self.due = time.monotonic() + APART
+        if self.failed or self.now() < self.start:
+            return
+        try:
+            if self.kind == "collect":
+                self.found, self.changed = True, self.changed + gc.collect()
+            else:
+                with unasked(self.agent.torch.module):
+                    self.on_holders()
+        except Exception as e:
+            if raised(e):
+                raise
+            self.failed = "%s: %s" % (type(e).__name__, str(e)[:200])
+        self.acts += 1
+        if self.found and not self.since:
+            self.since = self.agent.now()
+
+    def on_holders(self):
+        objects = self.reached()
+        if not objects and self.now() >= self.next:
+            self.next = self.now() * AGAIN
+            self.nodes = Seek(self.agent, self.path).seek()
+            objects = self.reached()
+        for path, obj in objects:
+            self.found = True
+            if self.kind == "cap":
+                self.changed += cap(obj, self.keep.setdefault(path, max(1, length(obj))))
+            elif self.kind == "clear":
+                self.changed += cap(obj, 0)
+            elif self.kind == "cut":
+                name = self.nodes[0].label[1:]
+                self.changed += cut(obj, name, self.keep.setdefault(path, max(1, links(obj, name))))
+            elif self.kind == "unhook":
+                self.changed += unhook(obj, self.hooks.setdefault(path, set(obj)))
+            else:
+                self.changed += self.detach(obj)
+
+    def reached(self):
+        out = []
+        for node in self.nodes:
+            try:
+                out.append((node.path(), reach(node, key_text)))
+            except Exception as e:
+                if raised(e):
+                    raise
+                # It is looked for again.
+        return out
+
+    def detach(self, obj):
+        """Has a tensor, or those in a container, let go of their graph."""
+        tensor = self.agent.torch.module.Tensor
+        if issubclass(type(obj), tensor):
+            if obj.grad_fn is None:
+                return 0
+            obj.detach_()
+            return 1
+        most = NEWEST if id(obj) in self.known else sys.maxsize
+        self.known.add(id(obj))
+        changed = 0
+        for key, item in newest(obj, most):
+            now = detached(item, tensor)
+            if now is not item:
+                obj[key] = now
+                changed += 1
+        return changed
+
+    def about(self):
+        return {"found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed}
+
+    def text(self):
+        """What was done, for the run's notes."""
+        what = "memdiag doctor changed this run: %s" % self.kind + (" of " + self.path if self.path else "")
+        return what + (", given up after %s" % self.failed if self.failed else ", %d times, %d objects" % (self.acts, self.changed))
+
+
+class Seek(Walk):
+    """A walk that looks for the places of a path."""
+
+    def __init__(self, agent, path):
+        super().__init__(agent.torch.module, {}, {}, quiet=False)
+        self.registered = Registries()
+        path, alike, _ = path.rpartition(" and ") if path.endswith(ALIKE) else (path, "", "")
+        self.path, self.several = path.removesuffix(CHAIN), bool(alike)
+        self.end = "." + self.path.rpartition(".")[2] if path.endswith(CHAIN) else ""  # of the path to the first object of a chain
+        self.places = []  # of containers, and of the tensor, or the object, of that name
+
+    def seek(self):
+        begun = work()
+        self.half, self.until = begun + SECONDS / 2, begun + SECONDS
+        for roots in self.programs, self.suspended, self.libraries:
+            self.near = roots == self.programs
+            roots()
+            self.follow()
+            found = [n for n in self.places if n.path() == self.path]
+            if found or self.cut:
+                break
+        if self.several and found:
+            return [n for n in self.places if n.likeness() == found[0].likeness()]
+        return found
+
+    def visit(self, obj, node):
+        if self.end and node.label == self.end and node.path() == self.path:
+            self.places.append(node)
+        super().visit(obj, node)
+
+    def container(self, obj, node, kind, items, bound=None):
+        most = super().container(obj, node, kind, items, bound)
+        self.places.append(node)
+        return most
+
+    def tensor_(self, t, node):
+        if node.path() == self.path:
+            self.places.append(node)
+        super().tensor_(t, node)
+
+
+def length(c):
+    return c.cache_info().currsize if type(c) is lru_cache_wrapper else len(c)
+
+
+def base(c):
+    """The type of Python's own whose methods change a container: what a subclass defines is not called."""
+    return next((b for b in (collections.OrderedDict, dict, list, collections.deque, set) if issubclass(type(c), b)), None)
+
+
+def cap(c, most):
+    """Lets go of the oldest items, so that so many stay; of a cache, whose oldest nobody knows, of all. Returns how many went."""
+    n, b = length(c), base(c)
+    if type(c) is lru_cache_wrapper:
+        c.cache_clear()
+        return n
+    if n <= most:
+        return 0
+    if b is list:
+        list.__delitem__(c, slice(0, n - most))
+    elif b is collections.deque:
+        for _ in range(n - most):
+            collections.deque.popleft(c)
+    elif b is set:
+        for _ in range(n - most):
+            set.pop(c)
+    elif b is not None:
+        for key in list(itertools.islice(b.keys(c), n - most)):
+            b.__delitem__(c, key)
+    else:
+        raise TypeError("a %s cannot be cut" % type(c).__name__)
+    return n - most
+
+
+def following(obj, name):
+    """The object to which another refers by an attribute; None where there is none."""
+    try:
+        return attribute(obj, type(obj), name)
+    except (LookupError, AttributeError):
+        return None
+
+
+def links(obj, name):
+    """How many objects there are in a chain, each of which refers to the next by an attribute."""
+    n = 0
+    while obj is not None and n < LINKS:
+        obj, n = following(obj, name), n + 1
+    return n
+
+
+def cut(obj, name, most):
+    """Has a chain end after so many objects. Returns whether it was longer."""
+    for _ in range(most - 1):
+        obj = None if obj is None else following(obj, name)
+    if obj is None or following(obj, name) is None:
+        return 0
+    d = own(obj, dict_of(type(obj)))
+    if name in d:
+        d[name] = None
+    else:
+        next(members(c)[name] for c in mro(type(obj)) if name in members(c)).__set__(obj, None)
+    return 1
+
+
+def unhook(c, known):
+    """Removes the hooks that were not there before."""
+    new = [key for key in dict.keys(c) if key not in known]
+    for key in new:
+        (collections.OrderedDict if issubclass(type(c), collections.OrderedDict) else dict).__delitem__(c, key)
+    return len(new)
+
+
+def newest(c, most):
+    """Keys and items of a list, a deque or a dictionary, the newest; none of other containers."""
+    b = base(c)
+    if b in (list, collections.deque):
+        n = len(c)
+        return [(i, c[i]) for i in range(max(0, n - most), n)]
+    if b in (dict, collections.OrderedDict):
+        return list(itertools.islice(reversed(b.items(c)), min(most, len(c))))
+    return []
+
+
+def detached(item, tensor, deep=True):
+    """An item whose tensors have no graph: itself where it has none, or they are not in plain tuples, lists and dictionaries."""
+    if issubclass(type(item), tensor):
+        return item.detach() if item.grad_fn is not None else item
+    if deep and type(item) in (tuple, list):
+        now = [detached(x, tensor, False) for x in item]
+        if any(a is not b for a, b in zip(now, item)):
+            return type(item)(now)
+    elif deep and type(item) is dict:
+        now = {k: detached(x, tensor, False) for k, x in item.items()}
+        if any(now[k] is not item[k] for k in now):
+            return now
+    return item

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+)
+
+// GrowthText is "+512 KiB/step at feature_pyramid.go:80".
+func GrowthText(f *diff.Finding) string { return unglued(growthText(f)) }
+
+// HolderText is "list `curve` (200 items)"; "" where none is known.
+func HolderText(f *diff.Finding) string { return unglued(held(f)) }
+
+// ReserveText is what grew by itself, in one paragraph.
+func ReserveText(e *diff.Reserve) string { return reserveText(e) }
+
+// MoreText says what decides an inconclusive finding; "" where nothing tells.
+func MoreText(r *diff.Result, f *diff.Finding) string { return unglued(moreText(r, f.More)) }
+
+// CheckText is "512 KiB (500 KiB to 520 KiB) a step, and with the change 0 B".
+func CheckText(c *baseline.Check) string {
+	unit := diff.Unit("")
+	switch {
+	case c.Finding != nil:
+		unit = c.Finding.Rate.Unit
+	case c.Process != nil:
+		unit = c.Process.Rate.Unit
+	}
+	return rateInterval(c.Before) + " a " + string(unit) + ", and with the change " + rateInterval(c.After)
+}
