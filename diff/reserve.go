@@ -187,7 +187,8 @@ func steadily(w Without, x, rest []float64) bool {
 const knownRates, knownWithin = 10, 0.5
 
 // judgeProcess makes a leak of steady growth of the process's own memory, as malloc counts it, that no stack explains, where nothing
-// else leaks and the rate is known well.
+// else leaks, the rate is known well, and it is no small part of the process: libraries fill rings, as PyTorch's flight recorder of
+// collectives.
 func (r *Result) judgeProcess() {
 	e := r.Unexplained()
 	if e == nil || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
@@ -195,6 +196,9 @@ func (r *Result) judgeProcess() {
 	}
 	at, rest := r.Series.Unrecorded()
 	held := snapshot.Bytes(rest[len(rest)-1])
+	if float64(e.Growth) < unexplainedShare*float64(held-e.Growth) {
+		return
+	}
 	row := &Row{Device: r.Series.Devices[at], Label: "memory of the process outside recorded stacks", Before: Tally{Bytes: held - e.Growth}, After: Tally{Bytes: held}}
 	row.Key.Device = series.DeviceOf(row.Device)
 	why := *e.Cause
