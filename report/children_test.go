@@ -39,6 +39,9 @@ func TestALeakOfAnotherProcessIsDrawnAndListed(t *testing.T) {
 			t.Errorf("%s: the samples are %s, and the worker gained %s", name, sum, grown)
 		}
 	}
+	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); !strings.Contains(page, "<dt>live memory of the recorded process</dt>") {
+		t.Error("the page's live memory is nobody's")
+	}
 	lines, err := csv.NewReader(bytes.NewReader(rendered(t, func(b *bytes.Buffer) error { return CSV(b, r) }))).ReadAll()
 	if err != nil {
 		t.Fatal(err)

@@ -159,6 +159,16 @@ func TestTheMachinesMemoryHasNoRowsOfAGPUs(t *testing.T) {
 			t.Errorf("%s does not name the process's own figure:\n%s", name, got)
 		}
 	}
+	rest := []string{"rest of the process: code, libraries", "rest of the process: small Python objects, code, libraries"}
+	for i, what := range rest {
+		got := string(rendered(t, func(b *bytes.Buffer) error { return Show(b, r.Last, TextOptions{Width: 1000}) }))
+		if !strings.Contains(got, what) {
+			t.Errorf("want %q in:\n%s", what, got)
+		}
+		if i == 0 {
+			r.Last.Devices = append(r.Last.Devices, snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown})
+		}
+	}
 	r.Last.Blocks.Count = make([]int64, r.Last.Blocks.Len())
 	if page := string(rendered(t, func(b *bytes.Buffer) error { return Page(b, r, About{}) })); strings.Contains(page, "memory of the process outside") {
 		t.Error("the page misses the process's figure, which it shows")

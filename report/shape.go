@@ -31,6 +31,7 @@ type shape struct {
 // segments as often for a thousand devices as for one.
 func shapesOf(s *snapshot.Snapshot) []shape {
 	out := make([]shape, len(s.Devices))
+	python := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.PythonHeap })
 	for i := range s.Segments {
 		own := &out[s.Segments[i].Device].segments
 		*own = append(*own, &s.Segments[i])
@@ -38,15 +39,16 @@ func shapesOf(s *snapshot.Snapshot) []shape {
 	for i := range out {
 		d := &out[i]
 		d.fragments = fragmentsOf(s, d.segments)
-		d.parts = waterfall(s.Devices[i], unsplitOf(s, d.segments), d.fragments)
+		d.parts = waterfall(s.Devices[i], unsplitOf(s, d.segments), d.fragments, python)
 	}
 	return out
 }
 
 // waterfall divides a device's driver's figure, or where that is unknown the
 // reserved bytes, into parts that sum to it. A part is negative where the meters
-// contradict one another.
-func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments) []part {
+// contradict one another. Of a process that runs Python the rest has what Python's own
+// allocator keeps: only larger objects lie in the heap.
+func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments, python bool) []part {
 	m := d.Meters
 	cached := m.Reserved - m.Active
 	whole := cached // in segments that hold nothing
@@ -69,6 +71,9 @@ func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments) []part {
 		other := "other: libraries, context"
 		if inRAM(d) {
 			other = "rest of the process: code, libraries"
+		}
+		if python && d.Kind == snapshot.Process {
+			other = "rest of the process: small Python objects, code, libraries"
 		}
 		parts = append(parts, part{other, "other_bytes", m.Driver - m.Reserved})
 	}
