@@ -6,9 +6,9 @@ import "testing"
 
 // codes has functions of which a comment, a constant, or nothing changes.
 const codes = `
-import gc, sys
+import gc, sys, weakref
 from types import SimpleNamespace
-from memdiag import _code
+from memdiag import _code, _length, _ticks
 
 def digests(text):
     out = {}
@@ -74,6 +74,29 @@ code.begin()
 code.tracer(SimpleNamespace(f_code=work.__code__, f_lineno=None))
 code.end()
 assert None not in {line for lines in code.seen.values() for line in lines}, code.seen
+
+# What a function lets go of is gone, also where its locals were asked for before its lines are watched.
+class Kept:
+    pass
+
+def lets_go():
+    kept, mine = Kept(), 1
+    gone = weakref.ref(kept)
+    _length.locals_of(sys._getframe())
+    code.begin()
+    kept.x = mine
+    code.end()
+    del kept
+    assert gone() is None and mine == 1, "it is kept"
+
+lets_go()
+
+# The main thread is not interrupted within a tracer.
+def interrupted():
+    yield sys._getframe()
+assert not _ticks.traced(next(interrupted()))
+exec(compile("def tracer():\n yield sys._getframe()", _code.__file__, "exec"))
+assert _ticks.traced(next(tracer()))
 
 # The program's own tracer is left alone, and there is an end to what all steps may take.
 def tracer(frame, event, arg):

@@ -14,6 +14,7 @@ import zlib
 
 from ._agent import work
 from ._handlers import raised
+from ._length import forget
 from ._lines import OURS, compiles
 from ._roots import is_programs_file
 from ._ticks import imports
@@ -81,6 +82,7 @@ class Code:
         self.leave()
         for frame in self.frames:
             frame.f_trace = None
+            forget(frame)
         self.frames = []
 
     def end(self):

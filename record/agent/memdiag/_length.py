@@ -89,13 +89,20 @@ def scope(root, name):
 
 
 def locals_of(frame):
-    """The locals of a function that runs, or that an exception has left. Before 3.13 reading them leaves
-    references to them in a dictionary of the frame's, which are taken back, unless the program has got it by locals()."""
-    names = frame.f_locals
-    copy = dict(names)
-    if type(names) is dict and sys.getrefcount(names) <= ALONE:
-        names.clear()
+    """The locals of a function that runs, or that an exception has left."""
+    copy = dict(frame.f_locals)
+    forget(frame)
     return copy
+
+
+def forget(frame):
+    """Before 3.13 reading a function's locals leaves references to them in a dictionary of the frame's, and so does each line
+    that is traced from then on. They are taken back, unless the program has got the dictionary by locals(). Not to be called
+    while the frame's tracer runs, at whose end Python takes the locals from there."""
+    if frame.f_code.co_flags & OPTIMIZED:
+        names = frame.f_locals
+        if type(names) is dict and sys.getrefcount(names) <= ALONE:
+            names.clear()
 
 
 def defaults(function):

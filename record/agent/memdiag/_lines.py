@@ -10,7 +10,7 @@ import sys
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 from ._handlers import raised
-from ._length import LISTS, reach
+from ._length import LISTS, forget, reach
 from ._roots import is_programs_file
 
 # Calls and lines that may be watched: so many, and so many a second. One costs half a microsecond.
@@ -68,6 +68,8 @@ class Lines:
         for frame in self.frames:
             if frame.f_trace == self.line:
                 frame.f_trace = None
+            if not self.agent.stopped:  # else it may be the tracer that has found that
+                forget(frame)
         self.watched, self.lengths, self.frames, self.at = [], [], [], None
         self.own.clear()
 

@@ -8,13 +8,12 @@ import sys
 
 from ._census import lender
 from ._handlers import raised
+from ._leave import Leaver, leave
 
 # Frames that are kept of a stack, innermost first.
 DEPTH = 48
 # Whether an operator makes storages.
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
-# Of a thread, the calls and returns in which a mode is tried to be left, and the operators after which again.
-PATIENCE, RETRY = 200, 500
 # Storages that are followed at once.
 MOST = 1_000_000
 
@@ -121,31 +120,6 @@ def mode_class(torch, source):
     except ImportError:
         pass  # a PyTorch without dynamo
     return MemdiagMode
-
-
-def leave(source, mode, frame):
-    """Leaves a mode as soon as can be: behind the operator that a frame has called."""
-    mode.limit = mode.ops + RETRY
-    if type(sys.getprofile()) in (type(None), Leaver):  # else it is the program's own
-        sys.setprofile(Leaver(source, mode, frame))
-
-
-class Leaver:
-    """Waits for a call of a frame's to return, or the frame itself: then none of its operators is under way."""
-
-    def __init__(self, source, mode, frame):
-        self.source, self.mode, self.frame = source, mode, frame
-        self.patience = PATIENCE
-
-    def __call__(self, frame, event, arg):
-        self.patience -= 1
-        if frame is self.frame and event in ("return", "c_return", "c_exception"):
-            n = self.source.modes()
-            if n > 0 and self.source.mode_at(n - 1) is self.mode and self.mode.paused and not self.source.module.is_inference_mode_enabled():
-                self.patience = 0
-                self.source.exit(self.mode)
-        if self.patience <= 0:
-            sys.setprofile(None)
 
 
 def makes_storages(func):

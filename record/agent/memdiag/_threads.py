@@ -10,7 +10,7 @@ import threading
 
 from ._agent import work
 from ._budget import Budget
-from ._mode import leave
+from ._leave import leave
 
 # What watching threads may cost: so many seconds and this share of the time, looked at each so many operators.
 ALLOWANCE, SHARE, OFTEN = 0.06, 0.015, 128

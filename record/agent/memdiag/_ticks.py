@@ -7,6 +7,7 @@ thread waits in one call for long, as for threads that work, it takes the snapsh
 """
 
 import _thread
+import os
 import re
 import signal
 import sys
@@ -40,6 +41,8 @@ APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
 # while threads are waited for at the end, and of a process that a thread forked.
 ROOTS = ("<module>", "_run_module_as_main", "_shutdown", "_bootstrap")
+# Files of what Python calls for lines and calls of the program's.
+TRACERS = tuple(os.path.join(os.path.dirname(__file__), name) for name in ("_code.py", "_leave.py", "_lines.py"))
 
 
 class Ticker:
@@ -85,7 +88,7 @@ class Ticker:
                 pass
             elif not what:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
-            elif runs(frame) and not loads_ctypes():
+            elif runs(frame) and not traced(frame) and not loads_ctypes():
                 self.agent.guarded("tick", what, imports(frame))
         except RecursionError:
             pass  # as deep as the program is, there is no room for us
@@ -203,6 +206,16 @@ def runs(frame):
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name in ROOTS
+
+
+def traced(frame):
+    """Whether a frame is below a tracer of ours: Python takes the locals of what is traced from a dictionary then, which a
+    walk would empty."""
+    while frame is not None:
+        if frame.f_code.co_filename in TRACERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def loads_ctypes():

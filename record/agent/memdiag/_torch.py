@@ -16,7 +16,8 @@ import time
 from . import _census, _threads
 from ._agent import work
 from ._autograd import rests
-from ._mode import DEPTH, leave, mode_class
+from ._leave import leave
+from ._mode import DEPTH, mode_class
 from ._price import Price
 from ._sampler import Sampler, Stretches
 

@@ -1,0 +1,31 @@
+"""Leaving a dispatch mode while the program runs."""
+
+import sys
+
+# Of a thread, the calls and returns in which a mode is tried to be left, and the operators after which again.
+PATIENCE, RETRY = 200, 500
+
+
+def leave(source, mode, frame):
+    """Leaves a mode as soon as can be: behind the operator that a frame has called."""
+    mode.limit = mode.ops + RETRY
+    if type(sys.getprofile()) in (type(None), Leaver):  # else it is the program's own
+        sys.setprofile(Leaver(source, mode, frame))
+
+
+class Leaver:
+    """Waits for a call of a frame's to return, or the frame itself: then none of its operators is under way."""
+
+    def __init__(self, source, mode, frame):
+        self.source, self.mode, self.frame = source, mode, frame
+        self.patience = PATIENCE
+
+    def __call__(self, frame, event, arg):
+        self.patience -= 1
+        if frame is self.frame and event in ("return", "c_return", "c_exception"):
+            n = self.source.modes()
+            if n > 0 and self.source.mode_at(n - 1) is self.mode and self.mode.paused and not self.source.module.is_inference_mode_enabled():
+                self.patience = 0
+                self.source.exit(self.mode)
+        if self.patience <= 0:
+            sys.setprofile(None)
