@@ -55,6 +55,7 @@ type blockJSON struct {
 	BirthTime  *int64   `json:"birth_time_us,omitempty"`
 	BirthEvent *int64   `json:"birth_event,omitempty"`
 	Owners     []string `json:"owners,omitzero"` // an empty list where nobody holds it
+	Category   string   `json:"category,omitempty"`
 }
 
 type fullHolderJSON struct {
@@ -131,6 +132,9 @@ func segmentOf(s *snapshot.Snapshot, at int, place map[snapshot.StackID]int) seg
 		}
 		if b.Owners != nil {
 			block.Owners = append([]string{}, b.Owners[row].Names()...)
+		}
+		if b.Category != nil {
+			block.Category = b.Category[row].String()
 		}
 		out.Blocks[i] = block
 	}

@@ -99,6 +99,8 @@ func TestSnapshotJSONIsReadBackEqual(t *testing.T) {
 	whole.History = snapshot.History{Events: 9, Last: whole.Mark.Time, LostFrees: 2, Process: "p"}
 	whole.Blocks.Owners = make([]snapshot.Owners, whole.Blocks.Len())
 	whole.Blocks.Owners[3] = snapshot.OwnedByTape | snapshot.Lost
+	whole.Blocks.Category = make([]snapshot.Category, whole.Blocks.Len())
+	whole.Blocks.Category[3] = snapshot.OptimizerState
 	whole.Holders[0].Counted, whole.Holders[0].Bound = 40, 5000
 	unowned := last(pyramid())
 	unowned.Blocks.Owners = make([]snapshot.Owners, unowned.Blocks.Len())

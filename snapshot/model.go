@@ -181,6 +181,7 @@ type Blocks struct {
 	// these are of one device and have no times.
 	BirthEvent []int64
 	Owners     []Owners
+	Category   []Category
 	Count      []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none
 }
 
@@ -239,6 +240,59 @@ func OwnersNamed(names []string) (o Owners, ok bool) {
 		o |= 1 << i
 	}
 	return o, true
+}
+
+// Category is what a block is for. A block has one, whoever refers to it.
+type Category uint8
+
+// Categories.
+const (
+	NoCategory     Category = iota // not known
+	Parameter                      // of a model
+	Buffer                         // of a model: a running mean, a mask
+	Gradient                       // of a parameter
+	OptimizerState                 // moments, momentum
+	Activation                     // computed by a forward pass, saved for backward or not
+	Input                          // made by a loader of data
+	Workspace                      // of a library's kernels, or needed within a backward pass or an optimizer's step only
+	Collective                     // of communication
+	CacheBlock                     // of a framework
+)
+
+var categoryNames = [...]string{"", "parameter", "buffer", "gradient", "optimizer state", "activation", "input", "workspace", "collective", "cache"}
+
+// Categories is how many there are, NoCategory among them.
+const Categories = len(categoryNames)
+
+// String is the category's name; "" for none, and for a number that is none.
+func (c Category) String() string {
+	if int(c) >= Categories {
+		return ""
+	}
+	return categoryNames[c]
+}
+
+// CategoryNamed is the category of that name; not ok where there is none.
+func CategoryNamed(name string) (c Category, ok bool) {
+	i := slices.Index(categoryNames[:], name)
+	return Category(max(i, 0)), i > 0
+}
+
+// CategoryOf is what a block is for by its class of owner, where that tells; NoCategory of what the program holds itself.
+func (o Owners) CategoryOf() Category {
+	switch {
+	case o&OwnedByOptim != 0:
+		return OptimizerState
+	case o&OwnedByGrad != 0:
+		return Gradient
+	case o&OwnedByComm != 0:
+		return Collective
+	case o&OwnedByCache != 0:
+		return CacheBlock
+	case o&OwnedByTape != 0 && o&OwnedByUser == 0:
+		return Activation
+	}
+	return NoCategory
 }
 
 // Holder says what keeps a stack's blocks alive, where a recorder found it.

@@ -93,6 +93,7 @@ type block struct {
 	BirthTime  *int64         `json:"birth_time_us"`
 	BirthEvent *int64         `json:"birth_event"`
 	Owners     owners         `json:"owners"` // nil where nobody told them
+	Category   string         `json:"category"`
 }
 
 // owners are the names of those who hold a block. There are few, and so their text is short.
@@ -445,10 +446,17 @@ func (d *decoder) block(v *block, segment int32) error {
 			return fmt.Errorf("a block is held by %.80q", v.Owners)
 		}
 	}
+	var category snapshot.Category
+	if v.Category != "" {
+		if category, ok = snapshot.CategoryNamed(v.Category); !ok {
+			return fmt.Errorf("a block is of the category %.40q", v.Category)
+		}
+	}
 	b := &d.s.Blocks
 	b.Segment, b.Address, b.Size, b.Requested = append(b.Segment, segment), append(b.Address, at), append(b.Size, v.Size), append(b.Requested, v.Requested)
 	b.State, b.Stack = append(b.State, state), append(b.Stack, id)
 	b.Count, b.Owners = append(b.Count, count), append(b.Owners, owners)
+	b.Category = append(b.Category, category)
 	b.BirthStep, b.BirthTime, b.BirthEvent = append(b.BirthStep, step), append(b.BirthTime, birth), append(b.BirthEvent, event)
 	return nil
 }
@@ -474,6 +482,9 @@ func (d *decoder) columns() {
 	}
 	if !settle(b.Owners, noOwners, 0) {
 		b.Owners = nil
+	}
+	if !settle(b.Category, snapshot.NoCategory, snapshot.NoCategory) {
+		b.Category = nil
 	}
 }
 

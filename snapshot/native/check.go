@@ -24,6 +24,7 @@ func check(s *snapshot.Snapshot) error {
 		{"birth time", len(b.BirthTime), b.BirthTime == nil},
 		{"birth event", len(b.BirthEvent), b.BirthEvent == nil},
 		{"owners", len(b.Owners), b.Owners == nil},
+		{"category", len(b.Category), b.Category == nil},
 		{"count", len(b.Count), b.Count == nil},
 	} {
 		if column.rows != n && !column.optional {
@@ -61,6 +62,9 @@ func check(s *snapshot.Snapshot) error {
 		}
 		if uint64(b.Stack[i]) >= stacks {
 			return fmt.Errorf("block %d has stack %d of %d", i, b.Stack[i], stacks)
+		}
+		if b.Category != nil && int(b.Category[i]) >= snapshot.Categories {
+			return fmt.Errorf("block %d has category %d of %d", i, b.Category[i], snapshot.Categories)
 		}
 	}
 	for i := range s.Holders {

@@ -268,6 +268,8 @@ func (d *decoder) read(k kind, c *cursor, s *snapshot.Snapshot) bool {
 		s.Blocks.BirthEvent = readDeltas(c, rows)
 	case kindOwners:
 		s.Blocks.Owners = readOwners(c, rows)
+	case kindCategory:
+		s.Blocks.Category = readCategories(c, rows)
 	case kindCounts:
 		s.Blocks.Count = readDeltas(c, rows)
 	case kindHolders:
@@ -502,6 +504,20 @@ func readOwners(c *cursor, rows int) []snapshot.Owners {
 	column := make([]snapshot.Owners, rows)
 	for i := range column {
 		column[i] = snapshot.Owners(c.byte())
+	}
+	return column
+}
+
+func readCategories(c *cursor, rows int) []snapshot.Category {
+	if !enough(c, rows, 1) {
+		return nil
+	}
+	column := make([]snapshot.Category, rows)
+	for i := range column {
+		if column[i] = snapshot.Category(c.byte()); int(column[i]) >= snapshot.Categories {
+			c.fail("category %d of %d", column[i], snapshot.Categories)
+			return nil
+		}
 	}
 	return column
 }

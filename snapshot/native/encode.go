@@ -112,6 +112,14 @@ func (e *encoder) encode(s *snapshot.Snapshot) {
 			return b
 		})
 	}
+	if s.Blocks.Category != nil {
+		e.section(kindCategory, func(b []byte) []byte {
+			for _, c := range s.Blocks.Category {
+				b = append(b, byte(c))
+			}
+			return b
+		})
+	}
 	if s.Blocks.Count != nil {
 		e.section(kindCounts, func(b []byte) []byte { return appendDeltas(b, s.Blocks.Count) })
 	}

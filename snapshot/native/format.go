@@ -93,6 +93,7 @@ var (
 	kindBirthTime  = kind{'B', 'T', 'I', 'M'}
 	kindBirthEvent = kind{'B', 'E', 'V', 'T'}
 	kindOwners     = kind{'O', 'W', 'N', 'R'}
+	kindCategory   = kind{'C', 'T', 'G', 'Y'}
 	kindCounts     = kind{'C', 'N', 'T', 'S'}
 	kindHolders    = kind{'H', 'O', 'L', 'D'}
 	kindHistory    = kind{'H', 'I', 'S', 'T'}
@@ -120,6 +121,7 @@ var known = []section{
 	{kindBirthTime, false},
 	{kindBirthEvent, false},
 	{kindOwners, false},
+	{kindCategory, false},
 	{kindCounts, false},
 	{kindHolders, true},
 	{kindHistory, true},

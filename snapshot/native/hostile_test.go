@@ -128,6 +128,8 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"a frame with a line that is not":     {rebuild("STKS", append([]byte{1, 0, 1, 0, 0}, binary.AppendUvarint(nil, 1<<32)...)), "line 4294967296"},
 		"a stack without frames":              {rebuild("STKS", []byte{0, 0, 1, 0, 0}), "without frames"},
 		"owners of too few blocks":            {rebuild("OWNR", []byte{1}), "1 bytes for 40 blocks"},
+		"categories of too few blocks":        {rebuild("CTGY", []byte{1}), "1 bytes for 40 blocks"},
+		"a category that is none":             {rebuild("CTGY", bytes.Repeat([]byte{200}, 40)), "category 200 of"},
 		"a truth value of 2":                  {rebuild("HIST", []byte{0, 2}), "neither true nor false"},
 		"a section that ends inside a value":  {rebuild("HIST", []byte{0x80}), "ends inside a value"},
 		"a text longer than what is left":     {rebuild("NOTE", []byte{1, 200, 1}), "bytes of text, but only"},

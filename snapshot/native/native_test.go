@@ -37,11 +37,12 @@ func difference(a, b *snapshot.Snapshot) string {
 		Snapshot                                   snapshot.Snapshot
 		Stacks                                     [][]snapshot.Frame // in the order in which they are met
 		NoStep, NoTime, NoEvent, NoOwners, NoCount bool
+		NoCategory                                 bool
 	}
 	look := func(s *snapshot.Snapshot) view {
 		v := view{Snapshot: *s}
 		v.NoStep, v.NoTime, v.NoEvent, v.NoOwners = s.Blocks.BirthStep == nil, s.Blocks.BirthTime == nil, s.Blocks.BirthEvent == nil, s.Blocks.Owners == nil
-		v.NoCount = s.Blocks.Count == nil
+		v.NoCount, v.NoCategory = s.Blocks.Count == nil, s.Blocks.Category == nil
 		met := make(map[snapshot.StackID]snapshot.StackID)
 		number := func(id *snapshot.StackID) {
 			n, ok := met[*id]
@@ -210,6 +211,7 @@ func TestEncodeRefusesASnapshotThatBreaksTheModel(t *testing.T) {
 		"blocks of no segment":                    func(s *snapshot.Snapshot) { s.Segments[1].NumBlocks-- },
 		"segments that overlap":                   func(s *snapshot.Snapshot) { s.Segments[1].FirstBlock-- },
 		"a block that names another segment":      func(s *snapshot.Snapshot) { s.Blocks.Segment[0] = 1 },
+		"a category that is none":                 func(s *snapshot.Snapshot) { s.Blocks.Category[3] = snapshot.Category(snapshot.Categories) },
 		"a state that is none":                    func(s *snapshot.Snapshot) { s.Blocks.State[3] = 3 },
 		"a pool that is none":                     func(s *snapshot.Snapshot) { s.Segments[0].Pool = 2 },
 		"a block's stack out of range":            func(s *snapshot.Snapshot) { s.Blocks.Stack[0] = 1 << 30 },
@@ -348,13 +350,14 @@ func sample(n int) *snapshot.Snapshot {
 			b.BirthStep = append(b.BirthStep, int64(i/2000))
 			b.BirthTime = append(b.BirthTime, 1_790_000_000_000_000+int64(i)*int64(37+noise>>60))
 			b.Owners = append(b.Owners, snapshot.Owners(1<<(noise>>50%3)))
+			b.Category = append(b.Category, snapshot.Category(noise>>55%4))
 			at += uint64(size)
 			segment.Size += size
 		}
 		s.Segments = append(s.Segments, segment)
 	}
 	if n > 2 {
-		b.State[1], b.Requested[1], b.Stack[1], b.Owners[1] = snapshot.Free, 0, snapshot.NoStack, 0
+		b.State[1], b.Requested[1], b.Stack[1], b.Owners[1], b.Category[1] = snapshot.Free, 0, snapshot.NoStack, 0, snapshot.NoCategory
 		b.State[2] = snapshot.Pending
 		b.BirthStep[1] = snapshot.NoStep
 		s.Holders = []snapshot.Holder{{Stack: stacks[0], Path: "Pyramid.features", Kind: "list", Items: 50}}

@@ -122,6 +122,12 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 			b.Owners[i] = snapshot.Owners(rapid.Byte().Draw(t, "owners"))
 		}
 	}
+	if rapid.Bool().Draw(t, "has categories") {
+		b.Category = make([]snapshot.Category, n)
+		for i := range b.Category {
+			b.Category[i] = snapshot.Category(rapid.IntRange(0, snapshot.Categories-1).Draw(t, "category"))
+		}
+	}
 	if rapid.Bool().Draw(t, "tells totals") {
 		b.Count = rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "counts")
 	}

@@ -108,8 +108,8 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 	s = &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
 	stacks := []snapshot.StackID{snapshot.NoStack}
 	var unknown []string
-	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "BEVT", "OWNR", "CNTS", "HOLD", "HIST", "PROC", "SMPL", "NOTE", "END."}
-	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "BEVT": true, "OWNR": true, "CNTS": true, "PROC": true, "SMPL": true}
+	order := []string{"META", "SCNT", "DEVS", "STKS", "SEGS", "BLKS", "BSTP", "BTIM", "BEVT", "OWNR", "CTGY", "CNTS", "HOLD", "HIST", "PROC", "SMPL", "NOTE", "END."}
+	optional := map[string]bool{"SCNT": true, "BSTP": true, "BTIM": true, "BEVT": true, "OWNR": true, "CTGY": true, "CNTS": true, "PROC": true, "SMPL": true}
 	count := uint64(0)
 	for data = data[16:]; ; count++ {
 		must(len(data) >= 32, "section header")
@@ -256,6 +256,17 @@ func slowSection(name string, r slow, s *snapshot.Snapshot, stacks *[]snapshot.S
 		b.Owners = make([]snapshot.Owners, len(b.Size))
 		for k := range b.Owners {
 			b.Owners[k] = snapshot.Owners(r.b())
+		}
+	case "CTGY":
+		for range b.Size {
+			category := r.b()
+			if int(category) >= snapshot.Categories {
+				panic("no such category")
+			}
+			b.Category = append(b.Category, snapshot.Category(category))
+		}
+		if b.Category == nil {
+			b.Category = []snapshot.Category{}
 		}
 	case "SCNT":
 		s.Mark.StepCounted = true
