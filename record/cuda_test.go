@@ -30,6 +30,7 @@ class UntypedStorage:
 class nn:
     class Module:
         def eval(self): return self
+    class Parameter(Tensor): pass
 from torch import _C
 def since21(enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None):
     print("history", enabled, context, stacks, max_entries)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/category"
 )
 
 // Show writes one snapshot for a terminal: what is live, a first verdict from the
 // births of its blocks, the meters of each device as a waterfall whose parts sum to
-// the driver's figure, fragmentation, the largest sites, ages, how far the recording
+// the driver's figure, fragmentation, what live memory is for, the largest sites, ages, how far the recording
 // reaches back, and notes.
 func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p := newPage(o)
@@ -36,6 +37,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 			p.device(s, &s.Devices[i], shape)
 		}
 	}
+	p.categories(s, category.Of(s))
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
 	p.sites(s, sites, live, headsOf(ages.Findings), o)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/category"
 )
 
 type showJSON struct {
@@ -31,6 +32,8 @@ type showDeviceJSON struct {
 	Meters        metersJSON       `json:"meters"`
 	Waterfall     map[string]int64 `json:"waterfall"`
 	Fragmentation *fragmentsJSON   `json:"fragmentation,omitempty"`
+	// Categories are what its live memory is for, largest first; absent where none is known.
+	Categories []categoryJSON `json:"categories,omitempty"`
 }
 
 type fragmentsJSON struct {
@@ -51,12 +54,14 @@ type pinJSON struct {
 }
 
 type showSiteJSON struct {
-	Device string      `json:"device"`
-	Hash   string      `json:"stack_hash"`
-	Where  string      `json:"where"`
-	Label  string      `json:"label,omitempty"`
-	Owners []string    `json:"owners"`
-	Frames []frameJSON `json:"frames"`
+	Device string   `json:"device"`
+	Hash   string   `json:"stack_hash"`
+	Where  string   `json:"where"`
+	Label  string   `json:"label,omitempty"`
+	Owners []string `json:"owners"`
+	// Category is what all of its blocks are for; absent where that is not known.
+	Category string      `json:"category,omitempty"`
+	Frames   []frameJSON `json:"frames"`
 	tallyJSON
 }
 
@@ -104,6 +109,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 	var live, bare diff.Tally
 	ages := diff.Inspect(s)
 	named := headsOf(ages.Findings)
+	categories := category.Of(s)
 	for i := range sites {
 		site := &sites[i]
 		held := diff.Tally{Blocks: site.Count, Bytes: site.Bytes, Requested: site.Requested}
@@ -117,10 +123,11 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 		frames := s.Stacks.Frames(site.Stack)
 		out.Sites = append(out.Sites, showSiteJSON{
 			Device: deviceName(s.Devices[site.Device]), Hash: hashText(site.Hash), Where: placeOf(frames, site.Label, named.of(s.Devices[site.Device], site.Hash, frames)),
-			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Frames: framesOf(frames), tallyJSON: tallyOf(held, uncounted),
+			Label: site.Label, Owners: append([]string{}, site.Owners.Names()...), Category: categoryOf(site, categories), Frames: framesOf(frames), tallyJSON: tallyOf(held, uncounted),
 		})
 	}
 	out.Live, out.WithoutStack = tallyOf(live, uncounted), tallyOf(bare, uncounted)
+	shares := sharesOf(s, categories)
 	for i, shape := range shapesOf(s) {
 		d := s.Devices[i]
 		device := showDeviceJSON{Device: deviceName(d), Name: d.Name, Limit: knownBytes(d.Limit), Meters: metersJSONOf(s, &d), Waterfall: make(map[string]int64)}
@@ -137,6 +144,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) erro
 		for _, part := range told {
 			device.Waterfall[part.key] = int64(part.bytes)
 		}
+		device.Categories = categoriesJSONOf(shares[i])
 		out.Devices = append(out.Devices, device)
 	}
 	unseen := diff.UnseenBirths(s, run)

@@ -29,7 +29,7 @@ const prefix = `{"memdiag_agent":`
 func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(prefix)) }
 
 // document is a file. Columns of blocks have a row each, but for count, which is
-// absent where every row is one block.
+// absent where every row is one block, and category, where none is known.
 type document struct {
 	Schema   int      `json:"memdiag_agent"`
 	Producer string   `json:"producer"`
@@ -48,14 +48,17 @@ type document struct {
 		Stack   []int    `json:"stack"`
 		Birth   []int64  `json:"birth"`
 		Count   []int64  `json:"count"`
+		// Category is a snapshot.Category by its number.
+		Category []int `json:"category"`
 	} `json:"blocks"`
-	Holders []holder `json:"holders"`
-	beside  []holder // of them those of blocks elsewhere
-	At      []int    `json:"at"`   // stacks; absent in files of before there was this
-	Anew    []int    `json:"anew"` // the same
-	Notes   []string `json:"notes"`
-	Role    string   `json:"role"`
-	PID     int      `json:"pid"`
+	// Categories are those of blocks elsewhere, each with its address.
+	Categories [][2]uint64 `json:"categories"`
+	Holders    []holder    `json:"holders"`
+	At         []int       `json:"at"`   // stacks; absent in files of before there was this
+	Anew       []int       `json:"anew"` // the same
+	Notes      []string    `json:"notes"`
+	Role       string      `json:"role"`
+	PID        int         `json:"pid"`
 }
 
 type device struct {
@@ -121,8 +124,14 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return s, err
 }
 
-// decode also returns holders of blocks that the file does not have.
-func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, []holder, error) {
+// elsewhere is what is known of blocks that another recorder has, by their addresses.
+type elsewhere struct {
+	held       []holder
+	categories map[uint64]snapshot.Category
+}
+
+// decode also returns what the file says of blocks that it does not have.
+func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, *elsewhere, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
 		return nil, nil, err
@@ -151,14 +160,15 @@ func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err := in.Finish(); err != nil {
 		return nil, nil, err
 	}
-	s, err := d.snapshot(cmp.Or(opts.Stacks, snapshot.NewStacks()))
+	beside := &elsewhere{categories: make(map[uint64]snapshot.Category)}
+	s, err := d.snapshot(cmp.Or(opts.Stacks, snapshot.NewStacks()), beside)
 	if err != nil {
 		return nil, nil, in.Fail("%v", err)
 	}
-	return s, d.beside, nil
+	return s, beside, nil
 }
 
-func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error) {
+func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Phase: d.Phase},
 		Rank: snapshot.NoRank, Producer: d.Producer, Role: d.Role, PID: d.PID, Stacks: stacks, Notes: d.Notes,
@@ -201,7 +211,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 			return nil, fmt.Errorf("a holder names stack %d of %d", h.Stack, len(ids))
 		}
 		if h.Address != 0 {
-			d.beside = append(d.beside, h)
+			beside.held = append(beside.held, h)
 			continue
 		}
 		if h.From < 0 || h.From >= len(ids) {
@@ -209,6 +219,12 @@ func (d *document) snapshot(stacks *snapshot.Stacks) (*snapshot.Snapshot, error)
 		}
 		s.Holders = append(s.Holders, h.of(ids[h.Stack]))
 		s.Holders[len(s.Holders)-1].From = ids[h.From]
+	}
+	for _, c := range d.Categories {
+		if c[1] == 0 || c[1] >= uint64(snapshot.Categories) {
+			return nil, fmt.Errorf("the block at %#x has category %d of %d", c[0], c[1], snapshot.Categories)
+		}
+		beside.categories[c[0]] = snapshot.Category(c[1])
 	}
 	if s.At, err = stacksOf(d.At, ids, "a thread is at"); err != nil {
 		return nil, err
@@ -254,7 +270,7 @@ func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 func (d *document) rows(s *snapshot.Snapshot, ids []snapshot.StackID) error {
 	b := &d.Blocks
 	n := len(b.Size)
-	if len(b.Device) != n || len(b.Address) != n || len(b.Stack) != n || len(b.Birth) != n || b.Count != nil && len(b.Count) != n {
+	if len(b.Device) != n || len(b.Address) != n || len(b.Stack) != n || len(b.Birth) != n || b.Count != nil && len(b.Count) != n || b.Category != nil && len(b.Category) != n {
 		return fmt.Errorf("columns of blocks differ in length")
 	}
 	if n > maxRows {
@@ -271,6 +287,9 @@ func (d *document) rows(s *snapshot.Snapshot, ids []snapshot.StackID) error {
 		}
 		if b.Size[i] < 0 || b.Size[i] > maxBytes || b.Count != nil && (b.Count[i] < 1 || b.Count[i] > maxCount) {
 			return fmt.Errorf("a block of %d bytes", b.Size[i])
+		}
+		if b.Category != nil && (b.Category[i] < 0 || b.Category[i] >= snapshot.Categories) {
+			return fmt.Errorf("a block has category %d of %d", b.Category[i], snapshot.Categories)
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
@@ -299,6 +318,9 @@ func (d *document) rows(s *snapshot.Snapshot, ids []snapshot.StackID) error {
 		born = born || b.Birth[i] >= 0
 		if b.Count != nil {
 			out.Count = append(out.Count, b.Count[i])
+		}
+		if b.Category != nil {
+			out.Category = append(out.Category, snapshot.Category(b.Category[i]))
 		}
 	}
 	if !born {

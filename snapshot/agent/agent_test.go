@@ -58,6 +58,22 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestCategoriesFollowTheirBlocks(t *testing.T) {
+	s, err := decode([]byte(strings.Replace(good, `"count":[1,5,2,1]`, `"category":[1,0,3,4]`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, address := range s.Blocks.Address {
+		want := map[uint64]snapshot.Category{512: snapshot.Parameter, 128: snapshot.Gradient, 256: snapshot.OptimizerState}[address]
+		if got := s.Blocks.Category[row]; got != want {
+			t.Errorf("the block at %d is a %q, want %q", address, got, want)
+		}
+	}
+	if s, err := decode([]byte(good)); err != nil || s.Blocks.Category != nil {
+		t.Errorf("%v, %v of a file without categories", s.Blocks.Category, err)
+	}
+}
+
 func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a layout of another version", `agent":1`, `agent":2`, "version 2"},
@@ -73,6 +89,11 @@ func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
 		{"a holder of no stack", `{"stack":1,`, `{"stack":-1,`, "stack -1 of 4"},
 		{"a thread at no stack", `"at":[1,3]`, `"at":[1,4]`, "a thread is at stack 4 of 4"},
 		{"larger blocks of no stack", `"anew":[3]`, `"anew":[-1]`, "larger blocks are of stack -1 of 4"},
+		{"categories that are too few", `"count":[1,5,2,1]`, `"category":[1]`, "differ in length"},
+		{"a category that is none", `"count":[1,5,2,1]`, `"category":[1,2,77,0]`, "category 77 of 10"},
+		{"a category below all", `"count":[1,5,2,1]`, `"category":[1,2,-1,0]`, "category -1 of 10"},
+		{"a category of a block elsewhere that is none", `"holders":[`, `"categories":[[512,10]],"holders":[`, "category 10 of 10"},
+		{"a block elsewhere of no category", `"holders":[`, `"categories":[[512]],"holders":[`, "category 0 of 10"},
 		{"an address that is no number", `[512,`, `["512",`, "not read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

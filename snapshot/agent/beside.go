@@ -36,18 +36,23 @@ func Behind(r io.ReaderAt, size int64) *io.SectionReader {
 // AddTo adds to PyTorch's own snapshot of its GPUs what the agent knew at that moment: the rest of the process, as of the
 // same text in a file of its own, and who holds the GPUs' blocks. Errors are those of Decode.
 func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacked int64) error {
-	more, held, err := decode(name, text, text.Size(), totals.Options{Stacks: s.Stacks, MaxUnpacked: maxUnpacked})
+	more, beside, err := decode(name, text, text.Size(), totals.Options{Stacks: s.Stacks, MaxUnpacked: maxUnpacked})
 	if err != nil {
 		return err
 	}
 	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At, s.Anew = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At, more.Anew
 	s.Notes, s.Holders = append(s.Notes, more.Notes...), more.Holders
 	wanted := make(map[uint64][]*holder)
-	for i := range held {
-		wanted[held[i].Address] = append(wanted[held[i].Address], &held[i])
+	for i := range beside.held {
+		wanted[beside.held[i].Address] = append(wanted[beside.held[i].Address], &beside.held[i])
 	}
+	rows := s.Blocks.Len()
+	categories := make([]snapshot.Category, rows)
 	for row, address := range s.Blocks.Address {
 		if s.Blocks.State[row] == snapshot.Live {
+			if s.Moment == nil { // else another block may have been there
+				categories[row] = beside.categories[address]
+			}
 			for _, h := range wanted[address] {
 				s.Holders = append(s.Holders, h.of(s.Blocks.Stack[row]))
 			}
@@ -59,7 +64,7 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 			s.Devices[i].Index = 1 // pinned memory; 0 is that of tensors
 		}
 	}
-	devices, segments, rows := len(s.Devices), len(s.Segments), s.Blocks.Len()
+	devices, segments := len(s.Devices), len(s.Segments)
 	s.Devices = append(s.Devices, more.Devices...)
 	for _, g := range more.Segments {
 		g.Device, g.FirstBlock = g.Device+devices, g.FirstBlock+rows
@@ -72,6 +77,9 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 	}
 	b.Address, b.Size, b.Requested = append(b.Address, c.Address...), append(b.Size, c.Size...), append(b.Requested, c.Requested...)
 	b.State, b.Stack = append(b.State, c.State...), append(b.Stack, c.Stack...)
+	if len(beside.categories) > 0 || c.Category != nil {
+		b.Category = slices.Concat(categories, c.Category, make([]snapshot.Category, c.Len()-len(c.Category)))
+	}
 	b.BirthStep = join(b.BirthStep, c.BirthStep, rows, all, snapshot.NoStep)
 	b.BirthTime = join(b.BirthTime, nil, rows, all, 0)
 	b.BirthEvent = nil // an order of the events of one device

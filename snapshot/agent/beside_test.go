@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,30 @@ func TestWhatTheAgentKnowsIsAddedToAGPUsSnapshot(t *testing.T) {
 	}
 	if s.Mark.Step != 8 || s.Mark.Phase != "train" || s.Mark.Epoch != 3 || s.Mark.Time.Unix() != 1_700_000_000 || len(s.Notes) != 2 || len(s.At) != 2 {
 		t.Errorf("%+v, notes %q", s.Mark, s.Notes)
+	}
+}
+
+func TestCategoriesOfAGPUsBlocksAreThoseOfLiveOnes(t *testing.T) {
+	text := strings.Replace(strings.Replace(good, `"holders":[`, `"categories":[[4608,3],[4096,1],[77,2]],"holders":[`, 1), `"count":[1,5,2,1]`, `"category":[1,0,3,4]`, 1)
+	s := onGPU()
+	if err := agent.AddTo(s, "x.pickle", part(text), 0); err != nil {
+		t.Fatal(err)
+	}
+	want := []snapshot.Category{0, snapshot.Gradient, snapshot.Gradient, snapshot.OptimizerState, snapshot.Parameter, 0}
+	if !slices.Equal(s.Blocks.Category, want) {
+		t.Errorf("categories %v, want %v", s.Blocks.Category, want)
+	}
+	for name, text := range map[string]string{"none": good, "those of the CPU alone": strings.Replace(good, `"count":[1,5,2,1]`, `"category":[1,0,3,4]`, 1)} {
+		s := onGPU()
+		if err := agent.AddTo(s, "x.pickle", part(text), 0); err != nil || len(s.Blocks.Category) != map[string]int{"none": 0, "those of the CPU alone": 6}[name] {
+			t.Errorf("%s: %v, %v", name, s.Blocks.Category, err)
+		}
+	}
+	// At an earlier moment another block may have been at the address.
+	s = onGPU()
+	s.Moment = &snapshot.Moment{}
+	if err := agent.AddTo(s, "x.pickle", part(text), 0); err != nil || s.Blocks.Category[1] != snapshot.NoCategory {
+		t.Errorf("%v, %v at another moment", s.Blocks.Category, err)
 	}
 }
 

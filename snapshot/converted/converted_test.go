@@ -93,6 +93,7 @@ func TestWhatMemdiagCannotHaveWrittenIsRefused(t *testing.T) {
 		{"more than there is", `{"bytes":70`, `{"bytes":1125899906842625`, "block of 1125899906842625"},
 		{"a state of its own", `"pending"`, `"waiting"`, `"waiting"`},
 		{"an owner of its own", `"tape"`, `"tap"`, "held by"},
+		{"a category of its own", `"owners":[]`, `"owners":[],"category":"params"`, `the category "params"`},
 		{"a pool of its own", `"small"`, `"tiny"`, `"tiny"`},
 		{"a number for an address", `"address":"0x7f0000000000","bytes":512`, `"address":"7","bytes":512`, `address of "7"`},
 		{"a count of less than none", `"blocks":5`, `"blocks":-5`, "-5 blocks"},

@@ -94,7 +94,8 @@ class Snapshot:
     def __init__(self):
         self.stacks = Stacks()
         self.devices, self.notes, self.holders, self.at, self.anew = [], [], [], [], []
-        self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": []}
+        self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": [], "category": []}
+        self.categories = {}  # of blocks on GPUs, which are not among these, by address
         self.producer = "Python"
 
     def device(self, kind, name, space=0, limit=None, index=0, **meters):
@@ -102,8 +103,9 @@ class Snapshot:
         self.devices.append({"kind": kind, "index": index, "name": name, "space": space, "limit": limit, "meters": meters})
         return len(self.devices) - 1
 
-    def add(self, device, address, size, stack, birth, count):
-        """Adds a row: a block, or with a count of more than 1 so many of this size together."""
+    def add(self, device, address, size, stack, birth, count, category=0):
+        """Adds a row: a block, or with a count of more than 1 so many of this size together; category is one of _categories, 0 for
+        none."""
         b = self.blocks
         b["device"].append(device)
         b["address"].append(address)
@@ -111,6 +113,7 @@ class Snapshot:
         b["stack"].append(stack)
         b["birth"].append(birth)
         b["count"].append(count)
+        b["category"].append(category)
 
 
 class Agent:
@@ -619,10 +622,13 @@ class Agent:
         b = s.blocks
         if all(n == 1 for n in b["count"]):
             del b["count"]
+        if not any(b["category"]):
+            del b["category"]
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
-            "stacks": s.stacks.stacks, "blocks": b, "holders": s.holders, "at": s.at, "anew": s.anew, "notes": s.notes,
+            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew,
+            "notes": s.notes,
             "role": self.role(), "pid": self.pid,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 

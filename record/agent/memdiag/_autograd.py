@@ -12,6 +12,11 @@ WAITS = {("threading", "join"), ("threading", "_shutdown"), ("concurrent.futures
          ("concurrent.futures._base", "wait"), ("concurrent.futures._base", "as_completed")}
 
 
+def quiet(agent):
+    """Whether the agent may read its graph now."""
+    return not agent.ticker.acts() and rests(agent.ticker.thread)
+
+
 def rests(own):
     """Whether no thread but this one, and our own, may call autograd while its graph is read."""
     return all(helps(frame) for thread, frame in sys._current_frames().items() if thread not in (get_ident(), own))

@@ -91,12 +91,12 @@ def references(kinds):
     return sum(map(sys.getrefcount, kinds))
 
 
-def handled(torch, quiet=True, lent=(), handles=None):
+def handled(torch, quiet=True, lent=(), handles=None, parameters=None):
     """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
     of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
     all tensors were looked into.
     Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
-    Tensors of subclasses are left out: to ask them may call the program."""
+    Parameters, a set, receives the addresses of parameters. Tensors of subclasses are left out: to ask them may call the program."""
     tensors = (handles or Handles()).of((torch.Tensor, torch.nn.Parameter))
     drawn = MOST / max(MOST, len(tensors))
     if drawn < 1:
@@ -119,6 +119,8 @@ def handled(torch, quiet=True, lent=(), handles=None):
                         part |= LEAF if t.is_leaf else RESULT
                     storages[address] = s.nbytes(), part
                     found[address] += 1
+                    if parameters is not None and type(t) is torch.nn.Parameter:
+                        parameters.add(address)
         except Exception as e:
             if raised(e):
                 raise

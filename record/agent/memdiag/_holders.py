@@ -16,7 +16,7 @@ import types
 from _thread import _local as threading_local, get_ident
 
 from ._agent import work
-from ._autograd import rests
+from ._autograd import quiet
 from ._budget import Budget
 from ._census import unasked
 from ._graph import MOST, Graphs
@@ -138,7 +138,7 @@ class Search:
                 if bound:
                     h["bound"] = bound
                 snapshot.holders.append(h)
-        if self.source.module and self.quiet():
+        if self.source.module and quiet(self.agent):
             with unasked(self.source.module):
                 self.graphs.fill(snapshot, key_text)
         if self.kept and not self.graphs.grow():
@@ -178,10 +178,6 @@ class Search:
     def unexplained(self):
         """Whether the heap grows by what neither tensors nor a graph that is known take."""
         return self.agent.heap.outgrows() and not self.graphs.grow()
-
-    def quiet(self):
-        """Whether autograd rests."""
-        return not self.agent.ticker.acts() and rests(self.agent.ticker.thread)
 
     def look(self, lines):
         """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
@@ -244,7 +240,7 @@ class Search:
 
     def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS, placed=(), counting=False):
         seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
-        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, self.quiet())
+        walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet(self.agent))
         if placed:
             walk.place(self.blocks(), placed)
         walk.early, walk.handled, walk.given, walk.registered = self.early, self.source.handled, self.source.given, self.registered

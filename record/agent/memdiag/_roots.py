@@ -36,6 +36,14 @@ class Roots:
 
     def programs(self):
         """The names of the program's own code."""
+        self.running()
+        here = __name__.rpartition(".")[0]
+        for name, module in list(sys.modules.items()):
+            if is_programs(module) and name != "__main__" and not name.startswith(here):
+                self.module(name, module)
+
+    def running(self):
+        """Those of its main module and of the functions that run."""
         main = sys.modules.get("__main__")
         here = __name__.rpartition(".")[0]
         if main is not None:
@@ -55,9 +63,6 @@ class Roots:
             frame = None
             if self.over():
                 break
-        for name, module in list(sys.modules.items()):
-            if is_programs(module) and name != "__main__" and not name.startswith(here):
-                self.module(name, module)
 
     def registries(self):
         """What Python keeps for programs, and the registries of libraries that have grown, before their many names."""

@@ -13,9 +13,10 @@ import math
 import sys
 import time
 
-from . import _census, _threads
+from . import _categories, _census, _threads
 from ._agent import work
-from ._autograd import rests
+from ._autograd import quiet
+from ._handlers import raised
 from ._leave import leave
 from ._mode import DEPTH, mode_class
 from ._price import Price
@@ -88,6 +89,8 @@ class Torch:
         # that ever did so between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
+        self.categories = _categories.Categories(self.agent, self)
+        self.told = _categories.Told()  # by the last census
 
     def wake(self):
         """In a forked child that trains."""
@@ -189,6 +192,7 @@ class Torch:
         """Counts the steps of one optimizer among several: the one that was first, as long as it steps.
         One that was never seen beside it, and steps twice on its own, takes over at once: a new training
         has begun. The steps of another one must be more."""
+        self.categories.stepped(optimizer)
         which = id(optimizer)
         if self.primary in (None, which):
             self.beside.update(self.others)
@@ -513,13 +517,16 @@ class Torch:
             return
         snapshot.producer = "PyTorch " + self.version
         if self.mode is None:
+            if self.cuda is not None:
+                snapshot.categories = self.purposes().gpu
             return
         total = 0
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
         places = self.places()
         again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
         counts, rest = self.census(places, again)
-        self.counted = counts
+        self.counted, purposes = counts, self.purposes()
+        snapshot.categories = purposes.gpu
         if self.agent.step and self.counts() and self.whole:
             self.pursue(sum(n for n, _ in rest.values()))
         for address, entry in list(self.table.items()):
@@ -536,17 +543,30 @@ class Torch:
                 weight = 1
             weight = counts.get(address, weight)
             n = snapshot.stacks.add(stack, lambda: self.frames(stack))
-            snapshot.add(d, address, size * weight, n, birth, weight)
+            snapshot.add(d, address, size * weight, n, birth, weight, purposes.of(address, size, weight))
             total += size * weight
         for size, (count, address) in rest.items():
-            snapshot.add(d, address, size * count, 0, -1, count)
             total += size * count
+            for category, n in purposes.shares(size, count):
+                snapshot.add(d, address, size * n, 0, -1, n, category)
         snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
             snapshot.notes.append(
                 "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): tensors of the steps in between are assigned to stacks by size" % self.reach())
+
+    def purposes(self):
+        """What tensors are for, as far as that is known."""
+        found = _categories.Found(self.module, self.cuda.blocks if self.cuda is not None and self.cuda.recording else None, self.told)
+        try:
+            with _census.unasked(self.module):
+                self.categories.find(found, quiet(self.agent))
+        except Exception as e:  # memory can be recorded without
+            if raised(e):
+                raise
+            self.agent.note("what tensors are for is not known: %s: %s" % (type(e).__name__, str(e)[:200]))
+        return found
 
     def places(self):
         """The oldest storage in each place of another library's memory, {place: address}."""
@@ -558,13 +578,16 @@ class Torch:
         is left, of which no stack is known."""
         if self.since is None and self.threads():
             self.since = self.turn
+        self.told = _categories.Told()
         if self.since is None or not self.whole and self.older is not None:
             return {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, not self.agent.ticker.acts() and rests(self.agent.ticker.thread), places, self.handles)
+            storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters)
         self.given &= storages.keys()
         for address in self.given:
             del storages[address]
+        if not each:
+            self.told.add(storages, self.table)
         self.handled = frozenset(storages)
         if self.older is None:
             self.older = storages.keys() - self.table.keys()
