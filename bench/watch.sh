@@ -35,7 +35,7 @@ for ((at = 30, before = 0; ; at += 30)); do
   [[ ${stat[2]} != Z ]] || break
   taken=$((stat[13] + stat[14]))
   awk -v at="$at" -v now="$taken" -v before="$before" -v hz="$ticks" -v rss="$(of Rss)" -v anonymous="$(of Anonymous)" -v pss="$(of Pss)" 'BEGIN {
-    printf "%4d s  %.2f %% of a core, %.2f %% since the start  resident %.1f MiB, of which anonymous %.1f; proportional share %.1f\n",
+    printf "%4d s  %.2f %% of a core, %.2f %% since the start  resident %.1f MiB, anonymous %.1f, proportional share %.1f\n",
       at, (now - before) / hz / 30 * 100, now / hz / at * 100, rss, anonymous, pss }'
   before=$taken
 done
