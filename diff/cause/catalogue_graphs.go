@@ -31,6 +31,7 @@ var graphs = []Cause{
 			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them"),
 			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			inGraph(4),
+			held(3, "graph"),
 			nameless(-6),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
 			together(2, 3),
@@ -94,6 +95,7 @@ var graphs = []Cause{
 		clues: []clue{
 			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them")),
 			upTo(2, nodeRecord, "they have the size of a node's record (%s), not of a result"),
+			gathered(-6), // something reaches them
 			together(-3, 3),
 			onHost(-6),
 			operation(2, "they are made where a leaf is tracked", "track", "require grad", "requires grad"),

@@ -76,6 +76,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"small records of leaves", leak(
 			site(1, 160, 72, "autodiff.(*Ops).Track engine/autodiff.go", "main.(*sgd).replace sgd.go").ownedBy(tape),
 		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "tape-nodes-orphaned"},
+		{"a sum that a list keeps, and the constants that its graph has saved", leak(
+			site(0, 567, 4, "main train.py").heldBy("list", "main.<locals>.kept", 577),
+			site(-1, 52, 8).heldBy("graph", "main.<locals>.kept", 577).ownedBy(tape),
+		), "graph-retained"},
 		{"a tensor tracked inside the loss", leak(
 			site(1, 160, 72, "autodiff.(*Ops).Track engine/autodiff.go", "main.lossOf main.go").ownedBy(tape),
 		).with(func(e *Evidence) { e.Backward, e.Head = Yes, No }), "gradient-never-used"},
