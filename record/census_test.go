@@ -180,3 +180,21 @@ func TestOfWhatLargerStoragesAreMade(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, larger, "{0, 1} {2, 3, 4, 5}\n{0, 1, 5} {2, 3, 4}\n")
 }
+
+// queued has storages of one stack that stood for others of their size, and are gone while the others are not, as the first of a
+// queue; and one stack of which one is left.
+const queued = `
+from memdiag import _torch
+
+source = _torch.Torch(None)
+source.stood = {100: 7, 200: 8}
+storages = {1: (100, 0), 2: (100, 0), 3: (100, 4), 4: (200, 0), 5: (200, 0), 6: (300, 0)}
+gone = source.of_stacks_gone(storages, {(100, 4): 2.5}, {1: [3, 100, 0, 1, 0], 4: [8, 200, 0, 1, 0]})
+print(gone, sorted(storages))
+print(source.of_stacks_gone(storages, {}, {1: [7, 100, 0, 1, 0], 4: [8, 200, 0, 1, 0]}))
+`
+
+func TestWhatOutlivesTheWatchedOfItsStackKeepsTheStack(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, queued, "{100: [3.5, 2]} [1, 4, 5, 6]\n{}\n")
+}

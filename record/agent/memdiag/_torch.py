@@ -47,6 +47,7 @@ class Torch:
         self.keys = []  # by number
         self.known = {}  # frames by code object and place
         self.codes = {}  # id of a code object: the object, which keeps the id its own
+        self.stood = {}  # by size, the stack whose storages stood for most of those that nobody watched
         self.largest = {}  # by number of a stack: the bytes of the largest storage that it made
         self.anew, self.grown = set(), set()  # stacks that made larger ones, but never of the one before; and those that did
         self.mode = None
@@ -524,7 +525,8 @@ class Torch:
         d = snapshot.device("cpu", "tensor storages", space=id(self.module))
         places = self.places()
         again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
-        counts, rest = self.census(places, again)
+        counts, rest, gone = self.census(places, again)
+        stood = collections.defaultdict(collections.Counter)
         self.counted, purposes = counts, self.purposes()
         snapshot.categories = purposes.gpu
         if self.agent.step and self.counts() and self.whole:
@@ -542,6 +544,8 @@ class Torch:
             if turn >= self.turn - 1:
                 weight = 1
             weight = counts.get(address, weight)
+            if counts.get(address, 1) > 1:
+                stood[size][stack] += weight
             n = snapshot.stacks.add(stack, lambda: self.frames(stack))
             snapshot.add(d, address, size * weight, n, birth, weight, purposes.of(address, size, weight))
             total += size * weight
@@ -549,6 +553,11 @@ class Torch:
             total += size * count
             for category, n in purposes.shares(size, count):
                 snapshot.add(d, address, size * n, 0, -1, n, category)
+        for size, (count, address) in gone.items():
+            stack = self.stood[size]
+            total += size * count
+            snapshot.add(d, address, size * count, snapshot.stacks.add(stack, lambda: self.frames(stack)), -1, count)
+        self.stood.update((size, stacks.most_common(1)[0][0]) for size, stacks in stood.items())
         snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
         snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
         self.count = sum(snapshot.blocks["count"])
@@ -574,13 +583,13 @@ class Torch:
         return {place: a for a, place in reversed(self.lent.items())}
 
     def census(self, places, again):
-        """How many each storage stands for, as far as Python has handles of what nobody watched; and what
-        is left, of which no stack is known."""
+        """How many each storage stands for, as far as Python has handles of what nobody watched; what is left, of which no stack
+        is known; and what is left of sizes for which storages of one stack stood before they went, as the first of a queue do."""
         if self.since is None and self.threads():
             self.since = self.turn
         self.told = _categories.Told()
         if self.since is None or not self.whole and self.older is not None:
-            return {}, {}
+            return {}, {}, {}
         with _census.unasked(self.module):
             storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters)
         self.given &= storages.keys()
@@ -604,13 +613,26 @@ class Torch:
                 storages.pop(address, None)
         sampled = {a for a, e in before.items() if e[4] >= self.since}
         growing = {stack for stack, b in births.items() if len(b) > 1}
+        gone = self.of_stacks_gone(storages, each, before)
         counts, rest = _census.share_out(storages, each, before, sampled, growing)
         for address, like in older:
             entry = rest.setdefault(like[0], [0, address])
             entry[0] += each.get(like, 1)
-        for entry in rest.values():
+        for entry in itertools.chain(rest.values(), gone.values()):
             entry[0] = round(entry[0])
-        return counts, rest
+        return counts, rest, gone
+
+    def of_stacks_gone(self, storages, each, before):
+        """Takes those out of storages for whose size a stack stood of which none is left that was watched."""
+        here = {(entry[0], entry[1]) for entry in before.values()}
+        lost = {size for size, stack in self.stood.items() if (stack, size) not in here}
+        gone = {}
+        for address, like in list(storages.items()) if lost else ():
+            if like[0] in lost and address not in before:
+                entry = gone.setdefault(like[0], [0, address])
+                entry[0] += each.get(like, 1)
+                del storages[address]
+        return gone
 
     def pursue(self, count):
         """Has the next steps be watched where many storages have come that have no stack."""
