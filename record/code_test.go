@@ -116,3 +116,56 @@ func TestTheProgramsCodeAndTheLinesThatRan(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, codes, "")
 }
+
+// tracedLine has a look at the program's variables due while Python calls the agent, or a function of the program's, for a line.
+const tracedLine = `
+import _thread, sys
+from types import SimpleNamespace
+from memdiag import _code, _length, _ticks
+
+looks = []
+def look(importing):
+    looks.append(sorted(_length.locals_of(traced)))
+agent = SimpleNamespace(stopped=False, interrupting=False, seconds=1, child=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False), guarded=lambda what, f, *args: f(*args))
+ticker = _ticks.Ticker(agent)
+class Lines(set):
+    def add(self, line):
+        set.add(self, line)
+        due(sys._getframe())
+def due(frame):
+    ticker.asked = look
+    ticker.handle(0, frame)
+
+def sums(values, y):
+    total = sum(v * y for v in values)
+    return total + y
+
+code = _code.Code(agent)
+def ours(frame, event, arg):
+    global traced
+    if frame.f_code is not sums.__code__:
+        return None
+    traced = frame
+    return _code.Call(code, Lines())
+code.on = True
+sys.settrace(ours)
+result = sums([1, 2], 3)
+sys.settrace(None)
+print(result, looks)
+
+def own(frame, event, arg):
+    global traced
+    if frame.f_code is sums.__code__:
+        traced = frame
+        due(sys._getframe())
+        return own
+sys.settrace(own)
+result = sums([1, 2], 3)
+sys.settrace(None)
+print(result, len(looks) > 0)
+`
+
+func TestALookThatIsDueWhileALineIsTracedTakesNoVariable(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, tracedLine, "12 []\n12 True\n")
+}

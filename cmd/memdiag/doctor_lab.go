@@ -98,7 +98,11 @@ func (l *lab) run(ctx context.Context, name string, change *record.Intervention)
 		return run, ctx.Err()
 	}
 	if change == nil && outcome.ExitCode != exitFine {
-		return nil, &exitError{exitOwn, withHint(fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode), "memdiag diff %s judges what was recorded until then", dir)}
+		failed := fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode)
+		if l.runs > 1 && run.Said != "" { // the first has shown it
+			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
+		}
+		return nil, &exitError{exitOwn, withHint(failed, "memdiag diff %s judges what was recorded until then", dir)}
 	}
 	return run, l.judge(run)
 }

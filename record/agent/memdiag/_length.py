@@ -91,7 +91,8 @@ def scope(root, name):
 def locals_of(frame):
     """The locals of a function that runs, or that an exception has left."""
     copy = dict(frame.f_locals)
-    forget(frame)
+    if sys.gettrace() is None:  # else a tracer of the program's may be at work on this frame
+        forget(frame)
     return copy
 
 
