@@ -95,8 +95,8 @@ lets_go()
 def interrupted():
     yield sys._getframe()
 assert not _ticks.traced(next(interrupted()))
-exec(compile("def tracer():\n yield sys._getframe()", _code.__file__, "exec"))
-assert _ticks.traced(next(tracer()))
+exec(compile("def line():\n yield sys._getframe()", _code.__file__, "exec"))
+assert _ticks.traced(next(line()))
 
 # The program's own tracer is left alone, and there is an end to what all steps may take.
 def tracer(frame, event, arg):

@@ -155,3 +155,29 @@ None 3 None []
 None None [] None
 `)
 }
+
+// within has the watch end while Python calls it for a line, whose function has variables.
+const within = `
+import sys, types
+from memdiag import _holders, _items, _lines
+
+rows = []
+containers = _items.Containers(lambda *_: 0, _holders.key_text)
+lines = _lines.Lines(types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False), containers, _holders.key_text)
+containers.follow([(_holders.Node(_holders.Node(None, "__main__"), ".rows", "variable"), rows, True)])
+
+def work():
+    value = 41
+    containers.kept[0].grown = True
+    lines.boundary()
+    watched = sys.gettrace() is not None
+    rows.append(1)
+    return watched, sys.gettrace(), value + 1
+
+print(work())
+`
+
+func TestAWatchThatEndsWithinALineTakesNoVariable(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, within, "(True, None, 42)\n")
+}

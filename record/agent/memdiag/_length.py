@@ -9,11 +9,15 @@ import collections
 import gc
 import itertools
 import operator
+import os
 import sys
 import types
 from _thread import _local as threading_local
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
+# What Python calls for lines and calls of the program's, and where that is.
+TRACERS = "call", "line", "__call__"
+TRACING = tuple(os.path.join(os.path.dirname(__file__), name) for name in ("_code.py", "_leave.py", "_lines.py"))
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # Functions that have begun and wait, and where they have their frames.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
@@ -91,19 +95,27 @@ def scope(root, name):
 def locals_of(frame):
     """The locals of a function that runs, or that an exception has left."""
     copy = dict(frame.f_locals)
-    if sys.gettrace() is None:  # else a tracer of the program's may be at work on this frame
-        forget(frame)
+    forget(frame)
     return copy
 
 
 def forget(frame):
     """Before 3.13 reading a function's locals leaves references to them in a dictionary of the frame's, and so does each line
-    that is traced from then on. They are taken back, unless the program has got the dictionary by locals(). Not to be called
-    while the frame's tracer runs, at whose end Python takes the locals from there."""
-    if frame.f_code.co_flags & OPTIMIZED:
+    that is traced from then on. They are taken back, unless the program has got the dictionary by locals(), or a tracer may be at
+    work on the frame, at whose end Python takes the locals from there."""
+    if frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and not traced(sys._getframe()):
         names = frame.f_locals
         if type(names) is dict and sys.getrefcount(names) <= ALONE:
             names.clear()
+
+
+def traced(frame):
+    """Whether a frame is one that Python has called for a line or a call of the program's, or is below one."""
+    while frame is not None:
+        if frame.f_code.co_name in TRACERS and frame.f_code.co_filename in TRACING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def defaults(function):

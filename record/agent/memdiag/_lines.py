@@ -68,8 +68,7 @@ class Lines:
         for frame in self.frames:
             if frame.f_trace == self.line:
                 frame.f_trace = None
-            if not self.agent.stopped:  # else it may be the tracer that has found that
-                forget(frame)
+            forget(frame)
         self.watched, self.lengths, self.frames, self.at = [], [], [], None
         self.own.clear()
 

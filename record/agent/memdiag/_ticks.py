@@ -7,12 +7,12 @@ thread waits in one call for long, as for threads that work, it takes the snapsh
 """
 
 import _thread
-import os
 import re
 import signal
 import sys
 import time
 
+from ._length import traced
 from ._own import fill_caches, waited
 from ._role import role
 
@@ -41,8 +41,6 @@ APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
 # while threads are waited for at the end, and of a process that a thread forked.
 ROOTS = ("<module>", "_run_module_as_main", "_shutdown", "_bootstrap")
-# Files of what Python calls for lines and calls of the program's.
-TRACERS = tuple(os.path.join(os.path.dirname(__file__), name) for name in ("_code.py", "_leave.py", "_lines.py"))
 
 
 class Ticker:
@@ -182,7 +180,7 @@ class Ticker:
             return
         what, self.asked, self.owed = self.asked, None, True
         frame = sys._current_frames().get(self.main)
-        if what and runs(frame) and not loads_ctypes():
+        if what and runs(frame) and not traced(frame) and not loads_ctypes():
             importing = imports(frame)
             del frame  # it would keep what the function's end lets go of
             with self.lock:
@@ -206,16 +204,6 @@ def runs(frame):
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name in ROOTS
-
-
-def traced(frame):
-    """Whether a frame is below a tracer of ours: Python takes the locals of what is traced from a dictionary then, which a
-    walk would empty."""
-    while frame is not None:
-        if frame.f_code.co_filename in TRACERS:
-            return True
-        frame = frame.f_back
-    return False
 
 
 def loads_ctypes():
