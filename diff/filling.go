@@ -66,8 +66,8 @@ func (r *Result) fillUp(grown []cluster) {
 	}
 }
 
-// fillsInStep is a container below its bound that takes in items as fast as a leak on a language's heap without a known
-// holder has blocks: they may be its items, of which a search finds only some. Nil for none.
+// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks. The leak is on a language's heap and
+// has no known holder: its blocks may be the container's items, since a search does not find all of them. Nil for none.
 func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 	if c.j.Verdict != Leak || c.j.Rate.Unit != Step || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
 		return nil

@@ -196,8 +196,8 @@ func TestManyFullContainersTakeNoTime(t *testing.T) {
 	}
 }
 
-// TestWhatRisesWithAContainerThatFillsIsUndecided: the tuples of a replay memory, of which the search for holders found too few, were
-// called a leak of the line that appends them.
+// TestWhatRisesWithAContainerThatFillsIsUndecided: the search for holders found too few of a replay memory's tuples, and the
+// line that appends them was called a leak.
 func TestWhatRisesWithAContainerThatFillsIsUndecided(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -282,7 +282,7 @@ func (r *Result) ProcessGrowth() *Reserve {
 	return &r.Reserves[i]
 }
 
-// Unexplained is ProcessGrowth of which nobody knows whether it is a leak.
+// Unexplained is ProcessGrowth unless a finding calls it a leak; nil for none.
 func (r *Result) Unexplained() *Reserve {
 	if e := r.ProcessGrowth(); e != nil && !e.Leaks {
 		return e

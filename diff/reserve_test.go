@@ -212,7 +212,7 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 		want     bool
 		leaks    int
 	}{
-		{"a straight line is told", line(2), func(int) snapshot.Bytes { return mib }, true, 1},
+		{"a straight line is a leak", line(2), func(int) snapshot.Bytes { return mib }, true, 1},
 		{"one that recorded tensors explain is not", line(2), func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false, 0},
 		{"a tenth beside what they explain is not: it may be their headers", func(i int) snapshot.Bytes { return line(2.2)(i) }, func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, false, 0},
 		{"half as much as they explain is", func(i int) snapshot.Bytes { return line(3)(i) }, func(i int) snapshot.Bytes { return line(2)(i) - 149*mib }, true, 1},

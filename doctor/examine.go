@@ -29,8 +29,8 @@ type Findings struct {
 	Stopped string // why the examination is not complete; "" where it is
 }
 
-// Examine goes through the stages. Without a lab it says what it would try. The program runs as it is once more in the end:
-// it tells whether two runs compute the same, and what the program writes is then that of an unchanged run. An
+// Examine goes through the stages. Without a lab it says what it would try. In the end the program runs as it is once more:
+// this tells whether two runs compute the same, and leaves the files of an unchanged run. An
 // interrupt ends it; what was found until then is returned.
 func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 	f := &Findings{Plain: plain}
@@ -95,18 +95,20 @@ func (f *Findings) confirm() {
 	for i := range r.Findings {
 		finding := &r.Findings[i]
 		switch {
+		case finding.OfProcess():
+			// It has no line, and is compared as growth of the process.
 		case finding.Verdict == diff.Leak && f.Leak == nil:
 			f.Leak = &Leak{Finding: finding}
 		case finding.Verdict == diff.Inconclusive && f.Maybe == nil:
 			f.Maybe = &Leak{Finding: finding}
 		}
 	}
-	if e := r.Unexplained(); f.Leak == nil && e != nil {
+	if e := r.ProcessGrowth(); f.Leak == nil && e != nil {
 		f.Leak, f.More = &Leak{Process: e}, 0
 	}
 }
 
-// Verdict is that of the program as it is.
+// Verdict says whether the unchanged program leaks.
 func (f *Findings) Verdict() diff.Verdict {
 	switch {
 	case f.Leak != nil:

@@ -11,7 +11,7 @@ import (
 // Effects are what a change of a program did beside what it did to leaks.
 type Effects struct {
 	Losses Losses
-	// StepTime is that of a step; zero where a run is too short to tell.
+	// StepTime is how long a step takes, before and after; zero if a run is too short to tell.
 	StepTime [2]StepTime
 	// Peaks are the largest that was live on each device that both runs have, in their order in the run before.
 	Peaks []Peak
@@ -22,7 +22,7 @@ type Losses struct {
 	Recorded [2]bool // by the run before, and after
 	Common   int     // that were compared: as many as the shorter run has
 	Differs  bool
-	// Step is that of the first that differs, with its values before and after.
+	// Step is the first step with another loss; Before and After are the two losses.
 	Step          int64
 	Before, After float64
 }

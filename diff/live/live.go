@@ -43,7 +43,7 @@ type Watch struct {
 	growths  map[string]*growth       // without a line, by the kind of process
 }
 
-// growth is that of a process, as long as looks see it.
+// growth is a process's growth, as long as looks see it.
 type growth struct {
 	since time.Duration // from the run's beginning
 	told  bool

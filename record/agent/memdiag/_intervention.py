@@ -20,7 +20,7 @@ from ._roots import Registries
 SECONDS, AGAIN = 2.0, 1.3
 # Seconds between times at which it is done where no steps count.
 APART = 0.1
-# How the path of several containers that are alike ends, and that of a chain of objects.
+# The path of several containers that are alike ends so; and the path of a chain of objects.
 ALIKE, CHAIN = " more like it", "…"
 # Objects of a chain that are counted at most.
 LINKS = 100_000
@@ -203,7 +203,7 @@ def following(obj, name):
 
 
 def links(obj, name):
-    """How many objects there are in a chain, each of which refers to the next by an attribute."""
+    """The number of objects in a chain. Each has the next as an attribute."""
     n = 0
     while obj is not None and n < LINKS:
         obj, n = following(obj, name), n + 1

@@ -7,7 +7,7 @@ PATIENCE, RETRY = 200, 500
 
 
 def leave(source, mode, frame):
-    """Leaves a mode as soon as can be: behind the operator that a frame has called."""
+    """Leaves a mode as soon as the operator that a frame has called returns."""
     mode.limit = mode.ops + RETRY
     if type(sys.getprofile()) in (type(None), Leaver):  # else it is the program's own
         sys.setprofile(Leaver(source, mode, frame))
