@@ -22,8 +22,9 @@ const module = "github.com/memdiag/memdiag"
 // mayImport lists, for each room, the rooms below it. Folders with rules of
 // their own stand beside the rooms; the longest match counts.
 var mayImport = map[string][]string{
-	"cmd":      {"cmd", "doctor", "watch", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
+	"cmd":      {"cmd", "doctor", "gate", "watch", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
 	"doctor":   {"doctor", "report", "record", "diff", "snapshot"},
+	"gate":     {"gate", "report", "diff", "snapshot"},
 	"watch":    {"watch", "report", "diff", "snapshot"},
 	"report":   {"report", "diff", "snapshot"},
 	"diff":     {"diff", "snapshot"},

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff/budget"
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // budgetFlags are the budgets that a user sets, in their order.
@@ -52,26 +51,4 @@ func (f *budgetFlag) Set(text string) error {
 		*f.list = append(*f.list, b)
 	}
 	return err
-}
-
-// check holds a run against the budgets. Those without a place are for one device if only that is judged.
-func (b budgetFlags) check(run *snapshot.Run, device string, memory snapshot.Bytes) []budget.Outcome {
-	of := make([]budget.Budget, len(b))
-	for i := range b {
-		if of[i] = b[i]; of[i].Where == "" {
-			of[i].Where = device
-		}
-	}
-	return budget.Check(run, of, memory)
-}
-
-// acrossRanks leaves out of each rank's outcomes what only another rank has.
-func acrossRanks(ranks []judged) {
-	all := make([][]budget.Outcome, len(ranks))
-	for i := range ranks {
-		all[i] = ranks[i].budget
-	}
-	for i, of := range budget.Across(all) {
-		ranks[i].budget = of
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/gate"
 	"github.com/memdiag/memdiag/report"
 )
 
@@ -21,7 +22,7 @@ const maxBaseline = 1 << 20
 
 // readBaseline reads the file of known leaks; one that --update-baseline is yet to
 // make knows none, and so does none at all.
-func (g *gate) readBaseline() (*baseline.File, error) {
+func (g *gateCall) readBaseline() (*baseline.File, error) {
 	if g.baseline == "" {
 		return &baseline.File{}, nil
 	}
@@ -55,10 +56,10 @@ func (g *gate) readBaseline() (*baseline.File, error) {
 }
 
 // results are those of the ranks that could be judged.
-func results(ranks []judged) (out []baseline.Ranked) {
-	for _, j := range ranks {
-		if j.result != nil {
-			out = append(out, baseline.Ranked{Rank: j.rank, Result: j.result})
+func results(ranks []gate.Rank) (out []baseline.Ranked) {
+	for _, r := range ranks {
+		if r.Result != nil {
+			out = append(out, baseline.Ranked{Rank: r.Number, Result: r.Result})
 		}
 	}
 	return out
@@ -67,13 +68,13 @@ func results(ranks []judged) (out []baseline.Ranked) {
 // hold holds what was judged against the baseline, and brings that up to date where
 // it is asked to. A run with a rank that could not be judged updates nothing: what
 // is not seen in it is not fixed.
-func (g *gate) hold(known *baseline.File, ranks []judged) (*baseline.Outcome, error) {
+func (g *gateCall) hold(known *baseline.File, ranks []gate.Rank) (*baseline.Outcome, error) {
 	ofRanks := results(ranks)
 	whole := len(ofRanks) == len(ranks)
 	judge := func(known *baseline.File) *baseline.Outcome {
 		outcome := known.Judge(ofRanks, g.env.now())
-		outcome.Partial = !g.allRanks || g.slice != slice{} || g.judging.against != "" ||
-			slices.ContainsFunc(ranks, func(j judged) bool { return j.doubt != "" })
+		outcome.Partial = !g.AllRanks || g.Slice != gate.Slice{} || g.judging.against != "" ||
+			slices.ContainsFunc(ranks, func(r gate.Rank) bool { return r.Doubt != "" })
 		if g.strict {
 			outcome.Strict()
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/gate"
 	"github.com/memdiag/memdiag/report"
 )
 
@@ -62,7 +62,7 @@ func (f *gateFiles) right(baseline string) bool {
 
 // canWrite tells of a file that could not be written, before hours are spent on what
 // would be in it.
-func (g *gate) canWrite() error {
+func (g *gateCall) canWrite() error {
 	names := g.files.named()
 	if g.update {
 		names = append(names, g.baseline)
@@ -105,22 +105,14 @@ func replaceable(name string) error {
 }
 
 // described is the decision for the files.
-func (g *gate) described(code int, ranks []judged, o *baseline.Outcome) *report.Gate {
-	d := &report.Gate{Verdict: diff.Clean, Outcome: o, Ranks: results(ranks), Version: version()}
-	switch code {
-	case exitLeak:
-		d.Verdict = diff.Leak
-	case exitInconclusive:
-		d.Verdict = diff.Inconclusive
-	}
-	for _, j := range ranks {
-		for _, o := range j.budget {
-			d.Budgets = append(d.Budgets, report.RankBudget{Rank: j.rank, Outcome: o})
+func described(d *gate.Decision, ranks []gate.Rank, o *baseline.Outcome) *report.Gate {
+	out := &report.Gate{Verdict: d.Verdict, Sentence: d.Sentence, Outcome: o, Ranks: results(ranks), Version: version(), Root: workingFolder()}
+	for _, r := range ranks {
+		for _, o := range r.Budgets {
+			out.Budgets = append(out.Budgets, report.RankBudget{Rank: r.Number, Outcome: o})
 		}
 	}
-	d.Sentence = sentence(ranks)
-	d.Root = workingFolder()
-	return d
+	return out
 }
 
 // write writes all that is asked for and can be, and says what cannot; the error is of

@@ -27,7 +27,7 @@ type gateJob struct {
 }
 
 // jobFlags are those of record, as far as a gate needs them.
-func (g *gate) jobFlags(cmd *cobra.Command) {
+func (g *gateCall) jobFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	g.job.backend = choice{"cpu", backends}
 	g.job.heap = choice{"auto", []string{"auto", "on", "off"}}
@@ -50,8 +50,8 @@ func (g *gate) jobFlags(cmd *cobra.Command) {
 
 // toRecord checks what was asked for. It returns what records the run that is to be
 // judged, and returns its folder; nil where args name a run that is there.
-func (g *gate) toRecord(cmd *cobra.Command, args []string) (func() (dir string, err error), error) {
-	if g.slice.warmup < 0 {
+func (g *gateCall) toRecord(cmd *cobra.Command, args []string) (func() (dir string, err error), error) {
+	if g.Slice.Warmup < 0 {
 		return nil, usagef(cmd, "--warmup is at least 0")
 	}
 	dash := cmd.ArgsLenAtDash()
@@ -113,7 +113,7 @@ func withSteps(args []string, steps int64) []string {
 
 // once returns what records one run and returns its folder; with --double two of them
 // in folders below, of which it returns that of the longer.
-func (g *gate) once(name string, record func(dir string, steps int64) (string, error)) func() (dir string, err error) {
+func (g *gateCall) once(name string, record func(dir string, steps int64) (string, error)) func() (dir string, err error) {
 	return func() (dir string, err error) {
 		if dir = g.job.out; dir == "" {
 			dir = g.env.freshFolder(name)
@@ -138,7 +138,7 @@ func (g *gate) once(name string, record func(dir string, steps int64) (string, e
 
 // recordCommand records a command. One that fails has shown nothing about leaks:
 // its own code would read as the gate's, so that the gate's is 5.
-func (g *gate) recordCommand(ctx context.Context, dir string, args []string) error {
+func (g *gateCall) recordCommand(ctx context.Context, dir string, args []string) error {
 	err := g.env.recordCommand(ctx, dir, args, commandJob{
 		Options:   record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary},
 		noCommand: g.job.unnamed, force: g.job.force,

@@ -100,7 +100,7 @@ func TestInterruptEndsTheWaitForAReaderThatStandsStill(t *testing.T) {
 
 func TestAGateDoesNotWaitForAPipesReaderBeforeItJudges(t *testing.T) {
 	path := newPipe(t)
-	g := &gate{env: interruptedSoon()}
+	g := &gateCall{env: interruptedSoon()}
 	g.files.markdown = path
 	if err := g.canWrite(); err != nil {
 		t.Error(err)

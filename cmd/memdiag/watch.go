@@ -193,7 +193,7 @@ func (env *environment) follower(dir string, every time.Duration, options diff.O
 		Open: func() ([]*snapshot.Run, error) { return openRanks(env.opener, dir) },
 	}
 	if len(budgets) > 0 {
-		f.Check = func(run *snapshot.Run) []budget.Outcome { return budgets.check(run, "", options.DeviceMemory) }
+		f.Check = func(run *snapshot.Run) []budget.Outcome { return budget.Check(run, budgets, options.DeviceMemory) }
 	}
 	return f
 }

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func TestARunThatEndsEmptyHasTheDevicesOfItsBeginning(t *testing.T) {
 		{"cuda:1", nil, nil, "there are none"},
 	} {
 		r := &diff.Result{First: &snapshot.Snapshot{Devices: c.first}, Last: &snapshot.Snapshot{Devices: c.last}}
-		err := slice{device: c.device}.keepDevice(r)
+		err := Slice{Device: c.device}.keepDevice(r)
 		var hint interface{ Hint() string }
 		if (err == nil) != (c.refused == "") || err != nil && (!errors.As(err, &hint) || hint.Hint() != c.refused) {
 			t.Errorf("--device %q of %v and %v: %v", c.device, c.first, c.last, err)

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ const apart = 16
 
 // sayings are the sentences of ranks, each with its rank, in their order. Of more than apart
 // ranks, equal sentences stand once, with all ranks that they are of.
-func sayings(ranks []judged, of func(*judged) []string) (out []saying) {
+func sayings(ranks []Rank, of func(*Rank) []string) (out []saying) {
 	at := make(map[string]int)
 	for i := range ranks {
 		for _, text := range of(&ranks[i]) {
@@ -32,7 +32,7 @@ func sayings(ranks []judged, of func(*judged) []string) (out []saying) {
 				at[text] = k
 				out = append(out, saying{text: text})
 			}
-			if rank := ranks[i].rank; rank != snapshot.NoRank {
+			if rank := ranks[i].Number; rank != snapshot.NoRank {
 				out[k].ranks = append(out[k].ranks, rank)
 			}
 		}
@@ -40,7 +40,15 @@ func sayings(ranks []judged, of func(*judged) []string) (out []saying) {
 	return out
 }
 
-// line is the sentence behind its ranks, where there are others.
+// lines are the sentences of ranks as a console shows them.
+func lines(ranks []Rank, of func(*Rank) []string) (out []string) {
+	for _, s := range sayings(ranks, of) {
+		out = append(out, s.line(len(ranks)))
+	}
+	return out
+}
+
+// line is the sentence after its ranks, where there are others.
 func (s saying) line(of int) string {
 	if of < 2 || len(s.ranks) == 0 {
 		return s.text
@@ -49,8 +57,8 @@ func (s saying) line(of int) string {
 }
 
 // sentence is all that is said of the ranks, for files.
-func sentence(ranks []judged) string {
-	all := sayings(ranks, func(j *judged) []string { return append([]string{j.doubt + j.said}, j.besides()...) })
+func sentence(ranks []Rank) string {
+	all := sayings(ranks, func(r *Rank) []string { return append([]string{r.Doubt + r.Said}, r.more()...) })
 	several := len(ranks) > apart && slices.ContainsFunc(all, func(s saying) bool { return len(s.ranks) < len(ranks) })
 	var parts []string
 	for _, s := range all {

@@ -1,0 +1,75 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// leaking is what a baseline that knows nothing makes of a leak of so many bytes a step.
+func leaking(rate float64) (Rank, *baseline.Outcome) {
+	f := diff.Finding{Verdict: diff.Leak, Shape: diff.Steady, Rows: []*diff.Row{{}}}
+	f.Rate.Unit, f.Rate.Bytes.Value = series.Step, rate
+	r := &diff.Result{Findings: []diff.Finding{f}}
+	rank := Rank{Number: snapshot.NoRank, Result: r, Said: "1 leak"}
+	return rank, &baseline.Outcome{Leaks: []baseline.Leak{{Finding: &r.Findings[0], State: baseline.New}}}
+}
+
+func clean() (Rank, *baseline.Outcome) {
+	return Rank{Number: snapshot.NoRank, Result: &diff.Result{}, Said: "no leak found"}, &baseline.Outcome{}
+}
+
+func TestALeakComesBeforeDoubtAndDoubtBeforeAPass(t *testing.T) {
+	broken := []budget.Outcome{{Budget: budget.Budget{Meter: budget.Live}, Of: "the process", Used: 2, Allowed: 1}}
+	unchecked := []budget.Outcome{{Of: "the process", Unchecked: "nobody measured it"}}
+	for _, c := range []struct {
+		name    string
+		options Options
+		leak    bool
+		change  func(*Rank)
+		want    diff.Verdict
+		first   string
+	}{
+		{"clean", Options{}, false, func(*Rank) {}, diff.Clean, "no leak found"},
+		{"a leak", Options{}, true, func(*Rank) {}, diff.Leak, "1 leak"},
+		{"a leak in doubt", Options{}, true, func(r *Rank) { r.Doubt = "the end was not watched; " }, diff.Leak, "1 leak"},
+		{"a leak within what passes", Options{MaxGrowth: diff.Growth{Bytes: 10, Unit: series.Step}}, true, func(*Rank) {}, diff.Clean, "within 10 B/step: 1 leak"},
+		{"a leak above what passes", Options{MaxGrowth: diff.Growth{Bytes: 9, Unit: series.Step}}, true, func(*Rank) {}, diff.Leak, "1 leak"},
+		{"a leak by another unit", Options{MaxGrowth: diff.Growth{Bytes: 99, Unit: series.Second}}, true, func(*Rank) {}, diff.Leak, "1 leak"},
+		{"doubt", Options{}, false, func(r *Rank) { r.Doubt = "the end was not watched; " }, diff.Inconclusive, "inconclusive: the end was not watched; no leak found"},
+		{"doubt that passes", Options{InDoubt: DoubtPasses}, false, func(r *Rank) { r.Doubt = "short; " }, diff.Clean, "inconclusive: short; no leak found"},
+		{"doubt that fails is no broken budget", Options{InDoubt: DoubtFails}, false, func(r *Rank) { r.Doubt = "short; " }, diff.Leak, "inconclusive: short; no leak found"},
+		{"doubt about the gate itself", Options{InDoubt: DoubtPasses}, false, func(r *Rank) { r.Doubt, r.bird = "no canary; ", unplanted }, diff.Inconclusive, "inconclusive: no canary; no leak found"},
+		{"a canary that was not caught", Options{}, false, func(r *Rank) { r.bird = missed }, diff.Leak, "no leak found"},
+		{"a broken budget", Options{}, false, func(r *Rank) { r.Budgets = broken }, report.OverBudget, "no leak found"},
+		{"a broken budget of a run in doubt", Options{InDoubt: DoubtPasses}, false, func(r *Rank) { r.Doubt, r.Budgets = "short; ", broken }, report.OverBudget, "no leak found"},
+		{"a leak over budget", Options{}, true, func(r *Rank) { r.Budgets = broken }, diff.Leak, "1 leak"},
+		{"a budget that nobody checked", Options{}, false, func(r *Rank) { r.Budgets = unchecked }, diff.Inconclusive, "inconclusive: a budget could not be checked; no leak found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rank, outcome := clean()
+			if c.leak {
+				rank, outcome = leaking(10)
+			}
+			c.change(&rank)
+			d := c.options.Decide([]Rank{rank}, outcome)
+			if d.Verdict != c.want || len(d.Headlines) != 1 || d.Headlines[0] != c.first {
+				t.Errorf("%s, %q; want %s, %q", d.Verdict, d.Headlines, c.want, c.first)
+			}
+		})
+	}
+}
+
+// A leak that the run of half the steps speaks against is doubt, and no failure.
+func TestALeakThatTwiceTheStepsDenyIsInDoubt(t *testing.T) {
+	rank, outcome := leaking(10)
+	rank.Double = &baseline.Doubled{Unconfirmed: []*diff.Finding{outcome.Leaks[0].Finding}, Half: snapshot.Mark{Step: 50}, Whole: snapshot.Mark{Step: 100}}
+	if d := (Options{}).Decide([]Rank{rank}, outcome); d.Verdict != diff.Inconclusive {
+		t.Errorf("%s, %q", d.Verdict, d.Headlines)
+	}
+}

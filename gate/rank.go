@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/diff/canary"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
+)
+
+// Rank is what a gate knows of one rank of a run, or of a process that leaks beside it.
+type Rank struct {
+	Number  int               // snapshot.NoRank in a run without ranks
+	Result  *diff.Result      // nil where the run is too short for one
+	Doubt   string            // why it cannot tell; "" where it can
+	Said    string            // the headline; "" where another's says it
+	Canary  string            // what became of it; "" where none was planted
+	Budgets []budget.Outcome  // of all that are set
+	Double  *baseline.Doubled // nil unless the run is compared with one of half its steps
+	bird    bird              // what became of a canary
+	unread  []string          // what of the run was not read, a sentence each
+}
+
+// bird is what became of a canary.
+type bird int
+
+const (
+	noBird    bird = iota // none was asked for, or it was caught
+	missed                // it was planted, and not caught
+	unplanted             // the command has nothing that one can be planted in
+)
+
+// Analyze judges a run, as diff.Options.Analyze does.
+type Analyze func(*snapshot.Run, diff.Options) (*diff.Result, error)
+
+// Judge judges one rank's snapshots, or those of a run without ranks. A run of fewer than three
+// snapshots has no result. The error is a SliceError where the run lacks what the slice names.
+func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Rank, error) {
+	run, err := o.Slice.of(run)
+	if err != nil {
+		return Rank{}, err
+	}
+	r := Rank{Number: snapshot.NoRank, unread: run.Notes}
+	if len(run.Ranks) > 1 && o.AllRanks {
+		r.unread = slices.DeleteFunc(slices.Clone(r.unread), files.OfOneRank) // the others are judged, too
+	}
+	if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
+		r.Number = run.Snapshots[0].Rank
+	}
+	r.Budgets = o.checked(canary.Without(run), how.DeviceMemory)
+	planted := canary.In(run) || o.Canary
+	if planted && !canary.Possible(run) {
+		planted, r.bird = false, unplanted
+		r.Canary = "canary: not planted: no Python process loaded memdiag, and other commands cannot have one"
+		r.Doubt = "no canary shows whether this gate would catch a leak; "
+	}
+	if n := len(run.Snapshots); n < least {
+		if planted {
+			r.Canary, r.bird = report.Canary(nil), missed
+		}
+		r.Doubt, r.Said = "a gate needs three snapshots or more, the first interval being warm-up; ", fmt.Sprintf("the run has %d", n)
+		if o.Slice.Warmup > 0 {
+			r.Said += fmt.Sprintf(" from step %d on", o.Slice.Warmup)
+		}
+		return r, nil
+	}
+	if planted {
+		whole, err := analyze(run, how)
+		if err != nil {
+			return r, err
+		}
+		if _, caught := canary.Found(whole); !caught {
+			r.bird = missed
+		}
+		r.Canary = report.Canary(whole)
+	}
+	if r.Result, err = analyze(canary.Without(run), how); err != nil {
+		return r, err
+	}
+	if err := o.Slice.keepDevice(r.Result); err != nil {
+		return r, err
+	}
+	r.Said = report.GateHeadline(r.Result)
+	if r.Doubt == "" {
+		r.Doubt = report.Printable(r.doubts(o.Slice.unseen(run)))
+	}
+	return r, nil
+}
+
+// least is how many snapshots a gate needs: those of warm-up, and two to compare.
+const least = 3
+
+// doubts says why a result cannot tell, with what stands between it and the headline; "" where it can.
+func (r *Rank) doubts(unseen []snapshot.Unseen) string {
+	leaks := r.Result.Leaks() > 0
+	switch grown := r.Result.Unaccounted(); {
+	case len(grown) > 0 && !leaks:
+		return "source line unknown; "
+	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
+		return grown[len(grown)-1].Clause() + "; "
+	case leaks:
+		return ""
+	}
+	if why := r.Result.Doubt(unseen); why != "" {
+		return why + "; "
+	}
+	return ""
+}
+
+// Children are the other processes that leak. Where there are some and the rank itself does not
+// leak, its headline is left out: theirs say it.
+func (r *Rank) Children() (out []Rank) {
+	if r.Result == nil {
+		return nil
+	}
+	for _, c := range r.Result.Children {
+		out = append(out, Rank{Number: snapshot.NoRank, Result: c.Result, Said: report.GateHeadline(c.Result)})
+	}
+	if len(out) > 0 && r.Result.Leaks() == 0 {
+		r.Said = ""
+	}
+	return out
+}
+
+// Doubled compares a rank with the run of half its steps; nil where that has nothing
+// to compare with.
+func (o Options) Doubled(half *snapshot.Run, whole *diff.Result) (*baseline.Doubled, error) {
+	half, err := o.Slice.of(canary.Without(half))
+	if err != nil || len(half.Snapshots) == 0 {
+		return nil, err
+	}
+	d := baseline.Double(half.Snapshots[len(half.Snapshots)-1], whole)
+	elsewhere := func(row diff.Row) bool { return !o.Slice.has(row.Device) }
+	d.More, d.Unexplained = slices.DeleteFunc(d.More, elsewhere), slices.DeleteFunc(d.Unexplained, elsewhere)
+	return d, nil
+}
+
+// checked compares a run with the budgets. Those without a place are for one device if only that is judged.
+func (o Options) checked(run *snapshot.Run, memory snapshot.Bytes) []budget.Outcome {
+	of := slices.Clone(o.Budgets)
+	for i := range of {
+		if of[i].Where == "" {
+			of[i].Where = o.Slice.Device
+		}
+	}
+	return budget.Check(run, of, memory)
+}
+
+// more are the sentences about a rank after its headline.
+func (r *Rank) more() (said []string) {
+	for i := range r.Budgets {
+		said = append(said, report.Printable(r.Budgets[i].String()))
+	}
+	if r.Double != nil {
+		said = append(said, report.Doubled(r.Double))
+	}
+	if r.Canary != "" {
+		said = append(said, r.Canary)
+	}
+	if r.Result != nil {
+		for _, b := range r.Result.Idle {
+			said = append(said, report.IdleBound(b))
+		}
+		if text := report.NotSeen(r.Result); text != "" && "not seen: "+r.Doubt != text+"; " { // its headline says it
+			said = append(said, text)
+		}
+	}
+	for _, note := range r.unread {
+		said = append(said, "note: "+report.Printable(note))
+	}
+	return said
+}

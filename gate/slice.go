@@ -1,0 +1,105 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Slice is the part of a run that a gate judges. The zero value is all of it.
+type Slice struct {
+	Warmup int64  // steps to leave out
+	Phase  string // "" for all
+	Device string // "cuda:0", or a kind of device; "" for all
+}
+
+// SliceError says that a run lacks what a slice names.
+type SliceError struct{ fault, hint string }
+
+func (e *SliceError) Error() string { return e.fault }
+
+// Hint says what the run has.
+func (e *SliceError) Hint() string { return e.hint }
+
+// of returns the marks that are asked for; run itself is not changed.
+func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
+	if s.Warmup == 0 && s.Phase == "" {
+		return run, nil
+	}
+	var phases []string
+	keep := func(m snapshot.Mark) bool {
+		if m.Phase != "" && !slices.Contains(phases, m.Phase) {
+			phases = append(phases, m.Phase)
+		}
+		return (s.Phase == "" || m.Phase == s.Phase) && (s.Warmup == 0 || m.Step >= s.Warmup)
+	}
+	part := *run
+	part.Snapshots = nil
+	for _, at := range run.Snapshots {
+		if s.Warmup > 0 && at.Mark.Step == snapshot.NoStep {
+			return nil, &SliceError{"--warmup: the run has no steps", "name only the later snapshots"}
+		}
+		if keep(at.Mark) {
+			part.Snapshots = append(part.Snapshots, at)
+		}
+	}
+	if run.Series != nil {
+		series := *run.Series
+		series.Points = nil
+		for _, p := range run.Series.Points {
+			if keep(p.Mark) {
+				series.Points = append(series.Points, p)
+			}
+		}
+		part.Series = &series
+	}
+	if s.Phase != "" && !slices.Contains(phases, s.Phase) {
+		hint := "there are " + strings.Join(phases, ", ")
+		if len(phases) == 0 {
+			hint = "the run has no phases; a program marks them with memdiag.mark(phase=…)"
+		}
+		return nil, &SliceError{fmt.Sprintf("--phase: the run has no phase %q", s.Phase), hint}
+	}
+	return &part, nil
+}
+
+// unseen is the memory within the slice that was not recorded.
+func (s Slice) unseen(run *snapshot.Run) []snapshot.Unseen {
+	kind, _, _ := strings.Cut(s.Device, ":")
+	return slices.DeleteFunc(slices.Clone(run.Info.Unseen), func(u snapshot.Unseen) bool {
+		return kind != "" && u.Device != "" && string(u.Device) != kind
+	})
+}
+
+// keepDevice takes from a result what was found on other devices.
+func (s Slice) keepDevice(r *diff.Result) error {
+	if s.Device == "" {
+		return nil
+	}
+	// The last snapshot may hold nothing, and then some files name no device.
+	devices := slices.Concat(r.First.Devices, r.Last.Devices)
+	if !slices.ContainsFunc(devices, s.has) {
+		var names []string
+		for _, d := range devices {
+			if name := fmt.Sprintf("%s:%d", d.Kind, d.Index); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if names == nil {
+			names = []string{"none"}
+		}
+		return &SliceError{fmt.Sprintf("--device: the run has no device %q", s.Device), "there are " + strings.Join(names, ", ")}
+	}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f diff.Finding) bool { return !s.has(f.Rows[0].Device) })
+	// A clone, since findings point into the rows as they are.
+	r.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row diff.Row) bool { return !s.has(row.Device) })
+	return nil
+}
+
+// has reports whether a device is judged.
+func (s Slice) has(d snapshot.Device) bool {
+	return s.Device == "" || s.Device == string(d.Kind) || s.Device == fmt.Sprintf("%s:%d", d.Kind, d.Index)
+}
