@@ -22,10 +22,11 @@ const module = "github.com/memdiag/memdiag"
 // mayImport lists, for each room, the rooms below it. Folders with rules of
 // their own stand beside the rooms; the longest match counts.
 var mayImport = map[string][]string{
-	"cmd":      {"cmd", "doctor", "gate", "watch", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
+	"cmd":      {"cmd", "doctor", "fleet", "gate", "watch", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
 	"doctor":   {"doctor", "report", "record", "diff", "snapshot"},
 	"gate":     {"gate", "report", "diff", "snapshot"},
 	"watch":    {"watch", "report", "diff", "snapshot"},
+	"fleet":    {"fleet", "report", "diff", "snapshot"},
 	"report":   {"report", "diff", "snapshot"},
 	"diff":     {"diff", "snapshot"},
 	"engine":   {"engine", "snapshot"},
@@ -35,7 +36,9 @@ var mayImport = map[string][]string{
 	"release":  {"record"},             // whose Python package it packs
 	"bench":    {"engine", "snapshot"}, // the programs that its scripts time
 
-	"bench/corpus": {"diff", "engine", "snapshot"},
+	"bench/corpus":  {"diff", "engine", "snapshot"},
+	"bench/fleet":   {"fleet"},
+	"fleet/parquet": {},
 
 	"diff/trend":  {"diff/trend"},                                          // statistics, with no idea of memory
 	"diff/judge":  {"diff/judge", "diff/series", "diff/trend", "snapshot"}, // one site, with no other

@@ -30,7 +30,7 @@ func newRecordCommand(env *environment) *cobra.Command {
 	job := recording{backend: choice{"cpu", backends}}
 	heap := choice{"auto", []string{"auto", "on", "off"}}
 	var every interval
-	var profile string
+	var profile, fleet string
 	var noCommand, watched bool
 	var budgets budgetFlags
 	cmd := &cobra.Command{
@@ -68,19 +68,22 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 				if len(budgets) > 0 && !watched {
 					return usagef(cmd, "a budget is for --watch; of a run that has ended, memdiag gate checks it")
 				}
-				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched, budgets}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched, budgets, fleet}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
 						return usageOf(cmd, err)
 					}
 				}
+				if len(args) == 0 && fleet != "" {
+					return usagef(cmd, "--fleet is for a command")
+				}
 				if len(args) == 0 {
 					return env.recordProfiles(cmd.Context(), job.out, opts)
 				}
 				return env.recordCommand(cmd.Context(), job.out, args, opts)
-			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched || len(budgets) > 0:
-				return usagef(cmd, "a time between snapshots, --python-heap, --watch, budgets and --no-command are for a command")
+			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched || len(budgets) > 0 || fleet != "":
+				return usagef(cmd, "a time between snapshots, --python-heap, --watch, budgets, --fleet and --no-command are for a command")
 			}
 			job.every = cmp.Or(every.steps, defaultEvery)
 			if job.steps < 1 {
@@ -107,6 +110,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, say if", 1)
 	}
 	noCommandFlag(cmd, &noCommand)
+	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER` when the command has ended, as memdiag fleet add does")
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")

@@ -31,6 +31,7 @@ type commandJob struct {
 	force     bool // replace the finished run in the folder
 	watch     bool // say meanwhile what leaks
 	budgets   budgetFlags
+	fleet     string // folder of the fleet that the run is added to; "" for none
 }
 
 // noCommandFlag lets a command's words be left out of the run.
@@ -102,6 +103,9 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		return &notReplacedError{failed}
 	}
 	env.finish(out, outcome)
+	if opts.fleet != "" {
+		env.addRecorded(opts.fleet, dir)
+	}
 	if outcome.ExitCode != exitFine {
 		return failed
 	}

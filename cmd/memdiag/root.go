@@ -23,6 +23,7 @@ func commands(env *environment) []*cobra.Command {
 		newDiffCommand(env),
 		newGateCommand(env),
 		newVerifyCommand(env),
+		newFleetCommand(env),
 		newDoctorCommand(env),
 		newWatchCommand(env),
 		newExplainCommand(env),

@@ -150,7 +150,7 @@ func DriftAlong(x, y []float64) float64 {
 		variance *= (1 + r) / (1 - r)
 	}
 	t := rate * math.Sqrt((x[n]-x[0])/variance)
-	return studentTail(t, float64(n-1))
+	return StudentTail(t, float64(n-1))
 }
 
 // Climbs says whether y never falls, and rises in at least the given number of

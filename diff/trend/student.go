@@ -2,10 +2,10 @@ package trend
 
 import "math"
 
-// studentTail is the chance that Student's t with nu degrees of freedom exceeds t,
+// StudentTail is the chance that Student's t with nu degrees of freedom exceeds t,
 // for t >= 0: half the regularized incomplete beta function of nu/(nu+t²) with
 // nu/2 and 1/2.
-func studentTail(t, nu float64) float64 {
+func StudentTail(t, nu float64) float64 {
 	return incompleteBeta(nu/2, 0.5, nu/(nu+t*t)) / 2
 }
 

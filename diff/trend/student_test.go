@@ -11,7 +11,7 @@ func TestStudentTailAgreesWithSciPy(t *testing.T) {
 		{0, 5, 0.5}, {1, 1, 0.25}, {2.5, 18, 0.011154010116011116}, {5.4, 18, 1.9694515835718522e-05},
 		{0.1, 3, 0.46332617440040297}, {12, 4, 0.0001382142742514865}, {40, 19, 4.153878599669217e-20},
 	} {
-		if got := studentTail(c.t, c.nu); math.Abs(got-c.want) > 1e-12*c.want {
+		if got := StudentTail(c.t, c.nu); math.Abs(got-c.want) > 1e-12*c.want {
 			t.Errorf("t = %v, nu = %v: got %v, want %v", c.t, c.nu, got, c.want)
 		}
 	}

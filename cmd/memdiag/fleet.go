@@ -1,0 +1,327 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/fleet"
+	"github.com/memdiag/memdiag/fleet/parquet"
+)
+
+// fleetFolder is the flag --fleet of all that ask a fleet.
+type fleetFolder struct {
+	env *environment
+	dir string
+}
+
+func newFleetCommand(env *environment) *cobra.Command {
+	f := &fleetFolder{env: env}
+	cmd := &cobra.Command{
+		Use:     "fleet COMMAND",
+		GroupID: groupFind,
+		Short:   "many runs: which leaks there are, since when, on which ranks, at what cost",
+		Long: `A fleet is a folder of Parquet files with what memdiag found in many runs. Runs
+are added once or again; no server is needed. DuckDB and ClickHouse read the same
+files: docs/fleet.md explains the tables, docs/queries.md has queries.`,
+		Example: `  memdiag fleet add my-run --fleet /shared/fleet --commit $(git rev-parse HEAD)
+  memdiag fleet leaks --fleet /shared/fleet`,
+	}
+	cmd.PersistentFlags().StringVar(&f.dir, "fleet", "", "the fleet's `FOLDER`; by default $MEMDIAG_FLEET, else ./fleet")
+	cmd.AddCommand(
+		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f),
+		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f),
+	)
+	return cmd
+}
+
+// folder is where the fleet is.
+func (f *fleetFolder) folder() string {
+	return cmp.Or(f.dir, f.env.getenv("MEMDIAG_FLEET"), "fleet")
+}
+
+// next says which command to run on the same fleet.
+func (f *fleetFolder) next(command string, args ...string) {
+	if f.dir != "" {
+		command += " --fleet " + shellPath(f.dir)
+	}
+	f.env.talk.next("fleet "+command, args...)
+}
+
+func (f *fleetFolder) open() (*fleet.Store, error) {
+	s, err := awaited(f.env, noNews, func() (*fleet.Store, error) { return fleet.OpenStore(f.folder()) })
+	return s, fleetError(err)
+}
+
+// fleetError is bad input if a fleet's files are to blame.
+func fleetError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if none, ok := errors.AsType[*fleet.NoFleetError](err); ok {
+		return badInput(none)
+	}
+	if other, ok := errors.AsType[*fleet.VersionError](err); ok {
+		return badInput(other)
+	}
+	if broken, ok := errors.AsType[*parquet.FormatError](err); ok {
+		return badInput(broken)
+	}
+	return err
+}
+
+// answer writes what a question was answered with, as text or as JSON with a version.
+func (f *fleetFolder) answer(format choice, value map[string]any, text func(io.Writer) error) error {
+	if format.value != "json" {
+		return f.env.result("", false, text)
+	}
+	value["schema_version"] = fleet.Version
+	return f.env.result("", false, func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(value)
+	})
+}
+
+func formatFlag(cmd *cobra.Command, format *choice) {
+	*format = textOrJSON()
+	cmd.Flags().Var(format, "format", "format on standard output: text or json")
+	completeWords(cmd, "format", format.of)
+}
+
+func newFleetLeaksCommand(f *fleetFolder) *cobra.Command {
+	var format choice
+	var top int
+	var commit string
+	cmd := &cobra.Command{
+		Use:   "leaks",
+		Short: "the leaks of all runs, by fingerprint, with what they cost",
+		Long: `Lists leaks by the gate's fingerprint, which survives moved lines: in how many runs
+and ranks, when and at which commit first seen, how fast a rank leaks by second, what
+leaked in all, and what it cost. The cost is what was held over time, and the GPU
+hours of runs that failed or were killed while this was their largest leak.`,
+		Example: `  memdiag fleet leaks
+  memdiag fleet leaks --commit 4f2a91c --format json`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := atLeastOne(cmd, top); err != nil {
+				return err
+			}
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			wanted := func(r *fleet.Run) bool { return strings.HasPrefix(r.Commit, commit) }
+			leaks, err := awaited(f.env, noNews, func() ([]fleet.Leak, error) {
+				leaks, err := s.Leaks(wanted)
+				if err == nil {
+					err = s.Name(leaks[:min(top, len(leaks))])
+				}
+				return leaks, err
+			})
+			if err != nil {
+				return fleetError(err)
+			}
+			runs := 0
+			for _, r := range s.Runs() {
+				if wanted(&r) {
+					runs++
+				}
+			}
+			err = f.answer(format, map[string]any{"runs": runs, "leaks": leaks[:min(top, len(leaks))], "leaks_in_all": len(leaks)}, func(w io.Writer) error {
+				return fleet.WriteLeaks(w, leaks, runs, top)
+			})
+			if err == nil && len(leaks) > 0 {
+				f.next("show", leaks[0].Fingerprint)
+			}
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&top, "top", 20, "how many are shown")
+	cmd.Flags().StringVar(&commit, "commit", "", "of runs of this `COMMIT` alone, or the beginning of its name")
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+func newFleetRunsCommand(f *fleetFolder) *cobra.Command {
+	var format choice
+	var next bool
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "all runs, newest first; or which run out of memory next",
+		Example: `  memdiag fleet runs
+  memdiag fleet runs --next`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			if next {
+				dying, err := s.Next()
+				if err != nil {
+					return fleetError(err)
+				}
+				return f.answer(format, map[string]any{"next": dying}, func(w io.Writer) error { return fleet.WriteNext(w, dying, f.env.now()) })
+			}
+			runs := s.Runs()
+			return f.answer(format, map[string]any{"runs": runs}, func(w io.Writer) error { return fleet.WriteRuns(w, runs) })
+		},
+	}
+	cmd.Flags().BoolVar(&next, "next", false, "runs that have not ended and will run out of memory, the soonest first")
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+func newFleetRanksCommand(f *fleetFolder) *cobra.Command {
+	var format choice
+	cmd := &cobra.Command{
+		Use:   "ranks RUN",
+		Short: "the ranks of a run whose memory grows unlike their peers', and what they share",
+		Long: `Compares how memory grows on each rank with the median of all, in units of the
+median absolute deviation, and names the smallest group that explains the unlike
+ones: one rank, a data-parallel replica, a host, a pipeline stage, or all. Of 100
+groups that it names one is expected to be false (Benjamini–Hochberg). Stages and
+replicas are known if the run was added with --mesh.`,
+		Example: `  memdiag fleet ranks my-run
+  memdiag fleet ranks 3f2a --format json`,
+		Args: takes(1, 1, "run"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			run, err := f.run(s, args[0])
+			if err != nil {
+				return err
+			}
+			ranks, err := s.Ranks(run.ID)
+			if err != nil {
+				return fleetError(err)
+			}
+			groups := fleet.Unlike(ranks)
+			return f.answer(format, map[string]any{"run": run, "unlike": append([]fleet.Group{}, groups...), "ranks": ranks}, func(w io.Writer) error {
+				return fleet.WriteUnlike(w, run, ranks, groups)
+			})
+		},
+	}
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+// run is the newest that a word names.
+func (f *fleetFolder) run(s *fleet.Store, word string) (fleet.Run, error) {
+	found := s.Find(word)
+	if len(found) == 0 {
+		return fleet.Run{}, badInput(withHint(fmt.Errorf("%s: no run of that name or id in %s", word, f.folder()), "memdiag fleet runs lists them"))
+	}
+	if len(found) > 1 {
+		f.env.talk.say("%d runs are called %s; this is the newest, %s", len(found), word, found[0].ID)
+	}
+	return found[0], nil
+}
+
+func newFleetShowCommand(f *fleetFolder) *cobra.Command {
+	var format choice
+	cmd := &cobra.Command{
+		Use:   "show FINGERPRINT|RUN",
+		Short: "one leak over all runs, with its stack and holders; or one run's leaks",
+		Example: `  memdiag fleet show s1-c962b34024bb34f1
+  memdiag fleet show my-run`,
+		Args: takes(1, 1, "fingerprint or run"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(args[0], "s1-") {
+				d, err := s.Detail(args[0])
+				if err != nil {
+					return fleetError(err)
+				}
+				if d == nil {
+					return badInput(withHint(fmt.Errorf("%s: no run leaks there", args[0]), "memdiag fleet leaks lists leaks with their fingerprints"))
+				}
+				return f.answer(format, map[string]any{"leak": d}, func(w io.Writer) error { return fleet.WriteDetail(w, d) })
+			}
+			run, err := f.run(s, args[0])
+			if err != nil {
+				return err
+			}
+			leaks, err := s.Leaks(func(r *fleet.Run) bool { return r.ID == run.ID })
+			if err == nil {
+				err = s.Name(leaks)
+			}
+			if err != nil {
+				return fleetError(err)
+			}
+			return f.answer(format, map[string]any{"run": run, "leaks": leaks}, func(w io.Writer) error {
+				if err := fleet.WriteRuns(w, []fleet.Run{run}); err != nil {
+					return err
+				}
+				return fleet.WriteLeaks(w, leaks, 1, 20)
+			})
+		},
+	}
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+func newFleetCompareCommand(f *fleetFolder) *cobra.Command {
+	var format choice
+	cmd := &cobra.Command{
+		Use:   "compare COMMIT COMMIT",
+		Short: "what began to leak between two commits, what got worse, and what a fix saved",
+		Long: `Compares the runs of two commits: leaks that are new, worse, the same, better or
+fixed, by the mean rate of a rank. Saved is what the runs of the second commit would
+have leaked in addition at the rate of the first.`,
+		Example: `  memdiag fleet compare 4f2a91c 77ab02e
+  memdiag fleet compare v1.2 v1.3 --format json`,
+		Args: takes(2, 2, "commits"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			for i, word := range args {
+				if args[i], err = f.commit(s, word); err != nil {
+					return err
+				}
+			}
+			changes, before, after, err := s.Compare(args[0], args[1])
+			if err != nil {
+				return fleetError(err)
+			}
+			return f.answer(format, map[string]any{"before": args[0], "after": args[1], "runs_before": before, "runs_after": after, "changes": append([]fleet.Change{}, changes...)}, func(w io.Writer) error {
+				return fleet.WriteChanges(w, changes, args[0], args[1], before, after)
+			})
+		},
+	}
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+// commit is the one that a word is the beginning of.
+func (f *fleetFolder) commit(s *fleet.Store, word string) (string, error) {
+	found := ""
+	for _, r := range s.Runs() {
+		switch {
+		case r.Commit == word:
+			return word, nil
+		case word == "" || !strings.HasPrefix(r.Commit, word) || r.Commit == found:
+		case found != "":
+			return "", badInput(fmt.Errorf("%s: the commits %s and %s begin so", word, found, r.Commit))
+		default:
+			found = r.Commit
+		}
+	}
+	if found == "" {
+		return "", badInput(withHint(fmt.Errorf("%s: no run of this commit in %s", word, f.folder()), "memdiag fleet add --commit names a run's commit"))
+	}
+	return found, nil
+}

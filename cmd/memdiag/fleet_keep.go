@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/fleet"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func newFleetCompactCommand(f *fleetFolder) *cobra.Command {
+	return &cobra.Command{
+		Use:   "compact",
+		Short: "merge the files of each day's runs",
+		Long: `Merges the runs of each day into one file a table. Runs stay what they are, and may
+be added again. It also removes what a writer that was killed left a day ago.`,
+		Example: `  memdiag fleet compact
+  memdiag fleet compact --fleet /shared/fleet`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			c, err := awaited(f.env, noNews, func() (fleet.Compaction, error) { return fleet.Compact(f.folder(), f.env.now()) })
+			if err != nil {
+				return cannotAdd(f.folder(), fleetError(err))
+			}
+			f.env.talk.say("%d folders of %s are %d of %s", c.Before, snapshot.Bytes(c.BytesBefore), c.After, snapshot.Bytes(c.BytesAfter))
+			return nil
+		},
+	}
+}
+
+func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
+	var keep age
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "prune --keep AGE",
+		Short: "say what is older than an age, and with --yes delete it",
+		Long: `Lists the days that are older, with their runs and sizes. Nothing is deleted without
+--yes. The age of a run is that of its beginning.`,
+		Example: `  memdiag fleet prune --keep 90d
+  memdiag fleet prune --keep 90d --yes`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep == 0 {
+				return usagef(cmd, "--keep says what stays, such as 90d")
+			}
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			old := s.Old(f.env.now(), time.Duration(keep))
+			size, runs := int64(0), 0
+			for _, p := range old {
+				size, runs = size+p.Bytes, runs+len(p.Runs)
+			}
+			err = f.env.result("", false, func(w io.Writer) error {
+				for _, p := range old {
+					fmt.Fprintf(w, "%s  %d runs  %s\n", p.Day, len(p.Runs), snapshot.Bytes(p.Bytes))
+				}
+				_, err := fmt.Fprintf(w, "%d of %d runs, %s of %s\n", runs, len(s.Runs()), snapshot.Bytes(size), snapshot.Bytes(s.Bytes()))
+				return err
+			})
+			if err != nil || len(old) == 0 {
+				return err
+			}
+			if !yes {
+				f.env.talk.say("nothing was deleted; --yes deletes them")
+				return nil
+			}
+			if err := s.Remove(old); err != nil {
+				return cannotAdd(f.folder(), err)
+			}
+			f.env.talk.say("deleted %d runs, %s", runs, snapshot.Bytes(size))
+			return nil
+		},
+	}
+	cmd.Flags().Var(&keep, "keep", "what is younger stays, such as 90d")
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete what is older")
+	return cmd
+}
+
+func newFleetSQLCommand(f *fleetFolder) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sql",
+		Short: "print views for DuckDB, one a table",
+		Long: `Prints SQL that makes a view of each table in DuckDB, over the fleet's files as they
+are. docs/queries.md has queries on them.`,
+		Example: `  memdiag fleet sql > fleet.sql && duckdb -init fleet.sql
+  memdiag fleet sql --fleet /shared/fleet`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := f.open(); err != nil {
+				return err
+			}
+			return f.env.result("", false, func(w io.Writer) error { return fleet.WriteViews(w, f.folder()) })
+		},
+	}
+}

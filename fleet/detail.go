@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memdiag/memdiag/report"
+)
+
+// Detail is one leak over all runs.
+type Detail struct {
+	Leak
+	Frames  []string    `json:"frames"`  // innermost first, of the run where it was seen last
+	Holders []Held      `json:"holders"` // the most frequent first
+	In      []DetailRun `json:"in"`      // newest first
+}
+
+// Held is a holder, and on how many ranks of all runs it was found.
+type Held struct {
+	Kind   string `json:"kind"`
+	Holder string `json:"holder"`
+	Ranks  int    `json:"ranks"`
+}
+
+// DetailRun is a run that has the leak.
+type DetailRun struct {
+	Run    Run     `json:"run"`
+	Ranks  int64   `json:"ranks"`
+	Leaked int64   `json:"leaked_bytes"`
+	Rate   float64 `json:"rate_per_second"` // mean of the leaking ranks
+}
+
+// Detail is nil where no run has the leak.
+func (s *Store) Detail(fingerprint string) (*Detail, error) {
+	leaks, err := s.Leaks(nil)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(leaks, func(l Leak) bool { return l.Fingerprint == fingerprint })
+	if at < 0 {
+		return nil, nil
+	}
+	if err := s.Name(leaks[at : at+1]); err != nil {
+		return nil, err
+	}
+	d := &Detail{Leak: leaks[at], Frames: []string{}, Holders: []Held{}}
+	for _, r := range s.Runs() {
+		if in := d.perRun[r.ID]; in != nil {
+			d.In = append(d.In, DetailRun{r, in.ranks, in.growth, in.rate / float64(in.ranks)})
+		}
+	}
+	held := make(map[Held]int)
+	for _, p := range s.Parts {
+		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return d.perRun[r.ID] != nil }) {
+			continue
+		}
+		err := p.scan("holders", []string{"run", "fingerprint", "kind", "holder"}, func(b *Batch) error {
+			for i := range b.Rows {
+				if b.Text(1, i) == fingerprint && d.perRun[b.Text(0, i)] != nil {
+					held[Held{Kind: b.Text(2, i), Holder: b.Text(3, i)}]++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for h, n := range held {
+		h.Ranks = n
+		d.Holders = append(d.Holders, h)
+	}
+	slices.SortFunc(d.Holders, func(a, b Held) int {
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Kind, b.Kind))
+	})
+	d.Frames, err = s.stackOf(d.In[0].Run.ID, fingerprint)
+	return d, err
+}
+
+// stackOf is the stack of a fingerprint in a run.
+func (s *Store) stackOf(run, fingerprint string) ([]string, error) {
+	for _, p := range s.Parts {
+		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.ID == run }) {
+			continue
+		}
+		site := ""
+		err := p.scan("findings", []string{"run", "fingerprint", "site", "verdict"}, func(b *Batch) error {
+			for i := range b.Rows {
+				if site == "" && b.Text(0, i) == run && b.Text(1, i) == fingerprint && b.Text(3, i) == "leak" {
+					site = b.Text(2, i)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		frames := []string{}
+		err = p.scan("frames", []string{"run", "site", "function", "file", "line"}, func(b *Batch) error {
+			for i := range b.Rows {
+				if b.Text(0, i) == run && b.Text(1, i) == site {
+					frames = append(frames, fmt.Sprintf("%s:%d in %s", b.Text(3, i), b.Int(4, i), b.Text(2, i)))
+				}
+			}
+			return nil
+		})
+		return frames, err
+	}
+	return []string{}, nil
+}
+
+// WriteDetail writes one leak.
+func WriteDetail(w io.Writer, d *Detail) error {
+	if err := WriteLeaks(w, []Leak{d.Leak}, d.Runs, 1); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for i := len(d.Frames) - 1; i >= 0; i-- {
+		mark := " |- "
+		if i == len(d.Frames)-1 {
+			mark = "-> "
+		}
+		fmt.Fprintln(w, mark+report.Printable(d.Frames[i]))
+	}
+	for _, h := range d.Holders[:min(3, len(d.Holders))] {
+		fmt.Fprintf(w, "Held by: %s `%s` (on %s)\n", report.Printable(h.Kind), report.Printable(h.Holder), plural(h.Ranks, "rank"))
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, r := range d.In[:min(len(d.In), 20)] {
+		rows = append(rows, []string{r.Run.ID, dayText(r.Run.When()), short(r.Run.Commit), r.Run.Library, fmt.Sprintf("%d of %d", r.Ranks, r.Run.Ranks), bySecond(r.Rate), size(r.Leaked), r.Run.Name})
+	}
+	return table(w, "run|day|commit|library|ranks|rate|leaked|name", rows)
+}
+
+// WriteViews writes SQL that makes a view of each table in DuckDB. A run that is in two folders for
+// a moment, while another process merges them, counts once.
+func WriteViews(w io.Writer, dir string) error {
+	glob := func(table string) string {
+		return "'" + strings.ReplaceAll(filepath.Join(dir, "[0-9]*", "*", table+ending), "'", "''") + "'"
+	}
+	const folder = `parse_dirpath(filename)`
+	fmt.Fprintf(w, `CREATE OR REPLACE VIEW runs AS
+SELECT * EXCLUDE (filename), %s AS folder FROM read_parquet(%s, filename = true)
+QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filename, '%s')) = 1;
+`, folder, glob("runs"), merged)
+	for i := range Schema {
+		name := Schema[i].Name
+		if name == "runs" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, `CREATE OR REPLACE VIEW %s AS
+SELECT * EXCLUDE (filename) FROM read_parquet(%s, filename = true)
+WHERE (run, %s) IN (SELECT run, folder FROM runs);
+`, name, glob(name), folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}

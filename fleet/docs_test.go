@@ -1,0 +1,51 @@
+package fleet
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/fleet/parquet"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/fleet.md")
+
+// kinds are what the page calls them.
+var kinds = map[parquet.Kind]string{parquet.Text: "text", parquet.Int: "whole number", parquet.Float: "number", parquet.Time: "time"}
+
+const (
+	tablesBegin = "<!-- tables, written by go test ./fleet -update -->\n"
+	tablesEnd   = "<!-- end of tables -->\n"
+)
+
+func TestThePageHasAllColumns(t *testing.T) {
+	var b strings.Builder
+	for _, table := range Schema {
+		fmt.Fprintf(&b, "\n### %s\n\nA row is %s.\n\n| column | kind | what it is |\n|---|---|---|\n", table.Name, table.About)
+		for _, c := range table.Columns {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kinds[c.Kind], c.About)
+		}
+	}
+	b.WriteString("\n")
+	const path = "../docs/fleet.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), tablesBegin)
+	has, after, ok2 := strings.Cut(rest, tablesEnd)
+	if !ok || !ok2 {
+		t.Fatal("the page has no place for its tables")
+	}
+	if has == b.String() {
+		return
+	}
+	if !*update {
+		t.Fatal("the page's tables are not those of the schema: go test ./fleet -run Page -update")
+	}
+	if err := os.WriteFile(path, []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// duckdb is a Python that has DuckDB, which .ci/run installs.
+func duckdb(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, python := range []string{filepath.Join(cache, "memdiag", "duckdb", "bin", "python"), "python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", "import duckdb").Run() == nil {
+			return python
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no DuckDB, which .ci/run installs")
+	}
+	t.Skip("no Python with DuckDB: .ci/run installs one")
+	return ""
+}
+
+// asked runs a script of views and then each query in DuckDB; the answers are rows.
+func asked(t *testing.T, python, views string, queries []string) [][][]any {
+	t.Helper()
+	const program = `
+import duckdb, json, sys
+views, queries = json.load(sys.stdin)
+c = duckdb.connect()
+c.execute(views)
+print(json.dumps([c.execute(q).fetchall() for q in queries], default=str))
+`
+	input, err := json.Marshal([]any{views, queries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-c", program)
+	cmd.Stdin = bytes.NewReader(input)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	var answers [][][]any
+	if err := json.Unmarshal(out, &answers); err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
+func views(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := WriteViews(&b, dir); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
+	python := duckdb(t)
+	page, err := os.ReadFile("../docs/queries.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var queries []string
+	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		queries = append(queries, m[1])
+	}
+	if len(queries) != 10 {
+		t.Fatalf("the page has %d queries", len(queries))
+	}
+	dir := filepath.Join(t.TempDir(), "it's a fleet")
+	going := testRun{id: "bbbbbbbb00000001", commit: "c2", ranks: 4, prints: []string{"s1-a", "s1-d"}, growth: 100, status: "unfinished", started: epoch.Add(2 * time.Hour)}
+	added(t, dir, append(two, going)...)
+	series := going.tables()
+	series["series"].Append(going.id, 0, 100, epoch, "cuda:0", 5, 6, 7)
+	if err := Add(dir, series); err != nil {
+		t.Fatal(err)
+	}
+	answers := asked(t, python, views(t, dir), queries)
+	for i, rows := range answers {
+		if len(rows) == 0 {
+			t.Errorf("query %d has no answer", i+1)
+		}
+	}
+	leaks, err := opened(t, dir).Leaks(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answers[0]) != len(leaks) {
+		t.Errorf("DuckDB has %d leaks, memdiag %d", len(answers[0]), len(leaks))
+	}
+	for _, row := range answers[0] {
+		for _, l := range leaks {
+			if l.Fingerprint == row[0] && (fmt.Sprint(l.Runs, l.Ranks, float64(l.Leaked)) != fmt.Sprint(row[2], row[3], row[7])) {
+				t.Errorf("DuckDB has %v, memdiag %+v", row, l)
+			}
+		}
+	}
+	if got := fmt.Sprint(answers[2]); got != "[[s1-a 1 2]]" {
+		t.Errorf("cost: %s", got)
+	}
+	if got := fmt.Sprint(answers[6][0][0]); got != "s1-d" {
+		t.Errorf("new at c2: %s", got)
+	}
+}
+
+func TestDuckDBCountsARunInTwoPlacesOnce(t *testing.T) {
+	python := duckdb(t)
+	dir := filepath.Join(t.TempDir(), "fleet")
+	added(t, dir, two...)
+	place, aside := filepath.Join(dir, "2026-03-04", two[0].id), filepath.Join(t.TempDir(), "aside")
+	if err := os.CopyFS(aside, os.DirFS(place)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compact(dir, epoch); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(place, os.DirFS(aside)); err != nil {
+		t.Fatal(err)
+	}
+	got := asked(t, python, views(t, dir), []string{"SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM findings), (SELECT count(*) FROM ranks)"})
+	if fmt.Sprint(got) != "[[[2 16 6]]]" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestHostileNamesStayNames in SQL and in tables.
+func TestHostileNamesStayNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fl'); DROP TABLE x; --")
+	run := two[0]
+	run.commit = "c'; DROP TABLE runs; --\x1b[31m\n\xff"
+	added(t, dir, run)
+	var b strings.Builder
+	if err := WriteRuns(&b, opened(t, dir).Runs()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\x1b") || strings.Count(b.String(), "\n") != 2 {
+		t.Errorf("%q", b.String())
+	}
+	python := duckdb(t)
+	got := asked(t, python, views(t, dir), []string{"SELECT commit FROM runs"})
+	if want := "c'; DROP TABLE runs; --\x1b[31m\n�"; got[0][0][0] != want {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,427 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memdiag/memdiag/fleet/parquet"
+)
+
+// A fleet is a folder: memdiag-fleet.txt, a folder a day, and in it a folder for each run with one
+// file for each table. A folder appears by one rename, whole. Several runs of a day may be merged
+// into one folder, by Compact.
+
+// markName is the file by which a folder is known to be a fleet.
+const markName = "memdiag-fleet.txt"
+
+const (
+	ending   = ".parquet"
+	tempStem = ".memdiag-"
+	merged   = "merged-"
+	day      = "2006-01-02"
+)
+
+var (
+	dayName  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	partName = regexp.MustCompile(`^(merged-)?[0-9a-zA-Z]{8,40}$`)
+)
+
+// Store is a fleet's folder.
+type Store struct {
+	Dir   string
+	Parts []*Part // by day, then name
+}
+
+// Part is a folder of tables, of one run or several.
+type Part struct {
+	Day, Name string
+	Bytes     int64
+	Runs      []Run // that count from this part
+
+	dir string
+	all bool // all of its runs do
+}
+
+// Run is a row of the table runs.
+type Run struct {
+	ID       string    `json:"run"`
+	Name     string    `json:"name"`
+	Path     string    `json:"path,omitempty"`
+	Added    time.Time `json:"added"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Status   string    `json:"status"`
+	ExitCode int64     `json:"exit_code"`
+	Command  string    `json:"command,omitempty"`
+	Workload string    `json:"workload,omitempty"`
+	Commit   string    `json:"commit,omitempty"`
+	Library  string    `json:"library,omitempty"`
+	Ranks    int64     `json:"ranks"`
+	Hosts    int64     `json:"hosts"`
+	GPUs     int64     `json:"gpus"`
+	Steps    int64     `json:"steps"`
+	Seconds  float64   `json:"seconds"`
+	Verdict  string    `json:"verdict"`
+	Leaks    int64     `json:"leaks"`
+	Live     int64     `json:"live_bytes"`
+	Growth   int64     `json:"growth_bytes"`
+}
+
+// When is when a run began, or was added.
+func (r *Run) When() time.Time {
+	if r.Started.IsZero() {
+		return r.Added
+	}
+	return r.Started
+}
+
+// NoFleetError is a folder that is no fleet.
+type NoFleetError struct{ Dir string }
+
+func (e *NoFleetError) Error() string { return e.Dir + ": no fleet" }
+
+// Hint is the way out.
+func (e *NoFleetError) Hint() string {
+	return "memdiag fleet add RUN --fleet " + e.Dir + " begins one"
+}
+
+// VersionError is a fleet, or a file in it, of another version.
+type VersionError struct{ Path, Version string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s: version %q of the tables; this memdiag knows %d", e.Path, e.Version, Version)
+}
+
+// Hint is the way out.
+func (e *VersionError) Hint() string {
+	return "take the memdiag that wrote it, or add its runs to a new fleet"
+}
+
+// Init makes a folder a fleet, if it is none. It must be empty or new.
+func Init(dir string) error {
+	if err := checkMark(dir); err == nil || !errors.As(err, new(*NoFleetError)) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempStem) && e.Name() != markName {
+			return fmt.Errorf("%s: it has files and is no fleet; a fleet needs a folder of its own", dir)
+		}
+	}
+	temporary := filepath.Join(dir, tempStem+rand.Text())
+	if err := writeSynced(temporary, []byte(fmt.Sprintf("memdiag fleet, tables of version %d; docs/fleet.md explains them\n", Version))); err != nil {
+		return err
+	}
+	return os.Rename(temporary, filepath.Join(dir, markName))
+}
+
+func checkMark(dir string) error {
+	f, err := os.Open(filepath.Join(dir, markName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &NoFleetError{dir}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	text := make([]byte, 200)
+	n, _ := f.Read(text) // an empty file has no version
+	version := 0
+	if _, err := fmt.Sscanf(string(text[:n]), "memdiag fleet, tables of version %d;", &version); err != nil || version != Version {
+		return &VersionError{f.Name(), strconv.Itoa(version)}
+	}
+	return nil
+}
+
+// OpenStore reads which runs a fleet has. What cannot be read is an error that names the file.
+func OpenStore(dir string) (*Store, error) {
+	// A folder may go while another process compacts: then the list is read again.
+	for try := 0; ; try++ {
+		s, err := openStore(dir)
+		if err == nil || try == 3 || !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+}
+
+func openStore(dir string) (*Store, error) {
+	if err := checkMark(dir); err != nil {
+		return nil, err
+	}
+	s := &Store{Dir: dir}
+	days, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range days {
+		if !d.IsDir() || !dayName.MatchString(d.Name()) {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(dir, d.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && partName.MatchString(e.Name()) {
+				s.Parts = append(s.Parts, &Part{Day: d.Name(), Name: e.Name(), dir: filepath.Join(dir, d.Name(), e.Name())})
+			}
+		}
+	}
+	if err := eachOf(len(s.Parts), func(i int) error { return s.Parts[i].load() }); err != nil {
+		return nil, err
+	}
+	s.settle()
+	return s, nil
+}
+
+// eachOf calls do for 0 to n-1, a few at a time, and returns the first error by number.
+func eachOf(n int, do func(int) error) error {
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range min(n, workers()) {
+		group.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads the part's runs.
+func (p *Part) load() error {
+	for _, t := range Schema {
+		if info, err := os.Stat(p.file(t.Name)); err == nil {
+			p.Bytes += info.Size()
+		}
+	}
+	return p.scan("runs", []string{"run", "name", "path", "added", "started", "ended", "status", "exit_code", "command", "workload", "commit", "library",
+		"ranks", "hosts", "gpus", "steps", "seconds", "verdict", "leaks", "live_bytes", "growth_bytes"}, func(b *Batch) error {
+		for i := range b.Rows {
+			p.Runs = append(p.Runs, Run{
+				ID: b.Text(0, i), Name: b.Text(1, i), Path: b.Text(2, i), Added: b.Time(3, i), Started: b.Time(4, i), Ended: b.Time(5, i),
+				Status: b.Text(6, i), ExitCode: b.Int(7, i), Command: b.Text(8, i), Workload: b.Text(9, i), Commit: b.Text(10, i), Library: b.Text(11, i),
+				Ranks: b.Int(12, i), Hosts: b.Int(13, i), GPUs: b.Int(14, i), Steps: b.Int(15, i), Seconds: b.Float(16, i),
+				Verdict: b.Text(17, i), Leaks: b.Int(18, i), Live: b.Int(19, i), Growth: b.Int(20, i),
+			})
+		}
+		return nil
+	})
+}
+
+func (p *Part) file(table string) string { return filepath.Join(p.dir, table+ending) }
+
+// settle has each run count from one part: where it was added last, and of equal ones from its own.
+func (s *Store) settle() {
+	type place struct{ part, run int }
+	best := make(map[string]place)
+	for i, p := range s.Parts {
+		for j := range p.Runs {
+			r := &p.Runs[j]
+			old, ok := best[r.ID]
+			if ok {
+				before := &s.Parts[old.part].Runs[old.run]
+				if before.Added.After(r.Added) || before.Added.Equal(r.Added) && !strings.HasPrefix(s.Parts[old.part].Name, merged) {
+					continue
+				}
+			}
+			best[r.ID] = place{i, j}
+		}
+	}
+	for i, p := range s.Parts {
+		all := len(p.Runs)
+		kept := p.Runs[:0:0]
+		for j := range p.Runs {
+			if best[p.Runs[j].ID] == (place{i, j}) {
+				kept = append(kept, p.Runs[j])
+			}
+		}
+		p.Runs, p.all = kept, len(kept) == all
+	}
+}
+
+// Runs are all runs, newest first.
+func (s *Store) Runs() []Run {
+	var out []Run
+	for _, p := range s.Parts {
+		out = append(out, p.Runs...)
+	}
+	slices.SortStableFunc(out, func(a, b Run) int { return cmp.Or(b.When().Compare(a.When()), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// Bytes is what all tables take.
+func (s *Store) Bytes() (sum int64) {
+	for _, p := range s.Parts {
+		sum += p.Bytes
+	}
+	return sum
+}
+
+// dayOf is the day that a run is stored under: when it began, unless the clock was off.
+func dayOf(t Tables) string {
+	runs := t["runs"].Columns
+	started, added := runs[4].Ints[0], runs[3].Ints[0]
+	if started > added || started < time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() {
+		started = added
+	}
+	return time.UnixMicro(started).UTC().Format(day)
+}
+
+// Add stores the tables of one run in the place of what the fleet has of it. The run is there whole
+// or not at all, whatever happens; of two that add it at once the later one counts.
+func Add(dir string, t Tables) error {
+	if err := Init(dir); err != nil {
+		return err
+	}
+	s, err := OpenStore(dir)
+	if err != nil {
+		return err
+	}
+	id := t["runs"].Columns[0].Texts[0]
+	temporary, err := writePart(dir, t)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }()
+	place := filepath.Join(dir, dayOf(t), id)
+	if err := putInPlace(temporary, place); err != nil {
+		return err
+	}
+	return s.forget(id, place)
+}
+
+// putInPlace gives a part its name; what had it before goes.
+func putInPlace(temporary, place string) error {
+	if err := os.MkdirAll(filepath.Dir(place), 0o777); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		err := os.Rename(temporary, place)
+		if err == nil {
+			return syncFolder(filepath.Dir(place))
+		}
+		if _, there := os.Stat(place); there != nil || try == 10 {
+			return err
+		}
+		// temporary then holds what was there before, which the caller removes.
+		if err = exchange(temporary, place); err == nil {
+			return syncFolder(filepath.Dir(place))
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+// forget removes what the fleet has of a run elsewhere than in place.
+func (s *Store) forget(id, place string) error {
+	for _, p := range s.Parts {
+		if p.dir == place || !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.ID == id }) {
+			continue
+		}
+		if len(p.Runs) == 1 {
+			if err := removePart(p.dir); err != nil {
+				return err
+			}
+			continue
+		}
+		rest, err := readParts([]*Part{p}, id)
+		if err != nil {
+			return err
+		}
+		temporary, err := writePart(s.Dir, rest)
+		if err != nil {
+			return err
+		}
+		err = putInPlace(temporary, p.dir)
+		_ = os.RemoveAll(temporary)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removePart removes a folder in one step, then its files.
+func removePart(dir string) error {
+	gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), tempStem+rand.Text())
+	if err := os.Rename(dir, gone); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process was first
+		}
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// writePart writes all tables into a temporary folder.
+func writePart(dir string, t Tables) (temporary string, err error) {
+	temporary = filepath.Join(dir, tempStem+rand.Text())
+	if err := os.Mkdir(temporary, 0o777); err != nil {
+		return temporary, err
+	}
+	for i := range Schema {
+		name := Schema[i].Name
+		var b bytes.Buffer
+		if err := parquet.Write(&b, t[name].Columns, notes()); err != nil {
+			return temporary, err
+		}
+		if err := writeSynced(filepath.Join(temporary, name+ending), b.Bytes()); err != nil {
+			_ = os.RemoveAll(temporary)
+			return temporary, err
+		}
+	}
+	return temporary, syncFolder(temporary)
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncFolder has a folder's names on the disk. Some file systems cannot, and say so.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = f.Sync()
+	return f.Close()
+}

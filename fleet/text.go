@@ -1,0 +1,198 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// table writes rows in columns; names out of files are made printable.
+func table(w io.Writer, head string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, strings.ReplaceAll(head, "|", "\t"))
+	for _, row := range rows {
+		for i := range row {
+			row[i] = strings.ReplaceAll(report.Printable(row[i]), "\t", " ")
+		}
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t "))
+	}
+	return t.Flush()
+}
+
+func size(n int64) string { return snapshot.Bytes(n).String() }
+
+func bySecond(rate float64) string {
+	switch {
+	case rate <= 0:
+		return "-"
+	case rate < 1:
+		return fmt.Sprintf("%.2f B/s", rate)
+	}
+	return snapshot.FormatBytes(rate) + "/s"
+}
+
+func dayText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(day)
+}
+
+// short is a commit as people write it.
+func short(commit string) string {
+	if commit == "" {
+		return "-"
+	}
+	return commit[:min(len(commit), 10)]
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// WriteRuns writes runs as a table.
+func WriteRuns(w io.Writer, runs []Run) error {
+	var rows [][]string
+	for _, r := range runs {
+		rows = append(rows, []string{r.ID, dayText(r.When()), short(r.Commit), r.Status, r.Verdict, fmt.Sprint(r.Leaks), fmt.Sprint(r.Ranks), fmt.Sprint(r.Steps), size(r.Growth), r.Name})
+	}
+	return table(w, "run|day|commit|status|verdict|leaks|ranks|steps|growth|name", rows)
+}
+
+// WriteNext writes which runs die next.
+func WriteNext(w io.Writer, next []Dying, now time.Time) error {
+	if len(next) == 0 {
+		_, err := fmt.Fprintln(w, "no run that goes on is known to run out of memory")
+		return err
+	}
+	var rows [][]string
+	for _, d := range next {
+		when := "-"
+		if d.At > 0 {
+			at := time.Unix(d.At, 0)
+			when = at.UTC().Format("2006-01-02 15:04")
+			if at.After(now) {
+				when += fmt.Sprintf(" (in %s)", at.Sub(now).Round(time.Minute))
+			} else {
+				when += " (past)"
+			}
+		}
+		rows = append(rows, []string{when, fmt.Sprint(d.Step), rankText(d.Rank), d.Run.ID, d.Run.Name})
+	}
+	return table(w, "memory is full (UTC)|step|rank|run|name", rows)
+}
+
+func rankText(rank int64) string {
+	if rank < 0 {
+		return "-"
+	}
+	return fmt.Sprint(rank)
+}
+
+// WriteLeaks writes leaks as a table, the first top ones.
+func WriteLeaks(w io.Writer, leaks []Leak, runs, top int) error {
+	fmt.Fprintf(w, "%s in %s\n", plural(len(leaks), "leak"), plural(runs, "run"))
+	if len(leaks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, l := range leaks[:min(top, len(leaks))] {
+		lost := "-"
+		if l.GPUHours > 0 {
+			lost = fmt.Sprintf("%.1f h", l.GPUHours)
+		}
+		rows = append(rows, []string{
+			l.Place, l.Cause, fmt.Sprint(l.Runs), fmt.Sprint(l.Ranks), dayText(l.FirstSeen), short(l.FirstCommit), dayText(l.LastSeen),
+			bySecond(l.RateMedian), bySecond(l.RateHigh), size(l.Leaked), gibHours(l.LeakedHours), lost, l.Fingerprint,
+		})
+	}
+	if err := table(w, "place|cause|runs|ranks|first seen|commit|last seen|median rate|90 %|leaked|cost|GPU time lost|fingerprint", rows); err != nil {
+		return err
+	}
+	if len(leaks) > top {
+		fmt.Fprintf(w, "and %d more (--top)\n", len(leaks)-top)
+	}
+	return nil
+}
+
+func gibHours(byteHours float64) string {
+	return fmt.Sprintf("%.3g GiB·h", byteHours/float64(snapshot.GiB))
+}
+
+// WriteUnlike writes which ranks of a run are unlike their peers.
+func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
+	fmt.Fprintf(w, "run %s, %s: %s\n", run.ID, report.Printable(run.Name), plural(len(ranks), "rank"))
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(w, "no rank's memory grows unlike that of its peers")
+		return err
+	}
+	for _, g := range groups {
+		if g.Kind == "all" {
+			fmt.Fprintf(w, "all ranks leak alike: %s/step on average\n", snapshot.FormatBytes(g.Slope))
+			continue
+		}
+		fmt.Fprintf(w, "%s grows by %s/step, its peers by %s/step (%s, p = %.1g)\n",
+			report.Printable(g.Name), snapshot.FormatBytes(g.Slope), snapshot.FormatBytes(g.Peers), ranksText(g.Ranks), g.P)
+	}
+	fmt.Fprintln(w)
+	shown := slices.Clone(ranks)
+	slices.SortStableFunc(shown, func(a, b Rank) int { return int(min(1, max(-1, b.Slope-a.Slope))) })
+	var rows [][]string
+	for _, r := range shown[:min(len(shown), 10)] {
+		rows = append(rows, []string{rankText(r.Rank), r.Host, rankText(r.Stage), rankText(r.Replica), r.Verdict, snapshot.FormatBytes(r.Slope) + "/step", size(r.Live), size(r.Growth)})
+	}
+	return table(w, "rank|host|stage|replica|verdict|slope|live|growth", rows)
+}
+
+// ranksText is "ranks 0-3, 7", with at most a few ranges.
+func ranksText(ranks []int64) string {
+	var parts []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if j > i {
+			parts = append(parts, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
+		} else {
+			parts = append(parts, fmt.Sprint(ranks[i]))
+		}
+		i = j + 1
+	}
+	if len(parts) > 8 {
+		return fmt.Sprintf("%d ranks: %s, …", len(ranks), strings.Join(parts[:8], ", "))
+	}
+	if len(ranks) == 1 {
+		return "rank " + parts[0]
+	}
+	return "ranks " + strings.Join(parts, ", ")
+}
+
+// WriteChanges writes how leaks changed between two commits.
+func WriteChanges(w io.Writer, changes []Change, before, after string, runsBefore, runsAfter int) error {
+	fmt.Fprintf(w, "%s (%s) and %s (%s)\n", short(before), plural(runsBefore, "run"), short(after), plural(runsAfter, "run"))
+	if len(changes) == 0 {
+		_, err := fmt.Fprintln(w, "no leak at either commit")
+		return err
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range changes {
+		saved := size(c.Saved)
+		if c.Saved <= 0 {
+			saved = "-"
+		}
+		rows = append(rows, []string{c.State, c.Place, bySecond(c.Before), bySecond(c.After), saved, c.Fingerprint})
+	}
+	return table(w, "state|place|before|after|saved|fingerprint", rows)
+}
