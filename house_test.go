@@ -22,12 +22,13 @@ const module = "github.com/memdiag/memdiag"
 // mayImport lists, for each room, the rooms below it. Folders with rules of
 // their own stand beside the rooms; the longest match counts.
 var mayImport = map[string][]string{
-	"cmd":      {"cmd", "doctor", "fleet", "gate", "watch", "report", "diff", "snapshot", "engine", "record", "bench/corpus"},
+	"cmd":      {"cmd", "doctor", "fleet", "gate", "watch", "report", "replay", "diff", "snapshot", "engine", "record", "bench/corpus"},
 	"doctor":   {"doctor", "report", "record", "diff", "snapshot"},
 	"gate":     {"gate", "report", "diff", "snapshot"},
 	"watch":    {"watch", "report", "diff", "snapshot"},
 	"fleet":    {"fleet", "report", "diff", "snapshot"},
-	"report":   {"report", "diff", "snapshot"},
+	"report":   {"report", "replay", "diff", "snapshot"},
+	"replay":   {"replay", "snapshot"},
 	"diff":     {"diff", "snapshot"},
 	"engine":   {"engine", "snapshot"},
 	"record":   {"record", "snapshot"},

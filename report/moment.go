@@ -43,6 +43,8 @@ func momentName(at snapshot.At) string {
 	switch at.Kind {
 	case snapshot.AtPeak:
 		return "the peak"
+	case snapshot.AtStart:
+		return "the beginning of the record"
 	case snapshot.AtStep:
 		return "the end of step " + grouped(at.Step)
 	}

@@ -37,6 +37,10 @@ type Snapshot struct {
 	Moment *Moment
 	// Timelines are those of devices whose record was asked for. Our own file does not keep them.
 	Timelines []*Timeline
+	// Records are those of devices whose events were asked for. Our own file does not keep them.
+	Records []*Record
+	// Allocator is how PyTorch's allocator was configured; nil where the file does not say. Our own file does not keep it.
+	Allocator *AllocatorConf
 	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
 	// allocation; 0 where it recorded all. Figures are then estimates.
 	SamplePeriod Bytes

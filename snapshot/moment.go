@@ -24,14 +24,17 @@ const (
 	AtOOM         // the last request that was refused
 	AtStep
 	AtTime
+	AtStart // before the first event
 )
 
-// ParseAt reads "peak", "oom", "end", "step:40" or "time:1.5s".
+// ParseAt reads "peak", "oom", "start", "end", "step:40" or "time:1.5s".
 func ParseAt(text string) (At, error) {
 	key, value, has := strings.Cut(text, ":")
 	switch {
 	case text == "end":
 		return At{}, nil
+	case text == "start":
+		return At{Kind: AtStart}, nil
 	case text == "peak":
 		return At{Kind: AtPeak}, nil
 	case text == "oom":
@@ -47,12 +50,14 @@ func ParseAt(text string) (At, error) {
 		}
 		return At{}, fmt.Errorf("time:%s: a time is counted from the first event, as in time:1.5s", value)
 	}
-	return At{}, fmt.Errorf("want peak, oom, end, step:N or time:DURATION")
+	return At{}, fmt.Errorf("want peak, oom, start, end, step:N or time:DURATION")
 }
 
 // String is what ParseAt reads.
 func (a At) String() string {
 	switch a.Kind {
+	case AtStart:
+		return "start"
 	case AtPeak:
 		return "peak"
 	case AtOOM:

@@ -29,6 +29,7 @@ func commands(env *environment) []*cobra.Command {
 		newExplainCommand(env),
 		newShowCommand(env),
 		newTimelineCommand(env),
+		newReplayCommand(env),
 		newReportCommand(env),
 		newPlotCommand(env),
 		newFlameCommand(env),

@@ -70,8 +70,8 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
-	flags.Var(&at, "at", "moment within the record of a PyTorch snapshot: peak, oom, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
-	completeWords(cmd, "at", []string{"peak", "oom", "end"})
+	flags.Var(&at, "at", "moment within the record of a PyTorch snapshot: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
+	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")

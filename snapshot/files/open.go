@@ -57,6 +57,7 @@ type shared struct {
 	native   *native.Reader // into the same table
 	at       snapshot.At
 	timeline bool
+	record   bool
 }
 
 func newShared(maxUnpacked snapshot.Bytes) shared {
@@ -180,7 +181,7 @@ func absurd(s *snapshot.Snapshot) string {
 // decodeTorch reads PyTorch's snapshot, and what the recorder has put behind it.
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
 	text := agent.Behind(r, size)
-	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Timeline: into.timeline, Parted: text != nil}
+	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Timeline: into.timeline, Record: into.record, Parted: text != nil}
 	if text == nil {
 		return torch.Decode(name, r, size, opts)
 	}
@@ -207,6 +208,8 @@ type Opener struct {
 	At snapshot.At
 	// Timeline has Open tell when each block of a snapshot's record was allocated and freed.
 	Timeline bool
+	// Record has Open keep the events of a snapshot's record.
+	Record bool
 }
 
 func (o Opener) reading(path string, at, of int) {
@@ -220,7 +223,7 @@ func (o Opener) reading(path string, at, of int) {
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 	into := newShared(o.MaxUnpacked)
-	into.at, into.timeline = o.At, o.Timeline
+	into.at, into.timeline, into.record = o.At, o.Timeline, o.Record
 	s, err := o.openInto(path, into)
 	if err != nil {
 		return nil, err

@@ -48,9 +48,11 @@ type builder struct {
 	total      int64 // of the sizes of blocks and segments
 	record     record
 	moments    moments
-	lives      map[int]*lives // by device; nil where no timeline is asked for
-	born       []tenancy      // of each row, where it shows a moment
-	step       int64          // of the header
+	lives      map[int]*lives        // by device; nil where no timeline is asked for
+	events     map[int]*deviceEvents // likewise, of records
+	settings   *snapshot.AllocatorConf
+	born       []tenancy // of each row, where it shows a moment
+	step       int64     // of the header
 	rank       int
 	driver     []snapshot.Bytes // by GPU
 	limit      []snapshot.Bytes
@@ -93,7 +95,7 @@ func (b *builder) rows() int { return len(b.blocks.Size) }
 // the top-level lists: a file of two snapshots is not read as their union.
 func (b *builder) begin(r role) error {
 	switch r {
-	case segments, traces, annotations, hostSegments, hostTraces, header:
+	case segments, traces, annotations, hostSegments, hostTraces, header, settings:
 		if b.begun[r] {
 			err := b.m.fail("a second time %s", r)
 			err.Hint = "memdiag reads one snapshot a file; write them to files of their own"
@@ -119,6 +121,8 @@ func (b *builder) value(d, o *object) {
 		d.put(sgBlocks, 1)
 	case tenants:
 		b.tenant(d, o)
+	case settings:
+		b.configured(o)
 	case header:
 		if o.has(hdStep) {
 			b.step = max(snapshot.NoStep, int64(o.values[hdStep]))
@@ -141,6 +145,18 @@ func (b *builder) value(d, o *object) {
 		b.agent = o.has(hdAgent) && o.values[hdAgent] != 0
 		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}
+}
+
+// configured takes o as the allocator's settings.
+func (b *builder) configured(o *object) {
+	conf := snapshot.AllocatorConf{Expandable: o.values[stExpandable] != 0}
+	if o.has(stConf) {
+		conf.Text = b.m.symbols.strings[o.values[stConf]]
+	}
+	if size := o.values[stMaxSplit]; o.has(stMaxSplit) && size <= maxBytes {
+		conf.MaxSplit = snapshot.Bytes(size)
+	}
+	b.settings = &conf
 }
 
 // figures reads a list of bytes or of counts, one a GPU; what is no such number is unknown.
@@ -370,6 +386,10 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 	for _, device := range slices.Sorted(maps.Keys(b.lives)) {
 		s.Timelines = append(s.Timelines, b.lives[device].timeline(s, device, b.record.stepEnds(), table))
 	}
+	for _, device := range slices.Sorted(maps.Keys(b.events)) {
+		s.Records = append(s.Records, &b.events[device].Record)
+	}
+	s.Allocator = b.settings
 	s.Notes = b.notes(s)
 	return s
 }

@@ -1,6 +1,10 @@
 package torch
 
-import "github.com/memdiag/memdiag/snapshot"
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 // moment follows the events of one device and keeps what was live at a moment. Each event that may be the one that is
 // asked for makes it begin anew: memory follows the blocks that are live, not the length of the record.
@@ -59,8 +63,11 @@ const (
 )
 
 func newMoment(kind snapshot.AtKind, until int64) *moment {
-	if kind == snapshot.AtStep {
+	switch kind {
+	case snapshot.AtStep:
 		kind = snapshot.AtTime
+	case snapshot.AtStart: // which no event is at or before
+		kind, until = snapshot.AtTime, math.MinInt64
 	}
 	return &moment{kind: kind, until: until, live: newTable[lease](), started: kind != snapshot.AtOOM}
 }

@@ -62,6 +62,9 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 		}
 		l.add(max(int64(o.values[enTime]), 0), o)
 	}
+	if b.events != nil {
+		b.keepEvent(device, o)
+	}
 	return nil
 }
 
@@ -122,6 +125,9 @@ func (b *builder) weigh() {
 	}
 	for _, l := range b.lives {
 		r.spent += l.bytes()
+	}
+	for _, e := range b.events {
+		r.spent += eventCost * int64(cap(e.Events))
 	}
 }
 

@@ -43,6 +43,10 @@ const (
 	kwAgent
 	kwPeak
 	kwRetries
+	kwSettings
+	kwConf
+	kwMaxSplit
+	kwUsesExpandable
 
 	kwAlloc
 	kwFreeRequested
@@ -71,6 +75,7 @@ var keywords = [numKeywords]string{
 	"stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
 	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit", "agent", "peak", "retries",
+	"allocator_settings", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size", "expandable_segments",
 	"alloc", "free_requested", "free_completed", "oom", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
@@ -104,6 +109,7 @@ const (
 	hostTraces        // list of entry, or of hostTrace
 	hostTrace         // list of entry
 	header            // dict: what memdiag's own recorder adds
+	settings          // dict: allocator_settings
 
 	numRoles
 )
@@ -112,7 +118,7 @@ var roleNames = [numRoles]string{
 	"a value", "the snapshot", "a wrapper", "the list of segments", "a segment", "the list of blocks", "a block",
 	"a history", "a past tenant", "a pool id", "the list of traces", "a trace", "a trace entry",
 	"the list of annotations", "an annotation", "the list of host segments", "the list of host traces", "a host trace",
-	"memdiag's header",
+	"memdiag's header", "the allocator's settings",
 }
 
 func (r role) String() string { return roleNames[r] }
@@ -157,6 +163,8 @@ func valueRole(dict role, key keyword, isList bool) role {
 		return hostTraces
 	case dict == top && !isList && key == kwHeader:
 		return header
+	case (dict == top || dict == wrapper) && !isList && key == kwSettings:
+		return settings
 	case dict == top && !isList && key >= numKeywords:
 		return wrapper
 	case dict == segment && isList && key == kwBlocks:
@@ -258,6 +266,12 @@ const (
 	hdAgent       // 1 where the recorder's own snapshot of the process follows PyTorch's
 )
 
+const (
+	stConf = iota
+	stMaxSplit
+	stExpandable
+)
+
 // fieldRoom is a power of two above the greatest place, sgEnd: what is below it needs no check.
 const fieldRoom = 16
 
@@ -287,6 +301,7 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 		kwFrames: {enStack, wantFrames},
 	},
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
+	settings:   {kwConf: {stConf, wantString}, kwMaxSplit: {stMaxSplit, wantInt}, kwUsesExpandable: {stExpandable, wantBool}},
 	header: {
 		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
 		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantInt}, kwPeak: {hdPeak, wantString}, kwRetries: {hdRetries, wantString},

@@ -30,6 +30,8 @@ type Options struct {
 	At snapshot.At
 	// Timeline has the snapshot tell when each block of the record was allocated and freed.
 	Timeline bool
+	// Record has the snapshot keep the events of the record themselves, 16 bytes each.
+	Record bool
 	// Parted: the recorder's own snapshot, which follows PyTorch's in a file of memdiag record, is not in the input. An input
 	// that should have it has been cut.
 	Parted bool
@@ -102,8 +104,11 @@ func run(name string, r io.ReaderAt, size int64, opts Options, at moments, keep 
 	if opts.Timeline {
 		m.build.lives = make(map[int]*lives)
 	}
+	if opts.Record {
+		m.build.events = make(map[int]*deviceEvents)
+	}
 	m.build.allow(size, opts.MaxUnpacked)
-	if at.at.Kind != snapshot.AtEnd || opts.Timeline {
+	if at.at.Kind != snapshot.AtEnd || opts.Timeline || opts.Record {
 		m.build.mostTables *= 2 // what is live, and what was
 	}
 	m.in.packed, m.in.lifted = stepsFor(size, text.json), opts.MaxUnpacked
