@@ -3,9 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -200,18 +198,9 @@ func (p *Player) lookBack() {
 // under each.
 func (p *Player) Play(all []Settings) []Result {
 	out := make([]Result, len(all))
-	var wait sync.WaitGroup
-	room := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)))
 	for i, s := range all {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			room <- struct{}{}
-			defer func() { <-room }()
-			out[i] = p.one(s)
-		}()
+		out[i] = p.one(s)
 	}
-	wait.Wait()
 	return out
 }
 

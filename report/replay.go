@@ -50,7 +50,7 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 		rows[i] = []string{b.Reserved.String(), b.Live.String(), b.Needed.String(), b.Stranded.String(), grouped(b.Calls), grouped(b.Retries), grouped(b.Failed), name}
 	}
 	p.table([]column{{"reserved", true}, {"live then", true}, {"needed", true}, {"stranded", true}, {"calls", true}, {"retries", true}, {"failed", true}, {"settings", false}}, rows)
-	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks and could not be given back; calls: of the driver; retries: how often the cache was emptied for want of memory")
+	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks, so that emptying the cache would not have freed it; calls: of the driver; retries: how often the cache was emptied for want of memory")
 	p.line("")
 	p.fidelity(r)
 	for _, trap := range r.traps() {
