@@ -28,7 +28,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-//go:embed agent/sitecustomize.py agent/memdiag/*.py agent/memdiag/py.typed
+//go:embed agent/sitecustomize.py agent/attach.py agent/memdiag/*.py agent/memdiag/py.typed
 var agentFiles embed.FS
 
 // Command is what is run, with the streams that it inherits.
@@ -102,6 +102,8 @@ type Outcome struct {
 	Steps int64
 	// Notes say what was not recorded and why, one sentence each.
 	Notes []string
+	// Found is what censuses found, one sentence each, which has been said meanwhile.
+	Found []string
 	// Unseen is the memory that was not recorded.
 	Unseen []snapshot.Unseen
 	// Code is the program's own, in all its processes that were recorded.
@@ -315,6 +317,7 @@ type about struct {
 	Child    bool              `json:"child"` // others are recorded before it
 
 	Intervention *Intervened `json:"intervention"`
+	Census       *census     `json:"census"`
 }
 
 const (

@@ -9,7 +9,7 @@ const segments = `
 from types import SimpleNamespace
 from memdiag import _agent, _shared
 
-shared = _shared.Shared(SimpleNamespace(stopped=False, asleep=False, step=3))
+shared = _shared.Shared(SimpleNamespace(stopped=False, asleep=False, step=3, replace=setattr))
 shared.start()
 from multiprocessing.shared_memory import SharedMemory
 

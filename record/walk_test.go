@@ -207,7 +207,7 @@ pushed = []
 class SavedTensor:
     register_hooks = None
 autograd = types.SimpleNamespace(SavedTensor=SavedTensor, _push_saved_tensors_default_hooks=lambda *hooks: pushed.append(hooks))
-source = _torch.Torch(None)
+source = _torch.Torch(types.SimpleNamespace(replace=setattr))
 source.saved = source.saved_names(types.SimpleNamespace(_C=types.SimpleNamespace(_autograd=autograd)))
 print(repr(source.saved))
 autograd._push_saved_tensors_default_hooks("pack", "unpack")

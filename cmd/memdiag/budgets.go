@@ -22,6 +22,15 @@ func (b *budgetFlags) flags(cmd *cobra.Command, rate *rateFlag) {
 	}
 }
 
+// watchedBudgets adds the flags to a command that records, and with --watch says which budgets are broken.
+func watchedBudgets(cmd *cobra.Command, b *budgetFlags) {
+	b.flags(cmd, nil)
+	for _, m := range budget.Meters() {
+		f := cmd.Flags().Lookup("max-" + string(m))
+		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, say if", 1)
+	}
+}
+
 var budgetUsage = map[budget.Meter]string{
 	budget.Live:     "fail if more than `[WHERE=]SIZE` is live at the end, such as 12GiB, 90% of the limit, or cuda:0=12GiB; may be repeated",
 	budget.Peak:     "fail if more than `[WHERE=]SIZE` is live at any time; WHERE is a device, process, cgroup, or a role of processes",

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/engine/comm"
 	"github.com/memdiag/memdiag/engine/mem"
@@ -104,11 +103,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
 	flags.BoolVar(&watched, "watch", false, "say while the command runs what leaks, as memdiag watch does")
-	budgets.flags(cmd, nil)
-	for _, m := range budget.Meters() {
-		f := flags.Lookup("max-" + string(m))
-		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, say if", 1)
-	}
+	watchedBudgets(cmd, &budgets)
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER` when the command has ended, as memdiag fleet add does")
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")

@@ -211,7 +211,7 @@ func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	}
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
 	// What the command has told with its code is not lost over a full disk.
-	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
+	if err := out.Finish(outcome.ExitCode, env.now(), slices.Concat(outcome.Found, outcome.Notes)...); err != nil {
 		env.talk.say("the run's end is not recorded: %v", err)
 	}
 	if outcome.Snapshots > 1 {

@@ -20,6 +20,7 @@ func commands(env *environment) []*cobra.Command {
 	return []*cobra.Command{
 		newDemoCommand(env),
 		newRecordCommand(env),
+		newAttachCommand(env),
 		newDiffCommand(env),
 		newGateCommand(env),
 		newVerifyCommand(env),

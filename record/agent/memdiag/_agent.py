@@ -14,6 +14,7 @@ import time
 import zlib
 
 from . import _at, _batches
+from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
 from ._interrupts import Held
@@ -155,6 +156,8 @@ class Agent:
         self.unseen = []  # what of the program's memory is not recorded
         self.errors = 0
         self.pid = os.getpid()
+        self.attached = None  # where the program ran before the agent came
+        self.undo = []  # what takes back what the agent has changed in the program
 
     # What the program's events call.
 
@@ -237,17 +240,53 @@ class Agent:
         for s in self.sources:
             s.start()
         self.shared.start()
-        sys.meta_path.insert(0, _heap.Finder(self))
+        self.find(_heap.Finder(self))
         self.ticker.start()
         import atexit
 
         atexit.register(self.finish)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.forked)
+        self.undo.append(lambda: atexit.unregister(self.finish))
+        self.undo.append(after_fork(self.forked))
+        if self.attached is not None:
+            self.attached.start()
         self.report("started")
+
+    def replace(self, owner, name, new):
+        """Puts a function of ours in the place of one of Python's or a library's, until it is taken back."""
+        old = getattr(owner, name)
+        setattr(owner, name, new)
+
+        def back():
+            if getattr(owner, name, None) is new:  # else another one has taken the place, and calls ours
+                setattr(owner, name, old)
+
+        self.undo.append(back)
+
+    def find(self, finder):
+        """Has a finder asked for modules."""
+        sys.meta_path.insert(0, finder)
+        self.undo.append(lambda: finder in sys.meta_path and sys.meta_path.remove(finder))
+
+    def take_back(self):
+        """Leaves the program as it was."""
+        self.ticker.stop()
+        self.code.end()
+        self.holders.watch.end()
+        for s in self.sources:
+            try:
+                s.stop()
+            except Exception as e:
+                self.note("%s: %s" % (type(e).__name__, e))
+        while self.undo:
+            self.undo.pop()()
 
     def forked(self):
         """In the child of a fork: it is another process, which records only if it trains, or lives for a while."""
+        if self.attached is not None:  # nothing is recorded of a child
+            self.stopped, self.attached.done = True, True
+            self.take_back()
+            self.attached.leave_main()
+            return
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.ticker.forked()
@@ -491,7 +530,7 @@ class Agent:
         if kind not in self.owner:
             self.rank = self.find_rank()
             # By the clock alone, who was started by another is recorded beside it.
-            self.owner[kind] = (kind == "step" or not started()) and self.claim(self.claim_name(kind))
+            self.owner[kind] = (kind == "step" or self.attached is not None or not started()) and self.claim(self.claim_name(kind))
             if self.owner[kind] and (kind == "step" or self.rank is not None):
                 self.drop_ticks()
         if kind == "tick" and self.owner[kind] and self.replaced():
@@ -732,6 +771,8 @@ class Agent:
                 "python": sys.version.split()[0], "role": role(),
                 "child": self.asleep or self.number > 0,
             }
+            if self.attached is not None and self.attached.grown:
+                about["census"] = self.attached.grown
             if self.intervention is not None:
                 about["intervention"] = self.intervention.about()
             for s in self.sources:

@@ -42,6 +42,7 @@ class Container:
 
 class Containers:
     next = 0  # the step from which registries are asked again
+    listed, grown = False, ()  # whether what has grown is listed: path, kind, items at first and now, whether a name is near
 
     def __init__(self, bound, key_text):
         self.bound, self.key_text = bound, key_text
@@ -53,6 +54,7 @@ class Containers:
         """Takes note of what a walk found, and follows what has become longer."""
         grown = [(n, None, own) for n, own in nodes if n.items - self.first.get(n.id, n.items) >= LEAST]
         self.first = {n.id: self.first.get(n.id, n.items) for n, _ in nodes}
+        self.grown = [(n.path(), n.kind, self.first[n.id], n.items, own) for n, _, own in grown] if self.listed else ()
         self.follow(grown[:WEIGHED])
 
     def follow(self, places):

@@ -49,7 +49,7 @@ class Losses:
                 self.backward(outputs)
             return original(outputs, *args, **kwargs)
 
-        autograd._make_grads = _make_grads
+        self.agent.replace(autograd, "_make_grads", _make_grads)
 
     def backward(self, outputs):
         try:

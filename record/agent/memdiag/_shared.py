@@ -30,7 +30,7 @@ class Shared:
             followed(args, kwargs, sys._getframe(1))
             return fd
 
-        _posixshmem.shm_open = shm_open
+        self.agent.replace(_posixshmem, "shm_open", shm_open)
 
     def followed(self, args, kwargs, frame):
         """Remembers a segment that was opened, if it was made."""

@@ -37,7 +37,8 @@ class Threads:
             except Exception as e:
                 self.source.agent.failed("thread", e)
 
-        thread._set_ident, thread._delete = _set_ident, _delete
+        self.source.agent.replace(thread, "_set_ident", _set_ident)
+        self.source.agent.replace(thread, "_delete", _delete)
 
     def enter(self):
         if self.source.mode is not None and self.budget.affords():

@@ -54,6 +54,7 @@ class Ticker:
         self.running = False
         self.prepared = False
         self.due = 0.0  # the time of the next look
+        self.later = None  # what the main thread is to do once it answers
         self.begin_anew()
 
     def start(self):
@@ -80,6 +81,10 @@ class Ticker:
 
     def handle(self, signum, frame):
         what = self.asked  # before our thread does it
+        if self.later is not None:
+            later, self.later = self.later, None
+            later()
+            return
         self.agent.interrupting, owed, self.owed = True, self.owed, False
         try:
             if not what and owed:
@@ -185,6 +190,13 @@ class Ticker:
             del frame  # it would keep what the function's end lets go of
             with self.lock:
                 self.agent.guarded("tick", what, importing)
+
+    def when_main(self, what):
+        """Does what only the main thread can, now or once it has seen that it was asked for something."""
+        if _thread.get_ident() == self.main:
+            what()
+        else:
+            self.later = what
 
     def acts(self):
         """Whether this is our thread."""

@@ -105,9 +105,11 @@ class Torch:
     # Start: when the program has imported torch.
 
     def start(self):
-        if "torch" in sys.modules:
-            return  # nobody can have imported it before us
-        sys.meta_path.insert(0, Finder(self))
+        if self.agent.attached is not None and "torch" in sys.modules:
+            self.imported(sys.modules["torch"])
+            self.since, self.older = 0, None  # what there is now nobody has seen made
+        elif "torch" not in sys.modules:
+            self.agent.find(Finder(self))
 
     def imported(self, torch):
         self.module, self.since_import = torch, time.monotonic()
@@ -133,7 +135,8 @@ class Torch:
             self.watch_phases(torch)
             self.saved = self.saved_names(torch)
             _threads.Threads(self).start()
-            self.on(1)
+            if self.agent.attached is None:  # else the program may be within an operator; it is on from the next step on
+                self.on(1)
 
     def saved_names(self, torch):
         """How the names of what a node of autograd's graph has saved begin, of what may be read without calling a hook of
@@ -147,7 +150,7 @@ class Torch:
             self.saved = ""
             return push(*hooks)
 
-        autograd._push_saved_tensors_default_hooks = pushed
+        self.agent.replace(autograd, "_push_saved_tensors_default_hooks", pushed)
         return "_saved_"
 
     def watch_steps(self, torch, version):
@@ -173,12 +176,12 @@ class Torch:
         if version >= (2, 0):
             from torch.optim import optimizer
 
-            optimizer.register_optimizer_step_post_hook(after)
+            agent.undo.append(optimizer.register_optimizer_step_post_hook(after).remove)
             self.step_hooks = getattr(optimizer, "_global_optimizer_pre_hooks", None)
             if self.step_hooks is not None:  # else the hooks of the program's are not known
-                optimizer.register_optimizer_step_pre_hook(before)
+                agent.undo.append(optimizer.register_optimizer_step_pre_hook(before).remove)
         else:  # the empty method that 1.12 and 1.13 call after every step
-            torch.optim.Optimizer._optimizer_step_code = after
+            agent.replace(torch.optim.Optimizer, "_optimizer_step_code", after)
 
     def watch_phases(self, torch):
         agent, original = self.agent, torch.nn.Module.eval
@@ -187,7 +190,7 @@ class Torch:
             agent.guarded("eval", self.evaluates)
             return original(self_)
 
-        torch.nn.Module.eval = functools.update_wrapper(eval, original)  # pickled by its name
+        agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickled by its name
 
     def optimizer_stepped(self, optimizer):
         """Counts the steps of one optimizer among several: the one that was first, as long as it steps.

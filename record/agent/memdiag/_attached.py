@@ -1,0 +1,147 @@
+"""In a program that ran before the agent came: two censuses tell what grows without any stack, and the agent leaves when memdiag
+does, with nothing left of it.
+
+memdiag has a lock on a file. Whoever gets it knows that memdiag has ended, even if it was killed.
+"""
+
+import _signal
+import _thread
+import collections
+import fcntl
+import gc
+import os
+import sys
+import time
+
+# Seconds between looks at the lock; that the main thread has to do what it is asked for, and how often it is asked.
+APART, ANSWER, TRIES = 0.25, 0.5, 8
+# Seconds that the walk of a census takes at most.
+WALK = 0.5
+# Objects of a type that have become so many more, and containers and types that have become more by this part, have grown; so
+# many of them are told.
+LEAST, PART, MOST = 100, 0.02, 10
+# Types of which the agent itself makes some.
+OURS = "weakref.ReferenceType", "torch.storage.UntypedStorage"
+
+
+class Attached:
+    def __init__(self, agent, folder):
+        self.agent, self.leash = agent, os.path.join(folder, "leash")
+        self.interval = float(agent.settings.get("census") or 0)
+        self.types, self.grown = None, None
+        self.done = False
+
+    def start(self):
+        self.agent.heap.malloc()  # which imports ctypes
+        self.census()
+        self.due = time.monotonic() + self.interval
+        # A signal that the program blocks for a while is not to come to our thread instead.
+        blocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+        try:
+            _thread.start_new_thread(self.wait, ())
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, blocked)
+
+    def wait(self):
+        """Waits for memdiag's end, and for the second census."""
+        while not self.released():
+            if self.done:
+                return
+            if self.grown is None and self.interval and time.monotonic() >= self.due:
+                self.have(self.second, lambda: self.grown is not None)
+                self.grown = self.grown or {}
+            time.sleep(APART)
+        self.have(self.detach, lambda: self.done)
+        if not self.done:
+            self.detach()
+
+    def released(self):
+        try:
+            f = os.open(self.leash, os.O_RDONLY)
+        except OSError:
+            return True  # the folder is gone
+        try:
+            fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(f)
+
+    def have(self, what, done):
+        """Has the main thread do something, or else the ticker's."""
+        for _ in range(TRIES):
+            self.agent.ticker.ask(what)
+            begun = time.monotonic()
+            while time.monotonic() < begun + ANSWER:
+                if done():
+                    return
+                time.sleep(0.01)
+
+    # Censuses.
+
+    def census(self):
+        """How many objects of each type there are, and how long containers are that names lead to."""
+        before, self.types = self.types, counted()
+        self.agent.holders.walk({}, {}, {}, seconds=WALK, counting=True)
+        return before
+
+    def second(self, importing=False):
+        agent = self.agent
+        agent.holders.containers.listed = True
+        before = self.census()
+        grown = sorted(agent.holders.containers.grown, key=lambda c: (not c[4], c[2] - c[3]))
+        grown = [{"path": path, "kind": kind, "before": first, "now": now} for path, kind, first, now, _ in grown if now - first >= PART * first]
+        agent.holders.containers.listed, agent.holders.containers.grown = False, ()
+        types = [{"type": name, "before": before.get(name, 0), "now": n} for name, n in self.types.items()
+                 if name not in OURS and n - before.get(name, 0) >= max(LEAST, PART * before.get(name, 0))]
+        types.sort(key=lambda t: t["now"] - t["before"], reverse=True)
+        own = [t for t in types if "." in t["type"]]  # Python's own types tell less, and the agent makes some
+        types = own if own or grown else types
+        self.grown = {"seconds": time.monotonic() - self.due + self.interval, "containers": grown[:MOST], "types": types[:MOST]}
+        agent.report("started")
+
+    # The end.
+
+    def detach(self, importing=False):
+        """Leaves the program as it was."""
+        agent = self.agent
+        if self.done:
+            return
+        self.done = True
+        agent.finish()
+        agent.stopped = True
+        agent.take_back()
+        agent.ticker.when_main(self.leave_main)
+        for name in [m for m in sys.modules if m == __package__ or m.startswith(__package__ + ".")]:
+            del sys.modules[name]
+        agent.report("left")
+
+    def leave_main(self):
+        """What only the main thread can do."""
+        agent = self.agent
+        agent.torch.off()
+        if _signal.getsignal(_signal.SIGUSR1) == agent.ticker.handle:
+            _signal.signal(_signal.SIGUSR1, _signal.SIG_DFL)
+
+
+def counted():
+    """How many objects that the collector knows there are of each type, by its name.
+
+    The list of all objects comes and goes within one call of C's: see _objects.
+    """
+    types = list(map(type, gc.get_objects()))
+    numbers = collections.Counter(map(id, types))
+    named = dict(zip(map(id, types), types))
+    out = collections.Counter()
+    for i, n in numbers.items():
+        out[name_of(named[i])] += n
+    return out
+
+
+def name_of(t):
+    try:
+        module, name = type.__dict__["__module__"].__get__(t), type.__dict__["__qualname__"].__get__(t)
+    except Exception:
+        return "?"
+    return name if module == "builtins" else "%s.%s" % (module, name)

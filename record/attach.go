@@ -1,0 +1,241 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memdiag/memdiag/record/inject"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// Attachment is how a process that runs already is recorded.
+type Attachment struct {
+	Options
+	// Census is the time between the two looks that tell what grows without any stack; 0 is for none.
+	Census time.Duration
+	// Say takes what is known meanwhile, a line each.
+	Say func(line string)
+}
+
+const (
+	// answersWithin is how long a process may take to run Python code before a line says that memdiag waits for it.
+	answersWithin = 5 * time.Second
+	// leavesWithin is how long it may take to be left.
+	leavesWithin = 10 * time.Second
+	// attachedEvery is how often an attached process's answers are looked for.
+	attachedEvery = 100 * time.Millisecond
+	// leashName is the file that memdiag has locked for as long as it is attached.
+	leashName = "leash"
+	// busyWith is how often a process is asked again that is importing PyTorch, a second apart.
+	busyWith = 30
+)
+
+// AttachProcess brings the agent into a Python process that runs and records it, until it ends or the context does. The process
+// then is as it was. An error means that nothing was recorded.
+func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Process, opts Attachment) (*Outcome, error) {
+	dir, err := filepath.Abs(out.Dir())
+	if err != nil {
+		return nil, err
+	}
+	sweep(os.TempDir())
+	agent, err := unpackAgent(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	a := &attached{process: process, agent: agent, dir: dir, opts: opts, report: filepath.Join(dir, fmt.Sprintf("%s%d.json", reportPrefix(out.Rank()), process.InnerPID))}
+	remove := true
+	defer func() {
+		if remove {
+			_ = os.RemoveAll(agent) // of a folder of temporary files
+		}
+	}()
+	if err := a.prepare(out.Rank()); err != nil {
+		return nil, err
+	}
+	defer func() { _ = a.leash.Close() }() // closing twice does no harm
+	if err := a.begin(ctx); err != nil {
+		remove = !errors.Is(err, context.Canceled) // else the process may yet read what it was asked to
+		return nil, err
+	}
+	host := watchHost(ctx, process.PID, out, nil)
+	left := a.follow(ctx)
+	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil, Found: a.found}
+	if !left {
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("process %d has not run Python code since: the agent leaves it as soon as it does", process.PID))
+	}
+	outcome.collect(dir, out.Rank())
+	return outcome, nil
+}
+
+// attached is a process that the agent is in.
+type attached struct {
+	process    *inject.Process
+	agent, dir string // folders
+	report     string // the agent's
+	opts       Attachment
+	leash      *os.File
+	found      []string // by the censuses
+}
+
+// prepare writes what the agent reads, and gives to the process's user what that has to read and write.
+func (a *attached) prepare(rank int) (err error) {
+	settings, err := json.Marshal(struct {
+		agentSettings
+		Folder string  `json:"dir"`
+		Census float64 `json:"census"`
+	}{agentSettings{reportPrefix(rank), rank, a.opts.Every, a.opts.Interval.Seconds(), a.opts.PythonHeap, false, nil}, a.dir, a.opts.Census.Seconds()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(a.agent, "settings.json"), settings, 0o600); err != nil {
+		return err
+	}
+	if a.leash, err = os.OpenFile(filepath.Join(a.agent, leashName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	if err := lock(a.leash); err != nil {
+		return errors.Join(err, a.leash.Close())
+	}
+	give := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return a.process.Own(path)
+	}
+	return errors.Join(filepath.WalkDir(a.agent, give), a.process.Own(a.dir))
+}
+
+// begin waits for the agent to have begun.
+func (a *attached) begin(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		pending, err := a.process.Execute(ctx, filepath.Join(a.agent, "attach.py"), a.agent)
+		if err != nil {
+			return err
+		}
+		err = a.started(ctx)
+		pending.Cancel()
+		if busy := err != nil && strings.Contains(err.Error(), "importing PyTorch"); !busy || tries == busyWith {
+			if err == nil {
+				a.opts.Say(fmt.Sprintf("attached to process %d, Python %s, by %s", a.process.PID, a.process.Version, pending.How))
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (a *attached) started(ctx context.Context) error {
+	failed := filepath.Join(a.agent, "failed")
+	for begun, said := time.Now(), false; ; {
+		if _, err := os.Stat(a.report); err == nil {
+			return nil
+		}
+		if text, err := os.ReadFile(failed); err == nil && len(text) > 0 {
+			_ = os.Remove(failed) // for the next try
+			return fmt.Errorf("process %d does not take the agent: %s", a.process.PID, text)
+		}
+		if !a.process.Runs() {
+			return fmt.Errorf("process %d has ended", a.process.PID)
+		}
+		if !said && time.Since(begun) > answersWithin {
+			said = true
+			a.opts.Say(fmt.Sprintf("process %d has been asked, and answers as soon as its main thread runs Python code; Ctrl-C gives up", a.process.PID))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(attachedEvery):
+		}
+	}
+}
+
+// follow says what the censuses find, and waits for the process's end or for the context's, after which the agent leaves; it
+// reports whether it has left.
+func (a *attached) follow(ctx context.Context) (left bool) {
+	told := false
+	for {
+		if r, err := readReport(a.report); err == nil && !told && r.Census != nil {
+			told = true
+			a.found = r.Census.lines()
+			for _, line := range a.found {
+				a.opts.Say(line)
+			}
+		} else if err == nil && r.State == "stopped" {
+			return a.leave()
+		}
+		if !a.process.Runs() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return a.leave()
+		case <-time.After(attachedEvery):
+		}
+	}
+}
+
+// leave lets go of the agent.
+func (a *attached) leave() bool {
+	_ = a.leash.Close() // with it goes the lock
+	for begun := time.Now(); time.Since(begun) < leavesWithin; time.Sleep(attachedEvery / 2) {
+		if r, err := readReport(a.report); err == nil && r.State == "left" || !a.process.Runs() {
+			return true
+		}
+	}
+	return false
+}
+
+// census is what has grown from one look at a process's objects to another.
+type census struct {
+	Seconds    float64 `json:"seconds"`
+	Containers []struct {
+		Path   string `json:"path"`
+		Kind   string `json:"kind"`
+		Before int64  `json:"before"`
+		Now    int64  `json:"now"`
+	} `json:"containers"`
+	Types []struct {
+		Type   string `json:"type"`
+		Before int64  `json:"before"`
+		Now    int64  `json:"now"`
+	} `json:"types"`
+}
+
+// told is how many containers and types are named.
+const told = 3
+
+// lines say what has grown, a sentence each.
+func (c *census) lines() (lines []string) {
+	in := fmt.Sprintf("in %s", time.Duration(c.Seconds*float64(time.Second)).Round(time.Second))
+	for _, g := range c.Containers[:min(told, len(c.Containers))] {
+		lines = append(lines, fmt.Sprintf("%s the %s `%s` grew from %d to %d items", in, g.Kind, g.Path, g.Before, g.Now))
+	}
+	for _, g := range c.Types[:min(told, len(c.Types))] {
+		lines = append(lines, fmt.Sprintf("%s objects of type %s grew from %d to %d", in, g.Type, g.Before, g.Now))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, in+" no container and no type of objects grew")
+	}
+	return lines
+}
+
+// CommandOf is the command of a process, in its words; empty where that is not known.
+func CommandOf(pid int) []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil || len(text) == 0 {
+		return []string{}
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package record
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock takes a file's lock, which the system lets go of with the process.
+func lock(f *os.File) error {
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor is small
+}
