@@ -73,6 +73,9 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.sizeGraphs()
 		r.step(itemsPass, func() { r.sizeItems(items) })
 		r.judgeProcess()
+		if e := r.mapped(); e != nil {
+			r.Reserves = append(r.Reserves, *e)
+		}
 	}
 	r.NotSeen = r.notSeen()
 	r.sortFindings()

@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -89,7 +90,10 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 const loaderWorker = "loader worker"
 
 // KindOf is the role without the number of one of several that do the same: "loader worker".
-func KindOf(role string) string { return numbered.ReplaceAllString(role, "") }
+func KindOf(role string) string {
+	kind := strings.TrimRight(numbered.ReplaceAllString(role, "$1"), " -_:#")
+	return cmp.Or(ofFork.ReplaceAllString(kind, "fork of "), role)
+}
 
 // accounts reports whether a child's leaks are most of how processes grow.
 func accounts(children []*Child, e *Reserve) bool {

@@ -23,9 +23,10 @@ type Forecast struct {
 	// After is how long after the last snapshot that is, at the run's pace until
 	// now, with its interval; 0 where the run's marks have no times.
 	After, AfterLow, AfterHigh time.Duration
-	// Beyond: it is farther away than Farthest times the length of the run. No other figure
-	// is given then but the limit: of so short a run nothing is known of what comes so late.
+	// Beyond: it is farther away than Farthest times the length of the run, which Far is. No other figure is given
+	// but the limit: of so short a run nothing is known of what comes so late.
 	Beyond bool
+	Far    float64 // with Beyond: steps or seconds after the last snapshot
 	// Open: High alone is farther away than that, and is cut to it.
 	Open bool
 }
@@ -49,6 +50,7 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	f := &Forecast{Step: snapshot.NoStep, Low: snapshot.NoStep, High: snapshot.NoStep, Limit: room.limit, OfProcess: room.ofProcess}
 	far := Farthest * r.Series.Axis.Length()
 	if f.Beyond = at > far; f.Beyond {
+		f.Far = far
 		return f
 	}
 	f.Open, high = high > far, min(high, far)

@@ -11,6 +11,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// leastBrief is more than a shell takes, and the tools that one starts.
+const leastBrief = 8 << 20
+
 // namedRoles is how many roles are named of processes that were watched from outside alone.
 const namedRoles = 3
 
@@ -26,10 +29,6 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, r.unwatched)
 	}
 	info := &r.run.Info
-	if last := r.Last.Mark.Step; info.Command != nil && info.Finished != nil && last > 0 && info.Steps == 0 {
-		// Its agent counts the steps when it ends.
-		out = append(out, fmt.Sprintf("the recorded process did not report its end, as one that is killed: what came after step %d was not seen", last))
-	}
 	if r.run.Tree == nil {
 		const hidden = "other processes of the command: the system told nothing of them"
 		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 && !slices.Contains(out, hidden) {
@@ -59,7 +58,7 @@ func (r *Result) notSeen() (out []string) {
 		switch {
 		case r.inside(p.PID) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
 		case len(p.Points) < series.Testable:
-			if float64(lastOf(p)) >= matters*float64(most) && !grown[KindOf(p.Role)] {
+			if lastOf(p) >= leastBrief && float64(lastOf(p)) >= matters*float64(most) && !grown[KindOf(p.Role)] {
 				brief++
 			}
 		default:

@@ -11,9 +11,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// claimants are the processes that record, as their claims in the run's folder say. Who counts
-// steps has taken over from who had ticks, and who has a rank from those without.
-func claimants(dir string) func(pid int) bool {
+// claimants are the processes that record, as their claims in the run's folder say, with whether they count
+// steps. Who counts steps has taken over from who had ticks, and who has a rank from those without.
+func claimants(dir string) map[int]bool {
 	pids := make(map[int]bool)
 	names := namesBeginning(dir, claimPrefix)
 	ranks := slices.ContainsFunc(names, func(name string) bool { return rundir.RankOf(name) != snapshot.NoRank })
@@ -27,8 +27,8 @@ func claimants(dir string) func(pid int) bool {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if pid, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
-			pids[pid] = true
+			pids[pid] = pids[pid] || steps == name
 		}
 	}
-	return func(pid int) bool { return pids[pid] }
+	return pids
 }

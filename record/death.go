@@ -27,19 +27,19 @@ const killedCode = 128 + 9
 
 // since says whether the kernel killed a process of the command since memory ran out, or of a command
 // that was killed that it did not; "" where nothing is to be said. most is the process that had most
-// memory, or nil.
-func (k kills) since(now kills, code int, most *followed) string {
+// memory, or nil. kernel is whether it was the kernel.
+func (k kills) since(now kills, code int, most *followed) (said string, kernel bool) {
 	who := ""
 	if most != nil {
 		who = fmt.Sprintf("; %s held most, %s", most.Role, most.Points[0].Anonymous)
 	}
 	switch {
 	case k.group >= 0 && now.group > k.group && k.limit >= 0:
-		return fmt.Sprintf("the kernel killed a process: the limit of %s of the control group was reached%s", k.limit, who)
+		return fmt.Sprintf("the kernel killed a process: the limit of %s of the control group was reached%s", k.limit, who), true
 	case k.group >= 0 && now.group > k.group || code == killedCode && k.machine >= 0 && now.machine > k.machine:
-		return "the kernel killed a process: the machine had no memory left" + who
+		return "the kernel killed a process: the machine had no memory left" + who, true
 	case code == killedCode && k.machine >= 0:
-		return "a process sent the signal that killed it: the kernel killed nothing for want of memory"
+		return "a process sent the signal that killed it: the kernel killed nothing for want of memory", false
 	}
-	return ""
+	return "", false
 }

@@ -99,6 +99,42 @@ os.kill(os.getpid(), signal.SIGKILL)
 	}
 }
 
+// TestAnEndWithinACommandThatEndsWellIsNoted has a program of a shell that ends with 0 whatever the program does.
+func TestAnEndWithinACommandThatEndsWellIsNoted(t *testing.T) {
+	t.Parallel()
+	const steps = `
+import os, signal, sys, time
+from memdiag import mark
+for step in range(1, 31):
+    time.sleep(0.01)
+    mark(step=step)
+`
+	for _, c := range []struct{ name, text, want string }{
+		{"returns", steps, ""},
+		{"calls os._exit", steps + "os._exit(3)", ""},
+		{"is interrupted", steps + "os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", ""},
+		{"trains in a fork", "import multiprocessing\ndef train():\n" + strings.ReplaceAll(steps, "\n", "\n    ") + `
+p = multiprocessing.get_context("fork").Process(target=train)
+p.start()
+p.join()`, ""},
+		{"is a server that is killed", "import os, signal, time\ntime.sleep(0.6)\nos.kill(os.getpid(), signal.SIGTERM)", ""},
+		{"is killed", steps + "os.kill(os.getpid(), signal.SIGKILL)", "the recorded process did not report its end, as one that is killed: what came later was not seen"},
+		{"raises", steps + "{}[0]", "the recorded process ended with KeyError, though the command ended with code 0: its work was not done"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := runOf(t, record.Options{}, "sh", "-c", `"$0" "$1"; true`, python(t), script(t, c.text))
+			var got []string
+			for _, u := range r.Unseen {
+				got = append(got, u.What)
+			}
+			if strings.Join(got, "; ") != c.want || r.ExitCode != 0 || r.Snapshots == 0 {
+				t.Errorf("%q, want %q; %+v", got, c.want, r.Outcome)
+			}
+		})
+	}
+}
+
 func TestSignalsReachTheCommand(t *testing.T) {
 	// Under nohup the command would ignore hangups, as the tests do.
 	hangups := make(chan os.Signal, 1)

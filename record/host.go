@@ -199,7 +199,10 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	}
 	begun := time.Now()
 	claims := claimants(h.dir)
-	recorded := func(pid int) bool { return claims(pid) || h.profiled && pid == h.tree.root }
+	recorded := func(pid int) bool {
+		_, claimed := claims[pid]
+		return claimed || h.profiled && pid == h.tree.root
+	}
 	points := h.tree.points(tree, now, h.sumsOfPages(tree, now), recorded, h.roles)
 	var text bytes.Buffer
 	for _, p := range points {

@@ -164,6 +164,8 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
 	if !outcome.Followed && hidesProcesses() {
 		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system told nothing of them"})
+	} else if n := host.tree.hidden; n > 0 {
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("%d other processes of the command, of another user: the system told nothing of them (hidepid)", n)})
 	}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
@@ -174,8 +176,11 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.ExitCode = exit.ExitCode()
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
-	if death := host.kills.since(countKills(), outcome.ExitCode, host.most); death != "" {
+	if death, kernel := host.kills.since(countKills(), outcome.ExitCode, host.most); death != "" {
 		outcome.Notes = append(outcome.Notes, death)
+		if kernel && outcome.ExitCode == 0 { // its parent does without it
+			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: death})
+		}
 	}
 	outcome.collect(dir, out.Rank())
 	if outcome.Code.Files == nil {
@@ -306,7 +311,8 @@ func namesBeginning(dir, prefix string) (names []string) {
 // about is what an agent reports of its process.
 type about struct {
 	PID      int               `json:"pid"`
-	State    string            `json:"state"` // "started", "stopped", "finished", "failed"
+	State    string            `json:"state"`  // "started", "stopped", "finished", "failed"
+	Raised   string            `json:"raised"` // the exception that ended it; "" for none
 	Recorded bool              `json:"recorded"`
 	Steps    int64             `json:"steps"`
 	Rank     *int              `json:"rank"`
@@ -344,7 +350,7 @@ func (o *Outcome) collect(dir string, rank int) {
 		return
 	}
 	var agents []about
-	ranks := []int{rank}
+	claims, ranks := claimants(dir), []int{rank}
 	for _, e := range entries {
 		name := e.Name()
 		if !strings.HasPrefix(name, reportPrefix(rank)) || strings.HasSuffix(name, partSuffix) || !e.Type().IsRegular() {
@@ -407,12 +413,28 @@ func (o *Outcome) collect(dir string, rank int) {
 		if i := a.Intervention; i != nil && i.Acts > 0 && (o.Intervened == nil || i.Acts > o.Intervened.Acts) {
 			o.Intervened = i
 		}
-		for _, u := range a.Unseen {
+		unseen := a.Unseen
+		if counted, records := claims[a.PID]; records && o.ExitCode == 0 {
+			unseen = append(unseen, a.lost(counted)...)
+		}
+		for _, u := range unseen {
 			if !slices.Contains(o.Unseen, u) {
 				o.Unseen = append(o.Unseen, u)
 			}
 		}
 	}
+}
+
+// lost is the end of a process that recorded, if that ended otherwise than its command. A program that counts no steps may
+// be a server, which whoever started it kills when it has done its work.
+func (a *about) lost(steps bool) []snapshot.Unseen {
+	switch {
+	case a.Raised != "":
+		return []snapshot.Unseen{{What: "the recorded process ended with " + a.Raised + ", though the command ended with code 0: its work was not done"}}
+	case steps && a.State == "started":
+		return []snapshot.Unseen{{What: "the recorded process did not report its end, as one that is killed: what came later was not seen"}}
+	}
+	return nil
 }
 
 // mostAlike is how many processes are named that say the same; a command may fork hundreds.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path"
@@ -22,9 +23,9 @@ const loaderThread = "pt_data_worker"
 
 // of is the role of a process. What does not let itself be read leaves its program's name.
 func (r *roles) of(t *tree, f *followed, p process) string {
-	said := readRole(r.reports+strconv.Itoa(f.agent)+".json", f.first)
+	said, rankSaid := readRole(r.reports+strconv.Itoa(f.agent)+".json", f.first)
 	environment, _ := os.ReadFile(procFile(p.pid, "environ"))
-	f.rank = rankIn(environment)
+	f.rank = cmp.Or(rankIn(environment), rankSaid)
 	parent := t.byPID(p.parent)
 	rank := ""
 	if f.rank != "" {
@@ -54,22 +55,26 @@ func (t *tree) byPID(pid int) *followed {
 	return found
 }
 
-// readRole is what an agent says of the role of its process, which was first seen at a time; "" for
-// nothing. What is older is of a process that had its number before.
-func readRole(report string, seen time.Time) string {
+// readRole is what an agent says of the role of its process, which was first seen at a time, and of its rank, which the
+// program may have set by itself, as Ray does; "" for nothing. What is older is of a process that had its number before.
+func readRole(report string, seen time.Time) (role, rank string) {
 	info, err := os.Lstat(report)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || info.ModTime().Before(seen.Add(-3*time.Second)) {
-		return ""
+		return "", ""
 	}
 	text, err := os.ReadFile(report)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	var said struct {
 		Role string `json:"role"`
+		Rank *int   `json:"rank"`
 	}
-	_ = json.Unmarshal(text, &said) // the role is none then
-	return said.Role
+	_ = json.Unmarshal(text, &said) // there is neither then
+	if said.Rank != nil && *said.Rank >= 0 {
+		rank = strconv.Itoa(*said.Rank)
+	}
+	return said.Role, rank
 }
 
 // rankIn is the rank in an environment, as torchrun sets it; "" for none.

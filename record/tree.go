@@ -37,8 +37,8 @@ const (
 type tree struct {
 	root  int
 	known map[processID]*followed
-	// largest is the most processes that there were at once.
-	largest int
+	// largest is the most processes that there were at once, and hidden the most that the system told nothing of.
+	largest, hidden int
 }
 
 // processID tells a process from others that had its number.
@@ -61,7 +61,8 @@ func newTree(root int) *tree { return &tree{root: root, known: make(map[processI
 
 // look lists the processes that there are, the root first.
 func (t *tree) look(now time.Time) []process {
-	all := processTree(t.root)
+	all, hidden := processTree(t.root)
+	t.hidden = max(t.hidden, hidden)
 	in := make(map[processID]bool, len(all))
 	for _, p := range all {
 		in[p.processID] = true
@@ -74,7 +75,8 @@ func (t *tree) look(now time.Time) []process {
 			delete(t.known, id) // it has ended
 			continue
 		}
-		for _, p := range processTree(id.pid) { // its parent has ended
+		below, _ := processTree(id.pid) // its parent has ended
+		for _, p := range below {
 			if !in[p.processID] {
 				in[p.processID], all = true, append(all, p)
 			}
@@ -101,6 +103,9 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 			continue // it has ended, or is hidden
 		}
 		st := parseStatus(text)
+		if !st.split {
+			st.anonymous = p.rss // its files, too, which level off
+		}
 		f := t.known[p.processID]
 		if exiting := st.anonymous+st.swapped == 0; exiting && len(f.Points) > 0 && f.Points[0].Anonymous+f.Points[0].Swapped > 0 {
 			continue // it is exiting, and has given back all
@@ -137,7 +142,8 @@ func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", p
 type status struct {
 	name                             string
 	anonymous, file, shared, swapped snapshot.Bytes
-	innermost                        int // the number that the process itself has for itself
+	split                            bool // the kernel divides resident memory so, as Linux does from 4.5 on
+	innermost                        int  // the number that the process itself has for itself
 }
 
 func parseStatus(text []byte) (s status) {
@@ -154,7 +160,7 @@ func parseStatus(text []byte) (s status) {
 		case "NSpid":
 			s.innermost, _ = strconv.Atoi(value[strings.LastIndexAny(value, "\t ")+1:]) // likewise
 		case "RssAnon":
-			s.anonymous = kib()
+			s.anonymous, s.split = kib(), true
 		case "RssFile":
 			s.file = kib()
 		case "RssShmem":
@@ -175,19 +181,41 @@ type process struct {
 	rss    snapshot.Bytes
 }
 
-// processTree lists a process and all below it.
-func processTree(root int) (tree []process) {
+// processTree lists a process and all below it, and counts those that are there and that the system tells nothing of: another
+// user's, where /proc is mounted with hidepid.
+func processTree(root int) (tree []process, hidden int) {
 	below := children
 	if _, err := os.Stat(childrenFile(root, strconv.Itoa(root))); err != nil {
 		below = allChildren() // of a kernel that does not list them by process
 	}
+	return walk(root, below, readStat)
+}
+
+func walk(root int, below func(pid int) []int, stat func(pid int) (process, bool)) (tree []process, hidden int) {
+	unread := make(map[int][]int) // by parent
 	for pids := []int{root}; len(pids) > 0; pids = pids[1:] {
-		if p, ok := readStat(pids[0]); ok {
-			tree = append(tree, p)
-			pids = append(pids, below(p.pid)...)
+		p, ok := stat(pids[0])
+		if !ok {
+			continue
+		}
+		tree = append(tree, p)
+		for _, child := range below(p.pid) {
+			if _, ok := stat(child); ok {
+				pids = append(pids, child)
+			} else {
+				unread[p.pid] = append(unread[p.pid], child)
+			}
 		}
 	}
-	return tree
+	for parent, pids := range unread {
+		still := below(parent) // what has ended is not there any more
+		for _, pid := range pids {
+			if _, ok := stat(pid); !ok && slices.Contains(still, pid) {
+				hidden++
+			}
+		}
+	}
+	return tree, hidden
 }
 
 func childrenFile(pid int, thread string) string {

@@ -24,7 +24,8 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 	}
 	root := command.Process.Pid
 	defer func() {
-		for _, p := range slices.Backward(processTree(root)) {
+		all, _ := processTree(root)
+		for _, p := range slices.Backward(all) {
 			if q, err := os.FindProcess(p.pid); err == nil {
 				_ = q.Kill()
 			}
@@ -32,12 +33,15 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 		_ = command.Wait()
 	}()
 	const all = 4 // the two shells, and two that sleep
-	for until := time.Now().Add(10 * time.Second); len(processTree(root)) < all && time.Now().Before(until); {
-		time.Sleep(10 * time.Millisecond)
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if tree, _ := processTree(root); len(tree) >= all {
+			break
+		}
 	}
-	tree, below := processTree(root), allChildren()
-	if len(tree) != all || tree[0].pid != root {
-		t.Fatalf("%+v below %d; want %d", tree, root, all)
+	tree, hidden := processTree(root)
+	below := allChildren()
+	if len(tree) != all || tree[0].pid != root || hidden != 0 {
+		t.Fatalf("%+v below %d, and %d hidden; want %d", tree, root, hidden, all)
 	}
 	for _, p := range tree {
 		listed, told := children(p.pid), below(p.pid)
@@ -46,6 +50,33 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 		if !slices.Equal(listed, told) {
 			t.Errorf("process %d: the kernel lists %v, and %v name it as their parent", p.pid, listed, told)
 		}
+	}
+}
+
+// TestAProcessThatTheSystemHidesIsCounted has one of two children that let nobody read them end while it is looked for.
+func TestAProcessThatTheSystemHidesIsCounted(t *testing.T) {
+	t.Parallel()
+	looks := 0
+	below := func(pid int) []int {
+		if looks++; pid != 1 {
+			return nil
+		}
+		return [][]int{{2, 3, 4}, {2, 3}}[min(1, looks/2)]
+	}
+	stat := func(pid int) (process, bool) { return process{processID: processID{pid: pid}}, pid < 3 }
+	if tree, hidden := walk(1, below, stat); len(tree) != 2 || hidden != 1 {
+		t.Errorf("%+v, and %d hidden; want two, and the one that stays", tree, hidden)
+	}
+}
+
+// TestAKernelThatDividesNoResidentMemoryIsNoFlatLine: the whole of it counts.
+func TestAKernelThatDividesNoResidentMemoryIsNoFlatLine(t *testing.T) {
+	t.Parallel()
+	if s := parseStatus([]byte("Name:\tpython\nVmRSS:\t 100 kB\n")); s.split {
+		t.Errorf("%+v", s)
+	}
+	if s := parseStatus([]byte("Name:\tpython\nRssAnon:\t 0 kB\n")); !s.split || s.anonymous != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 

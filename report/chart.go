@@ -323,9 +323,9 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil && deviceName(r.Findings[i].Rows[0].Device) == deviceName(d) {
-			text := "runs out of " + at.Limit.String() + " at " + atText(at)
+			text := "runs out of " + at.Limit.String() + " at " + atText(at, r.Findings[i].Rate.Unit)
 			if at.Beyond {
-				text = "runs out of " + at.Limit.String() + ": " + atText(at)
+				text = "runs out of " + at.Limit.String() + ": " + atText(at, r.Findings[i].Rate.Unit)
 			}
 			parts = append(parts, text)
 			break

@@ -50,7 +50,7 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64)
 		if at == nil || at.Beyond || deviceName(f.Rows[0].Device) != deviceName(r.Series.Devices[device]) {
 			continue
 		}
-		out := &runsOut{float64(at.Step), float64(at.Low), float64(at.High), atText(at), at.Limit}
+		out := &runsOut{float64(at.Step), float64(at.Low), float64(at.High), atText(at, f.Rate.Unit), at.Limit}
 		if at.Step == snapshot.NoStep {
 			behind := func(d time.Duration) float64 { return last + d.Seconds()/c.size }
 			out.x, out.low, out.high = behind(at.After), behind(at.AfterLow), behind(at.AfterHigh)

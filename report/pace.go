@@ -60,7 +60,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	if at == nil {
 		return ""
 	}
-	text, more := atText(at), ""
+	text, more := atText(at, f.Rate.Unit), ""
 	if at.Open {
 		more = "more than "
 	}
@@ -124,10 +124,10 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 }
 
 // atText is "step 4,000", or by the clock "3.20 h after the last snapshot".
-func atText(at *diff.Forecast) string {
+func atText(at *diff.Forecast, unit diff.Unit) string {
 	switch {
 	case at.Beyond:
-		return fmt.Sprintf("not in a run %d times as long", diff.Farthest)
+		return fmt.Sprintf("after more than %s, %d times this run", glue(unit.Text(at.Far)), diff.Farthest)
 	case at.Step == snapshot.NoStep:
 		value, _, _ := spansWithin(at)
 		return glue(value) + " after the last snapshot"

@@ -198,7 +198,7 @@ func factsOf(r *diff.Result) []fact {
 	}
 	for i := range r.Findings {
 		if at := r.Findings[i].RunsOut; at != nil {
-			facts = append(facts, fact{"runs out", atText(at)})
+			facts = append(facts, fact{"runs out", atText(at, r.Findings[i].Rate.Unit)})
 			break
 		}
 	}

@@ -107,6 +107,8 @@ type Device struct {
 	// Peak is the most of allocated memory, of a Process of resident memory, that there has been, as the allocator or the
 	// kernel says; 0 where neither does. Our own file does not keep it.
 	Peak Bytes
+	// Mapped, of a Process, is its private address space beyond what malloc has; 0 where it is not known. Our own file does not keep it.
+	Mapped Bytes
 	// Retries are how often the allocator found no memory and emptied its cache to try again. Our own file does not keep
 	// them.
 	Retries int64

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,6 +24,10 @@ import (
 func TestMain(m *testing.M) {
 	if record.Witness() {
 		return
+	}
+	if name := filepath.Base(os.Args[0]); strings.TrimSuffix(name, ".exe") != "memdiag" {
+		// Under nohup, what a test starts would ignore hangups, and a script that sends one would wait for ever.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	// Of what hangs, and is aborted, Python tells the threads.
 	_ = os.Setenv("PYTHONFAULTHANDLER", "1")

@@ -75,7 +75,8 @@ type device struct {
 		Active    snapshot.Bytes  `json:"active"`
 		Reserved  snapshot.Bytes  `json:"reserved"`
 		Driver    *snapshot.Bytes `json:"driver"`
-		Peak      snapshot.Bytes  `json:"peak"` // absent where nothing tells
+		Peak      snapshot.Bytes  `json:"peak"`   // absent where nothing tells
+		Mapped    snapshot.Bytes  `json:"mapped"` // the same
 	} `json:"meters"`
 }
 
@@ -197,7 +198,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 		if v.Limit != nil && *v.Limit >= 0 {
 			limit = *v.Limit
 		}
-		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: limit, Meters: m, Peak: max(v.Meters.Peak, 0)})
+		s.Devices = append(s.Devices, snapshot.Device{Kind: v.Kind, Index: v.Index, Name: v.Name, Limit: limit, Meters: m, Peak: max(v.Meters.Peak, 0), Mapped: max(v.Meters.Mapped, 0)})
 	}
 	ids, err := d.intern(stacks)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -62,6 +63,7 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 		run.Children = append(run.Children, child)
 	}
 	nameAlike(run)
+	numberAlike(run)
 }
 
 // lookApart is more than lies between two looks at a process.
@@ -86,4 +88,50 @@ func nameAlike(run *snapshot.Run) {
 			}
 		}
 	}
+}
+
+// numberAlike gives processes of one role that were there at once a number each, in the order in which they began: forks of
+// a program that multiprocessing did not make, and actors of one class.
+func numberAlike(run *snapshot.Run) {
+	if run.Tree == nil {
+		return
+	}
+	alike := make(map[string][]*snapshot.TreeProcess)
+	for i := range run.Tree.Processes {
+		p := &run.Tree.Processes[i]
+		alike[p.Role] = append(alike[p.Role], p)
+	}
+	for role, all := range alike {
+		bare, rank := role, ""
+		if at := strings.LastIndex(role, " of rank "); at >= 0 {
+			bare, rank = role[:at], role[at:]
+		}
+		if bare == "" || strings.HasPrefix(bare, "rank ") || unicode.IsDigit(rune(bare[len(bare)-1])) || !atOnce(all) {
+			continue
+		}
+		for n, p := range all {
+			numbered := fmt.Sprintf("%s %d%s", bare, n+1, rank)
+			if of, forked := strings.CutPrefix(bare, "fork of "); forked {
+				numbered = fmt.Sprintf("fork %d of %s%s", n+1, of, rank)
+			}
+			for _, child := range run.Children {
+				if child.PID == p.PID && child.Role == role {
+					child.Role = numbered
+				}
+			}
+			p.Role = numbered
+		}
+	}
+}
+
+// atOnce reports whether two of processes, which are in the order in which they were seen first, were there at the same time.
+func atOnce(all []*snapshot.TreeProcess) bool {
+	until := all[0].Points[len(all[0].Points)-1].Time
+	for _, p := range all[1:] {
+		if !p.Points[0].Time.After(until) {
+			return true
+		}
+		until = p.Points[len(p.Points)-1].Time
+	}
+	return false
 }

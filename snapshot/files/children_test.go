@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,37 @@ func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
 	run, err := OpenRun(dir)
 	if err != nil || len(run.Snapshots) != 3 || len(run.Children) != 2 || len(run.Children[0].Snapshots) != 2 || len(run.Notes) < 2 || !run.Partial {
 		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// TestProcessesOfOneRoleAreNumbered where several were there at once.
+func TestProcessesOfOneRoleAreNumbered(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(1000, 0)
+	run := &snapshot.Run{Tree: &snapshot.Tree{}}
+	for i, p := range []struct {
+		role     string
+		from, to int
+	}{
+		{"train.py", 0, 9}, {"fork of train.py", 1, 9}, {"fork of train.py", 2, 9}, {"ray::Trainer", 1, 9}, {"ray::Trainer", 1, 9}, {"loader worker 0", 1, 9}, {"loader worker 0", 1, 9},
+		{"true", 1, 2}, {"true", 3, 4}, {"fork of a.py of rank 0", 1, 3}, {"fork of a.py of rank 0", 3, 3}, {"rank 0", 1, 3}, {"rank 0", 1, 3},
+	} {
+		at := func(second int) snapshot.ProcessPoint {
+			return snapshot.ProcessPoint{Time: began.Add(time.Duration(second) * time.Second)}
+		}
+		run.Tree.Processes = append(run.Tree.Processes, snapshot.TreeProcess{PID: 100 + i, Role: p.role, Points: []snapshot.ProcessPoint{at(p.from), at(p.to)}})
+	}
+	run.Children = []*snapshot.Run{{Role: "fork of train.py", PID: 102}}
+	numberAlike(run)
+	var got []string
+	for _, p := range run.Tree.Processes {
+		got = append(got, p.Role)
+	}
+	want := []string{
+		"train.py", "fork 1 of train.py", "fork 2 of train.py", "ray::Trainer 1", "ray::Trainer 2", "loader worker 0", "loader worker 0",
+		"true", "true", "fork 1 of a.py of rank 0", "fork 2 of a.py of rank 0", "rank 0", "rank 0",
+	}
+	if !slices.Equal(got, want) || run.Children[0].Role != "fork 2 of train.py" {
+		t.Errorf("%q, and a child %q; want %q", got, run.Children[0].Role, want)
 	}
 }

@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches
+from . import _at, _batches, _exit
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
@@ -249,6 +249,7 @@ class Agent:
         self.undo.append(after_fork(self.forked))
         if self.attached is not None:
             self.attached.start()
+        _exit.watch(self)
         self.report("started")
 
     def replace(self, owner, name, new):
@@ -773,6 +774,8 @@ class Agent:
             }
             if self.attached is not None and self.attached.grown:
                 about["census"] = self.attached.grown
+            if state == "finished":
+                about["raised"] = _exit.failure()
             if self.intervention is not None:
                 about["intervention"] = self.intervention.about()
             for s in self.sources:

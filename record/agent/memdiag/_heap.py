@@ -201,10 +201,11 @@ class Heap:
         pass
 
     def fill(self, snapshot):
-        meters, limit = {}, None
+        meters, limit, space = {}, None, 0
         try:
             with open("/proc/self/statm", "rb") as f:
-                meters["driver"] = int(f.read().split()[1]) * self.page
+                pages = [int(n) for n in f.read().split()]
+            meters["driver"], space = pages[1] * self.page, pages[5] * self.page
             if time.monotonic() - self.asked >= ROOM_APART:
                 self.asked, self.room = time.monotonic(), _room.room()
             limit = None if self.room is None else meters["driver"] + self.room
@@ -216,6 +217,7 @@ class Heap:
             own = self.agent.own.bytes + (_tracemalloc.get_tracemalloc_memory() if self.tracing else 0)
             meters["requested"] = meters["allocated"] = meters["active"] = held(heap) - own
             meters["reserved"] = held(heap) + heap[1] - own
+            meters["mapped"] = max(0, space - held(heap) - heap[1])
             if not self.windowed() and not self.tracing:
                 self.look(held(heap) - own)
         if meters:

@@ -1,0 +1,52 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// mapped is how memory grew steadily that the process took from the system itself, past malloc, as native code with an
+// allocator of its own does; nil where none did. Address space counts as far as it was used: a buffer that is taken whole
+// and filled bit by bit does not grow, nor does a thread's stack.
+func (r *Result) mapped() *Reserve {
+	if !r.Comparable || r.Leaks() > 0 || r.ProcessGrowth() != nil {
+		return nil
+	}
+	marks := r.run.Snapshots[series.WarmUp(len(r.run.Snapshots)):]
+	var x, space, used []float64
+	for _, s := range marks {
+		at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Mapped > 0 && d.Meters.Driver > 0 })
+		if at < 0 {
+			return nil
+		}
+		switch r.Series.Axis.Unit {
+		case Step:
+			x = append(x, float64(s.Mark.Step))
+		case Second:
+			x = append(x, float64(series.LastInstant(s)-series.LastInstant(r.First))/1e6)
+		default:
+			return nil
+		}
+		d := &s.Devices[at]
+		space = append(space, float64(d.Mapped))
+		used = append(used, float64(d.Meters.Driver-d.Meters.Reserved))
+	}
+	if len(x) < series.Testable {
+		return nil
+	}
+	idle := space[0] - used[0] // in reserve, which growth is not compared with
+	for i := range space {
+		space[i] -= idle
+	}
+	x, grown := risingFloors(x, space)
+	if grown == nil || !steadily(r.options.Without, x, grown) {
+		return nil
+	}
+	growth := grown[len(grown)-1] - grown[0]
+	if growth < leastGrowth || 2*(used[len(used)-1]-used[0]) < growth || 2*float64(r.explained()) >= growth {
+		return nil
+	}
+	return r.ofProcess(x, grown)
+}

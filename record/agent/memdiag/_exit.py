@@ -1,0 +1,28 @@
+"""An end of the process at which Python runs no handlers: os._exit, as of multiprocessing's forks."""
+
+import os
+import sys
+
+REAL = os._exit
+
+
+def watch(agent):
+    """Has a call of os._exit report the end first. A process that is killed reports none."""
+
+    def _exit(status):
+        try:
+            if agent.pid == os.getpid() and not agent.asleep:
+                agent.report("finished")
+        finally:
+            REAL(status)
+
+    _exit.__doc__ = REAL.__doc__
+    agent.replace(os, "_exit", _exit)
+
+
+def failure():
+    """The name of the exception that ended the main program; "" for none, and for an interrupt."""
+    at, kind = getattr(sys, "last_traceback", None), getattr(sys, "last_type", None)
+    if at is None or kind is KeyboardInterrupt or at.tb_frame.f_globals.get("__name__") not in ("__main__", "runpy"):
+        return ""  # such as pytest's and IPython's, which go on
+    return kind.__name__
