@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Child is a process that was recorded beside the one that a result is of, and leaks. It stands for
@@ -54,6 +55,7 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 		if err != nil || r.Leaks() == 0 {
 			continue // too short, or it cannot be held against the other run
 		}
+		r.withoutGrains()
 		c := &Child{Role: child.Role, PID: child.PID, Alike: 1, Result: r}
 		most := kinds[kind]
 		if most == nil {
@@ -84,6 +86,23 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 		return cmp.Compare(y, x)
 	})
 	return out
+}
+
+// grain is less than what a leak's own growth may make in libraries, of its rate: a loader worker that kept 781 KiB a batch
+// gained 62 B a batch where multiprocessing sends what it returns.
+const grain = 1e-3
+
+// withoutGrains leaves out the leaks that are a grain of the largest and have no line of the program's.
+func (r *Result) withoutGrains() {
+	most := 0.
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Verdict == Leak {
+			most = max(most, f.Rate.Bytes.Value)
+		}
+	}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+		return f.Verdict == Leak && f.Rate.Bytes.Value < grain*most && frame.Headline(f.Rows[0].Frames) < 0
+	})
 }
 
 // loaderWorker is the kind of PyTorch's loader workers, whose steps are batches.

@@ -34,6 +34,37 @@ func workerRun(role string, pid int, leaks bool) *snapshot.Run {
 	return run
 }
 
+// TestAGrainBesideALeakOfAChildIsNoLeak: a grain of the largest, in a library alone.
+func TestAGrainBesideALeakOfAChildIsNoLeak(t *testing.T) {
+	const library = "/usr/lib/python3.11/multiprocessing/reduction.py"
+	for _, c := range []struct {
+		file string
+		size snapshot.Bytes
+		want int
+	}{{library, 100, 1}, {library, 10_000, 2}, {"data.py", 100, 2}} {
+		run := workerRun("loader worker 0", 101, true)
+		for n, s := range run.Snapshots {
+			line := s.Stacks.InternFrames([]snapshot.Frame{{Function: "dumps", File: c.file, Line: 51}})
+			b, many := &s.Blocks, int64(n+1)
+			size := c.size * snapshot.Bytes(many)
+			b.Segment, b.Address, b.Size, b.Requested = append(b.Segment, 0), append(b.Address, 0), append(b.Size, size), append(b.Requested, size)
+			b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, line), append(b.Count, many)
+			s.Segments[0].NumBlocks++
+			s.Segments[0].Size += size
+			s.Devices[0].Meters.Allocated += size
+		}
+		all := flatRun(nil)
+		all.Children = []*snapshot.Run{run}
+		r, err := Analyze(all, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Children) != 1 || r.Children[0].Result.Leaks() != c.want {
+			t.Errorf("%s, %s a time: %+v; want %d leaks", c.file, c.size, r.Children, c.want)
+		}
+	}
+}
+
 func TestALeakInAChildIsNamedByRoleAndExplainsHowItGrows(t *testing.T) {
 	flat, rising := func(float64) float64 { return 50 }, func(t float64) float64 { return 50 + t }
 	steep := func(t float64) float64 { return 50 + 10*t }

@@ -64,6 +64,7 @@ type host struct {
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
 	kills     kills
+	others    outsiders
 	most      *followed     // the process that had most memory at the last look; nil for none
 	slow      time.Duration // the longest time between lines that looks made necessary
 
@@ -295,7 +296,7 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 		p, ok := readStat(pid)
 		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
 	})
-	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began)
+	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began, &h.others)
 	return at
 }
 

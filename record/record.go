@@ -165,7 +165,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if !outcome.Followed && hidesProcesses() {
 		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system told nothing of them"})
 	} else if n := host.tree.hidden; n > 0 {
-		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("%d other processes of the command, of another user: the system told nothing of them (hidepid)", n)})
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("other processes of the command, of another user: the system hides them (hidepid), up to %d at once", n)})
 	}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,13 +25,14 @@ type segments struct {
 	size  snapshot.Bytes
 }
 
-// named adds the files in a folder, of this user, but for PyTorch's that are named for a process that lives and is not ours.
-// It reports whether the folder can be read.
-func (s *segments) named(dir string, ours func(pid int) bool) bool {
+// named adds the files in a folder, of this user, but for PyTorch's that are named for a process that lives and is not ours,
+// and those that others have. It reports whether the folder can be read.
+func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false
 	}
+	var news []fs.FileInfo
 	for _, e := range entries[:min(len(entries), mostSegments)] {
 		if m := torchSegment.FindStringSubmatch(e.Name()); m != nil {
 			pid, err := strconv.Atoi(m[1])
@@ -38,9 +40,12 @@ func (s *segments) named(dir string, ours func(pid int) bool) bool {
 				continue
 			}
 		}
-		if info, err := e.Info(); err == nil {
-			s.add(info)
+		if info, err := e.Info(); err == nil && s.counts(info) {
+			news = append(news, info)
 		}
+	}
+	for _, info := range others.without(news, ours) {
+		s.add(info)
 	}
 	return true
 }
@@ -67,11 +72,17 @@ func (s *segments) open(pid int) {
 	}
 }
 
-func (s *segments) add(info fs.FileInfo) {
+// counts reports whether a file is of this user, and new.
+func (s *segments) counts(info fs.FileInfo) bool {
 	at, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.Mode().IsRegular() || int(at.Uid) != os.Getuid() || info.ModTime().Before(s.since) || s.seen[at.Ino] {
+	return ok && info.Mode().IsRegular() && int(at.Uid) == os.Getuid() && !info.ModTime().Before(s.since) && !s.seen[at.Ino]
+}
+
+func (s *segments) add(info fs.FileInfo) {
+	if !s.counts(info) {
 		return
 	}
+	at := info.Sys().(*syscall.Stat_t)
 	s.seen[at.Ino] = true
 	s.n++
 	s.size += snapshot.Bytes(at.Blocks) * 512
@@ -81,13 +92,13 @@ func (s *segments) add(info fs.FileInfo) {
 const mostSegments = 10_000
 
 // countSegments counts those of processes, in a folder and by descriptor; -1 and Unknown where neither can be known.
-func countSegments(dir string, tree []process, since time.Time) (int64, snapshot.Bytes) {
+func countSegments(dir string, tree []process, since time.Time, others *outsiders) (int64, snapshot.Bytes) {
 	in := make(map[int]bool, len(tree))
 	for _, p := range tree {
 		in[p.pid] = true
 	}
 	s := &segments{since: since, seen: make(map[uint64]bool)}
-	known := s.named(dir, func(pid int) bool { return in[pid] })
+	known := s.named(dir, func(pid int) bool { return in[pid] }, others)
 	for _, p := range tree[:min(len(tree), mostProcesses)] {
 		s.open(p.pid)
 	}
@@ -95,4 +106,55 @@ func countSegments(dir string, tree []process, since time.Time) (int64, snapshot
 		return -1, snapshot.Unknown
 	}
 	return s.n, s.size
+}
+
+// outsiders knows which files of shared memory processes have that are not the command's: of another training of the same
+// user, say. Whoever has a file at first has made it, or is handed it by who did.
+type outsiders struct {
+	has  map[uint64]bool // by inode
+	rest time.Time       // until then nobody is asked, or it would cost too much
+}
+
+// without are the files that none of them has; of which that is not yet known, they come later.
+func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out []fs.FileInfo) {
+	inode := func(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+	begun := time.Now()
+	if begun.After(o.rest) && slices.ContainsFunc(files, func(f fs.FileInfo) bool { _, known := o.has[inode(f)]; return !known }) {
+		mapped := make(map[uint64]bool)
+		entries, _ := os.ReadDir("/proc") // what was read before an error counts
+		for _, e := range entries {
+			if pid, err := strconv.Atoi(e.Name()); err == nil && !ours(pid) {
+				sharedOf(pid, mapped)
+			}
+		}
+		before := o.has
+		o.has = make(map[uint64]bool, len(files)) // what is gone is forgotten
+		for _, f := range files {
+			has, known := before[inode(f)]
+			o.has[inode(f)] = known && has || !known && mapped[inode(f)]
+		}
+		o.rest = time.Now().Add(time.Duration(float64(time.Since(begun)) / hostShare))
+	}
+	for _, f := range files {
+		if has, known := o.has[inode(f)]; known && !has {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// sharedOf adds the files of shared memory that a process has mapped.
+func sharedOf(pid int, to map[uint64]bool) {
+	text, err := os.ReadFile(procFile(pid, "maps"))
+	if err != nil {
+		return // it has ended, or is another user's
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, " /dev/shm/") {
+			continue
+		}
+		if inode, err := strconv.ParseUint(strings.Fields(line)[4], 10, 64); err == nil {
+			to[inode] = true
+		}
+	}
 }

@@ -139,12 +139,46 @@ func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	}
 	ours := []process{{processID: processID{pid: os.Getpid()}}}
 	since := time.Now().Add(-time.Minute)
-	before, _ := countSegments(t.TempDir(), ours, since) // of the test's process itself
-	if n, size := countSegments(dir, ours, since); n-before != 2 || size < 16384 {
+	before, _ := countSegments(t.TempDir(), ours, since, &outsiders{}) // of the test's process itself
+	if n, size := countSegments(dir, ours, since, &outsiders{}); n-before != 2 || size < 16384 {
 		t.Errorf("%d of %d bytes; want ours, and the one that may be", n-before, size)
 	}
-	if n, _ := countSegments(dir, ours, time.Now().Add(time.Minute)); n != 0 {
+	if n, _ := countSegments(dir, ours, time.Now().Add(time.Minute), &outsiders{}); n != 0 {
 		t.Errorf("%d that were there before", n)
+	}
+}
+
+// TestSharedMemoryThatOthersMadeIsNotCounted: two trainings of one user on one machine.
+func TestSharedMemoryThatOthersMadeIsNotCounted(t *testing.T) {
+	f, err := os.CreateTemp("/dev/shm", "memdiag-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := f.Truncate(8192); err != nil {
+		t.Fatal(err)
+	}
+	memory, err := syscall.Mmap(int(f.Fd()), 0, 8192, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Munmap(memory) }()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []os.FileInfo{info}
+	var others outsiders
+	if got := others.without(files, func(pid int) bool { return false }); len(got) != 0 {
+		t.Error("a file is counted that another process has")
+	}
+	if got := others.without(files, func(pid int) bool { return true }); len(got) != 0 {
+		t.Error("… and is once that process is not looked at any more")
+	}
+	var alone outsiders
+	if got := alone.without(files, func(pid int) bool { return pid == os.Getpid() }); len(got) != 1 {
+		t.Error("a file is not counted that the command has")
 	}
 }
 

@@ -241,8 +241,11 @@ func rateText(r diff.Rate, uncounted bool) string {
 		r.Blocks = trend.Slope{}
 	}
 	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
-	if blocks == "" && bytes == "" {
+	switch {
+	case blocks == "" && bytes == "":
 		return ""
+	case doubt(r.Bytes) != "" && doubt(r.Blocks) != "":
+		return fmt.Sprintf("may be zero: %s %s (95 %% interval, n = %d)", glue(bytes), each(r.Unit), r.Bytes.N)
 	}
 	var parts []string
 	if blocks != "" {

@@ -57,7 +57,7 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	if left.moving > 0 {
 		about += " · " + count(int64(left.moving), "more site") + " not drawn"
 	} else if left.still > 0 {
-		about += " · not drawn: " + count(int64(left.still), "site") + " that stay the same, " + left.bytes.String()
+		about += " · not drawn: " + count(int64(left.still), "unchanged site") + ", " + left.bytes.String()
 	}
 	return writeSheet(w, format, title, about, panels, o)
 }

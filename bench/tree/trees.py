@@ -275,12 +275,12 @@ def replaced(s):
 
 
 def uneven(seconds):
-    """Buffers of any size, a thousand at a time. malloc keeps pages of them."""
-    chance, live = random.Random(1), []
+    """Buffers of any size, a thousand at a time, from the start: on a busy machine it would take all of the time to fill them.
+    malloc keeps pages of them."""
+    chance = random.Random(1)
+    live = [bytearray(chance.randrange(100, 100_000)) for _ in range(1000)]
     for _ in until(seconds, 0.002):
-        live.append(bytearray(chance.randrange(100, 100_000)))
-        if len(live) > 1000:
-            live[chance.randrange(1000)] = live.pop()
+        live[chance.randrange(1000)] = bytearray(chance.randrange(100, 100_000))
 
 
 def kept_pages(s):

@@ -106,7 +106,11 @@ func (u Unit) Text(v float64) string {
 			}
 		}
 	}
-	if v = math.Round(v); v != 1 {
+	switch v = math.Round(v); {
+	case v == 1:
+	case u == Batch:
+		name += "es"
+	default:
 		name += "s"
 	}
 	return fmt.Sprintf("%.0f %s", v, name)
