@@ -108,10 +108,21 @@ func (r *Result) withoutGrains() {
 // loaderWorker is the kind of PyTorch's loader workers, whose steps are batches.
 const loaderWorker = "loader worker"
 
-// KindOf is the role without the number of one of several that do the same: "loader worker".
+// KindOf is the role without the number of one of several that do the same: "loader worker", and "fork of train.py" of
+// "fork 2 of train.py". The number of a version stays.
 func KindOf(role string) string {
-	kind := strings.TrimRight(numbered.ReplaceAllString(role, "$1"), " -_:#")
-	return cmp.Or(ofFork.ReplaceAllString(kind, "fork of "), role)
+	const digits = "0123456789"
+	kind := role
+	if at := strings.LastIndex(kind, " of rank "); at >= 0 && strings.Trim(kind[at+len(" of rank "):], digits) == "" {
+		kind = kind[:at]
+	}
+	if bare := strings.TrimRight(kind, digits+":"); bare != kind && bare != "" && !strings.HasSuffix(bare, ".") {
+		kind = strings.TrimRight(bare, " -_#:")
+	}
+	if number, of, ok := strings.Cut(strings.TrimPrefix(kind, "fork "), " of "); ok && strings.HasPrefix(kind, "fork ") && strings.Trim(number, digits) == "" {
+		kind = "fork of " + of
+	}
+	return cmp.Or(kind, role)
 }
 
 // accounts reports whether a child's leaks are most of how processes grow.

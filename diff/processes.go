@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
@@ -166,12 +165,6 @@ type forest struct {
 	numbered     map[int][]*snapshot.TreeProcess            // by PID, ascending by their first looks
 	common       map[*snapshot.TreeProcess][]snapshot.Bytes // at each look; nil if none is in common
 }
-
-// numbered is the end of the name of one of several that do the same, but for a version's; ofFork is that of a fork.
-var (
-	numbered = regexp.MustCompile(`([^.:0-9])[0-9]+(:[0-9]+)*( of rank [0-9]+)?$| of rank [0-9]+$`)
-	ofFork   = regexp.MustCompile(`^fork [0-9]+ of `)
-)
 
 func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
 	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess), common: make(map[*snapshot.TreeProcess][]snapshot.Bytes)}
