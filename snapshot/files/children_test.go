@@ -131,7 +131,6 @@ func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
 
 // TestProcessesOfOneRoleAreNumbered where several were there at once.
 func TestProcessesOfOneRoleAreNumbered(t *testing.T) {
-	t.Parallel()
 	began := time.Unix(1000, 0)
 	run := &snapshot.Run{Tree: &snapshot.Tree{}}
 	for i, p := range []struct {
