@@ -48,5 +48,8 @@ func (r *Result) mapped() *Reserve {
 	if growth < leastGrowth || 2*(used[len(used)-1]-used[0]) < growth || 2*float64(r.explained()) >= growth {
 		return nil
 	}
-	return r.ofProcess(x, grown)
+	e := r.ofProcess(x, grown)
+	e.Mapped, e.Graph = true, nil
+	e.explain()
+	return e
 }

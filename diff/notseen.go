@@ -77,6 +77,9 @@ func (r *Result) notSeen() (out []string) {
 	if len(outside) > 0 {
 		out = append(out, "allocations in "+processesOf(outside)+", watched from outside")
 	}
+	if text := r.seldom(); text != "" {
+		out = append(out, text)
+	}
 	if len(outside) > mostKinds {
 		out = append(out, fmt.Sprintf("growth of %d roles, which held least", len(outside)-mostKinds))
 	}
@@ -84,6 +87,29 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show any; others may have come and gone between looks", processCount(brief)))
 	}
 	return out
+}
+
+// crowded is how many processes there are before looks at them may be rare.
+const crowded = 64
+
+// seldom says that there were so many processes that looks at them were too rare to see any grow; "" otherwise.
+func (r *Result) seldom() string {
+	if r.run.Tree == nil || len(r.run.Tree.Host) == 0 {
+		return ""
+	}
+	host, most := r.run.Tree.Host, 0
+	whole := host[len(host)-1].Time.Sub(host[0].Time)
+	late := 0
+	for _, h := range host {
+		most = max(most, h.Processes)
+		if float64(h.Time.Sub(host[0].Time)) >= beginning*float64(whole) {
+			late++
+		}
+	}
+	if most < crowded || late >= series.Testable {
+		return ""
+	}
+	return fmt.Sprintf("growth of up to %d processes: there were %d looks at them after the beginning, which are too few", most, late)
 }
 
 // lastOf is the private memory of a process at its last look.

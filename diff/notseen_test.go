@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +61,27 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 				t.Errorf("%q, want %q", r.NotSeen, c.want)
 			}
 		})
+	}
+}
+
+// TestLooksAtACrowdOfProcessesMayBeTooFew: a look at 1,500 takes so long that few fit into a short run.
+func TestLooksAtACrowdOfProcessesMayBeTooFew(t *testing.T) {
+	flat := func(float64) float64 { return 50 }
+	for _, c := range []struct {
+		processes, looks int
+		want             bool
+	}{{1500, 5, true}, {1500, 30, false}, {3, 5, false}} {
+		run := flatRun(treeOf(lifetime{"train.py", 0, 30, flat}))
+		began := run.Tree.Processes[0].Points[0].Time
+		for n := range c.looks {
+			run.Tree.Host = append(run.Tree.Host, snapshot.HostPoint{Time: began.Add(time.Duration(n) * 30 * time.Second / time.Duration(c.looks)), Processes: c.processes})
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.seldom(); strings.Contains(got, "1500 processes") != c.want || slices.Contains(r.NotSeen, got) != c.want {
+			t.Errorf("%d processes, %d looks: %q, not seen %q", c.processes, c.looks, got, r.NotSeen)
+		}
 	}
 }

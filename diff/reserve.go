@@ -36,6 +36,8 @@ type Reserve struct {
 	Graph *snapshot.Holder
 	// Leaks, with Host: a finding says that it does.
 	Leaks bool
+	// Mapped, with Host: the process took it from the system itself, past malloc.
+	Mapped bool
 	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
 	Processes *Processes
 }
@@ -398,7 +400,10 @@ func (e *Reserve) String() string {
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
 		what := "it may leak unrecorded memory, such as a retained graph (memdiag explain graph-retained) or memory of native code"
-		if e.Graph != nil {
+		switch {
+		case e.Mapped:
+			what = "it is not malloc's, but mapped by native code itself, such as an allocator or a buffer of a library"
+		case e.Graph != nil:
 			what = "autograd's graph, which also grows, is the likely cause"
 		}
 		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -111,7 +112,7 @@ func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 	case info.ExitCode != nil && *info.ExitCode != 0:
 		return fmt.Sprintf("the run ended with code %d; later leaks were not recorded", *info.ExitCode)
 	}
-	return r.unwatched
+	return cmp.Or(r.unwatched, r.seldom())
 }
 
 // stayedEmpty reports whether nothing is live because Python's heap, which the recorder counts

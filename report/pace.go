@@ -127,7 +127,11 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 func atText(at *diff.Forecast, unit diff.Unit) string {
 	switch {
 	case at.Beyond:
-		return fmt.Sprintf("after more than %s, %d times this run", glue(unit.Text(at.Far)), diff.Farthest)
+		number, name, _ := strings.Cut(unit.Text(at.Far), " ")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+			number = grouped(n)
+		}
+		return fmt.Sprintf("after more than %s, %d times this run", glue(number+" "+name), diff.Farthest)
 	case at.Step == snapshot.NoStep:
 		value, _, _ := spansWithin(at)
 		return glue(value) + " after the last snapshot"

@@ -77,7 +77,7 @@ func TestForecastsHaveTheDigitsThatTheirIntervalLeaves(t *testing.T) {
 		{"a wide one", diff.Forecast{Step: 45_729, Low: 45_198, High: 49_252}, "step 46,000 (45,000 to 50,000)"},
 		{"a point", diff.Forecast{Step: 4084, Low: 4084, High: 4084}, "step 4,084"},
 		{"an end that is not known", diff.Forecast{Step: 4084, Low: 3082, High: 15_900, Open: true}, "step 4,000 (3,000 to more than 16,000)"},
-		{"too far", diff.Forecast{Step: none, Low: none, High: none, Beyond: true, Far: 15_900}, "after more than 15900 steps, 100 times this run (2.00 GiB on cuda:0)"},
+		{"too far", diff.Forecast{Step: none, Low: none, High: none, Beyond: true, Far: 15_900}, "after more than 15,900 steps, 100 times this run (2.00 GiB on cuda:0)"},
 		{"by the clock", diff.Forecast{Step: none, Low: none, High: none, After: 3*time.Hour + 13*time.Minute, AfterLow: 2 * time.Hour, AfterHigh: 9 * time.Hour}, "3 h after the last snapshot (2 h to 9 h)"},
 		{"by the clock, narrow", diff.Forecast{Step: none, Low: none, High: none, After: 3*time.Hour + 13*time.Minute, AfterLow: 3*time.Hour + 12*time.Minute, AfterHigh: 3*time.Hour + 14*time.Minute}, "3.22 h after the last snapshot (3.20 h to 3.23 h)"},
 	} {

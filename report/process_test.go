@@ -99,6 +99,31 @@ func TestAGraphThatLeaksIsDrawnInTheProcess(t *testing.T) {
 	}
 }
 
+// TestTheGraphBehindALossListIsDrawnInTheProcess: the slope of 2.9 KiB a step left the picture of storages, 4 B a step, at once.
+func TestTheGraphBehindALossListIsDrawnInTheProcess(t *testing.T) {
+	r := growingProcess(t)
+	f := &r.Findings[0]
+	f.Verdict, f.Nodes, f.Rate = diff.Leak, r.Unexplained(), r.Unexplained().Rate
+	r.Reserves = nil // the finding has it
+	c, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := c.bands[len(c.bands)-1]
+	if end := len(c.x) - 1; !strings.HasPrefix(c.subtitle, "memory of host:0") || !strings.HasPrefix(grown.name, "graph behind ") || grown.y[end] < 85*float64(snapshot.MiB) || grown.slope == nil {
+		t.Errorf("%q draws %q up to %v", c.subtitle, grown.name, grown.y[end])
+	}
+	c, err = newChart(r, PlotOptions{Device: "cpu:0"}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range c.bands {
+		if b.slope != nil {
+			t.Errorf("the storages' %q has the slope of the process, %+v", b.name, b.slope)
+		}
+	}
+}
+
 // TestWhatTheProcessGivesBackIsNoPartOfItsGrowth: the band began at the end of warm-up, and "all else" had what grew since the dip.
 func TestWhatTheProcessGivesBackIsNoPartOfItsGrowth(t *testing.T) {
 	c, err := newChart(growingAfter(t, 60*snapshot.MiB), PlotOptions{}, maxPoints)

@@ -123,7 +123,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 		if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 			p.note += " (" + text + ")"
 		}
-		if f.Rate.Unit == r.Series.Axis.Unit && ok {
+		if f.Rate.Unit == r.Series.Axis.Unit && ok && !ofGraphBehind(f) {
 			slope := multiplied(f.Rate.Bytes, size)
 			p.slope = &slope
 		}
