@@ -37,6 +37,9 @@ type follows struct {
 func (r *Result) driver(row *Row) follows {
 	events, all := r.events(row)
 	if events == nil {
+		if f := r.counted(row); f.driver != "" {
+			return f
+		}
 		if row.Births.Sampled() {
 			return everyStep(&row.Births)
 		}

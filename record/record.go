@@ -50,6 +50,8 @@ type Options struct {
 	Profile string
 	// PythonHeap is when Python's own heap is traced: "auto", "on" or "off".
 	PythonHeap string
+	// LogTo are the trackers of Trackers in whose open run the agent writes memory, and what WriteStanding gives it.
+	LogTo []string
 	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
 	// that would be found.
 	Canary bool
@@ -132,7 +134,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	sweep(os.TempDir())
 	agent, without := placeAgent(dir)
 	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
-	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.Intervention})
+	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention})
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +208,9 @@ type agentSettings struct {
 	Seconds    float64 `json:"seconds"`
 	PythonHeap string  `json:"python_heap,omitempty"`
 	Canary     bool    `json:"canary,omitempty"`
+
+	LogTo    []string `json:"log_to,omitempty"`
+	Standing string   `json:"standing"` // the name of WriteStanding's file
 
 	Intervention *Intervention `json:"intervention,omitempty"`
 }

@@ -8,7 +8,9 @@ import (
 // Nodes of autograd's graph are counted as blocks of a device, and nobody knows their sizes: what a leak of them takes is
 // read from the process.
 
-// clauseOf is a leak in a clause: its rate, what it is, and its place.
+// Clause is a leak in a clause: its rate, what it is, and its place. Paths are relative to here.
+func Clause(f *diff.Finding, here Folder) string { return here.Text(unglued(clauseOf(f))) }
+
 func clauseOf(f *diff.Finding) string {
 	rate := bytesRate(f.Rate)
 	switch {

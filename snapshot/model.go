@@ -31,7 +31,9 @@ type Snapshot struct {
 	At []StackID
 	// Anew is the stacks whose blocks become larger, and were never made of the one before: their size is the input's. Our own
 	// file does not keep it.
-	Anew    []StackID
+	Anew []StackID
+	// Events counts what has happened until then, by name: epochs, phases that have begun, checkpoints. Our own file does not keep it.
+	Events  map[string]int64
 	History History
 	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
 	Moment *Moment

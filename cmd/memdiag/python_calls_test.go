@@ -89,7 +89,7 @@ func TestCallbacksMarkWhatTheLibrariesDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, library := range []string{"transformers", "lightning", "stable_baselines3", "ignite", "keras"} {
+	for _, library := range []string{"transformers", "accelerate", "lightning", "stable_baselines3", "ignite", "keras"} {
 		t.Run(library, func(t *testing.T) {
 			python := pythonOf(t, "trainers", "import os; os.environ['KERAS_BACKEND'] = 'torch'; import "+library)
 			cmd := recordtest.Command(t, python, script, library)
@@ -100,4 +100,31 @@ func TestCallbacksMarkWhatTheLibrariesDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTrackersHaveTheVerdict trains a program that leaks with a run open in each tracker, which then reads back what it has.
+func TestTrackersHaveTheVerdict(t *testing.T) {
+	heavytest.Skip(t, "a training with three trackers, whose imports take seconds each")
+	t.Parallel()
+	names := []string{"tensorboard", "wandb", "mlflow"}
+	script, err := filepath.Abs("../../testdata/python/tracked.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := pythonOf(t, "trainers", "import "+strings.Join(names, ", "))
+	t.Run("open", func(t *testing.T) {
+		r := recordProgram(t, []string{"record", "--log-to", strings.Join(names, ",")}, append([]string{python, script}, names...)...)
+		if r.code != exitFine || strings.Contains(r.said, "logged") {
+			t.Errorf("code %d: %s", r.code, r.said)
+		}
+		if left, _ := filepath.Glob(filepath.Join(r.dir, ".*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	t.Run("none open", func(t *testing.T) {
+		r := recordProgram(t, []string{"record", "--log-to", "wandb"}, python, "../../testdata/scripts/clean_plain.py")
+		if !strings.Contains(r.said, "nothing was logged to wandb") {
+			t.Errorf("code %d: %s", r.code, r.said)
+		}
+	})
 }

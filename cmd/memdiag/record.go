@@ -32,6 +32,7 @@ func newRecordCommand(env *environment) *cobra.Command {
 	var profile, fleet string
 	var noCommand, watched bool
 	var budgets budgetFlags
+	var logTo trackersFlag
 	cmd := &cobra.Command{
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
@@ -46,6 +47,7 @@ For any other command it records the memory of its processes.
 program, until it ends or Ctrl-C. --workload trains a built-in workload instead.`,
 		Example: `  memdiag record -- python train.py --lr 1e-3
   memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
+  memdiag record --log-to wandb -- python train.py
   memdiag record --pprof localhost:6060 --every 5s -- ./server
   memdiag record --workload L30 --steps 100 --every 50 -o my-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +69,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 				if len(budgets) > 0 && !watched {
 					return usagef(cmd, "a budget is for --watch; of a run that has ended, memdiag gate checks it")
 				}
-				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value}, noCommand, job.force, watched, budgets, fleet}
+				opts := commandJob{record.Options{Every: every.steps, Interval: every.time, PythonHeap: heap.value, LogTo: logTo}, noCommand, job.force, watched, budgets, fleet}
 				if profile != "" {
 					var err error
 					if opts.Profile, err = record.ProfileURL(profile); err != nil {
@@ -77,12 +79,15 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 				if len(args) == 0 && fleet != "" {
 					return usagef(cmd, "--fleet is for a command")
 				}
+				if len(logTo) > 0 && profile != "" {
+					return usagef(cmd, "--log-to is for Python programs, not for --pprof")
+				}
 				if len(args) == 0 {
 					return env.recordProfiles(cmd.Context(), job.out, opts)
 				}
 				return env.recordCommand(cmd.Context(), job.out, args, opts)
-			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched || len(budgets) > 0 || fleet != "":
-				return usagef(cmd, "a time between snapshots, --python-heap, --watch, budgets, --fleet and --no-command are for a command")
+			case every.time > 0 || cmd.Flags().Changed("python-heap") || noCommand || watched || len(budgets) > 0 || len(logTo) > 0 || fleet != "":
+				return usagef(cmd, "a time between snapshots, --python-heap, --watch, --log-to, budgets, --fleet and --no-command are for a command")
 			}
 			job.every = cmp.Or(every.steps, defaultEvery)
 			if job.steps < 1 {
@@ -103,6 +108,7 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
 	flags.BoolVar(&watched, "watch", false, "say while the command runs what leaks, as memdiag watch does")
+	flags.Var(&logTo, "log-to", "log memory, the verdict and the forecast to the run that the program has open; may be repeated")
 	watchedBudgets(cmd, &budgets)
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER` when the command has ended, as memdiag fleet add does")
@@ -113,10 +119,32 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.Var(&job.backend, "backend", "where to train the workload")
 	flags.Var((*size)(&job.limit), "limit", "cap of the device's memory, such as 2GiB, for the workload")
 	completeWords(cmd, "python-heap", heap.of)
+	completeWords(cmd, "log-to", record.Trackers[:])
 	_ = cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return workloadNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// trackersFlag is a flag: experiment trackers, separated by commas or one a flag.
+type trackersFlag []string
+
+func (f *trackersFlag) String() string { return strings.Join(*f, ",") }
+
+// Type names the values in help.
+func (f *trackersFlag) Type() string { return strings.Join(record.Trackers[:], "|") }
+
+// Set adds trackers.
+func (f *trackersFlag) Set(v string) error {
+	for name := range strings.SplitSeq(v, ",") {
+		if !slices.Contains(record.Trackers[:], name) {
+			return fmt.Errorf("want %s", strings.Join(record.Trackers[:], ", "))
+		}
+		if !slices.Contains(*f, name) {
+			*f = append(*f, name)
+		}
+	}
+	return nil
 }
 
 // defaultEvery is how many steps lie between snapshots of a workload.

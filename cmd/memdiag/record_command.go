@@ -22,6 +22,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 	"github.com/memdiag/memdiag/snapshot/secret"
+	"github.com/memdiag/memdiag/watch"
 )
 
 // commandJob is how a command is recorded.
@@ -74,11 +75,12 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	began := env.now()
 	opts.Witness = true
 	watched := func() {}
-	if opts.watch {
-		watched = env.watchBeside(ctx, dir, opts.budgets)
+	if opts.watch || len(opts.LogTo) > 0 {
+		watched = env.watchBeside(ctx, dir, opts.budgets, env.shows(dir, opts, out.Rank()))
 	}
 	outcome, err := record.Run(ctx, out, record.Command{Args: args, Stdin: env.child.in, Stdout: env.child.out, Stderr: env.child.err}, opts.Options)
 	watched()
+	record.DropStanding(dir, out.Rank())
 	if err != nil {
 		env.abandon(out, err)
 		if errors.Is(err, syscall.ENOEXEC) {
@@ -110,6 +112,26 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 		return failed
 	}
 	return nil
+}
+
+// shows is what becomes of looks at a run while it is recorded: they are said, or given to the agents, which log them.
+func (env *environment) shows(dir string, opts commandJob, rank int) func(*watch.Look) {
+	var standing *watch.Standing
+	failed := false
+	return func(look *watch.Look) {
+		if opts.watch {
+			env.sayEvents(look)
+		}
+		if len(opts.LogTo) == 0 {
+			return
+		}
+		now := look.Standing(standing, workingFolder())
+		standing = &now
+		if err := record.WriteStanding(dir, rank, now); err != nil && !failed {
+			env.talk.say("the verdict is not logged: %v", err)
+			failed = true
+		}
+	}
 }
 
 // missingScript is the file that Python is to run, if that is not there; "" else. Of what comes before it as flags nothing is
@@ -166,7 +188,7 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	defer stop()
 	watched := func() {}
 	if opts.watch {
-		watched = env.watchBeside(context.WithoutCancel(ctx), dir, opts.budgets) // Ctrl-C is how it ends
+		watched = env.watchBeside(context.WithoutCancel(ctx), dir, opts.budgets, env.sayEvents) // Ctrl-C is how it ends
 	}
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	watched()

@@ -219,8 +219,8 @@ func openRanks(opener files.Opener, dir string) ([]*snapshot.Run, error) {
 	return runs, nil
 }
 
-// watchBeside says what changes in a run that this process records. With stop it looks for the last time, unless ctx is done.
-func (env *environment) watchBeside(ctx context.Context, dir string, budgets budgetFlags) (stop func()) {
+// watchBeside judges a run that this process records, and hands each look on. With stop it looks for the last time, unless ctx is done.
+func (env *environment) watchBeside(ctx context.Context, dir string, budgets budgetFlags, looked func(*watch.Look)) (stop func()) {
 	going, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -239,19 +239,24 @@ func (env *environment) watchBeside(ctx context.Context, dir string, budgets bud
 			if err != nil {
 				return // the recording says what is wrong with the folder
 			}
-			for _, e := range look.Events(false) {
-				if e.Kind == report.LiveEnded {
-					continue // which the recording says
-				}
-				for _, line := range e.Lines(workingFolder()) {
-					env.talk.say("%s", line)
-				}
-			}
+			looked(look)
 		}
 	}()
 	return func() {
 		cancel()
 		<-done
+	}
+}
+
+// sayEvents says what a look shows that is new.
+func (env *environment) sayEvents(look *watch.Look) {
+	for _, e := range look.Events(false) {
+		if e.Kind == report.LiveEnded {
+			continue // which the recording says
+		}
+		for _, line := range e.Lines(workingFolder()) {
+			env.talk.say("%s", line)
+		}
 	}
 }
 

@@ -52,13 +52,14 @@ type document struct {
 		Category []int `json:"category"`
 	} `json:"blocks"`
 	// Categories are those of blocks elsewhere, each with its address.
-	Categories [][2]uint64 `json:"categories"`
-	Holders    []holder    `json:"holders"`
-	At         []int       `json:"at"`   // stacks; absent in files of before there was this
-	Anew       []int       `json:"anew"` // the same
-	Notes      []string    `json:"notes"`
-	Role       string      `json:"role"`
-	PID        int         `json:"pid"`
+	Categories [][2]uint64      `json:"categories"`
+	Holders    []holder         `json:"holders"`
+	At         []int            `json:"at"`     // stacks; absent in files of before there was this
+	Anew       []int            `json:"anew"`   // the same
+	Events     map[string]int64 `json:"events"` // the same
+	Notes      []string         `json:"notes"`
+	Role       string           `json:"role"`
+	PID        int              `json:"pid"`
 }
 
 type device struct {
@@ -233,6 +234,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 	if s.Anew, err = stacksOf(d.Anew, ids, "larger blocks are of"); err != nil {
 		return nil, err
 	}
+	s.Events = d.Events
 	return s, nil
 }
 

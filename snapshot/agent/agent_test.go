@@ -20,7 +20,7 @@ const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"ph
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
 "blocks":{"device":[0,1,0,0],"address":[512,0,128,256],"size":[400,70,200,300],"stack":[1,3,1,2],"birth":[7,-1,0,3],"count":[1,5,2,1]},
-"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"anew":[3],"notes":["a note"]}`
+"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"events":{"epoch":4},"anew":[3],"notes":["a note"]}`
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
 	return agent.Decode("x.json", bytes.NewReader(data), int64(len(data)), totals.Options{})
@@ -55,6 +55,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if len(s.Anew) != 1 || s.Anew[0] != s.At[1] {
 		t.Errorf("larger ones are made at %v", s.Anew)
+	}
+	if len(s.Events) != 1 || s.Events["epoch"] != 4 {
+		t.Errorf("events: %v", s.Events)
 	}
 }
 

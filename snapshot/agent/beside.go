@@ -41,7 +41,7 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 		return err
 	}
 	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At, s.Anew = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At, more.Anew
-	s.Notes, s.Holders = append(s.Notes, more.Notes...), more.Holders
+	s.Notes, s.Holders, s.Events = append(s.Notes, more.Notes...), more.Holders, more.Events
 	wanted := make(map[uint64][]*holder)
 	for i := range beside.held {
 		wanted[beside.held[i].Address] = append(wanted[beside.held[i].Address], &beside.held[i])

@@ -29,12 +29,13 @@ const (
 	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
 	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
+	aStanding = `\.standing` + perhaps + `\.json`
 )
 
 var (
 	snapshotName  = regexp.MustCompile(`^` + aSnapshot + `$`)
 	recordedName  = regexp.MustCompile(`^` + aFile + `$`)
-	temporaryFile = regexp.MustCompile(`^(` + aReport + `|\.claim_(step|tick)` + perhaps + ofChild + `|\.(` + aFile + `|` + aReport + `)\.tmp)$`)
+	temporaryFile = regexp.MustCompile(`^(` + aReport + `|` + aStanding + `|\.claim_(step|tick)` + perhaps + ofChild + `|(\.` + aFile + `|\.` + aReport + `|` + aStanding + `)\.tmp)$`)
 )
 
 // IsRecordedSnapshot reports whether recordings give this name, ending and all, to a snapshot.

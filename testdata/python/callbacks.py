@@ -13,11 +13,11 @@ marks = []
 DATA = torch.utils.data.TensorDataset(torch.randn(8, 4), torch.randn(8, 1))
 
 
-def told(step=None, phase=None, epoch=None):
-    marks.append({k: v for k, v in (("step", step), ("phase", phase), ("epoch", epoch)) if v is not None})
+def told(step=None, phase=None, epoch=None, event=None):
+    marks.append({k: v for k, v in (("step", step), ("phase", phase), ("epoch", epoch), ("event", event)) if v is not None})
 
 
-def check(weights, steps, epochs, phases):
+def check(weights, steps, epochs, phases, checkpoints=0):
     """Trains with the callback and without: the weights are equal, and the marks are those of the loop."""
     global marks
     given, memdiag.mark = memdiag.mark, lambda *_, **__: marks.append("without the callback nothing is marked")
@@ -29,6 +29,7 @@ def check(weights, steps, epochs, phases):
     assert all(torch.equal(a, b) for a, b in zip(without, with_it, strict=True)), (without, with_it)
     assert [m["step"] for m in marks if "step" in m] == steps, marks
     assert [m["epoch"] for m in marks if "epoch" in m] == epochs, marks
+    assert [m["event"] for m in marks if "event" in m] == ["checkpoint"] * checkpoints, marks
     said = [m["phase"] for m in marks if "phase" in m]
     said = [p for i, p in enumerate(said) if i == 0 or p != said[i - 1]]
     assert said == phases, said
@@ -58,7 +59,7 @@ def of_transformers():
             Trainer(model, args, train_dataset=rows, eval_dataset=rows, callbacks=[memdiag.callbacks.transformers()] if calls else []).train()
         return list(model.parameters())
 
-    check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train"])
+    check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train"], 2)
 
 
 def of_lightning():
@@ -86,7 +87,7 @@ def of_lightning():
             trainer.fit(module, loader, loader)
         return list(module.parameters())
 
-    check(weights, [1, 2, 3, 4], [0, 1], ["eval", "train", "eval", "train", "eval", "train"])
+    check(weights, [1, 2, 3, 4], [0, 1], ["eval", "train", "eval", "train", "eval", "train"], 2)
 
 
 def of_stable_baselines3():
@@ -115,6 +116,26 @@ def of_ignite():
         return list(model.parameters())
 
     check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train"])
+
+
+def of_accelerate():
+    from accelerate import Accelerator
+
+    def weights(calls):
+        model, accelerator = net(), Accelerator(cpu=True)
+        model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.utils.data.DataLoader(DATA, batch_size=4))
+        if calls:
+            memdiag.callbacks.accelerate(accelerator)
+        with tempfile.TemporaryDirectory() as folder:
+            for epoch in range(2):
+                for x, y in loader:
+                    accelerator.backward(torch.nn.functional.mse_loss(model(x), y))
+                    optimizer.step()
+                    optimizer.zero_grad()
+                accelerator.save_state("%s/%d" % (folder, epoch))
+        return list(model.parameters())
+
+    check(weights, [], [], [], 2)
 
 
 def of_keras():

@@ -19,15 +19,15 @@ __all__ = ["diff", "gate", "mark", "snapshot", "watch"]
 _running = None  # the agent of this process, once started
 
 
-def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None) -> None:
-    """Marks the end of a step, or the beginning of a phase such as "eval", or of an epoch.
+def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None, event: "str | None" = None) -> None:
+    """Marks the end of a step, the beginning of a phase such as "eval", the beginning of an epoch, or an event such as "checkpoint".
 
     With a step, the program counts the steps from now on, and optimizers no longer do.
-    Only snapshots of equal phase are compared. A loss is recorded, for `memdiag verify` to compare;
+    Only snapshots of equal phase are compared. Growth with each evaluation, epoch or checkpoint is reported as such. A loss is recorded, for `memdiag verify` to compare;
     PyTorch's on the CPU are without it. Never raises.
     """
     if _running is not None:
-        _running.told(step, phase, epoch, loss)
+        _running.told(step, phase, epoch, loss, event)
 
 
 def snapshot() -> "str | None":

@@ -52,6 +52,8 @@ FULL = errno.ENOSPC, errno.EDQUOT
 TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
 # Digits of a rank in the environment at most; memdiag reads it as well.
 RANK_DIGITS = 9
+# Kinds of events that are counted.
+MOST_EVENTS = 32
 # Snapshots after which a run may show a leak.
 ENOUGH = 5
 # After so many errors the agent stops.
@@ -132,6 +134,7 @@ class Agent:
         # Seconds that snapshots took, all of them and the last one, and when that one was.
         self.spent, self.last, self.since = 0.0, 0.0, 0.0
         self.step = 0
+        self.events = {}  # phases, epochs and others that have begun, by name
         self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
         self.explicit = False  # the program counts the steps
         self.written = []  # of [step or tick, path]
@@ -151,7 +154,7 @@ class Agent:
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
         self.own = Own(self)
-        self.canary = self.intervention = None
+        self.canary = self.intervention = self.trackers = None
         self.notes = {}  # text: times
         self.unseen = []  # what of the program's memory is not recorded
         self.errors = 0
@@ -237,6 +240,11 @@ class Agent:
             from . import _intervention
 
             self.intervention = _intervention.Intervention(self, self.settings["intervention"])
+        if self.settings.get("log_to"):
+            from . import _trackers
+
+            self.trackers = _trackers.Trackers(self, self.settings["log_to"])
+            self.trackers.start()
         for s in self.sources:
             s.start()
         self.shared.start()
@@ -351,19 +359,30 @@ class Agent:
         except Exception as e:
             self.failed("fork", e)
 
-    def told(self, step, phase, epoch, loss):
-        self.guarded("mark", self._told, step, phase, epoch, loss)
+    def told(self, step, phase, epoch, loss, event):
+        self.guarded("mark", self._told, step, phase, epoch, loss, event)
 
-    def _told(self, step, phase, epoch, loss):
+    def _told(self, step, phase, epoch, loss, event):
+        if event is not None:
+            self.happened(str(event))
         if phase is not None:
+            if phase != self.phase:
+                self.happened(str(phase))
             self.phase = str(phase)
         if epoch is not None:
+            if epoch != self.epoch_number:
+                self.happened("epoch")
             self.epoch_number = int(epoch)
         if step is not None:
             self.explicit = True
             self.boundary(int(step))
         if loss is not None:
             self.losses.told(loss)
+
+    def happened(self, name):
+        """Counts an event that growth may follow."""
+        if name in self.events or len(self.events) < MOST_EVENTS:
+            self.events[name] = self.events.get(name, 0) + 1
 
     def stepped(self):
         """An optimizer stepped. Called guarded."""
@@ -635,6 +654,8 @@ class Agent:
         self.shared.fill(s)
         start += self.holders.fill(s) + self.heap.collections.spent - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)
+        if self.trackers is not None:
+            self.trackers.point(s.devices)
         text = self.encode(s, step)
         if cuda:
             self.keep(number, name + ".pickle", cuda.dump(step, self.rank, text), start)
@@ -667,7 +688,7 @@ class Agent:
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
             "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
-            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew,
+            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
             "notes": s.notes,
             "role": self.role(), "pid": self.pid,
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
@@ -758,6 +779,8 @@ class Agent:
             except Exception as e:
                 self.note("%s: %s" % (type(e).__name__, e))
         self.code.end()
+        if self.trackers is not None:
+            self.trackers.finish()
         if self.intervention is not None and self.intervention.acts:
             self.note(self.intervention.text())
         self.report("finished")

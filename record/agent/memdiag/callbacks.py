@@ -1,9 +1,10 @@
-"""Callbacks that tell the recorder the steps, epochs and phases of a training loop. One line each:
+"""Callbacks that tell the recorder the steps, epochs, phases and checkpoints of a training loop. One line each:
 
     transformers.Trainer(…, callbacks=[memdiag.callbacks.transformers()])
     lightning.Trainer(…, callbacks=[memdiag.callbacks.lightning()])
     model.learn(…, callback=memdiag.callbacks.stable_baselines3())
     memdiag.callbacks.ignite(trainer, evaluator)
+    memdiag.callbacks.accelerate(accelerator)
     model.fit(…, callbacks=[memdiag.callbacks.keras()])
 
 after `import memdiag.callbacks`. Without the recorder they do nothing. Each function imports its library.
@@ -16,7 +17,7 @@ import memdiag
 
 
 def transformers() -> Any:
-    """For Hugging Face's Trainer: optimizer steps, epochs, and evaluations."""
+    """For Hugging Face's Trainer: optimizer steps, epochs, evaluations and checkpoints."""
     from transformers import TrainerCallback
 
     class Callback(TrainerCallback):
@@ -37,11 +38,14 @@ def transformers() -> Any:
 
         on_predict = on_evaluate
 
+        def on_save(self, args, state, control, **_):
+            memdiag.mark(event="checkpoint")
+
     return Callback()
 
 
 def lightning() -> Any:
-    """For Lightning's Trainer: batches after which an optimizer stepped, epochs, and evaluations."""
+    """For Lightning's Trainer: batches after which an optimizer stepped, epochs, evaluations and checkpoints."""
     if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
         from pytorch_lightning import Callback as Base
     else:
@@ -67,6 +71,9 @@ def lightning() -> Any:
 
         on_test_start = on_predict_start = on_validation_start
         on_test_end = on_predict_end = on_validation_end
+
+        def on_save_checkpoint(self, trainer, module, checkpoint):
+            memdiag.mark(event="checkpoint")
 
     return Callback()
 
@@ -105,6 +112,11 @@ def ignite(trainer: Any, *evaluators: Any) -> None:
     for evaluator in evaluators:
         evaluator.add_event_handler(Events.STARTED, lambda engine: memdiag.mark(phase="eval"))
         evaluator.add_event_handler(Events.COMPLETED, lambda engine: memdiag.mark(phase="train"))
+
+
+def accelerate(accelerator: Any) -> None:
+    """For a loop with Accelerate: the checkpoints of save_state. Its optimizers are PyTorch's, whose steps need no callback."""
+    accelerator.register_save_state_pre_hook(lambda models, weights, folder: memdiag.mark(event="checkpoint"))
 
 
 def keras() -> Any:

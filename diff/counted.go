@@ -1,0 +1,87 @@
+package diff
+
+import (
+	"math"
+
+	"github.com/memdiag/memdiag/diff/cause"
+)
+
+// fits is how far from its events a site's blocks may be, in blocks of one event, at all but exceptions of the marks; and
+// closer is which part of the squared distance from growth by the step they may have.
+const (
+	fits   = 0.3
+	closer = 0.25
+)
+
+// counted is what a site's growth follows by the events that snapshots count: its blocks go with the number of epochs,
+// evaluations or checkpoints until then, and not with the steps. Of several that fit equally, each of which says the same,
+// epochs come first.
+func (r *Result) counted(row *Row) follows {
+	if r.Series == nil {
+		return follows{} // of two snapshots
+	}
+	site := r.Series.Site(row)
+	if site == nil || r.Series.Axis.Unit != Step {
+		return follows{}
+	}
+	events := make(map[int64]map[string]int64) // by step
+	for _, s := range r.run.Snapshots {
+		if s.Events != nil {
+			events[s.Mark.Step] = s.Events
+		}
+	}
+	from, last := r.Series.WarmUp(), len(r.Series.Marks)-1
+	if last-from+1 < leastCounted {
+		return follows{}
+	}
+	best, least := follows{}, math.Inf(1)
+	for _, c := range []struct {
+		driver cause.Driver
+		is     func(name string) bool
+	}{
+		{cause.Epochs, func(name string) bool { return name == "epoch" }},
+		{cause.Evaluations, evaluates},
+		{cause.Checkpoints, saves},
+	} {
+		var steps, blocks, counts []float64
+		for i := from; i <= last; i++ {
+			known, ok := events[r.Series.Marks[i].Step]
+			if !ok {
+				return follows{}
+			}
+			n := int64(0)
+			for name, times := range known {
+				if c.is(name) {
+					n += times
+				}
+			}
+			steps = append(steps, r.Series.Axis.X[i])
+			blocks = append(blocks, float64(site.Blocks[i]))
+			counts = append(counts, float64(n))
+		}
+		end := len(steps) - 1
+		times, length := counts[end]-counts[0], steps[end]-steps[0]
+		each := (blocks[end] - blocks[0]) / times
+		if times < 3 || times > atMost*length || each < 1-fits {
+			continue
+		}
+		far, squares, even := 0, 0., 0.
+		for i := range steps {
+			off := (blocks[i]-blocks[0])/each - (counts[i] - counts[0])
+			line := (blocks[i]-blocks[0])/each - times*(steps[i]-steps[0])/length
+			squares, even = squares+off*off, even+line*line
+			if math.Abs(off) > fits {
+				far++
+			}
+		}
+		if float64(far) > exceptions*float64(len(steps)) || squares >= closer*even || squares >= least {
+			continue
+		}
+		least = squares
+		best = follows{driver: c.driver, every: int64(math.Round(length / times)), times: int64(times)}
+	}
+	return best
+}
+
+// leastCounted is how many marks after warm-up tell events from steps.
+const leastCounted = 6

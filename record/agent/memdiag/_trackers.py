@@ -1,0 +1,246 @@
+"""What memdiag knows, in the run that the program has open with W&B, MLflow or TensorBoard.
+
+Live and reserved memory at each snapshot, and of GPUs in between; the verdict and the forecast, which memdiag
+writes to a file beside the snapshots while it watches the run. A thread of its own writes them, so that the program waits
+for no server. It opens and closes no run, and takes none of the run's steps: the step is a metric of memdiag's.
+"""
+
+import _thread
+import json
+import os
+import signal
+import sys
+import time
+
+from ._own import fill_caches
+
+# Seconds between looks at what is new, and between points of GPUs' memory.
+NAP, APART = 0.5, 10.0
+# A look for TensorBoard's writers goes through all objects: it may take this share of the time.
+SEARCH_SHARE = 0.005
+# The file with the verdict is memdiag's, and short.
+MOST = 1 << 16
+# After so many errors a tracker is left alone.
+PATIENCE = 3
+PREFIX = "memdiag/"
+
+
+class Trackers:
+    def __init__(self, agent, names):
+        self.agent = agent
+        self.all = [KINDS[name](agent) for name in names]
+        self.values, self.step = {}, 0  # the newest point
+        self.fresh = False
+        self.verdict, self.stamp = {}, None  # what memdiag said last, and when that was written
+        self.looked = None  # when GPUs were looked at; None if that is due
+
+    def start(self):
+        # A signal that the program waits for is not to come to our thread.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            _thread.start_new_thread(self.loop, (os.getpid(),))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def point(self, devices):
+        """Takes what a snapshot has of each device."""
+        for t in self.all:
+            t.seen()
+        for d in devices:
+            if "allocated" in d["meters"]:
+                self.meters("%s%d" % (d["kind"], d["index"]), d["meters"]["allocated"], d["meters"].get("reserved"))
+        self.step, self.fresh, self.looked = self.agent.step, True, None
+
+    def meters(self, device, live, reserved):
+        self.values["live_bytes/" + device] = live
+        if reserved is not None:
+            self.values["reserved_bytes/" + device] = reserved
+
+    def loop(self, pid):
+        fill_caches()
+        while not self.agent.stopped or self.agent.asleep:
+            time.sleep(NAP)
+            if os.getpid() != pid:
+                return
+            if self.agent.number or not any(self.agent.owner.values()):
+                continue  # another process records, or none yet
+            self.look()
+
+    def look(self):
+        try:
+            self.gpus()
+            self.read()
+        except Exception as e:
+            self.agent.note("--log-to: %s: %s" % (type(e).__name__, str(e)[:200]))
+        fresh, self.fresh = self.fresh, False
+        for t in self.all:
+            t.put(self.step, dict(self.values), self.verdict, fresh)
+
+    def finish(self):
+        """Says at the program's end which trackers got nothing."""
+        if any(self.agent.owner.values()):
+            for t in self.all:
+                if not t.found and not t.errors:
+                    self.agent.note("nothing was logged to %s: the program had no run open there while snapshots were taken" % t.name)
+
+    def gpus(self):
+        """Adds a point of the GPUs that the last snapshot had."""
+        cuda, now = self.agent.torch.cuda, time.monotonic()
+        if cuda is None or not cuda.recording or self.looked is not None and now < self.looked + APART:
+            return
+        self.looked = now
+        for device in cuda.used:
+            stats = cuda.torch._C._cuda_memoryStats(device)
+            self.meters("cuda%d" % device, stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"])
+            self.step, self.fresh = self.agent.step, True
+
+    def read(self):
+        """Reads what memdiag says of the run, if that is new."""
+        try:
+            f = os.open(os.path.join(self.agent.dir, self.agent.settings["standing"]), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            return
+        try:
+            stamp = os.fstat(f)
+            stamp = stamp.st_ino, stamp.st_mtime_ns
+            if stamp != self.stamp:
+                self.verdict, self.stamp = json.loads(os.read(f, MOST)), stamp
+        finally:
+            os.close(f)
+
+
+class Tracker:
+    """One kind of tracker; put writes to the runs that it finds open."""
+
+    def __init__(self, agent):
+        self.agent, self.errors = agent, 0
+        self.found = False  # a run was open once
+        self.run, self.said = None, None  # the run that was written to last, and the verdict that it has
+
+    def seen(self):
+        """A snapshot is taken, mostly in a thread of the program's."""
+
+    def put(self, step, values, verdict, fresh):
+        """Writes to the open run, if there is one to which something is new."""
+        if self.errors >= PATIENCE:
+            return
+        try:
+            run = self.find()
+            if run is None:
+                return
+            if run != self.run:
+                self.run, self.said, self.found, fresh = run, None, True, bool(values)
+                self.begin(run)
+            if fresh:
+                self.points(run, step, values)
+            if verdict and verdict != self.said:
+                self.say(run, step, verdict)
+                self.said = verdict
+        except Exception as e:
+            self.errors += 1
+            if self.errors == PATIENCE:
+                self.agent.note("nothing more is logged to %s: %s: %s" % (self.name, type(e).__name__, str(e)[:200]))
+
+    def begin(self, run):
+        pass
+
+
+def numbers(verdict):
+    """The forecast, as metrics; none where memory is not known to run out."""
+    return {"memory_full_" + key: verdict[key] for key in ("step", "in_seconds") if verdict.get(key) is not None}
+
+
+class WandB(Tracker):
+    name = "wandb"
+
+    def find(self):
+        return getattr(sys.modules.get("wandb"), "run", None)
+
+    def begin(self, run):
+        run.define_metric(PREFIX + "step", hidden=True)
+        run.define_metric(PREFIX + "*", step_metric=PREFIX + "step")
+
+    def log(self, run, step, values):
+        # Without commit the point goes with the next row that the program logs: its steps stay as they are.
+        run.log({PREFIX + "step": step, **{PREFIX + key: value for key, value in values.items()}}, commit=False)
+
+    points = log
+
+    def say(self, run, step, verdict):
+        self.log(run, step, {"leaks": verdict["leaks"], **numbers(verdict)})
+        run.summary.update({PREFIX + "verdict": verdict["verdict"], PREFIX + "finding": verdict["text"]})
+
+
+class MLflow(Tracker):
+    name = "mlflow"
+    open = None  # the run that the thread which takes snapshots has open
+
+    def seen(self):
+        active = getattr(sys.modules.get("mlflow"), "active_run", None)
+        if active is not None:
+            run = active()
+            self.open = None if run is None else run.info.run_id
+
+    def find(self):
+        fluent = sys.modules.get("mlflow.tracking.fluent")
+        runs = getattr(fluent, "_active_run_stack", None)
+        if hasattr(runs, "get_all_thread_values"):  # each thread has runs of its own
+            ids = [stack[-1].info.run_id for stack in list(runs.get_all_thread_values().values()) if stack]
+            return self.open if self.open in ids else ids[0] if ids else None
+        return self.open
+
+    def batch(self, run, step, values, tags=()):
+        import mlflow
+
+        now, entities = int(self.agent.now() * 1000), mlflow.entities
+        mlflow.MlflowClient().log_batch(run, metrics=[entities.Metric(PREFIX + k, float(v), now, step) for k, v in values.items()],
+                                        tags=[entities.RunTag(k, v) for k, v in tags])
+
+    points = batch
+
+    def say(self, run, step, verdict):
+        self.batch(run, step, {"leaks": verdict["leaks"], **numbers(verdict)}, [("memdiag.verdict", verdict["verdict"]), ("memdiag.finding", verdict["text"])])
+
+
+class TensorBoard(Tracker):
+    name = "tensorboard"
+    spent = 0.0
+    begun = None
+
+    def find(self):
+        """The writer that is open: what the last one wrote to, or else the first that is found."""
+        if self.run is not None and self.run[0].file_writer is self.run[1]:
+            return self.run
+        self.run = None
+        now = time.monotonic()
+        self.begun = self.begun or now
+        if self.spent > SEARCH_SHARE * (now - self.begun) + 0.05:
+            return None
+        import gc
+
+        before = time.thread_time()
+        try:
+            for name in ("torch.utils.tensorboard.writer", "tensorboardX.writer"):
+                base = getattr(sys.modules.get(name), "SummaryWriter", None)
+                for kind in () if base is None else [base, *base.__subclasses__()]:
+                    for writer in gc.get_referrers(kind):
+                        if type(writer) is kind and getattr(writer, "file_writer", None) is not None:
+                            return writer, writer.file_writer
+        finally:
+            self.spent += time.thread_time() - before
+        return None
+
+    def summaries(self, run):
+        return sys.modules[type(run[0]).__mro__[-2].__module__.rpartition(".")[0] + ".summary"]
+
+    def points(self, run, step, values):
+        # Not by the writer itself, which opens a new file if the program has closed it.
+        for key, value in values.items():
+            run[1].add_summary(self.summaries(run).scalar(PREFIX + key, value), step)
+
+    def say(self, run, step, verdict):
+        self.points(run, step, {"leaks": verdict["leaks"], **numbers(verdict)})
+        run[1].add_summary(self.summaries(run).text(PREFIX + "verdict", "%s: %s" % (verdict["verdict"], verdict["text"])), step)
+
+
+KINDS = {kind.name: kind for kind in (WandB, MLflow, TensorBoard)}
