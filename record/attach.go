@@ -91,7 +91,7 @@ func (a *attached) prepare(rank int) (err error) {
 		agentSettings
 		Folder string  `json:"dir"`
 		Census float64 `json:"census"`
-	}{agentSettings{reportPrefix(rank), rank, a.opts.Every, a.opts.Interval.Seconds(), a.opts.PythonHeap, false, nil}, a.dir, a.opts.Census.Seconds()})
+	}{agentSettings{Report: reportPrefix(rank), Rank: rank, Every: a.opts.Every, Seconds: a.opts.Interval.Seconds(), PythonHeap: a.opts.PythonHeap}, a.dir, a.opts.Census.Seconds()})
 	if err != nil {
 		return err
 	}
