@@ -105,7 +105,7 @@ func (env *environment) attach(ctx context.Context, pid int, job attaching) erro
 	defer stop()
 	watched := func() {}
 	if job.watched {
-		watched = env.watchBeside(context.WithoutCancel(ctx), job.out, job.budgets) // Ctrl-C is how it ends
+		watched = env.watchBeside(context.WithoutCancel(ctx), job.out, job.budgets, env.sayEvents) // Ctrl-C is how it ends
 	}
 	outcome, err := record.AttachProcess(ctx, out, process, record.Attachment{
 		Options: record.Options{Every: job.every.steps, Interval: job.every.time, PythonHeap: job.heap.value},
