@@ -50,7 +50,8 @@ a budget could not be checked; else 0.`,
   memdiag watch my-run --on-leak 'jq -r .text | mail -s leak me@example.org'
   memdiag watch my-run --stop-on 'forecast < 30m' --stop-signal USR1 --stop-wait 5m
   memdiag watch my-run --format json | jq .text
-  memdiag watch my-run --listen 127.0.0.1:9760 --max-peak cuda:0=90%`,
+  memdiag watch my-run --listen 127.0.0.1:9760 --max-peak cuda:0=90%
+  memdiag watch my-run --push http://prometheus:9090`,
 		Args:              takes(0, 1, "runs"),
 		ValidArgsFunction: completeRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return w.run(cmd, strings.Join(args, "")) },

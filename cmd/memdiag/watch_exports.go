@@ -20,6 +20,7 @@ import (
 // exports are where the metrics of a watched run go.
 type exports struct {
 	listen, textfile string
+	push             urlFlag
 	lingers          time.Duration
 	page             metrics.Page
 	rendered         bool // the page has metrics
@@ -29,6 +30,7 @@ func (e *exports) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&e.listen, "listen", "", "serve metrics for Prometheus at `ADDRESS`, such as 127.0.0.1:9760; with :9760, to other machines too")
 	flags.DurationVar(&e.lingers, "linger", time.Minute, "how long to serve the last metrics after the run has ended")
+	flags.Var(&e.push, "push", "send metrics to this `URL` each 15 seconds by Prometheus' remote write, such as http://prometheus:9090/api/v1/write; $"+pushVariable+" is the header Authorization")
 	flags.StringVar(&e.textfile, "textfile", "", "write metrics to `FILE`.prom at each look, for node_exporter")
 	_ = cmd.MarkFlagFilename("textfile", "prom")
 }
@@ -43,12 +45,36 @@ func (e *exports) open(cmd *cobra.Command, env *environment) (stop func(), err e
 			return nil, err
 		}
 	}
+	pushed := func() {}
+	if e.push.URL != nil {
+		pusher := &watch.Pusher{URL: e.push.URL, Authorization: env.getenv(pushVariable), Known: e.page.Families, Failed: func(what string) { env.talk.say("%s", what) }}
+		if err := pusher.Start(); err != nil {
+			return nil, usagef(cmd, "--push: %v", err)
+		}
+		pushed = pusher.Close
+	}
 	if e.listen == "" {
 		if cmd.Flags().Changed("linger") {
 			return nil, usagef(cmd, "--linger needs --listen")
 		}
-		return func() {}, nil
+		return pushed, nil
 	}
+	served, err := e.serve(cmd, env)
+	if err != nil {
+		pushed()
+		return nil, err
+	}
+	return func() {
+		pushed()
+		served()
+	}, nil
+}
+
+// pushVariable has a secret, which the command line would show to every user of the machine.
+const pushVariable = "MEMDIAG_PUSH_AUTHORIZATION"
+
+// serve begins to serve.
+func (e *exports) serve(cmd *cobra.Command, env *environment) (stop func(), err error) {
 	host, _, err := net.SplitHostPort(e.listen)
 	if err != nil {
 		return nil, usagef(cmd, "--listen %s: want an address with a port, such as 127.0.0.1:9760", e.listen)
@@ -115,7 +141,7 @@ func local(asked, host string) bool {
 
 // put renders a look. Who reads the page meanwhile gets the one before.
 func (e *exports) put(env *environment, dir string, look *watch.Look) error {
-	if e.listen == "" && e.textfile == "" {
+	if e.listen == "" && e.textfile == "" && e.push.URL == nil {
 		return nil
 	}
 	if whole, err := filepath.Abs(dir); err == nil {

@@ -41,16 +41,21 @@ func (p *Page) Set(from prometheus.Gatherer) error {
 	return err
 }
 
+// Families are what is served; nil before there are any.
+func (p *Page) Families() []*dto.MetricFamily {
+	if families := p.last.Load(); families != nil {
+		return *families
+	}
+	return nil
+}
+
 // atOnce is how many requests are answered at once: a page is small, and nobody needs more.
 const atOnce = 8
 
 // Handler answers requests for the page.
 func (p *Page) Handler() http.Handler {
 	last := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		if families := p.last.Load(); families != nil {
-			return *families, nil
-		}
-		return nil, nil
+		return p.Families(), nil
 	})
 	return promhttp.HandlerFor(last, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: atOnce})
 }

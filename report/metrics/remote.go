@@ -1,0 +1,65 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Series are metrics as Prometheus' remote write 1.0 sends them: a WriteRequest of Protocol Buffers.
+// https://prometheus.io/docs/specs/prw/remote_write_spec/ has the message; all receivers take it.
+type Series struct{ message []byte }
+
+// Fields of the messages WriteRequest, TimeSeries, Label and Sample.
+const (
+	seriesField               protowire.Number = 1
+	labelField, sampleField   protowire.Number = 1, 2
+	nameField, valueField     protowire.Number = 1, 2
+	numberField, momentsField protowire.Number = 1, 2
+)
+
+// SeriesOf are gauges and counters as they were at a time.
+func SeriesOf(families []*dto.MetricFamily, at time.Time) Series {
+	var s Series
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := []*dto.LabelPair{pair("__name__", family.GetName())}
+			labels = append(labels, m.GetLabel()...)
+			labels = slices.DeleteFunc(labels, func(l *dto.LabelPair) bool { return l.GetValue() == "" }) // which is no label
+			slices.SortFunc(labels, func(a, b *dto.LabelPair) int { return cmp.Compare(a.GetName(), b.GetName()) })
+			var one []byte
+			for _, l := range labels {
+				one = embed(one, labelField, protowire.AppendString(protowire.AppendTag(
+					protowire.AppendString(protowire.AppendTag(nil, nameField, protowire.BytesType), l.GetName()), valueField, protowire.BytesType), l.GetValue()))
+			}
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() // it is either
+			one = embed(one, sampleField, protowire.AppendVarint(protowire.AppendTag(
+				protowire.AppendFixed64(protowire.AppendTag(nil, numberField, protowire.Fixed64Type), math.Float64bits(value)), momentsField, protowire.VarintType), uint64(at.UnixMilli()))) //nolint:gosec // an int64 as Protocol Buffers have it
+			s.message = embed(s.message, seriesField, one)
+		}
+	}
+	return s
+}
+
+// embed appends a message as a field of another.
+func embed(to []byte, field protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(to, field, protowire.BytesType), message)
+}
+
+func pair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+
+// SizeVT and MarshalToSizedBufferVT are what the client of remote write asks of a message.
+func (s Series) SizeVT() int { return len(s.message) }
+
+// MarshalToSizedBufferVT fills the end of a buffer.
+func (s Series) MarshalToSizedBufferVT(to []byte) (int, error) {
+	if len(to) < len(s.message) {
+		return 0, fmt.Errorf("a buffer of %d bytes for a message of %d", len(to), len(s.message))
+	}
+	return copy(to[len(to)-len(s.message):], s.message), nil
+}
