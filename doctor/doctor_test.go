@@ -132,12 +132,12 @@ func TestWhatIsTriedFollowsTheHolder(t *testing.T) {
 func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 	plain := program(t, list, 0, 0, even)
 	var names []string
-	lab := func(_ context.Context, name string, change *record.Intervention) (*Run, error) {
+	lab := func(_ context.Context, name string, change Change) (*Run, error) {
 		names = append(names, name)
-		if change == nil {
+		if change.Intervention == nil {
 			return program(t, list, 0, 0, even), nil
 		}
-		return program(t, list, int64(change.From), 1, even), nil
+		return program(t, list, int64(change.Intervention.From), 1, even), nil
 	}
 	found, err := Examine(context.Background(), plain, lab)
 	if err != nil || strings.Join(names, " ") != "trial-1-cap again" || len(found.Tried) != 1 || found.Tried[0].Verdict != Proven {
@@ -166,8 +166,8 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 	}
 
 	// An interrupt in the second run, and a run without a lab.
-	stopped := func(_ context.Context, name string, change *record.Intervention) (*Run, error) {
-		if change == nil {
+	stopped := func(_ context.Context, name string, change Change) (*Run, error) {
+		if change.Intervention == nil {
 			return nil, context.Canceled
 		}
 		return lab(context.Background(), name, change)
@@ -190,7 +190,7 @@ func TestNothingIsTriedOfAProgramThatDoesNotLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Examine(context.Background(), &Run{Result: r}, func(context.Context, string, *record.Intervention) (*Run, error) {
+	found, err := Examine(context.Background(), &Run{Result: r}, func(context.Context, string, Change) (*Run, error) {
 		t.Error("it ran again")
 		return nil, errors.New("ran")
 	})

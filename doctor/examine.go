@@ -7,13 +7,20 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/doctor/source"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Lab runs the program once more, with one thing changed, or as it is where that is nil.
-type Lab func(ctx context.Context, name string, change *record.Intervention) (*Run, error)
+// Lab runs the program once more, with what is changed, if anything is.
+type Lab func(ctx context.Context, name string, change Change) (*Run, error)
+
+// Change is what a run of the program has that is not as it is: an intervention while it runs, or files with another text.
+type Change struct {
+	Intervention *record.Intervention
+	Files        []source.File
+}
 
 // Findings are what an examination found, as far as it came.
 type Findings struct {
@@ -26,6 +33,9 @@ type Findings struct {
 	Untried []string
 	Tried   []Tried
 	Again   *Run   // the second run of the program as it is; nil where none was
+	Patch   *Patch // nil unless one was asked for
+	Fix     *Fix   // what came of the patch, or of the user's fix; nil unless it was tried
+	Mended  bool   // the fix is the user's
 	Stopped string // why the examination is not complete; "" where it is
 }
 
@@ -44,7 +54,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 	}
 	var changed []*Run
 	for i, t := range f.Trials {
-		run, err := lab(ctx, name(i, t), &t.Intervention)
+		run, err := lab(ctx, name(i, t), Change{Intervention: &t.Intervention})
 		if err != nil {
 			return f.stopped(changed, err)
 		}
@@ -56,7 +66,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 			break
 		}
 	}
-	again, err := lab(ctx, "again", nil)
+	again, err := lab(ctx, "again", Change{})
 	if err != nil {
 		return f.stopped(changed, err)
 	}
@@ -65,12 +75,41 @@ func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 	return f, nil
 }
 
+// Mended runs the program with the user's fix, and holds it against the run before.
+func Mended(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
+	f := &Findings{Plain: plain, Mended: true}
+	f.confirm()
+	run, err := lab(ctx, "fixed", Change{})
+	if err != nil {
+		_, err = f.stopped(nil, err)
+		return f, err
+	}
+	f.Fix = Fixed(plain, run, nil)
+	return f, nil
+}
+
+// TryPatch runs the program with the patch, if there is one.
+func (f *Findings) TryPatch(ctx context.Context, lab Lab) error {
+	if f.Patch == nil || len(f.Patch.Files) == 0 || lab == nil {
+		return nil
+	}
+	run, err := lab(ctx, "patched", Change{Files: f.Patch.Files})
+	if err != nil {
+		_, err = f.stopped(nil, err)
+		return err
+	}
+	f.Fix = Fixed(f.Plain, run, f.Again)
+	return nil
+}
+
 func name(i int, t Trial) string {
 	return "trial-" + string(rune('1'+i)) + "-" + string(t.Kind) // of MostTrials, 4
 }
 
 func (f *Findings) stopped(changed []*Run, err error) (*Findings, error) {
-	f.judge(changed)
+	if len(changed) > 0 {
+		f.judge(changed)
+	}
 	f.Stopped = err.Error()
 	if errors.Is(err, context.Canceled) {
 		f.Stopped = "it was interrupted"

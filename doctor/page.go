@@ -24,7 +24,9 @@ type Page struct {
 	Answer        string     `json:"answer,omitempty"` // what the trials say of the cause
 	Trials        []TrialRow `json:"trials,omitempty"`
 	Untried       []string   `json:"untried,omitempty"`
-	Verify        string     `json:"verify,omitempty"` // the command that tells whether a fix worked
+	Patch         *PatchRow  `json:"patch,omitempty"`
+	Verified      []string   `json:"verified,omitempty"` // what came of the patch, or of the user's fix, the answer first
+	Verify        string     `json:"verify,omitempty"`   // the command that tells whether a fix worked
 	Runs          []RunRow   `json:"runs"`
 	Stopped       string     `json:"stopped,omitempty"`
 }
@@ -38,6 +40,14 @@ type TrialRow struct {
 	Verdict Verdict `json:"verdict,omitempty"` // "" where it was not run
 	Why     string  `json:"why,omitempty"`
 	Safe    bool    `json:"safe"` // what the program computes is known to be the same
+}
+
+// PatchRow is a patch of the program's source.
+type PatchRow struct {
+	Diff    string   `json:"diff"`
+	Says    []string `json:"says"`
+	Refused []string `json:"refused,omitempty"` // why a leak has none
+	Good    bool     `json:"good"`              // it was run: the leaks are gone, and losses and output are the same as far as they are known
 }
 
 // RunRow is one run of the program.
@@ -66,6 +76,9 @@ func PageOf(f *Findings, program string) *Page {
 	default:
 		p.Confirm = "no leak"
 	}
+	if f.Fix != nil {
+		p.Verified = f.Fix.lines()
+	}
 	if f.Leak == nil {
 		return p
 	}
@@ -76,7 +89,9 @@ func PageOf(f *Findings, program string) *Page {
 	if c := f.Leak.cause(); c != nil {
 		p.Cause, p.Fix = fmt.Sprintf("%s (memdiag explain %s)", c.Name, c.ID), c.Fix
 	}
-	p.Answer, p.Untried = f.answer(), f.Untried
+	if !f.Mended {
+		p.Answer, p.Untried = f.answer(), f.Untried
+	}
 	unit := string(f.Plain.Result.Series.Axis.Unit)
 	for _, t := range f.Tried {
 		p.Trials = append(p.Trials, TrialRow{t.Claim, t.Change, t.From, unit, t.Verdict, t.Why, t.Safe})
@@ -91,6 +106,16 @@ func PageOf(f *Findings, program string) *Page {
 		p.Runs = append(p.Runs, RunRow{Dir: f.Again.Dir, Seconds: seconds(f.Again.Took)})
 	}
 	p.Verify = fmt.Sprintf("%s verify %s NEW_RUN", program, f.Plain.Dir)
+	if f.Patch != nil {
+		p.Patch = &PatchRow{f.Patch.Diff, f.Patch.Says, f.Patch.Refused, f.Fix != nil && f.Fix.Good()}
+	}
+	if f.Fix != nil {
+		changed := "patched"
+		if f.Mended {
+			changed = "your fix"
+		}
+		p.Runs = append(p.Runs, RunRow{f.Fix.Run.Dir, changed, seconds(f.Fix.Run.Took)})
+	}
 	return p
 }
 
@@ -160,7 +185,24 @@ func (p *Page) Text(w io.Writer) error {
 		line("  Not tried", u)
 	}
 	line("  Fix", p.Fix)
-	line("Verify", p.Verify)
+	if p.Patch != nil {
+		for _, says := range p.Patch.Says {
+			line("Patch", says)
+		}
+		for _, why := range p.Patch.Refused {
+			line("No patch", why)
+		}
+	}
+	for i, text := range p.Verified {
+		label := "  With it"
+		if i == 0 {
+			label = "Verify"
+		}
+		line(label, text)
+	}
+	if len(p.Verified) == 0 {
+		line("Verify", p.Verify)
+	}
 	for _, r := range p.Runs {
 		text := r.Dir
 		if r.Seconds > 0 {
@@ -172,6 +214,16 @@ func (p *Page) Text(w io.Writer) error {
 		line("Run", text)
 	}
 	line("Not complete", p.Stopped)
+	if p.Patch != nil && p.Patch.Diff != "" {
+		b.WriteByte('\n')
+		for l := range strings.Lines(p.Patch.Diff) {
+			parts := strings.Split(strings.TrimSuffix(l, "\n"), "\t")
+			for i := range parts {
+				parts[i] = report.Printable(parts[i])
+			}
+			b.WriteString(strings.Join(parts, "\t") + "\n")
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

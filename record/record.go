@@ -90,6 +90,7 @@ type Intervened struct {
 	Acts    int64   `json:"acts"`    // times that it was done
 	Changed int64   `json:"changed"` // objects that it removed, detached or collected
 	Failed  string  `json:"failed"`  // why it was given up; "" for nothing
+	Kept    int64   `json:"kept"`    // items, of the fullest container, when it was done first
 }
 
 // Outcome is how a recorded command ended.

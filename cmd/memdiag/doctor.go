@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,15 +13,14 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor"
-	"github.com/memdiag/memdiag/record"
 )
 
 func newDoctorCommand(env *environment) *cobra.Command {
 	format := choice{"text", []string{"text", "json"}}
 	l := &lab{env: env, heap: choice{"auto", []string{"auto", "on", "off"}}}
-	var again bool
+	var again, patch bool
 	cmd := &cobra.Command{
-		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN",
+		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN [-- COMMAND …]",
 		GroupID: groupFind,
 		Short:   "prove by experiment why a Python program leaks",
 		Long: `Records a command, and if it leaks, runs it again for each likely cause with one thing
@@ -29,9 +29,14 @@ proven if the growth is gone, and the change is safe if all losses are the same 
 bit. In the end the command runs once more as it is. Nothing in the command's files changes,
 but what it writes itself it writes in each run. See docs/doctor.md.
 
-Of a recorded RUN it says what it would try, and tries it with --again. The exit code is 0
-if there is no leak, 1 if there is one, proven or not, and 4 if only a longer run can tell.`,
-		Example: `  memdiag doctor -- python train.py --steps 200
+With --patch it prints a patch of the likely line, runs a copy of the program with it, and
+holds that against the run before: leak, losses, output, step time and peak.
+
+Of a recorded RUN it says what it would try, and tries it with --again. With a RUN and a
+command, which has your fix, it runs the command and tells whether the fix worked. The exit
+code is 0 if there is no leak, or the fix worked, 1 if there is a leak, proven or not, and 4
+if only a longer run can tell.`,
+		Example: `  memdiag doctor --patch -- python train.py --steps 200
   memdiag doctor my-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -40,10 +45,12 @@ if there is no leak, 1 if there is one, proven or not, and 4 if only a longer ru
 				return usagef(cmd, "neither a command after -- nor a recorded run")
 			case dash < 0 && len(args) > 1:
 				return usageOf(cmd, withHint(errors.New("one recorded run, or a command after --"), "memdiag doctor -- %s", strings.Join(args, " ")))
-			case dash > 0:
-				return usagef(cmd, "a run and a command exclude each other")
-			case dash == 0 && again:
-				return usagef(cmd, "--again is for a recorded run")
+			case dash > 1 || dash > 0 && len(args) == dash:
+				return usagef(cmd, "one recorded run before --, and the command with your fix after it")
+			case dash >= 0 && again:
+				return usagef(cmd, "--again is for a recorded run without a command")
+			case dash > 0 && patch:
+				return usagef(cmd, "--patch is for a program without your fix")
 			}
 			for _, name := range []string{"out", "every", "python-heap", "no-command"} {
 				if dash < 0 && !again && cmd.Flags().Changed(name) {
@@ -51,14 +58,23 @@ if there is no leak, 1 if there is one, proven or not, and 4 if only a longer ru
 				}
 			}
 			l.options = diff.DefaultOptions()
-			plain, err := l.plain(cmd.Context(), args, dash == 0)
+			recorded := args
+			if dash > 0 {
+				recorded = args[:dash]
+			}
+			plain, err := l.plain(cmd.Context(), recorded, dash == 0)
 			if plain == nil {
 				return err
 			}
 			found := &doctor.Findings{Plain: plain}
-			if plain.Result == nil {
+			switch {
+			case plain.Result == nil:
 				found.Stopped = plain.Why
-			} else if err == nil {
+			case err != nil:
+			case dash > 0:
+				l.args = args[dash:]
+				found, err = doctor.Mended(cmd.Context(), plain, l.run)
+			default:
 				run := l.run
 				if dash < 0 && !again {
 					run = nil
@@ -68,6 +84,11 @@ if there is no leak, 1 if there is one, proven or not, and 4 if only a longer ru
 					}
 				}
 				found, err = doctor.Examine(cmd.Context(), plain, run)
+				if err == nil && patch && found.Leak != nil {
+					err = l.patch(cmd.Context(), found, run)
+				}
+			}
+			if plain.Result != nil {
 				relativeTo(workingFolder(), plain.Result, nil)
 			}
 			env.talk.clear()
@@ -83,6 +104,7 @@ if there is no leak, 1 if there is one, proven or not, and 4 if only a longer ru
 		},
 	}
 	flags := cmd.Flags()
+	flags.BoolVar(&patch, "patch", false, "print a patch of the likely line, and try it in a copy of the program; no file of yours is changed")
 	flags.BoolVar(&again, "again", false, "run a recorded run's command again, here, to try what it may be")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
@@ -96,7 +118,11 @@ if there is no leak, 1 if there is one, proven or not, and 4 if only a longer ru
 
 // codeOf is the exit code of what was found.
 func codeOf(found *doctor.Findings) error {
-	switch found.Verdict() {
+	verdict := found.Verdict()
+	if found.Mended {
+		verdict = found.Fix.Verdict()
+	}
+	switch verdict {
 	case diff.Leak:
 		return &exitError{code: exitLeak}
 	case diff.Inconclusive:
@@ -121,7 +147,7 @@ func againCommand(r *diff.Result) ([]string, error) {
 func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.Run, error) {
 	if command {
 		l.args = args
-		return l.run(ctx, "plain", nil)
+		return l.run(ctx, "plain", doctor.Change{})
 	}
 	run, err := l.env.openRun(args)
 	if err != nil {
@@ -135,8 +161,13 @@ func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.R
 }
 
 // says is what a run is for, for a person who waits.
-func says(name string, change *record.Intervention) string {
+func says(name string, of doctor.Change) string {
+	change := of.Intervention
 	switch {
+	case len(of.Files) > 0:
+		return "with the patch, in a copy"
+	case name == "fixed":
+		return "with your fix"
 	case change == nil && name == "again":
 		return "once more as it is"
 	case change == nil:
@@ -145,4 +176,21 @@ func says(name string, change *record.Intervention) string {
 		return "with " + string(change.Kind)
 	}
 	return fmt.Sprintf("with %s of %s", change.Kind, change.Path)
+}
+
+// patch makes a patch, and tries it.
+func (l *lab) patch(ctx context.Context, found *doctor.Findings, run doctor.Lab) error {
+	python, err := l.python()
+	if err != nil {
+		return err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	l.env.talk.status("writing a patch")
+	if err := found.MakePatch(ctx, python, folder); err != nil {
+		return err
+	}
+	return found.TryPatch(ctx, run)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor"
+	"github.com/memdiag/memdiag/doctor/source"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -53,10 +54,19 @@ func (t *tail) last() string {
 
 // run records the command, with a change or as it is, and judges the run. The first shows on standard error what the command
 // says; of the others only a hash of its output and its last line are of use.
-func (l *lab) run(ctx context.Context, name string, change *record.Intervention) (*doctor.Run, error) {
-	env := l.env
+func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.Run, error) {
+	env, change := l.env, of.Intervention
 	if err := l.begin(); err != nil {
 		return nil, err
+	}
+	args := l.args
+	if len(of.Files) > 0 {
+		patched, remove, err := source.Overlay(args, of.Files)
+		if err != nil {
+			return &doctor.Run{Why: err.Error()}, nil
+		}
+		defer remove()
+		args = patched
 	}
 	dir := filepath.Join(l.out, name)
 	words := l.args
@@ -65,7 +75,9 @@ func (l *lab) run(ctx context.Context, name string, change *record.Intervention)
 	}
 	host, _ := os.Hostname() // only a remark in run.json
 	info := snapshot.Info{SchemaVersion: rundir.SchemaVersion, Command: words, Every: l.every.steps, Started: env.now(), Host: host, Version: version()}
-	if change != nil {
+	if len(of.Files) > 0 {
+		info.Parameters = map[string]string{"changed": "patched files"}
+	} else if change != nil {
 		info.Parameters = map[string]string{"changed": strings.TrimSuffix(fmt.Sprintf("%s of %s", change.Kind, change.Path), " of ")}
 	}
 	out, err := createRun(dir, false, info)
@@ -75,11 +87,11 @@ func (l *lab) run(ctx context.Context, name string, change *record.Intervention)
 	var said tail
 	hash := xxhash.New()
 	output := &counting{w: hash}
-	command := record.Command{Args: l.args, Stdout: output, Stderr: &said}
+	command := record.Command{Args: args, Stdout: output, Stderr: &said}
 	if l.runs == 0 {
 		command.Stdout, command.Stderr = io.MultiWriter(output, env.child.err), io.MultiWriter(&said, env.child.err)
 	}
-	env.talk.status(fmt.Sprintf("running it %s, into %s", says(name, change), dir))
+	env.talk.status(fmt.Sprintf("running it %s, into %s", says(name, of), dir))
 	l.runs++
 	began := env.now()
 	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Intervention: change})
@@ -97,7 +109,7 @@ func (l *lab) run(ctx context.Context, name string, change *record.Intervention)
 		run.Why = "it was interrupted; memdiag diff " + dir + " tells what was recorded until then"
 		return run, ctx.Err()
 	}
-	if change == nil && outcome.ExitCode != exitFine {
+	if change == nil && len(of.Files) == 0 && outcome.ExitCode != exitFine {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode)
 		if l.runs > 1 && run.Said != "" { // the first has shown it
 			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
@@ -155,4 +167,24 @@ func (c *counting) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	return n, err
+}
+
+// python is the interpreter that reads the program's source: the one that runs it, where the user has named it here, or else
+// the first on the PATH. A recorded run's words start nothing.
+func (l *lab) python() (source.Python, error) {
+	if len(l.args) > 0 && strings.HasPrefix(filepath.Base(l.args[0]), "python") {
+		if path, err := exec.LookPath(l.args[0]); err == nil {
+			return source.Python(path), nil
+		}
+	}
+	return pythonOnPath()
+}
+
+func pythonOnPath() (source.Python, error) {
+	for _, name := range []string{"python3", "python"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return source.Python(path), nil
+		}
+	}
+	return "", &exitError{exitOwn, withHint(errors.New("no Python is on the PATH, which reads the program's source"), "install python3")}
 }

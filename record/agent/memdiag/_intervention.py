@@ -70,10 +70,9 @@ class Intervention:
             objects = self.reached()
         for path, obj in objects:
             self.found = True
-            if self.kind == "cap":
-                self.changed += cap(obj, self.keep.setdefault(path, max(1, length(obj))))
-            elif self.kind == "clear":
-                self.changed += cap(obj, 0)
+            if self.kind in ("cap", "clear"):
+                most = self.keep.setdefault(path, max(1, length(obj)))
+                self.changed += cap(obj, most if self.kind == "cap" else 0)
             elif self.kind == "cut":
                 name = self.nodes[0].label[1:]
                 self.changed += cut(obj, name, self.keep.setdefault(path, max(1, links(obj, name))))
@@ -112,7 +111,7 @@ class Intervention:
         return changed
 
     def about(self):
-        return {"found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed}
+        return {"found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed, "kept": max(self.keep.values(), default=0)}
 
     def text(self):
         """What was done, for the run's notes."""

@@ -1,0 +1,189 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	unified "github.com/rogpeppe/go-internal/diff"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/doctor/source"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot/frame"
+)
+
+// Patch changes the program's source so that its leaks go.
+type Patch struct {
+	Files   []source.File // with their new text
+	Diff    string        // unified
+	Says    []string      // what it does, a clause each
+	Refused []string      // why a leak has none, a clause each
+}
+
+// Fix is a program that is changed for good, held against the program as it was.
+type Fix struct {
+	Run      *Run
+	Verified *baseline.Verification // nil if it could not be judged; Why says why not
+	Why      string
+	Prints   bool // it is known to print the same
+	Differs  bool // it is known to print something else
+}
+
+// MakePatch writes a patch of the leaks that were found, without touching a file. folder is where the user works: files
+// below it are named from there.
+func (f *Findings) MakePatch(ctx context.Context, python source.Python, folder string) error {
+	f.Patch = &Patch{}
+	texts, leaks := f.sources()
+	if len(leaks) == 0 {
+		f.Patch.Refused = append(f.Patch.Refused, "nothing with a name holds what leaks")
+		return nil
+	}
+	var files []source.File
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		files = append(files, *texts[name])
+	}
+	patched, err := python.Patch(ctx, files, leaks)
+	if err != nil {
+		f.Patch.Refused = append(f.Patch.Refused, err.Error())
+		return ctx.Err()
+	}
+	for _, l := range leaks {
+		if says := patched.Done[l.ID]; says != "" && !slices.Contains(f.Patch.Says, says) {
+			f.Patch.Says = append(f.Patch.Says, says)
+		} else if why := patched.Refused[l.ID]; why != "" && !slices.Contains(f.Patch.Refused, why) {
+			f.Patch.Refused = append(f.Patch.Refused, why)
+		}
+	}
+	f.Patch.Files = patched.Files
+	var all bytes.Buffer
+	for _, file := range patched.Files {
+		name := file.Name
+		if below, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(below) {
+			name = below
+		}
+		name = strings.TrimPrefix(filepath.ToSlash(name), "/")
+		text := unified.Diff("a/"+name, []byte(texts[file.Name].Text), "b/"+name, []byte(file.Text))
+		_, after, _ := bytes.Cut(text, []byte("\n")) // its first line is no part of the format
+		all.Write(after)
+	}
+	f.Patch.Diff = all.String()
+	return nil
+}
+
+// mostLeaks of a program have a patch at most.
+const mostLeaks = 16
+
+// sources are the files in which patches are sought, and what they are to mend. What a trial says is of the first leak.
+func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak) {
+	texts = make(map[string]*source.File)
+	read := func(name string) bool {
+		if _, library := frame.Installed(name); texts[name] == nil && !library && len(texts) < source.MaxFiles && filepath.IsAbs(name) {
+			if file, err := source.Read(name); err == nil {
+				texts[name] = file
+			}
+		}
+		return texts[name] != nil
+	}
+	own := slices.Sorted(maps.Keys(f.Plain.Result.Run().Info.Code.Files))
+	for i, l := range f.leaks() {
+		h := l.holder()
+		if h == nil || i == mostLeaks {
+			continue
+		}
+		leak := source.Leak{ID: i, Path: h.Path, Kind: h.Kind, Files: []string{}, Frames: []source.Frame{}}
+		if c := l.cause(); c != nil {
+			leak.Cause = c.ID
+		}
+		if len(f.Tried) > 0 && i == 0 {
+			t := f.Tried[0]
+			leak.Trial, leak.Proven, leak.Needed = string(t.Kind), t.Verdict == Proven && t.Safe, t.Verdict == Needed
+			if t.Run.Intervened != nil {
+				leak.Kept = t.Run.Intervened.Kept
+			}
+		}
+		if l.Finding != nil {
+			for _, at := range l.Finding.Rows[0].Frames {
+				leak.Frames = append(leak.Frames, source.Frame{File: at.File, Function: at.Function, Line: at.Line})
+				if read(at.File) && !slices.Contains(leak.Files, at.File) {
+					leak.Files = append(leak.Files, at.File)
+				}
+			}
+		}
+		for _, name := range own {
+			if read(name) && !slices.Contains(leak.Files, name) {
+				leak.Files = append(leak.Files, name)
+			}
+		}
+		leaks = append(leaks, leak)
+	}
+	return texts, leaks
+}
+
+// leaks are the one that was examined, and those beside it.
+func (f *Findings) leaks() []*Leak {
+	all := []*Leak{f.Leak}
+	for i := range f.Plain.Result.Findings {
+		if l := &f.Plain.Result.Findings[i]; l.Verdict == diff.Leak && !l.OfProcess() && l != f.Leak.Finding {
+			all = append(all, &Leak{Finding: l})
+		}
+	}
+	return all
+}
+
+// Fixed holds a run of a changed program against the program as it was. again is a second run of that; nil if there is none.
+func Fixed(plain, fixed, again *Run) *Fix {
+	fix := &Fix{Run: fixed}
+	switch {
+	case fixed.ExitCode != plain.ExitCode:
+		fix.Why = "it ends with another code: " + cmp.Or(fixed.Said, "it says nothing")
+	case fixed.Result == nil:
+		fix.Why = fixed.Why
+	default:
+		fix.Verified = baseline.Verify(plain.Result, fixed.Result)
+		steady := again == nil || again.Output == plain.Output
+		fix.Prints = plain.Output.Bytes > 0 && plain.Output == fixed.Output
+		fix.Differs = again != nil && steady && plain.Output != fixed.Output
+	}
+	return fix
+}
+
+// Good reports whether the leaks are gone, and losses and what is printed are not known to be others.
+func (x *Fix) Good() bool {
+	return x.Verified != nil && x.Verified.Overall() == baseline.Gone && !x.Verified.Effects.Losses.Differs && !x.Differs
+}
+
+// Verdict says whether the program still leaks.
+func (x *Fix) Verdict() diff.Verdict {
+	switch {
+	case x == nil || x.Verified == nil:
+		return diff.Inconclusive
+	case x.Verified.Overall() == baseline.Gone:
+		return diff.Clean
+	case x.Verified.Overall() == baseline.Remains:
+		return diff.Leak
+	}
+	return diff.Inconclusive
+}
+
+// lines are what is said of a fix: the answer first.
+func (x *Fix) lines() []string {
+	if x.Verified == nil {
+		return []string{string(baseline.CannotTell) + ": " + x.Why}
+	}
+	var b bytes.Buffer
+	_, _ = report.Verify(&b, []report.Verified{{Rank: 0, Verification: x.Verified}}) // a buffer takes all
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	switch {
+	case x.Differs:
+		lines = append(lines, "what it prints: not the same")
+	case x.Prints:
+		lines = append(lines, "what it prints: the same")
+	}
+	return lines
+}
