@@ -21,7 +21,8 @@ type Page struct {
 	Holder        string     `json:"holder,omitempty"`
 	Cause         string     `json:"cause,omitempty"`
 	Fix           string     `json:"fix,omitempty"`
-	Answer        string     `json:"answer,omitempty"` // what the trials say of the cause
+	Known         []string   `json:"known_leaks,omitempty"` // of libraries, at the versions of the run
+	Answer        string     `json:"answer,omitempty"`      // what the trials say of the cause
 	Trials        []TrialRow `json:"trials,omitempty"`
 	Untried       []string   `json:"untried,omitempty"`
 	Patch         *PatchRow  `json:"patch,omitempty"`
@@ -82,7 +83,7 @@ func PageOf(f *Findings, program string) *Page {
 	if f.Leak == nil {
 		return p
 	}
-	p.Locate = f.Leak.text()
+	p.Locate, p.Known = f.Leak.text(), f.Plain.Result.Known
 	if f.Leak.Finding != nil {
 		p.Holder = report.HolderText(f.Leak.Finding)
 	}
@@ -170,6 +171,9 @@ func (p *Page) Text(w io.Writer) error {
 	line("  Decided in", p.Needs)
 	line("Locate", p.Locate)
 	line("  Held by", p.Holder)
+	for _, known := range p.Known {
+		line("  Known", known)
+	}
 	line("Analyse", p.Answer)
 	line("  Cause", p.Cause)
 	for _, t := range p.Trials {

@@ -124,3 +124,14 @@ func (p *planner) forHolder(h *snapshot.Holder) {
 		p.detach(h)
 	}
 }
+
+var (
+	moreLikeIt = regexp.MustCompile(` and [\d ,]+ more like it$`)
+	subscripts = regexp.MustCompile(`(\[[^\]]*\])+$`)
+)
+
+// HolderName is the last name of a holder's path: kept of "fit.<locals>.kept['x'] and 2 more like it".
+func HolderName(path string) string {
+	path = subscripts.ReplaceAllString(strings.TrimSuffix(moreLikeIt.ReplaceAllString(path, ""), "…"), "")
+	return path[strings.LastIndexByte(path, '.')+1:]
+}

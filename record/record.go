@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,8 @@ type Outcome struct {
 	Code snapshot.Code
 	// Followed is whether there are tables of the command's processes.
 	Followed bool
+	// Packages are the versions of installed packages that any process of Python's had imported.
+	Packages map[string]string
 	// Intervened is of the process in which an intervention was done most often; nil where it was in none.
 	Intervened *Intervened
 
@@ -328,8 +331,9 @@ type about struct {
 	Code     *snapshot.Code    `json:"code"`
 	Child    bool              `json:"child"` // others are recorded before it
 
-	Intervention *Intervened `json:"intervention"`
-	Census       *census     `json:"census"`
+	Intervention *Intervened       `json:"intervention"`
+	Packages     map[string]string `json:"packages"`
+	Census       *census           `json:"census"`
 }
 
 const (
@@ -416,6 +420,10 @@ func (o *Outcome) collect(dir string, rank int) {
 		if a.Code != nil {
 			o.Code.Add(a.Code)
 		}
+		if len(a.Packages) > 0 && o.Packages == nil {
+			o.Packages = make(map[string]string)
+		}
+		maps.Copy(o.Packages, a.Packages)
 		if i := a.Intervention; i != nil && i.Acts > 0 && (o.Intervened == nil || i.Acts > o.Intervened.Acts) {
 			o.Intervened = i
 		}

@@ -39,6 +39,7 @@ type resultJSON struct {
 	Children    []childJSON   `json:"children,omitempty"`
 	NotSeen     []string      `json:"not_seen"` // what no verdict speaks of
 	Notes       []string      `json:"notes"`
+	Known       []string      `json:"known_leaks,omitempty"` // of libraries
 }
 
 // childJSON is another process of the command that leaks.
@@ -278,7 +279,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth(), r.Uncounted()),
-		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, NotSeen: append([]string{}, r.NotSeen...), Notes: append([]string{}, r.Notes...),
+		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, NotSeen: append([]string{}, r.NotSeen...), Notes: append([]string{}, r.Notes...), Known: r.Known,
 	}
 	least := r.Least()
 	if out.LeastSample = int64(least.Sample); r.Series.Axis.Unit == diff.Second {

@@ -44,6 +44,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p.ranks(r)
 	p.totals(r, s)
 	p.meters(r, s.reserves)
+	for _, known := range r.Known {
+		p.line("")
+		p.prose("known leak: ", "  ", brief(known))
+	}
 	for _, text := range []string{s.least, NotSeen(r)} {
 		if text != "" {
 			p.line("")

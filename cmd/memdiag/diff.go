@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/report/metrics"
 	"github.com/memdiag/memdiag/snapshot"
@@ -96,6 +97,7 @@ other. Nothing is judged then.`,
 		},
 	}
 	env.rankFlag(cmd)
+	env.knownFlag(cmd)
 	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&text.All, "all", "a", false, "show every stack that changed and every reason")
@@ -177,7 +179,16 @@ func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.
 	tell := func(taken time.Duration) {
 		env.talk.progress("judging %d snapshots, %.0f s", len(run.Snapshots), taken.Seconds())
 	}
-	return awaited(env, tell, func() (*diff.Result, error) { return analyzeWith(run, options) })
+	result, err := awaited(env, tell, func() (*diff.Result, error) { return analyzeWith(run, options) })
+	if err != nil {
+		return result, err
+	}
+	known, err := env.library()
+	if err != nil {
+		return nil, err
+	}
+	result.Known = baseline.KnownIn(result, append(known, baseline.LibraryLeaks()...))
+	return result, nil
 }
 
 // judge judges all ranks of a run, and returns the result of the one that leaks

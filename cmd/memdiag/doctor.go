@@ -113,6 +113,7 @@ if only a longer run can tell.`,
 	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
 	completeWords(cmd, "python-heap", l.heap.of)
 	noCommandFlag(cmd, &l.noCommand)
+	env.knownFlag(cmd)
 	return cmd
 }
 

@@ -101,6 +101,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	}
 	env.talk.clear()
 	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Said: said.last(), Intervened: outcome.Intervened, Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
+	out.Uses(outcome.Packages)
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
 	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
 		return nil, err

@@ -50,6 +50,9 @@ fails is not judged, and the gate exits with 5.`,
 			}
 			// What cannot be read or written is said before a run of hours is recorded.
 			known, err := g.readBaseline()
+			if err == nil {
+				known.Library, err = env.library()
+			}
 			if err != nil {
 				return err
 			}
@@ -89,6 +92,7 @@ fails is not judged, and the gate exits with 5.`,
 	env.rankFlag(cmd)
 	flags.Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	g.judging = judgingFlags(cmd)
+	env.knownFlag(cmd)
 	g.files.flags(cmd)
 	g.jobFlags(cmd)
 	return cmd

@@ -231,6 +231,7 @@ func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	for _, n := range outcome.Notes {
 		env.talk.say("%s", n)
 	}
+	out.Uses(outcome.Packages)
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
 	// What the command has told with its code is not lost over a full disk.
 	if err := out.Finish(outcome.ExitCode, env.now(), slices.Concat(outcome.Found, outcome.Notes)...); err != nil {

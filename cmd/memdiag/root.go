@@ -26,6 +26,7 @@ func commands(env *environment) []*cobra.Command {
 		newVerifyCommand(env),
 		newFleetCommand(env),
 		newDoctorCommand(env),
+		newLintCommand(env),
 		newWatchCommand(env),
 		newExplainCommand(env),
 		newShowCommand(env),

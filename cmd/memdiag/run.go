@@ -36,6 +36,8 @@ type environment struct {
 	now    func() time.Time
 	rank   int // of a run of several, that a command was asked to look at
 	opener files.Opener
+	// knownFile lists known leaks of libraries; "" for the one of the working folder, if there is one.
+	knownFile string
 	// folders are those of runs that were looked through, by their paths.
 	folders map[string]*files.Folder
 	// interrupted is closed by the first interrupt; nil where none can come.

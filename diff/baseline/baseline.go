@@ -26,7 +26,8 @@ const Version = 1
 // File is what is known of a program's leaks. Parse makes it, or the zero value,
 // which knows none.
 type File struct {
-	Known []Entry // by fingerprint, each once
+	Known   []Entry       // by fingerprint, each once
+	Library []LibraryLeak // a team's own, beside those that memdiag knows; no part of the file
 }
 
 // Entry is one known leak, with whose it is and until when it may stay.

@@ -1,76 +1,134 @@
 package baseline
 
 import (
-	"github.com/memdiag/memdiag/snapshot/frame"
-
+	"bytes"
+	"cmp"
+	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// LibraryLeak is a leak of a framework's own that its users can only wait out, or go
-// around.
+//go:embed known.yml
+var publishedText []byte
+
+// LibraryLeak is a leak of a library's own that its users can only wait out, or go around.
 type LibraryLeak struct {
-	ID   string
-	What string
-	// Producer is who writes snapshots of the framework; From is the first version that
-	// leaks so, "" for any, and Below the first that does not.
-	Producer, From, Below string
-	// Files end what allocates, the innermost of a stack's frames with a file of the
-	// framework's; a folder ends in a slash.
-	Files      []string
-	WayOut     string
-	References []string // public issues; the first is shown
+	ID      string `yaml:"id"`
+	Package string `yaml:"package"` // as Python imports it
+	From    string `yaml:"from"`    // the first version that leaks so, "" for any
+	Below   string `yaml:"below"`   // the first that does not; "" for none yet
+	What    string `yaml:"what"`
+	// Files end what allocates, the innermost of a stack's frames of Python's; a folder ends in a slash. A leak in
+	// these is the library's alone, and a gate lets it pass.
+	Files []string `yaml:"files"`
+	// Uses end files that are on the stack, or that are used where no stack tells: it may be this leak.
+	Uses       []string `yaml:"uses"`
+	WayOut     string   `yaml:"way-out"`
+	References []string `yaml:"references"` // public issues; the first is shown
 }
 
-// LibraryLeaks are those that a gate shows and lets pass. Each is public, with the
-// versions that its references name; what allocates is the framework alone, so that no
-// leak of a user's own is taken for one.
+// KnownVersion is that of the format in which known leaks of libraries are listed.
+const KnownVersion = 1
+
+// LibraryLeaks are the published ones that memdiag knows. Each has public reports, which name the versions.
 func LibraryLeaks() []LibraryLeak {
-	return []LibraryLeak{
-		{
-			ID: "torch-dtensor-spec", What: "DTensor's dispatch keeps a DTensorSpec for each parameter and step",
-			Producer: "PyTorch", From: "2.10", Below: "2.12",
-			Files:  []string{"torch/distributed/tensor/_dispatch.py", "torch/distributed/tensor/_dtensor_spec.py"},
-			WayOut: "update PyTorch; until then an optimizer without fused=True leaks less",
-			References: []string{
-				"https://github.com/pytorch/pytorch/issues/181761", "https://github.com/pytorch/pytorch/issues/188174", "https://github.com/pytorch/pytorch/pull/181792",
-			},
-		},
-		{
-			ID: "torch-dtensor-sharding-cache", What: "the cache of DTensor's sharding gets an entry for each step of an optimizer by foreach",
-			Producer: "PyTorch", From: "2.10", Below: "2.11",
-			Files:      []string{"torch/distributed/tensor/_sharding_prop.py", "torch/distributed/tensor/_op_schema.py"},
-			WayOut:     "update PyTorch",
-			References: []string{"https://github.com/pytorch/pytorch/issues/178276", "https://github.com/pytorch/pytorch/pull/178301"},
-		},
-		{
-			ID: "torch-masked-tensor", What: "backward through a MaskedTensor leaves a cycle that no collector breaks",
-			Producer: "PyTorch", Below: "2.6",
-			Files:      []string{"torch/masked/maskedtensor/"},
-			WayOut:     "update PyTorch to 2.6",
-			References: []string{"https://github.com/pytorch/pytorch/pull/137890"},
-		},
+	leaks, err := ParseLibraryLeaks(publishedText)
+	if err != nil {
+		panic(err) // it is of this package, and tested
 	}
+	return leaks
 }
 
-// String is "torch-dtensor-spec of PyTorch 2.10 to before 2.12".
+// ParseLibraryLeaks reads a list of known leaks of libraries. What is wrong with it is an *Error that tells the place.
+func ParseLibraryLeaks(text []byte) ([]LibraryLeak, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if fault := misshapen(text); fault != nil {
+		return nil, fault
+	}
+	var d struct {
+		Version int           `yaml:"version"`
+		Leaks   []LibraryLeak `yaml:"leaks"`
+	}
+	if err := yaml.UnmarshalWithOptions(text, &d, yaml.Strict()); err != nil {
+		return nil, faultOf(err, text)
+	}
+	if d.Version != KnownVersion {
+		return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d; write version: %d", KnownVersion, KnownVersion))
+	}
+	seen := make(map[string]bool)
+	for i, l := range d.Leaks {
+		at := fmt.Sprintf("$.leaks[%d]", i)
+		var missing string
+		for _, field := range []struct{ name, value string }{{"id", l.ID}, {"package", l.Package}, {"what", l.What}, {"way-out", l.WayOut}} {
+			if field.value == "" {
+				missing = field.name
+				break
+			}
+		}
+		switch {
+		case missing != "":
+			return nil, faultAt(text, at, fmt.Errorf("a known leak needs its %s", missing))
+		case seen[l.ID]:
+			return nil, faultAt(text, at+".id", errors.New("this id is listed twice"))
+		case len(l.Files) == 0 && len(l.Uses) == 0:
+			return nil, faultAt(text, at, errors.New("a known leak needs files that allocate, or uses"))
+		case len(l.References) == 0:
+			return nil, faultAt(text, at, errors.New("a known leak needs a reference"))
+		case l.From != "" && len(numbers(l.From)) == 0 || l.Below != "" && len(numbers(l.Below)) == 0:
+			return nil, faultAt(text, at, errors.New("from and below are versions, such as \"2.4.1\""))
+		}
+		seen[l.ID] = true
+	}
+	return d.Leaks, nil
+}
+
+// String is "torch-dtensor-spec of torch 2.10 to before 2.12".
 func (l *LibraryLeak) String() string {
-	if l.From == "" {
-		return fmt.Sprintf("%s of %s before %s", l.ID, l.Producer, l.Below)
+	text := l.ID + " of " + l.Package
+	if l.From != "" {
+		text += " " + l.From
 	}
-	return fmt.Sprintf("%s of %s %s to before %s", l.ID, l.Producer, l.From, l.Below)
+	switch {
+	case l.Below == "":
+		return text + " and newer"
+	case l.From == "":
+		return text + " before " + l.Below
+	}
+	return text + " to before " + l.Below
 }
 
-// libraryLeak is the one that all of a finding is, in snapshots by this producer; nil
-// for none, and where the producer does not tell its version.
-func libraryLeak(f *diff.Finding, producer string) *LibraryLeak {
-	for _, l := range LibraryLeaks() {
-		version, ok := strings.CutPrefix(producer, l.Producer+" ")
-		if !ok || len(numbers(version)) == 0 || !older(version, l.Below) || older(version, l.From) {
+// versionOf is the package's version in a run; "" where it is not known. A producer of snapshots names its own.
+func versionOf(r *diff.Result, name string) string {
+	if run := r.Run(); run != nil && run.Info.Packages[name] != "" {
+		return run.Info.Packages[name]
+	}
+	producers := map[string]string{"torch": "PyTorch", "jax": "JAX"}
+	if r.Last != nil && producers[name] != "" {
+		if version, ok := strings.CutPrefix(r.Last.Producer, producers[name]+" "); ok {
+			return version
+		}
+	}
+	return ""
+}
+
+// leaksIn reports whether a version has the leak.
+func (l *LibraryLeak) leaksIn(version string) bool {
+	return len(numbers(version)) > 0 && (l.Below == "" || older(version, l.Below)) && !older(version, l.From)
+}
+
+// libraryLeak is the one that all of a finding is; nil for none, and where no version is known.
+func libraryLeak(f *diff.Finding, r *diff.Result, known []LibraryLeak) *LibraryLeak {
+	for _, l := range known {
+		if len(l.Files) == 0 || !l.leaksIn(versionOf(r, l.Package)) {
 			continue
 		}
 		if !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }) {
@@ -80,19 +138,61 @@ func libraryLeak(f *diff.Finding, producer string) *LibraryLeak {
 	return nil
 }
 
+// KnownIn says which known leaks of libraries a result shows, or may show, a sentence each: "numpy 2.4.0 leaks here; …".
+func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
+	if r.Leaks() == 0 && r.ProcessGrowth() == nil {
+		return nil
+	}
+	for i := range known {
+		l := &known[i]
+		version := versionOf(r, l.Package)
+		if !l.leaksIn(version) {
+			continue
+		}
+		claim := ""
+		for k := range r.Findings {
+			f := &r.Findings[k]
+			switch {
+			case f.Verdict != diff.Leak:
+			case f.OfProcess() && len(l.Uses) > 0:
+				claim = cmp.Or(claim, "is known to leak, which may be this")
+			case len(l.Files) > 0 && !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }):
+				claim = "leaks here"
+			case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
+				claim = "leaks here, by all signs"
+			}
+		}
+		if r.ProcessGrowth() != nil && len(l.Uses) > 0 {
+			claim = cmp.Or(claim, "is known to leak, which may be this")
+		}
+		if claim != "" {
+			text := fmt.Sprintf("%s %s %s: %s", l.Package, version, claim, l.What)
+			if l.Below != "" {
+				text += fmt.Sprintf("; %s mends it", l.Below)
+			}
+			out = append(out, fmt.Sprintf("%s: %s (%s)", text, l.WayOut, l.References[0]))
+		}
+	}
+	return out
+}
+
 // allocates is true for a row whose innermost frame of Python is of the leak's files.
 func (l *LibraryLeak) allocates(row *diff.Row) bool {
 	for _, f := range row.Frames {
-		file := frame.Slashed(f.File)
-		if !strings.HasSuffix(file, ".py") {
-			continue // below Python
+		if strings.HasSuffix(f.File, ".py") {
+			return installedIn(f.File, l.Files)
 		}
-		return slices.ContainsFunc(l.Files, func(of string) bool {
-			folder := strings.HasSuffix(of, "/")
-			return folder && strings.Contains(file, "/site-packages/"+of) || !folder && strings.HasSuffix(file, "/site-packages/"+of)
-		})
 	}
-	return false
+	return false // below Python
+}
+
+// installedIn reports whether a file is one of an installed package's, or in one of its folders.
+func installedIn(file string, of []string) bool {
+	file = frame.Slashed(file)
+	return slices.ContainsFunc(of, func(of string) bool {
+		folder := strings.HasSuffix(of, "/")
+		return folder && strings.Contains(file, "/site-packages/"+of) || !folder && strings.HasSuffix(file, "/site-packages/"+of)
+	})
 }
 
 // older compares versions number by number, up to what is not one: 2.10.1+cu128 is

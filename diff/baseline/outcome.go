@@ -151,6 +151,7 @@ func (e *Entry) expired(now time.Time) bool {
 // the rank where that is most.
 func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
 	o := &Outcome{}
+	library := append(slices.Clone(f.Library), LibraryLeaks()...)
 	grown := make(map[*Entry]float64) // the low end of the interval
 	index := make(map[snapshot.Hash]int)
 	for _, r := range ranks {
@@ -162,7 +163,7 @@ func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
 			}
 			l := Leak{Finding: found, Fingerprint: Fingerprint(found.Rows[0]), Entry: f.entry(found)}
 			if l.Entry == nil {
-				l.Library = libraryLeak(found, r.Result.Last.Producer)
+				l.Library = libraryLeak(found, r.Result, library)
 			} else {
 				l.Fingerprint = l.Entry.Fingerprint
 				here[l.Entry] += found.Rate.Bytes.Low

@@ -361,6 +361,9 @@ func (w *Writer) openSeries(name string, devices []snapshot.Device) (*native.Ser
 	return log, nil
 }
 
+// Uses says which versions of packages the program had imported.
+func (w *Writer) Uses(packages map[string]string) { w.info.Packages = packages }
+
 // Took notes how many steps a command was seen to take, what memory of it was not
 // recorded, what its code is, and whether there are tables of its processes.
 func (w *Writer) Took(steps int64, unseen []snapshot.Unseen, code snapshot.Code, followed bool) {

@@ -799,6 +799,9 @@ class Agent:
                 about["census"] = self.attached.grown
             if state == "finished":
                 about["raised"] = _exit.failure()
+                from . import _packages
+
+                about["packages"] = _packages.versions()
             if self.intervention is not None:
                 about["intervention"] = self.intervention.about()
             for s in self.sources:

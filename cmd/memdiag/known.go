@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/diff/baseline"
+)
+
+// teamsKnown is the file of known leaks that is read where no other is named.
+var teamsKnown = filepath.Join(".memdiag", "known.yml")
+
+// knownFlag lets a command name a file of known leaks of libraries.
+func (env *environment) knownFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&env.knownFile, "known", "", "a `FILE` of known leaks of libraries, beside those that memdiag knows (default .memdiag/known.yml, if it is there)")
+}
+
+// library are the known leaks of libraries that the user has listed.
+func (env *environment) library() ([]baseline.LibraryLeak, error) {
+	name := env.knownFile
+	if name == "" {
+		name = teamsKnown
+	}
+	f, err := os.Open(name) //nolint:gosec // the user's own
+	if errors.Is(err, fs.ErrNotExist) && env.knownFile == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, badInput(err)
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	text, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
+	if err != nil {
+		return nil, badInput(fmt.Errorf("%s: %w", name, err))
+	}
+	if len(text) > maxBaseline {
+		return nil, badInput(fmt.Errorf("%s: larger than %d MiB", name, maxBaseline>>20))
+	}
+	known, err := baseline.ParseLibraryLeaks(text)
+	if err != nil {
+		return nil, badInput(withHint(fmt.Errorf("%s: %w", name, err), "docs/gate.md describes the file"))
+	}
+	return known, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/doctor"
+	"github.com/memdiag/memdiag/report"
+)
+
+func newLintCommand(env *environment) *cobra.Command {
+	format := choice{"text", []string{"text", "json"}}
+	var flagged *judging
+	cmd := &cobra.Command{
+		Use:     "lint RUN",
+		GroupID: groupFind,
+		Short:   "lines of a recorded Python program that look like a leak's cause, with what was measured there",
+		Long: `Reads the program's own files on the recorded stacks by Python's ast, without running them,
+and lists what looks like a cause of the catalogue: a loss that is kept with its graph, a list
+that only grows, a hook without a handle, a cache of a method, a mutable default. Each is joined
+with what the run shows there: it grows, it is quiet, or it was not seen to run. Files are read
+as they are now. The exit code is 1 if a suspect grows.`,
+		Example: `  memdiag lint my-run
+  memdiag lint --format json my-run`,
+		Args: takes(1, 1, "run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options, err := flagged.complete(env)
+			if err != nil {
+				return err
+			}
+			run, err := env.openRun(args)
+			if err != nil {
+				return err
+			}
+			result, err := env.analyze(run, options)
+			if err != nil {
+				return err
+			}
+			python, err := pythonOnPath()
+			if err != nil {
+				return err
+			}
+			found, err := doctor.Lint(cmd.Context(), result, python)
+			if err != nil {
+				return err
+			}
+			for i := range found.Suspects {
+				for _, folder := range workingFolder() {
+					if below, err := filepath.Rel(folder, found.Suspects[i].File); err == nil && filepath.IsLocal(below) {
+						found.Suspects[i].File = below
+					}
+				}
+			}
+			env.talk.clear()
+			if err := writeSuspects(env.stdout, found, format.value); err != nil {
+				return err
+			}
+			if len(found.Suspects) > 0 && found.Suspects[0].Measured == doctor.Grows {
+				return &exitError{code: exitLeak}
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(&format, "format", "format on standard output: text or json")
+	completeWords(cmd, "format", format.of)
+	flagged = judgingFlags(cmd)
+	return cmd
+}
+
+func writeSuspects(w io.Writer, found *doctor.Linted, format string) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(found)
+	}
+	var b strings.Builder
+	for _, s := range found.Suspects {
+		fmt.Fprintf(&b, "%s:%d: %s: %s (%s)\n", report.Printable(s.File), s.Line, s.Measured, report.Printable(s.Says), s.Cause)
+		if s.Growth != "" {
+			fmt.Fprintf(&b, "    %s\n", report.Printable(s.Growth))
+		}
+	}
+	for _, s := range found.Skipped {
+		fmt.Fprintf(&b, "note: %s\n", report.Printable(s))
+	}
+	if len(found.Suspects) == 0 {
+		fmt.Fprintf(&b, "no suspicious line in %d files\n", found.Files)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/doctor/source"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot/frame"
+)
+
+// Measured is what a run shows of a place that looks like a cause.
+type Measured string
+
+// What it shows.
+const (
+	Grows  Measured = "suspicious and grows"
+	Quiet  Measured = "suspicious and quiet"
+	Unseen Measured = "suspicious, not seen to run"
+)
+
+// Suspect is a place in the program's source that looks like a cause, with what was measured there.
+type Suspect struct {
+	File     string   `json:"file"`
+	Line     int      `json:"line"`
+	Says     string   `json:"says"`
+	Cause    string   `json:"cause"`
+	Measured Measured `json:"measured"`
+	Growth   string   `json:"growth,omitempty"` // rate and line of what grows
+}
+
+// Linted is what lint finds in a run's program.
+type Linted struct {
+	SchemaVersion int       `json:"schema_version"`
+	Files         int       `json:"files"` // that were read
+	Suspects      []Suspect `json:"suspects"`
+	Skipped       []string  `json:"skipped,omitempty"` // files that were not, and why
+}
+
+// Lint reads the program's own files on recorded stacks, or that the recorder saw, and joins what looks like a cause with what
+// the run shows. What grows comes first.
+func Lint(ctx context.Context, r *diff.Result, python source.Python) (*Linted, error) {
+	out := &Linted{SchemaVersion: 1, Suspects: []Suspect{}}
+	var files []source.File
+	for _, name := range ownFiles(r) {
+		file, err := source.Read(name)
+		switch {
+		case err != nil:
+			out.Skipped = append(out.Skipped, err.Error())
+			continue
+		case len(files) == source.MaxFiles:
+			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %d files were read", name, len(files)))
+			continue
+		}
+		if info, err := os.Stat(name); err == nil && !r.Run().Info.Started.IsZero() && info.ModTime().After(r.Run().Info.Started) {
+			out.Skipped = append(out.Skipped, name+": it was changed since it was recorded, so that lines may be others")
+		}
+		files = append(files, *file)
+	}
+	out.Files = len(files)
+	if len(files) == 0 {
+		return out, nil
+	}
+	linted, err := python.Lint(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range linted {
+		if l.Failed != "" {
+			out.Skipped = append(out.Skipped, l.Name+": "+l.Failed)
+		}
+		for _, s := range l.Found {
+			one := Suspect{File: l.Name, Line: s.Line, Says: s.Says, Cause: s.Cause}
+			one.Measured, one.Growth = measured(r, l.Name, s)
+			out.Suspects = append(out.Suspects, one)
+		}
+	}
+	order := []Measured{Grows, Quiet, Unseen}
+	slices.SortStableFunc(out.Suspects, func(a, b Suspect) int {
+		return cmp.Compare(slices.Index(order, a.Measured), slices.Index(order, b.Measured))
+	})
+	return out, nil
+}
+
+// ownFiles are the program's own, by name.
+func ownFiles(r *diff.Result) []string {
+	names := make(map[string]bool)
+	add := func(name string) {
+		if _, library := frame.Installed(name); !library && filepath.IsAbs(name) && filepath.Ext(name) == ".py" {
+			names[name] = true
+		}
+	}
+	for name := range r.Run().Info.Code.Files {
+		add(name)
+	}
+	for i := range r.Findings {
+		own := frame.Own(r.Findings[i].Rows[0].Frames)
+		for _, f := range r.Findings[i].Rows[0].Frames {
+			if own(f) {
+				add(f.File)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// measured is what the run shows of a place: growth at its lines, or of what has its name and is held there.
+func measured(r *diff.Result, file string, s source.Suspect) (Measured, string) {
+	seen := false
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		for _, at := range f.Rows[0].Frames {
+			here := at.File == file && s.Line <= at.Line && at.Line <= s.End
+			held := s.Name != "" && f.Holder != nil && HolderName(f.Holder.Path) == s.Name && at.File == file
+			seen = seen || here
+			if f.Verdict == diff.Leak && (here || held) {
+				return Grows, report.GrowthText(f)
+			}
+		}
+	}
+	for _, function := range r.Run().Info.Code.Functions(file) {
+		for line := range function.Ran {
+			seen = seen || s.Line <= function.First+line && function.First+line <= s.End
+		}
+	}
+	if seen {
+		return Quiet, ""
+	}
+	return Unseen, ""
+}
