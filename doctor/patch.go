@@ -38,7 +38,7 @@ type Fix struct {
 // MakePatch writes a patch of the leaks that were found, without touching a file. folder is where the user works: files
 // below it are named from there.
 func (f *Findings) MakePatch(ctx context.Context, python source.Python, folder string) error {
-	f.Patch = &Patch{}
+	f.Patch = &Patch{Says: []string{}}
 	texts, leaks := f.sources()
 	if len(leaks) == 0 {
 		f.Patch.Refused = append(f.Patch.Refused, "nothing with a name holds what leaks")

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -133,5 +134,6 @@ var (
 // HolderName is the last name of a holder's path: kept of "fit.<locals>.kept['x'] and 2 more like it".
 func HolderName(path string) string {
 	path = subscripts.ReplaceAllString(strings.TrimSuffix(moreLikeIt.ReplaceAllString(path, ""), "…"), "")
-	return path[strings.LastIndexByte(path, '.')+1:]
+	_, name, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], " default ")
+	return cmp.Or(name, path[strings.LastIndexByte(path, '.')+1:])
 }

@@ -37,6 +37,7 @@ type Command struct {
 	Args           []string // its name and arguments
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	Env            []string // NAME=VALUE, beside the environment of memdiag's own
 }
 
 // Options are how a command is recorded; the zero value chooses for itself.
@@ -145,7 +146,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	child := exec.Command(path, command.Args[1:]...) // not of the context, which would kill it
 	child.Args[0] = command.Args[0]
 	child.Stdin, child.Stdout, child.Stderr = command.Stdin, command.Stdout, command.Stderr
-	child.Env = environ(os.Environ(), agent, dir, string(settings))
+	child.Env = environ(append(os.Environ(), command.Env...), agent, dir, string(settings))
 	signals := passSignals(opts.Witness)
 	defer signals.stop()
 	if ctx.Err() != nil {

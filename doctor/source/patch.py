@@ -11,7 +11,7 @@ def holder_name(path):
     path = re.sub(r" and [\d ,]+ more like it$", "", path).rstrip("…")
     while path.endswith("]"):
         path = path[: path.rindex("[")]
-    return path.rpartition(".")[2]
+    return path.rpartition(".")[2].rpartition(" default ")[2]
 
 
 def nearest(source, places, leak):

@@ -76,6 +76,11 @@ func TestAPatchIsTheSmallestChangeThatLetsGo(t *testing.T) {
 			"+    h = h.detach()",
 		},
 		{
+			"the default of an argument",
+			"def f(x, seen=[]):\n    seen.append(x)\n    return seen[-10:]\n", Leak{Path: "__main__.f default seen", Kind: "list"},
+			"+    del seen[:-10]",
+		},
+		{
 			"numbers where all that is read are numbers",
 			"kept = []\nfor x in data:\n    kept.append(f(x) + 1)\nprint(kept[0].item(), sum(k.item() for k in kept), len(kept))\n", Leak{Path: "__main__.kept", Kind: "list"},
 			"-    kept.append(f(x) + 1)\n-print(kept[0].item(), sum(k.item() for k in kept), len(kept))\n+    kept.append((f(x) + 1).item())\n+print(kept[0], sum(kept), len(kept))",

@@ -1,0 +1,112 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Cycle is one run of a program that is started again and again.
+type Cycle struct {
+	Number   int      `json:"cycle"`
+	Dir      string   `json:"dir"`
+	Seconds  float64  `json:"seconds"`
+	ExitCode int      `json:"exit_code"`
+	Peak     int64    `json:"peak_bytes,omitempty"`   // of the process; 0 if nobody measured it
+	Growth   int64    `json:"growth_bytes,omitempty"` // of the process, from warm-up to the end
+	Left     int64    `json:"left_bytes"`             // of shared memory that was not there before the cycle
+	Leaks    int      `json:"leaks"`
+	Verdict  string   `json:"verdict"` // "fine", "leak", "over budget", "failed", "undecided"
+	Why      []string `json:"why,omitempty"`
+}
+
+// The verdicts of a cycle, the worst last.
+const (
+	CycleFine      = "fine"
+	CycleUndecided = "undecided"
+	CycleLeak      = "leak"
+	CycleOver      = "over budget"
+	CycleFailed    = "failed"
+)
+
+// CycleOf judges a cycle. left is what it left behind in shared memory.
+func CycleOf(number int, run *Run, budgets []budget.Budget, left snapshot.Bytes) Cycle {
+	c := Cycle{Number: number, Dir: run.Dir, Seconds: seconds(run.Took), ExitCode: run.ExitCode, Left: int64(max(0, left)), Verdict: CycleFine}
+	if r := run.Result; r == nil {
+		c.Verdict, c.Why = CycleUndecided, append(c.Why, run.Why)
+	} else {
+		c.measure(r, budgets)
+	}
+	if run.ExitCode != 0 {
+		c.Verdict = CycleFailed
+		c.Why = append(c.Why, fmt.Sprintf("it ended with code %d: %s", run.ExitCode, run.Said))
+	}
+	return c
+}
+
+func (c *Cycle) measure(r *diff.Result, budgets []budget.Budget) {
+	f := &Findings{Plain: &Run{Result: r}}
+	f.confirm()
+	switch f.Verdict() {
+	case diff.Leak:
+		c.Verdict, c.Leaks = CycleLeak, f.More+1
+		c.Why = append(c.Why, f.Leak.text())
+	case diff.Inconclusive:
+		c.Verdict = CycleUndecided
+		if f.Maybe != nil {
+			c.Why = append(c.Why, f.Maybe.text())
+		} else {
+			c.Why = append(c.Why, f.Doubt)
+		}
+	}
+	for _, o := range budget.Check(r.Run(), budgets, 0) {
+		if o.Broken() {
+			c.Verdict = CycleOver
+			c.Why = append(c.Why, o.Said())
+		}
+	}
+	c.Peak, c.Growth = used(r, budget.Peak), used(r, budget.Growth)
+}
+
+// used is the process's figure that a budget would be held against; 0 for none.
+func used(r *diff.Result, meter budget.Meter) int64 {
+	all, err := budget.Parse(meter, "process=1PiB")
+	if err != nil {
+		return 0
+	}
+	for _, o := range budget.Check(r.Run(), []budget.Budget{all}, 0) {
+		if o.Unchecked == "" {
+			return int64(o.Used)
+		}
+	}
+	return 0
+}
+
+// fewestCycles is how many there are at least for a trend over them: with five that all rise, chance makes 1 in 120.
+const fewestCycles = 5
+
+// Across says what grows from cycle to cycle, a sentence each: what a restart does not let go of, such as a checkpoint that
+// becomes larger, or shared memory that stays.
+func Across(cycles []Cycle) (out []string) {
+	left := int64(0)
+	var peaks []float64
+	for _, c := range cycles {
+		left += c.Left
+		if c.Peak > 0 {
+			peaks = append(peaks, float64(c.Peak))
+		}
+	}
+	if left > 0 {
+		out = append(out, fmt.Sprintf("%s of shared memory stay behind", snapshot.Bytes(left)))
+	}
+	if len(peaks) >= fewestCycles {
+		first, last := peaks[0], peaks[len(peaks)-1]
+		if t := trend.MannKendall(peaks); t.S > 0 && t.P < 0.05 && last > 1.02*first {
+			out = append(out, fmt.Sprintf("the peak rises from cycle to cycle, from %s to %s", snapshot.Bytes(first), snapshot.Bytes(last)))
+		}
+	}
+	return out
+}
