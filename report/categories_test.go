@@ -31,7 +31,7 @@ func TestWhatLiveMemoryIsForIsShown(t *testing.T) {
 			}
 		}
 	}
-	text := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 0, nil) })
+	text := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, TextOptions{}) })
 	if err := json.Unmarshal(text, &shown); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestBirthsThatNobodySawAreDrawnAsDoubt(t *testing.T) {
 			}
 		}
 	}
-	json := string(rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last, 1, series) }))
+	json := string(rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last, TextOptions{Top: 1, Run: series}) }))
 	if !strings.Contains(json, `"unseen_births"`) || !strings.Contains(json, `"to": 60,`) {
 		t.Errorf("JSON does not bound what nobody saw:\n%s", json)
 	}

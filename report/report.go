@@ -23,6 +23,9 @@ type TextOptions struct {
 	// Run is the series of the run that a snapshot is of, up to it, which bounds births that
 	// nobody saw; nil where it is not known.
 	Run *diff.Series
+	// By is what Show adds live memory up by; "" is BySite. Since is an earlier snapshot for the other groupings; nil for none.
+	By    Grouping
+	Since *snapshot.Snapshot
 }
 
 // top is how many rows of n to show.

@@ -40,7 +40,11 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.categories(s, category.Of(s))
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
-	p.sites(s, sites, live, headsOf(ages.Findings), o)
+	if o.By == BySite || o.By == "" {
+		p.sites(s, sites, live, headsOf(ages.Findings), o)
+	} else {
+		p.groups(s, live, o)
+	}
 	p.ages(s, o.Run)
 	p.history(s)
 	if len(s.Notes) > 0 {

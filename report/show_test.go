@@ -78,8 +78,8 @@ func TestShow(t *testing.T) {
 	private := shown()
 	private.Segments[2].Private, private.Blocks.State[len(private.Blocks.State)-1] = "graph 7", snapshot.Live
 	golden(t, "showprivate.txt.golden", rendered(t, func(b *bytes.Buffer) error { return Show(b, private, TextOptions{Width: 80}) }))
-	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), 2, nil) }))
-	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), 0, nil) }))
+	golden(t, "show.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, shown(), TextOptions{Top: 2}) }))
+	golden(t, "showempty.json.golden", rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, last(empty()), TextOptions{}) }))
 }
 
 func TestWaterfallSumsToTheWhole(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWhatTheFileDoesNotTellIsNotShownAsZero(t *testing.T) {
 	if !bytes.Contains(text, []byte("the allocator's other memory is not in the file")) {
 		t.Errorf("%s", text)
 	}
-	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, 10, nil) })
+	json := rendered(t, func(b *bytes.Buffer) error { return ShowJSON(b, s, TextOptions{Top: 10}) })
 	for _, untold := range []string{"cached", "fragment", "pending", "unsplit", "free between"} {
 		if bytes.Contains(text, []byte(untold)) || bytes.Contains(json, []byte(untold)) {
 			t.Errorf("%s, of which the file tells nothing:\n%s%s", untold, text, json)

@@ -51,16 +51,22 @@ const nothing = "the ages of its blocks show no leak; whether memory grows, one 
 // noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
 // it tells.
 func noSuspect(a *diff.Ages) string {
-	var told, untold snapshot.Bytes
+	var told, untold, older snapshot.Bytes
 	for i := range a.Sites {
-		if s := &a.Sites[i]; s.Pattern == diff.Scattered {
+		switch s := &a.Sites[i]; s.Pattern {
+		case diff.Scattered:
 			untold += s.Site.Bytes
-		} else {
+		case diff.Unborn:
+			older += s.Site.Bytes
+		default:
 			told += s.Site.Bytes
 		}
 	}
-	if untold > told {
+	switch {
+	case untold > told+older:
 		return "cannot tell: most bytes are of sites whose births are too few or too uneven; two snapshots of the run tell more"
+	case untold+older > told:
+		return "cannot tell: most bytes are older than the recording, or of sites whose births are too few or too uneven; two snapshots of the run tell more"
 	}
 	return nothing
 }

@@ -18,6 +18,7 @@ type showJSON struct {
 	WithoutStack  tallyJSON        `json:"without_stack"`
 	Devices       []showDeviceJSON `json:"devices"`
 	Sites         []showSiteJSON   `json:"sites"`
+	Groups        []groupJSON      `json:"groups,omitempty"` // by operator or module, where that was asked for
 	Ages          *agesJSON        `json:"ages,omitempty"`
 	FirstVerdict  firstVerdictJSON `json:"first_verdict"`
 	History       historyJSON      `json:"history"`
@@ -97,13 +98,14 @@ type historyJSON struct {
 }
 
 // ShowJSON writes one snapshot as one indented object with what Show tells; of
-// the sites the top largest, or all where top is 0 or less. Keys for what is not
+// the sites the o.Top largest, or all where that is 0 or less. Keys for what is not
 // known are left out. Run is as in TextOptions.
-func ShowJSON(w io.Writer, s *snapshot.Snapshot, top int, run *diff.Series) error {
+func ShowJSON(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
+	top, run := o.Top, o.Run
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), Moment: momentOf(s), NumSites: len(sites),
-		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Notes: append([]string{}, s.Notes...),
+		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Groups: groupsJSONOf(s, o), Notes: append([]string{}, s.Notes...),
 		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}
 	var live, bare diff.Tally

@@ -16,6 +16,8 @@ func newShowCommand(env *environment) *cobra.Command {
 	var output string
 	text := report.TextOptions{}
 	at := atFlag{auto: true}
+	by := choice{string(report.BySite), []string{string(report.BySite), string(report.ByOperator), string(report.ByModule)}}
+	var since string
 	cmd := &cobra.Command{
 		Use:     "show SNAPSHOT | show RUN",
 		GroupID: groupLook,
@@ -30,7 +32,8 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 		Example: `  memdiag show snapshot_50
   memdiag show my-run
   memdiag show dump_snapshot.pickle --top 20
-  memdiag show dump_snapshot.pickle --at peak`,
+  memdiag show dump_snapshot.pickle --at peak
+  memdiag show trace_6.json.gz --by module --since trace_2.json.gz`,
 		Args:              takes(1, 1, "snapshot or run"),
 		ValidArgsFunction: completeSnapshot,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,12 +44,21 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 			if err := atLeastOne(cmd, text.Top); err != nil {
 				return err
 			}
+			text.By = report.Grouping(by.value)
+			if since != "" && text.By == report.BySite {
+				return usagef(cmd, "--since is for --by operator and --by module; memdiag diff compares sites")
+			}
 			s, path, err := env.openLast(args[0])
 			if err == nil && path != "" && at.wanted(s) {
 				s, path, err = env.openSnapshotAt(path, at.at)
 			}
 			if err != nil {
 				return err
+			}
+			if since != "" {
+				if text.Since, _, err = env.openSnapshotAt(since, at.at); err != nil {
+					return err
+				}
 			}
 			if err := spare(cmd, output, path); err != nil {
 				return err
@@ -58,7 +70,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 			text.Run = env.runUpTo(s, path)
 			if err := env.result(output, false, func(w io.Writer) error {
 				if json {
-					return report.ShowJSON(w, s, text.Top, text.Run)
+					return report.ShowJSON(w, s, text)
 				}
 				return report.Show(w, s, text)
 			}); err != nil {
@@ -72,6 +84,9 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
 	flags.Var(&at, "at", "moment within the record of a PyTorch snapshot: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
 	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
+	flags.Var(&by, "by", "what live memory is added up by: call site, operator of PyTorch's, or the path of its modules")
+	completeWords(cmd, "by", by.of)
+	flags.StringVar(&since, "since", "", "with --by operator or module, an earlier snapshot to compare with")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")

@@ -372,6 +372,15 @@ const (
 	goroutines = "stacks of Go's goroutines, not of its heap"
 	goHint     = "take /debug/pprof/heap in place of /debug/pprof/goroutine"
 
+	mprof     = "the size of a process over time, as mprof writes it, which has no stacks"
+	mprofHint = "memdiag record -o my-run -- python program.py records the same with the lines that allocate"
+
+	xplane     = "a trace of XLA's profiler (XPlane), which has no snapshot of memory"
+	xplaneHint = `jax.profiler.save_device_memory_profile("step_50.prof") gives a profile that memdiag reads`
+
+	rawTimeline  = "lists of numbers, such as torch.profiler's memory timeline, which has no stacks"
+	timelineHint = `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`
+
 	// gperftoolsCPU are the first three words of its head: 0, how many words follow, and 0.
 	gperftoolsCPU = "\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 )
@@ -388,6 +397,13 @@ var others = []struct {
 	{"\x28\xb5\x2f\xfd", 4, "compressed twice", unpackHint},
 	{"PK\x03\x04", 4, "a zip archive; memdiag reads those that torch.save wrote, if gzip or zstd did not compress them", "unpack it first"},
 	{"\n# strings: 0\n", 14, "a recording of heaptrack with nothing in it: the program ended before heaptrack wrote", "let it run longer, or end by exit instead of _Exit"},
+	{"version https://git-lfs", 23, "a pointer of Git LFS, in place of the file", "git lfs pull fetches the file"},
+	{"CMDLINE ", 8, mprof, mprofHint},
+	{"MEM ", 4, mprof, mprofHint},
+	{"/host:", 64, xplane, xplaneHint},
+	{"/device:", 64, xplane, xplaneHint},
+	{"Task Environment", 64, xplane, xplaneHint},
+	{"[[-1", 4, rawTimeline, timelineHint},
 	{"SQLite format 3\x00", 16, "a database, such as nsys exports, which has no snapshot of memory", `torch.cuda.memory._dump_snapshot("snapshot_50.pickle") of PyTorch, or memdiag record, gives one`},
 	{"memray", 6, memrayRecording, memrayHint},
 	{"memray\x00", 64, memrayRecording, memrayHint}, // after the head of lz4
@@ -401,7 +417,8 @@ var others = []struct {
 	{"goroutine ", 10, goroutines, goHint},
 	{gperftoolsCPU, len(gperftoolsCPU), "a profile of processor time, as gperftools and old versions of Go write it", "take one of the heap: HEAPPROFILE of gperftools, /debug/pprof/heap of Go"},
 	{`{"meta":{"categories":[`, 23, "a profile of processor time, as Firefox's profiler shows it", "DHAT, heaptrack or jemalloc profile the heap"},
-	{"[[1", 3, "lists of numbers, such as torch.profiler's memory timeline, which has no stacks", `export_chrome_trace("trace_50.json.gz") of the same profiler, with_stack=True, gives a trace that memdiag reads`},
+	{"[[1", 3, rawTimeline, timelineHint},
+	{`"traceEvents"`, 4096, "a trace of time, such as jax.profiler writes, without memory events", `jax.profiler.save_device_memory_profile("step_50.prof") gives a profile of JAX's memory; of PyTorch, profile_memory=True and export_chrome_trace`},
 	{"\xfd7zXZ\x00", 6, "compressed by xz", unpackHint},
 	{"BZh", 3, "compressed by bzip2", unpackHint},
 }

@@ -24,6 +24,11 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 	events := int64(len(t.memory))
 	live, lost := t.live()
 	s.History = snapshot.History{Events: events, First: time.UnixMicro(t.micros(first)), Last: s.Mark.Time, LostFrees: lost, Process: t.process}
+	ends := t.stepEnds()
+	if done, _ := slices.BinarySearch(ends, last); len(ends) > 0 {
+		s.Mark.Step, s.Mark.StepCounted = int64(done), true
+		s.Blocks.BirthStep = make([]int64, 0, len(live))
+	}
 	stacks, err := t.stacksOf(live, out)
 	if err != nil {
 		return err
@@ -52,6 +57,10 @@ func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 		b.Size = append(b.Size, size)
 		b.State = append(b.State, snapshot.Live)
 		b.BirthTime = append(b.BirthTime, t.micros(m.time))
+		if len(ends) > 0 {
+			step, _ := slices.BinarySearch(ends, m.time)
+			b.BirthStep = append(b.BirthStep, int64(step))
+		}
 	}
 	b.Requested = slices.Clone(b.Size)
 	for i := range s.Segments {

@@ -32,7 +32,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 		return nil, err
 	}
 	defer in.Close()
-	t := trace{in: in, names: make(map[string]int32), threads: make(map[string]int32), devices: make(map[device]bool)}
+	t := trace{in: in, names: make(map[string]int32), threads: make(map[string]int32), ends: make(map[string][]float64), devices: make(map[device]bool)}
 	if err := t.read(); err != nil {
 		return nil, err
 	}
@@ -74,8 +74,9 @@ type trace struct {
 	devices map[device]bool
 	calls   []call
 	memory  []memory
-	process string // of the first of memory
-	odd     int    // events with values of other types
+	ends    map[string][]float64 // when steps ended, by the name of their annotation
+	process string               // of the first of memory
+	odd     int                  // events with values of other types
 }
 
 // call is an operator or a function that ran, in microseconds.
@@ -163,7 +164,7 @@ const maxEvent = 4 << 20
 const maxDevices = 1024
 
 // marks are found in every event that is looked at.
-var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(`"[memory]"`)}
+var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(`"[memory]"`), []byte(`"user_annotation"`)}
 
 func (t *trace) read() error {
 	s := jsoncut.Scanner{In: t.in, Max: maxEvent, What: "trace of torch.profiler"}
@@ -241,6 +242,9 @@ func (t *trace) events(s *jsoncut.Scanner) error {
 }
 
 func (t *trace) add(e *event) error {
+	if e.phase == "X" && e.category == "user_annotation" {
+		return t.annotate(e)
+	}
 	isCall := e.phase == "X" && (e.category == "cpu_op" || e.category == "python_function")
 	if !isCall && e.name != "[memory]" {
 		return nil

@@ -113,6 +113,12 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 		err.Hint = "give memdiag the snapshots that it was made from"
 		return m, err
 	}
+	if t.durationNanos > 0 && strings.HasPrefix(types[m.bytes], "inuse") && t.isOfGo() {
+		err := in.Fail("the growth within %s of a Go program's heap (heap?seconds=), not what is live", time.Duration(t.durationNanos))
+		err.Offset = 0
+		err.Hint = "take /debug/pprof/heap without seconds= several times, and compare them with memdiag diff"
+		return m, err
+	}
 	prefix, _, _ := strings.Cut(types[m.bytes], "_")
 	for i, unit := range units {
 		if unit == "count" && (m.count < 0 || strings.HasPrefix(types[i], prefix+"_")) && !strings.HasPrefix(types[i], "alloc_") {

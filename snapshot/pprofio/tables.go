@@ -9,17 +9,18 @@ import (
 // tables are what samples refer to. Texts are indices of strings, which need not
 // stand before what names them.
 type tables struct {
-	sampleTypes [][2]uint64 // type and unit
-	strings     bounded.List[string]
-	functions   map[uint64]function
-	locations   map[uint64]location
-	mappings    map[uint64]mapping
-	defaultType uint64
-	period      int64
-	periodUnit  uint64
-	timeNanos   int64
-	comments    []uint64 // the first few
-	named       uint64   // the last of the texts that functions and mappings name
+	sampleTypes   [][2]uint64 // type and unit
+	strings       bounded.List[string]
+	functions     map[uint64]function
+	locations     map[uint64]location
+	mappings      map[uint64]mapping
+	defaultType   uint64
+	period        int64
+	periodUnit    uint64
+	timeNanos     int64
+	durationNanos int64    // of what is no snapshot: a profile of processor time, or a difference
+	comments      []uint64 // the first few
+	named         uint64   // the last of the texts that functions and mappings name
 }
 
 type function struct{ name, systemName, file uint64 }
@@ -47,11 +48,13 @@ func (t *tables) text(i uint64) string {
 // read takes one field of the profile into the tables.
 func (t *tables) read(in *bounded.Input, number, wire int) error {
 	switch number {
-	case fieldTimeNanos, fieldPeriod, fieldDefaultType:
+	case fieldTimeNanos, fieldDurationNanos, fieldPeriod, fieldDefaultType:
 		v, err := integer(in, wire)
 		switch number {
 		case fieldTimeNanos:
 			t.timeNanos = int64(v)
+		case fieldDurationNanos:
+			t.durationNanos = int64(v)
 		case fieldPeriod:
 			t.period = int64(v)
 		default:

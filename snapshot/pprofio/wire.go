@@ -11,18 +11,19 @@ import (
 // Fields of the message Profile that are read; profile.proto of github.com/google/pprof
 // describes them.
 const (
-	fieldSampleType  = 1
-	fieldSample      = 2
-	fieldMapping     = 3
-	fieldLocation    = 4
-	fieldFunction    = 5
-	fieldString      = 6
-	fieldTimeNanos   = 9
-	fieldPeriodType  = 11
-	fieldPeriod      = 12
-	fieldComment     = 13
-	fieldDefaultType = 14
-	lastField        = 15
+	fieldSampleType    = 1
+	fieldSample        = 2
+	fieldMapping       = 3
+	fieldLocation      = 4
+	fieldFunction      = 5
+	fieldString        = 6
+	fieldTimeNanos     = 9
+	fieldDurationNanos = 10
+	fieldPeriodType    = 11
+	fieldPeriod        = 12
+	fieldComment       = 13
+	fieldDefaultType   = 14
+	lastField          = 15
 )
 
 // Wire types of protocol buffers.
