@@ -109,7 +109,7 @@ func (r *Result) seldom() string {
 	if most < crowded || late >= series.Testable {
 		return ""
 	}
-	return fmt.Sprintf("growth of up to %d processes: there were %d looks at them after the beginning, which are too few", most, late)
+	return fmt.Sprintf("growth of up to %d processes: looks at them were too rare, %d after the beginning", most, late)
 }
 
 // lastOf is the private memory of a process at its last look.
