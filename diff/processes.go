@@ -230,7 +230,8 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 				continue
 			}
 			there++
-			if ends.replaced(p.Points[0].Time, memory(&p.Points[len(p.Points)-1])) {
+			// What one had in the end is missed by up to one look.
+			if ends.replaced(p.Points[0].Time, memory(&p.Points[max(0, len(p.Points)-2)])) {
 				continue
 			}
 			x, y := make([]float64, len(p.Points)), make([]float64, len(p.Points))

@@ -103,6 +103,7 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"a cache of which ever less is new", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 200 - 150/(1+t) }}}, ""},
 		{"up and down", []lifetime{{"worker 0", 0, 30, func(float64) float64 { return 100 + 50*noise.Float64() }}}, ""},
 		{"replaced each epoch", []lifetime{{"worker 0", 0, 10, rising}, {"worker 0", 10, 20, func(t float64) float64 { return rising(t - 10) }}, {"worker 0", 20, 30, func(t float64) float64 { return rising(t - 20) }}}, ""},
+		{"replaced, and looked at a little later in its life", []lifetime{{"worker 0", 0, 10, rising}, {"worker 0", 10, 20, func(t float64) float64 { return rising(t - 10) }}, {"worker 0", 20, 30, func(t float64) float64 { return 2 + rising(t-20) }}}, ""},
 		{"ended long before the end", []lifetime{{"train.py", 0, 60, flat}, {"loader worker 0", 1, 30, rising}}, ""},
 		{"less than any program needs", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 0.02 * t }}}, ""},
 		{"brief, up to its end", []lifetime{{"worker 0", 0, 3, rising}}, "worker 0 (process 100) grew steadily"},
