@@ -1,4 +1,4 @@
-"""Proves memdiag on a real GPU, in ten minutes at most: python bench/gpu.py [--report FILE] [--stand-in].
+"""Proves memdiag on a real GPU, in ten minutes at most: python bench/gpu.py [--report FILE] [--stand-in] [--all] [--only PART].
 
 It needs this repository, a Python with PyTorch (PYTHON, by default this one), and the memdiag program (MEMDIAG; built by
 go where that is not set). It installs nothing. The report, in Markdown, has a line for each part:
@@ -11,6 +11,7 @@ go where that is not set). It installs nothing. The report, in Markdown, has a l
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import platform
@@ -67,23 +68,27 @@ class Bench:
 
     def scripts(self):
         self.say("\n## Scripts with PyTorch on the GPU\n\n| script | right | said |\n|---|---|---|")
-        for name in LEAKING + CLEAN:
-            path = os.path.join(ROOT, "testdata", "scripts", name + ".py")
-            plain = self.run(*self.on_gpu, path)
-            out = os.path.join(self.folder, name)
-            recorded = self.run(self.memdiag, "record", "-o", out, "--", *self.on_gpu, path)
-            findings = json.loads(self.run(self.memdiag, "diff", "--format", "json", out).stdout or "{}").get("findings") or []
-            gate = self.run(self.memdiag, "gate", out)
-            said = first(gate)
-            right = plain.returncode == recorded.returncode == 0 and plain.stdout == recorded.stdout
-            if not right:
-                said = "the output differs, or it failed: " + (recorded.stderr or plain.stderr)[-200:].replace("\n", " ")
-            elif name in CLEAN:
-                right = gate.returncode == 0
-            else:
-                right = gate.returncode == 1 and bool(findings) and guilty(findings[0], path)
-                said += "; held by %s" % ((findings or [{}])[0].get("holder") or {}).get("path")
-            self.check(name, right, said)
+        names = every() if self.options.all else LEAKING + CLEAN
+        # A GPU is one program's at a time, so that the driver's figures are too.
+        with concurrent.futures.ThreadPoolExecutor(2 if self.options.stand_in else 1) as pool:
+            for name, (right, said) in zip(names, pool.map(self.script, names)):
+                self.check(name, right, said)
+
+    def script(self, name):
+        """Whether what memdiag says of a script is right, and what that is."""
+        path = os.path.join(ROOT, "testdata", "scripts", name + ".py")
+        out = os.path.join(self.folder, name)
+        plain = self.run(*self.on_gpu, path)
+        recorded = self.run(self.memdiag, "record", "-o", out, "--", *self.on_gpu, path)
+        if plain.returncode != recorded.returncode or plain.stdout != recorded.stdout:
+            return False, "the output differs, or it failed: " + (recorded.stderr or plain.stderr)[-200:].replace("\n", " ")
+        gate = self.run(self.memdiag, "gate", out)
+        if name.startswith("clean"):
+            return gate.returncode == 0, first(gate)
+        findings = json.loads(self.run(self.memdiag, "diff", "--format", "json", out).stdout or "{}").get("findings") or [{}]
+        top = findings[0]
+        about = "%s; held by %s; cause %s" % (first(gate), (top.get("holder") or {}).get("path"), (top.get("cause") or {}).get("id"))
+        return gate.returncode == 1 and guilty(top, path), about
 
     def cost(self):
         self.say("\n## What recording costs\n")
@@ -107,6 +112,13 @@ class Bench:
         self.say("The losses are %s." % ("equal to the bit" if len(losses) == 1 else "**NOT equal**: " + ", ".join(sorted(losses))))
 
 
+def every():
+    """All scripts of the folder that leak or are clean, but those in which there is nothing on a GPU."""
+    elsewhere = "clean_exit7", "leak_child", "leak_fork", "leak_numpy", "jax_leak"
+    names = (name[:-3] for name in sorted(os.listdir(os.path.join(ROOT, "testdata", "scripts"))))
+    return [name for name in names if name.startswith(("leak_", "clean_")) and name not in elsewhere]
+
+
 def first(done):
     return (done.stdout.strip() or done.stderr.strip() or "nothing").split("\n")[0]
 
@@ -125,15 +137,16 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--report", default="gpu-report.md", help="where the report goes")
     p.add_argument("--stand-in", action="store_true", help="rehearse without a GPU")
+    p.add_argument("--all", action="store_true", help="record all scripts, in place of nine")
+    p.add_argument("--only", choices=["engine", "scripts", "cost"], help="do one part")
     p.add_argument("--rounds", type=int, default=5, help="rounds of the measurement of costs")
     o = p.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(o, folder)
         bench.machine()
-        bench.engine()
-        bench.scripts()
-        bench.cost()
+        for part in [o.only] if o.only else ["engine", "scripts", "cost"]:
+            getattr(bench, part)()
     bench.say("\n%s after %.0f s." % ("All is right" if not bench.failed else "**%d wrong**" % bench.failed, time.monotonic() - begun))
     with open(o.report, "w", encoding="utf-8") as f:
         f.write("\n".join(bench.lines) + "\n")

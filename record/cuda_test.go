@@ -233,7 +233,7 @@ del torch._C._cuda_memoryStats
 torch.cuda.used = True
 for torch.memory.live in range(5): o.step()
 `))
-	if r.ExitCode != 0 || r.stderr != "" || r.Snapshots != 5 || len(r.Notes) != 1 || !r.noted("counters of each step are not recorded from step 1 on") {
+	if r.ExitCode != 0 || r.stderr != "" || r.Snapshots != 5 || len(r.Notes) != 1 || !r.noted("counters of each step are not recorded from step 2 on") {
 		t.Errorf("%+v, %q", r.Outcome, r.stderr)
 	}
 }

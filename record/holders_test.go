@@ -476,7 +476,7 @@ const survivors = tensors + `
 def search(births):
     made = [Tensor() for _ in births]
     table = {t.storage._cdata: [1, 8, 0, 1, turn] for turn, t in zip(births, made)}
-    return made, _holders.Search(None, types.SimpleNamespace(table=table, turn=20, counted={}))
+    return made, _holders.Search(None, types.SimpleNamespace(table=table, turn=20, counted={}, pinned=set()))
 for births in (range(21), [20] * 9, [1, 2, 20]):
     made, s = search(births)
     first = len(s.growing())

@@ -138,7 +138,7 @@ const closes = `
 import os, sys, time, types
 from memdiag._counters import Counters
 
-counters = Counters(types.SimpleNamespace(elapsed=lambda: 9, now=time.time), sys.argv[0] + ".series", 1, lambda device: {})
+counters = Counters(types.SimpleNamespace(elapsed=lambda: 9, now=time.time), sys.argv[0] + ".series", types.SimpleNamespace(name="cuda", count=lambda: 1, stats=lambda device: {}))
 os.closerange(3, 64)
 own = [os.open(sys.argv[0] + "%d" % i, os.O_CREAT | os.O_RDWR) for i in range(3)]
 counters.count(1, "", {0})

@@ -114,6 +114,10 @@ type Device struct {
 	// Retries are how often the allocator found no memory and emptied its cache to try again. Our own file does not keep
 	// them.
 	Retries int64
+	// OutOfMemory is how often it found none all the same, and Communicators are those of NCCL in the process; NCCL is what that
+	// logged of its buffers. 0 where nothing tells. Our own file does not keep them.
+	OutOfMemory, Communicators int64
+	NCCL                       Bytes
 }
 
 // Meters are an allocator's own figures: requested <= allocated <= active <=

@@ -3,6 +3,7 @@ package torch
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 const (
 	// maxDevice is the highest device index that is believed.
 	maxDevice = 1023
+	// maxCommunicators is the most communicators that are believed.
+	maxCommunicators = 1 << 20
 	// maxBytes is the largest size that is believed, 1 PiB, and maxTotal the
 	// largest sum, 1 EiB: everything that is added up stays within 64 bits.
 	maxBytes = 1 << 50
@@ -58,8 +61,14 @@ type builder struct {
 	limit      []snapshot.Bytes
 	peak       []snapshot.Bytes
 	retries    []snapshot.Bytes // a count each
-	whole      bool             // the driver's figures are those of all processes
-	agent      bool             // the recorder's own snapshot of the process follows PyTorch's
+	ooms       []snapshot.Bytes // likewise
+	nccl       []snapshot.Bytes
+	groups     int64               // communicators of NCCL
+	kind       snapshot.DeviceKind // of the GPUs
+	light      bool                // the record of allocations was left out
+	skips      bool                // the record has no frees that were asked for
+	whole      bool                // the driver's figures are those of all processes
+	agent      bool                // the recorder's own snapshot of the process follows PyTorch's
 
 	// What is odd, for the notes.
 	after   int64          // where the file goes on after the snapshot; 0 where it does not
@@ -86,7 +95,7 @@ func (b *builder) init(m *machine) {
 	b.classes = make(map[string]int)
 	b.record.init()
 	b.moments.of = make(map[int]*moment)
-	b.step, b.rank = snapshot.NoStep, snapshot.NoRank
+	b.step, b.rank, b.kind = snapshot.NoStep, snapshot.NoRank, snapshot.CUDA
 }
 
 func (b *builder) rows() int { return len(b.blocks.Size) }
@@ -142,6 +151,20 @@ func (b *builder) value(d, o *object) {
 		if o.has(hdRetries) {
 			b.retries = figures(b.m.symbols.strings[o.values[hdRetries]])
 		}
+		if o.has(hdOOMs) {
+			b.ooms = figures(b.m.symbols.strings[o.values[hdOOMs]])
+		}
+		if o.has(hdNCCL) {
+			b.nccl = figures(b.m.symbols.strings[o.values[hdNCCL]])
+		}
+		if o.has(hdAccelerator) {
+			b.kind = acceleratorNamed(b.m.symbols.strings[o.values[hdAccelerator]])
+		}
+		if n := int64(o.values[hdCommunicators]); o.has(hdCommunicators) && n > 0 && n <= maxCommunicators {
+			b.groups = n
+		}
+		b.light = o.has(hdLight) && o.values[hdLight] != 0
+		b.skips = o.has(hdSkips) && o.values[hdSkips] != 0
 		b.agent = o.has(hdAgent) && o.values[hdAgent] != 0
 		b.whole = o.has(hdDriverWhole) && o.values[hdDriverWhole] != 0
 	}
@@ -158,6 +181,16 @@ func (b *builder) configured(o *object) {
 	}
 	b.settings = &conf
 }
+
+// acceleratorNamed is the kind of device that PyTorch calls so; CUDA's for what is no name of an accelerator.
+func acceleratorNamed(name string) snapshot.DeviceKind {
+	if k := snapshot.DeviceKind(name); acceleratorName.MatchString(name) && !k.InProcess() && k != snapshot.Process && k != snapshot.SharedMemory {
+		return k
+	}
+	return snapshot.CUDA
+}
+
+var acceleratorName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,15}$`)
 
 // figures reads a list of bytes or of counts, one a GPU; what is no such number is unknown.
 func figures(text string) []snapshot.Bytes {
@@ -459,8 +492,10 @@ func (b *builder) devices() []snapshot.Device {
 		})
 	}
 	for i := range gpus {
-		add(snapshot.CUDA, i, figure(b.driver, i), figure(b.limit, i))
-		devices[i].Peak, devices[i].Retries = max(0, figure(b.peak, i)), int64(max(0, figure(b.retries, i)))
+		add(b.kind, i, figure(b.driver, i), figure(b.limit, i))
+		d := &devices[i]
+		d.Peak, d.Retries, d.OutOfMemory = max(0, figure(b.peak, i)), int64(max(0, figure(b.retries, i))), int64(max(0, figure(b.ooms, i)))
+		d.Communicators, d.NCCL = b.groups, max(0, figure(b.nccl, i))
 	}
 	if cpu {
 		add(snapshot.CPU, 0, snapshot.Unknown, snapshot.Unknown)
@@ -516,6 +551,9 @@ func (b *builder) history(s *snapshot.Snapshot) {
 		if !timed {
 			births[i], known = -t.time, true
 			continue
+		}
+		if t.step != snapshot.NoStep && t.step <= b.step {
+			s.Blocks.BirthStep[i], b.stepped = t.step, true
 		}
 		if t.time <= 0 {
 			continue

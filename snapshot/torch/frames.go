@@ -27,9 +27,14 @@ func isPython(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")
 }
 
+// isRecorders tells frames of memdiag's own recorder, through which operators go at some steps only. Its canary is a leak.
+func isRecorders(f snapshot.Frame) bool {
+	return strings.Contains(f.File, "/memdiag/_") && strings.HasSuffix(f.File, ".py") && !strings.HasSuffix(f.File, "/_canary.py")
+}
+
 func isNoise(f snapshot.Frame) bool {
 	if isPython(f) {
-		return false
+		return isRecorders(f)
 	}
 	if f.Function == "_start" {
 		return true

@@ -13,6 +13,7 @@ import (
 // free_completed, when its streams have passed.
 type moment struct {
 	kind     snapshot.AtKind
+	skips    bool  // the record has no frees that were asked for
 	until    int64 // of AtTime and AtStep: the last time that counts, in Unix microseconds
 	started  bool  // there was such a moment; the record's beginning is one, but for an OOM
 	passed   bool  // the moment that was asked for is over
@@ -150,7 +151,7 @@ func (m *moment) free(address, size uint64) {
 	switch {
 	case m.asked.event != 0:
 		l.requested, m.asked = m.asked.event, pending{}
-	case l.event == 0 && l.requested == 0:
+	case l.event == 0 && l.requested == 0 && !m.skips:
 		l.requested = beforeRecord
 	}
 	m.grown -= int64(l.size)

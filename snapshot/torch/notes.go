@@ -36,7 +36,7 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	say(bare, "%s of %s (%s) %s no stack: older than the recording, or it was without stacks",
 		grouped(bare), number(live, "live block"), bytes, either(bare, "has", "have"))
 	r := &b.record
-	if r.events == 0 {
+	if r.events == 0 && !b.light {
 		out = append(out, "the file has no record of allocations: when blocks were allocated is unknown")
 	}
 	lost := int(r.lostFrees)

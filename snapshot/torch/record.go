@@ -2,6 +2,7 @@ package torch
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -23,6 +24,11 @@ type record struct {
 	profiled    []int64            // … of torch.profiler's steps
 	times       int64              // of both, how many
 	spent       int64              // bytes that this takes at most
+	stamped     struct {           // the step in the metadata that was read last
+		id   uint32
+		step int64
+		ok   bool
+	}
 }
 
 // oom is what is known of a device's last failure, and how many there were.
@@ -50,7 +56,13 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 	if o.has(enAction) && keyword(o.values[enAction]) == kwOOM {
 		r.ooms[device] = oom{r.ooms[device].count + 1, int64(o.values[enTime]), o.values[enSize], o.values[enFree], uint32(o.values[enStack])}
 	}
-	r.add(r.of(device), o)
+	live := r.of(device)
+	if id := uint32(o.values[enMetadata]); o.has(enMetadata) && id != uint32(kwEmpty) {
+		if step, ok := r.stamp(id, b.m.symbols.strings); ok {
+			live.step = step // other threads, as autograd's, stamp nothing
+		}
+	}
+	r.add(live, o)
 	if b.moments.at.Kind != snapshot.AtEnd {
 		b.follow(device, o)
 	}
@@ -94,13 +106,27 @@ func (r *record) add(live *tenancies, o *object) {
 	switch keyword(o.values[enAction]) {
 	case kwAlloc:
 		if address != noAddress {
-			live.open(address, tenancy{t, o.values[enSize]})
+			live.open(address, tenancy{t, o.values[enSize], live.step})
 		}
 	case kwFreeCompleted:
 		if address == noAddress || !live.close(address) {
 			r.lostFrees++
 		}
 	}
+}
+
+// stampPrefix begins what memdiag's recorder has PyTorch write on each allocation: the step.
+const stampPrefix = `{"memdiag_step":`
+
+// stamp is the step in the metadata of an event, if memdiag stamped it.
+func (r *record) stamp(id uint32, strings_ []string) (int64, bool) {
+	if id != r.stamped.id {
+		number, ok := strings.CutPrefix(strings_[id], stampPrefix)
+		number, closed := strings.CutSuffix(number, "}")
+		step, err := strconv.ParseInt(number, 10, 64)
+		r.stamped.id, r.stamped.step, r.stamped.ok = id, step, ok && closed && err == nil && step >= 0
+	}
+	return r.stamped.step, r.stamped.ok
 }
 
 // eventsBetween is how often the tables of tenancies are weighed.

@@ -248,7 +248,7 @@ func (b *builder) lay(device int, segments []rawSegment, blocks []held) error {
 			if err := b.add(int64(size)); err != nil {
 				return err
 			}
-			b.place(h.address, size, min(snapshot.Bytes(h.size), size), h.state, h.stack, h.step, tenancy{h.time, h.size})
+			b.place(h.address, size, min(snapshot.Bytes(h.size), size), h.state, h.stack, h.step, tenancy{h.time, h.size, snapshot.NoStep})
 			left = rest - size
 		}
 		if left > 0 {
@@ -300,6 +300,7 @@ func (b *builder) follow(device int, o *object) {
 	m := b.moments.of[device]
 	if m == nil {
 		m = newMoment(b.moments.at.Kind, b.moments.until)
+		m.skips = b.skips
 		b.moments.of[device] = m
 	}
 	m.add(r.events, cmp.Or(max(int64(o.values[enTime]), 0), -r.events), o)

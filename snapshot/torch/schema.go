@@ -47,6 +47,13 @@ const (
 	kwConf
 	kwMaxSplit
 	kwUsesExpandable
+	kwOOMs
+	kwAccelerator
+	kwLight
+	kwSkips
+	kwCommunicators
+	kwNCCL
+	kwMetadata
 
 	kwAlloc
 	kwFreeRequested
@@ -76,6 +83,7 @@ var keywords = [numKeywords]string{
 	"size", "state", "history", "addr", "real_size", "name", "filename", "line",
 	"action", "time_us", "device_free", "stage", "step", "rank", "driver", "driver_whole", "limit", "agent", "peak", "retries",
 	"allocator_settings", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size", "expandable_segments",
+	"ooms", "accelerator", "light", "skips", "communicators", "nccl", "user_metadata",
 	"alloc", "free_requested", "free_completed", "oom", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
 	"active_allocated", "active_pending_free", "active_awaiting_free", "inactive",
 	"small", "large", "cpu", "END", "",
@@ -247,6 +255,7 @@ const (
 	enFree
 	enStream
 	enStack
+	enMetadata
 )
 
 const (
@@ -258,12 +267,18 @@ const (
 const (
 	hdStep = iota
 	hdRank
-	hdDriver      // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
-	hdDriverWhole // 1 where they are those of all processes
-	hdLimit       // what may be reserved, likewise
-	hdPeak        // the most that was allocated, likewise
-	hdRetries     // how often memory was tried for again, likewise
-	hdAgent       // 1 where the recorder's own snapshot of the process follows PyTorch's
+	hdDriver        // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
+	hdDriverWhole   // 1 where they are those of all processes
+	hdLimit         // what may be reserved, likewise
+	hdPeak          // the most that was allocated, likewise
+	hdRetries       // how often memory was tried for again, likewise
+	hdOOMs          // how often it was not found, likewise
+	hdAccelerator   // what the GPUs are to PyTorch: cuda, xpu …
+	hdLight         // 1 where PyTorch's record of allocations was left out, to spare time
+	hdSkips         // 1 where the record has no frees that were asked for
+	hdCommunicators // of NCCL, in this process
+	hdNCCL          // bytes that it logged, one a GPU
+	hdAgent         // 1 where the recorder's own snapshot of the process follows PyTorch's
 )
 
 const (
@@ -272,7 +287,7 @@ const (
 	stExpandable
 )
 
-// fieldRoom is a power of two above the greatest place, sgEnd: what is below it needs no check.
+// fieldRoom is a power of two above the greatest place, sgEnd or hdAgent: what is below it needs no check.
 const fieldRoom = 16
 
 var frameFields = map[keyword]field{kwName: {frName, wantString}, kwFilename: {frFile, wantString}, kwLine: {frLine, wantInt}}
@@ -298,13 +313,15 @@ var fieldOf = fieldTable(map[role]map[keyword]field{
 	entry: {
 		kwAction: {enAction, wantString}, kwAddr: {enAddr, wantInt}, kwSize: {enSize, wantInt},
 		kwTime: {enTime, wantInt}, kwDeviceFree: {enFree, wantInt}, kwStream: {enStream, wantInt},
-		kwFrames: {enStack, wantFrames},
+		kwFrames: {enStack, wantFrames}, kwMetadata: {enMetadata, wantString},
 	},
 	annotation: {kwStage: {anStage, wantString}, kwName: {anName, wantString}, kwTime: {anTime, wantInt}},
 	settings:   {kwConf: {stConf, wantString}, kwMaxSplit: {stMaxSplit, wantInt}, kwUsesExpandable: {stExpandable, wantBool}},
 	header: {
 		kwStep: {hdStep, wantInt}, kwRank: {hdRank, wantInt}, kwDriver: {hdDriver, wantString},
 		kwDriverWhole: {hdDriverWhole, wantInt}, kwLimit: {hdLimit, wantString}, kwAgent: {hdAgent, wantInt}, kwPeak: {hdPeak, wantString}, kwRetries: {hdRetries, wantString},
+		kwOOMs: {hdOOMs, wantString}, kwAccelerator: {hdAccelerator, wantString}, kwLight: {hdLight, wantInt}, kwSkips: {hdSkips, wantInt},
+		kwCommunicators: {hdCommunicators, wantInt}, kwNCCL: {hdNCCL, wantString},
 	},
 })
 

@@ -1,11 +1,16 @@
 package torch
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
 
 // tenancy is one block handed out and not yet free again.
 type tenancy struct {
 	time int64  // Unix microseconds; where the event has none, minus its number among all events
 	size uint64 // as requested
+	step int64  // the newest step that memdiag stamped on an event up to it; NoStep for none
 }
 
 // tenancies are one device's. Millions may be open at once; only those
@@ -17,18 +22,19 @@ type tenancies struct {
 	only   bool           // of addresses that matter alone
 	any    bool           // event was seen
 	count  int
+	step   int64 // the newest that was stamped on an event
 }
 
 // addresses are 64 that lie 512 bytes apart, a bit each.
 type addresses struct{ open, matter uint64 }
 
 func newTenancies() *tenancies {
-	return &tenancies{words: newTable[addresses](), births: newTable[tenancy]()}
+	return &tenancies{words: newTable[addresses](), births: newTable[tenancy](), step: snapshot.NoStep}
 }
 
 // bytes is what the tables take, and leave behind as they grow.
 func (t *tenancies) bytes() int64 {
-	const word, birth = 8 + 16, 8 + 16
+	const word, birth = 8 + 16, 8 + 24
 	return 3 * (word*int64(len(t.words.keys)) + birth*int64(len(t.births.keys)))
 }
 

@@ -26,7 +26,7 @@ func TestTenanciesAreAMap(t *testing.T) {
 		for i := range rapid.IntRange(0, 2000).Draw(t, "operations") {
 			at := address.Draw(t, "address")
 			if rapid.IntRange(0, 2).Draw(t, "operation") > 0 {
-				table.open(at, tenancy{int64(i), 7})
+				table.open(at, tenancy{time: int64(i), size: 7})
 				model[at] = int64(i)
 				continue
 			}

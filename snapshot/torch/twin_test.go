@@ -40,13 +40,14 @@ func twin(root any) (string, error) {
 		return "", err
 	}
 	segments, traces, notes := parts.segments, parts.traces, parts.annotations
-	live := map[[2]int64][2]int64{} // device, address → time, size
+	live := map[[2]int64][3]int64{} // device, address → time, size, step
 	var events, lost, first, last int64
 	byDevice := map[int][]any{-1: twinHostEvents(parts.hostTraces)}
 	for device, tr := range traces {
 		byDevice[device] = twinItems(tr)
 	}
 	for device, entries := range byDevice {
+		stamped := int64(-1)
 		for _, e := range entries {
 			events++
 			d, ok := e.(*dict)
@@ -60,11 +61,15 @@ func twin(root any) (string, error) {
 				}
 				last = max(last, t)
 			}
+			var step int64
+			if text, _ := d.get("user_metadata").(string); device >= 0 && twinStamp(text, &step) {
+				stamped = step
+			}
 			key := [2]int64{int64(device), twinInt(d.get("addr"), -1)} // -1 is no address
 			switch d.get("action") {
 			case "alloc":
 				if key[1] != -1 {
-					live[key] = [2]int64{t, twinInt(d.get("size"), 0)}
+					live[key] = [3]int64{t, twinInt(d.get("size"), 0), stamped}
 				}
 			case "free_completed":
 				if _, ok := live[key]; !ok {
@@ -75,10 +80,10 @@ func twin(root any) (string, error) {
 		}
 	}
 	ends := twinSteps(notes)
-	steps := int64(len(ends))
+	steps, told := int64(len(ends)), int64(-1)
 	if d, ok := root.(*dict); ok {
 		if h, ok := d.get("memdiag").(*dict); ok {
-			steps = max(0, twinInt(h.get("step"), steps))
+			steps, told = max(0, twinInt(h.get("step"), steps)), max(-1, twinInt(h.get("step"), -1))
 		}
 	}
 	var segs []twinSegment
@@ -122,6 +127,9 @@ func twin(root any) (string, error) {
 			if t, ok := live[[2]int64{seg.device, b.address}]; ok && b.state != snapshot.Free && t[1] == b.requested && t[0] > 0 {
 				birth = t[0]
 			}
+			if t, ok := live[[2]int64{seg.device, b.address}]; ok && b.state != snapshot.Free && t[1] == b.requested && last > 0 && t[2] >= 0 && t[2] <= told {
+				b.step = t[2]
+			}
 			if b.step < 0 && birth > 0 && len(ends) > 0 {
 				for b.step = 0; int(b.step) < len(ends) && ends[b.step] < birth; b.step++ {
 				}
@@ -146,6 +154,12 @@ func twin(root any) (string, error) {
 		fmt.Fprintf(&out, "device %d: %v\n", device, *meters[device])
 	}
 	return out.String(), nil
+}
+
+// twinStamp reads a step that the recorder stamped on an event.
+func twinStamp(text string, step *int64) bool {
+	_, err := fmt.Sscanf(text, `{"memdiag_step":%d}`, step)
+	return err == nil && *step >= 0 && text == fmt.Sprintf(`{"memdiag_step":%d}`, *step)
 }
 
 // describe says of a snapshot what twin says of a tree.

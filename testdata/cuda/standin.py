@@ -1,40 +1,53 @@
 """Runs a program as if its tensors lay on a GPU: standin.py PROGRAM [ARGUMENT …]
 
-PyTorch is the real one, for the CPU. What it asks of CUDA's allocator is answered by a stand-in: storages lie at
-addresses inside of blocks of segments, by PyTorch's rules for sizes; blocks that are freed stay pending up to the
-next sweep, and are used again.
+PyTorch is the real one. What it asks of CUDA's allocator, below its own Python code, is answered by a stand-in that keeps the
+allocator's rules: storages lie in blocks of segments, by PyTorch's rules for sizes, in pools by stream, size and use_mem_pool; what is
+freed is pending up to the next sweep. Pinned and other CPU memory is the program's by pin_memory, cpu and from_numpy.
+
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True has segments grow. STANDIN_LIMIT is the GPU's memory in bytes. STANDIN_KIND=mps
+has tensors lie on an accelerator without such an allocator. If memdiag does what would wait for the GPU, the program ends with 97.
 """
 
 import bisect
+import collections
 import importlib.machinery
+import os
 import runpy
 import struct
 import sys
+import threading
 import time
 
 SMALL, LARGE, ROUND = 2 << 20, 20 << 20, 512
 OFTEN = 200  # storages between two sweeps
-# An event of the record, which is a ring: action, address, size, time, stack.
-EVENT, EVENTS = struct.Struct("<BQQQI"), 100_000
-ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc"
+SIDE = 16  # one storage in so many is made on another stream
+EXPANDS = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get("PYTORCH_ALLOC_CONF", "")
+LIMIT = int(os.environ.get("STANDIN_LIMIT") or 1 << 50)
+KIND = os.environ.get("STANDIN_KIND") or "cuda"
+# An event of the record, which is a ring: action, address, size, time, stack, stream, metadata.
+EVENT = struct.Struct("<BQQQIII")
+ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "oom", "snapshot"
+WAITED = 97
+FACTORIES = ("empty zeros ones full rand randn randint randperm arange linspace eye tensor as_tensor empty_strided empty_like zeros_like ones_like "
+             "full_like rand_like randn_like").split()
 
 
-class Finder:
-    """Has torch.version say that PyTorch was built for CUDA."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "torch.version":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        load = spec.loader.exec_module
-
-        def exec_module(module):
-            load(module)
-            module.cuda = "13.0"
-
-        spec.loader.exec_module = exec_module
+def find_spec(name, path=None, target=None, find=importlib.machinery.PathFinder.find_spec):
+    """Has torch.version say that PyTorch was built for CUDA, or not, and PyTorch be ready when its import ends."""
+    spec = find(name, path, target)
+    if spec is None or name not in ("torch.version", "torch"):
         return spec
+    load = spec.loader.exec_module
+
+    def exec_module(module):
+        load(module)
+        if name == "torch":
+            install(module)
+        else:
+            module.cuda = "13.0" if KIND == "cuda" else None
+
+    spec.loader.exec_module = exec_module
+    return spec
 
 
 class Block:
@@ -42,32 +55,61 @@ class Block:
         self.address, self.size, self.segment, self.state = address, size, segment, "inactive"
         self.asked, self.stack = 0, 0
 
+    def dictionary(self, stacks):
+        used = self.state != "inactive"
+        return {"address": self.address, "size": self.size, "requested_size": self.asked if used else 0, "state": self.state,
+                "frames": list(stacks[self.stack]) if used else []}
+
+
+class Segment:
+    def __init__(self, address, size, pool):
+        self.address, self.size, self.pool, self.blocks = address, size, pool, []
+
+
+class Ring:
+    """The record of one allocator; as in PyTorch no object of Python's."""
+
+    def __init__(self, most):
+        self.most, self.bytes, self.happened = most, bytearray(EVENT.size * most), 0
+
+    def add(self, *event):
+        EVENT.pack_into(self.bytes, EVENT.size * (self.happened % self.most), *event)
+        self.happened += 1
+
+    def __iter__(self):
+        for i in range(max(0, self.happened - self.most), self.happened):
+            yield EVENT.unpack_from(self.bytes, EVENT.size * (i % self.most))
+
 
 class Allocator:
     def __init__(self, torch):
         self.torch, self.segments = torch, []
-        self.ring, self.happened = bytearray(EVENT.size * EVENTS), 0  # as in PyTorch no object of Python's
-        self.stacks, self.numbers = [()], {(): 0}
+        self.ring = self.host_ring = None
+        self.stacks, self.numbers, self.frames = [()], {(): 0}, {}
+        self.texts, self.metadata = [""], threading.local()
         self.live, self.pending = {}, []  # by StorageImpl
-        self.idle = []  # of each free block its size, address, and itself
-        self.next, self.made, self.frames = 0x7F0000000000, 0, {}
-        self.records = False
+        self.cpu = {}  # likewise of the CPU's memory; of what is pinned, its block
+        self.idle = collections.defaultdict(list)  # by pool, of each free block its size, address, and itself
+        self.next, self.made, self.skipped, self.observers = 0x7F0000000000, 0, (), []
+        self.private = threading.local()
+        self.counts, self.peak = collections.Counter(), 0
 
-    def event(self, action, address, size, stack=0):
-        if self.records:
-            EVENT.pack_into(self.ring, EVENT.size * (self.happened % EVENTS), ACTIONS.index(action), address, size, int(time.time() * 1e6), stack)
-            self.happened += 1
+    # The record.
 
-    def trace(self):
-        for i in range(max(0, self.happened - EVENTS), self.happened):
-            action, address, size, when, stack = EVENT.unpack_from(self.ring, EVENT.size * (i % EVENTS))
-            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": 0, "time_us": when, "frames": list(self.stacks[stack])}
+    def event(self, action, address, size, stack=0, stream=0):
+        if self.ring is not None and action not in self.skipped:
+            self.ring.add(ACTIONS.index(action), address, size, int(time.time() * 1e6), stack, stream, getattr(self.metadata, "number", 0))
+
+    def trace(self, ring):
+        for action, address, size, when, stack, stream, text in ring or ():
+            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": stream, "time_us": when, "frames": list(self.stacks[stack]),
+                   "compile_context": "N/A", "user_metadata": self.texts[text], "pool_id": (0, 0)}
 
     def stack(self):
         frame, out = sys._getframe(), []
         while frame is not None:
             f = frame.f_code.co_filename
-            if f != __file__ and not f.startswith("<frozen") and (out or "/torch/_compile.py" not in f and "/torch/_dynamo/" not in f):
+            if f != __file__ and not f.startswith("<frozen") and (out or "/torch/_compile.py" not in f and "/torch/_dynamo/" not in f and "/torch/overrides.py" not in f):
                 key = f, frame.f_lineno, frame.f_code.co_name
                 out.append(self.frames.setdefault(key, {"name": key[2], "filename": key[0], "line": key[1]}))
             frame = frame.f_back
@@ -76,83 +118,172 @@ class Allocator:
             self.stacks.append(out)
         return number
 
+    def record(self, enabled, context="all", stacks="all", max_entries=sys.maxsize, clear=False, compiled=False, annotations=False, skip=(), pinned=False, cuda=True):
+        self.skipped = tuple(skip)
+        self.ring = Ring(min(max_entries, 1 << 20)) if enabled and cuda else None
+        self.host_ring = Ring(min(max_entries, 1 << 20)) if enabled and pinned else None
+
+    def stamp(self, text):
+        if self.texts[getattr(self.metadata, "number", 0)] != text:
+            self.metadata.number = len(self.texts)
+            self.texts.append(text)
+
+    # Storages come and go.
+
+    def expired(self, table):
+        for address in [a for a in table if self.torch.UntypedStorage._expired(a)]:
+            self.torch.UntypedStorage._free_weak_ref(address)
+            yield table.pop(address)
+
     def sweep(self):
         """Frees what nobody has any more; what was freed at the sweep before can be used again."""
         for block in self.pending:
             self.release(block)
-            self.event("free_completed", block.address, block.asked)
+            self.event("free_completed", block.address, block.asked, stream=block.segment.pool[0])
         self.pending = []
-        for address, block in list(self.live.items()):
-            if self.torch.UntypedStorage._expired(address):
-                self.torch.UntypedStorage._free_weak_ref(address)
-                del self.live[address]
-                self.event("free_requested", block.address, block.asked)
-                block.state = "active_pending_free"
-                self.pending.append(block)
+        for block in self.expired(self.live):
+            self.event("free_requested", block.address, block.asked, stream=block.segment.pool[0])
+            block.state = "active_pending_free"
+            self.pending.append(block)
+        for block in self.expired(self.cpu):
+            if block is not None:
+                block.state = "inactive"
+                if self.host_ring is not None:
+                    self.host_ring.add(ACTIONS.index("free_completed"), block.address, block.asked, int(time.time() * 1e6), 0, 0, 0)
+
+    def known(self, table, address):
+        return address in table and not self.torch.UntypedStorage._expired(address)
 
     def add(self, storage):
         address, size = storage._cdata, storage.nbytes()
-        if address in self.live and not self.torch.UntypedStorage._expired(address) or not size:
+        if not size or self.known(self.live, address) or self.known(self.cpu, address):
+            return
+        if getattr(self.private, "cpu", False):
+            self.cpu[storage._weak_ref()] = None
             return
         self.made += 1
         if self.made % OFTEN == 0:
             self.sweep()
+        block = self.take(size)
+        block.state, block.asked = "active_allocated", size
+        block.stack = self.stack() if self.ring is not None else 0
+        self.live[storage._weak_ref()] = block
+        self.event("alloc", block.address, size, block.stack, block.segment.pool[0])
+        self.counts["allocated"] = sum(b.size for b in self.live.values()) if self.made % 64 == 0 else self.counts["allocated"] + block.size
+        self.peak = max(self.peak, self.counts["allocated"])
+
+    def take(self, size):
         rounded = -(-size // ROUND) * ROUND
-        i = bisect.bisect_left(self.idle, (rounded,))
-        if i == len(self.idle):
-            self.segment(rounded)
-            i = bisect.bisect_left(self.idle, (rounded,))
-        _, _, block = self.idle.pop(i)
+        pool = 7 * (self.made % SIDE == 0), rounded <= 1 << 20, getattr(self.private, "id", (0, 0))
+        idle = self.idle[pool]
+        i = bisect.bisect_left(idle, (rounded,))
+        if i == len(idle):
+            self.segment(rounded, pool)
+            i = bisect.bisect_left(idle, (rounded,))
+        _, _, block = idle.pop(i)
         if block.size > rounded:
             rest = Block(block.address + rounded, block.size - rounded, block.segment)
-            block.segment.insert(block.segment.index(block) + 1, rest)
+            block.segment.blocks.insert(block.segment.blocks.index(block) + 1, rest)
             block.size = rounded
             self.release(rest)
-        block.state, block.asked = "active_allocated", size
-        block.stack = self.stack() if self.records else 0
-        self.live[storage._weak_ref()] = block
-        self.event("alloc", block.address, size, block.stack)
+        return block
 
     def release(self, block):
         block.state = "inactive"
-        bisect.insort(self.idle, (block.size, block.address, block))
+        bisect.insort(self.idle[block.segment.pool], (block.size, block.address, block))
 
-    def segment(self, size):
-        whole = SMALL if size <= 1 << 20 else LARGE if size < 10 << 20 else -(-size // SMALL) * SMALL
-        blocks = []
-        blocks.append(Block(self.next, whole, blocks))
-        self.segments.append({"address": self.next, "total_size": whole, "blocks": blocks})
-        self.event("segment_alloc", self.next, whole)
-        self.next += whole + SMALL
-        self.release(blocks[0])
+    def reserved(self):
+        return sum(s.size for s in self.segments)
 
-    def snapshot(self, device=None):
+    def segment(self, size, pool):
+        whole = SMALL if pool[1] else LARGE if size < 10 << 20 else -(-size // SMALL) * SMALL
+        if self.reserved() + whole > LIMIT:
+            self.counts["retries"] += 1
+            self.sweep()
+            self.sweep()
+            if not any(n >= size for n, _, _ in self.idle[pool]):
+                self.counts["ooms"] += 1
+                self.event("oom", 0, size, self.stack())
+                for observer in self.observers:
+                    observer(0, size, LIMIT, LIMIT - self.reserved())
+                raise self.torch.OutOfMemoryError("CUDA out of memory. Tried to allocate %d bytes (the stand-in's)" % size)
+            return
+        last = next((s for s in self.segments if EXPANDS and s.pool == pool), None)
+        if last is None:
+            last = Segment(self.next, 0, pool)
+            self.segments.append(last)
+            self.next += 1 << 36 if EXPANDS else whole + SMALL
+        block = Block(last.address + last.size, whole, last)
+        self.event("segment_map" if EXPANDS else "segment_alloc", block.address, whole, stream=pool[0])
+        last.size += whole
+        last.blocks.append(block)
+        self.release(block)
+
+    def on_cpu(self, tensor, pinned):
+        """Has a tensor's storage lie in the CPU's memory."""
+        storage = self.torch.Tensor.untyped_storage(tensor)
+        block = None
+        if pinned:
+            size = 1 << max(storage.nbytes() - 1, 511).bit_length()
+            block = Block(self.next, size, None)
+            block.state, block.asked, block.stack = "active_allocated", size, self.stack()
+            self.next += size
+            if self.host_ring is not None:
+                self.host_ring.add(ACTIONS.index("alloc"), block.address, size, int(time.time() * 1e6), block.stack, 0, 0)
+        live = self.live.pop(storage._cdata, None)
+        if live is not None:
+            self.torch.UntypedStorage._free_weak_ref(storage._cdata)
+            self.event("free_requested", live.address, live.asked)
+            live.state = "active_pending_free"
+            self.pending.append(live)
+        self.cpu[storage._weak_ref()] = block
+        return tensor
+
+    def copied(self, tensor):
+        """A copy in the CPU's memory."""
+        self.private.cpu = True
+        try:
+            return tensor.clone()
+        finally:
+            self.private.cpu = False
+
+    # What PyTorch asks.
+
+    def snapshot(self, pool=None):
         self.sweep()
+        whole = pool is None or len(pool) < 3 or pool[2]
         out = []
         for s in self.segments:
-            blocks = [{"address": b.address, "size": b.size, "requested_size": b.asked if b.state != "inactive" else 0, "state": b.state,
-                       "frames": list(self.stacks[b.stack]) if b.state != "inactive" else []} for b in s["blocks"]]
-            live = [b for b in s["blocks"] if b.state == "active_allocated"]
-            active = [b for b in s["blocks"] if b.state != "inactive"]
-            out.append({"device": 0, "address": s["address"], "total_size": s["total_size"], "allocated_size": sum(b.size for b in live),
-                        "active_size": sum(b.size for b in active), "requested_size": sum(b.asked for b in active), "stream": 0,
-                        "segment_type": "small" if s["total_size"] == SMALL else "large", "segment_pool_id": (0, 0),
-                        "is_expandable": False, "frames": [], "blocks": blocks})
-        return {"segments": out, "device_traces": [list(self.trace())], "allocator_settings": {}}
+            blocks = [b.dictionary(self.stacks) for b in s.blocks]
+            live = [b for b in s.blocks if b.state == "active_allocated"]
+            active = [b for b in s.blocks if b.state != "inactive"]
+            out.append({"device": 0, "address": s.address, "total_size": s.size, "allocated_size": sum(b.size for b in live),
+                        "active_size": sum(b.size for b in active), "requested_size": sum(b.asked for b in active), "stream": s.pool[0],
+                        "segment_type": "small" if s.pool[1] else "large", "segment_pool_id": s.pool[2],
+                        "is_expandable": EXPANDS, "frames": [], "blocks": blocks})
+        host = [{"address": b.address, "total_size": b.size, "allocated_size": b.size, "active_size": b.size, "requested_size": b.size, "stream": 0,
+                 "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": list(self.stacks[b.stack]),
+                 "blocks": [b.dictionary(self.stacks)]} for b in self.cpu.values() if b is not None]
+        self.event("snapshot", 0, 0)
+        return {"segments": out, "device_traces": [list(self.trace(self.ring))] if whole else [[]], "allocator_settings": {"expandable_segments": EXPANDS},
+                "external_annotations": [], "host_segments": host, "host_traces": list(self.trace(self.host_ring)) if whole else []}
 
     def stats(self, device):
         live = list(self.live.values())
         now = {"requested": sum(b.asked for b in live), "allocated": sum(b.size for b in live), "active": sum(b.size for b in [*live, *self.pending]),
-               "reserved": sum(s["total_size"] for s in self.segments)}
-        return {name + "_bytes": {"all": {"current": n}} for name, n in now.items()}
+               "reserved": self.reserved()}
+        out = {name + "_bytes": {"all": {"current": n, "peak": n}} for name, n in now.items()}
+        out["allocated_bytes"]["all"]["peak"] = max(self.peak, now["allocated"])
+        return {**out, "num_alloc_retries": self.counts["retries"], "num_ooms": self.counts["ooms"]}
 
 
 def install(torch):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     allocator = Allocator(torch)
+    cdata = lambda t: torch._C.TensorBase.untyped_storage(t)._cdata
 
-    class Mode(TorchDispatchMode):
+    class Dispatch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
             for t in result if isinstance(result, (tuple, list)) else (result,):
@@ -160,33 +291,92 @@ def install(torch):
                     allocator.add(torch.Tensor.untyped_storage(t))
             return result
 
-    def record(enabled="all", context="all", stacks="all", max_entries=sys.maxsize):
-        allocator.records = bool(enabled)
+    def here(value):
+        """Where a device is meant, the one that tensors have in truth."""
+        if isinstance(value, str) and value.split(":")[0] == "cuda" or isinstance(value, torch.device) and value.type == "cuda":
+            return torch.device("cpu")
+        return value
+
+    def anywhere(function):
+        def f(*args, pin_memory=False, **kwargs):
+            result = function(*map(here, args), **{k: here(v) for k, v in kwargs.items()})
+            return allocator.on_cpu(result, True) if pin_memory else result
+
+        return f
+
+    def waits(function):
+        def f(*args, **kwargs):
+            caller = sys._getframe(1).f_globals.get("__name__", "")
+            if caller.split(".")[0] == "memdiag" and not (args and isinstance(args[0], torch.Tensor) and args[0].is_cpu):
+                os.write(2, b"the stand-in: %s waits for the GPU\n" % caller.encode())
+                os._exit(WAITED)
+            return function(*args, **kwargs)
+
+        return f
+
+    for name in "item", "tolist", "numpy", "__bool__", "__float__", "__int__":
+        setattr(torch.Tensor, name, waits(getattr(torch.Tensor, name)))
+    torch.cuda.synchronize = waits(lambda device=None: None)
+    torch.cuda.mem_get_info = waits(lambda device=None: (LIMIT - allocator.reserved(), LIMIT))
+    from_numpy = torch.from_numpy
+    torch.nn.Module.cuda = torch.Tensor.cuda = lambda self, device=None: self
+    torch.Tensor.cpu = lambda self, *_, **__: allocator.copied(self)
+    torch.Tensor.pin_memory = lambda self, device=None: allocator.on_cpu(self.detach().clone(), True)
+    torch.from_numpy = lambda array: allocator.on_cpu(from_numpy(array), False)
+
+    class Pool:
+        made = 0
+
+        def __init__(self, *_, **__):
+            Pool.made += 1
+            self.id = 0, Pool.made
+
+    class Use:
+        __wrapped__ = None  # as of contextlib's
+
+        def __init__(self, pool, device=None):
+            self.pool = pool
+
+        def __enter__(self):
+            allocator.private.id = self.pool.id
+
+        def __exit__(self, *_):
+            allocator.private.id = 0, 0
 
     def pointer(storage):
-        ref = storage._weak_ref()
-        torch.UntypedStorage._free_weak_ref(ref)
-        return allocator.live[ref].address if ref in allocator.live else 0
+        block = allocator.live.get(storage._cdata) or allocator.cpu.get(storage._cdata)
+        return block.address if block is not None else 0
 
-    torch.cuda.is_initialized = lambda: True
-    torch.cuda.device_count = lambda: 1
-    torch.cuda.memory._snapshot = allocator.snapshot
-    torch.cuda.memory._record_memory_history = record
-    torch._C._cuda_isHistoryEnabled = lambda: False
-    torch._C._cuda_attach_out_of_memory_observer = lambda observer: None
-    torch._C._cuda_memoryStats = allocator.stats
-    torch.UntypedStorage.data_ptr = pointer
-    torch.Tensor.is_cpu = property(lambda tensor: False)
-    torch.Tensor.is_cuda = property(lambda tensor: True)
-    Mode().__enter__()
+    c = torch._C
+    if KIND == "cuda":
+        torch.cuda.MemPool, torch.cuda.use_mem_pool = Pool, Use
+        torch.cuda.is_initialized = lambda: True
+        torch.cuda.device_count = lambda: 1
+        torch.UntypedStorage.data_ptr = pointer
+        c._cuda_memorySnapshot, c._cuda_memoryStats = allocator.snapshot, allocator.stats
+        c._cuda_record_memory_history, c._cuda_isHistoryEnabled = allocator.record, lambda: allocator.ring is not None
+        c._cuda_attach_out_of_memory_observer = allocator.observers.append
+        c._cuda_memoryMetadataSupported, c._cuda_setMemoryMetadata = lambda: True, allocator.stamp
+        c._cuda_getMemoryMetadata = lambda: allocator.texts[getattr(allocator.metadata, "number", 0)]
+        for name in FACTORIES:
+            setattr(torch, name, anywhere(getattr(torch, name)))
+        torch.Tensor.to = anywhere(torch.Tensor.to)
+        torch.nn.Module.to = anywhere(torch.nn.Module.to)
+    else:
+        real = torch.Tensor.device
+        torch.Tensor.device = property(lambda t: real.__get__(t) if cdata(t) in allocator.cpu else torch.device(KIND))
+    torch.Tensor.is_cpu = property(lambda t: t.layout == torch.strided and allocator.known(allocator.cpu, cdata(t)))
+    torch.Tensor.is_cuda = property(lambda t: KIND == "cuda" and not t.is_cpu)
+    Dispatch().__enter__()
+    # It is not the program's mode: who looks for those does not see it.
+    depth, at = c._len_torch_dispatch_stack, c._get_dispatch_stack_at
+    c._len_torch_dispatch_stack, c._get_dispatch_stack_at = lambda: max(depth() - 1, 0), lambda i: at(i + 1)
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.meta_path.insert(0, Finder)
-    import torch
-
-    install(torch)
+    importlib.machinery.PathFinder.find_spec = staticmethod(find_spec)
     sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -106,6 +106,14 @@ class Snapshot:
         self.devices.append({"kind": kind, "index": index, "name": name, "space": space, "limit": limit, "meters": meters})
         return len(self.devices) - 1
 
+    def allocated(self):
+        """Sums up what the blocks so far take, by device."""
+        totals = dict.fromkeys(self.blocks["device"], 0)
+        for device, size in zip(self.blocks["device"], self.blocks["size"]):
+            totals[device] += size
+        for device, meters in enumerate(d["meters"] for d in self.devices):
+            meters["allocated"] = totals.get(device, 0)
+
     def add(self, device, address, size, stack, birth, count, category=0):
         """Adds a row: a block, or with a count of more than 1 so many of this size together; category is one of _categories, 0 for
         none."""
@@ -531,6 +539,8 @@ class Agent:
             if not forced and not self.step and not self.seen():
                 return
             self.ticks += 1
+            if forced and self.torch.cuda is not None:
+                self.torch.cuda.asked = True
             if self.canary is not None and not self.step:
                 self.canary.plant()
             self.take(None if not self.step else self.step)
@@ -658,7 +668,8 @@ class Agent:
             self.trackers.point(s.devices)
         text = self.encode(s, step)
         if cuda:
-            self.keep(number, name + ".pickle", cuda.dump(step, self.rank, text), start)
+            dump = cuda.dump(step, self.rank, text)
+            self.keep(number, name + ".pickle", dump, start + cuda.spent())
         else:
             self.keep(number, name + ".json", text, start)
 

@@ -2,9 +2,13 @@
 
 import bisect
 import collections
+import itertools
+import os
 
 # A site grows where so many looks found more than ever before, or so many times the bytes of the first; so many are looked for.
 RISES, LARGER, SITES = 4, 2, 12
+# Where our own files are, through which operators go at some steps only.
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Blocks:
@@ -14,11 +18,14 @@ class Blocks:
         self.before = {}  # by address: the site, at the look before
         self.starts, self.ends, self.sites = [], [], []  # of this look, by address
         self.sizes = collections.Counter()  # of this look, by site
+        self.host = 0  # segments of pinned memory
 
-    def look(self, segments):
+    def look(self, segments, host=()):
+        """Takes the blocks of GPUs, and those of pinned memory, of a snapshot."""
+        self.host = len(host)
         self.before = dict(zip(self.starts, self.sites))
         rows, alike = [], {}
-        for segment in segments:
+        for segment in itertools.chain(segments, host):
             for address, block in placed(segment):
                 if block["state"] == "active_allocated":
                     frames = stack(block)
@@ -26,7 +33,7 @@ class Blocks:
                     key = tuple(map(id, frames))
                     site = alike.get(key)
                     if site is None:
-                        text = tuple((f["filename"], f["line"], f["name"]) for f in frames)
+                        text = tuple((f["filename"], f["line"], f["name"]) for f in frames if not f["filename"].startswith(HERE))
                         site = alike[key] = self.numbers.setdefault(text, len(self.numbers))
                     rows.append((address, address + block["size"], site))
         rows.sort()

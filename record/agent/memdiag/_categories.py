@@ -98,6 +98,7 @@ class Categories:
         if quiet:
             found.add(found.gradients(trained), GRADIENT)
         found.also(found.told.results, RESULT)
+        found.on_gpus(found.told.pointers, RESULT)
 
     def of_models(self, found):
         moment = self.agent.step or self.agent.ticks
@@ -128,6 +129,7 @@ class Told:
 
     def __init__(self):
         self.parameters, self.results = set(), set()  # results are what autograd can go back from
+        self.pointers = set()  # of such on GPUs
         self.unrecorded = collections.defaultdict(list)  # by size, those that nobody watched
 
     def add(self, storages, table):
@@ -141,7 +143,8 @@ class Told:
 class Found:
     """Categories of storages on the CPU, and of blocks on GPUs, by address. The first that is known counts."""
 
-    def __init__(self, torch, blocks, told):
+    def __init__(self, torch, blocks, told, elsewhere):
+        self.elsewhere = elsewhere  # whether a tensor is recorded storage by storage, though it is not on the CPU
         self.tensor, self.parameter, self.blocks = torch.Tensor, torch.nn.Parameter, blocks
         self.cpu, self.gpu, self.told, self.left = {}, {}, told, MOST
         self.sizes = {}  # what those that nobody watched are for
@@ -149,6 +152,12 @@ class Found:
     def also(self, addresses, category):
         for address in addresses:
             self.cpu.setdefault(address, category)
+
+    def on_gpus(self, pointers, category):
+        for p in pointers if self.blocks is not None else ():
+            block = self.blocks.start(p)
+            if block is not None:
+                self.gpu.setdefault(block, category)
 
     def of(self, address, size, weight):
         """The category of a storage that stands for so many of its size."""
@@ -175,12 +184,10 @@ class Found:
             if type(t) is not tensor and type(t) is not parameter:
                 continue
             try:
-                if t.is_cpu:
+                if not t.is_cuda and (t.is_cpu or self.elsewhere(t)):
                     cpu.setdefault(t.untyped_storage()._cdata, category)
                 elif self.blocks is not None:
-                    block = self.blocks.start(t.untyped_storage().data_ptr())
-                    if block is not None:
-                        self.gpu.setdefault(block, category)
+                    self.on_gpus((t.untyped_storage().data_ptr(),), category)
             except Exception as e:
                 if raised(e):
                     raise

@@ -91,12 +91,12 @@ def references(kinds):
     return sum(map(sys.getrefcount, kinds))
 
 
-def handled(torch, quiet=True, lent=(), handles=None, parameters=None):
-    """The live storages on the CPU that a tensor of the program's has, by address: their bytes, and what autograd makes
+def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere=None, results=None):
+    """The live storages on the CPU, and elsewhere where no allocator records itself, that a tensor of the program's has, by address: their bytes, and what autograd makes
     of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
     all tensors were looked into.
     Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
-    Parameters, a set, receives the addresses of parameters. Tensors of subclasses are left out: to ask them may call the program."""
+    Parameters, a set, receives the addresses of parameters, and results, another, the pointers of what autograd has made on a GPU. Tensors of subclasses are left out: to ask them may call the program."""
     tensors = (handles or Handles()).of((torch.Tensor, torch.nn.Parameter))
     drawn = MOST / max(MOST, len(tensors))
     if drawn < 1:
@@ -107,10 +107,12 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None):
     storages, lent, found = {}, dict(lent), collections.Counter()
     for t in tensors:
         try:
-            if t.is_cpu:
+            if t.is_cpu or elsewhere is not None and elsewhere.of(t):
                 s = t.untyped_storage()
                 if type(s.nbytes()) is not int:
                     continue  # a symbol: of a graph that is being traced
+                if elsewhere is not None:
+                    elsewhere.note(s._cdata, t)
                 place = lender(s)
                 if place is not None:
                     address = lent.setdefault(place, s._cdata) if place else s._cdata
@@ -121,6 +123,8 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None):
                     found[address] += 1
                     if parameters is not None and type(t) is torch.nn.Parameter:
                         parameters.add(address)
+            elif results is not None and quiet and t.requires_grad and not t.is_leaf:
+                results.add(t.untyped_storage().data_ptr())
         except Exception as e:
             if raised(e):
                 raise

@@ -16,16 +16,16 @@ METERS = "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"
 
 
 class Counters:
-    def __init__(self, agent, path, devices, stats):
-        """Of so many devices, whose statistics PyTorch gives by number."""
-        self.agent, self.path, self.stats = agent, path, stats
+    def __init__(self, agent, path, gpu):
+        """Of all devices of an accelerator."""
+        self.agent, self.path, self.stats, devices = agent, path, gpu.stats, gpu.count()
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
         self.step = self.time = 0  # likewise
         self.phases = {}
         self.points, self.written, self.budget = 0, 0.0, Budget(agent, ALLOWANCE, SHARE)
         header = b"\x89MDSERI\n\x01\x00\x00\x00"
-        table = b"".join(text("cuda") + varint(i) + text("") + varint(-1) + bytes(4) + varint(-1) for i in range(devices))
+        table = b"".join(text(gpu.name) + varint(i) + text("") + varint(-1) + bytes(4) + varint(-1) for i in range(devices))
         self.pending = bytearray(header + xxh64(header)[:4] + record(b"D", unsigned(devices) + table))
 
     def count(self, step, phase, used):

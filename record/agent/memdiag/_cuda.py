@@ -1,7 +1,7 @@
-"""PyTorch on CUDA: the allocator's own history and snapshots, in PyTorch's own format.
+"""PyTorch on a GPU: the allocator's own history and snapshots, in PyTorch's own format.
 
-Recording begins at the first step after the program itself has used CUDA, never before, and nothing
-here asks CUDA for anything: it would make a context in loader workers and before forks, and settle which
+Recording begins at the first step after the program itself has used the GPU, never before, and nothing
+here asks the driver for anything: it would make a context in loader workers and before forks, and settle which
 GPUs are visible before the program says.
 """
 
@@ -10,68 +10,78 @@ import os
 import pickle
 import sys
 
+from . import _accelerator, _communicators
+from ._agent import work
 from ._blocks import Blocks
+from ._budget import Budget
 
-# Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
-EVENTS = 100_000
-# Bytes that one of them takes at most: an entry of some 300, and of an allocation 16 for each of 64 frames.
+# Bytes that an event of PyTorch's record takes at most: an entry of some 300, and of an allocation 16 for each of 64 frames.
 EVENT = 1500
+# What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to
+# list, beside 0.2 ms for the blocks alone; where that is spent, snapshots have blocks alone.
+ALLOWANCE, SHARE = 0.12, 0.01
+# Counts of the allocator's, and what they are called here.
+COUNTS = ("retries", "num_alloc_retries"), ("ooms", "num_ooms")
 
 
 class Cuda:
     def __init__(self, agent, torch):
         self.agent, self.torch = agent, torch
+        self.possible = _accelerator.find(torch)
+        self.gpu = None  # the one that is recorded
         self.recording = self.refused = False
         self.end = None  # what ends the recording, where it is ours
-        self.driver = None
+        self.driver = self.log = None  # what the driver and NCCL say
         self.counters = None  # of each step; False where there are none to be had
         self.used = ()  # GPUs, at the last snapshot
         self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
         self.events = 0  # of PyTorch's record
+        # What snapshots with the record cost; whether the next is to have it in any case, and the one that was taken does; and
+        # the seconds that one took.
+        self.records, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), False, True, 0.0
 
     def begins(self):
-        """Whether the program has begun to use CUDA, and nothing is recorded of it yet."""
-        return not self.recording and not self.refused and self.torch.cuda.is_initialized() and not is_worker()
+        """Whether the program has begun to use a GPU, and nothing is recorded of it yet."""
+        if self.recording or self.refused:
+            return False
+        self.gpu = next((gpu for gpu in self.possible if gpu.used()), None)
+        return self.gpu is not None and not is_worker()
 
     def boundary(self):
-        """Begins to record once the program has used CUDA; True from then on."""
+        """Begins to record once the program has used a GPU; True from then on."""
         if self.begins():
             try:
+                self.gpu.ask()
                 self.record()
             except Exception as e:  # of a PyTorch whose function is another
                 self.refused = True
-                self.agent.blind("cuda", "PyTorch %s does not record what CUDA allocates: %s: %s" % (self.torch.__version__, type(e).__name__, str(e)[:200]))
+                self.agent.blind(self.gpu.name, "PyTorch %s does not record what %s allocates: %s: %s" % (self.torch.__version__, self.gpu.name.upper(), type(e).__name__, str(e)[:200]))
                 return False
             self.recording = True
             self.observe()
+        if self.recording:
+            self.gpu.stamp(self.agent.step)
         return self.recording
 
     def record(self):
-        enabled = getattr(self.torch._C, "_cuda_isHistoryEnabled", None)
-        if enabled is not None and enabled():
-            return  # the program records by itself, with what it wants of it
-        history, off = self.torch.cuda.memory._record_memory_history, None
-        try:
-            history("all", context="alloc", stacks="python", max_entries=EVENTS)
-        except TypeError:  # before 2.1
-            history(True, trace_alloc_max_entries=EVENTS, trace_alloc_record_context=True)
-            off = False
-        pid = os.getpid()
+        if self.gpu.records():
+            return
+        end, pid = self.gpu.record(), os.getpid()
         # A forked child must not touch the allocator, whose lock another thread may have had.
-        self.end = lambda: history(off) if os.getpid() == pid else None
+        self.end = lambda: end() if os.getpid() == pid else None
 
     def observe(self):
         """What may be missing without harm: a snapshot before memory is out, and the driver's figures."""
         try:
-            self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
+            self.gpu.observe(self.out_of_memory)
         except Exception as e:
             self.agent.note("there will be no snapshot when memory runs out: %s: %s" % (type(e).__name__, str(e)[:200]))
         try:
             from . import _driver
 
-            self.driver = _driver.Driver()
+            self.driver = _driver.of(self.torch, self.gpu.name)
         except Exception:
-            pass  # there is no NVML
+            pass  # the driver has no library for it
 
     def count(self, step):
         """Adds to the run's series what the allocator has after a step, in the process that records its rank."""
@@ -82,11 +92,17 @@ class Cuda:
                 from . import _counters
 
                 path = os.path.join(self.agent.dir, "series%s.memdiag" % self.agent.suffix())
-                self.counters = _counters.Counters(self.agent, path, self.torch.cuda.device_count(), self.torch._C._cuda_memoryStats)
+                self.counters = _counters.Counters(self.agent, path, self.gpu)
             self.counters.count(step, self.agent.phase, self.used)
         except Exception as e:
             self.counters = False
             self.agent.note("the allocator's counters of each step are not recorded from step %d on: %s: %s" % (step, type(e).__name__, str(e)[:200]))
+
+    def passes(self, step):
+        """Takes note of a step at whose end nothing else is to be done."""
+        if self.recording:
+            self.gpu.stamp(step)
+            self.count(step)
 
     def finish(self):
         if self.counters:
@@ -100,38 +116,64 @@ class Cuda:
     def out_of_memory(self, device, allocation, total, free):
         """Called before the exception is raised."""
         self.agent.ticks += 1
+        self.asked = True
         self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1 if self.agent.step else None)
         self.finish()
 
     def look(self):
-        """Takes PyTorch's snapshot."""
-        self.taken = self.torch.cuda.memory._snapshot()
-        self.blocks.look(self.taken["segments"])
-        events = sum(map(len, self.taken["device_traces"]))
-        self.agent.own.bytes += EVENT * (events - self.events)
-        self.events = events
+        """Takes PyTorch's snapshot: with the record where that is cheap enough, or was asked for."""
+        begun = work()
+        self.whole, self.asked = not self.gpu.light or self.asked or self.records.affords(), False
+        self.taken = self.gpu.snapshot(self.whole)
+        if self.whole:
+            events = sum(map(len, self.taken["device_traces"]))
+            self.agent.own.bytes += EVENT * (events - self.events)
+            self.events = events
+        self.took = work() - begun
+        self.blocks.look(self.taken["segments"], self.taken.get("host_segments", ()))
 
     def dump(self, step, rank, beside):
         """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process."""
-        snapshot, self.taken = self.taken, None
+        begun, (snapshot, self.taken) = work(), (self.taken, None)
         self.used = {s["device"] for s in snapshot["segments"]}
-        header = {"agent": 1}
+        header = {"agent": 1, "accelerator": self.gpu.name}
+        if not self.whole:
+            header["light"] = 1
+        if self.end is not None and self.gpu.skips():
+            header["skips"] = 1
         if step is not None:
             header["step"] = step
         if rank is not None:
             header["rank"] = rank
         header.update(self.driver_says(snapshot["segments"]))
         header.update(self.allocator_says())
-        return pickle.dumps({"memdiag": header, **snapshot}, protocol=4) + beside + b"\nmemdiag agent %016d\n" % len(beside)
+        header.update(self.beside())
+        text = pickle.dumps({"memdiag": header, **snapshot}, protocol=4)
+        self.took += work() - begun
+        return text + beside + b"\nmemdiag agent %016d\n" % len(beside)
+
+    def spent(self):
+        """The seconds of the last snapshot that the budget of those with the record bears."""
+        if not self.whole or not self.gpu.light:
+            return 0.0
+        self.records.spent += self.took
+        return self.took
 
     def allocator_says(self):
-        """The most that was allocated on each GPU, also within steps, and how often memory was tried for again."""
+        """The most that was allocated on each GPU, also within steps, how often memory was tried for again, and how often in vain."""
         try:
-            stats = [self.torch._C._cuda_memoryStats(i) for i in range(self.torch.cuda.device_count())]
+            stats = [self.gpu.stats(i) for i in range(self.gpu.count())]
             peaks = [s["allocated_bytes"]["all"].get("peak", 0) for s in stats]
-            return {"peak": ",".join(map(str, peaks)), "retries": ",".join(str(s.get("num_alloc_retries", 0)) for s in stats)}
+            return {"peak": ",".join(map(str, peaks)), **{name: ",".join(str(s.get(key, 0)) for s in stats) for name, key in COUNTS}}
         except Exception:
             return {}  # snapshots tell what is live at their time
+
+    def beside(self):
+        try:
+            self.log = self.log or _communicators.Log()
+            return self.log.figures()
+        except Exception as e:
+            return self.agent.note("NCCL's log is not read: %s: %s" % (type(e).__name__, str(e)[:200])) or {}
 
     def driver_says(self, segments):
         if self.driver is None:

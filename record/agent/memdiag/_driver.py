@@ -1,8 +1,8 @@
-"""What the driver says of a GPU's memory, by NVML: of what the allocator does not know, as the context,
+"""What the driver says of a GPU's memory: of what the allocator does not know, as the context,
 NCCL's buffers, and what other libraries take.
 
-NVML is asked and not CUDA: it makes no context, waits for no kernel, and cannot spoil the capture of
-a graph. Where it, or a GPU in it, is not to be had, nothing is said.
+NVIDIA's NVML and AMD's ROCm SMI are asked, and not CUDA or HIP: they make no context, wait for no kernel, and cannot spoil the
+capture of a graph. Where they, or a GPU in them, are not to be had, nothing is said.
 """
 
 import ctypes
@@ -12,6 +12,8 @@ import os
 # ids are not those that the process knows.
 SYSTEM_NAMESPACE = 0xEFFFFFFC
 UNKNOWN = -1
+# ROCm SMI's number of a GPU's own memory.
+VRAM = 0
 # NVML's own for a figure that it does not have.
 NOT_AVAILABLE = (1 << 64) - 1
 # Processes on one GPU that are looked through.
@@ -26,8 +28,74 @@ class Process(ctypes.Structure):
     _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute", ctypes.c_uint)]
 
 
-class Driver:
-    """Raises OSError or AttributeError where there is no NVML."""
+def of(torch, name):
+    """The driver of an accelerator; raises where it has no library."""
+    if name != "cuda":
+        return Told(getattr(torch, name))
+    return Amd() if getattr(torch.version, "hip", None) else Driver()
+
+
+class Figures:
+    """A GPU's memory is memory(index): bytes that this process has, or None; that all have; and that there are. None where the GPU is
+    not known."""
+
+    def figures(self, reserved):
+        """Entries of a snapshot's header: reserved are the bytes that the allocator has, by GPU."""
+        used, limits, whole = [], [], 0
+        for index in range(max(reserved, default=-1) + 1):
+            memory = self.memory(index) if index in reserved else None
+            if memory is None:
+                used.append(UNKNOWN)
+                limits.append(UNKNOWN)
+                continue
+            own, all_, total = memory
+            whole |= own is None
+            used.append(all_ if own is None else own)
+            # Of the rest of the GPU, others and the context have their part.
+            limits.append(max(total - max(all_ - reserved[index], 0), 0))
+        if all(n == UNKNOWN for n in used):
+            return {}
+        return {"driver": ",".join(map(str, used)), "driver_whole": int(whole), "limit": ",".join(map(str, limits))}
+
+
+class Told(Figures):
+    """Of an accelerator whose module says what of its memory is free."""
+
+    def __init__(self, module):
+        self.ask = module.mem_get_info
+
+    def memory(self, index):
+        free, total = self.ask(index)
+        return None, total - free, total
+
+
+class Amd(Figures):
+    """Raises OSError or AttributeError where there is no ROCm SMI."""
+
+    def __init__(self):
+        self.smi, self.hip = ctypes.CDLL("librocm_smi64.so"), ctypes.CDLL("libamdhip64.so")
+        if self.smi.rsmi_init(ctypes.c_uint64(0)):
+            raise OSError("ROCm SMI does not start")
+        count, place = ctypes.c_uint32(), ctypes.c_uint64()
+        self.smi.rsmi_num_monitor_devices(ctypes.byref(count))
+        self.numbers = {}  # by the place on the bus: HIP_VISIBLE_DEVICES numbers GPUs anew
+        for n in range(count.value):
+            if not self.smi.rsmi_dev_pci_id_get(n, ctypes.byref(place)):
+                self.numbers[place.value >> 32, place.value >> 8 & 0xFF, place.value >> 3 & 0x1F] = n
+
+    def memory(self, index):
+        name, used, total = ctypes.create_string_buffer(32), ctypes.c_uint64(), ctypes.c_uint64()
+        if self.hip.hipDeviceGetPCIBusId(name, len(name), index):
+            return None
+        domain, bus, rest = name.value.decode("ascii").split(":")
+        number = self.numbers.get((int(domain, 16), int(bus, 16), int(rest.split(".")[0], 16)))
+        if number is None or self.smi.rsmi_dev_memory_usage_get(number, VRAM, ctypes.byref(used)) or self.smi.rsmi_dev_memory_total_get(number, VRAM, ctypes.byref(total)):
+            return None
+        return None, used.value, total.value
+
+
+class Driver(Figures):
+    """NVIDIA's. Raises OSError or AttributeError where there is no NVML."""
 
     def __init__(self):
         self.nvml, self.cuda = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.CDLL("libcuda.so.1")
@@ -67,21 +135,3 @@ class Driver:
         if ask(handle, ctypes.byref(count), processes):
             return None
         return next((p.used for p in processes[: count.value] if p.pid == os.getpid() and p.used != NOT_AVAILABLE), None)
-
-    def figures(self, reserved):
-        """Entries of a snapshot's header: reserved are the bytes that the allocator has, by GPU."""
-        used, limits, whole = [], [], 0
-        for index in range(max(reserved, default=-1) + 1):
-            memory = self.memory(index) if index in reserved else None
-            if memory is None:
-                used.append(UNKNOWN)
-                limits.append(UNKNOWN)
-                continue
-            own, all_, total = memory
-            whole |= own is None
-            used.append(all_ if own is None else own)
-            # Of the rest of the GPU, others and the context have their part.
-            limits.append(max(total - max(all_ - reserved[index], 0), 0))
-        if all(n == UNKNOWN for n in used):
-            return {}
-        return {"driver": ",".join(map(str, used)), "driver_whole": int(whole), "limit": ",".join(map(str, limits))}

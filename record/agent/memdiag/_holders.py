@@ -214,7 +214,8 @@ class Search:
     def growing(self):
         """Storages of the largest sites that have survivors of several steps, with their sites."""
         births, sizes, found, now = {}, {}, {}, self.source.turn - 1
-        for address, (stack, size, _, weight, turn) in list(self.source.table.items()):
+        table = [(a, entry) for a, entry in list(self.source.table.items()) if a not in self.source.pinned]
+        for address, (stack, size, _, weight, turn) in table:
             births.setdefault(stack, set()).add(turn)
             sizes[stack] = sizes.get(stack, 0) + size * weight
             found[stack] = found.get(stack, 0) + size * self.source.counted.get(address, 1)
@@ -226,7 +227,7 @@ class Search:
         self.early = {s for s in sites if len(births[s]) < BIRTHS and self.rises[s] < BIRTHS}
         # What is new the step that runs has, or the function: it says nothing of who keeps the rest.
         old = {s: len(births[s]) < BIRTHS for s in sites[:SITES]}
-        return {address: stack for address, (stack, _, _, _, turn) in list(self.source.table.items()) if stack in old and (turn < now or old[stack])}
+        return {address: stack for address, (stack, _, _, _, turn) in table if stack in old and (turn < now or old[stack])}
 
     def stackless(self, snapshot):
         """Of tensors without a stack those sizes, in bytes, of which there are more than at first, with their number."""
@@ -244,6 +245,7 @@ class Search:
         if placed:
             walk.place(self.blocks(), placed)
         walk.early, walk.handled, walk.given, walk.registered = self.early, self.source.handled, self.source.given, self.registered
+        walk.left_out = self.source.elsewhere.left_out
         if counting:
             walk.containers = []
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
@@ -322,6 +324,7 @@ class Walk(Roots):
         self.half = self.until = math.inf  # when half of its time is over, and all
         self.near = True  # whether it goes through the program's own names
         self.early = set()  # sites that are looked for only there
+        self.left_out = {"meta"}  # kinds of devices whose memory others record
         self.order = iter
         if lines:
             self.order = reversed  # what was made in a window is at the end, and a walk in one is short
@@ -569,7 +572,7 @@ class Walk(Roots):
     def site(self, storage):
         """The site of a storage that is looked for; None for others."""
         address = storage._cdata
-        if self.unseen and address not in self.table and storage.device.type == "cpu" and storage.nbytes() in self.unseen:
+        if self.unseen and address not in self.table and storage.device.type not in self.left_out and storage.nbytes() in self.unseen:
             return UNSEEN
         site = self.wanted.get(address)
         return self.placed.get(self.blocks.start(storage.data_ptr())) if site is None and self.placed else site

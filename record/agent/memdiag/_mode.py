@@ -22,6 +22,7 @@ def mode_class(torch, source):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
+    elsewhere = source.elsewhere.of
     overrides, plainly = torch._C._has_torch_function_variadic, torch._C.DisableTorchFunctionSubclass
 
     class MemdiagMode(TorchDispatchMode):
@@ -68,11 +69,11 @@ def mode_class(torch, source):
             try:
                 t = type(out)
                 if t is tensor:
-                    if out.is_cpu and (new is ALWAYS or not shares(out, args)):
+                    if (out.is_cpu or elsewhere(out)) and (new is ALWAYS or not shares(out, args)):
                         keep(out, getframe(1), self.weight, args)
                 elif t is tuple or t is list:
                     for x in out:
-                        if type(x) is tensor and x.is_cpu:
+                        if type(x) is tensor and (x.is_cpu or elsewhere(x)):
                             keep(x, getframe(1), self.weight, args)
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
@@ -99,6 +100,7 @@ def mode_class(torch, source):
             source.lent[address] = place
         elif source.lent:
             source.lent.pop(address, None)  # of one that is gone
+        source.elsewhere.note(address, t)
         key, f, depth = [], frame, DEPTH
         while f is not None and depth:
             key.append(id(f.f_code))

@@ -14,6 +14,7 @@ import sys
 import time
 
 from . import _categories, _census, _threads
+from ._elsewhere import Elsewhere
 from ._agent import work
 from ._autograd import quiet
 from ._handlers import raised
@@ -53,6 +54,7 @@ class Torch:
         self.mode = None
         self.price = None  # of operators under the mode
         self.cuda = None
+        self.elsewhere = Elsewhere()
         self.since_import = math.inf  # the time at which PyTorch had been imported
         self.saved = ""
         self.works = False  # it makes more operators before the first step than to make a model takes
@@ -90,6 +92,7 @@ class Torch:
         # that ever did so between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
         self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
+        self.pinned = set()  # storages that are left to the record of pinned memory
         self.categories = _categories.Categories(self.agent, self)
         self.told = _categories.Told()  # by the last census
 
@@ -120,10 +123,7 @@ class Torch:
         self.agent.losses.watch(torch)
         # That it was built for CUDA is all that may be asked: to count GPUs starts the driver, after which
         # no forked child can use it, and ends the program's time to choose among them.
-        if torch.version.cuda or getattr(torch.version, "hip", None):
-            from . import _cuda
-
-            self.cuda = _cuda.Cuda(self.agent, torch)
+        self.accelerate()
         if version < (2, 1):
             self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
         else:
@@ -137,6 +137,14 @@ class Torch:
             _threads.Threads(self).start()
             if self.agent.attached is None:  # else the program may be within an operator; it is on from the next step on
                 self.on(1)
+
+    def accelerate(self):
+        """Takes note of an accelerator that records its allocations, which an extension may bring after PyTorch's import."""
+        self.elsewhere.leave_out(self.module)
+        if self.cuda is None and len(self.elsewhere.left_out) > 1:
+            from . import _cuda
+
+            self.cuda = _cuda.Cuda(self.agent, self.module)
 
     def saved_names(self, torch):
         """How the names of what a node of autograd's graph has saved begin, of what may be read without calling a hook of
@@ -166,6 +174,8 @@ class Torch:
                 self.turn += 1
                 self.train.pass_by()
                 agent.step += 1
+                if self.cuda is not None:
+                    self.cuda.passes(agent.step)
                 return
             if agent.asleep:
                 agent.wake()
@@ -236,7 +246,9 @@ class Torch:
     # Units: what lies between two steps. An evaluation, with all up to the next step, is another kind.
 
     def boundary(self, step):
-        if self.cuda is not None:
+        if self.cuda is None:
+            self.accelerate()
+        else:
             self.cuda.boundary()
         if self.mode is None:
             return
@@ -340,7 +352,9 @@ class Torch:
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
         if self.agent.ticker.acts():
             return  # a mode is one thread's
-        if self.cuda is not None:
+        if self.cuda is None:
+            self.accelerate()
+        else:
             self.cuda.boundary()
         if self.mode is None:
             return
@@ -525,7 +539,9 @@ class Torch:
                 snapshot.categories = self.purposes().gpu
             return
         total = 0
-        d = snapshot.device("cpu", "tensor storages", space=id(self.module))
+        device = self.elsewhere(snapshot, id(self.module))
+        device(None)  # the CPU's comes first
+        self.leave_pinned()
         places = self.places()
         again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
         counts, rest, gone = self.census(places, again)
@@ -536,7 +552,7 @@ class Torch:
             self.pursue(sum(n for n, _ in rest.values()))
         for address, entry in list(self.table.items()):
             stack, size, birth, weight, turn = entry
-            if address in again:
+            if address in again or address in self.pinned:
                 continue
             if size == 0:
                 size = entry[1] = self.bytes_now(address)
@@ -550,19 +566,20 @@ class Torch:
             if counts.get(address, 1) > 1:
                 stood[size][stack] += weight
             n = snapshot.stacks.add(stack, lambda: self.frames(stack))
-            snapshot.add(d, address, size * weight, n, birth, weight, purposes.of(address, size, weight))
+            snapshot.add(device(address), address, size * weight, n, birth, weight, purposes.of(address, size, weight))
             total += size * weight
         for size, (count, address) in rest.items():
             total += size * count
             for category, n in purposes.shares(size, count):
-                snapshot.add(d, address, size * n, 0, -1, n, category)
+                snapshot.add(device(address), address, size * n, 0, -1, n, category)
         for size, (count, address) in gone.items():
             stack = self.stood[size]
             total += size * count
-            snapshot.add(d, address, size * count, snapshot.stacks.add(stack, lambda: self.frames(stack)), -1, count)
+            snapshot.add(device(address), address, size * count, snapshot.stacks.add(stack, lambda: self.frames(stack)), -1, count)
         self.stood.update((size, stacks.most_common(1)[0][0]) for size, stacks in stood.items())
         snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
-        snapshot.devices[d]["meters"]["allocated"] = self.bytes = total
+        snapshot.allocated()
+        self.bytes = total
         self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
             snapshot.notes.append(
@@ -570,7 +587,7 @@ class Torch:
 
     def purposes(self):
         """What tensors are for, as far as that is known."""
-        found = _categories.Found(self.module, self.cuda.blocks if self.cuda is not None and self.cuda.recording else None, self.told)
+        found = _categories.Found(self.module, self.cuda.blocks if self.cuda is not None and self.cuda.recording else None, self.told, self.elsewhere.of)
         try:
             with _census.unasked(self.module):
                 self.categories.find(found, quiet(self.agent))
@@ -579,6 +596,17 @@ class Torch:
                 raise
             self.agent.note("what tensors are for is not known: %s: %s" % (type(e).__name__, str(e)[:200]))
         return found
+
+    def leave_pinned(self):
+        """Leaves storages in pinned memory to its own record."""
+        blocks = self.cuda.blocks if self.cuda is not None else None
+        self.pinned = set()
+        if blocks is None or not blocks.host:
+            return
+        for address in list(self.table):
+            storage = self.weak._new_with_weak_ptr(address)
+            if storage is not None and blocks.start(storage.data_ptr()) is not None:
+                self.pinned.add(address)
 
     def places(self):
         """The oldest storage in each place of another library's memory, {place: address}."""
@@ -594,7 +622,9 @@ class Torch:
         if self.since is None or not self.whole and self.older is not None:
             return {}, {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters)
+            storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters, self.elsewhere, self.told.pointers)
+        for address in self.pinned:
+            storages.pop(address, None)
         self.given &= storages.keys()
         for address in self.given:
             del storages[address]

@@ -1,0 +1,109 @@
+"""An accelerator whose allocator records itself as CUDA's does: torch.cuda, torch.xpu, or an extension's of the same functions.
+
+PyTorch's functions are asked for the arguments that they have; no version is compared. None of what is asked before the program has
+used the accelerator starts a driver: that would settle which GPUs are visible, and break forks.
+"""
+
+import inspect
+
+# Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
+EVENTS = 100_000
+# What a version may have of the record: that of pinned memory; and events left out, of frees, of which there are two.
+NEWER = {"record_pinned_host_memory": True, "skip_actions": ["free_requested"]}
+# What PyTorch calls a backend that no extension has named.
+UNNAMED = "privateuseone"
+# What the steps stamped on allocations begin with.
+STAMP = '{"memdiag_step":'
+
+
+def find(torch):
+    """The accelerators that this PyTorch may use whose allocators have a record."""
+    names = []
+    if torch.version.cuda or getattr(torch.version, "hip", None):
+        names.append("cuda")
+    if getattr(torch._C, "_has_xpu", False):
+        names.append("xpu")
+    renamed = getattr(torch._C, "_get_privateuse1_backend_name", lambda: UNNAMED)()
+    if renamed != UNNAMED:
+        names.append(renamed)
+    return [Accelerator(torch, n) for n in names if recorder(torch, n)]
+
+
+def recorder(torch, name):
+    """The module of the functions that record an accelerator's allocator, which extensions may have beside the others; or None."""
+    module = getattr(torch, name, None)
+    return next((m for m in (getattr(module, "memory", None), module) if hasattr(m, "_record_memory_history") and hasattr(m, "_snapshot")), None)
+
+
+class Accelerator:
+    def __init__(self, torch, name):
+        self.torch, self.name, self.module, self.memory = torch, name, getattr(torch, name), recorder(torch, name)
+        self.light = self.stamps = False
+        self.wants, self.old = {}, None
+
+    def ask(self):
+        """Asks PyTorch's functions for what they have."""
+        takes = arguments(self.memory._record_memory_history)
+        self.wants = {"context": "alloc", "stacks": "python", "max_entries": EVENTS}
+        self.wants.update((k, v) for k, v in NEWER.items() if k in takes)
+        # Before 2.1 the arguments were others.
+        self.old = {"trace_alloc_max_entries": EVENTS, "trace_alloc_record_context": True} if "trace_alloc_max_entries" in takes and "max_entries" not in takes else None
+        self.light = "include_traces" in arguments(getattr(self.memory, "memory_snapshot", None))
+
+    def c(self, what):
+        """A function of PyTorch's C part, or None."""
+        return getattr(self.torch._C, "_%s_%s" % (self.name, what), None)
+
+    def used(self):
+        return self.module.is_initialized()
+
+    def records(self):
+        """Whether the program records by itself, with what it wants of it."""
+        enabled = self.c("isHistoryEnabled")
+        return enabled is not None and enabled()
+
+    def record(self):
+        """Begins the record, and returns what ends it."""
+        history = self.memory._record_memory_history
+        if self.old:
+            history(True, **self.old)
+            return lambda: history(False)
+        history("all", **self.wants)
+        supported, get = self.c("memoryMetadataSupported"), self.c("getMemoryMetadata")
+        self.stamps = bool(supported and get and self.c("setMemoryMetadata") and supported())
+        return lambda: history(None)
+
+    def skips(self):
+        """Whether the record has no events of frees that were asked for."""
+        return bool(self.wants.get("skip_actions"))
+
+    def stamp(self, step):
+        """Has what this thread allocates from now on carry the step, unless the program stamps it itself."""
+        if self.stamps and (not (before := self.c("getMemoryMetadata")()) or before.startswith(STAMP)):
+            self.c("setMemoryMetadata")("%s%d}" % (STAMP, step))
+
+    def observe(self, observer):
+        attach = self.c("attach_out_of_memory_observer") or self.c("attachOutOfMemoryObserver")
+        if attach is None:
+            raise AttributeError("PyTorch %s has no observer for %s" % (self.torch.__version__, self.name))
+        attach(observer)
+
+    def snapshot(self, whole):
+        """PyTorch's snapshot; not whole, it lacks the record of what was allocated, where PyTorch can leave that out."""
+        if whole or not self.light:
+            return self.memory._snapshot()
+        take = self.c("memorySnapshot")
+        return take((0, 0, False)) if take else {"segments": self.memory.memory_snapshot(include_traces=False), "device_traces": []}
+
+    def count(self):
+        return self.module.device_count()
+
+    def stats(self, index):
+        return (self.c("memoryStats") or self.module.memory_stats_as_nested_dict)(index)
+
+
+def arguments(function):
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return ()
