@@ -5,6 +5,7 @@ go where that is not set). It installs nothing. The report, in Markdown, has a l
 
 * our engine's leaks on the device, through Vulkan: the gate ends with 1, and with 0 for the mended ones;
 * `memdiag record` of leaking and clean scripts with their tensors on the GPU: verdict, line, holder, equal output;
+* pinned memory, a GPU that runs full, and (stand-in) an accelerator whose allocator has no record;
 * what recording costs: a training alone, with PyTorch's history alone, and recorded, by turns.
 
 --stand-in rehearses it where there is no GPU: the allocator's record is a stand-in's, and Vulkan's device a software driver.
@@ -12,6 +13,7 @@ go where that is not set). It installs nothing. The report, in Markdown, has a l
 
 import argparse
 import concurrent.futures
+import glob
 import json
 import os
 import platform
@@ -26,6 +28,7 @@ ROOT = os.path.dirname(HERE)
 LEAKING = ["leak_metrics", "leak_hooks", "leak_loss", "leak_eval", "leak_lru", "leak_chain"]
 CLEAN = ["clean_ema", "clean_lru", "clean_plain"]
 WORKLOADS = ["L01", "L12", "L30"]
+PARTS = ["engine", "scripts", "cost", "beyond"]
 
 
 class Bench:
@@ -76,10 +79,12 @@ class Bench:
 
     def script(self, name):
         """Whether what memdiag says of a script is right, and what that is."""
-        path = os.path.join(ROOT, "testdata", "scripts", name + ".py")
+        return self.judged(name, os.path.join(ROOT, "testdata", "scripts", name + ".py"))
+
+    def judged(self, name, path, **env):
         out = os.path.join(self.folder, name)
-        plain = self.run(*self.on_gpu, path)
-        recorded = self.run(self.memdiag, "record", "-o", out, "--", *self.on_gpu, path)
+        plain = self.run(*self.on_gpu, path, **env)
+        recorded = self.run(self.memdiag, "record", "-o", out, "--", *self.on_gpu, path, **env)
         if plain.returncode != recorded.returncode or plain.stdout != recorded.stdout:
             return False, "the output differs, or it failed: " + (recorded.stderr or plain.stderr)[-200:].replace("\n", " ")
         gate = self.run(self.memdiag, "gate", out)
@@ -89,6 +94,22 @@ class Bench:
         top = findings[0]
         about = "%s; held by %s; cause %s" % (first(gate), (top.get("holder") or {}).get("path"), (top.get("cause") or {}).get("id"))
         return gate.returncode == 1 and guilty(top, path), about
+
+    def beyond(self):
+        self.say("\n## Beyond a GPU's live memory\n\n| what | right | said |\n|---|---|---|")
+        self.check("pinned memory", *self.judged("pinned", os.path.join(HERE, "gpu", "pinned.py")))
+        oom = os.path.join(self.folder, "oom")
+        done = self.run(self.memdiag, "record", "-o", oom, "--", *self.on_gpu, os.path.join(HERE, "gpu", "oom.py"), STANDIN_LIMIT=str(256 << 20))
+        snapshots = sorted((n for n in os.listdir(oom) if n.startswith("snapshot_")), key=lambda n: int("".join(filter(str.isdigit, n)) or 0))
+        show = self.run(self.memdiag, "show", "--at", "oom", os.path.join(oom, snapshots[-1])) if snapshots else done
+        self.check("the snapshot before memory is out", done.stdout == "out of memory\n" and show.returncode == 0 and "oom.py" in show.stdout, first(show))
+        if not self.options.only:
+            runs = glob.glob(os.path.join(self.folder, "*", "snapshot_*.pickle"))
+            light = sum(b"light" in open(path, "rb").read(400) for path in runs)
+            self.check("snapshots without the record", 0 < light < len(runs), "%d of %d" % (light, len(runs)))
+        if self.options.stand_in:
+            path = os.path.join(ROOT, "testdata", "scripts", "leak_metrics.py")
+            self.check("an accelerator without a record", *self.judged("mps", path, STANDIN_KIND="mps"))
 
     def cost(self):
         self.say("\n## What recording costs\n")
@@ -113,10 +134,14 @@ class Bench:
 
 
 def every():
-    """All scripts of the folder that leak or are clean, but those in which there is nothing on a GPU."""
-    elsewhere = "clean_exit7", "leak_child", "leak_fork", "leak_numpy", "jax_leak"
-    names = (name[:-3] for name in sorted(os.listdir(os.path.join(ROOT, "testdata", "scripts"))))
-    return [name for name in names if name.startswith(("leak_", "clean_")) and name not in elsewhere]
+    """All scripts of the folder that leak or are clean with PyTorch, in one process."""
+    folder, out = os.path.join(ROOT, "testdata", "scripts"), []
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            text = f.read()
+        if name.startswith(("leak_", "clean_")) and "import torch" in text and "fork" not in text and "multiprocessing" not in text:
+            out.append(name[:-3])
+    return out
 
 
 def first(done):
@@ -138,14 +163,14 @@ def main():
     p.add_argument("--report", default="gpu-report.md", help="where the report goes")
     p.add_argument("--stand-in", action="store_true", help="rehearse without a GPU")
     p.add_argument("--all", action="store_true", help="record all scripts, in place of nine")
-    p.add_argument("--only", choices=["engine", "scripts", "cost"], help="do one part")
+    p.add_argument("--only", choices=PARTS, help="do one part")
     p.add_argument("--rounds", type=int, default=5, help="rounds of the measurement of costs")
     o = p.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(o, folder)
         bench.machine()
-        for part in [o.only] if o.only else ["engine", "scripts", "cost"]:
+        for part in [o.only] if o.only else PARTS:
             getattr(bench, part)()
     bench.say("\n%s after %.0f s." % ("All is right" if not bench.failed else "**%d wrong**" % bench.failed, time.monotonic() - begun))
     with open(o.report, "w", encoding="utf-8") as f:

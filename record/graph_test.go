@@ -46,7 +46,7 @@ place = _holders.Node(_holders.Node(_holders.Node(None, "__main__"), ".log", "va
 places = {name: _holders.Node(place, "[%r]" % name) for name in ends}
 table = {}
 agent = types.SimpleNamespace(elapsed=lambda: 9.0)
-source = types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table=table, frames=lambda n: [("f", "train.py", n)])
+source = types.SimpleNamespace(cuda=None, module=types.SimpleNamespace(Tensor=Tensor), table=table, frames=lambda n: [("f", "train.py", n)])
 graphs = _graph.Graphs(agent, source)
 graphs.found([(p, p.path(), ends[name], 6) for name, p in places.items()])
 def look(what):

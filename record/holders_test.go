@@ -300,7 +300,7 @@ def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
     agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9)
-    return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}))
+    return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}, pinned=set(), elsewhere=types.SimpleNamespace(left_out={"meta"})))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):

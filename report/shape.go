@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -69,13 +70,23 @@ func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments, python bo
 	}
 	if m.Driver != snapshot.Unknown {
 		other := "other: libraries, context"
+		rest := m.Driver - m.Reserved
+		switch {
+		case d.Communicators == 1:
+			other = "other: libraries, context, 1 communicator"
+		case d.Communicators > 1:
+			other = fmt.Sprintf("other: libraries, context, %d communicators", d.Communicators)
+		}
+		if logged := min(d.NCCL, rest); logged > 0 {
+			parts, rest = append(parts, part{"buffers of NCCL, by its log", "nccl_bytes", logged}), rest-logged
+		}
 		if inRAM(d) {
 			other = "rest of the process: code, libraries"
 		}
 		if python && d.Kind == snapshot.Process {
 			other = "rest of the process: small Python objects, code, libraries"
 		}
-		parts = append(parts, part{other, "other_bytes", m.Driver - m.Reserved})
+		parts = append(parts, part{other, "other_bytes", rest})
 	}
 	return parts
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // intersect marks the live blocks of b that a has too: those of which device, address,
-// size, birth and stack are the same. A file that breaks its format may hold a block
+// size, birth and stack are the same. A birth that one of them does not know, as snapshots without
+// the record of allocations, is the other's unless that comes after the snapshot. A file that breaks its format may hold a block
 // twice; then each counts once for each in a.
 func intersect(a, b *snapshot.Snapshot) []bool {
 	in := make([]bool, b.Blocks.Len())
@@ -16,7 +17,7 @@ func intersect(a, b *snapshot.Snapshot) []bool {
 	x := newTenants(a, devices)
 	y := newTenants(b, devices)
 	for i, j := 0, 0; i < len(x.rows) && j < len(y.rows); {
-		switch c := compareTenants(&x, &y, x.rows[i], y.rows[j]); {
+		switch c := compareTenants(&x, &y, x.rows[i], y.rows[j], false); {
 		case c < 0:
 			i++
 		case c > 0:
@@ -54,17 +55,18 @@ func newTenants(s *snapshot.Snapshot, devices map[DeviceID]int) tenants {
 		}
 		t.rows = append(t.rows, int32(i))
 		if n := len(t.rows); n > 1 && sorted {
-			sorted = compareTenants(&t, &t, t.rows[n-2], t.rows[n-1]) <= 0
+			sorted = compareTenants(&t, &t, t.rows[n-2], t.rows[n-1], true) <= 0
 		}
 	}
 	if !sorted {
-		slices.SortFunc(t.rows, func(i, j int32) int { return compareTenants(&t, &t, i, j) })
+		slices.SortFunc(t.rows, func(i, j int32) int { return compareTenants(&t, &t, i, j, true) })
 	}
 	return t
 }
 
-// compareTenants orders two blocks, of a million each, by the address for all but a few.
-func compareTenants(a, b *tenants, i, j int32) int {
+// compareTenants orders two blocks, of a million each, by the address for all but a few. Not strictly, a birth that one side does
+// not know is that of the other.
+func compareTenants(a, b *tenants, i, j int32, strictly bool) int {
 	x, y := &a.s.Blocks, &b.s.Blocks
 	if c := cmp.Compare(a.devices[a.s.Segments[x.Segment[i]].Device], b.devices[b.s.Segments[y.Segment[j]].Device]); c != 0 {
 		return c
@@ -78,19 +80,41 @@ func compareTenants(a, b *tenants, i, j int32) int {
 	if c := cmp.Compare(x.Requested[i], y.Requested[j]); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(at(x.BirthStep, i), at(y.BirthStep, j)); c != 0 {
+	if c := compareBirths(at(x.BirthStep, i, snapshot.NoStep), at(y.BirthStep, j, snapshot.NoStep), snapshot.NoStep, a.s.Mark.Step, b.s.Mark.Step, strictly); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(at(x.BirthTime, i), at(y.BirthTime, j)); c != 0 {
+	if c := compareBirths(at(x.BirthTime, i, 0), at(y.BirthTime, j, 0), 0, micros(a.s), micros(b.s), strictly); c != 0 {
 		return c
 	}
 	return cmp.Compare(stackHash(a.s, i), stackHash(b.s, j))
 }
 
-// at is 0 for a column that a snapshot lacks.
-func at(column []int64, i int32) int64 {
-	if column == nil {
+// compareBirths compares those of two blocks, in snapshots of these moments. Not strictly, one that is unknown may be any before
+// its snapshot's moment.
+func compareBirths(x, y, unknown, momentX, momentY int64, strictly bool) int {
+	switch {
+	case strictly || x != unknown && y != unknown:
+		return cmp.Compare(x, y)
+	case x == unknown && y != unknown && momentX != unknown && y > momentX:
+		return -1
+	case y == unknown && x != unknown && momentY != unknown && x > momentY:
+		return 1
+	}
+	return 0
+}
+
+// micros is a snapshot's time in Unix microseconds; 0 for none.
+func micros(s *snapshot.Snapshot) int64 {
+	if s.Mark.Time.IsZero() {
 		return 0
+	}
+	return s.Mark.Time.UnixMicro()
+}
+
+// at is unknown for a column that a snapshot lacks.
+func at(column []int64, i int32, unknown int64) int64 {
+	if column == nil {
+		return unknown
 	}
 	return column[i]
 }

@@ -368,6 +368,19 @@ def install(torch):
     torch.Tensor.is_cpu = property(lambda t: t.layout == torch.strided and allocator.known(allocator.cpu, cdata(t)))
     torch.Tensor.is_cuda = property(lambda t: KIND == "cuda" and not t.is_cpu)
     Dispatch().__enter__()
+    start = threading.Thread.start
+
+    def starts(self):
+        run = self.run
+
+        def watched():
+            with Dispatch():
+                run()
+
+        self.run = watched
+        start(self)
+
+    threading.Thread.start = starts
     # It is not the program's mode: who looks for those does not see it.
     depth, at = c._len_torch_dispatch_stack, c._get_dispatch_stack_at
     c._len_torch_dispatch_stack, c._get_dispatch_stack_at = lambda: max(depth() - 1, 0), lambda i: at(i + 1)

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 class Blocks:
     def __init__(self):
         self.numbers = {}  # by frames: the number of a site
+        self.texts = []  # by number
         self.first, self.most, self.rises = {}, {}, collections.Counter()  # of its bytes, by site
         self.before = {}  # by address: the site, at the look before
         self.starts, self.ends, self.sites = [], [], []  # of this look, by address
@@ -34,7 +35,9 @@ class Blocks:
                     site = alike.get(key)
                     if site is None:
                         text = tuple((f["filename"], f["line"], f["name"]) for f in frames if not f["filename"].startswith(HERE))
-                        site = alike[key] = self.numbers.setdefault(text, len(self.numbers))
+                        site = alike[key] = self.numbers.setdefault(text, len(self.texts))
+                        if site == len(self.texts):
+                            self.texts.append(text)
                     rows.append((address, address + block["size"], site))
         rows.sort()
         self.starts, self.ends, self.sites = map(list, zip(*rows)) if rows else ([], [], [])
@@ -60,6 +63,13 @@ class Blocks:
         """The address of the block in which a pointer lies; None for none."""
         i = bisect.bisect_right(self.starts, pointer) - 1
         return self.starts[i] if i >= 0 and pointer < self.ends[i] else None
+
+    def frames(self, pointer):
+        """The frames of the stack that made the block in which a pointer lies, as triples: function, file, line; None for none."""
+        start = self.start(pointer)
+        if start is None:
+            return None
+        return [(function, file, line) for file, line, function in self.texts[self.sites[bisect.bisect_left(self.starts, start)]]]
 
     def one(self, site):
         """The address of a block of a site; None where it has none any more."""

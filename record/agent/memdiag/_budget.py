@@ -6,7 +6,7 @@ class Budget:
 
     def __init__(self, agent, allowance, share):
         self.agent, self.allowance, self.share = agent, allowance, share
-        self.spent = 0.0
+        self.spent = self.last = 0.0  # in all, and the last time, where that is asked for
 
     def left(self):
         """Seconds that it may yet take; below zero where it has taken too many."""

@@ -20,6 +20,9 @@ EVENT = 1500
 # What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to
 # list, beside 0.2 ms for the blocks alone; where that is spent, snapshots have blocks alone.
 ALLOWANCE, SHARE = 0.12, 0.01
+# A snapshot long after the one before has the record in any case, where that takes no more than this share of the time between: if there
+# are few snapshots, the record tells when blocks came.
+FAR = 0.1
 # Counts of the allocator's, and what they are called here.
 COUNTS = ("retries", "num_alloc_retries"), ("ooms", "num_ooms")
 
@@ -123,7 +126,8 @@ class Cuda:
     def look(self):
         """Takes PyTorch's snapshot: with the record where that is cheap enough, or was asked for."""
         begun = work()
-        self.whole, self.asked = not self.gpu.light or self.asked or self.records.affords(), False
+        far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.agent.since)
+        self.whole, self.asked = not self.gpu.light or self.asked or far or self.records.affords(), False
         self.taken = self.gpu.snapshot(self.whole)
         if self.whole:
             events = sum(map(len, self.taken["device_traces"]))
@@ -157,6 +161,7 @@ class Cuda:
         if not self.whole or not self.gpu.light:
             return 0.0
         self.records.spent += self.took
+        self.records.last = self.took
         return self.took
 
     def allocator_says(self):

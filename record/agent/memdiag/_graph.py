@@ -27,7 +27,7 @@ class Graph:
     def __init__(self, place, path, end, nodes):
         self.place, self.path, self.nodes = place, path, nodes
         self.end = number(end)
-        self.stack = None
+        self.stack = self.frames = None  # the stack's key, and what gives its frames
         self.grown = False
 
 
@@ -70,7 +70,7 @@ class Graphs:
         for g in self.kept.values():
             if g.grown:
                 device = snapshot.device("graph", "autograd's graph") if device is None else device
-                n = 0 if g.stack is None else snapshot.stacks.add(g.stack, functools.partial(self.source.frames, g.stack))
+                n = 0 if g.stack is None else snapshot.stacks.add(g.stack, g.frames)
                 snapshot.add(device, 0, 0, n, -1, g.nodes)
                 snapshot.holders.append({"stack": n, "path": g.path, "kind": "nodes", "items": g.nodes})
         self.budget.spent += work() - begun
@@ -81,9 +81,13 @@ class Graphs:
         end = tensor.grad_fn.__get__(t)
         if end is None:
             return False
-        entry = self.source.table.get(tensor.untyped_storage(t)._cdata)
+        storage = tensor.untyped_storage(t)
+        entry = self.source.table.get(storage._cdata)
+        frames = self.source.cuda.blocks.frames(storage.data_ptr()) if entry is None and self.source.cuda is not None else None
         if entry is not None:
-            g.stack = entry[0]
+            g.stack, g.frames = entry[0], functools.partial(self.source.frames, entry[0])
+        elif frames:
+            g.stack, g.frames = tuple(frames), lambda: frames
         if number(end) == g.end:
             return True
         nodes, same = since(end, g.end, self.until)

@@ -245,7 +245,8 @@ class Search:
         if placed:
             walk.place(self.blocks(), placed)
         walk.early, walk.handled, walk.given, walk.registered = self.early, self.source.handled, self.source.given, self.registered
-        walk.left_out = self.source.elsewhere.left_out
+        if unseen:
+            walk.left_out = self.source.elsewhere.left_out
         if counting:
             walk.containers = []
         # The many objects of a walk would have the collector go through all of the program's. Another thread of the
