@@ -28,6 +28,8 @@ import install
 import peers
 import truth
 
+# What a row has of a recording, whatever is said of it.
+MEASURED = "program variant tool source build same code cpu recorded_cpu wall recorded_wall outside".split()
 LIMIT = 300  # seconds after which a program is ended
 # What --quick runs: programs that need no more than CI installs, in the environments torch and jax.
 QUICK = (
@@ -65,31 +67,45 @@ def is_named(program, at):
     return at in ["%s:%d" % (os.path.basename(program.path), line) for line in program.lines]
 
 
+def run_of(folder, program, variant):
+    """Returns the folder of the recording of a variant of a program."""
+    return os.path.join(folder, "runs", f"{program.name}-{variant}")
+
+
 def score(program, variant, python, arguments, memdiag, folder):
     """Returns what memdiag, and the rules on resident memory, make of a variant of a program."""
     command = [python, program.path, *arguments]
-    to = os.path.join(folder, "runs", f"{program.name}-{variant}")
+    to = run_of(folder, program, variant)
     shutil.rmtree(to, ignore_errors=True)
     plain, samples = run(command, watch=True)
     recorded, _ = run([memdiag, "record", "-q", "-o", to, "--", *command])
-    gate, _ = run([memdiag, "gate", to])
-    diff, _ = run([memdiag, "diff", "--format", "json", to])
-    try:
-        findings = json.loads(diff["out"])["findings"]
-    except ValueError:
-        findings = []
-    leaks = [finding for finding in findings if finding["verdict"] == "leak"]
-    row = {
+    return {
         "same": (plain["code"], plain["out"]) == (recorded["code"], recorded["out"]),
         "code": plain["code"],
-        "gate": gate["code"],
-        "sentence": gate["out"].split("\n")[0],
-        "leaks": len(leaks),
         "cpu": plain["cpu"],
         "recorded_cpu": recorded["cpu"],
         "wall": plain["wall"],
         "recorded_wall": recorded["wall"],
         "outside": peers.from_outside(samples),
+        **judge(program, memdiag, to),
+    }
+
+
+def judge(program, memdiag, to):
+    """Returns what memdiag says of a recording, held against the program's truth."""
+    gate, _ = run([memdiag, "gate", to])
+    diff, _ = run([memdiag, "diff", "--format", "json", to])
+    try:
+        said = json.loads(diff["out"])
+    except ValueError:
+        said = {"findings": []}
+    # A leak of a worker is told as the program's own leaks are.
+    findings = said["findings"] + [finding for child in said.get("children", ()) for finding in child["findings"]]
+    leaks = [finding for finding in findings if finding["verdict"] == "leak"]
+    row = {
+        "gate": gate["code"],
+        "sentence": gate["out"].split("\n")[0],
+        "leaks": len(leaks),
     }
     if leaks:
         first = leaks[0]
@@ -216,7 +232,8 @@ def digest(path):
 
 
 class Results:
-    """Rows in a file, a line of JSON each. Rows of another build of memdiag, or another version of a program, do not count."""
+    """Rows in a file, a line of JSON each. Rows of another version of a program do not count, nor those of another build of memdiag unless
+    build is None."""
 
     def __init__(self, path, build, programs):
         sources = {program.name: digest(program.path) for program in programs}
@@ -226,7 +243,7 @@ class Results:
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 for row in map(json.loads, file):
-                    if row["source"] == sources.get(row["program"]) and row.get("build", build) == build:
+                    if row["source"] == sources.get(row["program"]) and build in (None, row.get("build", build)):
                         self.rows[row["program"], row["variant"], row["tool"]] = row
 
     def add(self, row):
@@ -256,6 +273,15 @@ def chosen(folders, names, field):
     return [program for program in programs if program.name not in missing]
 
 
+def judge_again(programs, results, options):
+    """Has the recordings that are there judged by this build; what they cost stays as it was."""
+    rows = [(program, row) for (name, _, tool), row in results.rows.items() if tool == "memdiag" for program in programs if program.name == name]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for (program, row), said in zip(rows, pool.map(lambda each: judge(each[0], options.memdiag, run_of(options.out, each[0], each[1]["variant"])), rows)):
+            kept = {key: row[key] for key in MEASURED if key in row}
+            results.rows[program.name, row["variant"], "memdiag"] = {**kept, **said}
+
+
 def measure_all(programs, tools, results, options):
     """Runs what results lacks, and says on stderr how far it is."""
     jobs = []
@@ -283,6 +309,7 @@ def main():
     about.add_argument("--peers", action="store_true", help="run what peers.py describes, too")
     about.add_argument("--held-out", action="store_true", help="the programs that nobody looks at while rules are written, in place of the others")
     about.add_argument("--quick", action="store_true", help="a few that CI runs, and fail if a leak or its line is missed, or a false one is named")
+    about.add_argument("--again", action="store_true", help="judge the recordings that are there, by whatever build they were made, and record nothing")
     about.add_argument("--out", default=os.path.join(install.HOME, "field-score"), help="folder of runs and results")
     about.add_argument("--jobs", type=int, default=2, help="programs that run at a time")
     about.add_argument("--json", action="store_true", help="the table as JSON")
@@ -292,14 +319,19 @@ def main():
     folders = ("heldout",) if options.held_out else ("programs", "versions")
     options.field = "torch" if options.quick else "field"
     programs = chosen(folders, QUICK if options.quick else options.names, options.field)
-    results = Results(os.path.join(options.out, f"results-{folders[0]}.jsonl"), build, programs)
-    measure_all(programs, ["memdiag", *(peers.INSIDE if options.peers else ())], results, options)
+    results = Results(os.path.join(options.out, f"results-{folders[0]}.jsonl"), None if options.again else build, programs)
+    if options.again:
+        judge_again(programs, results, options)
+    else:
+        measure_all(programs, ["memdiag", *(peers.INSIDE if options.peers else ())], results, options)
 
     rows, peer_rows, wrong = [], [], []
     for program in programs:
         for variant, leaky, _, _ in check.variants_of(program):
             expect = program.expect if leaky else "clean"
-            row = results.rows[program.name, variant, "memdiag"]
+            row = results.rows.get((program.name, variant, "memdiag"))
+            if row is None:
+                continue  # not recorded yet
             rows.append((program, expect, row))
             for tool in peers.INSIDE:
                 if (program.name, variant, tool) in results.rows:
