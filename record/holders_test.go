@@ -596,3 +596,54 @@ func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
 	again := strings.Replace(nameless, "    search.lines.clear()\n", "", 1)
 	agentProgram(t, again, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\natexit list 50\natexit list 50\n")
 }
+
+// passing has a variable that has another container in each step, as long as the last one's.
+const passing = `
+import types
+from memdiag import _holders
+
+class Thing:
+    pass
+kept, history = [], [Thing()]
+def step():
+    global out, history
+    out = {"logits": (Thing(), Thing(), Thing())}
+    kept.append(out)
+    history = history + [Thing()]
+
+class Finds(_holders.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _holders.vote(self.hits, "history" if ".history" in node.path() else "newest" if id(obj) in newest else "older", node)
+
+def found(name, outs=()):
+    global newest
+    newest = {id(thing) for o in outs or [out] for thing in o["logits"]}
+    walk = Finds(None, {1: "all"}, {})
+    walk.passing = search.passing
+    walk.run(60)
+    path, kind, items, nodes = walk.hits[name].holder()
+    print(kind, path, items)
+    return nodes
+
+search = _holders.Search(types.SimpleNamespace(), types.SimpleNamespace())
+for _ in range(9):
+    step()
+first, longer = found("newest"), found("history")
+print(search.passes(first))
+step()
+print(search.passes(first), search.passes(longer), search.next, sorted(search.passing))
+found("newest", kept)
+`
+
+// TestAVariableOfTheStepDoesNotHoldWhatStays: the outputs of all samples were said to be held by the last one's.
+func TestAVariableOfTheStepDoesNotHoldWhatStays(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, passing, `tuple __main__.out['logits'] 3
+list __main__.history 10
+False
+True False 0 [('__main__', '.out')]
+list __main__.kept 10
+`)
+}

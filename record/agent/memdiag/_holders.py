@@ -21,8 +21,8 @@ from ._budget import Budget
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
-from ._items import LEAST, Containers
-from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
+from ._items import LEAST, Containers, described
+from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
 from ._lines import Lines
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
@@ -52,6 +52,8 @@ UNSEEN, GRAPH = "", "graph"
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 # What is so many steps from a name at most is looked at before new things that variables have.
 NEAR = 3
+# So deep at most lies a container that a variable has by another object in each step.
+SHALLOW = 2
 # Items of a container that tell whether it is as new as they are. To ask of one that is takes 0.1 ms.
 FIRST = 3
 # Containers of which a walk takes note at most.
@@ -96,6 +98,7 @@ class Search:
         self.watch = Lines(agent, self.containers, key_text)
         self.cut, self.cuts = False, 0
         self.registered, self.walked = Registries(), False  # which learn after a walk beyond the program's own names
+        self.passing = set()  # variables that have something else in each step, as Node.variable tells them
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
 
     def begin_anew(self):
@@ -130,6 +133,9 @@ class Search:
             if place:
                 if nodes and nodes not in lengths:
                     lengths[nodes] = self.length(nodes, None)
+                if lengths.get(nodes, 0) is None and stack in self.found and self.passes(nodes):
+                    del self.found[stack]
+                    continue
                 now = exits() if path == EXITS else lengths.get(nodes)
                 h = {**place, "path": path, "kind": kind, "items": items if now is None else now}
                 if items and now is None and step < agent.step:
@@ -200,6 +206,23 @@ class Search:
         except Exception:
             return items  # it cannot be reached without a walk
 
+    def passes(self, nodes):
+        """Whether variables have other containers by now, no longer than those that a walk found: they are of the step that ran
+        then, and what else holds such is to be looked for."""
+        for n in nodes:
+            try:
+                obj = reach(n, key_text)
+                if n.depth > SHALLOW or id(obj) == n.id or described(obj)[1] > n.items:
+                    return False
+            except Exception as e:
+                if raised(e):
+                    raise
+                return False
+        new = {n.variable() for n in nodes} - self.passing
+        self.passing |= new
+        self.next = 0 if new else self.next
+        return bool(new)
+
     def bound(self, path, nodes):
         """How many items containers may have in all; 0 where nothing tells. That a list keeps its length shows later."""
         total = sum(n.bound for n in nodes) if all(n.bound for n in nodes) else 0
@@ -244,7 +267,7 @@ class Search:
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet(self.agent))
         if placed:
             walk.place(self.blocks(), placed)
-        walk.early, walk.handled, walk.given, walk.registered = self.early, self.source.handled, self.source.given, self.registered
+        walk.early, walk.handled, walk.given, walk.registered, walk.passing = self.early, self.source.handled, self.source.given, self.registered, self.passing
         if unseen:
             walk.left_out = self.source.elsewhere.left_out
         if counting:
@@ -314,6 +337,7 @@ class Walk(Roots):
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
         self.seen, self.queue = set(), collections.deque()
         self.later = []  # what push takes, of new things in variables
+        self.passing = ()  # variables that had something else in each step, as Node.variable tells them
         self.graph_roots = []
         self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
         self.containers = None  # places of those that were found, if they are asked for

@@ -46,6 +46,13 @@ class Node:
             node = node.parent
         return SELF.sub(r"\1", "".join(reversed(parts)))
 
+    def variable(self):
+        """The variable in which the path begins: the labels of what has it, and of itself."""
+        node = self
+        while node.parent is not None and node.parent.parent is not None:
+            node = node.parent
+        return node.parent.label if node.parent is not None else "", node.label
+
     def likeness(self):
         """Equal for places as deep whose last labels differ in numbers and keys only: a list of each layer."""
         return self.depth, "[" if self.label.startswith("[") else DIGITS.sub("", self.label)

@@ -28,8 +28,9 @@ class Roots:
     registered = None  # Registries
 
     def variable(self, v, node, label):
-        """Follows what a variable of the program's has. What was made in the window it may be about to lose: what else holds that is named."""
-        if self.near and self.came(v):
+        """Follows what a variable of the program's has. What was made in the window, or what it has in this step only, it may be about
+        to lose: what else holds that is named."""
+        if self.near and ((node.label, label) in self.passing or self.came(v)):
             self.later.append((v, node, label, "variable"))
         else:
             self.push(v, node, label, "variable")
@@ -89,8 +90,8 @@ class Roots:
                 self.module(name, module)
 
     def module(self, name, module):
-        if not issubclass(type(module), types.ModuleType):
-            return
+        if not issubclass(type(module), types.ModuleType) or id(module) in self.seen:
+            return  # multiprocessing has the main module under two names
         self.seen.add(id(module))
         names = contents(module)
         self.seen.add(id(names))
