@@ -17,6 +17,7 @@ const (
 	unassignedPass = "pass-unassigned"
 	jointlyPass    = "pass-jointly"
 	inputPass      = "pass-input"
+	totalsPass     = "pass-totals"
 	weighPass      = "pass-weigh"
 	provePass      = "pass-proof"
 	fillUpPass     = "pass-fills-up"
@@ -28,6 +29,7 @@ const (
 	linesGroup     = "group-lines"
 	heldGroup      = "group-held"
 	fieldsGroup    = "group-fields"
+	cyclesGroup    = "group-cycles"
 
 	headPass      = "line"
 	partsLine     = "line-parts"
@@ -54,6 +56,7 @@ func Parts() []Part {
 		{Name: unassignedPass, About: "blocks that replace those of other lines while their device does not grow"},
 		{Name: jointlyPass, About: "sites that settled while all of their device grows steadily are in doubt"},
 		{Name: inputPass, About: "lines that become larger together, as with a longer input"},
+		{Name: totalsPass, About: "containers that become longer in proportion to all of a device"},
 		{Name: weighPass, About: "negligible growth"},
 		{Name: provePass, About: "blocks that nothing can release"},
 		{Name: fillUpPass, About: "containers with their own bound"},
@@ -65,6 +68,7 @@ func Parts() []Part {
 		{Name: linesGroup, About: "one finding of leaks at one line"},
 		{Name: heldGroup, About: "undecided sites join the leak of the list that holds them"},
 		{Name: fieldsGroup, About: "one finding of lists of one object in step"},
+		{Name: cyclesGroup, About: "one finding of what cycles hold of one function in step"},
 		{Name: headPass, About: "the whole choice of the line; the user's innermost line instead"},
 		{Name: partsLine, About: "fields of objects are made where the object is made"},
 		{Name: keeperLine, About: "a list that is a field is filled by a method of its type"},

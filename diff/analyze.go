@@ -82,6 +82,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if r.Comparable {
 		r.explain(r.Findings)
 		r.step(fieldsGroup, r.joinFields)
+		r.step(cyclesGroup, r.joinCycles)
 	}
 	return r, nil
 }
@@ -104,6 +105,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	r.step(inputPass, func() { r.followInput(open) })
 	tree := r.callTree(open, settled)
 	grown := r.clusters(open, tree)
+	r.step(totalsPass, func() { r.followTotals(grown) })
 	for _, m := range settled {
 		grown = append(grown, cluster{rows: []*Row{m.row}, j: m.j, alone: true})
 	}

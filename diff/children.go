@@ -35,8 +35,28 @@ func (c *Child) Leaked() (rate float64, all snapshot.Bytes) {
 	return rate, all
 }
 
+// standsBefore reports whether a child shows its kind's leak better than another: it leaks more, or half as much and only of
+// its leak a holder is known.
+func (c *Child) standsBefore(other *Child) bool {
+	_, mine := c.Leaked()
+	_, its := other.Leaked()
+	if held := c.held(); held != other.held() {
+		if held {
+			return 2*mine >= its
+		}
+		return mine > 2*its
+	}
+	return mine > its
+}
+
+// held reports whether a holder is known of the child's largest leak.
+func (c *Child) held() bool {
+	i := slices.IndexFunc(c.Result.Findings, func(f Finding) bool { return f.Verdict == Leak })
+	return i >= 0 && !unheld(&c.Result.Findings[i])
+}
+
 // judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each
-// kind it returns the one that leaks most; what may leak counts by the growth of the process alone.
+// kind it returns the one that stands for them; what may leak counts by the growth of the process alone.
 func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 	kinds := make(map[string]*Child)
 	of := make(map[string]int)
@@ -64,8 +84,7 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 			continue
 		}
 		c.Alike = most.Alike + 1
-		_, before := most.Leaked()
-		if _, all := c.Leaked(); all > before {
+		if c.standsBefore(most) {
 			*most = *c
 		}
 		most.Alike = c.Alike

@@ -124,3 +124,36 @@ func TestAKindIsARoleWithoutItsNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkerOfWhichAHolderIsKnownStandsForItsLike: of two workers that leaked the same the one was shown whose holder nobody had found.
+func TestAWorkerOfWhichAHolderIsKnownStandsForItsLike(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		heldIn int
+		size   snapshot.Bytes // of the other's blocks, to those of the one that has a holder
+		want   string
+	}{
+		{"it leaks as much", 0, 1, "loader worker 0"},
+		{"it leaks a tenth less", 1, 1, "loader worker 1"},
+		{"it leaks a third", 0, 3, "loader worker 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := flatRun(treeOf(lifetime{"train.py", 0, 30, func(float64) float64 { return 50 }}))
+			run.Children = []*snapshot.Run{workerRun("loader worker 0", 100, true), workerRun("loader worker 1", 101, true)}
+			for _, s := range run.Children[1-c.heldIn].Snapshots {
+				s.Blocks.Size[0] *= c.size
+				s.Blocks.Requested[0], s.Segments[0].Size = s.Blocks.Size[0], s.Blocks.Size[0]
+			}
+			for _, s := range run.Children[c.heldIn].Snapshots {
+				s.Holders = []snapshot.Holder{{Stack: s.Blocks.Stack[0], Path: "__main__.computed", Kind: "dict", Items: int(s.Blocks.Count[0])}}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil || len(r.Children) != 1 {
+				t.Fatalf("%+v, %v", r.Children, err)
+			}
+			if got := r.Children[0]; got.Role != c.want || got.Alike != 2 {
+				t.Errorf("got %s of %d alike, want %s", got.Role, got.Alike, c.want)
+			}
+		})
+	}
+}

@@ -88,7 +88,11 @@ func inStep(a, b *member) bool {
 	if a.h == nil || b.h == nil {
 		return false
 	}
-	p, q := a.h.Curve(), b.h.Curve()
+	n := len(a.h.X)
+	if onLanguageHeap([]*Row{a.row, b.row}) { // a line is known from the window on that saw it first
+		n = min(n, len(b.h.X))
+	}
+	p, q := a.h.Curve(n), b.h.Curve(n)
 	if len(p) != len(q) || len(p) < 3 {
 		return false
 	}
@@ -118,10 +122,11 @@ func overlap(a, b []int64) float64 {
 	return float64(common) / float64(len(a)+len(b)-common)
 }
 
-// heldApart is true for rows that a recorder found in different lists or maps.
+// heldApart is true for rows that a recorder found in different lists or maps. What it found in a field of the newest object
+// only may lie anywhere.
 func (r *Result) heldApart(a, b *Row) bool {
 	x, y := r.keeper(a), r.keeper(b)
-	return x != nil && y != nil && container(x) != container(y)
+	return x != nil && y != nil && container(x) != container(y) && r.mayHold(x, a) && r.mayHold(y, b)
 }
 
 // rateOf is the slope of rows together.

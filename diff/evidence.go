@@ -223,9 +223,9 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 }
 
 // drained reports whether a row's oldest blocks are gone: those of the first tenth of the time
-// since it has any. Unknown where births are not.
+// since it has any. Unknown where births are not, or of some steps only: of the others it is not known which blocks are theirs.
 func (r *Result) drained(row *Row) cause.Answer {
-	if r.Series == nil || len(row.Births.Steps) == 0 {
+	if r.Series == nil || len(row.Births.Steps) == 0 || row.Births.Sampled() {
 		return cause.Unknown
 	}
 	site := r.Series.Site(row)

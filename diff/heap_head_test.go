@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -322,6 +323,52 @@ func TestTheHolderOfAnObjectHoldsItsParts(t *testing.T) {
 			}
 			if c.want != "" && (f.Cause == nil || f.Cause.ID != "container-grows") {
 				t.Errorf("got the cause %+v", f.Cause)
+			}
+		})
+	}
+}
+
+// TestLinesOfOneObjectAreOneLeakWhereAWindowSawOneLate: of objects that atexit held the lines were four leaks. The walk found the field
+// of the newest object for one of them, and a window saw another late.
+func TestLinesOfOneObjectAreOneLeakWhereAWindowSawOneLate(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		late    int64
+		field   string
+		want    int
+		tensors bool
+	}{
+		{"seen from the first step", 0, "job.buffer", 1, false},
+		{"one is seen late", 45, "job.buffer", 1, false},
+		{"another container holds one", 0, "", 2, false},
+		{"tensors are made late", 45, "job.buffer", 2, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "init:17 main:31", every: 1, size: 16384, holder: cmp.Or(c.field, "buffers")},
+				{stack: "init:19 main:31", every: 1, size: 512, holder: "atexit", after: c.late},
+			}.run(100, 5)
+			for _, s := range run.Snapshots {
+				s.Blocks.BirthStep = nil
+				if !c.tensors {
+					s.Devices[0].Kind = snapshot.PythonHeap
+				}
+				for i := range s.Holders {
+					if h := &s.Holders[i]; h.Path == c.field {
+						h.Kind, h.Items = "attribute", 0
+					}
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != c.want {
+				t.Fatalf("%d leaks, want %d", r.Leaks(), c.want)
+			}
+			if h := r.Findings[0].Holder; c.want == 1 && (h == nil || h.Path != "atexit") {
+				t.Errorf("held by %+v", h)
 			}
 		})
 	}

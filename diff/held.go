@@ -73,6 +73,34 @@ func (r *Result) joinFields() {
 	})
 }
 
+// joinCycles makes one finding of leaks in step that one function makes and that nothing but cycles of references holds: an object
+// that the collector does not free has several tensors.
+func (r *Result) joinCycles() {
+	cyclic := func(f *Finding) bool {
+		return f.Verdict == Leak && f.Holder == nil && f.Against == nil && f.Cause != nil && f.Cause.ID == "reference-cycle" && f.Headline >= 0
+	}
+	var kept []Finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		at := slices.IndexFunc(kept, func(lead Finding) bool {
+			return cyclic(f) && cyclic(&lead) && lead.Rows[0].On() == f.Rows[0].On() && sameFunction(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+		})
+		if at < 0 {
+			kept = append(kept, *f)
+			continue
+		}
+		kept[at].Rows = append(kept[at].Rows, f.Rows...)
+		r.measure(&kept[at])
+	}
+	r.Findings = kept
+}
+
+// sameFunction reports whether the lines of two findings are of one function that was called from the same line.
+func sameFunction(a, b *Finding) bool {
+	x, y := a.Rows[0].Frames[a.Headline:], b.Rows[0].Frames[b.Headline:]
+	return x[0].Function == y[0].Function && x[0].File == y[0].File && slices.Equal(x[1:], y[1:])
+}
+
 // joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
 // for one of the program's. What comes beside a large leak, as a job's number does, is counted with it.
 func (r *Result) joinLines() {

@@ -163,3 +163,40 @@ func TestALineOfAGraphIsToldFromAllOfIt(t *testing.T) {
 		t.Errorf("%s at %s:%d, %d joined", leak.Verdict, at.Function, at.Line, leak.Joined)
 	}
 }
+
+// TestTensorsOfOneCycleAreOneLeak: the tree of each parse had three tensors, which were three leaks of one cause.
+func TestTensorsOfOneCycleAreOneLeak(t *testing.T) {
+	for _, c := range []struct {
+		name, second, holder string
+		every                int64
+		collector            bool // is off
+		want                 int
+	}{
+		{"of one function in step", "parse:30 main:3", "", 1, true, 1},
+		{"of another function", "other:30 main:3", "", 1, true, 2},
+		{"at other steps", "parse:30 main:3", "", 7, true, 2},
+		{"a list holds one", "parse:30 main:3", "trees", 1, true, 2},
+		{"the collector is on", "parse:30 main:3", "", 1, false, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "parse:29 main:3", every: 1, size: 16384},
+				{stack: c.second, every: c.every, size: 256, holder: c.holder},
+				{stack: "forward:8 main:3"},
+			}.run(100, 5)
+			for _, s := range run.Snapshots {
+				if c.collector {
+					s.Notes = []string{collectorOff + " (gc.disable)"}
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != c.want {
+				t.Errorf("%d leaks, want %d; the first by %v", r.Leaks(), c.want, r.Findings[0].Cause)
+			}
+		})
+	}
+}

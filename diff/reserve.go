@@ -163,13 +163,25 @@ func (r *Result) unexplained() *Reserve {
 // growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
 func (r *Result) growsBesides(beyond []float64) *Reserve {
 	x, rest := r.floorsBeyond(beyond)
-	if rest == nil || !steadily(r.options.Without, x, rest) {
+	if rest == nil {
+		return nil
+	}
+	if at := series.Onset(x, rest); at > 0 && risesFrom(at, rest) {
+		x, rest = x[at:], rest[at:]
+	}
+	if !steadily(r.options.Without, x, rest) {
 		return nil
 	}
 	if explained := r.explained(); rest[len(rest)-1]-rest[0] < overheadShare*float64(explained) {
 		return nil
 	}
 	return r.ofProcess(x, rest)
+}
+
+// risesFrom reports whether floors rise from a point on that was looked for among all of them.
+func risesFrom(at int, rest []float64) bool {
+	t := trend.HamedRao(rest[at:])
+	return t.Z > 0 && t.P*float64(len(rest)) <= judge.Significant
 }
 
 // steadily reports whether rising floors go on rising, by more than fragments and caches gather.
@@ -190,9 +202,12 @@ const knownRates, knownWithin = 10, 0.5
 
 // judgeProcess makes a leak of steady growth of the process's own memory, as malloc counts it, that no stack explains, where nothing
 // else leaks, the rate is known well, and it is no small part of the process: libraries fill rings, as PyTorch's flight recorder of
-// collectives.
+// collectives. Where the heap of the language was not recorded, it may be a cache of the program's that fills.
 func (r *Result) judgeProcess() {
 	e := r.Unexplained()
+	if slices.ContainsFunc(r.run.Info.Unseen, func(u snapshot.Unseen) bool { return u.Device == snapshot.PythonHeap }) {
+		return
+	}
 	if e == nil || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
 		return
 	}

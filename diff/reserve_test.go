@@ -220,6 +220,9 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 		{"so is one between which jumps come and go", func(i int) snapshot.Bytes { return line(0.4)(i) + []snapshot.Bytes{2 * mib, 0, mib}[(i+7)/10] }, func(int) snapshot.Bytes { return mib }, true, 0},
 		{"a twentieth in uneven steps is not", func(i int) snapshot.Bytes { return line(0.4)(i-i%2) + snapshot.Bytes(i) }, func(int) snapshot.Bytes { return mib }, false, 0},
 		{"a two-hundredth is not", line(0.04), func(int) snapshot.Bytes { return mib }, false, 0},
+		{"a line that begins after a flat half is a leak", func(i int) snapshot.Bytes {
+			return 150*mib + snapshot.Bytes(max(0, i-8))*9*mib + snapshot.Bytes(i%2)*mib/4
+		}, func(int) snapshot.Bytes { return mib }, true, 1},
 		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false, 0},
 		{"what has stopped is not", func(i int) snapshot.Bytes { return line(4)(min(i, 8)) }, func(int) snapshot.Bytes { return mib }, false, 0},
 	} {
@@ -240,6 +243,40 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 			}
 			if c.want && (r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != "host-only") {
 				t.Errorf("got the cause %+v", r.Reserves[0].Cause)
+			}
+		})
+	}
+}
+
+// TestGrowthBesideAHeapThatWasNotRecordedIsInDoubt: a cache of words that filled for four seconds, too few for its line to be
+// found, was called a leak.
+func TestGrowthBesideAHeapThatWasNotRecordedIsInDoubt(t *testing.T) {
+	const mib = snapshot.MiB
+	for _, c := range []struct {
+		name   string
+		unseen []snapshot.Unseen
+		leaks  int
+	}{
+		{"all was recorded", nil, 1},
+		{"shared memory was not", []snapshot.Unseen{{Device: snapshot.SharedMemory}}, 1},
+		{"Python's heap was not", []snapshot.Unseen{{Device: snapshot.PythonHeap}}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i := range 20 {
+				s := build(int64(10*i), block{"weights", mib, -1})
+				m := snapshot.Bytes(20+2*i) * mib
+				s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: m, Active: m, Reserved: m}})
+				run = append(run, s)
+			}
+			recorded := runOf(run...)
+			recorded.Info.Unseen = c.unseen
+			r, err := Analyze(recorded, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != c.leaks || (r.Unexplained() != nil) != (c.leaks == 0) {
+				t.Errorf("got %d leaks, %+v in doubt", r.Leaks(), r.Unexplained())
 			}
 		})
 	}

@@ -132,6 +132,8 @@ func (q *Question) facts(w series.Without) *facts {
 		f.rises = max(f.rises, len(f.moments.At))
 		f.goesOn = f.goesOn || !f.stopped && f.moments.SteadyLate() && !w.Has(steadyLateClue)
 	}
+	// What each entry of a container makes anew, as hooks do, is no window if the container only becomes longer.
+	f.window = f.window && !(q.Gathered && f.rises >= series.Enough)
 	f.gathers = q.Gathered && (!f.born || row.Births.Sampled()) && f.moments != nil && f.moments.Steady() && !w.Has(gathersClue)
 	return f
 }

@@ -168,23 +168,29 @@ func (w Without) newHistory(p Points, unit Unit) *History {
 	return h
 }
 
-// onset is the point at which a site that was flat begins to rise, or 0: a leak may
-// begin in the middle of a run, where a new epoch, dataset or loss term does. The
-// moment is where two half-lines, flat and then rising, fit the floors best.
+// onset is the point at which a site that was flat begins to rise, or 0.
 func (h *History) onset() int {
-	if h.Bytes[len(h.Bytes)-1] <= h.Bytes[0] {
-		return 0
-	}
-	at, _ := trend.Hinge(h.X, h.Bytes)
-	if at < len(h.X)/onsetParts || len(h.X)-at < Testable {
-		return 0
-	}
-	rise := h.Bytes[len(h.Bytes)-1] - h.Bytes[at]
-	before := h.Bytes[:at+1]
-	if moved := slices.Max(before) - slices.Min(before); moved > flatShare*rise {
+	at := Onset(h.X, h.Bytes)
+	if at == 0 {
 		return 0
 	}
 	return slices.Index(h.All.X, h.X[at])
+}
+
+// Onset is the floor at which what was flat begins to rise, or 0: a leak may
+// begin in the middle of a run, where a new epoch, dataset or loss term does. The
+// moment is where two half-lines, flat and then rising, fit the floors best.
+func Onset(x, y []float64) int {
+	if y[len(y)-1] <= y[0] {
+		return 0
+	}
+	hinge, _ := trend.Hinge(x, y)
+	for at := hinge; at >= max(1, len(x)/onsetParts, hinge-beforeHinge) && len(x)-at >= Testable; at-- {
+		if moved := slices.Max(y[:at+1]) - slices.Min(y[:at+1]); moved <= flatShare*(y[len(y)-1]-y[at]) {
+			return at
+		}
+	}
+	return 0
 }
 
 // Began is the moment from which on the points are, where the site began late.
@@ -544,11 +550,12 @@ func Rising(y []float64) int {
 }
 
 // Curve is the rise of the count, or of the bytes where the count stays, from 0 to
-// 1; nil for what does not rise.
-func (h *History) Curve() []float64 {
-	y := h.Blocks
+// 1, over the last n points, or over all of fewer; nil for what does not rise.
+func (h *History) Curve(n int) []float64 {
+	from := max(0, len(h.X)-n)
+	y := h.Blocks[from:]
 	if y[len(y)-1] <= y[0] {
-		y = h.Bytes
+		y = h.Bytes[from:]
 	}
 	rise := y[len(y)-1] - y[0]
 	if rise <= 0 {

@@ -31,6 +31,8 @@ const (
 	// flatShare is how much of its later rise a site may move before it begins to
 	// rise: what moved more was not flat, and had risen and fallen before.
 	flatShare = 0.1
+	// beforeHinge is how many floors before the best fit a rise may begin: by the clock its first floors may be low.
+	beforeHinge = 2
 )
 
 // Whether growth goes on.
