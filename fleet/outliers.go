@@ -50,7 +50,13 @@ const (
 	// fewestPeers is how many ranks make a crowd.
 	fewestPeers = 4
 	// mostGroups is how many groups are named.
-	mostGroups = 5
+	mostGroups = 20
+	// gap is how many times as far from the center as the others a single rank must be.
+	gap = 3
+	// smallGroup is the size below which a group's median says little: each of its ranks must be apart.
+	smallGroup = 4
+	// medianError is the standard error of the median of normal values, by that of their mean.
+	medianError = 1.2533
 )
 
 // Unlike finds the groups of ranks whose memory grows unlike their peers', the clearest first. Slopes
@@ -96,20 +102,32 @@ func everyone(ranks []Rank) (Group, bool) {
 // clearest is the group that stands out most.
 func clearest(ranks []Rank, of int) (Group, bool) {
 	slopes := make([]float64, len(ranks))
+	slope := make(map[int64]float64)
 	for i, r := range ranks {
-		slopes[i] = r.Slope
+		slopes[i], slope[r.Rank] = r.Slope, r.Slope
 	}
 	center, scale := middle(slopes)
+	apart := farApart(ranks, center)
 	groups := candidates(ranks)
 	p := make([]float64, len(groups))
 	freedom := max(1, 0.37*float64(len(ranks)-1)) // the efficiency of the MAD among normal values
 	for i := range groups {
 		g := &groups[i]
 		g.Peers = center
-		d := g.Slope - center
-		g.score = math.Abs(d) / scale * math.Sqrt(float64(len(g.Ranks)))
+		var own []float64
+		lone := false
+		for _, rank := range g.Ranks {
+			own = append(own, slope[rank])
+			lone = lone || !apart[rank]
+		}
+		n := float64(len(own))
+		d := nearest(own, center)
+		g.score = math.Abs(d) / scale
+		if n > 1 {
+			g.score /= medianError * math.Sqrt(1/n+1/float64(len(ranks)))
+		}
 		p[i] = min(1, 2*trend.StudentTail(g.score, freedom))
-		if math.Abs(d) < leastShare*math.Abs(center) {
+		if math.Abs(d) < leastShare*math.Abs(center) || n < smallGroup && lone {
 			g.score, p[i] = 0, 1
 		}
 	}
@@ -125,6 +143,38 @@ func clearest(ranks []Rank, of int) (Group, bool) {
 		return Group{}, false
 	}
 	return groups[best], true
+}
+
+// farApart are the ranks beyond the widest gap: each is farther from the center than all others by
+// gap times. A single rank is only unlike if it is one of them. Slopes have heavy tails, so that the
+// farthest of many ranks that are alike is far away, but seldom so far beyond the second: for
+// Student's t with 4 degrees of freedom in one of 80 runs, whatever their size (gap to the power of -4).
+func farApart(ranks []Rank, center float64) map[int64]bool {
+	order := slices.Clone(ranks)
+	away := func(r Rank) float64 { return math.Abs(r.Slope - center) }
+	slices.SortFunc(order, func(a, b Rank) int { return cmp.Compare(away(b), away(a)) })
+	out := make(map[int64]bool)
+	for k := range len(order) / 2 {
+		if away(order[k]) < gap*max(away(order[k+1]), 1) {
+			continue
+		}
+		for _, r := range order[:k+1] {
+			out[r.Rank] = true
+		}
+		break
+	}
+	return out
+}
+
+// nearest is how far the median is from the center; of an even number, of the two in the middle the
+// nearer one. So the half of a group has to be unlike, not a few of it.
+func nearest(values []float64, center float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	low, high := v[(len(v)-1)/2]-center, v[len(v)/2]-center
+	if math.Abs(low) < math.Abs(high) {
+		return low
+	}
+	return high
 }
 
 // middle is the median and the scale of a normal distribution with the same median absolute

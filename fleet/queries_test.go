@@ -84,7 +84,7 @@ func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
 		t.Fatalf("the page has %d queries", len(queries))
 	}
 	dir := filepath.Join(t.TempDir(), "it's a fleet")
-	going := testRun{id: "bbbbbbbb00000001", commit: "c2", ranks: 4, prints: []string{"s1-a", "s1-d"}, growth: 100, status: "unfinished", started: epoch.Add(2 * time.Hour)}
+	going := testRun{id: "bbbbbbbb00000001", commit: "c2", ranks: 4, prints: []string{"s1-a", "s1-d"}, growth: 100, status: "unfinished", started: epoch.Add(2 * time.Hour), added: epoch.Add(48 * time.Hour)}
 	added(t, dir, append(two, going)...)
 	series := going.tables()
 	series["series"].Append(going.id, 0, 100, epoch, "cuda:0", 5, 6, 7)

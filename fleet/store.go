@@ -155,14 +155,15 @@ func checkMark(dir string) error {
 func OpenStore(dir string) (*Store, error) {
 	// A folder may go while another process compacts: then the list is read again.
 	for try := 0; ; try++ {
-		s, err := openStore(dir)
+		s, err := openStore(dir, "")
 		if err == nil || try == 3 || !errors.Is(err, fs.ErrNotExist) {
 			return s, err
 		}
 	}
 }
 
-func openStore(dir string) (*Store, error) {
+// openStore reads all parts, or those that may have one run.
+func openStore(dir, run string) (*Store, error) {
 	if err := checkMark(dir); err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func openStore(dir string) (*Store, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.IsDir() && partName.MatchString(e.Name()) {
+			if e.IsDir() && partName.MatchString(e.Name()) && (run == "" || e.Name() == run || strings.HasPrefix(e.Name(), merged)) {
 				s.Parts = append(s.Parts, &Part{Day: d.Name(), Name: e.Name(), dir: filepath.Join(dir, d.Name(), e.Name())})
 			}
 		}
@@ -303,11 +304,11 @@ func Add(dir string, t Tables) error {
 	if err := Init(dir); err != nil {
 		return err
 	}
-	s, err := OpenStore(dir)
-	if err != nil {
+	id := t["runs"].Columns[0].Texts[0]
+	s, err := openStore(dir, id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else another process is replacing it, too
 		return err
 	}
-	id := t["runs"].Columns[0].Texts[0]
 	temporary, err := writePart(dir, t)
 	if err != nil {
 		return err
@@ -316,6 +317,9 @@ func Add(dir string, t Tables) error {
 	place := filepath.Join(dir, dayOf(t), id)
 	if err := putInPlace(temporary, place); err != nil {
 		return err
+	}
+	if s == nil {
+		return nil
 	}
 	return s.forget(id, place)
 }

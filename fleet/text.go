@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -113,7 +114,7 @@ func WriteLeaks(w io.Writer, leaks []Leak, runs, top int) error {
 		}
 		rows = append(rows, []string{
 			l.Place, l.Cause, fmt.Sprint(l.Runs), fmt.Sprint(l.Ranks), dayText(l.FirstSeen), short(l.FirstCommit), dayText(l.LastSeen),
-			bySecond(l.RateMedian), bySecond(l.RateHigh), size(l.Leaked), gibHours(l.LeakedHours), lost, l.Fingerprint,
+			bySecond(l.RateMedian), bySecond(l.RateHigh), size(l.Leaked), overTime(l.LeakedHours), lost, l.Fingerprint,
 		})
 	}
 	if err := table(w, "place|cause|runs|ranks|first seen|commit|last seen|median rate|90 %|leaked|cost|GPU time lost|fingerprint", rows); err != nil {
@@ -125,9 +126,7 @@ func WriteLeaks(w io.Writer, leaks []Leak, runs, top int) error {
 	return nil
 }
 
-func gibHours(byteHours float64) string {
-	return fmt.Sprintf("%.3g GiB·h", byteHours/float64(snapshot.GiB))
-}
+func overTime(byteHours float64) string { return snapshot.FormatBytes(math.Round(byteHours)) + "·h" }
 
 // WriteUnlike writes which ranks of a run are unlike their peers.
 func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
@@ -136,13 +135,8 @@ func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
 		_, err := fmt.Fprintln(w, "no rank's memory grows unlike that of its peers")
 		return err
 	}
-	for _, g := range groups {
-		if g.Kind == "all" {
-			fmt.Fprintf(w, "all ranks leak alike: %s/step on average\n", snapshot.FormatBytes(g.Slope))
-			continue
-		}
-		fmt.Fprintf(w, "%s grows by %s/step, its peers by %s/step (%s, p = %.1g)\n",
-			report.Printable(g.Name), snapshot.FormatBytes(g.Slope), snapshot.FormatBytes(g.Peers), ranksText(g.Ranks), g.P)
+	for _, line := range sayings(groups) {
+		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)
 	shown := slices.Clone(ranks)
@@ -152,6 +146,40 @@ func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
 		rows = append(rows, []string{rankText(r.Rank), r.Host, rankText(r.Stage), rankText(r.Replica), r.Verdict, snapshot.FormatBytes(r.Slope) + "/step", size(r.Live), size(r.Growth)})
 	}
 	return table(w, "rank|host|stage|replica|verdict|slope|live|growth", rows)
+}
+
+// sayings are a clause for each group. Several single ranks are one.
+func sayings(groups []Group) (out []string) {
+	var lone Group
+	for _, g := range groups {
+		if g.Kind == "rank" {
+			lone.Ranks = append(lone.Ranks, g.Ranks...)
+			lone.Slope, lone.Peers, lone.P = lone.Slope+g.Slope, g.Peers, max(lone.P, g.P)
+		}
+	}
+	n := len(lone.Ranks)
+	lone.Slope /= float64(max(n, 1))
+	slices.Sort(lone.Ranks)
+	for _, g := range groups {
+		say := func(who, verb string) {
+			out = append(out, fmt.Sprintf("%s %s by %s/step, %s peers by %s/step (p = %.1g)", who, verb, snapshot.FormatBytes(g.Slope), map[string]string{"grows": "its", "grow": "their"}[verb], snapshot.FormatBytes(g.Peers), g.P))
+		}
+		switch {
+		case g.Kind == "all":
+			out = append(out, fmt.Sprintf("all ranks leak alike, by %s/step on average", snapshot.FormatBytes(g.Slope)))
+		case g.Kind == "rank" && n > 1:
+			if n > 0 {
+				g = lone
+				say(ranksText(lone.Ranks)+", which share no group,", "grow")
+				n = 0
+			}
+		case g.Kind == "rank" && n == 1:
+			say(g.Name, "grows")
+		case g.Kind != "rank":
+			say(report.Printable(g.Name)+" ("+ranksText(g.Ranks)+")", "grows")
+		}
+	}
+	return out
 }
 
 // ranksText is "ranks 0-3, 7", with at most a few ranges.

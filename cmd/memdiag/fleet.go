@@ -34,7 +34,7 @@ files: docs/fleet.md explains the tables, docs/queries.md has queries.`,
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "fleet", "", "the fleet's `FOLDER`; by default $MEMDIAG_FLEET, else ./fleet")
 	cmd.AddCommand(
-		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f),
+		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f), newFleetReportCommand(f),
 		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f),
 	)
 	return cmd

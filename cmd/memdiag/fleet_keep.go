@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,4 +99,35 @@ are. docs/queries.md has queries on them.`,
 			return f.env.result("", false, func(w io.Writer) error { return fleet.WriteViews(w, f.folder()) })
 		},
 	}
+}
+
+func newFleetReportCommand(f *fleetFolder) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "one HTML page: leaks by cost, ranks over time, all runs",
+		Long: `Writes one HTML file that needs neither server nor network: the leaks of all runs by
+cost, for the latest leaking runs a heat map of ranks over time and the ranks least
+like their peers, and all runs.`,
+		Example: `  memdiag fleet report
+  memdiag fleet report --fleet /shared/fleet -o /var/www/fleet.html`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if ending := strings.ToLower(filepath.Ext(output)); output != "-" && ending != ".html" && ending != ".htm" {
+				return usagef(cmd, "%s: a report is a .html", output)
+			}
+			s, err := f.open()
+			if err != nil {
+				return err
+			}
+			err = f.env.result(output, false, func(w io.Writer) error { return fleet.Page(w, s, version(), f.env.now()) })
+			if err != nil {
+				return fleetError(err)
+			}
+			f.env.wrote(output)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "fleet.html", "write to `FILE`, a .html; - for standard output")
+	return cmd
 }

@@ -186,6 +186,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("hostile names", func(t *testing.T) { testHostileNames(t, ctx, dir, run) })
 	t.Run("a search counts what is too small to draw", func(t *testing.T) { testSearchOfAll(t, ctx, dir, run) })
 	t.Run("timeline", func(t *testing.T) { testTimeline(t, ctx, dir, run) })
+	t.Run("fleet", func(t *testing.T) { testFleet(t, ctx, dir, run) })
 	t.Run("access", func(t *testing.T) { testAccess(t, ctx, dir, run) })
 	t.Run("the page rounds as the text does", func(t *testing.T) { testTies(t, ctx, dir, run) })
 	t.Run("the tests see faults", func(t *testing.T) { testFaultsAreSeen(t, ctx) })
