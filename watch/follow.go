@@ -118,9 +118,13 @@ func (r *Rank) Number() int {
 // tablesEvery is how often the tables of processes are read again while there are no new snapshots: they become long.
 const tablesEvery = 10 * time.Second
 
-// A look is taken again after so many times the time that it took, with new snapshots and without: a run of a million
-// steps has some hundred new ones, most of them in its first minutes.
-const fresher, rarer = 10, 1000
+// A look is taken again after so many times the time that it took, with new snapshots and without: so looks take half a per
+// cent of the time, and a thousandth. New snapshots wait no longer than patience for that, or for so many times a look that
+// takes long. A run of a million steps has some hundred of them, most of them in its first minutes.
+const (
+	fresher, rarer   = 200, 1000
+	patience, atWork = 10 * time.Second, 10
+)
 
 // unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
 const unstable = 5
@@ -143,7 +147,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 			return nil, err
 		}
 		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
-		if fresh && time.Since(f.looked) >= fresher*f.took || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
+		if fresh && time.Since(f.looked) >= min(fresher*f.took, max(patience, atWork*f.took)) || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
 			look, err := f.look(fresh)
 			if err == nil || !errors.Is(err, errNothingYet) {
 				return look, err

@@ -132,7 +132,13 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 		deliverer.Close(lastDeliveries)
 	}()
 	code := exitFine
+	debug.SetGCPercent(watchersGarbage)
+	var trimmed time.Time
 	for first := true; ; first = false {
+		if time.Since(trimmed) > trimEvery {
+			debug.FreeOSMemory() // what a look has read is not needed until the next one
+			trimmed = time.Now()
+		}
 		look, err := follower.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, context.Canceled):
@@ -173,6 +179,13 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 		}
 	}
 }
+
+// A watcher runs as long as the program. Its heap has a quarter of garbage at most, and now and then what is free goes back to
+// the system: that takes 3 ms.
+const (
+	watchersGarbage = 25
+	trimEvery       = 10 * time.Second
+)
 
 // unchecked says of a run that has ended which budgets could not be checked: before, what they are for may yet come.
 func (w *watching) unchecked(look *watch.Look) (found bool) {
