@@ -82,7 +82,7 @@ func (l *Live) lines() []string {
 		return []string{head + brief(l.Said)}
 	}
 	if l.Kind == LiveOver {
-		return []string{head + "what leaked " + atPlace(f) + " grows no more"}
+		return []string{head + "the growth " + atPlace(f) + " has stopped"}
 	}
 	text := head + clauseOf(f)
 	full := fullText(f.RunsOut)
@@ -90,7 +90,7 @@ func (l *Live) lines() []string {
 		if full != "" {
 			text += "; at this pace " + full
 		}
-		return []string{text + "; not yet known whether it goes on"}
+		return []string{text + "; too early to tell whether it continues"}
 	}
 	if full != "" {
 		text += "; " + full

@@ -221,8 +221,14 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	if classes&snapshot.Lost != 0 {
 		return join(text, "lost handles, collected with their references")
 	}
-	if owners := classes.Names(); len(owners) > 0 {
-		text = join(text, "references: "+strings.Join(owners, ", "))
+	owners := classes.Names()
+	switch {
+	case classes == snapshot.OwnedByUser && text == "":
+		return "your code"
+	case classes == snapshot.OwnedByUser:
+		return join(text, "in your code")
+	case len(owners) > 0:
+		return join(text, "references: "+strings.Join(owners, ", "))
 	}
 	return text
 }

@@ -33,9 +33,9 @@ three or more snapshots, each stack that grew is judged over all of them.
 A snapshot is a path, or a name such as snapshot_50 found in this folder or in
 the newest run below it. Without arguments it takes the run in this folder.
 
-With --at two snapshots of PyTorch, of one run or of two, are compared at a moment
-of their records, such as their peaks: what each line holds in one and in the
-other. Nothing is judged then.`,
+--at compares two snapshots of PyTorch at a moment of their records, such as their
+peaks. They may be of one run or of two. The output says what each line holds in one
+and in the other, and gives no verdict.`,
 		Example: `  memdiag diff snapshot_0 snapshot_50
   memdiag diff my-run -o growth.json
   memdiag diff my-run -o /var/lib/node_exporter/my-run.prom

@@ -23,12 +23,12 @@ func newGateCommand(env *environment) *cobra.Command {
 		GroupID: groupFind,
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
 		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
-or fails. The first interval is warm-up: growth in it alone is no leak. It exits
-with 1 on a leak or a broken budget (--max-live and the like), 0 without, and 4 if
-only a longer run can tell.
+or fails. The first interval is warm-up: growth in it alone is no leak. The exit code
+is 1 on a leak or a broken budget (--max-live and the like), 4 if only a longer run
+can tell, and else 0.
 
-With a command after --, or --workload, it records the run first; a command that
-fails is not judged, and the gate exits with 5.`,
+With a command after --, or with --workload, it records the run first. A command that
+fails is not judged: the exit code is then 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
   memdiag gate --max-peak cuda:0=90% --max-growth "loader worker=64MiB" my-run

@@ -37,14 +37,17 @@ func newRecordCommand(env *environment) *cobra.Command {
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
 		Short:   "run a command, or train a built-in workload, and record what its memory does",
-		Long: `Runs a command as it is and writes a run. A Python process is watched from inside:
-PyTorch's memory by the stack that allocated it and by optimizer step, Python's own
-heap while it grows, and the holders of what grew. Results, output and exit code stay
-the command's own; docs/recording.md explains costs and limits.
-For any other command it records the memory of its processes.
+		Long: `Runs a command unchanged and records its memory. Results, output and exit code stay
+the command's own. The result is a run: a folder of snapshots.
 
---pprof records the heap profiles that a Go program serves: COMMAND, or a running
-program, until it ends or Ctrl-C. --workload trains a built-in workload instead.`,
+Of a Python program memdiag records PyTorch's memory, with the stack that allocated it,
+after each step of an optimizer. It records Python's own heap while that grows, and the
+objects that hold what grew. Of any other command it records the memory of its
+processes. docs/recording.md explains costs and limits.
+
+--pprof records the heap profiles that a Go program serves: COMMAND, or without one a
+program that runs already. It ends with the program, or with Ctrl-C. --workload trains
+a built-in workload instead.`,
 		Example: `  memdiag record -- python train.py --lr 1e-3
   memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
   memdiag record --log-to wandb -- python train.py
@@ -105,9 +108,9 @@ program, until it ends or Ctrl-C. --workload trains a built-in workload instead.
 	flags.SetInterspersed(false) // what follows a command is the command's
 	job.outFlags(cmd, "named by what is run and the time")
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
-	flags.Var(&heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
+	flags.Var(&heap, "python-heap", "trace Python's heap by line, which slows Python down; auto traces only while the heap grows")
 	flags.StringVar(&profile, "pprof", "", "`URL` at which a Go program serves its heap profile, such as localhost:6060")
-	flags.BoolVar(&watched, "watch", false, "say while the command runs what leaks, as memdiag watch does")
+	flags.BoolVar(&watched, "watch", false, "report leaks while the command runs, as memdiag watch does")
 	flags.Var(&logTo, "log-to", "log memory, the verdict and the forecast to the run that the program has open; may be repeated")
 	watchedBudgets(cmd, &budgets)
 	noCommandFlag(cmd, &noCommand)

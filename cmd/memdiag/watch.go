@@ -28,22 +28,22 @@ func newWatchCommand(env *environment) *cobra.Command {
 		Use:     "watch [RUN]",
 		GroupID: groupFind,
 		Short:   "follow a run while it is recorded: what leaks, and when memory is full",
-		Long: `Follows a run that memdiag record writes, in a process of its own, until the run
-has ended or Ctrl-C. Watching changes nothing in the run; it may begin at any time,
-also after the run has ended, and several may watch one run.
+		Long: `Follows a run that memdiag record writes, until the run has ended or Ctrl-C. Watching
+changes nothing in the run. It may begin at any time, also after the run has ended.
+Several processes may watch one run.
 
-A line is printed when something changes. What grows is a possible leak first; it is
-called a leak only once it has gone on for three times as long, at snapshots that the
-first suspicion had not seen. So watching all the time makes no more false alarms than
-one look at the end (docs/watch.md).
+A line is printed when something changes. Growth is a possible leak at first. It is
+reported as a leak once it has continued for three times as long, in new snapshots. So
+watching all the time makes no more false alarms than one check at the end
+(docs/watch.md).
 
-Alarms go where you say: to a shell command, to a chat system's webhook, to
-Alertmanager. --stop-on stops the run itself: it sends the signal on which a trainer
-saves its state, waits, and then ends what is left.
+Alarms go to a shell command, to the webhook of a chat system, or to Alertmanager.
+--stop-on stops the run itself. It sends the signal on which a trainer saves its state,
+waits, and then kills what is left.
 
-The exit code is 1 if a leak was reported and goes on, if the run has ended and leaks as
-memdiag diff judges it, if a budget is broken at the end, or if the run was stopped; 4 if
-a budget could not be checked; else 0.`,
+The exit code is 1 if a reported leak continues, if the run has ended and leaks by the
+verdict of memdiag diff, if a budget is broken at the end, or if the run was stopped. It
+is 4 if a budget could not be checked, else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
   memdiag watch my-run --full
@@ -58,7 +58,7 @@ a budget could not be checked; else 0.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&w.full, "full", false, "show the run on the whole terminal: meters, all sites that grow, their stacks")
-	flags.DurationVar(&w.every, "interval", time.Second, "time between looks for new snapshots")
+	flags.DurationVar(&w.every, "interval", time.Second, "time between checks for new snapshots")
 	flags.Var(&w.format, "format", "format on standard output: text, or json (a line an event)")
 	completeWords(cmd, "format", w.format.of)
 	w.alarms.flags(cmd)

@@ -61,7 +61,7 @@ func (a *alarms) end(ctx context.Context, env *environment, follower *watch.Foll
 	n, err := follower.Stop(ctx, a.signal.Signal, a.wait)
 	switch {
 	case n > 0 && err != nil:
-		env.talk.say("nobody waits for the run's end any more; it is not killed")
+		env.talk.say("memdiag no longer waits for the run to end, and does not kill it")
 		return &exitError{code: exitLeak}
 	case err != nil:
 		return fmt.Errorf("the run cannot be stopped: %w", err)
