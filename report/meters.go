@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -42,6 +43,28 @@ func (p *page) meters(r *diff.Result, reserves []*diff.Reserve) {
 	for _, e := range reserves {
 		p.reserve(e)
 	}
+}
+
+// steady says how far the meters of each device stray after warm-up.
+func (p *page) steady(r *diff.Result) {
+	bands := r.Steady()
+	if len(bands) == 0 {
+		return
+	}
+	p.line("")
+	for _, s := range bands {
+		p.prose("", "  ", fmt.Sprintf("steady, %s: live %s, reserved %s, over the last three quarters of the run (%s)",
+			deviceName(s.Device), bandText(s.Live), bandText(s.Reserved), glue(count(int64(s.Points), "point"))))
+	}
+}
+
+// bandText is "25.0 MiB to 25.5 MiB (±1.0 %)".
+func bandText(b diff.Band) string {
+	const percent = 100
+	if b.Low == b.High {
+		return glue(b.Low.String())
+	}
+	return fmt.Sprintf("%s to %s %s", glue(b.Low.String()), glue(b.High.String()), glue(fmt.Sprintf("(±%.1f %%)", percent*b.Spread())))
 }
 
 // reserve says what grew by itself, who holds it and what to do.

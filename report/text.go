@@ -44,6 +44,9 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p.ranks(r)
 	p.totals(r, s)
 	p.meters(r, s.reserves)
+	if o.All {
+		p.steady(r)
+	}
 	for _, known := range r.Known {
 		p.line("")
 		p.prose("known leak: ", "  ", brief(known))

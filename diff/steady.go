@@ -1,0 +1,59 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Band is the range in which a meter of a device stays after warm-up.
+type Band struct {
+	Low, High snapshot.Bytes
+}
+
+// Spread is half the band's width, as a share of its middle.
+func (b Band) Spread() float64 {
+	if b.Low+b.High == 0 {
+		return 0
+	}
+	return float64(b.High-b.Low) / float64(b.High+b.Low)
+}
+
+// Steadiness is how far the meters of a device stray after warm-up.
+type Steadiness struct {
+	Device         snapshot.Device
+	Points         int
+	Live, Reserved Band
+}
+
+const (
+	warmUp       = 4 // one in so many points counts as warm-up
+	fewestSteady = 8 // points that a band takes
+)
+
+// Steady tells how steady each device's memory is after the first quarter of the run; devices with too few points, or no memory, are left out.
+func (r *Result) Steady() []Steadiness {
+	var out []Steadiness
+	for i, d := range r.Series.Devices {
+		_, meters := r.Series.Metered(i)
+		skip := (len(meters) + warmUp - 1) / warmUp
+		if len(meters)-skip < fewestSteady {
+			continue
+		}
+		meters = meters[skip:]
+		of := func(value func(snapshot.Meters) snapshot.Bytes) Band {
+			all := make([]snapshot.Bytes, len(meters))
+			for i, m := range meters {
+				all[i] = value(m)
+			}
+			return Band{slices.Min(all), slices.Max(all)}
+		}
+		s := Steadiness{Device: d, Points: len(meters)}
+		s.Live = of(func(m snapshot.Meters) snapshot.Bytes { return m.Allocated })
+		s.Reserved = of(func(m snapshot.Meters) snapshot.Bytes { return m.Reserved })
+		if s.Live.High > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
