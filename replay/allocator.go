@@ -39,10 +39,7 @@ type place struct {
 }
 
 func (a place) compare(b place) int {
-	if c := cmp.Compare(a.size, b.size); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.address, b.address)
+	return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.address, b.address), cmp.Compare(a.row, b.row)) // a damaged file has an address twice
 }
 
 func insert(list []place, p place) []place {
@@ -65,7 +62,7 @@ type poolKey struct {
 // allocator is the model of PyTorch's caching allocator: one device's.
 type allocator struct {
 	Settings
-	// limit is what may be reserved; 0 for no limit.
+	// limit is what may be reserved.
 	limit  int64
 	blocks []block
 	spare  []row
@@ -87,7 +84,14 @@ const farAddress = 1 << 56
 // rangeSize is the range of addresses of an expandable segment, more than any device has memory.
 const rangeSize = 1 << 44
 
+// mostReserved is more than any device has: sums of what a damaged file asks for stay within 64 bits.
+const mostReserved = 1 << 58
+
+// newAllocator makes an allocator; limit 0 is none.
 func newAllocator(s Settings, limit int64) *allocator {
+	if limit <= 0 || limit > mostReserved {
+		limit = mostReserved
+	}
 	return &allocator{Settings: s, limit: limit, pools: make(map[poolKey]*pool), next: farAddress}
 }
 
@@ -216,7 +220,7 @@ func (a *allocator) split(at row, size int64) {
 // fit takes the smallest free block that suffices from its list, by the rules of max_split_size_mb and of expandable segments.
 func (a *allocator) fit(p *pool, size int64) row {
 	p.asked++
-	at, _ := slices.BinarySearchFunc(p.free, place{size: size}, place.compare)
+	at, _ := slices.BinarySearchFunc(p.free, place{size: size, row: none}, place.compare)
 	if at == len(p.free) {
 		return none
 	}
@@ -263,7 +267,7 @@ func (a *allocator) grow(p *pool, size int64) row {
 		return a.expand(p, size)
 	}
 	segment := segmentFor(size)
-	if a.limit > 0 && a.reserved+segment > a.limit {
+	if a.reserved+segment > a.limit {
 		return none
 	}
 	address := a.address(segment)
@@ -335,7 +339,7 @@ func (a *allocator) releaseSome(p *pool, size int64) bool {
 		return false
 	}
 	want := max(size, a.MaxSplit)
-	at, _ := slices.BinarySearchFunc(p.free, place{size: want}, place.compare)
+	at, _ := slices.BinarySearchFunc(p.free, place{size: want, row: none}, place.compare)
 	if at < len(p.free) && a.blocks[p.free[at].row].whole() {
 		a.release(p.free[at].row)
 		return true

@@ -2,6 +2,9 @@ package replay
 
 // expand maps memory of an expandable segment for a block, which is in no list; none where the limit forbids it.
 func (a *allocator) expand(p *pool, size int64) row {
+	if size > rangeSize {
+		return none
+	}
 	at := a.room(p, size)
 	for !a.blocks[at].mapped || a.blocks[at].size < size {
 		part := at
@@ -42,7 +45,7 @@ func (a *allocator) room(p *pool, size int64) row {
 func (a *allocator) mapPages(at row, size int64) row {
 	page := int64(a.blocks[at].pool.page())
 	size = min((size+page-1)/page*page, a.blocks[at].size)
-	if a.limit > 0 && a.reserved+size > a.limit {
+	if a.reserved+size > a.limit {
 		return none
 	}
 	a.unlist(at)

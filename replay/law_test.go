@@ -99,7 +99,7 @@ func holds(t *rapid.T, a *allocator, live []row) {
 	if reserved != a.reserved || active != a.active || givable != a.givable {
 		t.Fatalf("reserved %d, active %d, givable %d; the blocks say %d, %d, %d", a.reserved, a.active, a.givable, reserved, active, givable)
 	}
-	if a.limit > 0 && a.reserved > a.limit {
+	if a.reserved > a.limit {
 		t.Fatalf("%d reserved, above the limit of %d", a.reserved, a.limit)
 	}
 }

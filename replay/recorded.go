@@ -123,10 +123,14 @@ func (p *Player) lay(a *allocator, rows []row) {
 		end := seg.Address + uint64(seg.Size)
 		for row := seg.FirstBlock; row < seg.FirstBlock+seg.NumBlocks; row++ {
 			b := &p.start.Blocks
-			if b.State[row] == snapshot.Free || seen[b.Address[row]] || b.Address[row] < c.at || b.Address[row] >= end {
+			if b.State[row] == snapshot.Free || seen[b.Address[row]] {
 				continue
 			}
 			seen[b.Address[row]] = true
+			slot++
+			if b.Address[row] < c.at || b.Address[row] >= end { // of a damaged file
+				continue
+			}
 			c.gap(b.Address[row], true)
 			limit := end // where the next block begins
 			for after := row + 1; after < seg.FirstBlock+seg.NumBlocks; after++ {
@@ -135,14 +139,16 @@ func (p *Player) lay(a *allocator, rows []row) {
 					break
 				}
 			}
+			if limit <= c.at {
+				continue
+			}
 			size := a.given(int64(b.Requested[row]), int64(b.Size[row]), int64(limit-c.at), key.small || seg.Expandable)
-			rows[slot] = c.add(size, true, true)
+			rows[slot-1] = c.add(size, true, true)
 			a.active += size
-			slot++
 		}
 		c.gap(end, true)
 		a.reserved += int64(seg.Size)
-		if seg.Expandable {
+		if seg.Expandable && c.last != none {
 			tails[key] = c.last
 		}
 	}

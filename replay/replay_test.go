@@ -3,6 +3,8 @@ package replay_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/memdiag/memdiag/replay"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -190,4 +192,44 @@ func TestARecordWithoutAllocationsIsRefused(t *testing.T) {
 	if _, err := replay.New(empty, empty, 3); err == nil {
 		t.Error("no error for a device without a record")
 	}
+}
+
+// Whatever a damaged file says: segments that overlap, blocks twice, sizes beyond all devices.
+func TestDamagedRecordsArePlayed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		address := rapid.Custom(func(t *rapid.T) uint64 { return rapid.Uint64Range(1, 64).Draw(t, "MiB") << 20 })
+		size := rapid.SampledFrom([]int64{0, 1, 512, 1 << 20, 3 << 20, 1 << 30, 1 << 45, int64(snapshot.MaxEventBytes)})
+		s := &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: snapshot.CUDA}}}
+		for range rapid.IntRange(0, 4).Draw(t, "segments") {
+			from := address.Draw(t, "from")
+			n := rapid.IntRange(0, 3).Draw(t, "blocks")
+			s.Segments = append(s.Segments, snapshot.Segment{Address: from, Size: snapshot.Bytes(size.Draw(t, "size")), Expandable: rapid.Bool().Draw(t, "expandable"), FirstBlock: len(s.Blocks.Size), NumBlocks: n})
+			for range n {
+				s.Blocks.Address = append(s.Blocks.Address, address.Draw(t, "address"))
+				s.Blocks.Size = append(s.Blocks.Size, snapshot.Bytes(size.Draw(t, "size")))
+				s.Blocks.Requested = append(s.Blocks.Requested, snapshot.Bytes(size.Draw(t, "requested")))
+				s.Blocks.State = append(s.Blocks.State, rapid.SampledFrom([]snapshot.State{snapshot.Free, snapshot.Live, snapshot.Pending}).Draw(t, "state"))
+			}
+		}
+		tape := newTape()
+		tape.event(snapshot.EventAlloc, 1<<20, 5)
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			tape.event(snapshot.EventKind(rapid.IntRange(0, 8).Draw(t, "kind")), address.Draw(t, "address"), size.Draw(t, "size"))
+		}
+		s.Records = []*snapshot.Record{&tape.record}
+		p, err := replay.New(s, s, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"", "expandable_segments:True", "max_split_size_mb:32,garbage_collection_threshold:0.5", "roundup_power2_divisions:8"} {
+			settings, err := replay.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Check(settings)
+			if r := p.Play([]replay.Settings{settings})[0]; r.Reserved < 0 || r.Needed < 0 || r.Stranded < 0 {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
 }
