@@ -134,12 +134,12 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 	var names []string
 	lab := func(_ context.Context, name string, change Change) (*Run, error) {
 		names = append(names, name)
-		if change.Intervention == nil {
+		if change.Intervention.Kind == record.Count {
 			return program(t, list, 0, 0, even), nil
 		}
 		return program(t, list, int64(change.Intervention.From), 1, even), nil
 	}
-	found, err := Examine(context.Background(), plain, lab)
+	found, err := Examine(context.Background(), plain, lab, Findings{})
 	if err != nil || strings.Join(names, " ") != "trial-1-cap again" || len(found.Tried) != 1 || found.Tried[0].Verdict != Proven {
 		t.Errorf("%v, %v, %+v", err, names, found.Tried)
 	}
@@ -161,22 +161,22 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 	// Once one is proven, the others are not run.
 	cached := program(t, snapshot.Holder{Path: "m.cache", Kind: "cache", Items: steps}, 0, 0, even)
 	names = nil
-	if found, err = Examine(context.Background(), cached, lab); err != nil || strings.Join(names, " ") != "trial-1-clear again" || len(found.Trials) != 2 || len(found.Tried) != 1 || !strings.Contains(strings.Join(found.Untried, ""), "not run") {
+	if found, err = Examine(context.Background(), cached, lab, Findings{}); err != nil || strings.Join(names, " ") != "trial-1-clear again" || len(found.Trials) != 2 || len(found.Tried) != 1 || !strings.Contains(strings.Join(found.Untried, ""), "not run") {
 		t.Errorf("%v, %v, %+v", err, names, found)
 	}
 
 	// An interrupt in the second run, and a run without a lab.
 	stopped := func(_ context.Context, name string, change Change) (*Run, error) {
-		if change.Intervention == nil {
+		if change.Intervention.Kind == record.Count {
 			return nil, context.Canceled
 		}
 		return lab(context.Background(), name, change)
 	}
-	found, err = Examine(context.Background(), plain, stopped)
+	found, err = Examine(context.Background(), plain, stopped, Findings{})
 	if !errors.Is(err, context.Canceled) || found.Stopped != "it was interrupted" || len(found.Tried) != 1 || found.Tried[0].Verdict != Proven {
 		t.Errorf("%v: %+v", err, found)
 	}
-	if found, err = Examine(context.Background(), plain, nil); err != nil || len(found.Tried) != 0 || len(found.Trials) != 1 || !strings.HasPrefix(PageOf(found, "memdiag").Answer, "not proven") {
+	if found, err = Examine(context.Background(), plain, nil, Findings{}); err != nil || len(found.Tried) != 0 || len(found.Trials) != 1 || !strings.HasPrefix(PageOf(found, "memdiag").Answer, "not proven") {
 		t.Errorf("%v: %+v", err, found)
 	}
 }
@@ -193,8 +193,69 @@ func TestNothingIsTriedOfAProgramThatDoesNotLeak(t *testing.T) {
 	found, err := Examine(context.Background(), &Run{Result: r}, func(context.Context, string, Change) (*Run, error) {
 		t.Error("it ran again")
 		return nil, errors.New("ran")
-	})
+	}, Findings{})
 	if err != nil || found.Leak != nil || found.Verdict() == diff.Leak || PageOf(found, "memdiag").Answer != "" {
 		t.Errorf("%v: %+v", err, found)
+	}
+}
+
+func TestTheFewestPartsThatEndItAreFound(t *testing.T) {
+	for _, c := range []struct{ all, need string }{
+		{"abcd", "a"}, {"abcd", "d"}, {"abcd", "bc"}, {"abcde", "ae"}, {"a", "a"}, {"abcdefgh", "abcdefgh"},
+	} {
+		tries := 0
+		got, err := fewest([]byte(c.all), func(some []byte) (bool, error) {
+			tries++
+			for _, b := range []byte(c.need) {
+				if !bytes.Contains(some, []byte{b}) {
+					return false, nil
+				}
+			}
+			return true, nil
+		})
+		if err != nil || string(got) != c.need || tries > 60 {
+			t.Errorf("of %s: %s in %d tries, %v", c.all, got, tries, err)
+		}
+	}
+}
+
+func TestPartsAreTakenAwayWhereNoLineIsKnown(t *testing.T) {
+	nameless := snapshot.Holder{Path: snapshot.Nameless, Kind: "object"}
+	plain := program(t, nameless, 0, 0, even)
+	lab := func(_ context.Context, name string, change Change) (*Run, error) {
+		switch {
+		case change.Intervention.Kind == record.Count:
+			return program(t, nameless, 0, 0, even), nil
+		case change.Intervention.Kind != record.Switch:
+			return program(t, nameless, 30, 0, even), nil // the growth stays
+		case strings.Contains(change.Intervention.Path, "hooks"):
+			return program(t, nameless, 1, 1, even), nil
+		}
+		return program(t, nameless, 1, 0, even), nil
+	}
+	found, err := Examine(context.Background(), plain, lab, Findings{Switches: []Switch{{"--no-eval", []string{"--no-eval"}}}})
+	if err != nil || found.Tried[0].Verdict != Proven || found.Tried[0].Claim != "the leak comes with hooks" || found.Tried[0].Safe {
+		t.Errorf("%v: %+v", err, found.Tried)
+	}
+}
+
+func TestCyclesAreJudgedEachAndTogether(t *testing.T) {
+	leaky := program(t, list, 0, 0, even)
+	leaky.Intervened = nil
+	if c := CycleOf(1, leaky, nil, 0); c.Verdict != CycleLeak || c.Leaks != 1 || len(c.Why) != 1 {
+		t.Errorf("%+v", c)
+	}
+	if c := CycleOf(1, &Run{ExitCode: 3, Why: "no snapshot", Said: "KeyError"}, nil, -5); c.Verdict != CycleFailed || c.Left != 0 || !strings.Contains(c.Why[1], "KeyError") {
+		t.Errorf("%+v", c)
+	}
+	var cycles []Cycle
+	for i := range int64(6) {
+		cycles = append(cycles, Cycle{Peak: 100<<20 + i<<20*4})
+	}
+	if got := Across(cycles); len(got) != 1 || !strings.Contains(got[0], "the peak rises") {
+		t.Error(got)
+	}
+	if got := Across(append(cycles[:2], Cycle{Left: 1 << 20, Peak: 1})); len(got) != 1 || !strings.Contains(got[0], "1.00 MiB of shared memory") {
+		t.Error(got)
 	}
 }

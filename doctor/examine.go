@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff"
@@ -20,36 +21,52 @@ type Lab func(ctx context.Context, name string, change Change) (*Run, error)
 type Change struct {
 	Intervention *record.Intervention
 	Files        []source.File
+	Args         []string // added to the command
+	Steps        int64    // in the place of {steps}, from this run on; 0 to leave it
 }
 
 // Findings are what an examination found, as far as it came.
 type Findings struct {
-	Plain   *Run
-	Leak    *Leak   // what is examined; nil where nothing leaks
-	More    int     // leaks beside it
-	Maybe   *Leak   // what may leak, if nothing does
-	Doubt   string  // why a run without a leak may leak; "" for nothing
-	Trials  []Trial // that are to be run
-	Untried []string
-	Tried   []Tried
-	Again   *Run   // the second run of the program as it is; nil where none was
-	Patch   *Patch // nil unless one was asked for
-	Fix     *Fix   // what came of the patch, or of the user's fix; nil unless it was tried
-	Mended  bool   // the fix is the user's
-	Stopped string // why the examination is not complete; "" where it is
+	Plain    *Run
+	Leak     *Leak   // what is examined; nil where nothing leaks
+	More     int     // leaks beside it
+	Maybe    *Leak   // what may leak, if nothing does
+	Doubt    string  // why a run without a leak may leak; "" for nothing
+	Trials   []Trial // that are to be run
+	Untried  []string
+	Also     []Tried             // of other leaks, their likeliest cause each
+	Types    []record.TypeGrowth // objects of which there were more and more
+	Steps    int64               // of a run, where the command has {steps}; 0 where it does not
+	Longer   int64               // how many steps a longer run took, to decide; 0 for none
+	Data     string              // whether growth that is not decided follows random data, a clause; "" where it was not tried
+	Beside   []string            // who else takes memory here, a clause each
+	Switches []Switch            // the user's
+	Tried    []Tried
+	Again    *Run   // the second run of the program as it is; nil where none was
+	Patch    *Patch // nil unless one was asked for
+	Fix      *Fix   // what came of the patch, or of the user's fix; nil unless it was tried
+	Mended   bool   // the fix is the user's
+	Stopped  string // why the examination is not complete; "" where it is
 }
 
 // Examine goes through the stages. Without a lab it says what it would try. In the end the program runs as it is once more:
 // this tells whether two runs compute the same, and leaves the files of an unchanged run. An
 // interrupt ends it; what was found until then is returned.
-func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
-	f := &Findings{Plain: plain}
+func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Findings, error) {
+	f := &given
+	f.Plain = plain
 	f.confirm()
+	if lab != nil {
+		if err := f.decide(ctx, lab); err != nil {
+			return f.stopped(nil, err)
+		}
+	}
 	if f.Leak == nil {
 		return f, nil
 	}
+	plain = f.Plain
 	f.Trials, f.Untried = TrialsOf(plain.Result, f.Leak)
-	if lab == nil || len(f.Trials) == 0 {
+	if lab == nil {
 		return f, nil
 	}
 	var changed []*Run
@@ -66,13 +83,95 @@ func Examine(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 			break
 		}
 	}
-	again, err := lab(ctx, "again", Change{})
+	again, err := lab(ctx, "again", Change{Intervention: &record.Intervention{Kind: record.Count, From: from(plain.Result)}})
 	if err != nil {
 		return f.stopped(changed, err)
 	}
 	f.Again = again
+	if again.Intervened != nil {
+		f.Types = again.Intervened.Grown
+	}
 	f.judge(changed)
+	proven := len(f.Tried) > 0 && (f.Tried[0].Verdict == Proven || f.Tried[0].Verdict == Needed)
+	if !proven && (len(f.Trials) == 0 || f.Leak.holder() == nil) {
+		err = f.delta(ctx, lab)
+	} else if proven {
+		err = f.others(ctx, lab)
+	}
+	if err != nil {
+		return f.stopped(nil, err)
+	}
 	return f, nil
+}
+
+// mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they are at most.
+const mostLonger, mostTimes = 2, 20
+
+// decide makes an undecided run longer, if the command lets it and something tells how long; else it tries whether what grows
+// follows random data.
+func (f *Findings) decide(ctx context.Context, lab Lab) error {
+	first := f.Steps
+	for range mostLonger {
+		if f.Leak != nil || f.Maybe == nil || f.Steps == 0 || f.Maybe.Finding.More.Steps <= 0 {
+			break
+		}
+		steps := f.Steps + f.Maybe.Finding.More.Steps*5/4
+		if steps > mostTimes*first {
+			break
+		}
+		run, err := lab(ctx, fmt.Sprintf("longer-%d", steps), Change{Steps: steps})
+		if err != nil {
+			return err
+		}
+		f.Steps, f.Longer = steps, steps
+		if run.Result == nil {
+			break
+		}
+		f.Plain, f.Leak, f.Maybe = run, nil, nil
+		f.confirm()
+	}
+	if f.Leak != nil || f.Maybe == nil {
+		return nil
+	}
+	run, err := lab(ctx, "same-data", Change{Intervention: &record.Intervention{Kind: record.Seed, From: fewestBefore}})
+	if err != nil {
+		return err
+	}
+	if run.Result == nil || run.Intervened == nil || run.Intervened.Acts == 0 {
+		return nil
+	}
+	same := &Findings{Plain: run}
+	same.confirm()
+	switch {
+	case same.Leak != nil:
+		f.Data = "with the same random numbers in each step it grows too, and that is a leak: " + same.Leak.text()
+	case same.Maybe != nil:
+		f.Data = "with the same random numbers in each step it grows too"
+	default:
+		f.Data = "with the same random numbers in each step it does not grow: growth follows the data"
+	}
+	return nil
+}
+
+// mostAlso is how many leaks beside the first are tried.
+const mostAlso = 2
+
+// others tries the likeliest cause of leaks beside the first, unless the same change was made for that.
+func (f *Findings) others(ctx context.Context, lab Lab) error {
+	done := map[string]bool{f.Tried[0].Path: true}
+	for _, l := range f.leaks()[1:] {
+		trials, _ := TrialsOf(f.Plain.Result, l)
+		if len(trials) == 0 || done[trials[0].Path] || len(f.Also) == mostAlso {
+			continue
+		}
+		done[trials[0].Path] = true
+		run, err := lab(ctx, fmt.Sprintf("also-%d-%s", len(f.Also)+1, trials[0].Kind), Change{Intervention: &trials[0].Intervention})
+		if err != nil {
+			return err
+		}
+		f.Also = append(f.Also, JudgeTrial(trials[0], l, f.Plain, run, f.Again))
+	}
+	return nil
 }
 
 // Mended runs the program with the user's fix, and holds it against the run before.

@@ -103,6 +103,10 @@ func nothing(kind record.InterventionKind) string {
 		return "no tensor there has a graph"
 	case record.Unhook:
 		return "no hook came after warm-up"
+	case record.Release:
+		return "allocators had nothing to give back"
+	case record.Switch:
+		return "the program uses none of these"
 	}
 	return "it did not become longer after warm-up"
 }

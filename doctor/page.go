@@ -8,28 +8,34 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/report"
 )
 
 // Page is what is written of an examination.
 type Page struct {
-	SchemaVersion int        `json:"schema_version"`
-	Verdict       string     `json:"verdict"` // "leak", "inconclusive" or "clean"
-	Confirm       string     `json:"confirm"`
-	Needs         string     `json:"needs,omitempty"`  // what would decide an inconclusive run
-	Locate        string     `json:"locate,omitempty"` // line and rate
-	Holder        string     `json:"holder,omitempty"`
-	Cause         string     `json:"cause,omitempty"`
-	Fix           string     `json:"fix,omitempty"`
-	Known         []string   `json:"known_leaks,omitempty"` // of libraries, at the versions of the run
-	Answer        string     `json:"answer,omitempty"`      // what the trials say of the cause
-	Trials        []TrialRow `json:"trials,omitempty"`
-	Untried       []string   `json:"untried,omitempty"`
-	Patch         *PatchRow  `json:"patch,omitempty"`
-	Verified      []string   `json:"verified,omitempty"` // what came of the patch, or of the user's fix, the answer first
-	Verify        string     `json:"verify,omitempty"`   // the command that tells whether a fix worked
-	Runs          []RunRow   `json:"runs"`
-	Stopped       string     `json:"stopped,omitempty"`
+	SchemaVersion int                 `json:"schema_version"`
+	Verdict       string              `json:"verdict"` // "leak", "inconclusive" or "clean"
+	Confirm       string              `json:"confirm"`
+	Needs         string              `json:"needs,omitempty"`        // what would decide an inconclusive run
+	Longer        int64               `json:"longer_steps,omitempty"` // of the run that was made to decide
+	Data          string              `json:"data,omitempty"`         // whether undecided growth follows random data
+	Beside        []string            `json:"beside,omitempty"`       // who else takes memory here
+	Types         []record.TypeGrowth `json:"types,omitempty"`        // objects of which there were more and more
+	Also          []TrialRow          `json:"also,omitempty"`         // of other leaks
+	Locate        string              `json:"locate,omitempty"`       // line and rate
+	Holder        string              `json:"holder,omitempty"`
+	Cause         string              `json:"cause,omitempty"`
+	Fix           string              `json:"fix,omitempty"`
+	Known         []string            `json:"known_leaks,omitempty"` // of libraries, at the versions of the run
+	Answer        string              `json:"answer,omitempty"`      // what the trials say of the cause
+	Trials        []TrialRow          `json:"trials,omitempty"`
+	Untried       []string            `json:"untried,omitempty"`
+	Patch         *PatchRow           `json:"patch,omitempty"`
+	Verified      []string            `json:"verified,omitempty"` // what came of the patch, or of the user's fix, the answer first
+	Verify        string              `json:"verify,omitempty"`   // the command that tells whether a fix worked
+	Runs          []RunRow            `json:"runs"`
+	Stopped       string              `json:"stopped,omitempty"`
 }
 
 // TrialRow is one change, with what came of it.
@@ -77,6 +83,7 @@ func PageOf(f *Findings, program string) *Page {
 	default:
 		p.Confirm = "no leak"
 	}
+	p.Longer, p.Data, p.Beside, p.Types = f.Longer, f.Data, f.Beside, f.Types
 	if f.Fix != nil {
 		p.Verified = f.Fix.lines()
 	}
@@ -96,6 +103,10 @@ func PageOf(f *Findings, program string) *Page {
 	unit := string(f.Plain.Result.Series.Axis.Unit)
 	for _, t := range f.Tried {
 		p.Trials = append(p.Trials, TrialRow{t.Claim, t.Change, t.From, unit, t.Verdict, t.Why, t.Safe})
+		p.Runs = append(p.Runs, RunRow{t.Run.Dir, t.Change, seconds(t.Run.Took)})
+	}
+	for _, t := range f.Also {
+		p.Also = append(p.Also, TrialRow{t.Claim, t.Change, t.From, unit, t.Verdict, t.Why, t.Safe})
 		p.Runs = append(p.Runs, RunRow{t.Run.Dir, t.Change, seconds(t.Run.Took)})
 	}
 	if len(f.Tried) == 0 {
@@ -169,8 +180,22 @@ func (p *Page) Text(w io.Writer) error {
 	}
 	line("Confirm", p.Confirm)
 	line("  Decided in", p.Needs)
+	if p.Longer > 0 {
+		line("  Longer", fmt.Sprintf("a run of %d steps was made to decide", p.Longer))
+	}
+	line("  Same data", p.Data)
+	for _, beside := range p.Beside {
+		line("  Beside it", beside)
+	}
 	line("Locate", p.Locate)
 	line("  Held by", p.Holder)
+	if len(p.Types) > 0 {
+		var types []string
+		for _, t := range p.Types {
+			types = append(types, fmt.Sprintf("%d more %s", t.More, t.Type))
+		}
+		line("  Objects", strings.Join(types, ", "))
+	}
 	for _, known := range p.Known {
 		line("  Known", known)
 	}
@@ -184,6 +209,9 @@ func (p *Page) Text(w io.Writer) error {
 		line("  "+verdict, t.Claim)
 		line("    Change", fmt.Sprintf("%s, from %s %.4g on", t.Change, t.Unit, t.From))
 		line("    Result", t.Why)
+	}
+	for _, t := range p.Also {
+		line("  also "+string(t.Verdict), t.Claim+": "+t.Why)
 	}
 	for _, u := range p.Untried {
 		line("  Not tried", u)

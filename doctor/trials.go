@@ -52,6 +52,9 @@ func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
 	if h == nil {
 		p.collect()
 	}
+	if h == nil && l.Finding == nil {
+		p.add(record.Release, "", "memory that the program has freed stays with the allocator", "allocators give back what is free after each step")
+	}
 	if len(p.trials) > MostTrials {
 		p.trials = p.trials[:MostTrials]
 	}

@@ -83,7 +83,17 @@ const (
 	Cut     InterventionKind = "cut"     // a chain of objects keeps the length that it had at first
 	Detach  InterventionKind = "detach"  // a tensor, or those in a container, let go of their graph
 	Unhook  InterventionKind = "unhook"  // hooks are removed that were not there at first
+	Release InterventionKind = "release" // allocators give back what is free
+	Seed    InterventionKind = "seed"    // each step draws the same random numbers
+	Switch  InterventionKind = "switch"  // parts are off all the time: those of workers, hooks, compile and autocast that the path names, with commas
+	Count   InterventionKind = "count"   // nothing is changed: objects are counted by type
 )
+
+// TypeGrowth is how many more objects of a type there are.
+type TypeGrowth struct {
+	Type string `json:"type"`
+	More int64  `json:"more"`
+}
 
 // Intervened is what became of an intervention.
 type Intervened struct {
@@ -93,6 +103,8 @@ type Intervened struct {
 	Changed int64   `json:"changed"` // objects that it removed, detached or collected
 	Failed  string  `json:"failed"`  // why it was given up; "" for nothing
 	Kept    int64   `json:"kept"`    // items, of the fullest container, when it was done first
+	// Grown are the types of which there were most more at the last count than at the first.
+	Grown []TypeGrowth `json:"grown"`
 }
 
 // Outcome is how a recorded command ended.

@@ -13,12 +13,14 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor"
+	"github.com/memdiag/memdiag/record"
 )
 
 func newDoctorCommand(env *environment) *cobra.Command {
 	format := choice{"text", []string{"text", "json"}}
 	l := &lab{env: env, heap: choice{"auto", []string{"auto", "on", "off"}}}
 	var again, patch bool
+	var switches []string
 	cmd := &cobra.Command{
 		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN [-- COMMAND …]",
 		GroupID: groupFind,
@@ -31,6 +33,9 @@ but what it writes itself it writes in each run. See docs/doctor.md.
 
 With --patch it prints a patch of the likely line, runs a copy of the program with it, and
 holds that against the run before: leak, losses, output, step time and peak.
+
+If the run is undecided and the command has {steps}, it is made longer. If no line is known,
+parts are taken away: loader workers, hooks, torch.compile, autocast, and what --switch names.
 
 Of a recorded RUN it says what it would try, and tries it with --again. With a RUN and a
 command, which has your fix, it runs the command and tells whether the fix worked. The exit
@@ -83,7 +88,17 @@ if only a longer run can tell.`,
 						return err
 					}
 				}
-				found, err = doctor.Examine(cmd.Context(), plain, run)
+				given := doctor.Findings{Beside: beside()}
+				if run == nil {
+					given.Beside = nil
+				}
+				if slices.ContainsFunc(l.args, func(a string) bool { return strings.Contains(a, stepsWord) }) {
+					given.Steps = l.steps
+				}
+				for _, words := range switches {
+					given.Switches = append(given.Switches, doctor.Switch{Name: words, Args: strings.Fields(words)})
+				}
+				found, err = doctor.Examine(cmd.Context(), plain, run, given)
 				if err == nil && patch && found.Leak != nil {
 					err = l.patch(cmd.Context(), found, run)
 				}
@@ -105,6 +120,8 @@ if only a longer run can tell.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&patch, "patch", false, "print a patch of the likely line, and try it in a copy of the program; no file of yours is changed")
+	flags.Int64Var(&l.steps, "steps", 200, "steps of the first run, if the command has {steps} in their place; an undecided run is made longer")
+	flags.StringArrayVar(&switches, "switch", nil, "`ARGUMENTS` of the command that take a part of it away, such as '--num-workers 0', to try if no line is known; may be repeated")
 	flags.BoolVar(&again, "again", false, "run a recorded run's command again, here, to try what it may be")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
@@ -167,9 +184,11 @@ func says(name string, of doctor.Change) string {
 	switch {
 	case len(of.Files) > 0:
 		return "with the patch, in a copy"
+	case of.Steps > 0:
+		return fmt.Sprintf("for %d steps", of.Steps)
 	case name == "fixed":
 		return "with your fix"
-	case change == nil && name == "again":
+	case change != nil && change.Kind == record.Count:
 		return "once more as it is"
 	case change == nil:
 		return "as it is"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -33,6 +34,7 @@ type lab struct {
 	runs      int
 	// mayFail: a run that ends with another code than 0 is judged as well.
 	mayFail     bool
+	steps       int64    // in the place of {steps}
 	environment []string // NAME=VALUE, of the command, beside memdiag's own
 }
 
@@ -62,7 +64,10 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	if err := l.begin(); err != nil {
 		return nil, err
 	}
-	args := l.args
+	if of.Steps > 0 {
+		l.steps = of.Steps
+	}
+	args := slices.Concat(inSteps(l.args, l.steps), of.Args)
 	if len(of.Files) > 0 {
 		patched, remove, err := source.Overlay(args, of.Files)
 		if err != nil {
@@ -72,7 +77,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		args = patched
 	}
 	dir := filepath.Join(l.out, name)
-	words := l.args
+	words := inSteps(l.args, l.steps)
 	if l.noCommand {
 		words = []string{}
 	}
@@ -80,7 +85,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	info := snapshot.Info{SchemaVersion: rundir.SchemaVersion, Command: words, Every: l.every.steps, Started: env.now(), Host: host, Version: version()}
 	if len(of.Files) > 0 {
 		info.Parameters = map[string]string{"changed": "patched files"}
-	} else if change != nil {
+	} else if change != nil && change.Kind != record.Count {
 		info.Parameters = map[string]string{"changed": strings.TrimSuffix(fmt.Sprintf("%s of %s", change.Kind, change.Path), " of ")}
 	}
 	out, err := createRun(dir, false, info)
@@ -113,7 +118,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		run.Why = "it was interrupted; memdiag diff " + dir + " tells what was recorded until then"
 		return run, ctx.Err()
 	}
-	if change == nil && len(of.Files) == 0 && !l.mayFail && outcome.ExitCode != exitFine {
+	if (change == nil || change.Kind == record.Count) && len(of.Files) == 0 && !l.mayFail && outcome.ExitCode != exitFine {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode)
 		if l.runs > 1 && run.Said != "" { // the first has shown it
 			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
@@ -135,6 +140,17 @@ func (l *lab) judge(run *doctor.Run) error {
 	}
 	run.Result, err = l.env.analyze(read, l.options)
 	return err
+}
+
+// stepsWord stands in a command for the number of steps, which doctor chooses.
+const stepsWord = "{steps}"
+
+func inSteps(args []string, steps int64) []string {
+	out := slices.Clone(args)
+	for i := range out {
+		out[i] = strings.ReplaceAll(out[i], stepsWord, fmt.Sprint(steps))
+	}
+	return out
 }
 
 // begin checks the command, and makes the folder, before the first run.

@@ -792,7 +792,7 @@ class Agent:
         self.code.end()
         if self.trackers is not None:
             self.trackers.finish()
-        if self.intervention is not None and self.intervention.acts:
+        if self.intervention is not None and self.intervention.acts and self.intervention.text():
             self.note(self.intervention.text())
         self.report("finished")
 

@@ -6,6 +6,7 @@ Nothing here runs unless the settings ask for it. What raises is reported, and t
 import collections
 import gc
 import itertools
+import random
 import sys
 import time
 
@@ -15,6 +16,7 @@ from ._handlers import raised
 from ._holders import Walk, key_text
 from ._length import attribute, dict_of, lru_cache_wrapper, members, mro, own, reach
 from ._roots import Registries
+from ._switches import Switches
 
 # Seconds of one search for what is to be changed; the next one is when so many times the steps, or the time, have passed.
 SECONDS, AGAIN = 2.0, 1.3
@@ -24,12 +26,15 @@ APART = 0.1
 ALIKE, CHAIN = " more like it", "…"
 # Objects of a chain that are counted at most.
 LINKS = 100_000
+# Types of objects that are named, and how many more of one there are at least: in all, and a step.
+TYPES, FEWEST, EACH = 5, 20, 0.5
 # Items of a container that are looked at in each step, the newest; all the first time.
 NEWEST = 256
 
 
 class Intervention:
-    """What to do ("collect", "cap", "clear", "cut", "detach", "unhook"), from which step, or second, on, and the path of the holder."""
+    """What to do ("collect", "release", "seed", "count", "switch", "cap", "clear", "cut", "detach", "unhook"), from which step, or second, on,
+    and the path of the holder; of "switch" what is off."""
 
     def __init__(self, agent, about):
         self.agent = agent
@@ -39,6 +44,9 @@ class Intervention:
         self.known = set()  # containers whose older items were looked at
         self.found, self.acts, self.changed, self.failed = False, 0, 0, ""
         self.since, self.due = 0.0, 0.0  # when it was done first, and where no steps count is to be done again
+        self.states = None  # of the random number generators, when it was done first
+        self.types, self.grown, self.counted = None, {}, 0.0  # numbers of objects by type at first, what more there were, and when to count again
+        self.switches = Switches(agent, self.path.split(",")) if self.kind == "switch" else None
 
     def now(self):
         return self.agent.step or self.agent.elapsed()
@@ -49,8 +57,12 @@ class Intervention:
         if self.failed or self.now() < self.start:
             return
         try:
-            if self.kind == "collect":
-                self.found, self.changed = True, self.changed + gc.collect()
+            if self.kind == "switch":
+                self.found, self.changed = True, self.switches.used
+            elif self.kind in ("collect", "release", "seed", "count"):
+                self.found = True
+                with unasked(self.agent.torch.module):
+                    self.changed += {"collect": gc.collect, "release": self.release, "seed": self.seed, "count": self.count}[self.kind]()
             else:
                 with unasked(self.agent.torch.module):
                     self.on_holders()
@@ -61,6 +73,47 @@ class Intervention:
         self.acts += 1
         if self.found and not self.since:
             self.since = self.agent.now()
+
+    def imported(self, torch):
+        """PyTorch has been imported. Called guarded."""
+        if self.switches is not None:
+            self.switches.off(torch)
+            self.found, self.since, self.acts = True, self.agent.now(), 1
+
+    def release(self):
+        """Has allocators give back what is free. Returns whether any did."""
+        import ctypes
+
+        torch = self.agent.torch.module
+        if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+            before = torch.cuda.memory_reserved()
+            torch.cuda.empty_cache()
+            return before > torch.cuda.memory_reserved()
+        return ctypes.CDLL(None).malloc_trim(0)
+
+    def seed(self):
+        """Has each step draw the same random numbers, so that random data are the same in each."""
+        torch, numpy = self.agent.torch.module, sys.modules.get("numpy")
+        now = random.getstate(), numpy and numpy.random.get_state(), torch and torch.get_rng_state()
+        self.states = self.states or now
+        random.setstate(self.states[0])
+        if self.states[1]:
+            numpy.random.set_state(self.states[1])
+        if self.states[2] is not None:
+            torch.set_rng_state(self.states[2])
+        return 1
+
+    def count(self):
+        """Counts objects by type, now and then."""
+        if self.now() < self.counted:
+            return 0
+        self.counted = self.now() * AGAIN
+        numbers = collections.Counter(map(type, gc.get_objects()))
+        if self.types is None:
+            self.types, self.first = numbers, self.now()
+        least = max(FEWEST, EACH * (self.now() - self.first))
+        self.grown = {t: n - self.types[t] for t, n in numbers.items() if n - self.types[t] >= least and t is not tuple}  # those are the recorder's, too
+        return 0
 
     def on_holders(self):
         objects = self.reached()
@@ -111,10 +164,14 @@ class Intervention:
         return changed
 
     def about(self):
-        return {"found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed, "kept": max(self.keep.values(), default=0)}
+        most = sorted(self.grown.items(), key=lambda pair: -pair[1])[:TYPES]
+        grown = [{"type": "%s.%s" % (t.__module__, t.__qualname__), "more": n} for t, n in most]
+        return {"grown": grown, "found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed, "kept": max(self.keep.values(), default=0)}
 
     def text(self):
-        """What was done, for the run's notes."""
+        """What was done, for the run's notes; "" where nothing was changed."""
+        if self.kind == "count":
+            return ""
         what = "memdiag doctor changed this run: %s" % self.kind + (" of " + self.path if self.path else "")
         return what + (", given up after %s" % self.failed if self.failed else ", %d times, %d objects" % (self.acts, self.changed))
 

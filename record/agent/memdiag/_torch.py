@@ -116,6 +116,8 @@ class Torch:
 
     def imported(self, torch):
         self.module, self.since_import = torch, time.monotonic()
+        if self.agent.intervention is not None:
+            self.agent.intervention.imported(torch)
         self.agent.heap.start()
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
