@@ -19,6 +19,8 @@ STAMP = '{"memdiag_step":'
 def find(torch):
     """The accelerators that this PyTorch may use whose allocators have a record."""
     names = []
+    if torch is None:
+        return names  # the program has not imported it
     if torch.version.cuda or getattr(torch.version, "hip", None):
         names.append("cuda")
     if getattr(torch._C, "_has_xpu", False):
