@@ -185,8 +185,7 @@ func newFleetRanksCommand(f *fleetFolder) *cobra.Command {
 		Short: "the ranks of a run whose memory grows unlike their peers', and what they share",
 		Long: `Compares how memory grows on each rank with the median of all, in units of the
 median absolute deviation, and names the smallest group that explains the unlike
-ones: one rank, a data-parallel replica, a host, a pipeline stage, or all. Of 100
-groups that it names one is expected to be false (Benjamini–Hochberg). Stages and
+ones: one rank, a data-parallel replica, a host, a pipeline stage, or all. Stages and
 replicas are known if the run was added with --mesh.`,
 		Example: `  memdiag fleet ranks my-run
   memdiag fleet ranks 3f2a --format json`,
