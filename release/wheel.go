@@ -3,9 +3,11 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -101,6 +103,7 @@ type wheelWriter struct {
 func newWheelWriter(at time.Time) *wheelWriter {
 	w := &wheelWriter{time: at}
 	w.zip = zip.NewWriter(&w.buffer)
+	w.zip.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
 	return w
 }
 
