@@ -81,8 +81,12 @@ class DispatchKey: Python = None
 // fakeOptimizer is the part of torch.optim that counts steps.
 const fakeOptimizer = `
 hooks = []
+class Handle:
+    def remove(self):
+        hooks.clear()
 def register_optimizer_step_post_hook(f):
     hooks.append(f)
+    return Handle()
 class Optimizer:
     def step(self):
         for h in hooks: h(self, (), {})

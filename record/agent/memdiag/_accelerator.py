@@ -17,7 +17,9 @@ STAMP = '{"memdiag_step":'
 
 
 def find(torch):
-    """The accelerators that this PyTorch may use whose allocators have a record."""
+    """The accelerators that this PyTorch may use whose allocators have a record; none without PyTorch."""
+    if torch is None:
+        return []
     names = []
     if torch is None:
         return names  # the program has not imported it
