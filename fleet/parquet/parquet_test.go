@@ -110,7 +110,7 @@ func slowHybrid(in []byte, n, limit int) ([]uint32, bool) {
 	for len(out) < n {
 		head, shift := uint64(0), 0
 		for {
-			if len(in) == 0 || shift > 63 {
+			if len(in) == 0 || shift > 63 || shift == 63 && in[0] > 1 { // more than 64 bits
 				return nil, false
 			}
 			b := in[0]
