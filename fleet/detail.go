@@ -115,26 +115,26 @@ func (s *Store) stackOf(run, fingerprint string) ([]string, error) {
 
 // WriteDetail writes one leak.
 func WriteDetail(w io.Writer, d *Detail) error {
-	if err := WriteLeaks(w, []Leak{d.Leak}, d.Runs, 1); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
+	var b strings.Builder
+	_ = WriteLeaks(&b, []Leak{d.Leak}, d.Runs, 1) // a Builder takes all
+	b.WriteString("\n")
 	for i := len(d.Frames) - 1; i >= 0; i-- {
 		mark := " |- "
 		if i == len(d.Frames)-1 {
 			mark = "-> "
 		}
-		fmt.Fprintln(w, mark+report.Printable(d.Frames[i]))
+		fmt.Fprintln(&b, mark+report.Printable(d.Frames[i]))
 	}
 	for _, h := range d.Holders[:min(3, len(d.Holders))] {
-		fmt.Fprintf(w, "Held by: %s `%s` (on %s)\n", report.Printable(h.Kind), report.Printable(h.Holder), plural(h.Ranks, "rank"))
+		fmt.Fprintf(&b, "Held by: %s `%s` (on %s)\n", report.Printable(h.Kind), report.Printable(h.Holder), plural(h.Ranks, "rank"))
 	}
-	fmt.Fprintln(w)
+	b.WriteString("\n")
 	var rows [][]string
 	for _, r := range d.In[:min(len(d.In), 20)] {
 		rows = append(rows, []string{r.Run.ID, dayText(r.Run.When()), short(r.Run.Commit), r.Run.Library, fmt.Sprintf("%d of %d", r.Ranks, r.Run.Ranks), bySecond(r.Rate), size(r.Leaked), r.Run.Name})
 	}
-	return table(w, "run|day|commit|library|ranks|rate|leaked|name", rows)
+	table(&b, "run|day|commit|library|ranks|rate|leaked|name", rows)
+	return flush(w, &b)
 }
 
 // WriteViews writes SQL that makes a view of each table in DuckDB. A run that is in two folders for
@@ -144,7 +144,8 @@ func WriteViews(w io.Writer, dir string) error {
 		return "'" + strings.ReplaceAll(filepath.Join(dir, "[0-9]*", "*", table+ending), "'", "''") + "'"
 	}
 	const folder = `parse_dirpath(filename)`
-	fmt.Fprintf(w, `CREATE OR REPLACE VIEW runs AS
+	var b strings.Builder
+	fmt.Fprintf(&b, `CREATE OR REPLACE VIEW runs AS
 SELECT * EXCLUDE (filename), %s AS folder FROM read_parquet(%s, filename = true)
 QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filename, '%s')) = 1;
 `, folder, glob("runs"), merged)
@@ -153,12 +154,10 @@ QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filena
 		if name == "runs" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, `CREATE OR REPLACE VIEW %s AS
+		fmt.Fprintf(&b, `CREATE OR REPLACE VIEW %s AS
 SELECT * EXCLUDE (filename) FROM read_parquet(%s, filename = true)
 WHERE (run, %s) IN (SELECT run, folder FROM runs);
-`, name, glob(name), folder); err != nil {
-			return err
-		}
+`, name, glob(name), folder)
 	}
-	return nil
+	return flush(w, &b)
 }

@@ -3,11 +3,11 @@ package fleet
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"strconv"
 )
 
 // Compaction says what Compact did.

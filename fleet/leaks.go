@@ -74,8 +74,8 @@ func (h *histogram) add(rate float64) {
 }
 
 func (h *histogram) join(o *histogram) {
-	for i, n := range o.counts {
-		h.counts[i] += n
+	for i := range o.counts {
+		h.counts[i] += o.counts[i]
 	}
 	h.n += o.n
 	h.most = max(h.most, o.most)
@@ -83,8 +83,8 @@ func (h *histogram) join(o *histogram) {
 
 func (h *histogram) quantile(q float64) float64 {
 	left := int64(math.Ceil(q * float64(h.n)))
-	for i, n := range h.counts {
-		if left -= int64(n); left <= 0 {
+	for i := range h.counts {
+		if left -= int64(h.counts[i]); left <= 0 {
 			return min(math.Exp2((float64(i)+0.5)/16), h.most)
 		}
 	}
@@ -346,7 +346,7 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 			c.Saved = int64((c.Before - c.After) * seconds)
 		}
 	}
-	named := append(old, next...)
+	named := slices.Concat(old, next)
 	if err := s.Name(named); err != nil {
 		return nil, 0, 0, err
 	}

@@ -306,7 +306,8 @@ func (s *Store) heatMap(r Run) (*heatMap, error) {
 	for i := range heatLevels {
 		m.Steps = append(m.Steps, i+1)
 	}
-	return m, m.ranks(s, r, lines, most)
+	err = m.ranks(s, r, lines, most)
+	return m, err
 }
 
 // ranks adds the sentence about the ranks, and small multiples of those least like their peers.

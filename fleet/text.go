@@ -13,17 +13,24 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// table writes rows in columns; names out of files are made printable.
-func table(w io.Writer, head string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, strings.ReplaceAll(head, "|", "\t"))
+// table adds rows in columns; names out of files are made printable.
+func table(b *strings.Builder, head string, rows [][]string) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	line := func(text string) { _, _ = t.Write([]byte(text + "\n")) } // a Builder takes all
+	line(strings.ReplaceAll(head, "|", "\t"))
 	for _, row := range rows {
 		for i := range row {
 			row[i] = strings.ReplaceAll(report.Printable(row[i]), "\t", " ")
 		}
-		fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t "))
+		line(strings.TrimRight(strings.Join(row, "\t"), "\t "))
 	}
-	return t.Flush()
+	_ = t.Flush()
+}
+
+// flush writes what was gathered.
+func flush(w io.Writer, b *strings.Builder) error {
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func size(n int64) string { return snapshot.Bytes(n).String() }
@@ -62,18 +69,21 @@ func plural(n int, what string) string {
 
 // WriteRuns writes runs as a table.
 func WriteRuns(w io.Writer, runs []Run) error {
+	var b strings.Builder
 	var rows [][]string
 	for _, r := range runs {
 		rows = append(rows, []string{r.ID, dayText(r.When()), short(r.Commit), r.Status, r.Verdict, fmt.Sprint(r.Leaks), fmt.Sprint(r.Ranks), fmt.Sprint(r.Steps), size(r.Growth), r.Name})
 	}
-	return table(w, "run|day|commit|status|verdict|leaks|ranks|steps|growth|name", rows)
+	table(&b, "run|day|commit|status|verdict|leaks|ranks|steps|growth|name", rows)
+	return flush(w, &b)
 }
 
 // WriteNext writes which runs die next.
 func WriteNext(w io.Writer, next []Dying, now time.Time) error {
+	var b strings.Builder
 	if len(next) == 0 {
-		_, err := fmt.Fprintln(w, "no run that goes on is known to run out of memory")
-		return err
+		b.WriteString("no run that goes on is known to run out of memory" + "\n")
+		return flush(w, &b)
 	}
 	var rows [][]string
 	for _, d := range next {
@@ -89,7 +99,8 @@ func WriteNext(w io.Writer, next []Dying, now time.Time) error {
 		}
 		rows = append(rows, []string{when, fmt.Sprint(d.Step), rankText(d.Rank), d.Run.ID, d.Run.Name})
 	}
-	return table(w, "memory is full (UTC)|step|rank|run|name", rows)
+	table(&b, "memory is full (UTC)|step|rank|run|name", rows)
+	return flush(w, &b)
 }
 
 func rankText(rank int64) string {
@@ -101,11 +112,12 @@ func rankText(rank int64) string {
 
 // WriteLeaks writes leaks as a table, the first top ones.
 func WriteLeaks(w io.Writer, leaks []Leak, runs, top int) error {
-	fmt.Fprintf(w, "%s in %s\n", plural(len(leaks), "leak"), plural(runs, "run"))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in %s\n", plural(len(leaks), "leak"), plural(runs, "run"))
 	if len(leaks) == 0 {
-		return nil
+		return flush(w, &b)
 	}
-	fmt.Fprintln(w)
+	b.WriteString("\n")
 	var rows [][]string
 	for _, l := range leaks[:min(top, len(leaks))] {
 		lost := "-"
@@ -117,35 +129,35 @@ func WriteLeaks(w io.Writer, leaks []Leak, runs, top int) error {
 			bySecond(l.RateMedian), bySecond(l.RateHigh), size(l.Leaked), overTime(l.LeakedHours), lost, l.Fingerprint,
 		})
 	}
-	if err := table(w, "place|cause|runs|ranks|first seen|commit|last seen|median rate|90 %|leaked|cost|GPU time lost|fingerprint", rows); err != nil {
-		return err
-	}
+	table(&b, "place|cause|runs|ranks|first seen|commit|last seen|median rate|90 %|leaked|cost|GPU time lost|fingerprint", rows)
 	if len(leaks) > top {
-		fmt.Fprintf(w, "and %d more (--top)\n", len(leaks)-top)
+		fmt.Fprintf(&b, "and %d more (--top)\n", len(leaks)-top)
 	}
-	return nil
+	return flush(w, &b)
 }
 
 func overTime(byteHours float64) string { return snapshot.FormatBytes(math.Round(byteHours)) + "·h" }
 
 // WriteUnlike writes which ranks of a run are unlike their peers.
 func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
-	fmt.Fprintf(w, "run %s, %s: %s\n", run.ID, report.Printable(run.Name), plural(len(ranks), "rank"))
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s, %s: %s\n", run.ID, report.Printable(run.Name), plural(len(ranks), "rank"))
 	if len(groups) == 0 {
-		_, err := fmt.Fprintln(w, "no rank's memory grows unlike that of its peers")
-		return err
+		b.WriteString("no rank's memory grows unlike that of its peers" + "\n")
+		return flush(w, &b)
 	}
 	for _, line := range sayings(groups) {
-		fmt.Fprintln(w, line)
+		fmt.Fprintln(&b, line)
 	}
-	fmt.Fprintln(w)
+	b.WriteString("\n")
 	shown := slices.Clone(ranks)
 	slices.SortStableFunc(shown, func(a, b Rank) int { return int(min(1, max(-1, b.Slope-a.Slope))) })
 	var rows [][]string
 	for _, r := range shown[:min(len(shown), 10)] {
 		rows = append(rows, []string{rankText(r.Rank), r.Host, rankText(r.Stage), rankText(r.Replica), r.Verdict, snapshot.FormatBytes(r.Slope) + "/step", size(r.Live), size(r.Growth)})
 	}
-	return table(w, "rank|host|stage|replica|verdict|slope|live|growth", rows)
+	table(&b, "rank|host|stage|replica|verdict|slope|live|growth", rows)
+	return flush(w, &b)
 }
 
 // sayings are a clause for each group. Several single ranks are one.
@@ -208,12 +220,13 @@ func ranksText(ranks []int64) string {
 
 // WriteChanges writes how leaks changed between two commits.
 func WriteChanges(w io.Writer, changes []Change, before, after string, runsBefore, runsAfter int) error {
-	fmt.Fprintf(w, "%s (%s) and %s (%s)\n", short(before), plural(runsBefore, "run"), short(after), plural(runsAfter, "run"))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s) and %s (%s)\n", short(before), plural(runsBefore, "run"), short(after), plural(runsAfter, "run"))
 	if len(changes) == 0 {
-		_, err := fmt.Fprintln(w, "no leak at either commit")
-		return err
+		b.WriteString("no leak at either commit" + "\n")
+		return flush(w, &b)
 	}
-	fmt.Fprintln(w)
+	b.WriteString("\n")
 	var rows [][]string
 	for _, c := range changes {
 		saved := size(c.Saved)
@@ -222,5 +235,6 @@ func WriteChanges(w io.Writer, changes []Change, before, after string, runsBefor
 		}
 		rows = append(rows, []string{c.State, c.Place, bySecond(c.Before), bySecond(c.After), saved, c.Fingerprint})
 	}
-	return table(w, "state|place|before|after|saved|fingerprint", rows)
+	table(&b, "state|place|before|after|saved|fingerprint", rows)
+	return flush(w, &b)
 }

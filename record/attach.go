@@ -220,7 +220,7 @@ const told = 3
 func (c *census) lines() (lines []string) {
 	in := fmt.Sprintf("in %s", time.Duration(c.Seconds*float64(time.Second)).Round(time.Second))
 	for _, g := range c.Containers[:min(told, len(c.Containers))] {
-		lines = append(lines, fmt.Sprintf("%s the %s `%s` grew from %d to %d items", in, g.Kind, g.Path, g.Before, g.Now))
+		lines = append(lines, fmt.Sprintf("%s the %s %#q grew from %d to %d items", in, g.Kind, g.Path, g.Before, g.Now))
 	}
 	for _, g := range c.Types[:min(told, len(c.Types))] {
 		lines = append(lines, fmt.Sprintf("%s objects of type %s grew from %d to %d", in, g.Type, g.Before, g.Now))

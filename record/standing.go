@@ -37,7 +37,7 @@ func WriteStanding(dir string, rank int, standing any) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(path+partSuffix, path) // whole, for who reads it meanwhile

@@ -154,7 +154,7 @@ func TestSharedMemoryThatOthersMadeIsNotCounted(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
 	if err := f.Truncate(8192); err != nil {
 		t.Fatal(err)

@@ -91,8 +91,8 @@ func (p *Pusher) serve(ctx context.Context, api *remote.API, transport *pushed) 
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptedPush)
-			defer cancel()
 			say(p.push(last, api, transport))
+			cancel()
 			return
 		case <-ticker.C:
 		}

@@ -56,7 +56,7 @@ func rows(dir string, n int) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	leaking := make(map[int]bool)
-	rows, bytes := 0, int64(0)
+	rows := 0
 	for i := 0; rows < n; i++ {
 		t := fleet.NewTables()
 		id := fmt.Sprintf("%016x", i+1)
@@ -93,8 +93,7 @@ func rows(dir string, n int) error {
 	if err != nil {
 		return err
 	}
-	bytes = s.Bytes()
-	fmt.Printf("%d runs, %d rows of findings, %d fingerprints leak; %.1f bytes a row of findings, all tables\n", len(s.Runs()), rows, len(leaking), float64(bytes)/float64(rows))
+	fmt.Printf("%d runs, %d rows of findings, %d fingerprints leak; %.1f bytes a row of findings, all tables\n", len(s.Runs()), rows, len(leaking), float64(s.Bytes())/float64(rows))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -33,9 +34,9 @@ func beside() []string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		folder := filepath.Join("/proc", e.Name())
+		folder := "/proc/" + e.Name()
 		group, err := os.ReadFile(filepath.Join(folder, "cgroup")) //nolint:gosec // the system's
-		if err != nil || string(group) != string(own) {
+		if err != nil || !bytes.Equal(group, own) {
 			continue
 		}
 		statm, _ := os.ReadFile(filepath.Join(folder, "statm")) //nolint:gosec // the system's; one that ended has none

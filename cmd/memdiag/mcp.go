@@ -33,11 +33,10 @@ these two run a command, and ask first. Files outside of --root are refused. See
 			if err != nil {
 				return err
 			}
-			err = s.serve().Run(cmd.Context(), &mcp.StdioTransport{})
-			if cmd.Context().Err() != nil {
-				return nil // the agent has ended it
+			if err := s.serve().Run(cmd.Context(), &mcp.StdioTransport{}); cmd.Context().Err() == nil {
+				return err
 			}
-			return err
+			return nil // the agent has ended it
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", ".", "`DIR` below which files may be read, and commands run")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -32,7 +33,7 @@ func TestPrometheusTakesWhatIsPushed(t *testing.T) {
 		return status == 200
 	})
 	out, err := exec.CommandContext(t.Context(), "memdiag", "watch", filepath.Join(dir, "my-run"), "--push", "http://"+address).CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitLeak || strings.Contains(string(out), "--push") {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitLeak || strings.Contains(string(out), "--push") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for query, want := range map[string]string{

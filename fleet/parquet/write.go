@@ -55,7 +55,8 @@ func NewWriter(w io.Writer, schema []Column) (*Writer, error) {
 		return nil, err
 	}
 	f := &Writer{w: w, pack: pack, schema: schema}
-	return f, f.put([]byte(magic))
+	err = f.put([]byte(magic))
+	return f, err
 }
 
 func (f *Writer) put(b []byte) error {
@@ -75,8 +76,8 @@ func (f *Writer) Append(columns []Column) error {
 			return fmt.Errorf("column %s does not fit the table", columns[i].Name)
 		}
 	}
-	for from, to := 0, 0; from < n; from = to {
-		to = from + fitting(columns, from, min(n, from+groupRows))
+	for from := 0; from < n; {
+		to := from + fitting(columns, from, min(n, from+groupRows))
 		g := group{rows: int64(to - from)}
 		for i := range columns {
 			c, err := f.chunk(&columns[i], from, to)
@@ -87,6 +88,7 @@ func (f *Writer) Append(columns []Column) error {
 		}
 		f.groups = append(f.groups, g)
 		f.rows += g.rows
+		from = to
 	}
 	return nil
 }
@@ -173,7 +175,7 @@ func entriesOf(c *Column, from, to int) (entries [][]byte, places []uint32) {
 	default:
 		at := make(map[uint64]uint32)
 		for i := range places {
-			v := uint64(0)
+			var v uint64
 			if c.Kind == Float {
 				v = math.Float64bits(c.Floats[from+i])
 			} else {

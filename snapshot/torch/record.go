@@ -57,7 +57,7 @@ func (b *builder) addDeviceEvent(device int, o *object) error {
 		r.ooms[device] = oom{r.ooms[device].count + 1, int64(o.values[enTime]), o.values[enSize], o.values[enFree], uint32(o.values[enStack])}
 	}
 	live := r.of(device)
-	if id := uint32(o.values[enMetadata]); o.has(enMetadata) && id != uint32(kwEmpty) {
+	if id := uint32(o.values[enMetadata]); o.has(enMetadata) && id != kwEmpty {
 		if step, ok := r.stamp(id, b.m.symbols.strings); ok {
 			live.step = step // other threads, as autograd's, stamp nothing
 		}
