@@ -59,6 +59,7 @@ var described = map[string]string{
 	"library":                    "the known leak of a framework that it is",
 	"fingerprint":                "the place of a leak over edits of lines, other checkouts, ranks and machines",
 	"notes":                      "what a reader must know before trusting it",
+	"known_leaks":                "known leaks of libraries, at the versions of the run, a sentence each",
 	"not_seen":                   "what of the run no verdict speaks of, a clause each",
 	"child":                      "the process of the command that leaks, where it is another than the one that was judged first",
 	"children":                   "other processes of the command that leak, one of each kind",

@@ -69,10 +69,12 @@ def want(found, what, tensors, category):
         got = found.cpu.get(address(t), 0)
         assert got == category, (what, got, category)
 
+nowhere = lambda t: False
+
 def find(quiet=True, blocks=None, parameters=(), results=()):
     told = _categories.Told()
     told.parameters, told.results = set(parameters), set(results)
-    found = _categories.Found(torch, blocks, told)
+    found = _categories.Found(torch, blocks, told, nowhere)
     with torch._C.DisableTorchFunction():
         categories.find(found, quiet)
     return found
@@ -100,14 +102,14 @@ want(find(), "a model at the next search", [later.weight], _categories.PARAMETER
 # Storages that nobody watched are known by their size alone.
 told = _categories.Told()
 told.add({1: (64, _categories._census.RESULT), 2: (64, 0), 3: (8, 0), 4: (8, 0), 5: (64, 0)}, {5})
-found = _categories.Found(torch, None, told)
+found = _categories.Found(torch, None, told, nowhere)
 found.also(told.results, _categories.RESULT)
 assert found.of(1, 64, 1) == _categories.RESULT and found.of(1, 64, 2) == 0 and found.of(5, 64, 2) == 0
 assert sorted(found.shares(64, 2)) == [(0, 1), (_categories.RESULT, 1)] and found.shares(64, 1) == [(0, 1)]
 assert found.shares(8, 7) == [(0, 7)]
 found.also([3, 4], _categories.STATE)
 assert found.shares(8, 7) == [(0, 7)], "it is counted once"
-found = _categories.Found(torch, None, told)
+found = _categories.Found(torch, None, told, nowhere)
 found.also([3, 4], _categories.STATE)
 assert found.shares(8, 7) == [(_categories.STATE, 7)] and found.of(3, 8, 3) == _categories.STATE
 

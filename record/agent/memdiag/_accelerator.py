@@ -20,14 +20,12 @@ def find(torch):
     """The accelerators that this PyTorch may use whose allocators have a record; none without PyTorch."""
     if torch is None:
         return []
-    names = []
-    if torch is None:
-        return names  # the program has not imported it
+    names, core = [], getattr(torch, "_C", None)  # which is not there yet while it is imported
     if torch.version.cuda or getattr(torch.version, "hip", None):
         names.append("cuda")
-    if getattr(torch._C, "_has_xpu", False):
+    if getattr(core, "_has_xpu", False):
         names.append("xpu")
-    renamed = getattr(torch._C, "_get_privateuse1_backend_name", lambda: UNNAMED)()
+    renamed = getattr(core, "_get_privateuse1_backend_name", lambda: UNNAMED)()
     if renamed != UNNAMED:
         names.append(renamed)
     return [Accelerator(torch, n) for n in names if recorder(torch, n)]
