@@ -37,6 +37,7 @@ type Follower struct {
 	folder state               // at the last look
 	looked time.Time           // when that was; zero before the first
 	took   time.Duration       // how long
+	spent  time.Duration       // how long all looks took
 	runs   []*snapshot.Run     // of it
 	begun  time.Time           // when the run that is in the folder began; zero if it does not say
 	unread map[string]bool     // what was said of snapshots that cannot be read
@@ -118,13 +119,21 @@ func (r *Rank) Number() int {
 // tablesEvery is how often the tables of processes are read again while there are no new snapshots: they become long.
 const tablesEvery = 10 * time.Second
 
-// A look is taken again after so many times the time that it took, with new snapshots and without: so looks take half a per
-// cent of the time, and a thousandth. New snapshots wait no longer than patience for that, or for so many times a look that
-// takes long. A run of a million steps has some hundred of them, most of them in its first minutes.
+// A look at new snapshots comes atWork times what the last one took after it. Once all looks have taken allowance, they take one
+// part in share of the time, but new snapshots wait no longer than patience for that: verdicts of short runs need many looks, and
+// a run of a million steps has some hundred. Looks without new snapshots take a thousandth of the time.
 const (
-	fresher, rarer   = 200, 1000
-	patience, atWork = 10 * time.Second, 10
+	atWork, rarer, share = 10, 1000, 200
+	allowance            = time.Second
+	patience             = 10 * time.Second
 )
+
+// due reports whether it is time for a look at new snapshots.
+func (f *Follower) due() bool {
+	since := time.Since(f.looked)
+	afford := f.spent <= allowance || since >= min(share*f.took, patience)
+	return since >= atWork*f.took && afford
+}
 
 // unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
 const unstable = 5
@@ -147,7 +156,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 			return nil, err
 		}
 		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
-		if fresh && time.Since(f.looked) >= min(fresher*f.took, max(patience, atWork*f.took)) || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
+		if fresh && f.due() || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
 			look, err := f.look(fresh)
 			if err == nil || !errors.Is(err, errNothingYet) {
 				return look, err
@@ -269,6 +278,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	}
 	look.Took = time.Since(begun)
 	f.took = look.Took
+	f.spent += look.Took
 	if look.Ended {
 		f.end(look)
 	}
