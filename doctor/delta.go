@@ -22,7 +22,7 @@ var ownSwitches = []Switch{{Name: "workers"}, {Name: "hooks"}, {Name: "compile"}
 const mostDelta = 8
 
 // delta takes parts of the program away, all at first, and then as few as end the growth (Zeller's delta debugging). It is for
-// a leak of which nothing that has a name is known, or whose trials prove nothing.
+// a leak whose holder and line are unknown, or whose trials prove nothing.
 func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	runs := 0
 	var last *Tried

@@ -35,7 +35,7 @@ type Findings struct {
 	Trials   []Trial // that are to be run
 	Untried  []string
 	Also     []Tried             // of other leaks, their likeliest cause each
-	Types    []record.TypeGrowth // objects of which there were more and more
+	Types    []record.TypeGrowth // whose objects became more and more
 	Steps    int64               // of a run, where the command has {steps}; 0 where it does not
 	Longer   int64               // how many steps a longer run took, to decide; 0 for none
 	Data     string              // whether growth that is not decided follows random data, a clause; "" where it was not tried

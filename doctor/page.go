@@ -21,7 +21,7 @@ type Page struct {
 	Longer        int64               `json:"longer_steps,omitempty"` // of the run that was made to decide
 	Data          string              `json:"data,omitempty"`         // whether undecided growth follows random data
 	Beside        []string            `json:"beside,omitempty"`       // who else takes memory here
-	Types         []record.TypeGrowth `json:"types,omitempty"`        // objects of which there were more and more
+	Types         []record.TypeGrowth `json:"types,omitempty"`        // whose objects became more and more
 	Also          []TrialRow          `json:"also,omitempty"`         // of other leaks
 	Locate        string              `json:"locate,omitempty"`       // line and rate
 	Holder        string              `json:"holder,omitempty"`

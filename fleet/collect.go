@@ -212,7 +212,7 @@ func outAt(r *diff.Result, f *diff.Forecast) time.Time {
 	return r.Last.Mark.Time.Add(f.After)
 }
 
-// role is that of another process. Names of scripts are paths.
+// role is what another process does. Names of scripts are paths.
 func (c *Collector) role(role string) string {
 	if strings.ContainsAny(role, "./") {
 		return c.about.Paths.of(role)

@@ -11,7 +11,7 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// Version is that of the tables. It rises when a column changes its meaning or goes. New columns do
+// Version is the version of the tables. It rises when a column changes its meaning or goes. New columns do
 // not raise it.
 const Version = 1
 

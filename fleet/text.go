@@ -82,7 +82,7 @@ func WriteRuns(w io.Writer, runs []Run) error {
 func WriteNext(w io.Writer, next []Dying, now time.Time) error {
 	var b strings.Builder
 	if len(next) == 0 {
-		b.WriteString("no run that goes on is known to run out of memory" + "\n")
+		b.WriteString("no run that goes on is known to run out of memory\n")
 		return flush(w, &b)
 	}
 	var rows [][]string
@@ -143,7 +143,7 @@ func WriteUnlike(w io.Writer, run Run, ranks []Rank, groups []Group) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %s, %s: %s\n", run.ID, report.Printable(run.Name), plural(len(ranks), "rank"))
 	if len(groups) == 0 {
-		b.WriteString("no rank's memory grows unlike that of its peers" + "\n")
+		b.WriteString("no rank grows unlike its peers\n")
 		return flush(w, &b)
 	}
 	for _, line := range sayings(groups) {
@@ -223,7 +223,7 @@ func WriteChanges(w io.Writer, changes []Change, before, after string, runsBefor
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s) and %s (%s)\n", short(before), plural(runsBefore, "run"), short(after), plural(runsAfter, "run"))
 	if len(changes) == 0 {
-		b.WriteString("no leak at either commit" + "\n")
+		b.WriteString("no leak at either commit\n")
 		return flush(w, &b)
 	}
 	b.WriteString("\n")

@@ -103,7 +103,7 @@ type Intervened struct {
 	Changed int64   `json:"changed"` // objects that it removed, detached or collected
 	Failed  string  `json:"failed"`  // why it was given up; "" for nothing
 	Kept    int64   `json:"kept"`    // items, of the fullest container, when it was done first
-	// Grown are the types of which there were most more at the last count than at the first.
+	// Grown are the types whose objects became most more from the first count to the last.
 	Grown []TypeGrowth `json:"grown"`
 }
 

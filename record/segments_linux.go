@@ -115,7 +115,7 @@ type outsiders struct {
 	rest time.Time       // until then nobody is asked, or it would cost too much
 }
 
-// without are the files that none of them has; of which that is not yet known, they come later.
+// without returns the files that no outsider has mapped. Those that nobody has looked at yet come with a later call.
 func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out []fs.FileInfo) {
 	inode := func(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 	begun := time.Now()

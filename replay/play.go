@@ -55,7 +55,7 @@ type Result struct {
 	Failed  int64 // requests for which there was no memory
 }
 
-// New prepares to play the record that has most events: that of one device of a snapshot, which start shows at the beginning of its
+// New prepares to play the record that has most events, of one device of a snapshot, which start shows at the beginning of its
 // record and end as it was taken. A device is chosen by its index; -1 takes the one with most events.
 func New(start, end *snapshot.Snapshot, device int) (*Player, error) {
 	p := &Player{start: start, end: end, emptied: make(map[int]bool)}

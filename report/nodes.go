@@ -63,7 +63,7 @@ func nodesOf(f *diff.Finding) snapshot.Bytes {
 	return f.Nodes.Growth
 }
 
-// ofGraphBehind reports whether the rate of a finding is that of the process, since a graph behind its blocks takes more than they do.
+// ofGraphBehind reports whether a finding has the process's rate, since a graph behind its blocks takes more than they do.
 func ofGraphBehind(f *diff.Finding) bool { return !ofNodes(f) && nodesOf(f) > f.Growth().Bytes }
 
 // graphText is how large a finding's graph is, or what items take; "" where it has none, or nothing tells.

@@ -21,7 +21,7 @@ import (
 // Pusher sends metrics by Prometheus' remote write, for runs that nobody can scrape. It holds nothing up: what a server has not
 // taken when the next is due is left out.
 type Pusher struct {
-	// URL takes remote write; without a path it is that of Prometheus.
+	// URL takes remote write; without a path, Prometheus' is added.
 	URL *url.URL
 	// Authorization is the header of that name; "" for none, or what the URL has.
 	Authorization string

@@ -99,7 +99,7 @@ def judge(program, memdiag, to):
         said = json.loads(diff["out"])
     except ValueError:
         said = {"findings": []}
-    # A leak of a worker is told as the program's own leaks are.
+    # A leak of a worker counts as one of the program.
     findings = said["findings"] + [finding for child in said.get("children", ()) for finding in child["findings"]]
     leaks = [finding for finding in findings if finding["verdict"] == "leak"]
     row = {

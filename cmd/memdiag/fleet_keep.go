@@ -40,7 +40,7 @@ func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
 		Use:   "prune --keep AGE",
 		Short: "say what is older than an age, and with --yes delete it",
 		Long: `Lists the days that are older, with their runs and sizes. Nothing is deleted without
---yes. The age of a run is that of its beginning.`,
+--yes. A run's age counts from its beginning.`,
 		Example: `  memdiag fleet prune --keep 90d
   memdiag fleet prune --keep 90d --yes`,
 		Args: takes(0, 0, "arguments"),

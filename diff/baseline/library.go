@@ -36,7 +36,7 @@ type LibraryLeak struct {
 	References []string `yaml:"references"` // public issues; the first is shown
 }
 
-// KnownVersion is that of the format in which known leaks of libraries are listed.
+// KnownVersion is the version of the format that lists known leaks of libraries.
 const KnownVersion = 1
 
 // LibraryLeaks are the published ones that memdiag knows. Each has public reports, which name the versions.

@@ -76,7 +76,7 @@ def container(source, name, places, leak):
     if all(is_view(v) for v in values):
         for v in values:
             source.replace(v, applied(source, v, ".clone()"))
-        return "`%s` keeps copies of the parts that it needs, and not the tensors of which they are views" % name
+        return "`%s` keeps copies of the parts that it needs, in place of views of whole tensors" % name
     moved = move(source, name, whole)
     if moved:
         return moved

@@ -244,7 +244,7 @@ func lowest(f *elf.File) uint64 {
 
 const pageSize = 4096
 
-// statement is what Python executes: a file, of which nothing can go wrong for the program.
+// statement is what Python executes: a file, whose errors do not reach the program.
 func statement(file string) (string, error) {
 	if strings.ContainsAny(file, "'\"\\\n\r") {
 		return "", fmt.Errorf("%q has characters that cannot be quoted here", file)

@@ -59,7 +59,7 @@ func (p *Process) stopAndCall(text string) (*Pending, error) {
 	return &Pending{How: "ptrace", cancel: clear}, nil
 }
 
-// room is the address of so many bytes that nothing uses: between the end of a library's variables and that of their page.
+// room is the address of so many bytes that nothing uses: between the end of a library's variables and the end of their page.
 func (p *Process) room(memory *os.File, size int) (uint64, error) {
 	for _, m := range append([]mapped{p.library}, p.modules...) {
 		f, err := elf.Open(m.path)

@@ -20,7 +20,7 @@ WALK = 0.5
 # Objects of a type that have become so many more, and containers and types that have become more by this part, have grown; so
 # many of them are told.
 LEAST, PART, MOST = 100, 0.02, 10
-# Types of which the agent itself makes some.
+# Types that the agent itself makes, too.
 OURS = "weakref.ReferenceType", "torch.storage.UntypedStorage"
 
 

@@ -6,7 +6,7 @@ import sys
 import types
 
 FOLDERS = "site-packages", "dist-packages"
-# Names of that many packages are told at most.
+# So many packages are listed at most.
 MOST = 500
 
 
