@@ -249,10 +249,11 @@ func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, kno
 	return true
 }
 
-// round adds what a block has more than was asked for. Totals have no such rest.
+// round adds what a block has more than was asked for. Rows for several blocks have no such rest; a snapshot may have them of one
+// device only.
 func (s *SiteSeries) round(at int, b *snapshot.Blocks, row int) {
 	rest := b.Size[row] - b.Requested[row]
-	if b.Count != nil || rest <= 0 || b.Requested[row] <= 0 {
+	if b.Count != nil && b.Count[row] != 1 || rest <= 0 || b.Requested[row] <= 0 {
 		return
 	}
 	if s.rounding == nil {
