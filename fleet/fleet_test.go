@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -193,20 +194,53 @@ func TestWhatAWriterThatDiedLeftIsNoRun(t *testing.T) {
 	}
 }
 
-func TestATableThatIsCutShortIsNamed(t *testing.T) {
+func TestATableThatIsCutShortIsNamedAndReplaced(t *testing.T) {
+	for _, table := range []string{"findings", "runs"} {
+		dir := filepath.Join(t.TempDir(), "fleet")
+		added(t, dir, two...)
+		path := filepath.Join(dir, "2026-03-04", two[1].id, table+ending)
+		if err := os.Truncate(path, 100); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenStore(dir)
+		if err == nil {
+			_, err = s.Leaks(nil)
+		}
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: the error is %v", table, err)
+		}
+		added(t, dir, two[1])
+		if got := summary(t, opened(t, dir)); got != ofTwo {
+			t.Errorf("%s: after it was added again\n%s", table, got)
+		}
+	}
+}
+
+// A merge reads a run, which is then added anew: the merge must not remove what it has not read.
+func TestWhatWasReplacedMeanwhileIsNotRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	added(t, dir, two...)
-	path := filepath.Join(dir, "2026-03-04", two[1].id, "findings"+ending)
-	if err := os.Truncate(path, 100); err != nil {
-		t.Fatal(err)
-	}
-	_, err := opened(t, dir).Leaks(nil)
-	if err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("the error is %v", err)
-	}
+	read := opened(t, dir)
 	added(t, dir, two[1])
+	for _, p := range read.Parts {
+		if p.Name == two[1].id {
+			if err := p.remove(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if got := summary(t, opened(t, dir)); got != ofTwo {
-		t.Errorf("after it was added again\n%s", got)
+		t.Errorf("after a merge that read it before\n%s", got)
+	}
+}
+
+func TestARateOfAnySizeIsCounted(t *testing.T) {
+	var h histogram
+	for _, rate := range []float64{0, 1, 1e300, math.MaxFloat64, math.Inf(1)} {
+		h.add(rate)
+	}
+	if h.n != 5 || h.counts[len(h.counts)-1] != 3 {
+		t.Errorf("%d counted, %d of them large", h.n, h.counts[len(h.counts)-1])
 	}
 }
 

@@ -72,7 +72,7 @@ func merge(dir string, parts []*Part) error {
 		return err
 	}
 	for _, p := range parts {
-		if err := removePart(p.dir); err != nil {
+		if err := p.remove(); err != nil {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Store) Old(now time.Time, keep time.Duration) []*Part {
 // Remove deletes parts, and days that have none left.
 func (s *Store) Remove(parts []*Part) error {
 	for _, p := range parts {
-		if err := removePart(p.dir); err != nil {
+		if err := p.remove(); err != nil {
 			return err
 		}
 		_ = os.Remove(filepath.Dir(p.dir)) // which works on an empty one only

@@ -39,6 +39,7 @@ type Leak struct {
 type runLeak struct {
 	ranks, growth int64
 	rate          float64 // sum over ranks, bytes by second
+	rank          int64   // the last that was counted: rows of one lie together
 }
 
 // lead is the largest finding, which names the leak.
@@ -67,7 +68,7 @@ func (h *histogram) add(rate float64) {
 	h.n++
 	h.most = max(h.most, rate)
 	if rate >= 1 {
-		h.counts[min(int(16*math.Log2(rate)), len(h.counts)-1)]++
+		h.counts[int(16*min(math.Log2(rate), float64(len(h.counts)-1)/16))]++ // a damaged file may have any rate
 	} else {
 		h.counts[0]++
 	}
@@ -106,7 +107,7 @@ func (s *Store) Leaks(filter func(*Run) bool) ([]Leak, error) {
 	for i := range maps {
 		maps[i] = make(map[string]*Leak)
 	}
-	err := s.Scan("findings", []string{"run", "fingerprint", "verdict", "rate_per_second", "growth_bytes"}, func(worker int, b *Batch) error {
+	err := s.Scan("findings", []string{"run", "fingerprint", "verdict", "rate_per_second", "growth_bytes", "rank"}, func(worker int, b *Batch) error {
 		gather(maps[worker], b, runs)
 		return nil
 	})
@@ -181,7 +182,9 @@ func gather(into map[string]*Leak, b *Batch, runs map[string]*Run) {
 			}
 		}
 		g, v := growth.Int(row), rate.Float(row)
-		last.ranks++
+		if k := b.Int(5, row); last.ranks == 0 || k != last.rank { // two lines of a function have one fingerprint
+			last.ranks, last.rank = last.ranks+1, k
+		}
 		last.growth += g
 		last.rate += v
 		l.rates.add(v)

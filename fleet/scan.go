@@ -21,6 +21,7 @@ func swap(a, b string) error {
 		return err
 	}
 	if err := os.Rename(a, b); err != nil {
+		_ = os.Rename(aside, b) // unless another process has put one there
 		return err
 	}
 	return os.Rename(aside, a)

@@ -51,7 +51,8 @@ type Part struct {
 	Runs      []Run // that count from this part
 
 	dir string
-	all bool // all of its runs do
+	all bool        // all of its runs do
+	was os.FileInfo // the folder, before it was read
 }
 
 // Run is a row of the table runs.
@@ -130,7 +131,10 @@ func Init(dir string) error {
 	if err := writeSynced(temporary, []byte(fmt.Sprintf("memdiag fleet, tables of version %d; docs/fleet.md explains them\n", Version))); err != nil {
 		return err
 	}
-	return os.Rename(temporary, filepath.Join(dir, markName))
+	if err := os.Rename(temporary, filepath.Join(dir, markName)); err != nil {
+		return err
+	}
+	return syncFolder(dir)
 }
 
 func checkMark(dir string) error {
@@ -186,7 +190,15 @@ func openStore(dir, run string) (*Store, error) {
 			}
 		}
 	}
-	if err := eachOf(len(s.Parts), func(i int) error { return s.Parts[i].load() }); err != nil {
+	load := func(i int) error {
+		p := s.Parts[i]
+		err := p.load()
+		if run != "" && p.Name == run && errors.As(err, new(*parquet.FormatError)) {
+			p.Runs, err = []Run{{ID: run}}, nil // it is damaged, and about to be replaced
+		}
+		return err
+	}
+	if err := eachOf(len(s.Parts), load); err != nil {
 		return nil, err
 	}
 	s.settle()
@@ -219,7 +231,10 @@ func eachOf(n int, do func(int) error) error {
 }
 
 // load reads the part's runs.
-func (p *Part) load() error {
+func (p *Part) load() (err error) {
+	if p.was, err = os.Stat(p.dir); err != nil {
+		return err
+	}
 	for _, t := range Schema {
 		if info, err := os.Stat(p.file(t.Name)); err == nil {
 			p.Bytes += info.Size()
@@ -329,6 +344,9 @@ func putInPlace(temporary, place string) error {
 	if err := os.MkdirAll(filepath.Dir(place), 0o777); err != nil {
 		return err
 	}
+	if err := syncFolder(filepath.Dir(filepath.Dir(place))); err != nil {
+		return err
+	}
 	for try := 0; ; try++ {
 		err := os.Rename(temporary, place)
 		if err == nil {
@@ -354,12 +372,15 @@ func (s *Store) forget(id, place string) error {
 			continue
 		}
 		if len(p.Runs) == 1 {
-			if err := removePart(p.dir); err != nil {
+			if err := p.remove(); err != nil {
 				return err
 			}
 			continue
 		}
 		rest, err := readParts([]*Part{p}, id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has merged it; what was added last counts
+		}
 		if err != nil {
 			return err
 		}
@@ -376,14 +397,17 @@ func (s *Store) forget(id, place string) error {
 	return nil
 }
 
-// removePart removes a folder in one step, then its files.
-func removePart(dir string) error {
-	gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), tempStem+rand.Text())
-	if err := os.Rename(dir, gone); err != nil {
+// remove removes a folder in one step, then its files; but not one that another process has put in its place since it was read.
+func (p *Part) remove() error {
+	gone := filepath.Join(filepath.Dir(filepath.Dir(p.dir)), tempStem+rand.Text())
+	if err := os.Rename(p.dir, gone); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // another process was first
 		}
 		return err
+	}
+	if now, err := os.Stat(gone); err == nil && !os.SameFile(now, p.was) && os.Rename(gone, p.dir) == nil {
+		return nil
 	}
 	return os.RemoveAll(gone)
 }

@@ -48,6 +48,7 @@ const (
 	maxPage    = 64 << 20 // bytes of an unpacked page
 	maxColumns = 256
 	maxGroups  = 1 << 15
+	maxChunks  = 1 << 20 // of all groups
 	// maxRatio is how many rows a byte of the file may stand for, for all row groups after the first:
 	// a constant column needs next to nothing, a table of findings some bytes a row.
 	maxRatio = 1000

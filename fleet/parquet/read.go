@@ -88,7 +88,7 @@ func (f *File) fault(at int64, reason string) error { return &FormatError{f.Path
 
 // decode reads the footer.
 func (f *File) decode(d *decoder) {
-	elements := -1
+	elements, chunks := -1, 0
 	d.each(func(id int16, kind byte) {
 		switch {
 		case id == 2 && kind == thriftList:
@@ -110,11 +110,15 @@ func (f *File) decode(d *decoder) {
 			f.Rows = d.int()
 		case id == 4 && kind == thriftList:
 			_, n := d.list()
-			if n > maxGroups {
+			if n > maxGroups-len(f.groups) {
 				d.fail()
 			}
 			for range n {
-				f.groups = append(f.groups, decodeGroup(d))
+				g := decodeGroup(d)
+				if chunks += len(g.chunks); chunks > maxChunks {
+					d.fail()
+				}
+				f.groups = append(f.groups, g)
 				if d.err != nil {
 					return
 				}
@@ -181,7 +185,7 @@ func decodeGroup(d *decoder) (g group) {
 		switch {
 		case id == 1 && kind == thriftList:
 			_, n := d.list()
-			if n > maxColumns {
+			if n > maxColumns-len(g.chunks) {
 				d.fail()
 			}
 			for range n {
