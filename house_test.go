@@ -23,7 +23,7 @@ const module = "github.com/memdiag/memdiag"
 // their own stand beside the rooms; the longest match counts.
 var mayImport = map[string][]string{
 	"cmd":      {"cmd", "doctor", "fleet", "gate", "watch", "report", "replay", "diff", "snapshot", "engine", "record", "bench/corpus"},
-	"doctor":   {"doctor", "report", "record", "diff", "snapshot"},
+	"doctor":   {"doctor", "gate", "report", "record", "diff", "snapshot"},
 	"gate":     {"gate", "report", "diff", "snapshot"},
 	"watch":    {"watch", "report", "diff", "snapshot"},
 	"fleet":    {"fleet", "report", "diff", "snapshot"},

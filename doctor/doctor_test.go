@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -242,10 +243,27 @@ func TestPartsAreTakenAwayWhereNoLineIsKnown(t *testing.T) {
 func TestCyclesAreJudgedEachAndTogether(t *testing.T) {
 	leaky := program(t, list, 0, 0, even)
 	leaky.Intervened = nil
-	if c := CycleOf(1, leaky, nil, 0); c.Verdict != CycleLeak || c.Leaks != 1 || len(c.Why) != 1 {
+	of := func(run *Run, left snapshot.Bytes, budgets ...budget.Budget) Cycle {
+		c, err := CycleOf(1, run, budgets, left, time.Unix(1e9, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if c := of(leaky, 0); c.Verdict != CycleLeak || c.Leaks != 1 || len(c.Why) != 1 {
 		t.Errorf("%+v", c)
 	}
-	if c := CycleOf(1, &Run{ExitCode: 3, Why: "no snapshot", Said: "KeyError"}, nil, -5); c.Verdict != CycleFailed || c.Left != 0 || !strings.Contains(c.Why[1], "KeyError") {
+	clean := program(t, list, 1, 1, even)
+	clean.Intervened = nil
+	// As by the gate: a budget of what is not there is in doubt.
+	nowhere, err := budget.Parse(budget.Live, "nowhere:0=1GiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := of(clean, 0, nowhere); c.Verdict != CycleUndecided || len(c.Why) == 0 {
+		t.Errorf("%+v", c)
+	}
+	if c := of(&Run{ExitCode: 3, Why: "no snapshot", Said: "KeyError"}, -5); c.Verdict != CycleFailed || c.Left != 0 || !strings.Contains(c.Why[1], "KeyError") {
 		t.Errorf("%+v", c)
 	}
 	var cycles []Cycle

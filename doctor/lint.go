@@ -44,11 +44,17 @@ type Linted struct {
 }
 
 // Lint reads the program's own files on recorded stacks, or that the recorder saw, and joins what looks like a cause with what
-// the run shows. What grows comes first.
-func Lint(ctx context.Context, r *diff.Result, python source.Python) (*Linted, error) {
+// the run shows. What grows comes first. Files that may, unless nil, has an error for are skipped.
+func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(name string) error) (*Linted, error) {
 	out := &Linted{SchemaVersion: 1, Suspects: []Suspect{}}
 	var files []source.File
 	for _, name := range ownFiles(r) {
+		if may != nil {
+			if err := may(name); err != nil {
+				out.Skipped = append(out.Skipped, err.Error())
+				continue
+			}
+		}
 		file, err := source.Read(name)
 		switch {
 		case err != nil:

@@ -2,10 +2,14 @@ package doctor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/gate"
+	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -33,42 +37,55 @@ const (
 )
 
 // CycleOf judges a cycle. left is what it left behind in shared memory.
-func CycleOf(number int, run *Run, budgets []budget.Budget, left snapshot.Bytes) Cycle {
+func CycleOf(number int, run *Run, budgets []budget.Budget, left snapshot.Bytes, now time.Time) (Cycle, error) {
 	c := Cycle{Number: number, Dir: run.Dir, Seconds: seconds(run.Took), ExitCode: run.ExitCode, Left: int64(max(0, left)), Verdict: CycleFine}
 	if r := run.Result; r == nil {
 		c.Verdict, c.Why = CycleUndecided, append(c.Why, run.Why)
-	} else {
-		c.measure(r, budgets)
+	} else if err := c.measure(r, budgets, now); err != nil {
+		return c, err
 	}
 	if run.ExitCode != 0 {
 		c.Verdict = CycleFailed
 		c.Why = append(c.Why, fmt.Sprintf("it ended with code %d: %s", run.ExitCode, run.Said))
 	}
-	return c
+	return c, nil
 }
 
-func (c *Cycle) measure(r *diff.Result, budgets []budget.Budget) {
-	f := &Findings{Plain: &Run{Result: r}}
-	f.confirm()
-	switch f.Verdict() {
-	case diff.Leak:
-		c.Verdict, c.Leaks = CycleLeak, f.More+1
-		c.Why = append(c.Why, f.Leak.text())
-	case diff.Inconclusive:
-		c.Verdict = CycleUndecided
-		if f.Maybe != nil {
-			c.Why = append(c.Why, f.Maybe.text())
-		} else {
-			c.Why = append(c.Why, f.Doubt)
+// measure judges a cycle as a gate does.
+func (c *Cycle) measure(r *diff.Result, budgets []budget.Budget, now time.Time) error {
+	judging := gate.Options{Budgets: budgets}
+	rank, err := judging.Judge(r.Run(), diff.Options{}, func(*snapshot.Run, diff.Options) (*diff.Result, error) { return r, nil })
+	if err != nil {
+		return err
+	}
+	children := rank.Children()
+	ranks := append([]gate.Rank{rank}, children...)
+	var judged []baseline.Ranked
+	for i := range ranks {
+		if of := ranks[i].Result; of != nil {
+			judged = append(judged, baseline.Ranked{Rank: ranks[i].Number, Result: of})
+			c.Leaks += of.Leaks()
 		}
 	}
-	for _, o := range budget.Check(r.Run(), budgets, 0) {
-		if o.Broken() {
-			c.Verdict = CycleOver
+	d := judging.Decide(ranks, (&baseline.File{}).Judge(judged, now))
+	switch d.Verdict {
+	case diff.Leak:
+		c.Verdict = CycleLeak
+	case report.OverBudget:
+		c.Verdict = CycleOver
+	case diff.Inconclusive:
+		c.Verdict = CycleUndecided
+	}
+	for _, o := range rank.Budgets {
+		if o.Broken() || o.Unchecked != "" {
 			c.Why = append(c.Why, o.Said())
 		}
 	}
+	if c.Verdict == CycleLeak || c.Verdict == CycleUndecided {
+		c.Why = append(d.Headlines, c.Why...)
+	}
 	c.Peak, c.Growth = used(r, budget.Peak), used(r, budget.Growth)
+	return nil
 }
 
 // used is the process's figure that a budget would be held against; 0 for none.

@@ -215,11 +215,8 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 		}
 	}
 	rank, err := g.Judge(run, options, g.env.analyze)
-	if missing, ok := errors.AsType[*gate.SliceError](err); ok {
-		return nil, &exitError{exitUsage, missing}
-	}
 	if err != nil {
-		return nil, err
+		return nil, sliceFault(err)
 	}
 	if rank.Result == nil {
 		g.env.talk.say("record more of them: with a smaller --every, or for longer")
@@ -229,9 +226,17 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 			return nil, err
 		}
 		if rank.Double, err = g.Doubled(half, rank.Result); err != nil {
-			return nil, err
+			return nil, sliceFault(err)
 		}
 	}
 	children := rank.Children()
 	return append([]gate.Rank{rank}, children...), nil
+}
+
+// sliceFault makes wrong usage of an error that says that a run lacks what the slice names.
+func sliceFault(err error) error {
+	if _, ok := errors.AsType[*gate.SliceError](err); ok {
+		return &exitError{exitUsage, err}
+	}
+	return err
 }

@@ -45,7 +45,7 @@ as they are now. The exit code is 1 if a suspect grows.`,
 			if err != nil {
 				return err
 			}
-			found, err := doctor.Lint(cmd.Context(), result, python)
+			found, err := doctor.Lint(cmd.Context(), result, python, env.within)
 			if err != nil {
 				return err
 			}

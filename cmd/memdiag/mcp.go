@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -175,15 +176,35 @@ func (s *toolServer) start(ctx context.Context, r *mcp.CallToolRequest, a record
 	what := fmt.Sprintf("%s would run %q in %s", args[0], a.Command, s.root)
 	if reply, ok := r.Params.InputResponses["run"].(*mcp.ElicitResult); ok && reply.Action != "accept" {
 		return toolFailed(errors.New("the user declines; nothing was run")), nil, nil
-	} else if !ok && !a.Confirm {
+	} else if !ok {
 		if client := r.Session.InitializeParams(); client != nil && client.Capabilities != nil && client.Capabilities.Elicitation != nil {
 			question := &mcp.ElicitParams{Message: report.Printable(what) + ". May it?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"run": question}}, nil, nil
 		}
-		return toolText(report.Printable(what) + ".\nnext: ask the user, and call again with confirm set to true"), nil, nil
+		if !a.Confirm { // which only an agent's program that cannot ask may set
+			return toolText(report.Printable(what) + ".\nnext: ask the user, and call again with confirm set to true"), nil, nil
+		}
 	}
 	args = append(args, "-o", out, "--")
 	return s.answer(ctx, next, append(args, a.Command...))
+}
+
+// lockedBuffer takes what a command and memdiag say, side by side.
+type lockedBuffer struct {
+	lock sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.text.String()
 }
 
 // mostAnswer is how many bytes an answer has at most.
@@ -198,9 +219,10 @@ func (s *toolServer) answer(ctx context.Context, next string, args []string, nam
 		}
 		args = append(args, path)
 	}
-	var out, talk bytes.Buffer
+	var out, talk lockedBuffer
 	inner := &environment{
 		stdout: &sink{w: &out}, talk: &talker{w: &talk, now: time.Now, progressed: time.Now(), program: s.env.talk.program},
+		within: func(name string) error { _, err := s.within(name); return err },
 		getenv: s.env.getenv, now: s.env.now, child: streams{strings.NewReader(""), &out, &talk},
 	}
 	code := inner.conclude(ctx, inner.execute(ctx, args))

@@ -38,6 +38,8 @@ type environment struct {
 	opener files.Opener
 	// knownFile lists known leaks of libraries; "" for the one of the working folder, if there is one.
 	knownFile string
+	// within says why a file that a run names may not be read; nil where all may.
+	within func(name string) error
 	// folders are those of runs that were looked through, by their paths.
 	folders map[string]*files.Folder
 	// interrupted is closed by the first interrupt; nil where none can come.

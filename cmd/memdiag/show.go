@@ -56,7 +56,11 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 				return err
 			}
 			if since != "" {
-				if text.Since, _, err = env.openSnapshotAt(since, at.at); err != nil {
+				var earlier string
+				if text.Since, earlier, err = env.openSnapshotAt(since, at.at); err != nil {
+					return err
+				}
+				if err := spare(cmd, output, earlier); err != nil {
 					return err
 				}
 			}

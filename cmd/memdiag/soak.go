@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +53,14 @@ leaks, breaks a budget or fails, or if memory stays behind, and 4 if a cycle is 
 			if len(args) == 0 {
 				return usagef(cmd, "no command after --")
 			}
-			if cycles < 1 && length <= 0 {
+			if cycles < 1 {
 				return usagef(cmd, "--cycles is at least 1")
+			}
+			if length < 0 {
+				return usagef(cmd, "--for is no negative time")
+			}
+			if length > 0 && !cmd.Flags().Changed("cycles") {
+				cycles = math.MaxInt // only the time ends it
 			}
 			l.args, l.options = args, diff.DefaultOptions()
 			found, err := l.soak(cmd.Context(), cycles, length, budgets)
@@ -85,9 +92,6 @@ leaks, breaks a budget or fails, or if memory stays behind, and 4 if a cycle is 
 func (l *lab) soak(ctx context.Context, cycles int, length time.Duration, budgets budgetFlags) (*soaked, error) {
 	found := &soaked{SchemaVersion: 1, Cycles: []doctor.Cycle{}}
 	began, failures := l.env.now(), 0
-	if length > 0 && cycles == 10 {
-		cycles = 1_000_000 // only the time ends it
-	}
 	for n := 1; n <= cycles && (length == 0 || l.env.now().Sub(began) < length); n++ {
 		before := sharedFiles()
 		l.environment = append(l.environment[:0], fmt.Sprintf("MEMDIAG_CYCLE=%d", n))
@@ -99,7 +103,10 @@ func (l *lab) soak(ctx context.Context, cycles int, length time.Duration, budget
 			found.Stopped, found.Across = told(ctx, err).Error(), doctor.Across(found.Cycles)
 			return found, err
 		}
-		c := doctor.CycleOf(n, run, budgets, leftIn(before))
+		c, err := doctor.CycleOf(n, run, budgets, settled(ctx, before), l.env.now())
+		if err != nil {
+			return nil, err
+		}
 		found.Cycles = append(found.Cycles, c)
 		l.env.talk.say("cycle %d: %s, %.1f s, peak %s", n, c.Verdict, c.Seconds, snapshot.Bytes(c.Peak))
 		if failures++; c.Verdict != doctor.CycleFailed {
@@ -134,6 +141,17 @@ func leftIn(before map[string]bool) (sum snapshot.Bytes) {
 		}
 	}
 	return sum
+}
+
+// settled is leftIn once nothing more goes: Python's resource tracker removes files shortly after its program.
+func settled(ctx context.Context, before map[string]bool) snapshot.Bytes {
+	for range 10 {
+		if leftIn(before) == 0 || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return leftIn(before)
 }
 
 // code is the exit code.

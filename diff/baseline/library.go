@@ -128,7 +128,7 @@ func (l *LibraryLeak) leaksIn(version string) bool {
 // libraryLeak is the one that all of a finding is; nil for none, and where no version is known.
 func libraryLeak(f *diff.Finding, r *diff.Result, known []LibraryLeak) *LibraryLeak {
 	for _, l := range known {
-		if len(l.Files) == 0 || !l.leaksIn(versionOf(r, l.Package)) {
+		if len(l.Files) == 0 || !l.leaksIn(versionOf(r, l.Package)) || l.heldElsewhere(f) {
 			continue
 		}
 		if !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }) {
@@ -136,6 +136,13 @@ func libraryLeak(f *diff.Finding, r *diff.Result, known []LibraryLeak) *LibraryL
 		}
 	}
 	return nil
+}
+
+// heldElsewhere reports whether something with a name outside of the package holds what leaks, as a list of the program's with
+// the outputs of the library's functions.
+func (l *LibraryLeak) heldElsewhere(f *diff.Finding) bool {
+	h := f.Holder
+	return h != nil && h.Path != snapshot.Nameless && !strings.HasPrefix(h.Path, l.Package+".")
 }
 
 // KnownIn says which known leaks of libraries a result shows, or may show, a sentence each: "numpy 2.4.0 leaks here; …".
@@ -153,13 +160,13 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 		for k := range r.Findings {
 			f := &r.Findings[k]
 			switch {
-			case f.Verdict != diff.Leak:
+			case f.Verdict != diff.Leak || l.heldElsewhere(f):
 			case f.OfProcess() && len(l.Uses) > 0:
 				claim = cmp.Or(claim, "is known to leak, which may be this")
 			case len(l.Files) > 0 && !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }):
 				claim = "leaks here"
 			case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
-				claim = "leaks here, by all signs"
+				claim = cmp.Or(claim, "may leak here")
 			}
 		}
 		if r.ProcessGrowth() != nil && len(l.Uses) > 0 {

@@ -5,7 +5,7 @@ import sys
 
 
 def main():
-    request = json.load(sys.stdin)
+    request = json.load(sys.stdin.buffer)  # UTF-8, whatever the locale
     try:
         answer = {"patch": answer_patch, "lint": answer_lint}[request["op"]](request)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:

@@ -234,7 +234,7 @@ def detach_variable(source, name):
 
 def remove_hook(source, leak):
     functions = {f["function"].rpartition(".")[2] for f in leak["frames"]}
-    found = 0
+    found = taken = 0
     for node in ast.walk(source.tree):
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             continue
@@ -245,7 +245,11 @@ def remove_hook(source, leak):
         if source.up(node, LOOPS) is None and (within is None or functions and within.name not in functions and not is_called_in_loop(source, within.name)):
             continue
         block = source.block(node)
-        handle = "handle" if found == 0 else "handle_%d" % (found + 1)
+        taken += 1
+        handle = "handle" if taken == 1 else "handle_%d" % taken
+        while re.search(r"\b%s\b" % handle, "".join(source.lines)):
+            taken += 1
+            handle = "handle_%d" % taken
         last = block[-1]
         if isinstance(last, (ast.Return, ast.Continue, ast.Break)):
             if isinstance(last, ast.Return) and last.value is not None and not isinstance(last.value, (ast.Name, ast.Constant)):
