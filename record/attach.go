@@ -172,7 +172,7 @@ func (a *attached) follow(ctx context.Context) (left bool) {
 			for _, line := range a.found {
 				a.opts.Say(line)
 			}
-		} else if err == nil && r.State == "stopped" {
+		} else if err == nil && (r.State == "stopped" || r.State == "left") {
 			return a.leave()
 		}
 		if !a.process.Runs() {

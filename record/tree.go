@@ -104,7 +104,7 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		}
 		st := parseStatus(text)
 		if !st.split {
-			st.anonymous = p.rss // its files, too, which level off
+			st.anonymous = st.resident // its files, too, which level off; 0 of one that is exiting
 		}
 		f := t.known[p.processID]
 		if exiting := st.anonymous+st.swapped == 0; exiting && len(f.Points) > 0 && f.Points[0].Anonymous+f.Points[0].Swapped > 0 {
@@ -142,6 +142,7 @@ func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", p
 type status struct {
 	name                             string
 	anonymous, file, shared, swapped snapshot.Bytes
+	resident                         snapshot.Bytes
 	split                            bool // the kernel divides resident memory so, as Linux does from 4.5 on
 	innermost                        int  // the number that the process itself has for itself
 }
@@ -159,6 +160,8 @@ func parseStatus(text []byte) (s status) {
 			s.name = value
 		case "NSpid":
 			s.innermost, _ = strconv.Atoi(value[strings.LastIndexAny(value, "\t ")+1:]) // likewise
+		case "VmRSS":
+			s.resident = kib()
 		case "RssAnon":
 			s.anonymous, s.split = kib(), true
 		case "RssFile":

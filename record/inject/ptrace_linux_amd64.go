@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -62,6 +64,14 @@ func (p *Process) stopAndCall(text string) (*Pending, error) {
 // room is the address of so many bytes that nothing uses: between the end of a library's variables and the end of their page.
 func (p *Process) room(memory *os.File, size int) (uint64, error) {
 	for _, m := range append([]mapped{p.library}, p.modules...) {
+		if strings.HasPrefix(filepath.Base(m.path), "ld-musl-") { // its malloc takes the ends of libraries' pages
+			return 0, &Error{fmt.Sprintf("process %d uses musl, which leaves no memory unused", p.PID), "start the program with memdiag record"}
+		}
+	}
+	for _, m := range append([]mapped{p.library}, p.modules...) {
+		if strings.HasPrefix(filepath.Base(m.path), "ld-") { // glibc's loader allocates after its variables
+			continue
+		}
 		f, err := elf.Open(m.path)
 		if err != nil {
 			continue
@@ -183,7 +193,7 @@ func waitStop(tid int, signals *[]unix.Signal, on unix.Signal) error {
 			if time.Since(begun) > stopWithin && on != 0 && !late {
 				late, begun = true, time.Now()
 				_ = unix.PtraceInterrupt(tid) // it stops, or does not within the same time
-			} else if time.Since(begun) > stopWithin {
+			} else if time.Since(begun) > stopWithin && on == 0 { // else its registers are changed: it is waited for
 				return fmt.Errorf("process %d does not stop within %v", tid, stopWithin)
 			}
 			time.Sleep(100 * time.Microsecond)

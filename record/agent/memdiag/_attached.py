@@ -7,6 +7,7 @@ memdiag has a lock on a file. Whoever gets it knows that memdiag has ended, even
 import _signal
 import _thread
 import collections
+import errno
 import fcntl
 import gc
 import os
@@ -53,13 +54,17 @@ class Attached:
             time.sleep(APART)
         self.have(self.detach, lambda: self.done)
         if not self.done:
+            self.agent.losses.flush()
+            self.agent.stopped = True  # nothing of the agent's begins in the program's threads any more
+            while self.agent.busy:
+                time.sleep(0.01)
             self.detach()
 
     def released(self):
         try:
             f = os.open(self.leash, os.O_RDONLY)
-        except OSError:
-            return True  # the folder is gone
+        except OSError as e:
+            return e.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # else the folder is gone
         try:
             fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return True

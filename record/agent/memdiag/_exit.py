@@ -17,6 +17,7 @@ def watch(agent):
             REAL(status)
 
     _exit.__doc__ = REAL.__doc__
+    _exit.__module__, _exit.__qualname__ = "os", "_exit"  # it is pickled by its name
     agent.replace(os, "_exit", _exit)
 
 

@@ -108,7 +108,8 @@ class Intervention:
         if self.now() < self.counted:
             return 0
         self.counted = self.now() * AGAIN
-        numbers = collections.Counter(map(type, gc.get_objects()))
+        types = list(map(type, gc.get_objects()))  # within C, so that no other thread sees the list of all objects
+        numbers = collections.Counter(types)
         if self.types is None:
             self.types, self.first = numbers, self.now()
         least = max(FEWEST, EACH * (self.now() - self.first))

@@ -90,8 +90,8 @@ class Trackers:
             return
         self.looked = now
         for device in cuda.used:
-            stats = cuda.torch._C._cuda_memoryStats(device)
-            self.meters("cuda%d" % device, stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"])
+            stats = cuda.gpu.stats(device)
+            self.meters("%s%d" % (cuda.gpu.name, device), stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"])
             self.step, self.fresh = self.agent.step, True
 
     def read(self):
@@ -127,6 +127,7 @@ class Tracker:
         try:
             run = self.find()
             if run is None:
+                self.run = None  # one that has ended is let go of
                 return
             if run != self.run:
                 self.run, self.said, self.found, fresh = run, None, True, bool(values)
