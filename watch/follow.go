@@ -129,9 +129,9 @@ const (
 )
 
 // due reports whether it is time for a look at new snapshots.
-func (f *Follower) due() bool {
+func (f *Follower) due(now state) bool {
 	since := time.Since(f.looked)
-	afford := f.spent <= allowance || since >= min(share*f.took, patience)
+	afford := f.spent <= allowance || since >= min(share*f.took, patience) || now.infos != f.folder.infos
 	return since >= atWork*f.took && afford
 }
 
@@ -156,7 +156,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 			return nil, err
 		}
 		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
-		if fresh && f.due() || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
+		if fresh && f.due(now) || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
 			look, err := f.look(fresh)
 			if err == nil || !errors.Is(err, errNothingYet) {
 				return look, err
@@ -352,6 +352,7 @@ func (f *Follower) test(rank int) *live.Watch {
 type state struct {
 	snapshots []file // and all that is no table, by name
 	tables    int64  // bytes of the tables of processes and counters, which grow
+	infos     int64  // bytes of the files that say how the run began and ended
 	changed   time.Time
 }
 
@@ -409,6 +410,9 @@ func (s *state) add(path string, info fs.FileInfo) {
 	if strings.HasSuffix(path, ".csv") || rundir.IsSeriesName(info.Name()) {
 		s.tables += info.Size()
 		return
+	}
+	if strings.HasSuffix(info.Name(), ".json") {
+		s.infos += info.Size()
 	}
 	s.snapshots = append(s.snapshots, file{path, info.Size(), info.ModTime()})
 }

@@ -22,7 +22,7 @@ go build -o .cache/site/memdiag ./cmd/memdiag
 } >"$pages/commands.md"
 # What lies outside docs/ is named by its address.
 sed -i 's#](\.\./\([^)]*\))#](https://github.com/memdiag/memdiag/blob/main/\1)#g' "$pages"/*.md
-NO_MKDOCS_2_WARNING=1 "$mkdocs" build --strict --quiet
+NO_MKDOCS_2_WARNING=1 "$mkdocs" build --strict
 for page in index start-pytorch commands; do
   test -s ".cache/site/html/${page/#index//}/index.html" || { echo "no page $page"; exit 1; }
 done
