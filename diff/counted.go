@@ -14,7 +14,7 @@ const (
 )
 
 // counted is what a site's growth follows by the events that snapshots count: its blocks go with the number of epochs,
-// evaluations or checkpoints until then, and not with the steps. Of several that fit equally, each of which says the same,
+// evaluations or checkpoints until then, and not with the steps. If several fit equally, they say the same, and
 // epochs come first.
 func (r *Result) counted(row *Row) follows {
 	if r.Series == nil {

@@ -24,7 +24,7 @@ func TestSteady(t *testing.T) {
 	}
 	bands := result(meters).Steady()
 	if len(bands) != 1 {
-		t.Fatalf("%d bands, want that of the GPU", len(bands))
+		t.Fatalf("%d bands, want one, for the GPU", len(bands))
 	}
 	b := bands[0]
 	if b.Points != 30 || b.Live != (Band{970, 1030}) || math.Abs(b.Live.Spread()-0.03) > 1e-9 || b.Reserved.Spread() != 0 {

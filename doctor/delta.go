@@ -62,7 +62,7 @@ func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	return err
 }
 
-// fewest is a smallest part of a set for which something holds that holds for the whole.
+// fewest returns a smallest part of a set that still does what the whole set does.
 func fewest[T any](set []T, holds func([]T) (bool, error)) ([]T, error) {
 	for parts := 2; len(set) > 1; {
 		size := (len(set) + parts - 1) / parts

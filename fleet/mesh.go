@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Mesh says where in a distributed training a rank is: the axes with their lengths, of which the
-// last changes fastest, as launchers number ranks.
+// Mesh says where in a distributed training a rank is: the axes with their lengths. The
+// last one changes fastest, as launchers number ranks.
 type Mesh []Axis
 
 // Axis is one of a mesh.

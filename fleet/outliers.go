@@ -55,12 +55,12 @@ const (
 	gap = 3
 	// smallGroup is the size below which a group's median says little: each of its ranks must be apart.
 	smallGroup = 4
-	// medianError is the standard error of the median of normal values, by that of their mean.
+	// medianError is the standard error of the median of normal values, divided by the standard error of their mean.
 	medianError = 1.2533
 )
 
 // Unlike finds the groups of ranks whose memory grows unlike their peers', the clearest first. The
-// medians of groups are compared with that of all, in units of the median absolute deviation. Of groups that share
+// medians of groups are compared with the median of all, in units of the median absolute deviation. Of groups that share
 // ranks the one is taken that stands out most: a single rank that leaks stands out more than its
 // host, and a host that leaks more than each of its ranks.
 func Unlike(ranks []Rank) []Group {

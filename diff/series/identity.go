@@ -64,8 +64,8 @@ func newTenants(s *snapshot.Snapshot, devices map[DeviceID]int) tenants {
 	return t
 }
 
-// compareTenants orders two blocks, of a million each, by the address for all but a few. Not strictly, a birth that one side does
-// not know is that of the other.
+// compareTenants orders two blocks, of a million each, by the address for all but a few. Unless strictly, a birth that one side does
+// not know is taken to be equal.
 func compareTenants(a, b *tenants, i, j int32, strictly bool) int {
 	x, y := &a.s.Blocks, &b.s.Blocks
 	if c := cmp.Compare(a.devices[a.s.Segments[x.Segment[i]].Device], b.devices[b.s.Segments[y.Segment[j]].Device]); c != 0 {

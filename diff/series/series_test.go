@@ -15,6 +15,6 @@ func TestABlockIsComparedByWhatWasAskedForBesideTotals(t *testing.T) {
 		s.round(0, &b, row)
 	}
 	if s.rounding == nil || s.rounding[0] != 508 {
-		t.Errorf("rounding %v, want that of the one block alone: 508", s.rounding)
+		t.Errorf("rounding %v, want 508, of the one block alone", s.rounding)
 	}
 }

@@ -41,7 +41,7 @@ class Source:
         return node if isinstance(node, ast.stmt) else self.up(node, ast.stmt)
 
     def block(self, statement):
-        """The list of statements of which it is one."""
+        """The list of statements that it stands in."""
         for _, value in ast.iter_fields(self.parents[statement]):
             if isinstance(value, list) and statement in value:
                 return value

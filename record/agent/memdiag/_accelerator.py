@@ -8,7 +8,7 @@ import inspect
 
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
-# What a version may have of the record: that of pinned memory; and events left out, of frees, of which there are two.
+# Arguments that a version may have: to record pinned memory, too, and to leave out the first of the two events of each free.
 NEWER = {"record_pinned_host_memory": True, "skip_actions": ["free_requested"]}
 # What PyTorch calls a backend that no extension has named.
 UNNAMED = "privateuseone"

@@ -19,7 +19,7 @@ APART, ANSWER, TRIES = 0.25, 0.5, 8
 # Seconds that the walk of a census takes at most.
 WALK = 0.5
 # Objects of a type that have become so many more, and containers and types that have become more by this part, have grown; so
-# many of them are told.
+# many of them are reported.
 LEAST, PART, MOST = 100, 0.02, 10
 # Types that the agent itself makes, too.
 OURS = "weakref.ReferenceType", "torch.storage.UntypedStorage"
