@@ -29,9 +29,6 @@ const (
 	fewestRises, lastShare = 2, 0.5
 	// leastGrowth is less than any program takes to begin.
 	leastGrowth = 1 << 20
-	// agentTakes is what memdiag's agent itself takes in a process that it records, in the first ten seconds or so: 5 to 9 MiB in
-	// each loader worker of a program whose workers grow by 1.5 MiB without it, and 0.2 MiB in the 40 seconds after.
-	agentTakes = 10 << 20
 )
 
 // Processes are one of the command's processes in which nothing was recorded, or several of one
@@ -135,7 +132,7 @@ func (r *Result) growingProcesses() []Reserve {
 	private := func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped }
 	out := r.growingOf(t, private)
 	if len(out) == 0 && len(t.kinds) > 1 { // each may have a name of its own
-		if e := r.grows(t.together(t.others, private)); e != nil && e.Growth >= r.agentsTake(t.others...) {
+		if e := r.grows(t.together(t.others, private)); e != nil && e.Growth >= r.agentsTake(e.Growth, t.others...) {
 			e.Processes = &Processes{Role: "several roles"}
 			out = append(out, *e)
 		}
@@ -240,7 +237,7 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			}
 			child := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
 			e := cmp.Or(r.grows(x, y), r.growsLate(x, y), r.growsBriefly(x, y))
-			if e == nil || e.Growth < r.agentsTake(p) {
+			if e == nil || e.Growth < r.agentsTake(e.Growth, p) {
 				continue
 			}
 			grow++
@@ -249,9 +246,8 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			}
 		}
 		if most == nil && len(of) > 1 {
-			taken := r.agentsTake(of...)
-			if most = r.grows(f.together(of, memory)); most != nil && most.Growth >= taken {
-				most.Processes = &Processes{Role: kind, Recorded: taken > 0}
+			if most = r.grows(f.together(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of...) {
+				most.Processes = &Processes{Role: kind, Recorded: slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool { return r.inside(p.PID) })}
 			} else {
 				most = nil
 			}
@@ -268,16 +264,6 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 	}
 	slices.SortStableFunc(out, func(a, b Reserve) int { return cmp.Compare(b.Rate.Bytes.Value, a.Rate.Bytes.Value) })
 	return out[:min(len(out), mostGrowing)]
-}
-
-// agentsTake is what agents of memdiag's own take in those of these processes that were recorded.
-func (r *Result) agentsTake(of ...*snapshot.TreeProcess) (taken snapshot.Bytes) {
-	for _, p := range of {
-		if r.inside(p.PID) {
-			taken += agentTakes
-		}
-	}
-	return taken
 }
 
 // mostGrowing is of how many kinds of processes it is reported that they grow.
