@@ -2,24 +2,42 @@ package record
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
 
 // kills count how often the kernel has killed a process since memory ran out; -1 where it does not say.
 type kills struct {
-	group, machine int64          // in memdiag's control group, in which its command begins, and in all
-	limit          snapshot.Bytes // of that group; Unknown for none
+	group, machine int64          // in a control group, and in all
+	limit          snapshot.Bytes // the lowest of that group and those above it; Unknown for none
 }
 
-func countKills() kills {
-	g := group("/proc", "/sys/fs/cgroup", os.Getpid(), func(int) bool { return true })
-	k := kills{group: g.Killed, machine: -1, limit: g.Limit}
+// killsIn are those in a group, or without one those of the machine alone.
+func killsIn(at groupFolder) kills {
+	k := kills{group: -1, machine: -1, limit: snapshot.Unknown}
+	if at.groupFiles != nil {
+		k.group, k.limit = int64(at.number(at.eventsKill, at.killed)), at.least()
+	}
 	if n, ok := entry("/proc/vmstat", "oom_kill"); ok {
 		k.machine = int64(n)
 	}
 	return k
+}
+
+// deaths counts kills in the control group of a command, which may move itself to another one.
+type deaths struct {
+	group groupFolder
+	first kills
+}
+
+// look is where a process is now: memdiag itself, and then its command.
+func (d *deaths) look(proc, groups string, pid int) {
+	if at, _ := groupOf(proc, groups, pid); at.dir != d.group.dir || d.first == (kills{}) {
+		if at.groupFiles == nil && d.group.groupFiles != nil {
+			return // it has ended
+		}
+		d.group, d.first = at, killsIn(at)
+	}
 }
 
 // killedCode is the exit code of a command that SIGKILL ended.

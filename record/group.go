@@ -29,13 +29,27 @@ var (
 	}
 )
 
-// group reads the memory control group of a process: of the second version where that counts
-// memory, else of the first. All is Unknown where there is none.
+// group reads the memory control group of a process. All is Unknown where there is none.
 func group(proc, groups string, pid int, ours func(pid int) bool) snapshot.Group {
-	found := snapshot.Group{
+	if at, ok := groupOf(proc, groups, pid); ok {
+		if g, ok := at.read(ours); ok {
+			return g
+		}
+	}
+	return snapshot.Group{
 		Current: snapshot.Unknown, Peak: snapshot.Unknown, Limit: snapshot.Unknown, Anonymous: snapshot.Unknown,
 		File: snapshot.Unknown, Shared: snapshot.Unknown, LimitReached: -1, Killed: -1, Others: -1,
 	}
+}
+
+// groupFolder is the folder of a control group that counts memory, below the top one.
+type groupFolder struct {
+	*groupFiles
+	dir, top string
+}
+
+// groupOf finds the memory control group of a process: of the second version where that counts memory, else of the first.
+func groupOf(proc, groups string, pid int) (groupFolder, bool) {
 	for line := range strings.Lines(text(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) < 3 {
@@ -48,39 +62,59 @@ func group(proc, groups string, pid int, ours func(pid int) bool) snapshot.Group
 			continue
 		}
 		for _, dir := range []string{filepath.Join(top, path.Clean("/"+fields[2])), top} { // in a container its own is the top
-			if g, ok := files.read(dir, ours); ok {
-				return g
+			at := groupFolder{files, dir, top}
+			if at.number(files.current, "") >= 0 {
+				return at, true
 			}
 		}
 	}
-	return found
+	return groupFolder{}, false
 }
 
-// read is not ok of a folder that counts no memory, as the top of the second version.
-func (n *groupFiles) read(dir string, ours func(pid int) bool) (g snapshot.Group, ok bool) {
-	number := func(file, key string) snapshot.Bytes {
-		file = filepath.Join(dir, file)
-		if key != "" {
-			if v, found := entry(file, key); found {
-				return v
-			}
-			return snapshot.Unknown
-		}
-		if v, err := parse(text(file)); err == nil {
+// number is that of a file, or of a key in it; Unknown where there is none.
+func (n *groupFolder) number(file, key string) snapshot.Bytes {
+	file = filepath.Join(n.dir, file)
+	if key != "" {
+		if v, found := entry(file, key); found {
 			return v
 		}
 		return snapshot.Unknown
 	}
-	if g.Current = number(n.current, ""); g.Current < 0 {
+	if v, err := parse(text(file)); err == nil {
+		return v
+	}
+	return snapshot.Unknown
+}
+
+// ownLimit is what the group may have; Unknown for no limit.
+func (n *groupFolder) ownLimit() snapshot.Bytes {
+	if limit := n.number(n.limit, ""); limit <= math.MaxInt64/2 {
+		return limit
+	}
+	return snapshot.Unknown // the first version has the largest number for none
+}
+
+// least is the lowest limit of the group and those above it; Unknown for none.
+func (n groupFolder) least() snapshot.Bytes {
+	least := n.ownLimit()
+	for n.dir != n.top && len(n.dir) > len(n.top) {
+		n.dir = filepath.Dir(n.dir)
+		if limit := n.ownLimit(); limit >= 0 && (least < 0 || limit < least) {
+			least = limit
+		}
+	}
+	return least
+}
+
+// read is not ok of a group that is gone.
+func (n *groupFolder) read(ours func(pid int) bool) (g snapshot.Group, ok bool) {
+	if g.Current = n.number(n.current, ""); g.Current < 0 {
 		return g, false
 	}
-	g.Peak, g.Limit = number(n.peak, ""), number(n.limit, "")
-	if g.Limit > math.MaxInt64/2 {
-		g.Limit = snapshot.Unknown // the first version has the largest number for none
-	}
-	g.Anonymous, g.File, g.Shared = number("memory.stat", n.anonymous), number("memory.stat", n.file), number("memory.stat", n.shared)
-	g.LimitReached, g.Killed = int64(number(n.events, n.reached)), int64(number(n.eventsKill, n.killed))
-	for word := range strings.FieldsSeq(text(filepath.Join(dir, "cgroup.procs"))) {
+	g.Peak, g.Limit = n.number(n.peak, ""), n.ownLimit()
+	g.Anonymous, g.File, g.Shared = n.number("memory.stat", n.anonymous), n.number("memory.stat", n.file), n.number("memory.stat", n.shared)
+	g.LimitReached, g.Killed = int64(n.number(n.events, n.reached)), int64(n.number(n.eventsKill, n.killed))
+	for word := range strings.FieldsSeq(text(filepath.Join(n.dir, "cgroup.procs"))) {
 		if pid, err := strconv.Atoi(word); err == nil && g.Others < mostOthers && !ours(pid) {
 			g.Others++
 		}

@@ -46,6 +46,9 @@ const (
 	hostSnapshotEvery = 250 * time.Millisecond
 )
 
+// procFolder and groupsFolder are where the kernel tells of processes and of their control groups.
+const procFolder, groupsFolder = "/proc", "/sys/fs/cgroup"
+
 // host samples a process tree until it is stopped: its totals and the memory of each process
 // into files, and, as long as no agent records, snapshots.
 type host struct {
@@ -63,7 +66,7 @@ type host struct {
 	sums      chan pageSums // while they are read
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
-	kills     kills
+	deaths    deaths
 	others    outsiders
 	most      *followed     // the process that had most memory at the last look; nil for none
 	slow      time.Duration // the longest time between lines that looks made necessary
@@ -83,8 +86,9 @@ func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *cloc
 	}
 	h := &host{
 		tree: newTree(pid), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
-		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, kills: countKills(), cancel: cancel,
+		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
 	}
+	h.deaths.look(procFolder, groupsFolder, os.Getpid())
 	if _, ok := readStat(pid); !ok {
 		return h
 	}
@@ -214,10 +218,11 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	if _, err := each.Write(text.Bytes()); err != nil {
 		return err
 	}
-	if len(points) > 0 {
+	whole := h.whole(tree, points, now)
+	if len(points) > 0 && (h.most == nil || whole.Group.Killed <= h.deaths.first.group) { // else who had most is gone
 		h.most = slices.MaxFunc(points, func(a, b *followed) int { return cmp.Compare(a.Points[0].Anonymous, b.Points[0].Anonymous) })
 	}
-	err := processes.WriteHost(all, h.whole(tree, points, now))
+	err := processes.WriteHost(all, whole)
 	h.pace(now, len(points), time.Since(begun))
 	return err
 }
@@ -289,7 +294,8 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 	for _, p := range tree {
 		in[p.pid] = true
 	}
-	at.Group = group("/proc", "/sys/fs/cgroup", h.tree.root, func(pid int) bool {
+	h.deaths.look(procFolder, groupsFolder, h.tree.root)
+	at.Group = group(procFolder, groupsFolder, h.tree.root, func(pid int) bool {
 		if in[pid] {
 			return true
 		}
@@ -344,7 +350,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	}
 	s.Segments = []snapshot.Segment{{Size: total, NumBlocks: b.Len()}}
 	limit := snapshot.Unknown
-	if left := room("/proc", "/sys/fs/cgroup", tree[0].pid); left >= 0 {
+	if left := room(procFolder, groupsFolder, tree[0].pid); left >= 0 {
 		limit = rss + left
 	}
 	s.Devices = []snapshot.Device{{

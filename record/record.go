@@ -195,7 +195,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.ExitCode = exit.ExitCode()
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
-	if death, kernel := host.kills.since(countKills(), outcome.ExitCode, host.most); death != "" {
+	if death, kernel := host.deaths.first.since(killsIn(host.deaths.group), outcome.ExitCode, host.most); death != "" {
 		outcome.Notes = append(outcome.Notes, death)
 		if kernel && outcome.ExitCode == 0 { // its parent does without it
 			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: death})
