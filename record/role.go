@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ import (
 type roles struct {
 	reports string // the path of agents' reports, before their process's number
 }
+
+// trackers are what multiprocessing and joblib run to clean up after their workers.
+var trackers = regexp.MustCompile(`(multiprocessing|loky\.backend)\.resource_tracker`)
 
 // loaderThread is the name that PyTorch gives to a loader's worker.
 const loaderThread = "pt_data_worker"
@@ -141,10 +145,11 @@ func script(words []string, program string) string {
 		case word == "-m" && i+1 < len(words):
 			return words[i+1]
 		case word == "-c" && i+1 < len(words):
-			for module, role := range map[string]string{"resource_tracker": "resource tracker", "forkserver": "fork server"} {
-				if strings.Contains(words[i+1], "multiprocessing."+module) {
-					return role
-				}
+			switch {
+			case strings.Contains(words[i+1], "multiprocessing.forkserver"):
+				return "fork server"
+			case trackers.MatchString(words[i+1]):
+				return "resource tracker"
 			}
 			return program + " -c"
 		case word == "-W" || word == "-X":

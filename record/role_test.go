@@ -16,6 +16,7 @@ func TestARoleIsWhatAPersonWouldCallAProcess(t *testing.T) {
 		{line("/usr/bin/python3.12", "-u", "-X", "dev", "/work/train.py"), "python3.12", false, "train.py"},
 		{line("python", "-m", "torch.distributed.run", "train.py"), "python", false, "torch.distributed.run"},
 		{line("python", "-c", "from multiprocessing.resource_tracker import main;main(5)"), "python", false, "resource tracker"},
+		{line("python", "-c", "from joblib.externals.loky.backend.resource_tracker import main; main(7, False)"), "python", false, "resource tracker"},
 		{line("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()", "--multiprocessing-fork"), "python", false, "spawned python"},
 		{line("python", "train.py"), "python", true, "fork of train.py"},
 		{line("python", "train.py"), "pt_data_worker", true, "loader worker"},
