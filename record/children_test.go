@@ -92,6 +92,63 @@ if __name__ == "__main__":
 	}
 }
 
+// TestAChildThatMarksStepsIsRecordedByThem: it is the run where its parent marks none, and recorded beside that else.
+func TestAChildThatMarksStepsIsRecordedByThem(t *testing.T) {
+	t.Parallel()
+	path := script(t, `
+import multiprocessing, sys, time
+from memdiag import mark
+def work():
+    for i in range(100):
+        mark(step=i + 1)
+        time.sleep(0.01)
+if __name__ == "__main__":
+    child = multiprocessing.get_context("fork").Process(target=work, name="trainer")
+    child.start()
+    if sys.argv[1] == "both":
+        work()
+    child.join()
+`)
+	for how, children := range map[string]int{"alone": 0, "both": 1} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := runOf(t, record.Options{}, python(t), path, how)
+			run, err := files.OpenRun(r.dir)
+			if err != nil || len(run.Children) != children || len(run.Info.Unseen) > 0 {
+				t.Fatalf("%v; %d children, unseen %v", err, len(run.Children), run.Info.Unseen)
+			}
+			for _, of := range append(run.Children, run) {
+				first, last := of.Snapshots[0].Mark.Step, of.Snapshots[len(of.Snapshots)-1].Mark.Step
+				if first < 0 || first > 10 || last < 80 {
+					t.Errorf("%q is recorded from step %d to %d", of.Role, first, last)
+				}
+			}
+		})
+	}
+}
+
+// TestAForkThatGrowsFirstIsNotTheRun: what started it is, though it is slower to begin.
+func TestAForkThatGrowsFirstIsNotTheRun(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import os, tempfile
+from memdiag._role import below
+with tempfile.TemporaryDirectory() as folder:
+    reports = os.path.join(folder, ".agent_")
+    print(below(reports))
+    open(reports + "%d.json" % os.getpid(), "w").close()
+    print(below(reports), flush=True)
+    if os.fork() == 0:
+        print(below(reports), flush=True)
+        if os.fork() == 0:
+            print(below(reports), flush=True)
+            os._exit(0)
+        os.wait()
+        os._exit(0)
+    os.wait()
+`, "False\nFalse\nTrue\nTrue\n")
+}
+
 // TestAChildThatTurnsAwayIsSeen: by its lines, or from outside where the agent cannot be in it.
 func TestAChildThatTurnsAwayIsSeen(t *testing.T) {
 	heavytest.Skip(t, "four processes run for 12 s")

@@ -13,13 +13,13 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches, _exit
+from . import _at, _batches, _exit, _role
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
 from ._interrupts import Held
 from ._own import Own, waited
-from ._role import helps, role, started
+from ._role import below, helps, role, started, title
 
 work = time.thread_time  # of the agent itself: on a busy machine the clock runs on without it
 
@@ -306,6 +306,7 @@ class Agent:
             return
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
+        _role.forked()
         self.ticker.forked()
         self.code.stop()
         self.code = type(self.code)(self)
@@ -368,6 +369,8 @@ class Agent:
             self.failed("fork", e)
 
     def told(self, step, phase, epoch, loss, event):
+        if self.asleep and step is not None:
+            self.wake()
         self.guarded("mark", self._told, step, phase, epoch, loss, event)
 
     def _told(self, step, phase, epoch, loss, event):
@@ -531,6 +534,11 @@ class Agent:
         self.jax.tick()
         for s in self.sources:
             s.tick()
+        if self.child and self.batches is None:  # it grew while it imported what makes batches
+            self.batches = _batches.count()
+            if self.batches:
+                self.begin_anew()
+                self.drop()
         if self.batches and not forced:
             if self.batches[0] == self.counted:
                 return
@@ -559,8 +567,7 @@ class Agent:
         from those without, as launchers are."""
         if kind not in self.owner:
             self.rank = self.find_rank()
-            # By the clock alone, who was started by another is recorded beside it.
-            self.owner[kind] = (kind == "step" or self.attached is not None or not started()) and self.claim(self.claim_name(kind))
+            self.owner[kind] = (kind == "step" or self.attached is not None or not self.follows()) and self.claim(self.claim_name(kind))
             if self.owner[kind] and (kind == "step" or self.rank is not None):
                 self.drop_ticks()
         if kind == "tick" and self.owner[kind] and self.replaced():
@@ -568,6 +575,10 @@ class Agent:
             if not self.owner.get("step"):
                 self.drop_ticks()
         return self.owner[kind]
+
+    def follows(self):
+        """Whether by the clock this process is recorded beside the one that started it."""
+        return started() or self.rank is None and below(os.path.join(self.dir, self.settings["report"]))
 
     def replaced(self):
         """Whether another process has taken over from this one, which only has ticks."""
@@ -593,7 +604,7 @@ class Agent:
 
     def role(self):
         """That of this process, with its rank; of none that others started, what it runs."""
-        name = role() or os.path.basename(sys.argv[0])
+        name = role() or title() or os.path.basename(sys.argv[0])
         rank = self.find_rank()
         return name if rank is None else "%s of rank %d" % (name, rank)
 
@@ -623,23 +634,32 @@ class Agent:
         return True
 
     def drop_ticks(self):
-        for _, name in self.written if self.number else ():
-            self.remove(name)
+        if self.number:
+            self.drop()
         self.written, self.number = [], 0
         for name in os.listdir(self.dir):
             if TICK.fullmatch(name) and ("_rank" not in name or self.rank is not None and name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
                 self.remove(name)
 
+    def drop(self):
+        """Takes back what this process has written."""
+        for _, name in self.written:
+            self.remove(name)
+        self.written = []
+
     def take(self, step):
         """Writes a snapshot; step is None where none was counted."""
         kind = "tick" if step is None else "step"
+        first = kind not in self.owner
         if not self.owns(kind) and kind == "tick" and not self.child and not self.gone:
             self.sleep()
             return
-        if not self.owner[kind] and not (kind == "tick" and self.beside()):
+        if not self.owner[kind] and not self.beside():
             # Of helpers that only live beside the training nobody need be told.
             self.stop("another process records this rank; this one is not recorded" if kind == "step" else None)
             return
+        if first and kind == "step" and self.number:
+            self.drop()  # those by the clock
         if step is not None and any(w[0] == step for w in self.written):
             return
         with self.own:
@@ -648,7 +668,7 @@ class Agent:
     def snapshot(self, step):
         start = work()
         number = step if step is not None else "t%d" % self.ticks
-        name = "snapshot_%s%s" % (number, "_child%d" % self.number if self.number else self.suffix())
+        name = "snapshot_t%s_child%d" % (str(number).lstrip("t"), self.number) if self.number else "snapshot_%s%s" % (number, self.suffix())
         cuda = self.torch.cuda if self.torch.cuda is not None and self.torch.cuda.recording else None
         if cuda:
             cuda.look()

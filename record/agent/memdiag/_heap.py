@@ -281,8 +281,8 @@ class Heap:
             return
         rows = [r for r in windows.grown() if r[0] >= AT_LEAST or r[2] in self.told]
         if agent.torch.module:
-            tensors = agent.torch.lines()
-            rows = [r for r in rows if r[2] and not self.handles(*r, agent.step) and not self.tensors(*r, tensors)]
+            tensors, steps = agent.torch.lines(), agent.step or sum(agent.batches or ())
+            rows = [r for r in rows if r[2] and not self.handles(*r, steps) and not self.tensors(*r, tensors)]
         self.tell(snapshot, rows)
         if windows.number:
             snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): its growth is counted exactly, and divided among lines as the windows saw it" % (

@@ -1,5 +1,6 @@
 """What a person would call this process, as far as Python's own libraries tell."""
 
+import os
 import re
 import sys
 
@@ -30,8 +31,12 @@ def role():
         pooled, unnamed = POOLED.fullmatch(process.name), UNNAMED.fullmatch(process.name)
         if pooled:
             return "pool worker " + pooled[1]
+        if process.name.startswith("LokyProcess-"):  # joblib's
+            return "loky worker " + unnamed[1]
         if not unnamed:
             return str(process.name)
+        if title():
+            return title()
         target = getattr(process, "_target", None)
         if getattr(target, "__module__", "") == "concurrent.futures.process":
             return "executor worker " + unnamed[1]
@@ -42,3 +47,43 @@ def role():
         return "%s %s" % (getattr(target, "__name__", "process"), unnamed[1])
     except Exception:
         return ""  # half imported
+
+
+def title():
+    """The name that this process gave itself, as by setproctitle: "ray::Trainer" of "ray::Trainer.step()"; "" for none."""
+    name = written()
+    return "" if name in ("", inherited) else re.sub(r"^(ray::[^.( ]+).*", r"\1", name)
+
+
+inherited = ""  # the name that the process had that forked this one
+
+
+def forked():
+    """In the child of a fork."""
+    global inherited
+    inherited = written()
+
+
+def written():
+    """What this process, or the one that forked it, wrote over its command line; "" for nothing."""
+    try:
+        with open("/proc/self/cmdline", "rb") as f:
+            words = f.read().rstrip(b"\0").decode("utf-8", "replace").split("\0")
+    except OSError:
+        return ""
+    return "" if len(words) > 1 or words[0] == getattr(sys, "orig_argv", words)[0] else words[0]
+
+
+def below(reports):
+    """Whether an agent runs in a process above this one, whose report's path begins so."""
+    pid, seen = os.getppid(), set()
+    while pid > 1 and pid not in seen:
+        if os.path.exists(reports + "%d.json" % pid):
+            return True
+        seen.add(pid)
+        try:
+            with open("/proc/%d/stat" % pid, "rb") as f:
+                pid = int(f.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return False
