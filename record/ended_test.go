@@ -111,7 +111,8 @@ for step in range(1, 31):
 `
 	for _, c := range []struct{ name, text, want string }{
 		{"returns", steps, ""},
-		{"calls os._exit", steps + "os._exit(3)", ""},
+		{"calls os._exit", steps + "os._exit(0)", ""},
+		{"fails by os._exit", steps + "os._exit(3)", "the recorded process ended with code 3, though the command ended with code 0: its work was not done"},
 		{"is interrupted", steps + "os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", ""},
 		{"trains in a fork", "import multiprocessing\ndef train():\n" + strings.ReplaceAll(steps, "\n", "\n    ") + `
 p = multiprocessing.get_context("fork").Process(target=train)

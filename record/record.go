@@ -335,6 +335,7 @@ type about struct {
 	PID      int               `json:"pid"`
 	State    string            `json:"state"`  // "started", "stopped", "finished", "failed"
 	Raised   string            `json:"raised"` // the exception that ended it; "" for none
+	Exit     int               `json:"exit"`   // the code that os._exit was given
 	Recorded bool              `json:"recorded"`
 	Steps    int64             `json:"steps"`
 	Rank     *int              `json:"rank"`
@@ -458,6 +459,8 @@ func (a *about) lost(steps bool) []snapshot.Unseen {
 	switch {
 	case a.Raised != "":
 		return []snapshot.Unseen{{What: "the recorded process ended with " + a.Raised + ", though the command ended with code 0: its work was not done"}}
+	case a.Exit != 0:
+		return []snapshot.Unseen{{What: fmt.Sprintf("the recorded process ended with code %d, though the command ended with code 0: its work was not done", a.Exit)}}
 	case steps && a.State == "started":
 		return []snapshot.Unseen{{What: "the recorded process did not report its end, as one that is killed: what came later was not seen"}}
 	}

@@ -280,7 +280,7 @@ from memdiag._agent import Agent
 
 Agent.torch = types.SimpleNamespace(module=None, cuda=None)
 with tempfile.TemporaryDirectory() as dir:
-    a = Agent({"dir": dir, "rank": -1})
+    a = Agent({"dir": dir, "rank": -1, "report": ".agent_"})
     print(a.owns("tick"))
     open(os.path.join(dir, "snapshot_t1.json"), "w").close()
     a.written.append(["t1", "snapshot_t1.json"])

@@ -164,6 +164,7 @@ class Agent:
         self.own = Own(self)
         self.canary = self.intervention = self.trackers = None
         self.notes = {}  # text: times
+        self.status = 0  # that the program gave to os._exit
         self.unseen = []  # what of the program's memory is not recorded
         self.errors = 0
         self.pid = os.getpid()
@@ -829,7 +830,7 @@ class Agent:
             if self.attached is not None and self.attached.grown:
                 about["census"] = self.attached.grown
             if state == "finished":
-                about["raised"] = _exit.failure()
+                about["raised"], about["exit"] = _exit.failure(), self.status
                 from . import _packages
 
                 about["packages"] = _packages.versions()

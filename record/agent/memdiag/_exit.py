@@ -12,6 +12,7 @@ def watch(agent):
     def _exit(status):
         try:
             if agent.pid == os.getpid() and not agent.asleep:
+                agent.status = status if type(status) is int else 0
                 agent.report("finished")
         finally:
             REAL(status)
