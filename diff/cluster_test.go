@@ -166,6 +166,10 @@ func TestWhatLeaksTogetherIsOneFindingAtItsLine(t *testing.T) {
 			program{weights, {stack: "make:9 setup:5 main:2"}, {stack: "make:8 record:7 step:20 main:3", every: 1}},
 			[]string{"make:8 x1"},
 		}, {
+			"a function that is written on one line is no witness against itself, where functions are unknown",
+			program{weights, {stack: ":6"}, {stack: ":6 :12", every: 1}},
+			[]string{":6 x1"},
+		}, {
 			"the fields of objects in one list leak where the objects are made",
 			program{weights, {stack: "[linear:1] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].weight", size: 4096}, {stack: "[linear:2] Net.__init__:8 epoch:7 main:3", every: 10, owners: user, holder: "Trial.nets[].bias"}},
 			[]string{"epoch:7 x2"},

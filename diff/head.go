@@ -216,7 +216,8 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 // servesHealthy reports whether the calls of the user's among the frames, innermost
 // first, also lead to memory that is healthy, but for rows that are left out: what is
 // held together with the leak is no witness against another's guilt. Neither is another
-// device: a line that makes a tensor makes objects as well.
+// device: a line that makes a tensor makes objects as well. Nor is a row without a caller, such as
+// the one that "def f(): …" makes of itself on the line that leaks, where functions are unknown.
 func (t *callTree) servesHealthy(on series.DeviceID, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {
@@ -224,7 +225,11 @@ func (t *callTree) servesHealthy(on series.DeviceID, frames []snapshot.Frame, le
 	}
 	return slices.ContainsFunc(t.byOrigin[mine[0]], func(row *Row) bool {
 		its := userFrames(row.Frames)
-		return row.On() == on && !leftOut(row) && len(its) >= len(mine) && slices.Equal(its[:len(mine)], mine)
+		if row.On() != on || leftOut(row) || len(its) < len(mine) {
+			return false
+		}
+		called := len(its) > len(mine) || row.Frames[len(row.Frames)-1] != its[len(its)-1]
+		return called && slices.Equal(its[:len(mine)], mine)
 	})
 }
 
