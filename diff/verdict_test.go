@@ -491,7 +491,7 @@ func TestWhatGoesOnAtTheLastSnapshotAloneIsUndecided(t *testing.T) {
 	for _, c := range []struct {
 		without Without
 		want    Verdict
-	}{{nil, Inconclusive}, {Without{"last-alone"}, Leak}} {
+	}{{nil, Inconclusive}, {Without{"last-alone", "slows"}, Leak}} {
 		var snapshots []*snapshot.Snapshot
 		for i, step := range at {
 			snapshots = append(snapshots, build(step, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("buffer", kib[i], snapshot.KiB, snapshot.NoStep, 0)...)...))

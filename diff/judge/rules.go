@@ -154,9 +154,11 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name:    "slows",
-		asks:    fmt.Sprintf("the rises come more and more rarely, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
-		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Slows(&f.History.Whole) },
+		name: "slows",
+		asks: fmt.Sprintf("the rises come more and more rarely, or of ever fewer blocks, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
+		holds: func(f *facts) bool {
+			return f.moments != nil && (f.moments.Slows(&f.History.Whole) || !f.born && f.History.Fades())
+		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("it rises more and more rarely, like a cache that fills up; run longer to decide"),
 	},
@@ -244,8 +246,12 @@ func leakInWords(f *facts, j *Judgement) {
 	if h.Late {
 		j.Because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
 	}
-	if n := len(h.Bytes); f.trend && h.Same() {
-		j.Because("each interval adds as much for each %s", h.Unit)
+	if n := len(h.Bytes); f.trend && (h.Same() || h.SameAtMarks()) {
+		if h.Same() {
+			j.Because("each interval adds as much for each %s", h.Unit)
+		} else {
+			j.Because("each interval adds as much")
+		}
 		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", series.EvenChance(n), n, f.Discovery)
 	} else if f.trend {
 		j.Because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.Test.P, n, f.Discovery)

@@ -300,7 +300,7 @@ func median(v []float64) float64 {
 // What climbs all along without ever falling is judged by its ranks. Of all else ranks
 // alone are too sure: they are blind to size, and a walk, or a few large steps, must not
 // pass for growth, so that the drift must be sure as well. But what adds the same in each
-// interval is neither, however few they are.
+// interval, or ever more, is neither, however few they are.
 func (h *History) Chance() float64 {
 	if h == nil || h.Test.Z <= 0 || len(h.Bytes) < Testable {
 		return 1
@@ -310,8 +310,16 @@ func (h *History) Chance() float64 {
 	if !h.without.Has(driftClue) {
 		p = max(p, 2*min(h.drift(Windows), h.drift(Windows/2))) // noise may be wider than a window
 	}
-	if h.Same() && !h.without.Has(sameClue) {
-		p = min(p, EvenChance(len(h.Bytes)))
+	if !h.without.Has(sameClue) {
+		switch {
+		case h.Same():
+			p = min(p, EvenChance(len(h.Bytes)))
+		case h.SameAtMarks():
+			p = min(p, 2*EvenChance(len(h.Bytes)))
+		}
+	}
+	if !h.without.Has(speedsUpClue) {
+		p = min(p, speedsUpChance(h.X, h.Bytes))
 	}
 	if !h.without.Has(climbsClue) && len(h.All.X) >= Climbing && trend.Climbs(h.All.X, h.All.Bytes, FewStairs, LongestGap) {
 		if !h.EachStep() {

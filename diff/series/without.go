@@ -4,15 +4,16 @@ import "slices"
 
 // What a history goes by. Each part has a name, so that it can be left out to measure what it wins.
 const (
-	onsetClue   = "clue-onset"
-	lastingClue = "clue-lasting"
-	countClue   = "clue-count"
-	stoppedClue = "clue-stopped"
-	jumpClue    = "clue-jump"
-	flatClue    = "clue-flattens"
-	climbsClue  = "clue-climbs"
-	sameClue    = "clue-same"
-	driftClue   = "clue-drift"
+	onsetClue    = "clue-onset"
+	lastingClue  = "clue-lasting"
+	countClue    = "clue-count"
+	stoppedClue  = "clue-stopped"
+	jumpClue     = "clue-jump"
+	flatClue     = "clue-flattens"
+	climbsClue   = "clue-climbs"
+	sameClue     = "clue-same"
+	speedsUpClue = "clue-speeds-up"
+	driftClue    = "clue-drift"
 )
 
 // Part is a part of the judge with a name.
@@ -35,6 +36,7 @@ func Parts() []Part {
 		{flatClue, "a curve that flattens"},
 		{climbsClue, "series that never fall are judged by ranks"},
 		{sameClue, "equal growth in each of few intervals"},
+		{speedsUpClue, "ever more growth in each of few intervals"},
 		{driftClue, "the drift must be sure as well as the ranks"},
 	}
 }

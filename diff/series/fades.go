@@ -1,0 +1,44 @@
+package series
+
+import "math"
+
+// Fades reports whether ever fewer blocks come from one mark to the next, as in a cache that fills: each interval may have a
+// rise, but of fewer blocks. It is for sites whose births are unknown, and that never fall.
+func (h *History) Fades() bool {
+	r := h.spread()
+	return r != nil && len(r.At) >= Enough && r.Slows(&h.Whole)
+}
+
+// spread takes the blocks of each interval to come evenly within it; nil where some went.
+func (h *History) spread() *Rises {
+	x, y := h.Whole.X, h.Whole.Blocks
+	n := len(x) - 1
+	if h.Unit == Place || len(h.X) < Testable {
+		return nil
+	}
+	r := &Rises{from: x[0], to: x[n], warm: h.All.X[0], Wait: h.Unit.least(), Unit: h.Unit}
+	clump := clumps(h.All.Blocks)
+	for i := 1; i <= n; i++ {
+		came := math.Round((y[i] - y[i-1]) / clump)
+		if y[i] < y[i-1] {
+			return nil
+		}
+		r.Wait = min(r.Wait, (x[i]-x[i-1])/max(1, came))
+		for k := range int(came) {
+			r.At = append(r.At, x[i-1]+(x[i]-x[i-1])*float64(k+1)/came)
+		}
+	}
+	return r
+}
+
+// clumps is how many blocks come at once, at least one: by how much more than Poisson's the numbers of neighbouring
+// intervals differ.
+func clumps(y []float64) float64 {
+	n := len(y) - 1
+	sum := 0.0
+	for i := 2; i <= n; i++ {
+		d := (y[i] - y[i-1]) - (y[i-1] - y[i-2])
+		sum += d * d / 2
+	}
+	return max(1, sum*float64(n)/float64(n-1)/max(1, y[n]-y[0]))
+}
