@@ -54,7 +54,7 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(whole) }() // which is gone where all went well
-	if err := os.CopyFS(filepath.Join(whole, "memdiag"), files); err != nil {
+	if err := copyAgent(filepath.Join(whole, "memdiag"), files); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(whole, 0o755); err != nil { //nolint:gosec // it is code that others may read

@@ -150,7 +150,11 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	sweep(os.TempDir())
 	agent, without := placeAgent(dir)
-	defer func() { _ = os.RemoveAll(agent) }() // of a folder of temporary files
+	cached := giveBytecode(agent)
+	defer func() {
+		keepBytecode(agent, cached)
+		_ = os.RemoveAll(agent) // of a folder of temporary files
+	}()
 	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention})
 	if err != nil {
 		return nil, err
@@ -288,7 +292,7 @@ func unpackAgent(in string) (dir string, err error) {
 	}
 	files, err := fs.Sub(agentFiles, "agent")
 	if err == nil {
-		err = os.CopyFS(dir, files)
+		err = copyAgent(dir, files)
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir) // the first error counts

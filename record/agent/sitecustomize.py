@@ -16,6 +16,7 @@ def _start():
     here = os.path.dirname(os.path.abspath(__file__))
     try:
         if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
+            _keep_bytecode(here)
             import memdiag
 
             memdiag._start()
@@ -35,6 +36,25 @@ def _start():
         sys.modules.setdefault("sitecustomize", ours)
     if later:
         _interrupt()
+
+
+def _keep_bytecode(here):
+    """Has Python write what it compiles of the agent, for this process's children and the next run, even where it is told to
+    write none of the program's."""
+    import sys
+    from _frozen_importlib_external import FileFinder, SourceFileLoader
+
+    class Loader(SourceFileLoader):
+        def get_code(self, name):
+            told = sys.dont_write_bytecode, sys.pycache_prefix
+            sys.dont_write_bytecode, sys.pycache_prefix = False, None
+            try:
+                return super().get_code(name)
+            finally:
+                sys.dont_write_bytecode, sys.pycache_prefix = told
+
+    for folder in (here, here + "/memdiag"):
+        sys.path_importer_cache[folder] = FileFinder(folder, (Loader, [".py"]))
 
 
 def _hold(later):
@@ -85,4 +105,4 @@ def _interrupt():
 
 
 _start()
-del _start, _hold, _release, _interrupt
+del _start, _keep_bytecode, _hold, _release, _interrupt

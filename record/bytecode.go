@@ -1,0 +1,79 @@
+package record
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Python compiles the agent at its first import, which takes longer than all else that the agent does at a program's
+// start. What it compiled stays beside the package in the user's cache, for the next run.
+const bytecode = "memdiag/__pycache__"
+
+// sourceTime is the time of each source file of the agent: Python compiles one anew whose time or size has changed.
+var sourceTime = time.Unix(1_000_000_000, 0)
+
+// copyAgent writes source files of the agent below dir.
+func copyAgent(dir string, files fs.FS) error {
+	if err := os.CopyFS(dir, files); err != nil {
+		return err
+	}
+	return fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		return os.Chtimes(filepath.Join(dir, path), sourceTime, sourceTime)
+	})
+}
+
+// giveBytecode hands an unpacked agent what Python compiled of it before, and returns the folder in which that is kept;
+// "" where there is none, and Python compiles the agent anew.
+func giveBytecode(agent string) string {
+	cache, err := os.UserCacheDir()
+	if agent == "" || err != nil {
+		return ""
+	}
+	folder, err := Package(filepath.Join(cache, "memdiag"))
+	if err != nil {
+		return ""
+	}
+	folder = filepath.Join(folder, bytecode)
+	copyBytecode(filepath.Join(agent, bytecode), folder)
+	return folder
+}
+
+// keepBytecode keeps what Python has compiled of an unpacked agent.
+func keepBytecode(agent, cached string) {
+	if cached != "" {
+		copyBytecode(cached, filepath.Join(agent, bytecode))
+	}
+}
+
+// copyBytecode copies what of it is missing or another in a folder; a file that cannot be copied is compiled again.
+func copyBytecode(to, from string) {
+	root, err := os.OpenRoot(from)
+	if err != nil {
+		return
+	}
+	defer func() { _ = root.Close() }()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil || os.MkdirAll(to, 0o755) != nil { //nolint:gosec // it is code that others may read
+		return
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".pyc") {
+			continue
+		}
+		path := filepath.Join(to, e.Name())
+		code, err := root.ReadFile(e.Name())
+		if there, failed := os.ReadFile(path); err != nil || failed == nil && bytes.Equal(there, code) {
+			continue
+		}
+		if os.WriteFile(path+partSuffix, code, 0o600) == nil {
+			_ = os.Rename(path+partSuffix, path)
+		}
+	}
+}
