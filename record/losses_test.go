@@ -64,7 +64,7 @@ step,source,loss
 5,backward,0.10009765625
 5,backward,nan
 5,mark,0.5
-[0, 6, 15, 27, 44, 63, 87]
+[0, 6, 15, 27, 51, 79]
 losses are not recorded any more: TypeError: 'int' object is not iterable
 [] 5
 `)

@@ -13,7 +13,7 @@ import time
 from . import _names, _room
 from ._budget import Budget
 from ._own import held
-from ._windows import DEPTH, ENOUGH, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples, is_ours
+from ._windows import ALL_FREE, DEPTH, ENOUGH, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples, is_ours
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
@@ -63,6 +63,7 @@ class Heap:
         self.collections, self.collection = Budget(agent, COLLECT, COLLECT_SHARE), None  # and the seconds that the last one took
         self.told = {}  # stacks that were told once stay, with their first bytes
         self.names = _names.Names()
+        self.free = 0  # tuples, when they were last counted
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
         self.windows = Windows(agent, self.malloc)
 
@@ -229,9 +230,15 @@ class Heap:
         elif self.windowed():
             self.window_lines(snapshot)
 
-    def blocks(self):
-        """Blocks of Python's own allocator, less the free tuples that it keeps."""
-        return sys.getallocatedblocks() - (free_tuples() if self.windowed() else 0)
+    def blocks(self, again=False):
+        """Blocks of Python's own allocator, less the free tuples that it keeps. To count those takes milliseconds where they are
+        all that it can keep: then the agent's own work, after which it is asked again, changes next to nothing."""
+        blocks = sys.getallocatedblocks()
+        if not self.windowed():
+            return blocks
+        if not again or self.free < ALL_FREE:
+            self.free = free_tuples()  # which makes more
+        return blocks - self.free
 
     def malloc(self):
         """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""

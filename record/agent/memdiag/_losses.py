@@ -12,8 +12,9 @@ from ._agent import NOFOLLOW, PERMISSIONS
 from ._census import unasked
 
 HEADER = b"step,source,loss\n"
-# Of so many losses each one is kept; of twice as many more each second one, and so on: a long run's file stays small.
-POINTS = 50_000
+# Of so many losses each one is kept, of twice as many more each second one, of four times as many each fourth, and so on: to read
+# one takes some 10 microseconds.
+POINTS = 2_000
 # Seconds between writes; lines that wait at most for the process to be one that records.
 APART, WAITING = 1.0, 10_000
 # After so many errors no more losses are read.
@@ -55,7 +56,7 @@ class Losses:
         try:
             with unasked(self.torch):
                 for t in outputs:
-                    if type(t) is self.tensor and t.is_cpu and t.numel() == 1 and t.dtype in self.formats:
+                    if type(t) is self.tensor and t.is_cpu and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
                         self.add("backward", self.read(t))
         except Exception as e:
             self.failed(e)
@@ -65,14 +66,17 @@ class Losses:
         return struct.unpack(how, raw)[0] if how else struct.unpack("<f", b"\0\0" + raw)[0]
 
     def told(self, loss):
-        self.add("mark", float(loss))
+        if not self.over and self.keeps("mark"):
+            self.add("mark", float(loss))
+
+    def keeps(self, source):
+        """Whether the loss that has been seen is one of those to keep."""
+        seen, kept = self.counts.get(source, (0, 0))
+        keeps = seen % (1 << kept // POINTS) == 0
+        self.counts[source] = seen + 1, kept + keeps
+        return keeps
 
     def add(self, source, loss):
-        seen, kept = self.counts.get(source, (0, 0))
-        keeps = not self.over and seen % (1 + kept // POINTS) == 0
-        self.counts[source] = seen + 1, kept + keeps
-        if not keeps:
-            return
         self.pending.append(b"%d,%s,%s\n" % (self.agent.step + (source == "backward"), source.encode(), repr(loss).encode()))
         now = time.monotonic()
         if now - self.written > APART:
