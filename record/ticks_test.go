@@ -121,7 +121,7 @@ from memdiag import _agent
 
 def gaps(cost, steps, length=1000, step=0.1):
     a = _agent.Agent({"dir": ".", "rank": -1})
-    a.torch = type("Torch", (), {"settled": lambda self: True})()
+    a.torch, a.left = type("Torch", (), {"settled": lambda self: True})(), lambda: 9.0
     a.heap = type("Heap", (), {"tracing": False, "windows": type("Windows", (), {"opened": None})})()
     now, taken = 0.0, []
     a.elapsed = lambda: now

@@ -5,6 +5,7 @@ guarded: an error becomes a note in the agent's report, and after a few the agen
 """
 
 import _thread
+import contextlib
 import errno
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches, _exit, _role
+from . import _at, _batches, _budget, _exit, _role
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
@@ -196,6 +197,11 @@ class Agent:
     def programs(self):
         """Seconds of the processor in this thread that were the program's own."""
         return self.entered - self.took
+
+    def left(self):
+        """Seconds of the processor that all of the agent may yet take."""
+        took = self.took + self.torch.spent() + (work() - self.entered if self.busy else 0.0)
+        return _budget.ALLOWANCE + _budget.SHARE * max(time.process_time(), self.heap.windows.elapsed()) - took
 
     def failed(self, what, e):
         self.errors += 1
@@ -483,7 +489,7 @@ class Agent:
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
         if self.number:
             allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
-        return self.spent <= allowance + share * self.elapsed()
+        return self.spent <= allowance + share * self.elapsed() and self.left() >= 0
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""
@@ -513,11 +519,12 @@ class Agent:
             return  # it is being imported
         if self.jax.locked():
             return
-        if not {"torch", "jax"} & sys.modules.keys() and not self.wants(forced):
-            return  # what the agent itself has is not counted for nothing: that takes milliseconds
+        wants = self.wants(forced)
+        if not wants and not {"torch", "jax"} & sys.modules.keys():
+            return
         self.code.end()  # what it lets go of is not the agent's own work, which had not made it
         before = self.ticks
-        with self.own:
+        with self.own if wants else contextlib.nullcontext():  # to count what is its own takes milliseconds
             self.look(forced)
         if self.ticks > before and not self.step and not self.ticker.acts():
             self.code.begin()

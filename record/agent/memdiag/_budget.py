@@ -1,4 +1,8 @@
-"""What a part of the agent may cost."""
+"""What the agent, and a part of it, may cost."""
+
+# Seconds of the processor that all of the agent may take, and the share of the process's life. Each part has an allowance of
+# its own, of which a short program would pay the sum.
+ALLOWANCE, SHARE = 0.3, 0.06
 
 
 class Budget:
@@ -10,7 +14,7 @@ class Budget:
 
     def left(self):
         """Seconds that it may yet take; below zero where it has taken too many."""
-        return self.allowance + self.share * self.agent.elapsed() - self.spent
+        return min(self.allowance + self.share * self.agent.elapsed() - self.spent, self.agent.left())
 
     def affords(self, seconds=0.0):
         return self.left() >= seconds

@@ -63,6 +63,7 @@ LATE = 0.2
 DIPS = 3
 # Of tuples that are free Python keeps so many of each length, up to this one.
 FREE, LENGTHS = 2000, 19
+ALL_FREE = FREE * LENGTHS - 32  # to count them uses some
 SEVERAL = 100  # that are made at once to count them
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -186,7 +187,7 @@ class Windows:
             self.wanted = True
             return
         self.stride = 1
-        left = STEPS_ALLOWANCE + STEPS_SHARE * self.elapsed() - self.spent
+        left = min(STEPS_ALLOWANCE + STEPS_SHARE * self.elapsed() - self.spent, self.agent.left())
         if self.predicted() > left or self.foreign():
             return
         if self.slow:
@@ -220,7 +221,7 @@ class Windows:
         agent = self.agent
         elapsed = self.elapsed()
         wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
-        afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
+        afford = min(ALLOWANCE + SHARE * elapsed - self.spent, agent.left()) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
         if not self.foreign() and afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
             self.start()
