@@ -35,6 +35,9 @@ check("what was made in one step stands for itself",
       dict.fromkeys(ten, 64), {a: ("cache", 4, 1) for a in ten}, set(ten), set(), dict.fromkeys(ten, 1), {})
 check("as many handles as chance may leave are all there are",
       {a: 64 for a in range(1, 31)}, {a: ("a", 4, a) for a in ten}, set(ten), {"a"}, dict.fromkeys(ten, 3), {})
+check("what was watched on purpose is none that chance had watched",
+      dict.fromkeys(range(1, 9), 64), {**{a: ("copies", 8 * a, a) for a in (1, 2)}, **{a: ("copies", 1, a) for a in range(3, 9)}},
+      set(range(1, 9)), {"copies"}, dict.fromkeys(range(1, 9), 1), {})
 preset, renewed = range(1, 41), range(101, 121)
 check("what replaces another line's has its weight from that line's share, since all handles were counted",
       {a: 64 for a in [*preset, *renewed, *range(1000, 1140)]}, {**{a: ("preset", 1, 0) for a in preset}, **{a: ("renewed", 8, a) for a in renewed}},

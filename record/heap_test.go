@@ -512,12 +512,15 @@ def grown(*stacks):
     return {s: ([3, 300, 0, 0], [0, 0, 0, 0], 0, 0) for s in stacks}
 print([len(_windows.shortened(stack(n, 48))) for n in (0, 3, 14, 15, 40)], len(_windows.shortened(stack(60, 48))))
 print(_windows.shortened(stack(40, 48)) == stack(2, 48), _windows.shortened(stack(30, 48)) == _windows.shortened(stack(40, 48)))
-print(_windows.cut_off(grown(stack(20, 16), stack(30, 16), stack(3, 16)), 16), _windows.cut_off(grown(stack(20, 16), stack(3, 16), stack(4, 16)), 16), _windows.cut_off({}, 16))
+made = (("<string>", 1), *stack(20, 15))  # a named tuple, below a library's lines
+print(*(_windows.cut_off(grown(*stacks), 16) for stacks in (
+    [stack(20, 16), stack(3, 16), stack(4, 16)], [made, stack(3, 16)], [stack(20, 16), *(stack(n, 16) for n in range(3, 8))], [])))
+print(len(_windows.shortened((("<string>", 1), *stack(40, 47)))))
 `
 
 func TestStacksThatAreDeepKeepTheProgramsLine(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, deepStacks, "[2, 5, 16, 4, 4] 16\nTrue True\nTrue False False\n")
+	agentProgram(t, deepStacks, "[2, 5, 16, 4, 4] 16\nTrue True\nTrue True False False\n4\n")
 }
 
 // unused has a library import PyTorch, of which no tensor is ever made, and then one is.

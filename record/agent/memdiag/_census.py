@@ -187,9 +187,10 @@ def weigh(rest, counts, sampled, watched):
         stacks[watched[a][0]].append(a)
     weighed, more = set(), collections.Counter()
     for stack, group in stacks.items():
-        births = {watched[a][4] for a in group}
+        drawn = [a for a in group if watched[a][3] > 1]  # the others were watched on purpose, and chance had left them out
+        births = {watched[a][4] for a in drawn}
         seen = sum(counts[a] for a in group) + sum(left[n] for n in {watched[a][1].bit_length() for a in group})
-        if unlikely(len(births), seen / len(group), sum(watched[a][3] for a in group) / len(group)):
+        if drawn and unlikely(len(births), seen / len(drawn), sum(watched[a][3] for a in drawn) / len(drawn)):
             weighed.add(stack)
             for a in group:
                 more[watched[a][1]] += watched[a][3] - counts[a]

@@ -22,9 +22,9 @@ work = time.thread_time
 # Whether tracemalloc may be ended while other threads allocate.
 MENDED = sys.version_info >= (3, 13, 2) or (3, 12, 9) <= sys.version_info[:3] < (3, 13)
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
-# output and the line that called it PyTorch has some nine. More where most of what grew in a window has no line of the
+# output and the line that called it PyTorch has some nine. More where this share of what grew in a window has no line of the
 # program's: matplotlib has some thirty below one call.
-DEPTH, TORCH_DEPTH, DEEP = 8, 16, 48
+DEPTH, TORCH_DEPTH, DEEP, CUT = 8, 16, 48, 0.2
 # Of a stack that is deeper than TORCH_DEPTH these many frames of libraries, which the program called, stand for all below: a
 # figure of matplotlib's is made by hundreds of stacks, of which each is seen too seldom.
 CALLED = 2
@@ -342,12 +342,17 @@ class Windows:
             growing, self.untold = self.grows, (0, 0)
             steps, spans = self.agent.step - self.settled, sum(self.spans)
             since, by_steps, before = self.levels[0]
+            blocks = sum(g[0] for g in growing.values())
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
                 rate = sum(g[at and at + 1] for g in growing.values()) / spans
                 if by_steps == (self.agent.step > 0) and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
                     most = 0  # what those lines make takes the place of what goes
                 elif rate and by_steps:
                     most = FAR * rate * steps + little
+                elif i and blocks and level[0] - before[0] > FAR * BLOCKS:
+                    # Tracing slows a program down by an unknown factor: its blocks are the clock.
+                    told = rate * spans * (level[0] - before[0]) / blocks
+                    most = change if FAR * told > level[i] - before[i] else change * told / (level[i] - before[i])
                 else:
                     most = change
                 self.share(at, min(change, most), growing)
@@ -460,20 +465,28 @@ def changes(found):
 
 
 def cut_off(changed, depth):
-    """Whether most blocks that have come in a window have stacks of so many frames, none of which is the program's."""
+    """Whether many of the blocks that have come in a window have stacks of so many frames, none of which is the program's."""
     grown, cut = 0, 0
     for stack, ((blocks, _, large, _), *_) in changed.items():
         n = max(0, blocks) + (large > 0)
         grown += n
-        cut += 0 if len(stack) < depth or any(is_programs_file(f) for f, _ in stack) else n
-    return 2 * cut > grown
+        cut += 0 if len(stack) < depth or programs_own(stack) is not None else n
+    return cut > CUT * grown
+
+
+def programs_own(stack):
+    """The index of the innermost frame of the program's file; None where there is none. A library makes functions of texts, such as a
+    named tuple's, whose file is none."""
+    return next((i for i, (f, _) in enumerate(stack) if is_programs_file(f) and f != "<string>"), None)
 
 
 def shortened(stack):
     """A stack without what libraries do far below the program's innermost line; as it is where it is not deep."""
     if len(stack) <= TORCH_DEPTH:
         return stack
-    own = next((i for i, (f, _) in enumerate(stack) if is_programs_file(f)), len(stack) - TORCH_DEPTH + CALLED)
+    own = programs_own(stack)
+    if own is None:
+        own = len(stack) - TORCH_DEPTH + CALLED
     return stack[max(0, own - CALLED):]
 
 
