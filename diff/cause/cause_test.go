@@ -396,6 +396,15 @@ func TestFramesThatMostStacksShareTellNothing(t *testing.T) {
 	}
 }
 
+// TestALibrarysNamesTellNothingOfObjects: rich draws a table on the way to the text that a console records.
+func TestALibrarysNamesTellNothingOfObjects(t *testing.T) {
+	e := leak(site(1, 4000, 60, "Table._render /venv/lib/python3/site-packages/rich/table.py", "main train.py").heldBy("list", "__main__.console._record_buffer", 4000))
+	e.Objects, e.Plain = true, true
+	if fit := Matches(&e); len(fit) == 0 || fit[0].Cause.ID != "container-grows" {
+		t.Errorf("got %+v; want a container that grows", fit)
+	}
+}
+
 // TestAReasonNamesAPlace: stacks of some recorders have files and no functions.
 func TestAReasonNamesAPlace(t *testing.T) {
 	e := leak(Site{Frames: []snapshot.Frame{{File: "/x/site-packages/torch/optim/adam.py", Line: 9}, {File: "main.py", Line: 3}}, Headline: 1, Live: 9, Blocks: 9, Requested: 999})

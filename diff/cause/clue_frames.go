@@ -39,6 +39,9 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 			if library && strings.Contains(f.File, "/torch/nn/functional.py") {
 				continue // it is named after an operation, and not after what the program is at
 			}
+			if library && e.Objects {
+				continue // it makes many objects on the way to what stays, and is named after all that it can do
+			}
 			if names(ownWords(f, library), terms) || library && !strings.Contains(f.File, "/torch/nn/modules/") && names(fileWords(f, true), terms) {
 				return points, "they are allocated in " + place(f)
 			}
