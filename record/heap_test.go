@@ -451,6 +451,25 @@ func TestWhatFallsAndRisesAgainIsNoGrowth(t *testing.T) {
 	agentProgram(t, wavering, "[10, 0, 0, 0, 0, 0]\n[0, 20, 0, 10, 10]\n[0, 0, -40, 0, 10]\n")
 }
 
+// pixels are kept by a list, whose own table is all that Python has of them beside small handles.
+const pixels = windowsByHand + `agent.heap.garbage_goes = lambda: False
+windows.grows = {"list": [100, 6400, 1, 800]}
+windows.recent.extend([{}] * 3)
+windows.spans.extend([0.1] * 3)
+windows.levels.append((1.0, False, (1000, 100_000)))
+windows.level = windows.highest = 1000, 100_000
+windows.ask = lambda: None
+for blocks, held in (11_000, 100_000_000), (21_000, 100_080_000):
+    windows.now = lambda: (blocks, held)
+    windows.settle()
+    print(*map(round, windows.lines["list"]), *map(round, windows.beyond))
+`
+
+func TestBytesOfNativeCodeAreNoLines(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, pixels, "10000 640000 100 80000 0 99820000\n20000 1280000 100 80128 0 99899872\n")
+}
+
 // turnover has a cache of which each window sees what comes and not what goes, beside what stays of no known line.
 const turnover = windowsByHand + `windows.lines = {(): [5000.0, 400_000.0, 0.0, 0.0]}
 growing = {"cache": [10, 1000, 0, 0]}
