@@ -28,6 +28,7 @@ const (
 	listsGroup     = "group-lists"
 	linesGroup     = "group-lines"
 	heldGroup      = "group-held"
+	besideGroup    = "group-beside"
 	fieldsGroup    = "group-fields"
 	cyclesGroup    = "group-cycles"
 
@@ -66,6 +67,7 @@ func Parts() []Part {
 		{Name: graphsGroup, About: "one finding of one autodiff graph"},
 		{Name: listsGroup, About: "one finding of what one list holds in step"},
 		{Name: linesGroup, About: "one finding of leaks at one line"},
+		{Name: besideGroup, About: "what holds other objects of one line and becomes longer in proportion holds a leak of that line"},
 		{Name: heldGroup, About: "undecided sites join the leak of the list that holds them"},
 		{Name: fieldsGroup, About: "one finding of lists of one object in step"},
 		{Name: cyclesGroup, About: "one finding of what cycles hold of one function in step"},

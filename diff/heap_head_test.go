@@ -171,6 +171,44 @@ func TestWhatALibraryMakesForOneLineIsOneLeak(t *testing.T) {
 	}
 }
 
+// A walk met a few of the lines in their axes, and of what each of them has the newest only.
+func TestWhatHoldsOtherObjectsOfTheLineHoldsItsLeak(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		other  string // of what is held
+		items  func(step int64) int
+		holder string
+	}{
+		{"in proportion", "[add:8] draw:27 main:39", func(step int64) int { return int(step) }, "axes.lines"},
+		{"of another line", "[add:8] draw:28 main:39", func(step int64) int { return int(step) }, ""},
+		{"as long all along", "[add:8] draw:27 main:39", func(int64) int { return 90 }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "[cache:9] draw:27 main:39", every: 1, size: 4096},
+				{stack: c.other, size: 64, holder: "axes.lines"},
+			}.onHeap(100, 10)
+			for _, s := range run.Snapshots {
+				for i := range s.Holders {
+					s.Holders[i].Items = c.items(s.Mark.Step)
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if h := r.Findings[0].Holder; h != nil {
+				got = h.Path
+			}
+			if r.Leaks() != 1 || got != c.holder {
+				t.Errorf("%d leaks, held by %q; want %q", r.Leaks(), got, c.holder)
+			}
+		})
+	}
+}
+
 // Keys and results of a cache on a method come from several lines, and its bound is of them all.
 func TestABoundIsOfMostObjectsOfALeak(t *testing.T) {
 	for _, c := range []struct {
