@@ -26,7 +26,7 @@ from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_o
 from ._lines import Lines
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
-from ._windows import shortened
+from ._windows import DEEP, shortened
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
@@ -35,8 +35,8 @@ TRACED = 0.3
 # Bounds of one walk: objects, and seconds.
 OBJECTS, SECONDS = 200_000, 0.1
 # The seconds of one in a window, where each object costs more and few are looked for; twice as long each time after
-# one that was cut short, so many times.
-WINDOW, LONGER = 0.05, 3
+# one that was cut short, so many times; and so many times as long where stacks are deep, which each allocation of the walk's has, too.
+WINDOW, LONGER, DEEPER = 0.05, 3, 3
 # The share of a site's objects that a walk must have found for their holder to be told. Of a line of
 # Python's heap many are no objects: tables of dictionaries, buffers.
 COVERAGE, LINES_COVERAGE = 0.5, 0.1
@@ -113,7 +113,7 @@ class Search:
         self.exits = exits() if self.exits is None else self.exits
         moment = agent.step or agent.ticks
         unexplained = self.unexplained()
-        self.budget.allowance = ALLOWANCE + (TRACED if heap.tracing else 0)
+        self.budget.allowance = ALLOWANCE + (TRACED if heap.tracing or self.deep() else 0)
         if moment >= self.next and self.budget.affords():
             wanted, unseen, lines = self.growing(), self.stackless(snapshot), heap.growing() if heap.tracing else {}
             blocks = self.blocks()
@@ -192,12 +192,17 @@ class Search:
         moment = agent.step or agent.ticks
         left = self.budget.left()
         if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and left > 0:
-            self.walk({}, {}, lines, min(WINDOW * 2**self.cuts, max(WINDOW, left)), NEW, counting=self.unexplained())
+            seconds = WINDOW * (DEEPER if self.deep() else 1)
+            self.walk({}, {}, lines, min(seconds * 2**self.cuts, max(seconds, left)), NEW, counting=self.unexplained())
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
         self.budget.spent += took
         return took
+
+    def deep(self):
+        """Whether windows have deep stacks."""
+        return self.agent.heap.windows.depth == DEEP
 
     def length(self, nodes, items):
         """How many items containers have now, which had so many when a walk found them."""
