@@ -39,6 +39,8 @@ AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
 TICKS_ALLOWANCE, TICKS_SHARE = 0.25, 0.04
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
 WAIT, WAIT_PART = 8, 32
+# Seconds between two questions how long the process has waited.
+APART = 0.5
 # Where no steps count it waits for so many seconds that are watched.
 BRIEF = 0.02
 # One that is due and too dear may come late by this part of the steps.
@@ -160,6 +162,7 @@ class Agent:
         self.child = False  # forked, and trains
         self.busy = False
         self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
+        self.asked, self.idle = -APART, 0.0  # seconds for which the process has waited, and when that was asked
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
         self.own = Own(self)
@@ -199,9 +202,12 @@ class Agent:
         return self.entered - self.took
 
     def left(self):
-        """Seconds of the processor that all of the agent may yet take."""
+        """Seconds of the processor that all of the agent may yet take: also a share of the time in which the program waits."""
         took = self.took + self.torch.spent() + (work() - self.entered if self.busy else 0.0)
-        return _budget.ALLOWANCE + _budget.SHARE * max(time.process_time(), self.heap.windows.elapsed()) - took
+        cpu, now = time.process_time(), time.monotonic()
+        if now - self.asked >= APART:  # to ask takes 0.1 ms
+            self.asked, self.idle = now, max(0.0, self.heap.windows.elapsed() - cpu)
+        return _budget.ALLOWANCE + _budget.SHARE * (cpu + self.idle) - took
 
     def failed(self, what, e):
         self.errors += 1
