@@ -124,7 +124,7 @@ def gaps(cost, steps, length=1000, step=0.1):
     a.torch, a.left = type("Torch", (), {"settled": lambda self: True})(), lambda: 9.0
     a.heap = type("Heap", (), {"tracing": False, "windows": type("Windows", (), {"opened": None})})()
     now, taken = 0.0, []
-    a.elapsed = lambda: now
+    a.began, a.elapsed, a.ran = (0.0, 0.0), lambda: now, lambda: now
     while now < length:
         now += step
         a.step += steps
@@ -133,7 +133,7 @@ def gaps(cost, steps, length=1000, step=0.1):
             a.written.append([a.step, ""])
             if steps:
                 a.every = max(1, a.step // 32)
-            a.last, a.since = cost, now
+            a.last, a.since, a.ran_before = cost, now, now
             a.spent += cost
     assert a.spent < 2 + 0.05 * now, (cost, steps, a.spent)
     return zip(taken, [*taken[1:], now])
@@ -143,6 +143,23 @@ for cost in 0.001, 0.05, 0.4, 3.0:
             assert y - x <= max(0.11 * x, min(cost / 0.03, max(0.31 * x, cost / 0.1))) + 0.2, (cost, steps, x, y)
 *_, (x, y) = gaps(0.03, 1, 3, 0.0005)
 assert y - x < y / 4, (x, y)
+
+def waits(cost, length):  # works for a third of its time, as a service does
+    a = _agent.Agent({"dir": ".", "rank": -1})
+    now, due, taken = 0.0, 0.0, []
+    a.began, a.elapsed, a.ran = (0.0, 0.0), lambda: now / 3, lambda: now
+    while now < length:
+        now += 0.05
+        if now >= due and (a.affordable(_agent.TICKS_ALLOWANCE, _agent.TICKS_SHARE) or a.late()):
+            taken.append(now)
+            a.ticks, a.last, a.since, a.ran_before = a.ticks + 1, cost, now / 3, now
+            a.spent += cost
+            due = now + max(0.05, a.spread())
+    return [*zip(taken, [*taken[1:], now])]
+for cost in 0.005, 0.018, 0.03:
+    for x, y in waits(cost, 6):
+        assert y - x <= max(0.5, x / 3, 3 * cost / 0.1 + 0.1), (cost, x, y)
+    assert len([x for x, _ in waits(cost, 6) if x > 1.5]) >= 4, (cost, waits(cost, 6))
 `
 
 func TestTheNextSnapshotIsNeverFarHoweverDearTheyAre(t *testing.T) {

@@ -37,6 +37,8 @@ AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
 # The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
 # machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 0.25, 0.04
+# After so many of them the rest are spread over the run, each at most this share of its time after the one before.
+FIRST_TICKS, SPARSEST = 8, 0.125
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
 WAIT, WAIT_PART = 8, 32
 # Seconds between two questions how long the process has waited.
@@ -143,7 +145,7 @@ class Agent:
         self.epoch = time.time() - time.monotonic()  # of a clock that nobody sets
         self.began = None  # the times of the first mark: the clock's and the processor's
         # Seconds that snapshots took, all of them and the last one, and when that one was.
-        self.spent, self.last, self.since = 0.0, 0.0, 0.0
+        self.spent, self.last, self.since, self.ran_before = 0.0, 0.0, 0.0, 0.0
         self.step = 0
         self.events = {}  # phases, epochs and others that have begun, by name
         self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
@@ -370,7 +372,7 @@ class Agent:
         self.asleep = False
         try:
             self.step, self.ticks, self.waited, self.explicit = 0, 0, 0, False
-            self.began, self.spent, self.last, self.since, self.every = None, 0.0, 0.0, 0.0, self.fixed or 1
+            self.began, self.spent, self.last, self.since, self.ran_before, self.every = None, 0.0, 0.0, 0.0, 0.0, self.fixed or 1
             self.heap, self.jax, self.holders = _heap.Heap(self), _jax.Jax(self), _holders.Search(self, self.torch)
             self.heap.windows.begun = self.slept  # this time may windows take their share of, too
             self.torch.wake()
@@ -503,13 +505,25 @@ class Agent:
 
     def late(self):
         """The same of a run by the clock: dear snapshots at its beginning take all, and none would show how it goes on."""
-        return self.again(self.elapsed(), self.since)
+        return self.began is not None and self.again(self.ran(), self.ran_before)
+
+    def spread(self):
+        """Seconds to leave before the next snapshot by the clock: what they may yet cost is to last for as long again as the
+        program ran, or those of its first second take all, and the rest goes unseen."""
+        left = TICKS_ALLOWANCE + TICKS_SHARE * self.elapsed() - self.spent
+        if self.number or self.ticks < FIRST_TICKS or left <= 0:
+            return 0.0
+        return self.ran() * min(SPARSEST, self.spent / self.ticks / left)
 
     def again(self, now, before):
         """Whether it is time, in steps or seconds, for a snapshot that has to be, however much they have cost."""
         apart = self.elapsed() - self.since
         return any(now >= times * before and self.last <= share * apart for times, share in AGAIN) or (
             now >= AGAIN[-1][0] * before and self.spent <= AGAIN_ALLOWANCE)
+
+    def ran(self):
+        """Seconds since the first mark by the clock, whether the program worked or waited."""
+        return time.perf_counter() - self.began[0]
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -722,7 +736,7 @@ class Agent:
         self.last = work() - start
         self.spent += self.last + self.torch.ahead
         self.torch.ahead = 0.0
-        self.since = self.elapsed()
+        self.since, self.ran_before = self.elapsed(), self.ran()
 
     def encode(self, s, step):
         b = s.blocks
@@ -732,7 +746,7 @@ class Agent:
             del b["category"]
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
-            "time_us": int(self.now() * 1e6), "devices": s.devices, "frames": s.stacks.frames,
+            "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
             "notes": s.notes,
             "role": self.role(), "pid": self.pid,

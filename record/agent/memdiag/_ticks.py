@@ -141,7 +141,7 @@ class Ticker:
                     self.act()
                 continue
             if now >= self.due and windows.began is None:  # before a window is opened, for which there may be a reason each time
-                self.due = now + (agent.seconds or max(self.interval, APART * agent.last))
+                self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
             elif windows.due is not None and now >= windows.due:
