@@ -37,6 +37,9 @@ func unwatched(run *snapshot.Run) string {
 	if !chosen || info.Finished == nil || last.Time.Before(info.Started) || last.Time.After(*info.Finished) {
 		return ""
 	}
+	if text := starved(all); text != "" {
+		return text
+	}
 	whole, rest := info.Finished.Sub(info.Started), info.Finished.Sub(last.Time)
 	switch before := all[len(all)-2].Mark.Time; {
 	case rest > ending && float64(rest) > unwatchedShare*float64(whole):
@@ -45,6 +48,24 @@ func unwatched(run *snapshot.Run) string {
 		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
 	}
 	return ""
+}
+
+// starvedShare is the part of a run's time for which a program that hardly worked waited for a processor, and
+// leastWorked how long one that did not wait has worked enough.
+const (
+	starvedShare = 0.75
+	leastWorked  = time.Second
+)
+
+// starved says that a program had hardly a processor to work with, as a clause: on a busy machine one that leaks a block a
+// request may serve ten requests in six seconds.
+func starved(all []*snapshot.Snapshot) string {
+	first, last := all[0], all[len(all)-1]
+	span, waited := last.Mark.Time.Sub(first.Mark.Time), last.Waited-first.Waited
+	if first.Waited == 0 || span <= 0 || float64(waited) < starvedShare*float64(span) || span-waited > leastWorked {
+		return ""
+	}
+	return fmt.Sprintf("the machine was busy: the program waited for a processor for %.0f %% of the time, and did too little to show a leak", 100*min(1, float64(waited)/float64(span)))
 }
 
 // emptied says that by the clock the last snapshots came after the work, as a clause: memory that had grown steadily up to

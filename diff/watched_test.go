@@ -65,6 +65,39 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 	}
 }
 
+func TestAProgramThatHardlyHadAProcessorPassesNoGate(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		apart  float64 // seconds
+		waited float64 // the part of them for which it waited for a processor
+		says   string
+	}{
+		{"in six seconds it worked for a third of one", 0.5, 0.95, "waited for a processor for 95 % of the time"},
+		{"an idle machine", 0.5, 0.05, ""},
+		{"ten minutes of a busy one", 50, 0.95, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := make([]float64, 13)
+			for i := range at {
+				at[i] = c.apart * float64(i)
+			}
+			run := clocked(at, func(float64) int { return 1 })
+			for i, s := range run.Snapshots {
+				s.Waited = time.Duration((4 + c.waited*at[i]) * float64(time.Second))
+			}
+			end, code := run.Snapshots[12].Mark.Time.Add(time.Second/2), 0
+			run.Info = snapshot.Info{Command: []string{"python", "serve.py"}, Started: time.Unix(1000, 0), Finished: &end, ExitCode: &code}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if doubt := r.Doubt(nil); (doubt != "") != (c.says != "") || !strings.Contains(doubt, c.says) {
+				t.Errorf("%q, want %q", doubt, c.says)
+			}
+		})
+	}
+}
+
 func TestMemoryThatIsFreeAtTheLastSnapshotIsInDoubt(t *testing.T) {
 	held := func(x float64) int { return int(100 * x) }
 	for name, c := range map[string]struct {

@@ -33,7 +33,9 @@ type Snapshot struct {
 	// file does not keep it.
 	Anew []StackID
 	// Events counts what has happened until then, by name: epochs, phases that have begun, checkpoints. Our own file does not keep it.
-	Events  map[string]int64
+	Events map[string]int64
+	// Waited is how long the main thread had waited for a processor by then, in all; 0 where unknown. Our own file does not keep it.
+	Waited  time.Duration
 	History History
 	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
 	Moment *Moment

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/agent"
@@ -15,7 +16,7 @@ import (
 
 // good is a snapshot of two devices: three storages by two lines, and a line of
 // Python's heap.
-const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"phase":"train","epoch":3,"time_us":1700000000000000,
+const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"phase":"train","epoch":3,"time_us":1700000000000000,"waited_us":2500000,
 "devices":[{"kind":"cpu","index":0,"name":"tensor storages","space":77,"meters":{"allocated":900}},
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
@@ -55,6 +56,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if len(s.Anew) != 1 || s.Anew[0] != s.At[1] {
 		t.Errorf("larger ones are made at %v", s.Anew)
+	}
+	if s.Waited != 2500*time.Millisecond {
+		t.Errorf("waited %s", s.Waited)
 	}
 	if len(s.Events) != 1 || s.Events["epoch"] != 4 {
 		t.Errorf("events: %v", s.Events)
