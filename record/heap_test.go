@@ -86,7 +86,7 @@ def larger(sizes):
             buffer, small[at : at + 100] = bytes(next(sizes)), [object() for _ in range(100)]
             windows.look()
     settle(windows)
-    buffer = bytes(900_000)
+    buffer = bytes(1_800_000)
     settle(windows)
     return [count > 0 for size, count, stack in windows.grown() if size > 800_000]
 def early(keep):
@@ -109,7 +109,7 @@ try:
 except AttributeError:
     print(_tracemalloc.is_tracing(), broken.due)
 import itertools, random
-print(larger(itertools.count(20_000, 100)), larger(iter([random.Random(3).randrange(20_000, 30_000) for _ in range(99)])), larger(itertools.cycle([20_000, 20_100])))
+print(larger(itertools.count(20_000, 10_000)), larger(iter([random.Random(3).randrange(20_000, 30_000) for _ in range(99)])), larger(itertools.cycle([20_000, 20_100])))
 `
 
 func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {

@@ -299,7 +299,7 @@ const searches = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, outgrows=lambda: False), elapsed=lambda: 9, left=lambda: 9.0)
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, windows=types.SimpleNamespace(depth=None), outgrows=lambda: False), elapsed=lambda: 9, left=lambda: 9.0)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}, pinned=set(), elsewhere=types.SimpleNamespace(left_out={"meta"})))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -567,7 +567,7 @@ def held():
     lines = {_holders.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
     del things
     search.agent = types.SimpleNamespace(step=0, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
-                                         heap=types.SimpleNamespace(outgrows=lambda: False))
+                                         heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
     search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
     search.lines.clear()
     search.walk({}, {}, lines, 30)
