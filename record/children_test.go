@@ -52,6 +52,42 @@ print(_batches.count())
 `, "None\n[3] <batch>\nNone\n")
 }
 
+// TestAWorkerThatGrowsByItsImportsHasBatches: what it had written before is no part of them.
+func TestAWorkerThatGrowsByItsImportsHasBatches(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import sys, types
+from memdiag._agent import Agent
+a = Agent({"dir": ".", "rank": -1})
+a.child, a.jax, a.begin_anew = True, types.SimpleNamespace(tick=lambda: None), lambda: print("anew")
+a.wants, a.remove, a.written = lambda forced: False, print, [["t1", "snapshot_t1_child1.json"]]
+a.look(False)
+print(a.batches)
+fetcher = type("Fetcher", (), {"fetch": lambda self, index: index})
+sys.modules["torch.utils.data._utils"] = types.SimpleNamespace(
+    worker=types.SimpleNamespace(_worker_info=object()), fetch=types.SimpleNamespace(_MapDatasetFetcher=fetcher, _IterableDatasetFetcher=fetcher))
+a.look(False)
+print(a.batches, a.written)
+`, "None\nanew\nsnapshot_t1_child1.json\n[0] []\n")
+}
+
+// TestATitleIsARole: as setproctitle writes it, and not what a fork has of its parent.
+func TestATitleIsARole(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import types, sys
+from memdiag import _role
+print(repr(_role.title()))
+sys.modules["multiprocessing.process"] = types.SimpleNamespace(_current_process=types.SimpleNamespace(name="SpawnProcess-2"))
+_role.written = lambda: "ray::Trainer.step()"
+print(_role.title(), _role.role())
+_role.forked()
+print(_role.role())
+_role.written = lambda: "rollout::worker 1"
+print(_role.role())
+`, "''\nray::Trainer ray::Trainer\nprocess 2\nrollout::worker 1\n")
+}
+
 // TestAChildIsRecordedUnderItsRoleOnceItGrows has two forks, of which one keeps what it makes.
 func TestAChildIsRecordedUnderItsRoleOnceItGrows(t *testing.T) {
 	heavytest.Skip(t, "two processes run for 12 s")

@@ -447,12 +447,22 @@ torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
 print("one a step, tensors are recorded:", told(600, torch, object()))
 print("one a step, tensors are not recorded:", told(600, torch))
 print("one in ten steps, tensors are not recorded:", told(6000, torch))
+def in_worker(batches):
+    agent = types.SimpleNamespace(settings={}, number=1, step=0, batches=[batches], elapsed=lambda: 9.0,
+        torch=types.SimpleNamespace(module=torch, lines=__import__("collections").Counter))
+    heap = _heap.Heap(agent)
+    heap.windows = types.SimpleNamespace(settle=lambda: None, vain=0, number=0, grown=lambda: [(24_000, 341, (("data.py", 7),))])
+    snapshot = _agent.Snapshot()
+    heap.window_lines(snapshot)
+    return len(snapshot.blocks["count"])
+print("two a batch:", in_worker(150), "ten a batch:", in_worker(34))
 `
 
 func TestHandlesOfTensorsAreNotToldBesideThem(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, handles, "no tensors there: True\nas many tensors there: False\na few tensors there: True\n"+
-		"one a step, tensors are recorded: False\none a step, tensors are not recorded: True\none in ten steps, tensors are not recorded: False\n")
+		"one a step, tensors are recorded: False\none a step, tensors are not recorded: True\none in ten steps, tensors are not recorded: False\n"+
+		"two a batch: 0 ten a batch: 1\n")
 }
 
 // agentProgram runs a Python program that uses the agent's parts.
