@@ -125,8 +125,8 @@ const hostProducer = "memdiag record"
 // growingProcesses are those of the command's processes, and kinds of them, that grew steadily
 // and in which nothing was recorded, and shared memory that did.
 func (r *Result) growingProcesses() []Reserve {
-	if r.run.Tree == nil || r.Last.Producer == hostProducer || len(r.run.Tree.Processes) == 0 {
-		return nil // its snapshots are of the programs of all processes
+	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 || r.Last.Producer == hostProducer && r.Leaks() > 0 {
+		return nil // snapshots of the programs of all processes show it
 	}
 	t := newForest(r.run.Tree, r.recorded)
 	private := func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped }

@@ -317,6 +317,21 @@ func TestAChildThatGrewLateIsInDoubt(t *testing.T) {
 	}
 }
 
+// TestAProcessWithoutAnAgentThatFreesItsMemoryAtItsEndGrew: its last snapshot shows little, and its looks until then all.
+func TestAProcessWithoutAnAgentThatFreesItsMemoryAtItsEndGrew(t *testing.T) {
+	run := flatRun(treeOf(lifetime{"sh", 0, 15, func(float64) float64 { return 2 }}, lifetime{"keep 1", 0, 14, func(t float64) float64 { return 20 + 30*t }}))
+	for _, s := range run.Snapshots {
+		s.Producer = hostProducer
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Unaccounted(); len(got) != 1 || got[0].Processes.Role != "keep 1" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestWhatTheAgentTakesInAWorkerIsNoGrowth: the workers of a program that leaks nothing were said to grow, by 4.4 MiB in six
 // seconds alone, and by 12 MiB in nine together. Neither is what malloc has free there: 14 of 20 MiB in a worker that handed
 // tensors over in files.
