@@ -39,7 +39,7 @@ const (
 	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first and once a process has
 	// begun, since a fork shares most then.
 	sumsFirst, sumsEvery = time.Second, 10 * time.Second
-	// hostShare is the part of the time that looks may take, which of few processes only a busy machine exceeds.
+	// hostShare is the part of the time that looks may take, of one processor.
 	hostShare, many = 0.02, 64
 	// hostSnapshotEvery is the time between the first snapshots of a process that no
 	// agent looks into.
@@ -202,7 +202,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	if now.Before(h.lines) {
 		return nil
 	}
-	begun := time.Now()
+	begun := processorTime()
 	claims := claimants(h.dir)
 	recorded := func(pid int) bool {
 		_, claimed := claims[pid]
@@ -223,7 +223,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 		h.most = slices.MaxFunc(points, func(a, b *followed) int { return cmp.Compare(a.Points[0].Anonymous, b.Points[0].Anonymous) })
 	}
 	err := processes.WriteHost(all, whole)
-	h.pace(now, len(points), time.Since(begun))
+	h.pace(now, len(points), processorTime()-begun)
 	return err
 }
 

@@ -29,7 +29,8 @@ const (
 	mostProcesses = 512
 	// mostPoints is how many lines there are before the time between them doubles.
 	mostPoints = 20_000
-	// young is how long a process may yet become another: by exec, or by giving itself a name.
+	// young is how long a process may yet become another: by exec, or by giving itself a name. Its role is found again each time it
+	// is twice as old, and then after so long.
 	young = 10 * time.Second
 )
 
@@ -111,7 +112,7 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 			continue // it is exiting, and has given back all
 		}
 		f.Parent, f.agent = p.parent, st.innermost
-		if f.asked.IsZero() || now.Sub(f.first) < young || now.Sub(f.asked) >= young || f.name != p.name {
+		if f.asked.IsZero() || now.Sub(f.asked) >= min(now.Sub(f.first)/2, young) || f.name != p.name {
 			f.asked, f.name = now, p.name
 			f.Role = processes.Role(roles.of(t, f, p))
 		}
