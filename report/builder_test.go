@@ -170,7 +170,7 @@ func pyramidResult(t testing.TB) *diff.Result {
 			f.Verdict, f.Evidence = diff.Leak, diff.Strong
 			f.Reasons = []string{"live bytes rose in each of the 9 intervals after warm-up"}
 			f.Rate = diff.Rate{Unit: "step", Blocks: exactly(1), Bytes: exactly(512 * 1024)}
-			f.Cause = &cause.Cause{ID: "activations-kept", Name: "activations kept beyond the step", Fix: "clear the list at the start of each forward"}
+			f.Cause = &cause.Cause{ID: "activations-kept", Name: "activations retained after the step", Fix: "clear the list at the start of each forward"}
 			f.CauseWhy = "the growing list Pyramid.features holds them"
 			f.Others = []cause.Match{{Cause: &cause.Cause{ID: "hook-not-removed", Name: "hooks that are not removed"}}}
 			f.RunsOut = &diff.Forecast{Step: 4048, Low: 4020, High: 4060, Limit: 2 * snapshot.GiB}

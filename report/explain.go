@@ -11,7 +11,7 @@ import (
 // Causes writes a table of the catalogue for a terminal.
 func Causes(w io.Writer, causes []cause.Cause, o TextOptions) error {
 	p := newPage(o)
-	p.prose("", "  ", fmt.Sprintf("%s that memdiag knows; memdiag explain CAUSE explains one", count(int64(len(causes)), "cause")))
+	p.prose("", "  ", fmt.Sprintf("%s known to memdiag; memdiag explain CAUSE explains one", count(int64(len(causes)), "cause")))
 	var rows [][]string
 	for _, c := range causes {
 		rows = append(rows, []string{c.ID, strings.Join(c.Workloads, " "), c.Name})
@@ -61,8 +61,8 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 	if len(causes) > 1 {
 		level = "##"
 		b.WriteString("# Causes of memory leaks, and their fixes\n\n" +
-			"What `memdiag diff` names as a finding's cause. `memdiag explain CAUSE` shows an entry in the terminal. This page is\n" +
-			"written by `memdiag explain --format md`; a test holds it to the catalogue.\n\n" +
+			"`memdiag diff` names one of these causes for a finding. `memdiag explain CAUSE` shows an entry in the terminal.\n" +
+			"`memdiag explain --format md` writes this page; a test compares it with the catalogue.\n\n" +
 			"| id | what it is |\n|---|---|\n")
 		for _, c := range causes {
 			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, c.Name)

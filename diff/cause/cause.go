@@ -12,7 +12,7 @@ import (
 // Cause is one entry of the catalogue.
 type Cause struct {
 	ID         string
-	Name       string // "activations kept beyond the step"
+	Name       string // "activations retained after the step"
 	What       string // what happens, in whole sentences
 	Sign       string // how it looks in snapshots, in whole sentences
 	Fix        string // one clause, without a full stop at its end

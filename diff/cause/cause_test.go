@@ -409,7 +409,7 @@ func TestALibrarysNamesTellNothingOfObjects(t *testing.T) {
 func TestAReasonNamesAPlace(t *testing.T) {
 	e := leak(Site{Frames: []snapshot.Frame{{File: "/x/site-packages/torch/optim/adam.py", Line: 9}, {File: "main.py", Line: 3}}, Headline: 1, Live: 9, Blocks: 9, Requested: 999})
 	fit := Matches(&e)
-	if len(fit) == 0 || !strings.Contains(fit[0].Why, "an optimizer makes them in adam.py") {
+	if len(fit) == 0 || !strings.Contains(fit[0].Why, "an optimizer allocates them as its state in adam.py") {
 		t.Errorf("got %+v; want a reason with the file", fit)
 	}
 }

@@ -120,7 +120,7 @@ func notGo() clue {
 				return ""
 			}
 		}
-		return "it is no program in Go"
+		return "the program is not written in Go"
 	}))
 }
 
@@ -152,7 +152,7 @@ func answered(points int, asked func(*Evidence) Answer, is Answer, what string) 
 func together(points, least int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if len(e.Sites) >= least {
-			return fmt.Sprintf("%d stacks grow in step", len(e.Sites))
+			return fmt.Sprintf("%d stacks grow at the same rate", len(e.Sites))
 		}
 		return ""
 	})
@@ -182,7 +182,7 @@ func bare(points int) clue {
 func private(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Private }) {
-			return "they lie in a private pool"
+			return "they are in a private pool"
 		}
 		return ""
 	})
@@ -208,7 +208,7 @@ func onHost(points int) clue {
 func segments(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Segments {
-			return "they are segments of shared memory that still have their names"
+			return "they are shared memory segments that were not unlinked"
 		}
 		return ""
 	})

@@ -103,7 +103,7 @@ func within(points int, what string, terms ...string) clue {
 
 // modules fits if whole modules are recreated: on a language's heap any object has an __init__.
 func modules(points int) clue {
-	made := within(points, "whole modules are made anew, and each stays", moduleWords...)
+	made := within(points, "whole modules are created again, and each stays live", moduleWords...)
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if e.Objects {
 			return 0, ""
@@ -118,7 +118,7 @@ func byOptimizer(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			if f := e.Sites[i].optimizer(); f != nil {
-				return "an optimizer makes them in " + place(*f) + ", as state of its own"
+				return "an optimizer allocates them as its state in " + place(*f)
 			}
 		}
 		return ""
@@ -172,7 +172,7 @@ func inForward(points int) clue {
 		if found == 0 {
 			return 0, ""
 		}
-		return found, "they are born in a forward pass, and outlive their step"
+		return found, "they are allocated in a forward pass, and outlive their step"
 	}}
 }
 
@@ -198,7 +198,7 @@ func ofBackward(points int) clue {
 		for i := range e.Sites {
 			f := e.Sites[i].Frames
 			if len(f) > 0 && e.Sites[i].Owners == snapshot.OwnedByTape && names(functionWords(lastName(f[0].Function)), []string{"backward", "backward with"}) {
-				return "backward makes a graph of its own, which holds them"
+				return "backward makes its own graph, which holds them"
 			}
 		}
 		return ""

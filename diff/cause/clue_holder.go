@@ -85,7 +85,7 @@ func returned(points int) clue {
 				below = below || in(k) && s.library(k) && !s.machinery(k)
 			}
 			if below && !own && len(s.Holders) > 0 && general(s.Holders[0].Kind) == "list" && !strings.Contains(s.Holders[0].Path, closure) {
-				return "a list has what the model returned"
+				return "a list holds the model's outputs"
 			}
 		}
 		return ""
@@ -173,7 +173,7 @@ func onTape() clue {
 
 // nameless fits blocks that hang on a graph to which no name leads.
 func nameless(points int) clue {
-	return unnamed(points, "graph", "they hang on a graph to which no name leads")
+	return unnamed(points, "graph", "a graph without a name holds them")
 }
 
 // unnamed fits blocks of a kind of holder to which no name leads.
@@ -194,7 +194,7 @@ func inGraph(points int) clue {
 		if !e.Graph {
 			return ""
 		}
-		return "the stacks of a forward pass grow in step, as what a graph saves does"
+		return "the stacks of a forward pass grow at the same rate, as tensors saved by a graph do"
 	})
 }
 
@@ -213,7 +213,7 @@ func unheld(points int) clue {
 func lost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
-			return "the program let go of what refers to them and did not release them"
+			return "the program dropped its references to them without releasing them"
 		}
 		return ""
 	})
@@ -226,7 +226,7 @@ func perObject(points int) clue {
 		for i := range e.Sites {
 			for _, h := range e.Sites[i].Holders {
 				if strings.Contains(h.Path, "[].") && strings.Count(h.Path, "[]") == 1 && int64(h.Items) >= e.Sites[i].Live {
-					return fmt.Sprintf("each hangs on an object of its own, %s", h.Path)
+					return fmt.Sprintf("each is held by its own object, %s", h.Path)
 				}
 			}
 		}
@@ -310,7 +310,7 @@ func severalParts(points int) clue {
 		if len(e.Sites) < 2 || e.Graph || e.owners()&snapshot.OwnedByTape != 0 {
 			return ""
 		}
-		return fmt.Sprintf("each keeps blocks of %d stacks", len(e.Sites))
+		return fmt.Sprintf("each holds blocks of %d stacks", len(e.Sites))
 	})
 }
 
@@ -321,6 +321,6 @@ func uncollected(points int) clue {
 		if !e.CollectorOff || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
 			return ""
 		}
-		return "the collector of cycles is off, and no name of the program leads to them"
+		return "the cycle collector is off, and no variable of the program leads to them"
 	})
 }

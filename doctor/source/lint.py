@@ -22,7 +22,7 @@ def lint(source):
             if called in ("append", "appendleft", "add") and isinstance(node.func, ast.Attribute) and len(node.args) == 1 and repeated:
                 appended(source, node, taken_backward, emptied, found)
             if called == "cycle" and last_name(getattr(node.func, "value", node.func)) in ("itertools", "cycle"):
-                found(node, "cycle-keeps", "itertools.cycle keeps all that it has seen")
+                found(node, "cycle-keeps", "itertools.cycle retains every item")
             if called in ("figure", "subplots") and not closes and repeated:
                 found(node, "container-grows", "a figure is made, and no line of this file closes one")
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and hook_name(last_name(node.value.func)):

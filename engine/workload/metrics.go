@@ -26,7 +26,7 @@ func metricPrograms() []Workload {
 			New: shared("L11", newMetricCopies),
 		},
 		{
-			ID: "L12", Alias: "metric-not-reset", Title: "a metric that lists what it saw is never reset",
+			ID: "L12", Alias: "metric-not-reset", Title: "a metric that stores every batch is never reset",
 			Label: Leak, Cause: "metric-not-reset",
 			Truth: func(seed int64) Truth {
 				s := draws{"L12", seed}.sizes()
