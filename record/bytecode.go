@@ -2,6 +2,8 @@ package record
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,7 +35,7 @@ func copyAgent(dir string, files fs.FS) error {
 // "" where there is none, and Python compiles the agent anew.
 func giveBytecode(agent string) string {
 	cache, err := os.UserCacheDir()
-	if agent == "" || err != nil {
+	if agent == "" || err != nil || !ownedByUs(cache) {
 		return ""
 	}
 	folder, err := Package(filepath.Join(cache, "memdiag"))
@@ -72,8 +74,33 @@ func copyBytecode(to, from string) {
 		if there, failed := os.ReadFile(path); err != nil || failed == nil && bytes.Equal(there, code) {
 			continue
 		}
-		if os.WriteFile(path+partSuffix, code, 0o600) == nil {
-			_ = os.Rename(path+partSuffix, path)
-		}
+		_ = replaceFile(path, code) // else Python compiles it again
 	}
+}
+
+// replaceFile writes a file beside its place first: others may read or write it meanwhile.
+func replaceFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "*"+partSuffix)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// ownedByUs reports whether a folder, or the nearest one above it that exists, is this user's. Root with another user's
+// home would leave files that the user cannot change, and run what the user put there.
+func ownedByUs(folder string) bool {
+	info, err := os.Stat(folder)
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(folder) != folder {
+		folder = filepath.Dir(folder)
+		info, err = os.Stat(folder)
+	}
+	return err == nil && ours(info)
 }

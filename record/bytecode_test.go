@@ -47,4 +47,11 @@ func TestTheAgentIsCompiledOnce(t *testing.T) {
 	if code, err := os.ReadFile(name); err != nil || string(code) != marked {
 		t.Errorf("the second run compiled it again: %v", err)
 	}
+	if err := os.WriteFile(name, code[:len(code)/2], 0o600); err != nil { // as on a full disk
+		t.Fatal(err)
+	}
+	run()
+	if again, err := os.ReadFile(name); err != nil || len(again) < len(code)*9/10 { // compiled anew it may differ
+		t.Errorf("a broken file is not replaced: %v, %d bytes of %d", err, len(again), len(code))
+	}
 }

@@ -155,7 +155,7 @@ if __name__ == "__main__":
 			}
 			for _, of := range append(run.Children, run) {
 				first, last := of.Snapshots[0].Mark.Step, of.Snapshots[len(of.Snapshots)-1].Mark.Step
-				if first < 0 || first > 10 || last < 80 {
+				if first < 0 || first > 10 || last < 70 {
 					t.Errorf("%q is recorded from step %d to %d", of.Role, first, last)
 				}
 			}

@@ -107,3 +107,9 @@ func ofOthers(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (stat.Uid != uint32(os.Geteuid()) && stat.Uid != 0 || info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o002 != 0) //nolint:gosec // an id fits
 }
+
+// ours reports whether a file or folder is this user's.
+func ours(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == uint32(os.Geteuid()) //nolint:gosec // an id fits
+}

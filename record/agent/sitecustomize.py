@@ -41,15 +41,20 @@ def _start():
 def _keep_bytecode(here):
     """Has Python write what it compiles of the agent, for this process's children and the next run, even where it is told to
     write none of the program's."""
+    import os
     import sys
-    from _frozen_importlib_external import FileFinder, SourceFileLoader
+    from _frozen_importlib_external import FileFinder, SourceFileLoader, cache_from_source
 
     class Loader(SourceFileLoader):
         def get_code(self, name):
             told = sys.dont_write_bytecode, sys.pycache_prefix
             sys.dont_write_bytecode, sys.pycache_prefix = False, None
             try:
-                return super().get_code(name)
+                try:
+                    return super().get_code(name)
+                except (EOFError, ValueError, TypeError, ImportError):  # the disk was full when its bytecode was written
+                    os.unlink(cache_from_source(self.get_filename(name)))
+                    return super().get_code(name)
             finally:
                 sys.dont_write_bytecode, sys.pycache_prefix = told
 

@@ -164,6 +164,7 @@ class Agent:
         self.child = False  # forked, and trains
         self.busy = False
         self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
+        self.worker = None  # the thread that is at it
         self.asked, self.idle = -APART, 0.0  # seconds for which the process has waited, and when that was asked
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
@@ -184,7 +185,7 @@ class Agent:
         the program's own."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
-        self.busy, self.entered = True, work()
+        self.busy, self.entered, self.worker = True, work(), _thread.get_ident()
         try:
             with Held():
                 return f(*args)
@@ -205,7 +206,9 @@ class Agent:
 
     def left(self):
         """Seconds of the processor that all of the agent may yet take: also a share of the time in which the program waits."""
-        took = self.took + self.torch.spent() + (work() - self.entered if self.busy else 0.0)
+        took = self.took + self.torch.spent()
+        if self.busy and self.worker == _thread.get_ident():
+            took += work() - self.entered
         cpu, now = time.process_time(), time.monotonic()
         if now - self.asked >= APART:  # to ask takes 0.1 ms
             self.asked, self.idle = now, max(0.0, self.heap.windows.elapsed() - cpu)
@@ -321,6 +324,8 @@ class Agent:
             return
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
+        self.entered = self.took = 0.0  # the processor's clocks begin at zero
+        self.asked, self.idle = -APART, 0.0
         _role.forked()
         self.ticker.forked()
         self.code.stop()
@@ -479,7 +484,7 @@ class Agent:
     def begin_anew(self):
         """The first step, or JAX, comes after snapshots by the clock, which a long preparation of the
         program's caused: what they cost, and how far apart they were in the end, says nothing of it."""
-        self.began, self.spent, self.every = None, 0.0, self.fixed or 1
+        self.began, self.spent, self.since, self.ran_before, self.every = None, 0.0, 0.0, 0.0, self.fixed or 1
         self.ticker.begin_anew()
         self.code.spent = 0
         self.torch.begin_anew()
@@ -523,7 +528,8 @@ class Agent:
 
     def ran(self):
         """Seconds since the first mark by the clock, whether the program worked or waited."""
-        return time.perf_counter() - self.began[0]
+        began = self.began  # which another thread may forget
+        return time.perf_counter() - began[0] if began else 0.0
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -684,7 +690,7 @@ class Agent:
             return
         if not self.owner[kind] and not self.beside():
             # Of helpers that only live beside the training nobody need be told.
-            self.stop("another process records this rank; this one is not recorded" if kind == "step" else None)
+            self.stop("another process records this rank; this one is not recorded" if kind == "step" and not self.child else None)
             return
         if first and kind == "step" and self.number:
             self.drop()  # those by the clock

@@ -71,7 +71,7 @@ def written():
             words = f.read().rstrip(b"\0").decode("utf-8", "replace").split("\0")
     except OSError:
         return ""
-    return "" if len(words) > 1 or words[0] == getattr(sys, "orig_argv", words)[0] else words[0]
+    return "" if len(words) > 1 or words[0] in (getattr(sys, "orig_argv", None) or words)[:1] else words[0]
 
 
 def below(reports):
