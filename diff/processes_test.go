@@ -341,13 +341,15 @@ func TestWhatTheAgentTakesInAWorkerIsNoGrowth(t *testing.T) {
 		mib      float64 // a second
 		recorded bool
 		free     float64 // the share of it that malloc has free
+		by       float64 // the part of the time in which that came
 		want     int
 	}{
-		{"as the agent does", 0.5, true, 0, 0},
-		{"more than the agent takes", 3, true, 0, 1},
-		{"as the agent does, and malloc's free memory", 3, true, 0.7, 0},
-		{"more than both", 6, true, 0.7, 1},
-		{"without an agent", 0.5, false, 0, 1},
+		{"as the agent does", 0.5, true, 0, 1, 0},
+		{"more than the agent takes", 3, true, 0, 1, 1},
+		{"as the agent does, and malloc's free memory", 3, true, 0.7, 0.5, 0},
+		{"free memory that goes on growing", 3, true, 0.7, 1, 1},
+		{"more than both", 6, true, 0.7, 0.5, 1},
+		{"without an agent", 0.5, false, 0, 1, 1},
 	} {
 		grows := func(t float64) float64 { return 40 + c.mib*t }
 		run := flatRun(treeOf(lifetime{"train.py", 0, 15, func(float64) float64 { return 390 }}, lifetime{"loader worker 0", 0, 15, grows}, lifetime{"loader worker 1", 0, 15, grows}))
@@ -355,8 +357,10 @@ func TestWhatTheAgentTakesInAWorkerIsNoGrowth(t *testing.T) {
 			run.Children = []*snapshot.Run{workerRun("loader worker 0", 101, false), workerRun("loader worker 1", 102, false)}
 			for _, child := range run.Children {
 				for n, s := range child.Snapshots {
-					has := snapshot.Bytes(c.mib * float64(n) * (1 << 20))
-					m := snapshot.Meters{Driver: has, Allocated: 1 << 20, Reserved: 1<<20 + snapshot.Bytes(c.free*float64(has))}
+					end := float64(len(child.Snapshots) - 1)
+					has := c.mib * (1 << 20) * float64(n)
+					free := c.free * c.mib * (1 << 20) * min(float64(n)/c.by, end)
+					m := snapshot.Meters{Driver: snapshot.Bytes(has), Allocated: 1 << 20, Reserved: 1<<20 + snapshot.Bytes(free)}
 					s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: m})
 				}
 			}

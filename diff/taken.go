@@ -24,15 +24,23 @@ func (r *Result) agentsTake(growth snapshot.Bytes, of ...*snapshot.TreeProcess) 
 		}
 		taken += agentTakes
 		recorded := r.run.Children[at].Snapshots
-		first, last := ofProcessItself(recorded[0]), ofProcessItself(recorded[len(recorded)-1])
-		if more := last.Reserved - last.Allocated - (first.Reserved - first.Allocated); more > 0 && last.Driver > first.Driver {
-			free += grown * min(1, float64(more)/float64(last.Driver-first.Driver))
-		}
+		free += grown * freeShare(ofProcessItself(recorded[0]), ofProcessItself(recorded[len(recorded)/2]), ofProcessItself(recorded[len(recorded)-1]))
 	}
 	if all > 0 {
 		taken += snapshot.Bytes(float64(growth) * free / all)
 	}
 	return taken
+}
+
+// freeShare is which part of a process's growth is malloc's free memory. Free memory that goes on growing after half of the time is
+// growth like any other.
+func freeShare(first, half, last snapshot.Meters) float64 {
+	free := func(m snapshot.Meters) snapshot.Bytes { return m.Reserved - m.Allocated }
+	more := min(free(half), free(last)) - free(first)
+	if more <= 0 || last.Driver <= first.Driver {
+		return 0
+	}
+	return min(1, float64(more)/float64(last.Driver-first.Driver))
 }
 
 // ofProcessItself are the meters of a snapshot's process; zero if it has none.

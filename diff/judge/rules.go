@@ -160,7 +160,12 @@ var seriesRules = []rule{
 			return f.moments != nil && (f.moments.Slows(&f.History.Whole) || !f.born && f.History.Fades())
 		},
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("it rises more and more rarely, like a cache that fills up; run longer to decide"),
+		reason: func(f *facts) string {
+			if f.moments.Slows(&f.History.Whole) {
+				return "it rises more and more rarely, like a cache that fills up; run longer to decide"
+			}
+			return "each interval adds less than the one before, like a cache that fills up; run longer to decide"
+		},
 	},
 	{
 		name:    "silence",
@@ -247,12 +252,14 @@ func leakInWords(f *facts, j *Judgement) {
 		j.Because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
 	}
 	if n := len(h.Bytes); f.trend && (h.Same() || h.SameAtMarks()) {
+		chance := series.EvenChance(n)
 		if h.Same() {
 			j.Because("each interval adds as much for each %s", h.Unit)
 		} else {
 			j.Because("each interval adds as much")
+			chance *= 2 // by the length of an interval, or by none
 		}
-		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", series.EvenChance(n), n, f.Discovery)
+		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", chance, n, f.Discovery)
 	} else if f.trend {
 		j.Because(Chance+"%.2g by chance (Mann–Kendall, n = %d; false discovery rate over all stacks %.2g)", h.Test.P, n, f.Discovery)
 	}

@@ -2,6 +2,9 @@ package series
 
 import "math"
 
+// mostSpread is how many arrivals spread makes at most, of however many blocks.
+const mostSpread = 10_000
+
 // Fades reports whether ever fewer blocks come from one mark to the next, as in a cache that fills: each interval may have a
 // rise, but of fewer blocks. It is for sites whose births are unknown, and that never fall.
 func (h *History) Fades() bool {
@@ -17,7 +20,7 @@ func (h *History) spread() *Rises {
 		return nil
 	}
 	r := &Rises{from: x[0], to: x[n], warm: h.All.X[0], Wait: h.Unit.least(), Unit: h.Unit}
-	clump := clumps(h.All.Blocks)
+	clump := max(clumps(h.All.Blocks), (y[n]-y[0])/mostSpread)
 	for i := 1; i <= n; i++ {
 		came := math.Round((y[i] - y[i-1]) / clump)
 		if y[i] < y[i-1] {
