@@ -4,9 +4,12 @@ The line that leaks ends in the comment "leak: " and the names of the trees that
 """
 
 import concurrent.futures
+import functools
 import multiprocessing
 import os
 import random
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -175,6 +178,85 @@ def grandchild(s):
     processes("spawn", (parent_of_keep, s))
 
 
+requests = []
+
+
+def serve(listener):
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(100)
+            requests.append(decoded())  # leak: prefork
+            connection.sendall(b"ok")
+
+
+def prefork(s):
+    """A server of three forks, which all keep what they answered."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    pids = []
+    for _ in range(3):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            serve(listener)
+    for _ in until(s):
+        with socket.create_connection(listener.getsockname()) as connection:
+            connection.sendall(b"x")
+            connection.recv(10)
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+
+
+def daemon(s):
+    """A child of a child, whose parent ends, in another folder and without streams."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.chdir("/")
+            os.closerange(0, 3)
+            keep(s)
+        os._exit(0)
+    os.wait()
+    drop(s + 1)
+
+
+def chain(s):
+    subprocess.run(["bash", "-c", "%s %s spawned %s; true" % (sys.executable, __file__, s)], check=True)
+
+
+def train(seconds, model, keeps=False):
+    import torch
+
+    torch.set_num_threads(1)
+    optimizer, kept = torch.optim.SGD(model.parameters(), lr=1e-6), []
+    for _ in until(seconds):
+        out = model(torch.randn(32, 64))  # leak: hogwild
+        optimizer.zero_grad()
+        out.sum().backward()
+        optimizer.step()
+        if keeps:
+            kept.append(out.detach())  # leak: hogwild
+
+
+def trainers(*jobs):
+    """Processes that train one model, without ranks."""
+    import torch
+
+    model = torch.nn.Linear(64, 256)
+    model.share_memory()
+    processes("fork", *((train, seconds, model, keeps) for seconds, keeps in jobs))
+
+
+def hogwild(s):
+    trainers((s, False), (s, True), (s, False))
+
+
+def own_signal(s):
+    """The program takes the signal that the recorder needs; its child gives all back as it ends."""
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    processes("fork", (keep, s))
+
+
 # Trees that do not.
 
 inherited = []
@@ -297,8 +379,64 @@ def many_children(s):
             os.wait()
 
 
-LEAKS = [spawned, loader_fork, loader_spawn, loader_forkserver, one_of_four, pool, executor, no_python, shared, grandchild]
-CLEAN = [copy_on_write, restarted_workers, prefetch, two_ranks, checkpoint, each_step, page_cache, replaced, kept_pages, many_children]
+class Rows:
+    def __len__(self):
+        return 10_000_000
+
+    def __getitem__(self, i):
+        import torch
+
+        time.sleep(0.02)
+        return torch.full((50_000,), 1.0)
+
+
+def hand_over(seconds, strategy):
+    """Workers hand tensors over in shared memory."""
+    import torch
+
+    torch.set_num_threads(1)
+    set_strategy = functools.partial(torch.multiprocessing.set_sharing_strategy, strategy)
+    set_strategy()
+    model, end = torch.nn.Linear(50_000, 1), time.monotonic() + seconds
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+    for batch in torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2, worker_init_fn=lambda _: set_strategy()):
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+        if time.monotonic() >= end:
+            break
+
+
+def by_file(s):
+    hand_over(s, "file_system")
+
+
+def by_descriptor(s):
+    hand_over(s, "file_descriptor")
+
+
+def hogwild_clean(s):
+    trainers((s, False), (s, False), (s, False))
+
+
+def executors(s):
+    """Each epoch has a pool of its own, whose workers keep what they made until it ends."""
+    for _ in until(s, 0):
+        with concurrent.futures.ProcessPoolExecutor(2) as p:
+            list(p.map(task_keeps, range(200)))
+
+
+def reloaded(s):
+    """A server that is started anew each three seconds, and keeps what it made until then."""
+    for _ in until(s, 0):
+        server = subprocess.Popen([sys.executable, __file__, "keep", "100"])
+        time.sleep(3)
+        server.terminate()
+        server.wait()
+
+
+LEAKS = [spawned, loader_fork, loader_spawn, loader_forkserver, one_of_four, pool, executor, no_python, shared, grandchild, prefork, daemon, chain, hogwild, own_signal]
+CLEAN = [copy_on_write, restarted_workers, prefetch, two_ranks, checkpoint, each_step, page_cache, replaced, kept_pages, many_children, by_file, by_descriptor, hogwild_clean, executors, reloaded]
 
 if __name__ == "__main__":
     globals()[sys.argv[1]](float(sys.argv[2]) if len(sys.argv) > 2 else 12)
