@@ -120,3 +120,22 @@ func TestEqualGrowthByTheClockIsEqualAtSnapshots(t *testing.T) {
 		t.Errorf("%d leaks, want 1", r.Leaks())
 	}
 }
+
+// TestWhatSlowsDownIsPromisedNothing: a cache that fills does not do again what it did.
+func TestWhatSlowsDownIsPromisedNothing(t *testing.T) {
+	var blocks [][2]int64
+	for step := int64(0); step < 300; step += 1 + step*step/3000 {
+		blocks = append(blocks, [2]int64{step, never})
+	}
+	run := lives(300, 10, false, blocks)
+	for _, s := range run.Snapshots {
+		s.Blocks.BirthStep = nil
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := &r.Findings[0]; f.Verdict != Inconclusive || f.More != (More{}) {
+		t.Errorf("%s, decided in %+v; want no promise", f.Verdict, f.More)
+	}
+}

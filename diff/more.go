@@ -61,6 +61,10 @@ func (r *Result) more(c *cluster) More {
 	if decides(0) || calm.wouldDecide(c, p, 0) || p.Follows(r.Series.Axis.Unit) || p.JumpsLast(r.Series.Axis.Unit) {
 		return More{}
 	}
+	// Nor does what slows down do again what it did.
+	if r.slowsDown(c.rows[0]) {
+		return More{}
+	}
 	marks := fewest(len(p.X), decides)
 	if marks > 0 && r.Series.Axis.Unit == Second {
 		// Programs by the clock repeat their past less: of 488 promises of 76 recordings 69 % held, and
@@ -68,6 +72,15 @@ func (r *Result) more(c *cluster) More {
 		return r.moreMarks(2*(marks+1), p.Apart())
 	}
 	return r.moreMarks(marks+marks/margin, p.Apart())
+}
+
+func (r *Result) slowsDown(row *Row) bool {
+	h := series.HistoryOf(r.Series, r.Series.Site(row))
+	if h == nil {
+		return false
+	}
+	_, born := row.Births.Spread(r.First, r.Last, h.Began())
+	return h.SlowsDown(row, born)
 }
 
 // fewest is with how many marks more than there are enough holds; 0 where nothing tells.

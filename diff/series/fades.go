@@ -12,6 +12,12 @@ func (h *History) Fades() bool {
 	return r != nil && len(r.At) >= Enough && r.Slows(&h.Whole)
 }
 
+// SlowsDown reports whether the rises of a site come more and more rarely, or are of ever fewer blocks.
+func (h *History) SlowsDown(row *Row, born bool) bool {
+	rises := RisesOf(h, row, born)
+	return rises != nil && (rises.Slows(&h.Whole) || !born && h.Fades())
+}
+
 // spread takes the blocks of each interval to come evenly within it; nil where some went.
 func (h *History) spread() *Rises {
 	x, y := h.Whole.X, h.Whole.Blocks
