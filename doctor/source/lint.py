@@ -37,7 +37,7 @@ def lint(source):
             for n in ast.walk(node):
                 if isinstance(n, ast.Call) and last_name(n.func) == "append" and any(isinstance(a, ast.Name) and a.id == node.name for a in n.args):
                     found(n, "error-holds-tensors", "an error is kept, and with it the frames that it went through", name_of(n.func))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and source.up(node, FUNCTIONS) is not None:
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and repeated:
             name = name_of(node.targets[0])
             outside = isinstance(base(node.targets[0]), ast.Attribute) or name in globals_of(source)
             if name and outside and name not in emptied and number(node.targets[0].slice) is None and any(is_empty(v) for _, v in beginnings(source, name)):

@@ -273,3 +273,25 @@ func TestAnOverlayHasTheOtherFilesAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+func TestADictThatALoopOfAScriptFillsIsASuspect(t *testing.T) {
+	const says = "`cache` gets entries, and no line of this file takes any out"
+	for text, want := range map[string]string{
+		"cache = {}\nfor step in range(9):\n    cache[step] = net(x)\n":                             says,
+		"cache = {}\nfor step in range(9):\n    cache[step] = net(x)\n    cache.pop(step - 3, 0)\n": "",
+		"cache = {}\ncache[name] = net(x)\n":                                                        "",
+		"for step in range(9):\n    cache = {}\n    cache[step] = net(x)\n":                         "",
+	} {
+		linted, err := python(t).Lint(context.Background(), []File{{"train.py", text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, s := range linted[0].Found {
+			got += s.Says
+		}
+		if got != want {
+			t.Errorf("%q\n%s\nwant %s", got, text, want)
+		}
+	}
+}
