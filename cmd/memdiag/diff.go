@@ -24,9 +24,10 @@ func newDiffCommand(env *environment) *cobra.Command {
 	text := report.TextOptions{}
 	at := atFlag{auto: true}
 	cmd := &cobra.Command{
-		Use:     "diff [RUN | SNAPSHOT SNAPSHOT …]",
-		GroupID: groupFind,
-		Short:   "what grew between snapshots, by stack, and whether it leaks",
+		Use:        "diff [RUN | SNAPSHOT SNAPSHOT …]",
+		GroupID:    groupFind,
+		SuggestFor: []string{"leak", "leaks", "analyze", "compare"},
+		Short:      "what grew between snapshots, by stack, and whether it leaks",
 		Long: `Compares the first snapshot with the last by allocation stack. With a run, or
 three or more snapshots, each stack that grew is judged over all of them.
 

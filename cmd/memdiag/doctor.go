@@ -115,6 +115,11 @@ if only a longer run can tell.`,
 			if err := errors.Join(err, write(env.stdout)); err != nil {
 				return err
 			}
+			if dash < 0 && !again && len(found.Trials) > 0 {
+				if _, err := againCommand(plain.Result); err == nil {
+					env.talk.next("doctor --again", args...)
+				}
+			}
 			return codeOf(found)
 		},
 	}

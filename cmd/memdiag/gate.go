@@ -219,7 +219,11 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 		return nil, sliceFault(err)
 	}
 	if rank.Result == nil {
-		g.env.talk.say("record more of them: with a smaller --every, or for longer")
+		if len(run.Snapshots) == 1 {
+			g.env.talk.say("give it the run's folder, or record more of them: with a smaller --every, or for longer")
+		} else {
+			g.env.talk.say("record more of them: with a smaller --every, or for longer")
+		}
 	} else if g.job.half != "" {
 		half, err := g.env.openRank(g.job.half, rank.Number)
 		if err != nil {

@@ -63,6 +63,9 @@ as they are now. The exit code is 1 if a suspect grows.`,
 			if len(found.Suspects) > 0 && found.Suspects[0].Measured == doctor.Grows {
 				return &exitError{code: exitLeak}
 			}
+			if result.Leaks() > 0 {
+				env.talk.next("diff", args...)
+			}
 			return nil
 		},
 	}
@@ -91,7 +94,11 @@ func writeSuspects(w io.Writer, found *doctor.Linted, format string) error {
 		fmt.Fprintf(&b, "note: %s\n", report.Printable(s))
 	}
 	if len(found.Suspects) == 0 {
-		fmt.Fprintf(&b, "no suspicious line in %d files\n", found.Files)
+		files := "files"
+		if found.Files == 1 {
+			files = "file"
+		}
+		fmt.Fprintf(&b, "no suspicious line in %d %s\n", found.Files, files)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
