@@ -33,10 +33,14 @@ type deaths struct {
 // look is where a process is now: memdiag itself, and then its command.
 func (d *deaths) look(proc, groups string, pid int) {
 	if at, _ := groupOf(proc, groups, pid); at.dir != d.group.dir || d.first == (kills{}) {
-		if at.groupFiles == nil && d.group.groupFiles != nil {
-			return // it has ended
+		if d.group.groupFiles != nil && (at.groupFiles == nil || at.dir == at.top) {
+			return // it has ended, or is about to: the first version then shows the top
 		}
+		before := d.first
 		d.group, d.first = at, killsIn(at)
+		if before != (kills{}) {
+			d.first.machine = before.machine
+		}
 	}
 }
 
@@ -54,6 +58,8 @@ func (k kills) since(now kills, code int, most *followed) (said string, kernel b
 	switch {
 	case k.group >= 0 && now.group > k.group && k.limit >= 0:
 		return fmt.Sprintf("the kernel killed a process: the limit of %s of the control group was reached%s", k.limit, who), true
+	case k.group >= 0 && now.group < 0 && k.limit >= 0 && code == killedCode && k.machine >= 0 && now.machine > k.machine:
+		return fmt.Sprintf("the kernel killed a process: the limit of %s of its control group, which is gone, was reached, or the machine had no memory left%s", k.limit, who), true
 	case k.group >= 0 && now.group > k.group || code == killedCode && k.machine >= 0 && now.machine > k.machine:
 		return "the kernel killed a process: the machine had no memory left" + who, true
 	case code == killedCode && k.machine >= 0:

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ func TestWhoKilledACommandIsSaid(t *testing.T) {
 		{before, kills{2, 6, 400 << 30}, 137, "the kernel killed a process: the limit of 400 GiB of the control group was reached; loader worker 3 held most, 93.0 GiB"},
 		{before, kills{2, 6, 400 << 30}, 1, "the kernel killed a process: the limit of 400 GiB of the control group was reached; loader worker 3 held most, 93.0 GiB"},
 		{kills{1, 5, snapshot.Unknown}, kills{1, 6, snapshot.Unknown}, 137, "the kernel killed a process: the machine had no memory left; loader worker 3 held most, 93.0 GiB"},
+		{before, kills{-1, 6, snapshot.Unknown}, 137, "the kernel killed a process: the limit of 400 GiB of its control group, which is gone, was reached, or the machine had no memory left; loader worker 3 held most, 93.0 GiB"},
 		{before, kills{1, 6, 400 << 30}, 0, ""}, // of another command
 		{before, before, 137, "a process sent the signal that killed it: the kernel killed nothing for want of memory"},
 		{before, before, 143, ""},
@@ -27,5 +30,32 @@ func TestWhoKilledACommandIsSaid(t *testing.T) {
 		if got, kernel := c.before.since(c.now, c.code, most); got != c.want || kernel != strings.HasPrefix(c.want, "the kernel") {
 			t.Errorf("%+v to %+v, %d: %q; want %q", c.before, c.now, c.code, got, c.want)
 		}
+	}
+}
+
+// TestADyingCommandIsInNoOtherGroup: of one that exits the first version of control groups shows the top.
+func TestADyingCommandIsInNoOtherGroup(t *testing.T) {
+	proc, groups := t.TempDir(), t.TempDir()
+	put := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, group := range []string{"memory", "memory/job"} {
+		put(filepath.Join(groups, group, "memory.usage_in_bytes"), "1\n")
+		put(filepath.Join(groups, group, "memory.oom_control"), "oom_kill 3\n")
+	}
+	line := filepath.Join(proc, "7", "cgroup")
+	put(line, "4:memory:/job\n")
+	var d deaths
+	d.look(proc, groups, 7)
+	d.first.machine = 5 // before the kill
+	put(line, "4:memory:/\n")
+	d.look(proc, groups, 7)
+	if want := filepath.Join(groups, "memory", "job"); d.group.dir != want || d.first.machine != 5 {
+		t.Errorf("%s, %d; want %s, 5", d.group.dir, d.first.machine, want)
 	}
 }
