@@ -32,15 +32,18 @@ func (r *Result) agentsTake(growth snapshot.Bytes, of ...*snapshot.TreeProcess) 
 	return taken
 }
 
-// freeShare is which part of a process's growth is malloc's free memory. Free memory that goes on growing after half of the time is
-// growth like any other.
+// freeShare is which part of a process's growth is malloc's free memory. Where that grows in the second half of the time by more
+// than half of what it did in the first, it may go on: only the first half of it is left out.
 func freeShare(first, half, last snapshot.Meters) float64 {
 	free := func(m snapshot.Meters) snapshot.Bytes { return m.Reserved - m.Allocated }
-	more := min(free(half), free(last)) - free(first)
-	if more <= 0 || last.Driver <= first.Driver {
+	early, late := free(half)-free(first), free(last)-free(half)
+	if 2*late > early {
+		late = 0
+	}
+	if early+late <= 0 || last.Driver <= first.Driver {
 		return 0
 	}
-	return min(1, float64(more)/float64(last.Driver-first.Driver))
+	return min(1, float64(early+late)/float64(last.Driver-first.Driver))
 }
 
 // ofProcessItself are the meters of a snapshot's process; zero if it has none.

@@ -467,7 +467,7 @@ for blocks, held in (11_000, 100_000_000), (21_000, 100_080_000):
 
 func TestBytesOfNativeCodeAreNoLines(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, pixels, "10000 640000 100 80000 0 99820000\n20000 1280000 100 80128 0 99899872\n")
+	agentProgram(t, pixels, "10000 640000 330 264000 0 0\n20000 1280000 330 264211 0 0\n")
 }
 
 // turnover has a cache of which each window sees what comes and not what goes, beside what stays of no known line.

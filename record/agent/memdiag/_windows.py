@@ -344,19 +344,20 @@ class Windows:
             since, by_steps, before = self.levels[0]
             blocks = sum(g[0] for g in growing.values())
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
-                rate = sum(g[at and at + 1] for g in growing.values()) / spans
+                rate, native = sum(g[at and at + 1] for g in growing.values()) / spans, False
                 if by_steps == (self.agent.step > 0) and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
                     most = 0  # what those lines make takes the place of what goes
                 elif rate and by_steps:
                     most = FAR * rate * steps + little
                 elif i and blocks and level[0] - before[0] > FAR * BLOCKS:
-                    # Tracing slows a program down by an unknown factor: its blocks are the clock.
-                    told = rate * spans * (level[0] - before[0]) / blocks
+                    # Tracing slows a program down by an unknown factor: its blocks are the clock, where few of them go.
+                    told = rate * max(spans * (level[0] - before[0]) / blocks, self.moment() - since)
+                    native = True  # of what no line makes, the process's own figures tell
                     most = change if FAR * told > level[i] - before[i] else change * told / (level[i] - before[i])
                 else:
                     most = change
                 self.share(at, min(change, most), growing)
-                self.beyond[i] += max(0, change - most)
+                self.beyond[i] += 0 if native else max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
         self.unknown.append((self.agent.elapsed(), *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
