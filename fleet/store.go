@@ -91,11 +91,11 @@ func (r *Run) When() time.Time {
 // NoFleetError is a folder that is no fleet.
 type NoFleetError struct{ Dir string }
 
-func (e *NoFleetError) Error() string { return e.Dir + ": no fleet" }
+func (e *NoFleetError) Error() string { return e.Dir + ": there is no fleet in this folder" }
 
 // Hint is the way out.
 func (e *NoFleetError) Hint() string {
-	return "memdiag fleet add RUN --fleet " + e.Dir + " begins one"
+	return "memdiag fleet add RUN --fleet " + e.Dir + " begins one; --fleet or MEMDIAG_FLEET names another folder"
 }
 
 // VersionError is a fleet, or a file in it, of another version.

@@ -46,7 +46,7 @@ func run(args []string, stderr io.Writer) error {
 	}
 	what := flags.Arg(0)
 	if flags.NArg() != 1 || what != "wheels" && what != "all" {
-		return fmt.Errorf("say what to build: wheels or all; got %q", flags.Args())
+		return fmt.Errorf("say what to build, after any flags: wheels or all; got %q", flags.Args())
 	}
 	chosen, err := choose(*only)
 	if err != nil {
