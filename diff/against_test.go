@@ -171,7 +171,7 @@ func TestAGoodRunMayBeOfAnotherDeviceOfItsKind(t *testing.T) {
 	if f := r.Findings[0]; f.Verdict != Bounded {
 		t.Errorf("got %s: %v", f.Verdict, f.Reasons)
 	}
-	if !slices.Contains(r.Notes, "held against good-run: what grows there as fast is no leak") {
+	if !slices.Contains(r.Notes, "compared with good-run: a site that grows as fast there is no leak") {
 		t.Errorf("notes %q do not say what the run was held against", r.Notes)
 	}
 }

@@ -119,7 +119,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		if a.From == 0 || a.To <= a.From {
 			a.Why = "blocks have a time of birth, but the file does not record when the recording began"
 		} else if span := time.Duration(a.To-a.From) * time.Microsecond; span < shortestRecord {
-			a.Why = fmt.Sprintf("the record covers %s, too little to tell a leak from a step's own memory; two snapshots of the run tell", span.Round(time.Millisecond))
+			a.Why = fmt.Sprintf("the record covers %s, too short to distinguish a leak from a step's own memory; compare two snapshots of the run", span.Round(time.Millisecond))
 		}
 	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
 		a.Unit, a.To = "event", s.History.Events
@@ -246,7 +246,7 @@ func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
 		out.call(InWindow, Inconclusive, "its blocks were born evenly, but in the last %.0f %% of %s only: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
 	default:
-		out.call(Scattered, Inconclusive, "its blocks were born in %d distinct %ss, the longest gap being %.0f %% of %s: too few, or too uneven, to tell", len(events), a.word(), 100*out.Gap, a.whole())
+		out.call(Scattered, Inconclusive, "its blocks were born in %d distinct %ss, the longest gap is %.0f %% of %s: too few or too uneven to decide", len(events), a.word(), 100*out.Gap, a.whole())
 	}
 }
 
@@ -266,21 +266,21 @@ func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 		out.because("they have no size, so they use no device memory")
 	case out.negligible():
 		out.Verdict = Bounded
-		out.because("at its rate it takes less than %.2g %% of the device in %d steps", 100*DefaultOptions().MinShare, DefaultOptions().Horizon)
+		out.because("at this rate it takes less than %.2g %% of the device in %d steps", 100*DefaultOptions().MinShare, DefaultOptions().Horizon)
 	case a.Unit != "step":
 		out.Verdict = Inconclusive
-		out.because("steps are unknown, and the layers of one forward pass look the same; a second snapshot decides")
+		out.because("steps are unknown, and the layers of one forward pass look the same; take a second snapshot to decide")
 	case s.Mark.StepCounted:
-		out.because("steps are those that the recording saw; what was allocated before is unknown")
+		out.because("only steps of the recording are known; earlier allocations are unknown")
 	case s.Mark.Epoch == 0:
-		out.because("all of it lies in the first epoch: what is reset at an epoch's end looks the same")
+		out.because("all growth is in the first epoch: memory that is released at an epoch's end looks the same")
 	case s.Mark.Epoch == snapshot.NoStep:
-		out.because("epochs are unknown: what is reset at an epoch's end looks the same")
+		out.because("epochs are unknown: memory that is released at an epoch's end looks the same")
 	case out.Distinct < manySteps:
 		out.because("%d births are few; record more steps to be sure", out.Distinct)
 	default:
 		out.Evidence = Strong
-		out.because("a store that has not reached its bound looks the same; a later snapshot decides")
+		out.because("a store that has not reached its bound looks the same; take a later snapshot to decide")
 	}
 }
 

@@ -65,7 +65,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 			if good, err = r.newBaseline(o.Against); err != nil {
 				return nil, err
 			}
-			r.Notes = append(r.Notes, fmt.Sprintf("held against %s: what grows there as fast is no leak", cmp.Or(o.Against.Path, "a good run")))
+			r.Notes = append(r.Notes, fmt.Sprintf("compared with %s: a site that grows as fast there is no leak", cmp.Or(o.Against.Path, "a good run")))
 		}
 		r.judgeByTrend(good)
 		r.Children = o.judgeChildren(run)

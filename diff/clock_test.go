@@ -32,7 +32,7 @@ func TestAClockThatWasPutBackHidesNoLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := strings.Join(r.Notes, "; "); r.Leaks() != 1 || r.Findings[0].Rate.Unit != Place || !strings.Contains(notes, "the clock was put back between snapshots 5 and 6: the run is judged by their order") {
+	if notes := strings.Join(r.Notes, "; "); r.Leaks() != 1 || r.Findings[0].Rate.Unit != Place || !strings.Contains(notes, "the clock was set back between snapshots 5 and 6: the run is judged by their order") {
 		t.Errorf("%d leaks, notes %q", r.Leaks(), notes)
 	}
 }
@@ -204,7 +204,7 @@ func TestALastSnapshotBetweenTwoBlocksIsNoEndOfGrowth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Findings[0]; f.Verdict != Inconclusive || !strings.Contains(f.Reasons[0], "only its last value is low") {
+	if f := r.Findings[0]; f.Verdict != Inconclusive || !strings.Contains(f.Reasons[0], "only the last value is low") {
 		t.Errorf("%s: %q", f.Verdict, f.Reasons)
 	}
 }

@@ -38,7 +38,7 @@ func (r *Result) fillUp(grown []cluster) {
 		since := r.sinceFull(c.rows[0], h)
 		if each > 0 && becameMore(since, h.Items) && !c.rows[0].Births.Sampled() {
 			c.j.Reasons = nil
-			c.j.Call(Inconclusive, Weak, "%s is full, and what hangs on it went on from %.0f to %.0f blocks; run longer to decide", name, since[0], since[len(since)-1])
+			c.j.Call(Inconclusive, Weak, "%s is full, but the blocks that it holds still grew from %.0f to %.0f; run longer to decide", name, since[0], since[len(since)-1])
 			continue
 		}
 		if each > 0 && items >= bound || staysFull(since) {
@@ -52,7 +52,7 @@ func (r *Result) fillUp(grown []cluster) {
 		held := c.sum()
 		full := snapshot.Bytes(float64(held.Bytes) * bound / items)
 		if room, ok := r.headroom(c.rows[0]); ok && full-held.Bytes > room.free {
-			c.j.Because("%s takes %s items, which would be %s: more than the %s that is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
+			c.j.Because("%s takes up to %s items. These need %s, and only %s is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
 			continue
 		}
 		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))

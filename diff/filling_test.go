@@ -24,7 +24,7 @@ func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
 		{name: "without a bound", want: Leak},
 		{name: "below it", bound: 1000, want: Bounded, says: "the deque replay.items fills up: it has 100 of 1,000 items, and the last of them in about 900 steps; all of them take 3.91 MiB"},
 		{name: "with several blocks an item", bound: 1000, blocks: 4, want: Bounded, says: "it has 25 of 1,000 items, and the last of them in about 3900 steps"},
-		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "more than the 1.00 GiB that is left"},
+		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "only 1.00 GiB is left"},
 		{name: "full at the end", bound: 100, want: Bounded, says: "is full: it takes 100 items"},
 		{name: "full in the middle, and the blocks go on", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = min(h.Items, 50) }},
 		{name: "a few items that grow themselves", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = 10 }},

@@ -22,7 +22,7 @@ func (r *Result) followInput(open []member) {
 		var why string
 		switch {
 		case slices.ContainsFunc(r.Last.Anew, func(id snapshot.StackID) bool { return r.Last.Stacks.Hash(id) == a.row.Hash }):
-			why = "its blocks are replaced by larger ones that are not made of them"
+			why = "its blocks are replaced by larger ones that do not copy them"
 		case r.Intermediate > 0 && slices.ContainsFunc(open, func(b member) bool {
 			return b.j.Shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
 		}):

@@ -72,7 +72,7 @@ func inStepWith(paths []string) []string {
 	if len(paths) == 0 {
 		return nil
 	}
-	return []string{"these become longer in step, and may hold it as well: " + strings.Join(paths, ", ")}
+	return []string{"these grow at the same rate, and may also hold it: " + strings.Join(paths, ", ")}
 }
 
 // beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
@@ -107,7 +107,7 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	}
 	r.doubt(&j)
 	r.unsure(&j)
-	j.Because("the process grows in proportion, by about %s for each item, beyond what stacks explain", snapshot.FormatBytes(each))
+	j.Because("the process grows in proportion, by about %s per item, in addition to memory with a recorded stack", snapshot.FormatBytes(each))
 	if h.From != snapshot.NoStack {
 		row.Frames = r.Last.Stacks.Frames(h.From)
 	}
@@ -134,7 +134,7 @@ func (r *Result) becomesLonger(row *Row, site *SiteSeries) (j judge.Judgement, o
 		}
 	}
 	j.Reasons = nil
-	j.Call(Leak, Weak, "their number rose in each of few intervals")
+	j.Call(Leak, Weak, "their number rose in each interval, but there are few")
 	return j, true
 }
 

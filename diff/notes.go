@@ -17,7 +17,7 @@ func ended(run *snapshot.Run) (out []string) {
 	out = []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
 	for _, n := range run.Info.Notes {
 		if !slices.ContainsFunc(run.Info.Unseen, func(u snapshot.Unseen) bool { return u.What == n }) {
-			out = append(out, "the run said: "+n)
+			out = append(out, "the recorder said: "+n)
 		}
 	}
 	return out
@@ -38,7 +38,7 @@ func notes(r *Result) []string {
 	}
 	out = append(out, r.markNotes()...)
 	if n := worthless(b); n > 0 {
-		out = append(out, fmt.Sprintf("live blocks of the last snapshot that have no size: %d; a snapshot that is whole has none", n))
+		out = append(out, fmt.Sprintf("live blocks without a size in the last snapshot: %d; a complete snapshot has none", n))
 	}
 	for _, d := range b.Devices {
 		if d.Kind != snapshot.Process && d.Limit > 0 && d.Meters.Allocated > d.Limit {
@@ -74,12 +74,12 @@ func (r *Result) markNotes() []string {
 		before := all[i-1].Mark
 		switch {
 		case s.Mark.Step == snapshot.NoStep && before.Step == snapshot.NoStep && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
-			out = append(out, fmt.Sprintf("the clock was put back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.Axis.Unit.JudgedBy()))
+			out = append(out, fmt.Sprintf("the clock was set back between snapshots %d and %d: the run is judged by %s", i, i+1, r.Series.Axis.Unit.JudgedBy()))
 		case s.Mark.Step == snapshot.NoStep || before.Step == snapshot.NoStep:
 		case s.Mark.Step == before.Step && s.Mark.Phase == before.Phase:
 			once(fmt.Sprintf("two snapshots are of step %d: the run is judged by %s, not by steps", s.Mark.Step, r.Series.Axis.Unit.JudgedBy()))
 		case s.Mark.Step > before.Step && s.Mark.Time.Before(before.Time) && !s.Mark.Time.IsZero():
-			out = append(out, fmt.Sprintf("the clock was put back between steps %d and %d: times are unreliable", before.Step, s.Mark.Step))
+			out = append(out, fmt.Sprintf("the clock was set back between steps %d and %d: times are unreliable", before.Step, s.Mark.Step))
 		}
 	}
 	if unknown > 0 && unknown < len(all) {

@@ -30,7 +30,7 @@ func (r *Result) notSeen() (out []string) {
 	}
 	info := &r.run.Info
 	if r.run.Tree == nil {
-		const hidden = "other processes of the command: the system told nothing of them"
+		const hidden = "other processes of the command: the system gave no information"
 		if info.Command != nil && info.Finished != nil && !info.Followed && len(r.run.Ranks) == 0 && !slices.Contains(out, hidden) {
 			out = append(out, hidden)
 		}
@@ -81,10 +81,10 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, text)
 	}
 	if len(outside) > mostKinds {
-		out = append(out, fmt.Sprintf("growth of %d roles, which held least", len(outside)-mostKinds))
+		out = append(out, fmt.Sprintf("growth of the %d smallest roles", len(outside)-mostKinds))
 	}
 	if brief > 0 {
-		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show any; others may have come and gone between looks", processCount(brief)))
+		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show it; others may have begun and ended between two checks", processCount(brief)))
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func (r *Result) seldom() string {
 	if most < crowded || late >= series.Testable {
 		return ""
 	}
-	return fmt.Sprintf("growth of up to %d processes: looks at them were too rare, %d after the beginning", most, late)
+	return fmt.Sprintf("growth of up to %d processes: they were checked too rarely, %d times after the start", most, late)
 }
 
 // lastOf is the private memory of a process at its last look.

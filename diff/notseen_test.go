@@ -32,13 +32,13 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 1 process (loader worker), recorded too briefly to judge", "allocations in 3 processes (loader worker × 3), watched from outside"}},
 		{"several roles, and one that was brief", several, snapshot.Info{}, 0, []string{
 			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
-			"growth of 1 process that ended too soon to show any; others may have come and gone between looks",
+			"growth of 1 process that ended too soon to show it; others may have begun and ended between two checks",
 		}},
 		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), watched from outside"}},
 		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{
-			"recording stopped", "the last snapshot is of step 70 of 1000: what comes later was not seen",
+			"recording stopped", "the last snapshot is of step 70 of 1000: later growth was not seen",
 		}},
-		{"/proc is hidden", nil, snapshot.Info{Command: []string{"a"}, Finished: &ended, Steps: 70}, 0, []string{"other processes of the command: the system told nothing of them"}},
+		{"/proc is hidden", nil, snapshot.Info{Command: []string{"a"}, Finished: &ended, Steps: 70}, 0, []string{"other processes of the command: the system gave no information"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := flatRun(treeOf(c.tree...))

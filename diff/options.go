@@ -112,7 +112,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 		}
 		if !matched {
 			r.Idle = append(r.Idle, b)
-			r.Notes = append(r.Notes, fmt.Sprintf("nothing is allocated in or held by %s, which a bound is declared for", b.Where))
+			r.Notes = append(r.Notes, fmt.Sprintf("a bound is declared for %s, but nothing is allocated in it or held by it", b.Where))
 		}
 		said := fmt.Sprintf("%s is declared to stay within %s", b.Where, boundText(b))
 		for i := range grown {
@@ -135,7 +135,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 				over[c], c.bound = true, nil
 				if before := c.j.Reasons; c.j.Verdict == Bounded {
 					c.j.Reasons, c.settled = nil, true
-					c.j.Call(Leak, Strong, "%s; %s, which is more, and goes on no further (%s)", said, holds, strings.Join(before, "; "))
+					c.j.Call(Leak, Strong, "%s; %s, which is more, but it stopped growing (%s)", said, holds, strings.Join(before, "; "))
 					continue
 				}
 				c.j.Call(Leak, Strong, "%s; %s, which is more", said, holds)

@@ -52,7 +52,7 @@ func TestADeclaredBoundDecides(t *testing.T) {
 				if got := r.Findings[0].Verdict; got != c.verdict {
 					t.Errorf("by %s: got %s: %v; want %s", declared, got, r.Findings[0].Reasons, c.verdict)
 				}
-				if note := strings.Contains(strings.Join(r.Notes, "\n"), "which a bound is declared for"); note != c.note || note != (len(r.Idle) == 1) {
+				if note := strings.Contains(strings.Join(r.Notes, "\n"), "a bound is declared for"); note != c.note || note != (len(r.Idle) == 1) {
 					t.Errorf("by %s: notes %q, %d idle bounds", declared, r.Notes, len(r.Idle))
 				}
 				if b := r.Findings[0].Bound; (b != nil) != (c.verdict == Inconclusive) || b != nil && *b != c.bound {
@@ -111,7 +111,7 @@ func TestABrokenBoundMakesALeakOfWhatSettled(t *testing.T) {
 	}
 	if f := r.Findings[0]; f.Verdict != Leak || f.Headline < 0 || f.Rows[0].Frames[f.Headline].Function != "cache.fill" {
 		t.Errorf("got %s at frame %d: %v", f.Verdict, f.Headline, f.Reasons)
-	} else if len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], "which is more, and goes on no further (") || f.Pace != nil || f.RunsOut != nil {
+	} else if len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], "which is more, but it stopped growing (") || f.Pace != nil || f.RunsOut != nil {
 		t.Errorf("it has settled: %v, at a pace of %v, runs out %v", f.Reasons, f.Pace, f.RunsOut)
 	}
 }

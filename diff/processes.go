@@ -64,34 +64,34 @@ func (p *Processes) sentence(e *Reserve) string {
 		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.Text(e.To-e.From))
 	switch {
 	case p.Alike == 2 && p.Of == 2:
-		text += ", and so did the other one like it"
+		text += ", and so did the other process of this kind"
 	case p.Alike == 2:
-		text += fmt.Sprintf(", and so did 1 other of %d like it", p.Of)
+		text += fmt.Sprintf(", and so did 1 other of %d processes of this kind", p.Of)
 	case p.Alike > 2:
-		text += fmt.Sprintf(", and so did %d others of %d like it", p.Alike-1, p.Of)
+		text += fmt.Sprintf(", and so did %d others of %d processes of this kind", p.Alike-1, p.Of)
 	case p.Alone && p.PID != 0 && p.Of > 1:
-		text += fmt.Sprintf(", alone of %d like it", p.Of)
+		text += fmt.Sprintf(", as the only one of %d processes of this kind", p.Of)
 	}
 	switch {
 	case p.Segments > 1:
-		text += fmt.Sprintf(", in up to %d files. No line is known that made them", p.Segments)
+		text += fmt.Sprintf(", in up to %d files. The line that created them is unknown", p.Segments)
 		if p.OrOthers {
 			text += "; other programs of this user may have"
 		}
 		return text
 	case p.Shared:
-		return text + ". No line is known that made it"
+		return text + ". The line that allocated it is unknown"
 	}
 	if p.Recorded {
-		return text + ". What was recorded in it does not explain it"
+		return text + ". Its recorded stacks do not explain the growth"
 	}
-	return text + ". Nothing was recorded in it: no line is known"
+	return text + ". No recorder ran in it, so the source line is unknown"
 }
 
 // Known is what is known of why they grow.
 func (p *Processes) Known() string {
 	if p.Recorded {
-		return "what was recorded in it does not explain it"
+		return "its recorded stacks do not explain the growth"
 	}
 	return "nothing was recorded in it"
 }

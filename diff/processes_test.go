@@ -86,13 +86,13 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		}}, {"worker 1", 0, 4, flat}}, "worker 0 (process 100) grew steadily"},
 		{"one that grows as fast as a busy machine lets it", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return spurts[int(max(0, t-9))] }}}, "worker 0 (process 100) grew steadily"},
 		{"one of four", []lifetime{{"worker 0", 0, 30, flat}, {"worker 1", 0, 30, flat}, {"worker 2", 0, 30, rising}, {"worker 3", 0, 30, flat}},
-			"worker 2 (process 102) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds, alone of 4 like it"},
+			"worker 2 (process 102) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds, as the only one of 4 processes of this kind"},
 		{"one, and another that grew as much but not steadily", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, func(t float64) float64 {
 			if t < 20 {
 				return 50
 			}
 			return 150
-		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Nothing"},
+		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. No recorder"},
 		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
@@ -148,7 +148,7 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		shared bool // by a control group, instead of the files
 		want   string
 	}{
-		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. No line is known that made them; other programs of this user may have"},
+		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown; other programs of this user may have"},
 		{"of the command's own group", 0, true, "shared memory grew steadily"},
 		{"of a group that others are in", 1, true, ""},
 	} {

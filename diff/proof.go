@@ -5,7 +5,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-const whyLost = "%d of its blocks are lost: their handles were collected while they held a reference, so nothing can release them"
+const whyLost = "%d of its blocks are lost: their handles were collected before they released their reference, so nothing can release the blocks"
 
 // prove makes a leak certain, or a leak of what is inconclusive, where half of its new
 // blocks, of two at least, are lost: the collector took their handles with the

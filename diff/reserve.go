@@ -222,7 +222,7 @@ func (r *Result) judgeProcess() {
 	why.Fix = e.Fix()
 	r.Findings = append(r.Findings, Finding{
 		Rows: []*Row{row}, Verdict: Leak, Evidence: Weak, Rate: e.Rate, Headline: -1, Holder: e.Graph, Cause: &why, CauseWhy: e.CauseWhy, Uncounted: true, RunsOut: r.forecast(row, e.Rate),
-		Reasons: []string{fmt.Sprintf("what malloc counts grew steadily, in addition to the %s that recorded stacks explain", snapshot.FormatBytes(float64(max(0, e.Live))))},
+		Reasons: []string{fmt.Sprintf("memory counted by malloc grew steadily, in addition to %s with recorded stacks", snapshot.FormatBytes(float64(max(0, e.Live))))},
 	})
 	e.Leaks = true
 }
@@ -414,10 +414,10 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
-		what := "it may leak unrecorded memory, such as a retained graph (memdiag explain graph-retained) or memory of native code"
+		what := "it may leak memory that is not recorded, such as a retained graph (memdiag explain graph-retained) or memory of native code"
 		switch {
 		case e.Mapped:
-			what = "it is not malloc's, but mapped by native code itself, such as an allocator or a buffer of a library"
+			what = "it does not come from malloc; native code mapped it, such as a library's allocator or buffer"
 		case e.Graph != nil:
 			what = "autograd's graph, which also grows, is the likely cause"
 		}

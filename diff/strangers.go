@@ -48,8 +48,8 @@ func apart(a, b *snapshot.Snapshot) string {
 	return otherProgram(a, b)
 }
 
-const separateRecordings = "each snapshot holds only what was allocated while it was recorded, and the recordings do not overlap: " +
-	"record from the program's start, or take snapshots of all that is live"
+const separateRecordings = "each snapshot has only allocations of its own recording, and the recordings do not overlap: " +
+	"record from the program's start, or take snapshots of all live memory"
 
 // separate is true for two parts of one process's record, of which the later knows nothing of
 // what the earlier left.

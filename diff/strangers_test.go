@@ -116,8 +116,8 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots have no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
 		{"a clock that was put ahead", ahead, "between snapshots 3 and 4 the clock went on by 7305 days, between others by 10s"},
-		{"a clock that was put back", back, "the clock was put back between steps 10 and 20"},
-		{"a block of no size", empty, "live blocks of the last snapshot that have no size: 1"},
+		{"a clock that was put back", back, "the clock was set back between steps 10 and 20"},
+		{"a block of no size", empty, "live blocks without a size in the last snapshot: 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Analyze(c.run, ByTrend)

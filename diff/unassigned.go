@@ -44,14 +44,14 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 		switch {
 		case level && varies <= sameShare*float64(grown):
 			j.Reasons = nil
-			j.Call(Bounded, Strong, "it rises, but all of its device holds the same all along: its blocks replace those of other lines")
+			j.Call(Bounded, Strong, "it rises, but its device's total is constant: its blocks replace blocks of other lines")
 		case j.Verdict != Leak:
 		case r.renewed(row):
 			j.Reasons = nil
-			j.Call(Inconclusive, Weak, "it rises, but what holds it is as long as ever and has an item for each: its blocks may replace those of other lines; run longer to decide")
+			j.Call(Inconclusive, Weak, "it rises, but its holder has one item per block and does not grow: its blocks may replace blocks of other lines; run longer to decide")
 		case level && varies <= levelShare*float64(grown):
 			j.Reasons = nil
-			j.Call(Inconclusive, Weak, "it rises, but all of its device held as much all along: its blocks may replace those of other lines; run longer to decide")
+			j.Call(Inconclusive, Weak, "it rises, but its device's total was constant: its blocks may replace blocks of other lines; run longer to decide")
 		}
 		return
 	}
@@ -67,7 +67,7 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	}
 	if 2*(total[last]-total[from]) < float64(site.Bytes[last]-least) {
 		j.Reasons = nil
-		j.Call(Inconclusive, Weak, "it rises, but all of its device holds no more than at %s: blocks that nobody watched may have replaced those of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
+		j.Call(Inconclusive, Weak, "it rises, but its device's total is no higher than at %s: blocks of unrecorded steps may have replaced blocks of known lines; run longer to decide", r.Series.Axis.Unit.Moment(r.Series.Axis.X[from]))
 	}
 }
 
@@ -114,7 +114,7 @@ func (r *Result) jointly(open, settled []member) (stillOpen, stillSettled []memb
 		if most >= 0 {
 			m := settled[most]
 			m.j.Evidence, m.j.Verdict = Weak, Inconclusive
-			m.j.Because("but all of its device grows steadily, and blocks that nobody watched may be assigned to the wrong lines; run longer to decide")
+			m.j.Because("but its device's total grows steadily, and blocks of unrecorded steps may be assigned to the wrong lines; run longer to decide")
 			open, settled = append(open, m), slices.Delete(settled, most, most+1)
 		}
 	}

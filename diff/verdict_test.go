@@ -279,7 +279,7 @@ func TestWhatIsAsLongAsTheInputIsUndecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := r.Findings[0]; f.Verdict != want || anew != strings.Contains(strings.Join(f.Reasons, " "), "not made of them") {
+		if f := r.Findings[0]; f.Verdict != want || anew != strings.Contains(strings.Join(f.Reasons, " "), "do not copy them") {
 			t.Errorf("made anew %v: got %s: %v; want %s", anew, f.Verdict, f.Reasons, want)
 		}
 	}
@@ -452,7 +452,7 @@ func TestTwoSnapshotsOfOneEpochSayThatItsEndMayFree(t *testing.T) {
 	for _, c := range []struct {
 		epochs [2]int64
 		says   string // "" for nothing
-	}{{[2]int64{3, 3}, "all of it lies in one epoch"}, {[2]int64{3, 4}, ""}, {[2]int64{snapshot.NoStep, snapshot.NoStep}, "epochs are unknown"}} {
+	}{{[2]int64{3, 3}, "all growth is in one epoch"}, {[2]int64{3, 4}, ""}, {[2]int64{snapshot.NoStep, snapshot.NoStep}, "epochs are unknown"}} {
 		run := runOf(build(0, block{"weights", 4096, 0}), build(100, append(grown("keep", 25, 512, 0, 4), block{"weights", 4096, 0})...))
 		for i, s := range run.Snapshots {
 			s.Mark.Epoch = c.epochs[i]

@@ -27,7 +27,7 @@ func unwatched(run *snapshot.Run) string {
 	if last.Step != snapshot.NoStep {
 		switch before := all[len(all)-2].Mark.Step; {
 		case float64(info.Steps-last.Step) > unwatchedShare*float64(info.Steps):
-			return fmt.Sprintf("the last snapshot is of step %d of %d: what comes later was not seen", last.Step, info.Steps)
+			return fmt.Sprintf("the last snapshot is of step %d of %d: later growth was not seen", last.Step, info.Steps)
 		case chosen && thinned(len(all), float64(last.Step-before), float64(last.Step-max(0, all[0].Mark.Step))):
 			return fmt.Sprintf("there is no snapshot between step %d and the last one, of step %d: the end was not watched", before, last.Step)
 		}
@@ -43,7 +43,7 @@ func unwatched(run *snapshot.Run) string {
 	whole, rest := info.Finished.Sub(info.Started), info.Finished.Sub(last.Time)
 	switch before := all[len(all)-2].Mark.Time; {
 	case rest > ending && float64(rest) > unwatchedShare*float64(whole):
-		return fmt.Sprintf("the last snapshot was taken %s before the end of a run of %s: what came later was not seen", roughly(rest), roughly(whole))
+		return fmt.Sprintf("the last snapshot was taken %s before the end of a run of %s: later growth was not seen", roughly(rest), roughly(whole))
 	case !before.Before(info.Started) && thinned(len(all), last.Time.Sub(before).Seconds(), last.Time.Sub(info.Started).Seconds()):
 		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
 	}

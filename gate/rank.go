@@ -56,8 +56,8 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 	planted := canary.In(run) || o.Canary
 	if planted && !canary.Possible(run) {
 		planted, r.bird = false, unplanted
-		r.Canary = "canary: not planted: no Python process loaded memdiag, and other commands cannot have one"
-		r.Doubt = "no canary shows whether this gate would catch a leak; "
+		r.Canary = "canary: not planted: no Python process loaded memdiag, and a canary needs one"
+		r.Doubt = "without a canary it is unknown whether this gate would catch a leak; "
 	}
 	if n := len(run.Snapshots); n < least {
 		if planted {

@@ -69,7 +69,7 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 	left := a.follow(ctx)
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil, Found: a.found}
 	if !left {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("process %d has not run Python code since: the agent leaves it as soon as it does", process.PID))
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("process %d has not run Python code since; the agent leaves it as soon as it runs some", process.PID))
 	}
 	outcome.collect(dir, out.Rank())
 	return outcome, nil
@@ -151,7 +151,7 @@ func (a *attached) started(ctx context.Context) error {
 		}
 		if !said && time.Since(begun) > answersWithin {
 			said = true
-			a.opts.Say(fmt.Sprintf("process %d has been asked, and answers as soon as its main thread runs Python code; Ctrl-C gives up", a.process.PID))
+			a.opts.Say(fmt.Sprintf("waiting for process %d to load the agent; it does so as soon as its main thread runs Python code (Ctrl-C to give up)", a.process.PID))
 		}
 		select {
 		case <-ctx.Done():

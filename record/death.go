@@ -63,7 +63,7 @@ func (k kills) since(now kills, code int, most *followed) (said string, kernel b
 	case k.group >= 0 && now.group > k.group || code == killedCode && k.machine >= 0 && now.machine > k.machine:
 		return "the kernel killed a process: the machine had no memory left" + who, true
 	case code == killedCode && k.machine >= 0:
-		return "a process sent the signal that killed it: the kernel killed nothing for want of memory", false
+		return "another process sent the signal that killed it; the kernel did not kill it for lack of memory", false
 	}
 	return "", false
 }

@@ -23,7 +23,7 @@ func TestWhoKilledACommandIsSaid(t *testing.T) {
 		{kills{1, 5, snapshot.Unknown}, kills{1, 6, snapshot.Unknown}, 137, "the kernel killed a process: the machine had no memory left; loader worker 3 held most, 93.0 GiB"},
 		{before, kills{-1, 6, snapshot.Unknown}, 137, "the kernel killed a process: the limit of 400 GiB of its control group, which is gone, was reached, or the machine had no memory left; loader worker 3 held most, 93.0 GiB"},
 		{before, kills{1, 6, 400 << 30}, 0, ""}, // of another command
-		{before, before, 137, "a process sent the signal that killed it: the kernel killed nothing for want of memory"},
+		{before, before, 137, "another process sent the signal that killed it; the kernel did not kill it for lack of memory"},
 		{before, before, 143, ""},
 		{none, none, 137, ""},
 	} {

@@ -517,7 +517,7 @@ for heap.tracing in False, True:
 
 func TestWhatTracingAllAlongCostsIsTold(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, tracedAllAlong, "0\n1 Python's heap was traced all along, as --python-heap on asks for: Python code may take many times as long meanwhile\n")
+	agentProgram(t, tracedAllAlong, "0\n1 Python's heap was traced during the whole run (--python-heap on); Python code may have been many times slower\n")
 }
 
 // deep has stacks as a library makes them far below a line of the program's.

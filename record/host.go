@@ -112,7 +112,7 @@ func (h *host) stop() (notes []string) {
 		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
 	}
 	if h.slow > 2*hostEvery {
-		notes = append(notes, fmt.Sprintf("there were up to %d processes, whose memory was looked at up to %s apart", h.tree.largest, h.slow.Round(time.Second)))
+		notes = append(notes, fmt.Sprintf("there were up to %d processes; their memory was read up to %s apart", h.tree.largest, h.slow.Round(time.Second)))
 	}
 	if text := h.tree.crowd(); text != "" {
 		notes = append(notes, text)

@@ -65,7 +65,7 @@ step,source,loss
 5,backward,nan
 5,mark,0.5
 [0, 6, 15, 27, 51, 79]
-losses are not recorded any more: TypeError: 'int' object is not iterable
+losses are no longer recorded: TypeError: 'int' object is not iterable
 [] 5
 `)
 }

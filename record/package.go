@@ -44,7 +44,7 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || ofOthers(info) {
-		return "", cmp.Or(err, fmt.Errorf("%s: others may write there, and so have Python run what they like", dir))
+		return "", cmp.Or(err, fmt.Errorf("%s: other users may write there, and could have Python run their code", dir))
 	}
 	if info, err := os.Lstat(folder); err == nil && !ofOthers(info) && sameFiles(filepath.Join(folder, "memdiag"), files) {
 		return folder, nil
@@ -68,7 +68,7 @@ func Package(dir string) (string, error) {
 		}
 		defer func() { _ = os.RemoveAll(replaced) }() // of it nothing is needed
 		if err := os.Rename(folder, filepath.Join(replaced, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("%s is not what memdiag unpacks, and cannot be replaced: %w", folder, err)
+			return "", fmt.Errorf("%s differs from memdiag's own file, and cannot be replaced: %w", folder, err)
 		}
 	}
 	if err := os.Rename(whole, folder); err != nil && !sameFiles(filepath.Join(folder, "memdiag"), files) { // else another process was first

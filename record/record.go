@@ -186,9 +186,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	failed := child.Wait()
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
 	if !outcome.Followed && hidesProcesses() {
-		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system told nothing of them"})
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system gave no information"})
 	} else if n := host.tree.hidden; n > 0 {
-		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("other processes of the command, of another user: the system hides them (hidepid), up to %d at once", n)})
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("up to %d other processes of the command, of another user: the system hides them (hidepid)", n)})
 	}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
@@ -210,12 +210,12 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.Code.Files = executable(path, started)
 	}
 	if without != nil {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process was given the agent: memory is known by process, not by allocation site: %v", without))
+		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process received the agent: memory is known by process, not by allocation site: %v", without))
 	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is no longer recorded; keep it in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
 		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is known by process, not by allocation site; "+
-			"it needs Python 3.10 or later and PYTHONPATH, which a script may extend but not replace, and which python -I, -E and -S ignore")
+			"the agent needs Python 3.10 or later and PYTHONPATH. A script may extend PYTHONPATH but not replace it; python -I, -E and -S ignore it")
 	}
 	return outcome, nil
 }
@@ -271,7 +271,7 @@ func placeAgent(run string) (dir string, err error) {
 	for _, in := range []string{os.TempDir(), run, "/tmp", "/var/tmp"} {
 		path, failed := filepath.Abs(in)
 		if failed == nil && strings.ContainsRune(path, os.PathListSeparator) {
-			failed = fmt.Errorf("%s has a %q in its name, which parts the folders of %s", path, os.PathListSeparator, pathVariable)
+			failed = fmt.Errorf("%s has a %q in its name, and %s uses that character to separate folders", path, os.PathListSeparator, pathVariable)
 		}
 		if failed == nil {
 			dir, failed = unpackAgent(path)
@@ -466,7 +466,7 @@ func (a *about) lost(steps bool) []snapshot.Unseen {
 	case a.Exit != 0:
 		return []snapshot.Unseen{{What: fmt.Sprintf("the recorded process ended with code %d, though the command ended with code 0: its work was not done", a.Exit)}}
 	case steps && a.State == "started":
-		return []snapshot.Unseen{{What: "the recorded process did not report its end, as one that is killed: what came later was not seen"}}
+		return []snapshot.Unseen{{What: "the recorded process did not report its end, so it may have been killed: later growth was not seen"}}
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (t *tree) crowd() string {
 	if t.largest <= mostProcesses {
 		return ""
 	}
-	return fmt.Sprintf("of up to %d processes at once, the memory of the %d that had most was recorded", t.largest, mostProcesses)
+	return fmt.Sprintf("there were up to %d processes at once; the memory of the %d largest was recorded", t.largest, mostProcesses)
 }
 
 func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }

@@ -75,7 +75,7 @@ type allocator struct {
 	reserved, active int64
 	givable          int64 // free memory that emptying the cache would give back
 	calls            int64 // of the driver: memory taken, given back, mapped, unmapped
-	retries          int64 // how often the cache was emptied for want of memory
+	retries          int64 // how often the cache was emptied because memory ran out
 }
 
 // farAddress is above those of real devices: where segments go that the record has none for.

@@ -51,7 +51,7 @@ type Result struct {
 	// Needed is the smallest limit with which no request fails, if the cache is emptied whenever it is reached.
 	Needed  snapshot.Bytes
 	Calls   int64 // of the driver
-	Retries int64 // how often the cache was emptied for want of memory
+	Retries int64 // how often the cache was emptied because memory ran out
 	Failed  int64 // requests for which there was no memory
 }
 

@@ -31,7 +31,7 @@ func Changes(w io.Writer, a, b *snapshot.Snapshot, names [2]string, o TextOption
 	p.line("")
 	changes := changesBySize(a, b)
 	if len(changes) == 0 {
-		p.line("every site holds as much in both")
+		p.line("every call site holds the same in both")
 		return p.writeTo(w)
 	}
 	shown := o.top(len(changes))

@@ -105,7 +105,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	rate := rateText(f.Rate, f.Uncounted || ofItems(f))
 	switch {
 	case f.Sampled && rate != "":
-		rate += "; of what was sampled, whose own chance it leaves out"
+		rate += "; for the sampled allocations only, without the sampling error"
 	case f.Estimated():
 		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}

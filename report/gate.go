@@ -184,15 +184,15 @@ func entryText(e *baseline.Entry) string {
 func fateText(f baseline.Fate, partial bool) string {
 	switch {
 	case f.State == baseline.Fixed && partial:
-		return "it does not leak in what was judged"
+		return "it does not leak in the judged part of the run"
 	case f.State == baseline.Fixed:
-		return "it no longer leaks; --update-baseline takes its entry out"
+		return "it no longer leaks; --update-baseline removes its entry"
 	case f.State == baseline.Undecided:
 		return "it grew; only a longer run can tell whether it leaks"
 	case f.State == baseline.Expired:
-		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and lets nothing pass"
+		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and is ignored"
 	}
-	return "nothing is live there: the run did not reach it, or it is fixed; then delete the entry, so that it cannot come back unseen"
+	return "nothing is live there: the run did not reach it, or the leak is fixed. If it is fixed, delete the entry, or the gate will not report it again"
 }
 
 // owned says whose an entry is.

@@ -63,7 +63,7 @@ func momentPlace(s *snapshot.Snapshot) string {
 
 func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 	if stack == snapshot.NoStack {
-		return "by a call that the record does not name"
+		return "by a call that is not in the record"
 	}
 	return "at " + whereOf(s.Stacks.Frames(stack), "").text()
 }
@@ -72,7 +72,7 @@ func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 func shortfall(r *snapshot.Refused, f fragments) string {
 	lacked := r.Bytes - r.Free
 	if lacked <= 0 {
-		return "the driver had enough: a limit of the process's own, as of set_per_process_memory_fraction, refused it"
+		return "the driver had enough: a limit of the process refused it, such as set_per_process_memory_fraction"
 	}
 	text := "it lacked " + glue(lacked.String())
 	switch {

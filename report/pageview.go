@@ -403,11 +403,11 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		case s.Blocks.Count != nil && d.Kind.InProcess(): // a heap has no driver
 			say("memory of the process outside %s is not in the file", deviceName(d))
 		default:
-			say("the driver's own figure of %s was not read: memory outside of the allocator does not show", deviceName(d))
+			say("the driver's figure for %s was not read: memory outside the allocator is not shown", deviceName(d))
 		}
 	}
 	if len(s.Holders) == 0 {
-		say("holders were not searched for, or none was found")
+		say("the recorder did not search for holders, or found none")
 	}
 	if least != "" {
 		say("%s", least)

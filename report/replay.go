@@ -36,9 +36,9 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 	device := deviceName(r.Snapshot.Devices[r.Player.Device()])
 	best := r.best()
 	p.prose("", "  ", r.sentence(best))
-	p.prose("", "  ", fmt.Sprintf("played: %s of %s; %s live before them, laid out anew under each setting", glue(count(int64(r.Player.Events()), "event")), device, glue(r.Player.Older().String())))
+	p.prose("", "  ", fmt.Sprintf("replayed: %s of %s; %s were live before, placed again under each setting", glue(count(int64(r.Player.Events()), "event")), device, glue(r.Player.Older().String())))
 	if limit := r.Player.Limit; limit > 0 {
-		p.prose("", "  ", fmt.Sprintf("limit: %s; requests that find no room empty the cache, and fail if that is not enough", glue(limit.String())))
+		p.prose("", "  ", fmt.Sprintf("limit: %s; a request that does not fit empties the cache, and fails if that is not enough", glue(limit.String())))
 	}
 	p.line("")
 	rows := make([][]string, len(best))
@@ -50,7 +50,7 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 		rows[i] = []string{b.Reserved.String(), b.Live.String(), b.Needed.String(), b.Stranded.String(), grouped(b.Calls), grouped(b.Retries), grouped(b.Failed), name}
 	}
 	p.table([]column{{"reserved", true}, {"live then", true}, {"needed", true}, {"stranded", true}, {"calls", true}, {"retries", true}, {"failed", true}, {"settings", false}}, rows)
-	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks, so that emptying the cache would not have freed it; calls: of the driver; retries: how often the cache was emptied for want of memory")
+	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks, so that emptying the cache would not have freed it; calls: of the driver; retries: how often the cache was emptied because memory ran out")
 	p.line("")
 	p.fidelity(r)
 	for _, trap := range r.traps() {
@@ -68,9 +68,9 @@ func (r *Replay) sentence(best []replay.Result) string {
 	case first.Recorded || saved <= 0 && first.Failed == now.Failed:
 		return fmt.Sprintf("no setting reserves less than the recorded one: %s, for %s live", glue(now.Reserved.String()), glue(now.Live.String()))
 	case first.Failed < now.Failed:
-		return fmt.Sprintf("%s leaves %s without memory in place of %s", settingsName(first.Settings.Text), count(first.Failed, "request"), grouped(now.Failed))
+		return fmt.Sprintf("%s fails %s for lack of memory instead of %s", settingsName(first.Settings.Text), count(first.Failed, "request"), grouped(now.Failed))
 	}
-	return fmt.Sprintf("%s reserves %s in place of %s (%s less)", settingsName(first.Settings.Text), glue(first.Reserved.String()), glue(now.Reserved.String()), glue(saved.String()))
+	return fmt.Sprintf("%s reserves %s instead of %s (%s less)", settingsName(first.Settings.Text), glue(first.Reserved.String()), glue(now.Reserved.String()), glue(saved.String()))
 }
 
 func (p *page) fidelity(r *Replay) {
@@ -81,7 +81,7 @@ func (p *page) fidelity(r *Replay) {
 	}
 	p.prose("", "  ", text)
 	if !r.Known {
-		p.prose("  ", "    ", "the snapshot does not have its settings; these are taken: "+settingsName(r.Recorded.Text))
+		p.prose("  ", "    ", "the snapshot does not record its settings; these are assumed: "+settingsName(r.Recorded.Text))
 	}
 	for _, why := range f.Why {
 		p.prose("  ", "    ", why)

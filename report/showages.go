@@ -46,7 +46,7 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 }
 
 // nothing is what is said where no site looks like a leak: one snapshot cannot say that there is none.
-const nothing = "the ages of its blocks show no leak; whether memory grows, one snapshot cannot tell: compare several of the run with memdiag diff"
+const nothing = "the ages of its blocks show no leak; one snapshot cannot show growth: compare several snapshots of the run with memdiag diff"
 
 // noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
 // it tells.
@@ -64,9 +64,9 @@ func noSuspect(a *diff.Ages) string {
 	}
 	switch {
 	case untold > told+older:
-		return "cannot tell: most bytes are of sites whose births are too few or too uneven; two snapshots of the run tell more"
+		return "undecided: most bytes are at call sites with too few or too uneven births; compare two snapshots of the run"
 	case untold+older > told:
-		return "cannot tell: most bytes are older than the recording, or of sites whose births are too few or too uneven; two snapshots of the run tell more"
+		return "undecided: most bytes are older than the recording, or at call sites with too few or too uneven births; compare two snapshots of the run"
 	}
 	return nothing
 }

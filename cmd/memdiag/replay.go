@@ -75,7 +75,7 @@ these give with the recorded ones.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&confs, "alloc-conf", nil, "settings to play, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated (default a few usual ones)")
+	flags.StringArrayVar(&confs, "alloc-conf", nil, "settings to replay, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated (default a few usual ones)")
 	flags.Var(&limit, "limit", "what the device may reserve, such as 80GiB (default what failed requests in the record tell, else no limit)")
 	flags.StringVar(&device, "device", "", "the GPU, such as cuda:1 or 1 (default the one with most events)")
 	flags.Var(&format, "format", "format on standard output: text or json")

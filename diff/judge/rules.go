@@ -37,28 +37,28 @@ func ask(rules []rule, f *facts, w series.Without, j *Judgement) {
 var seriesRules = []rule{
 	{
 		name: "doubling",
-		asks: "a buffer is replaced by one larger by a constant factor, after waits that grow by that factor and in which it stays as it is",
+		asks: "a buffer is replaced by larger ones; its size and the time between replacements grow by the same factor, and between them it is constant",
 		holds: func(f *facts) bool {
 			return f.replaced && trend.Doubles(f.History.Whole.X, f.History.Whole.Bytes) && waits(f.History.Whole.Bytes)
 		},
 		verdict: Leak, evidence: Strong,
-		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the filling does not stop"),
+		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the growth does not stop"),
 		also:   func(_ *facts, j *Judgement) { j.Shape = Doubling },
 	},
 	{
 		name: "unseen",
-		asks: "it stopped, but a recorder that watches some steps only may have missed as much",
+		asks: "it stopped, but the recorder watches some steps only and may have missed growth",
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.born && !f.wanders && f.Row.Births.MayBeUnseen(f.History.Whole.X)
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and so few births may be chance; run longer to decide", f.why, slices.Max(f.Row.Births.Weights))
+			return fmt.Sprintf("%s; but lately only one step in %d was recorded, so the small number of births may be chance; run longer to decide", f.why, slices.Max(f.Row.Births.Weights))
 		},
 	},
 	{
 		name: "old-births",
-		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all along the run are still alive, and their number varies", series.SteadySteps),
+		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps, spread over the whole run, are still alive, and their number varies", series.SteadySteps),
 		holds: func(f *facts) bool {
 			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.Steady() && f.births.Distinct > series.SteadySteps && f.History.Moves()
 		},
@@ -69,11 +69,11 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "few-rises",
-		asks:    fmt.Sprintf("it stopped, but it rose 2 to %d times only, which leave so long a pause at the end by chance in more than one case in %.0f", series.Enough-1, 1/series.Unlikely),
+		asks:    fmt.Sprintf("it stopped, but it rose only 2 to %d times; so long a pause at the end comes by chance in more than one case in %.0f", series.Enough-1, 1/series.Unlikely),
 		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.MayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but it rose %s only, and so long a pause at the end may be chance; run longer to decide", f.why, f.moments)
+			return fmt.Sprintf("%s; but it rose only %s, and the long pause at the end may be chance; run longer to decide", f.why, f.moments)
 		},
 	},
 	{
@@ -87,13 +87,13 @@ var seriesRules = []rule{
 	},
 	{
 		name: "last-low",
-		asks: "it stopped, but by the clock a block that is replaced by larger ones had risen up to the last snapshot but one: until the old block goes there are two, at as many snapshots as it happens",
+		asks: "the run counts time; it stopped, but a block that is replaced by larger ones rose until the snapshot before the last; earlier snapshots may have both the old and the new block",
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.replaced && f.History.Unit == series.Second && f.History.RoseBefore()
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.why + "; but only its last value is low, and the others may be of two blocks, the old and the new; run longer to decide"
+			return f.why + "; but only the last value is low, and the earlier ones may include both the old and the new block; run longer to decide"
 		},
 	},
 	{
@@ -104,19 +104,19 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.why + "; but it rose in each interval, and the distances between snapshots are unknown: name them by their steps"
+			return f.why + "; but it rose in each interval, and the steps between snapshots are unknown: name the files by their steps"
 		},
 	},
 	{
 		name:    "stopped",
-		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or growth that goes on leaves as long a pause in fewer than one case in a thousand", 100*(1-series.LateBegins), series.LateShare),
+		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or a site that still grows has so long a pause in fewer than one case in a thousand", 100*(1-series.LateBegins), series.LateShare),
 		holds:   func(f *facts) bool { return !f.goesOn },
 		verdict: Bounded, evidence: Strong,
 		reason: func(f *facts) string { return f.why },
 	},
 	{
 		name: "few-replaced",
-		asks: fmt.Sprintf("it rises by fewer than %d steps up, or by what each step makes at once, and no old block stays, as in a window or a sequence that a schedule widens", series.Enough),
+		asks: fmt.Sprintf("it has fewer than %d rises, or only blocks of one step, and no old block stays, as in a window or a sequence that a schedule widens", series.Enough),
 		holds: func(f *facts) bool {
 			atOnce := f.window && f.births.Distinct == 1 && !f.History.EachStep() // not a ramp that begins anew
 			return f.trend && ((f.replaced || f.window) && f.rises < series.Enough || atOnce)
@@ -132,16 +132,16 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.window && !(f.trend && f.History.EachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, the last ones, and earlier blocks are gone: they come and go", f.births)
+			return fmt.Sprintf("%s, the last ones, and earlier blocks were freed: the blocks are temporary", f.births)
 		},
 	},
 	{
 		name:    "covariate",
-		asks:    "the batch size or the sequence length rises as fast",
+		asks:    "the batch size or the sequence length rises as fast as the site",
 		holds:   func(f *facts) bool { return f.History.Covariate != "" },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rises no faster than %s; hold that constant to decide", f.History.Covariate)
+			return fmt.Sprintf("it rises no faster than %s; keep that constant to decide", f.History.Covariate)
 		},
 	},
 	{
@@ -150,12 +150,12 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Overdue() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s at regular distances, and the next rise is overdue: it may have stopped; run longer to decide", f.moments)
+			return fmt.Sprintf("it rose %s at regular intervals, and the next rise is overdue: it may have stopped; run longer to decide", f.moments)
 		},
 	},
 	{
 		name: "slows",
-		asks: fmt.Sprintf("the rises come more and more rarely, or of ever fewer blocks, as in a cache over finitely many keys, and did not slow down once to go on; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
+		asks: fmt.Sprintf("the rises become rarer or smaller, as in a cache with a finite set of keys, and did not slow down before and continue; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
 		holds: func(f *facts) bool {
 			return f.moments != nil && (f.moments.Slows(&f.History.Whole) || !f.born && f.History.Fades())
 		},
@@ -169,11 +169,11 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "silence",
-		asks:    fmt.Sprintf("the pause at the end is the longest, and chance leaves one so long in fewer than one case in %.0f", 1/series.Doubtful),
+		asks:    fmt.Sprintf("the pause at the end is the longest; one so long comes by chance in fewer than one case in %.0f", 1/series.Doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Silence() < series.Doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("it rose %s, but not in the last %s, an unlikely pause: it may have stopped; run longer to decide", f.moments, f.History.Unit.Text(f.moments.Idle()))
+			return fmt.Sprintf("it rose %s, but not in the last %s, which is an unusually long pause: it may have stopped; run longer to decide", f.moments, f.History.Unit.Text(f.moments.Idle()))
 		},
 	},
 	{
@@ -181,34 +181,34 @@ var seriesRules = []rule{
 		asks:    "it flattens without its last interval, and births are not steady",
 		holds:   func(f *facts) bool { return !f.steady && f.History.GoesOnAtLast() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("it had flattened up to its last interval, so how it continues is unknown; run longer to decide"),
+		reason: says("it flattened, then rose in the last interval, so how it continues is unknown; run longer to decide"),
 	},
 	{
 		name:    "levels-off",
-		asks:    fmt.Sprintf("of %d rises or more, the last %.0f %% of the time add less than %.1f of their share, as no stretch as long did since it began to rise", series.Enough, 100*(1-series.EndBegins), series.EndShare),
+		asks:    fmt.Sprintf("it rose %d times or more, and the last %.0f %% of the time add less than %.1f of their share; no earlier period of that length did", series.Enough, 100*(1-series.EndBegins), series.EndShare),
 		holds:   func(f *facts) bool { return f.rises >= series.Enough && f.History.LevelsOff() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("its last %.0f %% add less than %.1f of their share, as never before: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
+			return fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, for the first time: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
 		},
 	},
 	{
 		name: "tides",
-		asks: "births are unknown, and other stacks rise and fall as slowly and as far",
+		asks: "births are unknown, and other stacks rise and fall as slowly and as much",
 		holds: func(f *facts) bool {
 			return !f.born && (f.trend || f.Few) && !f.History.EachStep() && f.History.Rides(f.Tides)
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.inWords() + ", but other stacks rise and fall as slowly and as far, and the births of its blocks are unknown; take more snapshots, or run longer, to decide"
+			return f.inWords() + ", but other stacks rise and fall as slowly and as much, and it is unknown when its blocks were allocated; take more snapshots or run longer to decide"
 		},
 	},
 	{
 		name:    EvenMarks,
-		asks:    "a file has totals only, each of evenly spaced snapshots has as many blocks more, and these are in all fewer than one interval has steps: a list emptied every 11 steps looks so if it is seen every 12",
+		asks:    "a file has totals only, the snapshots are evenly spaced, each has the same number of blocks more, and all of these are fewer than the steps of one interval: a list that is emptied every 11 steps and seen every 12 looks the same",
 		holds:   func(f *facts) bool { return !f.born && f.Row.Summed() && f.History.EvenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("each of the evenly spaced snapshots has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven distances to decide"),
+		reason: says("the snapshots are evenly spaced, and each has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven intervals to decide"),
 	},
 	{
 		name:    "leak",
@@ -246,7 +246,7 @@ func leakInWords(f *facts, j *Judgement) {
 		j.Because("the number of blocks is constant: they are replaced by larger ones")
 	} else if trend.Accelerates(h.X, h.Blocks) {
 		j.Shape = Quadratic
-		j.Because("each time adds more blocks than the last")
+		j.Because("each rise adds more blocks than the last")
 	}
 	if h.Late {
 		j.Because("it was flat until %s", h.Unit.Moment(h.All.X[0]))
@@ -254,9 +254,9 @@ func leakInWords(f *facts, j *Judgement) {
 	if n := len(h.Bytes); f.trend && (h.Same() || h.SameAtMarks()) {
 		chance := series.EvenChance(n)
 		if h.Same() {
-			j.Because("each interval adds as much for each %s", h.Unit)
+			j.Because("each interval adds the same per %s", h.Unit)
 		} else {
-			j.Because("each interval adds as much")
+			j.Because("each interval adds the same")
 			chance *= 2 // by the length of an interval, or by none
 		}
 		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", chance, n, f.Discovery)
@@ -266,7 +266,7 @@ func leakInWords(f *facts, j *Judgement) {
 	if f.steady {
 		j.Because("%s", f.births)
 	} else if f.gathers {
-		j.Because("it never fell, and its holder only became longer")
+		j.Because("it never fell, and its holder only grew")
 	}
 }
 
@@ -296,9 +296,9 @@ var pairRules = []rule{
 		also: func(f *facts, j *Judgement) {
 			switch first, last := f.First.Mark.Epoch, f.Last.Mark.Epoch; {
 			case last == snapshot.NoStep || first == snapshot.NoStep:
-				j.Because("epochs are unknown: what is reset at an epoch's end looks the same")
+				j.Because("epochs are unknown: memory that is released at an epoch's end looks the same")
 			case first == last:
-				j.Because("all of it lies in one epoch: what is reset at an epoch's end looks the same")
+				j.Because("all growth is in one epoch: memory that is released at an epoch's end looks the same")
 			}
 		},
 	},
@@ -309,7 +309,7 @@ var pairRules = []rule{
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *Judgement) {
-			j.Because("state that is made once, or a window of recent steps, looks like this; take more snapshots to decide")
+			j.Because("state that is allocated once, or a window of recent steps, looks the same; take more snapshots to decide")
 		},
 	},
 	{
@@ -319,7 +319,7 @@ var pairRules = []rule{
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *Judgement) {
-			j.Because("too few births, or too long gaps between them, to tell; take more snapshots to decide")
+			j.Because("there are too few births, or the gaps between them are too long; take more snapshots to decide")
 		},
 	},
 }

@@ -174,7 +174,7 @@ func (s Spread) String() string {
 	case s.Distinct == 1 && s.inSteps:
 		return "its new blocks were born in one step"
 	case s.Distinct == 1:
-		return "its new blocks were born in one instant"
+		return "its new blocks were born at one time"
 	}
 	unit := "instants"
 	if s.inSteps {

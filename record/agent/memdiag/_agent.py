@@ -632,7 +632,7 @@ class Agent:
             if value.isascii() and value.isdigit() and len(value) <= RANK_DIGITS:
                 return int(value)
             if value:
-                self.note("%s=%s is no rank, which has digits only, %d at most; it is ignored" % (name, value, RANK_DIGITS))
+                self.note("%s=%s is not a rank (digits only, at most %d); it is ignored" % (name, value, RANK_DIGITS))
         task = self.settings["rank"]  # that memdiag is, or -1
         return task if task >= 0 else None
 
@@ -837,7 +837,7 @@ class Agent:
         self.ticker.stop()
         self.ticker.wait()
         if self.seconds and not self.affordable(TICKS_ALLOWANCE, TICKS_SHARE):
-            self.note("snapshots took %.1f s, %.0f %% of the processor's time, as --every asked for; a longer interval costs less" % (self.spent, 100 * self.spent / self.elapsed()))
+            self.note("snapshots took %.1f s, %.0f %% of the run's time, because of --every; a longer interval costs less" % (self.spent, 100 * self.spent / self.elapsed()))
         for s in self.sources:
             try:
                 s.finish()

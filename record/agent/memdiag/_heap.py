@@ -82,9 +82,9 @@ class Heap:
     def finish(self):
         self.windows.stop()
         if self.tracing:
-            self.agent.note("Python's heap was traced all along, as --python-heap on asks for: Python code may take many times as long meanwhile")
+            self.agent.note("Python's heap was traced during the whole run (--python-heap on); Python code may have been many times slower")
         if self.rises and self.wanted == "auto" and self.windows.number < ENOUGH:
-            self.agent.note("Python's heap grows, but the lines are unknown: tracing it in %d windows would have cost too much in so short a run%s; --python-heap on traces from the start" % (
+            self.agent.note("Python's heap grows, but the lines are unknown: the run was too short to trace it in %d windows at low cost%s; --python-heap on traces from the start" % (
                 ENOUGH, ", in which steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
         if self.windowed() and self.windows.silent():
             self.agent.blind("python", "Python's heap has grown, but the run was too short to find the lines")
@@ -102,7 +102,7 @@ class Heap:
 
     def give_way(self):
         self.wanted = "off"
-        self.agent.blind("python", "the program uses tracemalloc itself; its Python heap is not recorded")
+        self.agent.blind("python", "the program uses tracemalloc itself, so its Python heap is not recorded")
 
     def prepared(self):
         """What imports have made stays, and only costs: to read it takes longer than what the program makes."""

@@ -114,4 +114,4 @@ class Losses:
         if self.errors >= PATIENCE or isinstance(e, OSError):
             self.over = True
             self.pending.clear()
-            self.agent.note("losses are not recorded any more: %s: %s" % (type(e).__name__, str(e)[:200]))
+            self.agent.note("losses are no longer recorded: %s: %s" % (type(e).__name__, str(e)[:200]))

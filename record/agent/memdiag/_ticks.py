@@ -59,7 +59,7 @@ class Ticker:
 
     def start(self):
         if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
-            self.agent.note("SIGUSR1 was taken when the process began; no snapshots by the clock or on request")
+            self.agent.note("SIGUSR1 already had a handler when the process began: there are no snapshots by time or on request")
             return
         signal.signal(signal.SIGUSR1, self.handle)
         signal.siginterrupt(signal.SIGUSR1, False)

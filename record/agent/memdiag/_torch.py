@@ -127,7 +127,7 @@ class Torch:
         # no forked child can use it, and ends the program's time to choose among them.
         self.accelerate()
         if version < (2, 1):
-            self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, where watching operators breaks some" % self.version)
+            self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, because recording breaks some operators there" % self.version)
         else:
             self.mode = mode_class(torch, self)()
             self.weak = torch.UntypedStorage
@@ -600,7 +600,7 @@ class Torch:
         except Exception as e:  # memory can be recorded without
             if raised(e):
                 raise
-            self.agent.note("what tensors are for is not known: %s: %s" % (type(e).__name__, str(e)[:200]))
+            self.agent.note("the roles of tensors are unknown: %s: %s" % (type(e).__name__, str(e)[:200]))
         return found
 
     def leave_pinned(self):

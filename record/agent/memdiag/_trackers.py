@@ -140,7 +140,7 @@ class Tracker:
         except Exception as e:
             self.errors += 1
             if self.errors == PATIENCE:
-                self.agent.note("nothing more is logged to %s: %s: %s" % (self.name, type(e).__name__, str(e)[:200]))
+                self.agent.note("logging to %s stopped: %s: %s" % (self.name, type(e).__name__, str(e)[:200]))
 
     def begin(self, run):
         pass

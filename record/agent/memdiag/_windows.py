@@ -204,7 +204,7 @@ class Windows:
         """Whether the program has tracemalloc for itself, or threads that its end may crash."""
         if not MENDED and self.attaching():
             self.agent.heap.wanted = "off"
-            self.agent.note("Python's heap is not traced: this Python may crash as tracing ends, while a thread of C++ waits for its lock (python/cpython#128679; 3.12.9 and 3.13.2 mend it)")
+            self.agent.note("Python's heap is not traced: this Python may crash when tracing ends while a C++ thread waits for the GIL (python/cpython#128679; fixed in 3.12.9 and 3.13.2)")
             return True
         if "tracemalloc" in sys.modules or _tracemalloc.is_tracing():
             self.agent.heap.give_way()
