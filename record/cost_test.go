@@ -120,12 +120,12 @@ a.torch, a.heap = Fake(spent=lambda: 0.2), Fake(windows=Fake(elapsed=lambda: 5.0
 part = _budget.Budget(a, 1.0, 0.5)
 a.elapsed = lambda: 10.0
 print(a.affordable(1.0), round(part.left(), 2), part.affords())
-a.took = 0.8
+a.took = 1.2
 print(a.affordable(1.0), round(part.left(), 2), part.affords())
 `
 
 // A program with an allowance for each of a dozen parts would pay their sum in its first seconds.
 func TestAllPartsOfTheAgentShareWhatItMayTake(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, capped, "True 0.7 True\nFalse -0.1 False\n")
+	agentProgram(t, capped, "True 1.1 True\nFalse -0.1 False\n")
 }

@@ -2,7 +2,7 @@
 
 # Seconds of the processor that all of the agent may take, and the share of the process's life. Each part has an allowance of
 # its own, of which a short program would pay the sum.
-ALLOWANCE, SHARE = 0.3, 0.06
+ALLOWANCE, SHARE = 0.5, 0.08
 
 
 class Budget:
