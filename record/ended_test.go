@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,5 +183,20 @@ func TestASnapshotIsTakenOnRequest(t *testing.T) {
 	}
 	if _ = c.Wait(); c.ProcessState.ExitCode() != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", c.ProcessState.ExitCode())
+	}
+}
+
+// TestWhatEndedAProgramIsSaid: that memory ran out is what one looks for first, and RuntimeError does not say it.
+func TestWhatEndedAProgramIsSaid(t *testing.T) {
+	t.Parallel()
+	for raised, want := range map[string]string{
+		`RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")`: "the program ended with RuntimeError: out of memory",
+		`RuntimeError("shapes differ")`: "the program ended with RuntimeError",
+		`MemoryError()`:                 "the program ended with MemoryError",
+	} {
+		r := runOf(t, record.Options{}, python(t), script(t, "from memdiag import mark\nfor i in range(9):\n    mark(step=i)\nraise "+raised+"\n"))
+		if r.ExitCode != 1 || !slices.Contains(r.Notes, want) {
+			t.Errorf("%s: %d, %q", raised, r.ExitCode, r.Notes)
+		}
 	}
 }

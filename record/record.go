@@ -445,6 +445,9 @@ func (o *Outcome) collect(dir string, rank int) {
 		if i := a.Intervention; i != nil && i.Acts > 0 && (o.Intervened == nil || i.Acts > o.Intervened.Acts) {
 			o.Intervened = i
 		}
+		if a.Raised != "" && a.Recorded && o.ExitCode != 0 {
+			o.Notes = append(o.Notes, a.says("the program ended with "+a.Raised, several > 1 || a.Child))
+		}
 		unseen := a.Unseen
 		if counted, records := claims[a.PID]; records && o.ExitCode == 0 {
 			unseen = append(unseen, a.lost(counted)...)

@@ -1,9 +1,12 @@
 """An end of the process at which Python runs no handlers: os._exit, as of multiprocessing's forks."""
 
 import os
+import re
 import sys
 
 REAL = os._exit
+# What PyTorch says of it, on GPUs and on the CPU.
+NO_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
 
 
 def watch(agent):
@@ -23,8 +26,11 @@ def watch(agent):
 
 
 def failure():
-    """The name of the exception that ended the main program; "" for none, and for an interrupt."""
+    """The name of the exception that ended the main program, and whether memory ran out, which its name may not show; "" for no
+    exception, and for an interrupt."""
     at, kind = getattr(sys, "last_traceback", None), getattr(sys, "last_type", None)
     if at is None or kind is KeyboardInterrupt or at.tb_frame.f_globals.get("__name__") not in ("__main__", "runpy"):
         return ""  # such as pytest's and IPython's, which go on
-    return kind.__name__
+    args = getattr(getattr(sys, "last_value", None), "args", ())
+    memory = kind is RuntimeError and any(type(a) is str and NO_MEMORY.search(a[:4096]) for a in args)
+    return kind.__name__ + (": out of memory" if memory else "")
