@@ -34,12 +34,12 @@ func newAttachCommand(env *environment) *cobra.Command {
 		Use:     "attach PID",
 		GroupID: groupFind,
 		Short:   "record a Python program that runs already, and leave it as it was",
-		Long: `Brings the recorder into a Python process that runs, and writes a run as memdiag
-record does, until the process ends or Ctrl-C. Then the process is as it was.
+		Long: `Starts the recorder in a running Python process, and writes a run as memdiag record
+does, until the process ends or Ctrl-C. It then leaves the process as it was.
 
-Two looks, --census apart, tell at once which containers and types of objects grow,
-also of memory that was there before. Tensors that are made from then on have the
-stack that made them.
+It counts containers and types of objects twice, --census apart, and names those that
+grow, including memory from before the attach. Tensors allocated from then on have
+their allocation stack.
 
 Python 3.14 and later take the recorder by sys.remote_exec. Older ones, on Linux on
 x86-64, are stopped by ptrace for some milliseconds. Either needs the process's own

@@ -64,7 +64,7 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
-	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or for a run by the clock the time such as 720h, until which growth matters: less than a thousandth of the device by then is no leak")
+	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or for a run by the clock the time such as 720h, up to which growth matters: what takes less than a thousandth of the device by then is no leak")
 	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "instead of --horizon, the slowest leak that counts, such as 1KiB/step or 1KiB/second")
 	flags.Var((*size)(&o.DeviceMemory), "device-memory", "memory of each GPU, such as 80GiB, for forecasts: PyTorch's snapshots lack it")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may fill up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")

@@ -25,21 +25,21 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN [-- COMMAND …]",
 		GroupID: groupFind,
 		Short:   "prove by experiment why a Python program leaks",
-		Long: `Records a command, and if it leaks, runs it again for each likely cause with one thing
-changed between the steps, such as a list that keeps its newest items only. The cause is
-proven if the growth is gone, and the change is safe if all losses are the same to the last
-bit. In the end the command runs once more as it is. Nothing in the command's files changes,
-but what it writes itself it writes in each run. See docs/doctor.md.
+		Long: `Records a command. If it leaks, doctor runs it again for each likely cause, with one thing
+changed between steps, such as a list cut to its newest items. The cause is proven if the
+growth is gone. The change is safe if all losses are equal to the last bit. At the end the
+command runs once more unchanged. The command's files do not change, but each run repeats
+what the command itself writes. See docs/doctor.md.
 
 With --patch it prints a patch of the likely line, runs a copy of the program with it, and
-holds that against the run before: leak, losses, output, step time and peak.
+compares leak, losses, output, step time and peak with the run before.
 
-If the run is undecided and the command has {steps}, it is made longer. If no line is known,
-parts are taken away: loader workers, hooks, torch.compile, autocast, and what --switch names.
+An undecided run is made longer if the command has {steps}. If no line is known, doctor
+switches parts off: loader workers, hooks, torch.compile, autocast, and what --switch names.
 
-Of a recorded RUN it says what it would try, and tries it with --again. With a RUN and a
-command, which has your fix, it runs the command and tells whether the fix worked. The exit
-code is 0 if there is no leak, or the fix worked, 1 if there is a leak, proven or not, and 4
+With a recorded RUN it says what it would try, and tries it with --again. With a RUN and a
+command that has your fix, it runs the command and says whether the fix worked. The exit
+code is 0 if there is no leak or the fix worked, 1 if there is a leak, proven or not, and 4
 if only a longer run can tell.`,
 		Example: `  memdiag doctor --patch -- python train.py --steps 200
   memdiag doctor my-run`,

@@ -18,7 +18,7 @@ var teamsKnown = filepath.Join(".memdiag", "known.yml")
 
 // knownFlag lets a command name a file of known leaks of libraries.
 func (env *environment) knownFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&env.knownFile, "known", "", "a `FILE` of known leaks of libraries, beside those that memdiag knows (default .memdiag/known.yml, if it is there)")
+	cmd.Flags().StringVar(&env.knownFile, "known", "", "a `FILE` of known leaks of libraries, in addition to those that memdiag knows (default .memdiag/known.yml, if it exists)")
 }
 
 // library are the known leaks of libraries that the user has listed.

@@ -23,10 +23,10 @@ func newPlotCommand(env *environment) *cobra.Command {
 		Use:     "plot [RUN | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "draw memory over the steps of a run, with the leak named",
-		Long: `Draws live memory by stack, reserved memory and the device's limit over the
-steps of a run, the slope of a leak with its interval, and where memory runs out
-if that is near. Of a run whose process grows and whose devices do not, it draws
-the process; if other processes grow alone, all processes by role. Without arguments it takes the run in this folder.`,
+		Long: `Draws live memory by stack, reserved memory and the device's limit over the steps of
+a run, the slope of a leak with its interval, and when memory runs out if that is near.
+If the process grows and no device does, it draws the process. If only other processes
+grow, it draws all processes by role. Without arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run --stack owners -o growth.svg
   memdiag plot my-run --sheet -o sites.pdf`,

@@ -21,10 +21,10 @@ func newTimelineCommand(env *environment) *cobra.Command {
 		Use:     "timeline SNAPSHOT",
 		GroupID: groupLook,
 		Short:   "draw what filled a GPU's memory: each block from its allocation to its free",
-		Long: `Draws the record of a PyTorch snapshot as one HTML page that needs neither server
-nor network: each block as a band from its allocation to its free, what was live at
-the peak or at any other moment, by site and by call, steps, and requests that
-failed. Choose a range to see what was allocated in it.
+		Long: `Draws the record of a PyTorch snapshot as one HTML page that needs neither server nor
+network. Each block is a band from its allocation to its free. The page shows what was
+live at the peak or at any other moment, by site and by call, with steps and failed
+requests. Select a range to see what was allocated in it.
 
 With -o FILE.json it writes Chrome's trace events, for Perfetto.`,
 		Example: `  memdiag timeline dump_snapshot.pickle
