@@ -89,7 +89,7 @@ from types import SimpleNamespace
 from memdiag._torch import Torch
 
 gone, freed = {1}, []
-t = Torch(SimpleNamespace(elapsed=lambda: 0.0, left=lambda: 9.0, step=1))
+t = Torch(SimpleNamespace(elapsed=lambda: 0.0, step=1))
 t.mode, t.price = SimpleNamespace(ops=2), SimpleNamespace(of=lambda operators, took: 0.0)
 t.weak = SimpleNamespace(_expired=gone.__contains__, _free_weak_ref=freed.append)
 t.table, t.young, t.thread = dict.fromkeys((1, 2, 3)), [1, 2, 3], 1
@@ -107,25 +107,4 @@ assert t.unwatched() > 0
 func TestWhatIsGoneIsLetGoOfAUnitLater(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, ended, "")
-}
-
-// capped has parts that each could afford more than all of the agent can.
-const capped = `
-from types import SimpleNamespace as Fake
-from memdiag import _agent, _budget
-
-_agent.time = Fake(process_time=lambda: 10.0, monotonic=lambda: 0.0, time=lambda: 0.0, perf_counter=lambda: 0.0)
-a = _agent.Agent({"dir": ".", "rank": -1})
-a.torch, a.heap = Fake(spent=lambda: 0.2), Fake(windows=Fake(elapsed=lambda: 5.0))
-part = _budget.Budget(a, 1.0, 0.5)
-a.elapsed = lambda: 10.0
-print(a.affordable(1.0), round(part.left(), 2), part.affords())
-a.took = 1.2
-print(a.affordable(1.0), round(part.left(), 2), part.affords())
-`
-
-// A program with an allowance for each of a dozen parts would pay their sum in its first seconds.
-func TestAllPartsOfTheAgentShareWhatItMayTake(t *testing.T) {
-	t.Parallel()
-	agentProgram(t, capped, "True 1.1 True\nFalse -0.1 False\n")
 }

@@ -45,7 +45,7 @@ step()
 place = _holders.Node(_holders.Node(_holders.Node(None, "__main__"), ".log", "variable"), ".tensors", "attribute")
 places = {name: _holders.Node(place, "[%r]" % name) for name in ends}
 table = {}
-agent = types.SimpleNamespace(elapsed=lambda: 9.0, left=lambda: 9.0)
+agent = types.SimpleNamespace(elapsed=lambda: 9.0)
 source = types.SimpleNamespace(cuda=None, module=types.SimpleNamespace(Tensor=Tensor), table=table, frames=lambda n: [("f", "train.py", n)])
 graphs = _graph.Graphs(agent, source)
 graphs.found([(p, p.path(), ends[name], 6) for name, p in places.items()])

@@ -299,7 +299,7 @@ const searches = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, windows=types.SimpleNamespace(depth=None), outgrows=lambda: False), elapsed=lambda: 9, left=lambda: 9.0)
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, windows=types.SimpleNamespace(depth=None), outgrows=lambda: False), elapsed=lambda: 9)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}, pinned=set(), elsewhere=types.SimpleNamespace(left_out={"meta"})))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -431,7 +431,7 @@ def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
     torch = types.SimpleNamespace(module=module, cuda=None, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
-    agent = types.SimpleNamespace(settings={}, number=0, step=0, torch=torch, spent=0, elapsed=lambda: 9.0, left=lambda: 9.0)
+    agent = types.SimpleNamespace(settings={}, number=0, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
     heap = _heap.Heap(agent)
     heap.trace()
     kept = small()

@@ -38,7 +38,7 @@ def cached(i):
 cached(0)
 
 def intervention(kind, path, start=5):
-    agent = types.SimpleNamespace(torch=torch, step=0, jax=None, elapsed=lambda: 0, left=lambda: 9.0, now=lambda: 1000.0 + agent.step)
+    agent = types.SimpleNamespace(torch=torch, step=0, jax=None, elapsed=lambda: 0, now=lambda: 1000.0 + agent.step)
     return _intervention.Intervention(agent, {"kind": kind, "path": path, "from": start})
 def run(i, each, steps=20):
     for i.agent.step in range(1, steps):

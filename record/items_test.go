@@ -116,7 +116,7 @@ def work(step):
 
 place = _holders.Node(None, "__main__")
 containers = _items.Containers(lambda *_: 0, _holders.key_text)
-agent = types.SimpleNamespace(elapsed=lambda: 9.0, left=lambda: 9.0, stopped=False)
+agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False)
 lines = _lines.Lines(agent, containers, _holders.key_text)
 containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name], True) for name in ("rows", "natives", "late")])
 containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs, False)])
@@ -163,7 +163,7 @@ from memdiag import _holders, _items, _lines
 
 rows = []
 containers = _items.Containers(lambda *_: 0, _holders.key_text)
-lines = _lines.Lines(types.SimpleNamespace(elapsed=lambda: 9.0, left=lambda: 9.0, stopped=False), containers, _holders.key_text)
+lines = _lines.Lines(types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False), containers, _holders.key_text)
 containers.follow([(_holders.Node(_holders.Node(None, "__main__"), ".rows", "variable"), rows, True)])
 
 def work():

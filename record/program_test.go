@@ -109,7 +109,7 @@ from memdiag import _heap
 
 torch = types.SimpleNamespace(module=None, cuda=None, bytes=0)
 blind = []
-agent = types.SimpleNamespace(settings={}, number=0, step=1, torch=torch, elapsed=lambda: 100, left=lambda: 9.0, blind=lambda *what: blind.append(what))
+agent = types.SimpleNamespace(settings={}, number=0, step=1, torch=torch, elapsed=lambda: 100, blind=lambda *what: blind.append(what))
 agent.heap = heap = _heap.Heap(agent)
 _tracemalloc.start(3)
 heap.windows.open()
@@ -138,7 +138,7 @@ const closes = `
 import os, sys, time, types
 from memdiag._counters import Counters
 
-counters = Counters(types.SimpleNamespace(elapsed=lambda: 9, left=lambda: 9.0, now=time.time), sys.argv[0] + ".series", types.SimpleNamespace(name="cuda", count=lambda: 1, stats=lambda device: {}))
+counters = Counters(types.SimpleNamespace(elapsed=lambda: 9, now=time.time), sys.argv[0] + ".series", types.SimpleNamespace(name="cuda", count=lambda: 1, stats=lambda device: {}))
 os.closerange(3, 64)
 own = [os.open(sys.argv[0] + "%d" % i, os.O_CREAT | os.O_RDWR) for i in range(3)]
 counters.count(1, "", {0})

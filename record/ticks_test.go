@@ -121,7 +121,7 @@ from memdiag import _agent
 
 def gaps(cost, steps, length=1000, step=0.1):
     a = _agent.Agent({"dir": ".", "rank": -1})
-    a.torch, a.left = type("Torch", (), {"settled": lambda self: True})(), lambda: 9.0
+    a.torch = type("Torch", (), {"settled": lambda self: True})()
     a.heap = type("Heap", (), {"tracing": False, "windows": type("Windows", (), {"opened": None})})()
     now, taken = 0.0, []
     a.began, a.elapsed, a.ran = (0.0, 0.0), lambda: now, lambda: now
@@ -147,7 +147,7 @@ assert y - x < y / 4, (x, y)
 def waits(cost, length):  # works for a third of its time, as a service does
     a = _agent.Agent({"dir": ".", "rank": -1})
     now, due, taken = 0.0, 0.0, []
-    a.began, a.elapsed, a.ran, a.left = (0.0, 0.0), lambda: now / 3, lambda: now, lambda: 9.0
+    a.began, a.elapsed, a.ran = (0.0, 0.0), lambda: now / 3, lambda: now
     while now < length:
         now += 0.05
         if now >= due and (a.affordable(_agent.TICKS_ALLOWANCE, _agent.TICKS_SHARE) or a.late()):

@@ -14,7 +14,7 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches, _budget, _exit, _role
+from . import _at, _batches, _exit, _role
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
@@ -41,8 +41,6 @@ TICKS_ALLOWANCE, TICKS_SHARE = 0.25, 0.04
 FIRST_TICKS, SPARSEST = 8, 0.125
 # How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
 WAIT, WAIT_PART = 8, 32
-# Seconds between two questions how long the process has waited.
-APART = 0.5
 # Where no steps count it waits for so many seconds that are watched.
 BRIEF = 0.02
 # One that is due and too dear may come late by this part of the steps.
@@ -164,8 +162,6 @@ class Agent:
         self.child = False  # forked, and trains
         self.busy = False
         self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
-        self.worker = None  # the thread that is at it
-        self.asked, self.idle = -APART, 0.0  # seconds for which the process has waited, and when that was asked
         self.interrupting = False  # the program, at whatever it does
         self.sources = []
         self.own = Own(self)
@@ -185,7 +181,7 @@ class Agent:
         the program's own."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
-        self.busy, self.entered, self.worker = True, work(), _thread.get_ident()
+        self.busy, self.entered = True, work()
         try:
             with Held():
                 return f(*args)
@@ -203,16 +199,6 @@ class Agent:
     def programs(self):
         """Seconds of the processor in this thread that were the program's own."""
         return self.entered - self.took
-
-    def left(self):
-        """Seconds of the processor that all of the agent may yet take: also a share of the time in which the program waits."""
-        took = self.took + self.torch.spent()
-        if self.busy and self.worker == _thread.get_ident():
-            took += work() - self.entered
-        cpu, now = time.process_time(), time.monotonic()
-        if now - self.asked >= APART:  # to ask takes 0.1 ms
-            self.asked, self.idle = now, max(0.0, self.heap.windows.elapsed() - cpu)
-        return _budget.ALLOWANCE + _budget.SHARE * (cpu + self.idle) - took
 
     def failed(self, what, e):
         self.errors += 1
@@ -325,7 +311,6 @@ class Agent:
         self.pid = os.getpid()
         self.busy, self.number, self.gone = False, 0, False
         self.entered = self.took = 0.0  # the processor's clocks begin at zero
-        self.asked, self.idle = -APART, 0.0
         _role.forked()
         self.ticker.forked()
         self.code.stop()
@@ -502,7 +487,7 @@ class Agent:
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
         if self.number:
             allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
-        return self.spent <= allowance + share * self.elapsed() and self.left() >= 0
+        return self.spent <= allowance + share * self.elapsed()
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""

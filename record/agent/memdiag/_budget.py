@@ -1,8 +1,4 @@
-"""What the agent, and a part of it, may cost."""
-
-# Seconds of the processor that all of the agent may take, and the share of the process's life. Each part has an allowance of
-# its own, of which a short program would pay the sum.
-ALLOWANCE, SHARE = 0.5, 0.08
+"""What a part of the agent may cost."""
 
 
 class Budget:
@@ -14,7 +10,7 @@ class Budget:
 
     def left(self):
         """Seconds that it may yet take; below zero where it has taken too many."""
-        return min(self.allowance + self.share * self.agent.elapsed() - self.spent, self.agent.left())
+        return self.allowance + self.share * self.agent.elapsed() - self.spent
 
     def affords(self, seconds=0.0):
         return self.left() >= seconds

@@ -334,10 +334,6 @@ class Torch:
             self.sweep_young()
         self.begun, self.mode.ops = now, 0
 
-    def spent(self):
-        """Seconds that watching operators has cost."""
-        return self.pursuit + sum(s.spent for s in (self.train, self.evaluation, self.clock))
-
     def charge(self, cost):
         if self.asked:
             self.ahead, self.asked = self.ahead + cost, False

@@ -187,7 +187,7 @@ class Windows:
             self.wanted = True
             return
         self.stride = 1
-        left = min(STEPS_ALLOWANCE + STEPS_SHARE * self.elapsed() - self.spent, self.agent.left())
+        left = STEPS_ALLOWANCE + STEPS_SHARE * self.elapsed() - self.spent
         if self.predicted() > left or self.foreign():
             return
         if self.slow:
@@ -221,7 +221,7 @@ class Windows:
         agent = self.agent
         elapsed = self.elapsed()
         wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
-        afford = min(ALLOWANCE + SHARE * elapsed - self.spent, agent.left()) / max(1, ENOUGH - self.number) / self.pace
+        afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
         if not self.foreign() and afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
             self.start()
