@@ -237,7 +237,9 @@ class Heap:
         if not self.windowed():
             return blocks
         if not again or self.free < ALL_FREE:
+            begun = time.thread_time()
             self.free = free_tuples()  # which makes more
+            self.agent.spent += time.thread_time() - begun
         return blocks - self.free
 
     def malloc(self):

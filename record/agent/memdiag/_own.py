@@ -4,7 +4,6 @@ import gc
 import math
 import sys
 from _thread import get_ident
-from time import thread_time as work
 
 # The bytes objects that malloc makes and glibc caches when they are freed, and how many of each size.
 SMALLEST, LARGEST, EACH = 480, 1008, 7
@@ -30,15 +29,12 @@ class Own:
             self.others = self.threads()
             gc.disable()
             self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
-            begun = work()
             self.entry = self.now()
-            self.agent.spent += work() - begun
 
     def __exit__(self, *_):
         self.depth -= 1
         if self.depth:
             return
-        begun = work()
         try:
             if self.others == self.threads():
                 blocks, heap = self.agent.heap.blocks(again=True), self.agent.heap.malloc()
@@ -46,7 +42,6 @@ class Own:
                 if not self.others:
                     self.bytes += held(heap) - held(self.entry[1])
         finally:
-            self.agent.spent += work() - begun
             self.others = None  # whose frames would keep what their ends let go of
             if self.collects:
                 gc.enable()
