@@ -6,9 +6,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// holdBeside names what holds leaking objects of which the recorder found no holder: a list, dictionary or set that holds
-// other objects of the same call of the program's, and becomes longer in proportion. A call to a library makes many objects, of which
-// a walk meets some only: of matplotlib's lines the caches of the newest, and a few lines in their axes.
+// holdBeside names a holder for leaking objects if the recorder found none: a list, dictionary or set that holds other objects
+// of the same call and grows in proportion. One call to a library allocates many objects, and a walk reaches only some: of
+// matplotlib's lines the caches of the newest, and a few lines in their axes.
 func (r *Result) holdBeside() {
 	for i := range r.Findings {
 		f := &r.Findings[i]

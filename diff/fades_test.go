@@ -61,7 +61,7 @@ func TestHowManyBlocksEachIntervalHasIsEvidence(t *testing.T) {
 		most      int
 	}{
 		{"a cache whose keys are asked for alike", evenly, 13, Leak, 4},
-		{"a cache over words, of which few are frequent", words, 13, Leak, 10},
+		{"a cache over words, most of them rare", words, 13, Leak, 10},
 		{"a leak by the throw of a coin", coin, 13, Inconclusive, 2},
 		{"a leak that is faster in its first steps", warm, 13, Inconclusive, 2},
 		{"hooks that add hooks, in few snapshots", hooks, 7, Inconclusive, 0},

@@ -80,7 +80,7 @@ func (r *Result) slowsDown(row *Row) bool {
 		return false
 	}
 	_, born := row.Births.Spread(r.First, r.Last, h.Began())
-	return h.SlowsDown(row, born)
+	return h.SlowsDown(series.RisesOf(h, row, born), born)
 }
 
 // fewest is with how many marks more than there are enough holds; 0 where nothing tells.

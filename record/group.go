@@ -71,7 +71,7 @@ func groupOf(proc, groups string, pid int) (groupFolder, bool) {
 	return groupFolder{}, false
 }
 
-// number is that of a file, or of a key in it; Unknown where there is none.
+// number reads the number in a file, or at a key in it; Unknown if there is none.
 func (n *groupFolder) number(file, key string) snapshot.Bytes {
 	file = filepath.Join(n.dir, file)
 	if key != "" {

@@ -154,11 +154,9 @@ var seriesRules = []rule{
 		},
 	},
 	{
-		name: "slows",
-		asks: fmt.Sprintf("the rises become rarer or smaller, as in a cache with a finite set of keys, and did not slow down before and continue; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
-		holds: func(f *facts) bool {
-			return f.moments != nil && (f.moments.Slows(&f.History.Whole) || !f.born && f.History.Fades())
-		},
+		name:    "slows",
+		asks:    fmt.Sprintf("the rises become rarer or smaller, as in a cache with a finite set of keys, and did not slow down before and continue; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
+		holds:   func(f *facts) bool { return f.History.SlowsDown(f.moments, f.born) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			if f.moments.Slows(&f.History.Whole) {

@@ -13,8 +13,7 @@ func (h *History) Fades() bool {
 }
 
 // SlowsDown reports whether the rises of a site come more and more rarely, or are of ever fewer blocks.
-func (h *History) SlowsDown(row *Row, born bool) bool {
-	rises := RisesOf(h, row, born)
+func (h *History) SlowsDown(rises *Rises, born bool) bool {
 	return rises != nil && (rises.Slows(&h.Whole) || !born && h.Fades())
 }
 

@@ -39,8 +39,8 @@ def _start():
 
 
 def _keep_bytecode(here):
-    """Has Python write what it compiles of the agent, for this process's children and the next run, even where it is told to
-    write none of the program's."""
+    """Python writes the agent's bytecode, for this process's children and the next run, even if it may write none of the
+    program's."""
     import os
     import sys
     from _frozen_importlib_external import FileFinder, SourceFileLoader, cache_from_source

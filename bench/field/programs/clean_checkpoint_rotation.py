@@ -1,4 +1,4 @@
-"""Checkpoints of model and optimizer go to memory every ten steps, and only the newest five are kept, besides the best."""
+"""Checkpoints of model and optimizer go to memory every ten steps, and only the newest five and the best are kept."""
 # kind: callbacks
 # expect: clean
 import copy

@@ -466,7 +466,7 @@ def changes(found):
 
 
 def cut_off(changed, depth):
-    """Whether many of the blocks that have come in a window have stacks of so many frames, none of which is the program's."""
+    """Whether many new blocks of a window have stacks that were cut at so many frames, before any frame of the program."""
     grown, cut = 0, 0
     for stack, ((blocks, _, large, _), *_) in changed.items():
         n = max(0, blocks) + (large > 0)
