@@ -24,19 +24,17 @@ const mostDelta = 8
 // delta takes parts of the program away, all at first, and then as few as end the growth (Zeller's delta debugging). It is for
 // a leak whose holder and line are unknown, or whose trials prove nothing.
 func (f *Findings) delta(ctx context.Context, lab Lab) error {
-	runs := 0
+	runs, failed := 0, false
 	var last *Tried
 	gone := func(set []Switch) (bool, error) {
 		runs++
 		t := switchTrial(set)
-		run, err := lab(ctx, fmt.Sprintf("without-%d", runs), Change{Intervention: &t.Intervention, Args: argsOf(set)})
+		run, err := lab(ctx, fmt.Sprintf("without-%d", runs), Change{Intervention: &t.Intervention, Args: t.Args})
 		if err != nil {
 			return false, err
 		}
-		if run.Intervened != nil && len(argsOf(set)) > 0 {
-			run.Intervened.Changed++ // its words may have done what nobody counts
-		}
 		tried := JudgeTrial(t, f.Leak, f.Plain, run, f.Again)
+		failed = run.ended(f.Plain) != ""
 		if tried.Verdict == Proven || tried.Verdict == Needed {
 			tried.Verdict, tried.Safe = Proven, false
 			last = &tried
@@ -49,6 +47,10 @@ func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	}
 	set := slices.Concat(ownSwitches, f.Switches)
 	found, err := gone(set)
+	if err == nil && failed && len(f.Switches) > 0 { // it may not know one of the user's words, which says nothing of the other parts
+		set = ownSwitches
+		found, err = gone(set)
+	}
 	if err != nil || !found {
 		return err
 	}
@@ -99,9 +101,9 @@ func fewest[T any](set []T, holds func([]T) (bool, error)) ([]T, error) {
 }
 
 func switchTrial(set []Switch) Trial {
-	var names, own []string
+	var names, own, args []string
 	for _, s := range set {
-		names = append(names, s.Name)
+		names, args = append(names, s.Name), append(args, s.Args...)
 		if s.Args == nil {
 			own = append(own, s.Name)
 		}
@@ -109,13 +111,6 @@ func switchTrial(set []Switch) Trial {
 	text := strings.Join(names, ", ")
 	return Trial{
 		record.Intervention{Kind: record.Switch, Path: strings.Join(own, ",")},
-		"the leak comes with " + text, "off: " + text,
+		"the leak comes with " + text, "off: " + text, args,
 	}
-}
-
-func argsOf(set []Switch) (args []string) {
-	for _, s := range set {
-		args = append(args, s.Args...)
-	}
-	return args
 }

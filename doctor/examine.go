@@ -92,7 +92,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 		f.Types = again.Intervened.Grown
 	}
 	f.judge(changed)
-	proven := len(f.Tried) > 0 && (f.Tried[0].Verdict == Proven || f.Tried[0].Verdict == Needed)
+	proven := len(f.Tried) > 0 && (f.Tried[0].Verdict == Proven || f.Tried[0].Verdict == Needed && !f.Tried[0].Fails)
 	if !proven && (len(f.Trials) == 0 || f.Leak.holder() == nil) {
 		err = f.delta(ctx, lab)
 	} else if proven {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -20,6 +21,7 @@ type Run struct {
 	Result     *diff.Result       // nil where it could not be judged; Why says why not
 	Why        string             // a clause
 	ExitCode   int                // of the program
+	Died       string             // of what it died, if that is memory, or the signal that kills, a clause; else ""
 	Said       string             // the last line on its standard error
 	Intervened *record.Intervened // nil where no process of it was changed
 	Output     Output
@@ -42,7 +44,7 @@ type Verdict string
 
 // The verdicts.
 const (
-	Proven  Verdict = "proven"  // without it the growth is gone
+	Proven  Verdict = "proven"  // without it the growth is gone, and the program does its work
 	Needed  Verdict = "needed"  // likewise, but the program uses what it keeps: it computes something else without
 	Refuted Verdict = "refuted" // without it the growth stays
 	Open    Verdict = "open"    // the trial tells nothing
@@ -57,6 +59,7 @@ type Tried struct {
 	Losses  baseline.Losses
 	Safe    bool // what the program computes is known to be the same
 	Prints  bool // its losses are, and it prints something else
+	Fails   bool // the program does not come to its end with the change
 }
 
 // The growth is gone if no more than this share of its rate is left once the change is made: what the change does not
@@ -67,26 +70,22 @@ const gone, stays = 0.1, 0.5
 // there is none yet, so that what changed is not known to be the change's doing.
 func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 	out := Tried{Trial: t, Run: *changed, Verdict: Open}
-	in := changed.Intervened
+	in, ended := changed.Intervened, changed.ended(plain)
 	switch {
-	case (in == nil || in.Changed == 0) && changed.ExitCode != plain.ExitCode:
-		out.Why = fmt.Sprintf("the program ended with code %d before the change", changed.ExitCode)
-		if changed.Said != "" {
-			out.Why += ": " + changed.Said
-		}
+	case ended != "" && t.Kind == record.Switch:
+		out.Why = ended // a word that it does not know does so, too
+	case ended != "" && (in == nil || in.Changed == 0):
+		out.Why = strings.Replace(ended, "with the change the program ends", "the program ended", 1) + ", before the change"
 	case in == nil || in.Acts == 0:
 		out.Why = "the program ended before the change, or no process of Python's was there to change"
 	case in.Failed != "":
 		out.Why = "the change failed: " + in.Failed
 	case !in.Found:
 		out.Why = fmt.Sprintf("%#q was not found in this run", t.Path)
-	case in.Changed == 0:
+	case in.Changed == 0 && len(t.Args) == 0:
 		out.Verdict, out.Why = Refuted, "there was nothing to change: "+nothing(t.Kind)
-	case changed.ExitCode != plain.ExitCode:
-		out.Verdict, out.Why = Needed, fmt.Sprintf("with the change the program ends with code %d", changed.ExitCode)
-		if changed.Said != "" {
-			out.Why += ": " + changed.Said
-		}
+	case ended != "":
+		out.Verdict, out.Fails, out.Why = Needed, true, ended
 	case changed.Result == nil:
 		out.Why = changed.Why
 	default:
@@ -127,11 +126,21 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	}
 	rates := report.CheckText(check)
 	switch left := check.After.Value / check.Before.Value; {
+	case left >= stays && len(t.Args) > 0 && t.same(plain):
+		t.Why = "nothing shows that the program knows these words: growth, losses and output are the same with them"
+		return
 	case left >= stays:
 		t.Verdict, t.Why = Refuted, "the growth stays: "+rates
 		return
 	case left > gone:
 		t.Why = "the growth is less, but not gone: " + rates
+		return
+	}
+	if t.Why = t.idle(leak, plain, again); t.Why != "" {
+		return
+	}
+	if other := baseline.Elsewhere(leak.Finding, gone*check.Before.Value, is, plain.Result, was); other != nil {
+		t.Why = "the growth is gone there, but something else grows with the change: " + elsewhere(other)
 		return
 	}
 	t.Verdict, t.Why = Proven, "the growth is gone: "+rates
@@ -158,6 +167,20 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	default:
 		t.output(plain, again)
 	}
+}
+
+// elsewhere is what grows, and where.
+func elsewhere(c *baseline.Check) string {
+	if c.Finding != nil {
+		return report.GrowthText(c.Finding)
+	}
+	return report.ReserveText(c.Process)
+}
+
+// same reports whether a run shows no sign of its change: its losses, if there are any, and what it prints are the same.
+func (t *Tried) same(plain *Run) bool {
+	losses := baseline.CompareLosses(plain.Result.Run().Losses, t.Run.Result.Run().Losses)
+	return !losses.Differs && plain.Output == t.Run.Output
 }
 
 func difference(l *baseline.Losses) string {

@@ -156,10 +156,12 @@ func (f *Findings) answer() string {
 		return "proven: " + t.Claim + "; its losses are the same without, but what it prints is not"
 	case t.Verdict == Proven:
 		return "proven: " + t.Claim + "; whether the program computes the same without is not known"
+	case t.Fails:
+		return "not proven: " + t.Why
 	case t.Verdict == Needed:
 		return t.Claim + ", and the program uses it: limit how much it keeps rather than drop it, or declare it with --bound"
 	}
-	return "not proven"
+	return "not proven: " + t.Why
 }
 
 // JSON writes it.

@@ -18,8 +18,9 @@ import (
 // Trial is one change to try.
 type Trial struct {
 	record.Intervention
-	Claim  string // what it tests, a clause
-	Change string // what is done, a clause
+	Claim  string   // what it tests, a clause
+	Change string   // what is done, a clause
+	Args   []string // that are added to the command
 }
 
 const (
@@ -77,7 +78,7 @@ type planner struct {
 
 func (p *planner) add(kind record.InterventionKind, path, claim, change string) {
 	if !slices.ContainsFunc(p.trials, func(t Trial) bool { return t.Kind == kind }) {
-		p.trials = append(p.trials, Trial{record.Intervention{Kind: kind, Path: path, From: p.from}, claim, change})
+		p.trials = append(p.trials, Trial{record.Intervention{Kind: kind, Path: path, From: p.from}, claim, change, nil})
 	}
 }
 

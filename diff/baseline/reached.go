@@ -242,6 +242,17 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	return reach{why: "nothing shows that it reached the work that leaked, or that its code was changed"}
 }
 
+// Reached is how often the run after came to the line that leaked before, as a share of how often the run before did; why says
+// why nothing shows that it did, a clause, else "".
+func Reached(before, after *diff.Result, f *diff.Finding) (share float64, why string) {
+	c := compare(before, after)
+	r := c.reached(f.Rows[0].Frames, true)
+	if r.how == "" {
+		return 0, r.why
+	}
+	return r.share, ""
+}
+
 // around is the evidence of any function on a stack, or that the run went through all its steps.
 func (c *comparison) around(frames []snapshot.Frame, paced bool) reach {
 	keys := c.was.own(frames)

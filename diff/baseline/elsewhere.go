@@ -1,0 +1,47 @@
+package baseline
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
+)
+
+// Elsewhere is what grows in a run by least and more for one of its axis, at other places than a leak's, if none of the runs
+// before grows there so fast: a change that only moves a leak shows it. The leak is nil if it is the process's; nil is returned for nothing.
+func Elsewhere(leak *diff.Finding, least float64, after *diff.Result, before ...*diff.Result) *Check {
+	var own []string
+	if leak != nil {
+		own = fingerprints(leak)
+	}
+	faster := func(is trend.Slope, was func(*diff.Result) trend.Slope) bool {
+		for _, r := range before {
+			if s := was(r); is.Value-s.Value < least || is.Low <= s.High {
+				return false
+			}
+		}
+		return is.Value >= least
+	}
+	for i := range after.Findings {
+		f := &after.Findings[i]
+		names := fingerprints(f)
+		if f.Verdict != diff.Leak || f.OfProcess() || f.Child != nil || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(own, n) }) {
+			continue
+		}
+		if faster(f.Rate.Bytes, func(r *diff.Result) trend.Slope { return gainsOf(r).of(names) }) {
+			return &Check{Finding: f, After: f.Rate.Bytes}
+		}
+	}
+	if e := after.ProcessGrowth(); leak != nil && e != nil {
+		same := func(r *diff.Result) trend.Slope {
+			if was := r.ProcessGrowth(); was != nil && was.Rate.Unit == e.Rate.Unit {
+				return was.Rate.Bytes
+			}
+			return trend.Slope{}
+		}
+		if e.Rate.Unit == after.Series.Axis.Unit && faster(e.Rate.Bytes, same) {
+			return &Check{Process: e, After: e.Rate.Bytes}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// idle says why a changed run proves nothing though the growth is gone, a clause: it did less of the program's work, or a second
+// run as it is does not grow either. "" where it did the work. again may be nil.
+func (t *Tried) idle(leak *Leak, plain, again *Run) string {
+	changed := t.Run.Result
+	second := (*diff.Result)(nil)
+	if again != nil {
+		second = again.Result
+	}
+	if second != nil {
+		if c := checkOf(baseline.Verify(plain.Result, second), leak.Finding); c != nil && c.After.Value < stays*c.Before.Value {
+			return "a second run of the program as it is grows less, too, so the change proves nothing: " + report.CheckText(c)
+		}
+	}
+	if was, is := stepsOf(plain.Result), stepsOf(changed); fewer(is, was, second, stepsOf) {
+		return fmt.Sprintf("the program does less with the change: it takes %d steps, and %d without", is, was)
+	}
+	if was, is := lossesOf(plain.Result), lossesOf(changed); fewer(is, was, second, lossesOf) {
+		return fmt.Sprintf("the program does less with the change: it has %d losses, and %d without", is, was)
+	}
+	if why := insane(plain.Result.Run().Losses, changed.Run().Losses); why != "" {
+		return why
+	}
+	if t.Kind == record.Switch || leak.Finding == nil {
+		return "" // what is switched off is not to be reached, and growth without a line has none
+	}
+	share, why := baseline.Reached(plain.Result, changed, leak.Finding)
+	switch {
+	case why != "":
+		return "nothing shows that the line that leaks still ran: " + why
+	case share < stays:
+		return fmt.Sprintf("the line that leaks ran less often with the change: %.0f %% as often", 100*share)
+	}
+	return ""
+}
+
+// fewer reports whether a run with a change has fewer of something than the run before. If two runs as they are differ, as of a
+// program that ends by the clock, less than half as many count.
+func fewer(is, was int, second *diff.Result, count func(*diff.Result) int) bool {
+	if second == nil || count(second) == was {
+		return is < was
+	}
+	return 2*is < min(was, count(second))
+}
+
+// stepsOf is how many steps a run took. One that was killed tells it by its last snapshot only.
+func stepsOf(r *diff.Result) int {
+	return int(max(r.Run().Info.Steps, r.Last.Mark.Step, 0))
+}
+
+func lossesOf(r *diff.Result) int {
+	if l := r.Run().Losses; l != nil {
+		return len(l.Backward) + len(l.Marked)
+	}
+	return 0
+}
+
+// insane says why losses are none of a program that works, a clause, unless they are so without the change; "" for nothing.
+func insane(before, after *snapshot.Losses) string {
+	if before == nil || after == nil {
+		return ""
+	}
+	for _, of := range [][2][]snapshot.Loss{{before.Marked, after.Marked}, {before.Backward, after.Backward}} {
+		was, is := of[0], of[1]
+		if at := notFinite(is); at >= 0 && notFinite(was) < 0 {
+			return fmt.Sprintf("its losses are no numbers with the change, from step %d on: %v", is[at].Step, is[at].Value)
+		}
+		if still(is) && !still(was) {
+			return fmt.Sprintf("its losses stand still with the change, at %v, and move without", is[0].Value)
+		}
+	}
+	return ""
+}
+
+// notFinite is the first loss that is infinite or no number; -1 for none.
+func notFinite(losses []snapshot.Loss) int {
+	for i, l := range losses {
+		if math.IsNaN(l.Value) || math.IsInf(l.Value, 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// still reports whether there are losses, and all are the same.
+func still(losses []snapshot.Loss) bool {
+	for _, l := range losses {
+		if l.Value != losses[0].Value {
+			return false
+		}
+	}
+	return len(losses) > 1
+}
+
+// ended says how a changed run ended otherwise than the program does as it is, a clause; "" for the same. A program that
+// died of its memory may end well.
+func (r *Run) ended(plain *Run) string {
+	if r.ExitCode == plain.ExitCode || r.ExitCode == 0 && plain.Died != "" {
+		return ""
+	}
+	text := fmt.Sprintf("with the change the program ends with code %d", r.ExitCode)
+	if r.Said != "" {
+		text += ": " + r.Said
+	}
+	return text
+}
