@@ -76,6 +76,7 @@ type Collector struct {
 
 	ranks, gpus, leaks, steps int64
 	live, growth              int64
+	ranOut                    bool      // of memory, on a device or the machine
 	began, ended              time.Time // marks
 	verdict                   diff.Verdict
 	library                   string
@@ -116,6 +117,7 @@ func (c *Collector) Add(run *snapshot.Run, r *diff.Result) {
 	}
 	c.hosts[host]++
 	c.ranks++
+	c.ranOut = c.ranOut || ranOut(run, r.Last)
 	c.library = cmp.Or(c.library, r.Last.Producer)
 	c.steps = max(c.steps, r.Last.Mark.Step)
 	if t := r.First.Mark.Time; !t.IsZero() && (c.began.IsZero() || t.Before(c.began)) {
@@ -171,7 +173,7 @@ func (c *Collector) findings(rank int, r *diff.Result, role string) (soonest *di
 		step, at := -1, time.Time{}
 		if f.RunsOut != nil && !f.RunsOut.Beyond && f.Verdict == diff.Leak {
 			step, at = int(f.RunsOut.Step), outAt(r, f.RunsOut)
-			if soonest == nil || f.RunsOut.Step < soonest.Step {
+			if soonest == nil || f.RunsOut.After < soonest.After || f.RunsOut.After == soonest.After && f.RunsOut.Step < soonest.Step {
 				soonest = f.RunsOut
 			}
 		}
@@ -351,6 +353,15 @@ func (c *Collector) rank(rank int, host string, run *snapshot.Run, r *diff.Resul
 		slope, bySecond, step, outAt(r, soonest))
 }
 
+// OutOfMemory is the status of a run that failed or was killed when memory had run out.
+const OutOfMemory = "out of memory"
+
+// ranOut reports whether the kernel killed a process of the run for want of memory, or a device had none.
+func ranOut(run *snapshot.Run, last *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(run.Info.Notes, func(note string) bool { return strings.HasPrefix(note, snapshot.KernelKilled) }) ||
+		slices.ContainsFunc(last.Devices, func(d snapshot.Device) bool { return d.OutOfMemory > 0 })
+}
+
 // Tables ends the run.
 func (c *Collector) Tables() Tables {
 	info := c.first.Info
@@ -369,6 +380,9 @@ func (c *Collector) Tables() Tables {
 		} else if code > 0 {
 			status = "failed"
 		}
+	}
+	if status != "ended" && status != "unfinished" && c.ranOut { // a program may outlive such an error
+		status = OutOfMemory
 	}
 	paths := c.about.Paths
 	c.tables["runs"].Append(c.ID, paths.of(filepath.Base(c.about.Path)), paths.of(c.about.Path), c.about.Added, info.Started, ended, status, code,

@@ -86,7 +86,7 @@ func summary(t *testing.T, s *Store) string {
 
 var two = []testRun{
 	{id: "aaaaaaaa00000001", commit: "c1", ranks: 4, prints: []string{"s1-a", "s1-c"}, growth: 3600},
-	{id: "aaaaaaaa00000002", commit: "c2", ranks: 2, prints: []string{"s1-a"}, growth: 7200, status: "killed", started: epoch.Add(time.Hour)},
+	{id: "aaaaaaaa00000002", commit: "c2", ranks: 2, prints: []string{"s1-a"}, growth: 7200, status: OutOfMemory, started: epoch.Add(time.Hour)},
 }
 
 const ofTwo = `s1-a train.py:a runs 2 ranks 6 leaked 28800 lost 2 c1-c2

@@ -27,7 +27,7 @@ type Leak struct {
 	// which it was held, in byte hours.
 	Leaked      int64   `json:"leaked_bytes"`
 	LeakedHours float64 `json:"leaked_byte_hours"`
-	// GPUHours are those of runs that failed or were killed and in which it leaked most: what dying cost.
+	// GPUHours are those of runs that ran out of memory and in which it leaked most: what dying cost.
 	GPUHours float64 `json:"gpu_hours_lost"`
 
 	perRun map[string]*runLeak
@@ -230,7 +230,7 @@ func (l *Leak) conclude(runs map[string]*Run, worst map[string]string) {
 		l.Ranks += in.ranks
 		l.Leaked += in.growth
 		l.LeakedHours += float64(in.growth) * r.Seconds / 3600 / 2 // it grew from nothing
-		if worst[id] == l.Fingerprint && (r.Status == "failed" || r.Status == "killed") {
+		if worst[id] == l.Fingerprint && r.Status == OutOfMemory {
 			l.GPUHours += float64(r.GPUs) * r.Seconds / 3600
 		}
 		when := r.When()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/diff/trend"
 )
@@ -271,11 +272,25 @@ type Dying struct {
 	Run  Run   `json:"run"`
 	Rank int64 `json:"rank"`
 	Step int64 `json:"runs_out_step"`
-	At   int64 `json:"runs_out_unix"` // 0 where times are unknown
+	At   int64 `json:"runs_out_unix"` // by the clock of its machine; 0 where times are unknown
+	// Left is the time from the rank's last snapshot until then, in seconds, by one clock; -1 where times are unknown.
+	Left float64 `json:"seconds_left"`
+}
+
+// before reports whether a's memory is full first: by time, which all runs have in common, else by step.
+func (d Dying) before(o Dying) bool {
+	if (d.Left < 0) != (o.Left < 0) {
+		return o.Left < 0
+	}
+	if d.Left != o.Left {
+		return d.Left < o.Left
+	}
+	return d.Step < o.Step
 }
 
 // Next are the runs that have not ended and whose memory will be full, the soonest first: of each
-// the rank that comes first.
+// the rank that comes first. What is left is counted from its last snapshot: clocks of machines differ, and
+// a run may have been added long after.
 func (s *Store) Next() ([]Dying, error) {
 	first := make(map[string]Dying)
 	for _, p := range s.Parts {
@@ -288,14 +303,33 @@ func (s *Store) Next() ([]Dying, error) {
 		if len(runs) == 0 {
 			continue
 		}
-		err := p.scan("ranks", []string{"run", "rank", "runs_out_step", "runs_out_at"}, func(b *Batch) error {
+		type rank struct {
+			run  string
+			rank int64
+		}
+		last := make(map[rank]time.Time)
+		err := p.scan("series", []string{"run", "rank", "time"}, func(b *Batch) error {
+			for i := range b.Rows {
+				if k := (rank{b.Text(0, i), b.Int(1, i)}); b.Time(2, i).After(last[k]) {
+					last[k] = b.Time(2, i)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = p.scan("ranks", []string{"run", "rank", "runs_out_step", "runs_out_at"}, func(b *Batch) error {
 			for i := range b.Rows {
 				r, ok := runs[b.Text(0, i)]
-				d := Dying{r, b.Int(1, i), b.Int(2, i), 0}
+				d := Dying{r, b.Int(1, i), b.Int(2, i), 0, -1}
 				if at := b.Time(3, i); !at.IsZero() {
 					d.At = at.Unix()
+					if since := last[rank{r.ID, d.Rank}]; !since.IsZero() {
+						d.Left = max(0, at.Sub(since).Seconds())
+					}
 				}
-				if old, seen := first[r.ID]; ok && d.Step >= 0 && (!seen || d.Step < old.Step) {
+				if old, seen := first[r.ID]; ok && (d.Step >= 0 || d.At > 0) && (!seen || d.before(old)) {
 					first[r.ID] = d
 				}
 			}
@@ -310,10 +344,13 @@ func (s *Store) Next() ([]Dying, error) {
 		out = append(out, first[id])
 	}
 	slices.SortStableFunc(out, func(a, b Dying) int {
-		if (a.At == 0) != (b.At == 0) {
-			return cmp.Compare(b.At, a.At)
+		switch {
+		case a.before(b):
+			return -1
+		case b.before(a):
+			return 1
 		}
-		return cmp.Compare(a.At, b.At)
+		return 0
 	})
 	return out, nil
 }

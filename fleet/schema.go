@@ -48,7 +48,7 @@ var Schema = []TableSchema{
 	{"runs", "a run", []ColumnSchema{
 		runColumn, text("name", "the name of its folder"), text("path", "its folder as an absolute path"),
 		moment("added", "when it was added"), moment("started", ""), moment("ended", ""),
-		text("status", "ended, failed, killed, or unfinished"), number("exit_code", ""),
+		text("status", "ended, failed, killed, out of memory, or unfinished"), number("exit_code", ""),
 		text("command", "words separated by spaces"), text("workload", ""), text("commit", "the code's, as --commit or CI names it"),
 		text("library", "who wrote the snapshots, with its version"), text("memdiag", "memdiag's version"),
 		number("ranks", ""), number("hosts", ""), number("gpus", "the devices of its ranks that are no CPU"),

@@ -98,6 +98,26 @@ func (e *NoFleetError) Hint() string {
 	return "memdiag fleet add RUN --fleet " + e.Dir + " begins one; --fleet or MEMDIAG_FLEET names another folder"
 }
 
+// URLError is the address of a store of objects or a server in place of a folder.
+type URLError struct{ URL string }
+
+func (e *URLError) Error() string { return e.URL + ": a fleet is a folder; memdiag opens no URL" }
+
+// Hint is the way out.
+func (e *URLError) Hint() string {
+	return "name a folder, such as one where the store is mounted; DuckDB and others read a copy of it in the store"
+}
+
+var address = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
+
+// CheckName refuses a URL, for which a folder of that name would be made.
+func CheckName(dir string) error {
+	if address.MatchString(dir) {
+		return &URLError{dir}
+	}
+	return nil
+}
+
 // VersionError is a fleet, or a file in it, of another version.
 type VersionError struct{ Path, Version string }
 
@@ -138,6 +158,9 @@ func Init(dir string) error {
 }
 
 func checkMark(dir string) error {
+	if err := CheckName(dir); err != nil {
+		return err
+	}
 	f, err := os.Open(filepath.Join(dir, markName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &NoFleetError{dir}

@@ -79,7 +79,7 @@ func WriteRuns(w io.Writer, runs []Run) error {
 }
 
 // WriteNext writes which runs die next.
-func WriteNext(w io.Writer, next []Dying, now time.Time) error {
+func WriteNext(w io.Writer, next []Dying) error {
 	var b strings.Builder
 	if len(next) == 0 {
 		b.WriteString("no run that goes on is known to run out of memory\n")
@@ -87,19 +87,16 @@ func WriteNext(w io.Writer, next []Dying, now time.Time) error {
 	}
 	var rows [][]string
 	for _, d := range next {
-		when := "-"
+		when, left := "-", "-"
 		if d.At > 0 {
-			at := time.Unix(d.At, 0)
-			when = at.UTC().Format("2006-01-02 15:04")
-			if at.After(now) {
-				when += fmt.Sprintf(" (in %s)", at.Sub(now).Round(time.Minute))
-			} else {
-				when += " (past)"
-			}
+			when = time.Unix(d.At, 0).UTC().Format("2006-01-02 15:04")
 		}
-		rows = append(rows, []string{when, fmt.Sprint(d.Step), rankText(d.Rank), d.Run.ID, d.Run.Name})
+		if d.Left >= 0 {
+			left = time.Duration(d.Left * float64(time.Second)).Round(time.Minute).String()
+		}
+		rows = append(rows, []string{left, when, rankText(d.Step), rankText(d.Rank), d.Run.ID, d.Run.Name})
 	}
-	table(&b, "memory is full (UTC)|step|rank|run|name", rows)
+	table(&b, "left after its last snapshot|memory is full (UTC, its clock)|step|rank|run|name", rows)
 	return flush(w, &b)
 }
 

@@ -57,11 +57,11 @@ func (k kills) since(now kills, code int, most *followed) (said string, kernel b
 	}
 	switch {
 	case k.group >= 0 && now.group > k.group && k.limit >= 0:
-		return fmt.Sprintf("the kernel killed a process: the limit of %s of the control group was reached%s", k.limit, who), true
+		return fmt.Sprintf(snapshot.KernelKilled+"the limit of %s of the control group was reached%s", k.limit, who), true
 	case k.group >= 0 && now.group < 0 && k.limit >= 0 && code == killedCode && k.machine >= 0 && now.machine > k.machine:
-		return fmt.Sprintf("the kernel killed a process: the limit of %s of its control group, which is gone, was reached, or the machine had no memory left%s", k.limit, who), true
+		return fmt.Sprintf(snapshot.KernelKilled+"the limit of %s of its control group, which is gone, was reached, or the machine had no memory left%s", k.limit, who), true
 	case k.group >= 0 && now.group > k.group || code == killedCode && k.machine >= 0 && now.machine > k.machine:
-		return "the kernel killed a process: the machine had no memory left" + who, true
+		return snapshot.KernelKilled + "the machine had no memory left" + who, true
 	case code == killedCode && k.machine >= 0:
 		return "another process sent the signal that killed it; the kernel did not kill it for lack of memory", false
 	}

@@ -45,6 +45,9 @@ type HostPoint struct {
 	SegmentBytes Bytes
 }
 
+// KernelKilled begins what a run says of itself if the kernel killed one of its processes since memory ran out.
+const KernelKilled = "the kernel killed a process: "
+
 // Group is the memory of a control group.
 type Group struct {
 	Current, Peak, Limit    Bytes

@@ -45,6 +45,9 @@ func (f *fleetFolder) folder() string {
 	return cmp.Or(f.dir, f.env.getenv("MEMDIAG_FLEET"), "fleet")
 }
 
+// checkFleet refuses a name that can be no fleet's, before work is done.
+func checkFleet(dir string) error { return fleetError(fleet.CheckName(dir)) }
+
 // next says which command to run on the same fleet.
 func (f *fleetFolder) next(command string, args ...string) {
 	if f.dir != "" {
@@ -65,6 +68,9 @@ func fleetError(err error) error {
 	}
 	if none, ok := errors.AsType[*fleet.NoFleetError](err); ok {
 		return badInput(none)
+	}
+	if url, ok := errors.AsType[*fleet.URLError](err); ok {
+		return &exitError{exitUsage, url}
 	}
 	if other, ok := errors.AsType[*fleet.VersionError](err); ok {
 		return badInput(other)
@@ -104,7 +110,7 @@ func newFleetLeaksCommand(f *fleetFolder) *cobra.Command {
 		Long: `Lists leaks by the gate's fingerprint, which survives moved lines: in how many runs
 and ranks, when and at which commit first seen, how fast a rank leaks by second, what
 leaked in all, and what it cost. The cost is what was held over time, and the GPU
-hours of runs that failed or were killed while this was their largest leak.`,
+hours of runs that ran out of memory while this was their largest leak.`,
 		Example: `  memdiag fleet leaks
   memdiag fleet leaks --commit 4f2a91c --format json`,
 		Args: takes(0, 0, "arguments"),
@@ -167,7 +173,7 @@ func newFleetRunsCommand(f *fleetFolder) *cobra.Command {
 				if err != nil {
 					return fleetError(err)
 				}
-				return f.answer(format, map[string]any{"next": dying}, func(w io.Writer) error { return fleet.WriteNext(w, dying, f.env.now()) })
+				return f.answer(format, map[string]any{"next": dying}, func(w io.Writer) error { return fleet.WriteNext(w, dying) })
 			}
 			runs := s.Runs()
 			return f.answer(format, map[string]any{"runs": runs}, func(w io.Writer) error { return fleet.WriteRuns(w, runs) })

@@ -82,6 +82,9 @@ a built-in workload instead.`,
 				if len(args) == 0 && fleet != "" {
 					return usagef(cmd, "--fleet is for a command")
 				}
+				if err := checkFleet(fleet); err != nil {
+					return err
+				}
 				if len(logTo) > 0 && profile != "" {
 					return usagef(cmd, "--log-to is for Python programs, not for --pprof")
 				}
