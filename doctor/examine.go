@@ -56,7 +56,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 	f := &given
 	f.Plain = plain
 	f.confirm()
-	if lab != nil {
+	if lab != nil && plain.Died == "" { // a longer run of one that died is none
 		if err := f.decide(ctx, lab); err != nil {
 			return f.stopped(nil, err)
 		}

@@ -76,6 +76,8 @@ func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 		out.Why = ended // a word that it does not know does so, too
 	case ended != "" && (in == nil || in.Changed == 0):
 		out.Why = strings.Replace(ended, "with the change the program ends", "the program ended", 1) + ", before the change"
+	case (in == nil || in.Acts == 0) && changed.Died != "":
+		out.Why = "the program died with the change, too, and did not say what came of it: " + changed.Died
 	case in == nil || in.Acts == 0:
 		out.Why = "the program ended before the change, or no process of Python's was there to change"
 	case in.Failed != "":
@@ -152,7 +154,7 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	switch {
 	case t.Losses.Equal():
 		t.Why += fmt.Sprintf("; losses are %s", report.LossesText(&t.Losses))
-		t.Prints = again != nil && plain.Output == again.Output && plain.Output != t.Run.Output
+		t.Prints = again != nil && plain.Died == "" && plain.Output == again.Output && plain.Output != t.Run.Output
 		t.Safe = !t.Prints
 		if t.Prints {
 			t.Why += "; but what it prints is not the same"
@@ -191,7 +193,7 @@ func difference(l *baseline.Losses) string {
 func (t *Tried) output(plain, again *Run) {
 	t.Why += "; no losses were recorded"
 	switch {
-	case again == nil || plain.Output.Bytes == 0:
+	case again == nil || plain.Died != "" || plain.Output.Bytes == 0:
 		t.Why += ", so what it computes is not compared"
 	case plain.Output != again.Output:
 		t.Why += ", and two runs of the program as it is print different things, so what it computes is not compared"

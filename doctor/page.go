@@ -83,6 +83,9 @@ func PageOf(f *Findings, program string) *Page {
 	default:
 		p.Confirm = "no leak"
 	}
+	if died := f.Plain.Died; died != "" {
+		p.Confirm += fmt.Sprintf("; the run did not come to its end, and is judged by what was recorded until then: %s", died)
+	}
 	p.Longer, p.Data, p.Beside, p.Types = f.Longer, f.Data, f.Beside, f.Types
 	if f.Fix != nil {
 		p.Verified = f.Fix.lines()

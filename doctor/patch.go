@@ -140,7 +140,7 @@ func (f *Findings) leaks() []*Leak {
 func Fixed(plain, fixed, again *Run) *Fix {
 	fix := &Fix{Run: fixed}
 	switch {
-	case fixed.ExitCode != plain.ExitCode:
+	case fixed.ended(plain) != "":
 		fix.Why = "it ends with another code: " + cmp.Or(fixed.Said, "it says nothing")
 	case fixed.Result == nil:
 		fix.Why = fixed.Why
@@ -148,7 +148,7 @@ func Fixed(plain, fixed, again *Run) *Fix {
 		fix.Verified = baseline.Verify(plain.Result, fixed.Result)
 		steady := again == nil || again.Output == plain.Output
 		fix.Prints = plain.Output.Bytes > 0 && plain.Output == fixed.Output
-		fix.Differs = again != nil && steady && plain.Output != fixed.Output
+		fix.Differs = again != nil && plain.Died == "" && steady && plain.Output != fixed.Output
 	}
 	return fix
 }

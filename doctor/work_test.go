@@ -129,3 +129,33 @@ func TestASwitchProvesNothingIfTheProgramDoesNotKnowIt(t *testing.T) {
 		}
 	}
 }
+
+// TestARunThatDiedOfMemoryIsExamined: with the leak cut the program comes to its end.
+func TestARunThatDiedOfMemoryIsExamined(t *testing.T) {
+	died := func() *Run {
+		r := program(t, list, 0, 0, even)
+		r.ExitCode, r.Died, r.Output = 137, "it was killed", Output{Bytes: 1, Sum: 7}
+		return r
+	}
+	lab := func(_ context.Context, _ string, change Change) (*Run, error) {
+		if change.Intervention.Kind == record.Count {
+			return died(), nil
+		}
+		return program(t, list, int64(change.Intervention.From), 1, even), nil
+	}
+	found, err := Examine(context.Background(), died(), lab, Findings{})
+	if err != nil || len(found.Tried) != 1 || found.Tried[0].Verdict != Proven || !found.Tried[0].Safe {
+		t.Errorf("%v: %+v", err, found.Tried)
+	}
+	if page := PageOf(found, "memdiag"); !strings.Contains(page.Confirm, "recorded until then: it was killed") {
+		t.Error(page.Confirm)
+	}
+	if fix := Fixed(died(), program(t, list, 1, 1, even), died()); fix.Verified == nil || fix.Differs {
+		t.Errorf("%+v", fix)
+	}
+	gone := died()
+	gone.Intervened = nil
+	if tried := JudgeTrial(found.Trials[0], found.Leak, died(), gone, nil); tried.Verdict != Open || !strings.Contains(tried.Why, "died with the change, too") {
+		t.Errorf("%+v", tried)
+	}
+}

@@ -92,7 +92,7 @@ while len(glob.glob(os.environ["KILL_AFTER"])) < 3:
     time.sleep(0.01)
 os.kill(os.getpid(), signal.SIGKILL)
 `), "1")
-	if r.ExitCode != 128+int(syscall.SIGKILL) || r.Signal != "SIGKILL" || r.Snapshots < 3 {
+	if r.ExitCode != 128+int(syscall.SIGKILL) || r.Signal != "SIGKILL" || r.Snapshots < 3 || r.Died == "" {
 		t.Fatalf("%+v", r.Outcome)
 	}
 	if run, err := files.OpenRun(r.dir); err != nil || len(run.Snapshots) != r.Snapshots {

@@ -113,6 +113,8 @@ type Outcome struct {
 	// it, as shells have it.
 	ExitCode int
 	Signal   string // that ended it; "" where it ended by itself
+	// Died says how memory ended it, as far as known, or that it was killed, a clause; "" for neither.
+	Died string
 	// Snapshots counts those that are in the folder.
 	Snapshots int
 	// Steps is how many the agent saw; 0 where it saw none.
@@ -201,9 +203,15 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
 	if death, kernel := host.deaths.first.since(killsIn(host.deaths.group), outcome.ExitCode, host.most); death != "" {
 		outcome.Notes = append(outcome.Notes, death)
-		if kernel && outcome.ExitCode == 0 { // its parent does without it
+		switch {
+		case kernel && outcome.ExitCode == 0: // its parent does without it
 			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: death})
+		case kernel:
+			outcome.Died = death
 		}
+	}
+	if outcome.ExitCode == killedCode {
+		outcome.Died = cmp.Or(outcome.Died, "it was killed")
 	}
 	outcome.collect(dir, out.Rank())
 	if outcome.Code.Files == nil {
@@ -447,6 +455,9 @@ func (o *Outcome) collect(dir string, rank int) {
 		}
 		if a.Raised != "" && a.Recorded && o.ExitCode != 0 {
 			o.Notes = append(o.Notes, a.says("the program ended with "+a.Raised, several > 1 || a.Child))
+			if outOfMemory(a.Raised) {
+				o.Died = cmp.Or(o.Died, "memory ran out: "+a.Raised)
+			}
 		}
 		unseen := a.Unseen
 		if counted, records := claims[a.PID]; records && o.ExitCode == 0 {
@@ -458,6 +469,11 @@ func (o *Outcome) collect(dir string, rank int) {
 			}
 		}
 	}
+}
+
+// outOfMemory reports whether an exception, as an agent names it, says that there was no memory.
+func outOfMemory(raised string) bool {
+	return raised == "MemoryError" || raised == "OutOfMemoryError" || strings.HasSuffix(raised, ": out of memory")
 }
 
 // lost is the end of a process that recorded, if that ended otherwise than its command. A program that counts no steps may

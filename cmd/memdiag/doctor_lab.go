@@ -108,7 +108,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		return nil, err
 	}
 	env.talk.clear()
-	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Said: said.last(), Intervened: outcome.Intervened, Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
+	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Died: outcome.Died, Said: said.last(), Intervened: outcome.Intervened, Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
 	out.Uses(outcome.Packages)
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
 	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
@@ -118,7 +118,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		run.Why = "it was interrupted; memdiag diff " + dir + " tells what was recorded until then"
 		return run, ctx.Err()
 	}
-	if (change == nil || change.Kind == record.Count) && len(of.Files) == 0 && !l.mayFail && outcome.ExitCode != exitFine {
+	if (change == nil || change.Kind == record.Count) && len(of.Files) == 0 && !l.mayFail && outcome.ExitCode != exitFine && outcome.Died == "" {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode)
 		if l.runs > 1 && run.Said != "" { // the first has shown it
 			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
