@@ -19,6 +19,18 @@ from multiprocessing import shared_memory
 SIZE = 200_000
 PAUSE = 0.005
 
+# Of each tree that leaks: the process that is to be named, what holds the memory there ("" where no object does), and whether a line
+# of Python's allocates it.
+LEAKS = {}
+
+
+def leaks(role, holder="", line=True):
+    def tree(f):
+        LEAKS[f.__name__] = role, holder, line
+        return f
+
+    return tree
+
 
 def decoded(n=SIZE):
     return os.urandom(256) * (n // 256)  # leak: all
@@ -119,38 +131,46 @@ def processes(method, *jobs):
 # Trees that leak.
 
 
+@leaks("keep 1", "keep.<locals>.kept")
 def spawned(s):
     processes("spawn", (keep, s), (drop, s))
 
 
+@leaks("loader worker", "cache")
 def loader_fork(s):
     load(s, Decoder(keeps=True))
 
 
+@leaks("loader worker", "cache")
 def loader_spawn(s):
     load(s, Decoder(keeps=True), method="spawn")
 
 
+@leaks("loader worker", "cache")
 def loader_forkserver(s):
     load(s, Decoder(keeps=True), method="forkserver")
 
 
+@leaks("loader worker 1", "cache")
 def one_of_four(s):
     load(s, Decoder(keeps=True, alone=True), workers=4)
 
 
+@leaks("pool worker", "__main__.memory")
 def pool(s):
     with multiprocessing.Pool(2) as p:
         for _ in until(s, 0):
             p.map(task_keeps, range(20))
 
 
+@leaks("executor worker", "__main__.memory")
 def executor(s):
     with concurrent.futures.ProcessPoolExecutor(2) as p:
         for _ in until(s, 0):
             list(p.map(task_keeps, range(20)))
 
 
+@leaks("perl", line=False)
 def no_python(s):
     work = subprocess.Popen(["perl", "-e", 'for (1..%d) { push @a, "x" x 200000; select(undef, undef, undef, 0.01) }' % (s * 95)])
     processes("fork", (drop, s))
@@ -161,7 +181,7 @@ def share(seconds):
     segments = []
     try:
         for _ in until(seconds, 0.02):
-            segment = shared_memory.SharedMemory(create=True, size=SIZE)
+            segment = shared_memory.SharedMemory(create=True, size=SIZE)  # leak: shared
             segment.buf[:] = decoded()[: segment.size].ljust(segment.size, b"x")
             segments.append(segment)
     finally:
@@ -170,10 +190,12 @@ def share(seconds):
             segment.unlink()
 
 
+@leaks("share 1", "segments")
 def shared(s):
     processes("spawn", (share, s))
 
 
+@leaks("keep 1:1", "keep.<locals>.kept")
 def grandchild(s):
     processes("spawn", (parent_of_keep, s))
 
@@ -190,6 +212,7 @@ def serve(listener):
             connection.sendall(b"ok")
 
 
+@leaks("of trees.py", "__main__.requests")
 def prefork(s):
     """A server of three forks, which all keep what they answered."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -207,6 +230,7 @@ def prefork(s):
         os.waitpid(pid, 0)
 
 
+@leaks("of trees.py", "keep.<locals>.kept")
 def daemon(s):
     """A child of a child, whose parent ends, in another folder and without streams."""
     if os.fork() == 0:
@@ -220,6 +244,7 @@ def daemon(s):
     drop(s + 1)
 
 
+@leaks("keep 1", "keep.<locals>.kept")
 def chain(s):
     subprocess.run(["bash", "-c", "%s %s spawned %s; true" % (sys.executable, __file__, s)], check=True)
 
@@ -247,14 +272,111 @@ def trainers(*jobs):
     processes("fork", *((train, seconds, model, keeps) for seconds, keeps in jobs))
 
 
+@leaks("train 2", "train.<locals>.kept")
 def hogwild(s):
     trainers((s, False), (s, True), (s, False))
 
 
+@leaks("keep 1", "keep.<locals>.kept")
 def own_signal(s):
     """The program takes the signal that the recorder needs; its child gives all back as it ends."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
     processes("fork", (keep, s))
+
+
+def in_background(command, seconds):
+    """A shell starts a command and ends at once."""
+    subprocess.run(["sh", "-c", command + " &"], check=True)
+    drop(seconds + 1)
+
+
+@leaks("trees.py", "keep.<locals>.kept")
+def orphan(s):
+    in_background("%s %s keep %s" % (sys.executable, __file__, s), s)
+
+
+@leaks("perl", line=False)
+def orphan_no_python(s):
+    in_background("perl -e 'for (1..%d) { push @a, \"x\" x 200000; select(undef, undef, undef, 0.01) }'" % (s * 95), s)
+
+
+def share_descriptors(seconds):
+    """Files in memory without a name."""
+    descriptors = []
+    for _ in until(seconds, 0.02):
+        fd = os.memfd_create("kept")  # leak: memory_files
+        os.write(fd, decoded())
+        descriptors.append(fd)
+
+
+@leaks("share_descriptors 1")
+def memory_files(s):
+    processes("fork", (share_descriptors, s))
+
+
+def share_files(seconds):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for n in until(seconds, 0.02):
+            with open(os.path.join(folder, str(n)), "wb") as f:  # leak: named_files
+                f.write(decoded())
+
+
+@leaks("share_files 1")
+def named_files(s):
+    processes("spawn", (share_files, s))
+
+
+def share_tensors(seconds, strategy):
+    import torch
+
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    kept = []
+    for _ in until(seconds, 0.02):
+        tensor = torch.ones(SIZE // 4)  # leak: tensor_files tensor_descriptors
+        kept.append(tensor.share_memory_())  # leak: tensor_files tensor_descriptors
+
+
+@leaks("share_tensors 1", "share_tensors.<locals>.kept")
+def tensor_files(s):
+    processes("spawn", (share_tensors, s, "file_system"))
+
+
+@leaks("share_tensors 1", "share_tensors.<locals>.kept")
+def tensor_descriptors(s):
+    processes("fork", (share_tensors, s, "file_descriptor"))
+
+
+def wait_with(n, seconds):
+    has = os.urandom(n)
+    time.sleep(seconds)
+    return has
+
+
+@leaks("wait_with", line=False)
+def more_and_more(s):
+    """Children that stay, ever more of them."""
+    for n in until(s, 0.4):
+        multiprocessing.Process(target=wait_with, args=(4_000_000, s), daemon=True).start()
+
+
+@leaks("wait_with", line=False)
+def larger_and_larger(s):
+    """Each child lives shortly, and has more than the one before."""
+    for n in until(s, 0):
+        processes("fork", (wait_with, 1_000_000 * n, 0.3))
+
+
+both_kept = []
+
+
+@leaks("keep 1", "keep.<locals>.kept")
+def both(s):
+    """The process that was started leaks a little, and its child much."""
+    child = multiprocessing.Process(target=keep, args=(s,))
+    child.start()
+    for _ in until(s, 0.02):
+        both_kept.append(decoded(20_000))  # leak: both
+    child.join()
 
 
 # Trees that do not.
@@ -435,8 +557,32 @@ def reloaded(s):
         server.wait()
 
 
-LEAKS = [spawned, loader_fork, loader_spawn, loader_forkserver, one_of_four, pool, executor, no_python, shared, grandchild, prefork, daemon, chain, hogwild, own_signal]
-CLEAN = [copy_on_write, restarted_workers, prefetch, two_ranks, checkpoint, each_step, page_cache, replaced, kept_pages, many_children, by_file, by_descriptor, hogwild_clean, executors, reloaded]
+def crowd(s):
+    """401 children that live for a second, one after the other."""
+    for n in range(401):
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+        time.sleep(s / 401)
+    for _ in range(401):
+        os.wait()
+
+
+def peaks(seconds):
+    """Has much for a moment, as at an evaluation, ever more often; malloc keeps pages of it."""
+    chance = random.Random(2)
+    for n in until(seconds, 0.05):
+        if n % 40 == 39:
+            all = [bytearray(chance.randrange(100, 50_000)) for _ in range(2000)]
+            kept = all[::97]
+            del all
+
+
+def after_peaks(s):
+    processes("fork", (peaks, s))
+
+
+CLEAN = [crowd, after_peaks, copy_on_write, restarted_workers, prefetch, two_ranks, checkpoint, each_step, page_cache, replaced, kept_pages, many_children, by_file, by_descriptor, hogwild_clean, executors, reloaded]
 
 if __name__ == "__main__":
     globals()[sys.argv[1]](float(sys.argv[2]) if len(sys.argv) > 2 else 12)
