@@ -60,9 +60,13 @@ func run(args []string, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // of a folder of temporary files
+	modfile, err := twoFonts(work)
+	if err != nil {
+		return err
+	}
 	binaries := make([]*binary, len(chosen))
 	for i, t := range chosen {
-		if binaries[i], err = t.build(filepath.Join(work, t.name)); err != nil {
+		if binaries[i], err = t.build(filepath.Join(work, t.name), modfile); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}

@@ -204,6 +204,7 @@ func TestTheListOfPartsHasEachModuleOnce(t *testing.T) {
 		Deps: []*debug.Module{
 			{Path: "example.com/a", Version: "v0.1.0", Sum: "h1:AAAA="},
 			{Path: "example.com/b", Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/c", Version: "v0.3.0+incompatible"}},
+			{Path: fontModule, Version: "v0.5.0", Replace: &debug.Module{Path: fontCopy, Version: "(devel)"}},
 		},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "08f6ebc"}, {Key: "-tags", Value: ""}},
 	}
@@ -215,7 +216,7 @@ func TestTheListOfPartsHasEachModuleOnce(t *testing.T) {
 	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"pkg:golang/stdlib@1.26.8", "pkg:golang/example.com/a@v0.1.0", "pkg:golang/example.com/c@v0.3.0%2Bincompatible"}
+	want := []string{"pkg:golang/stdlib@1.26.8", "pkg:golang/example.com/a@v0.1.0", "pkg:golang/example.com/c@v0.3.0%2Bincompatible", "pkg:golang/codeberg.org/go-fonts/liberation@v0.5.0"}
 	var got []string
 	for _, c := range list.Components {
 		got = append(got, c.PURL)

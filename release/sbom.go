@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -58,7 +57,9 @@ func (b *binary) sbom() (name string, content []byte, err error) {
 		Dependencies: []dependency{{Ref: self.Ref}},
 	}
 	for _, module := range b.info.Deps {
-		module = cmp.Or(module.Replace, module)
+		if module.Replace != nil && module.Replace.Version != "(devel)" { // a folder in its place is made of the module: see fonts.go
+			module = module.Replace
+		}
 		part := library(module.Path, module.Version)
 		if module.Sum != "" {
 			part.Properties = []property{{"memdiag:go.sum", module.Sum}} // of the list of its files, and so no hash of CycloneDX

@@ -49,13 +49,9 @@ type binary struct {
 	time    time.Time // that all files beside it have
 }
 
-// build writes memdiag for the target to path, and checks that it is for that target.
-func (t target) build(path string) (*binary, error) {
-	profile := "auto"
-	if t.goos == "darwin" {
-		profile = "off" // with it the wheel has 15.01 MB, and may have 15; Linux is where runs are recorded
-	}
-	command := exec.Command("go", "build", "-pgo="+profile, "-buildvcs=true", "-trimpath", "-ldflags=-s -w", "-tags="+t.tags, "-o", path, "./cmd/memdiag")
+// build writes memdiag for the target to path, with the modules of modfile, and checks that it is for that target.
+func (t target) build(path, modfile string) (*binary, error) {
+	command := exec.Command("go", "build", "-modfile="+modfile, "-buildvcs=true", "-trimpath", "-ldflags=-s -w", "-tags="+t.tags, "-o", path, "./cmd/memdiag")
 	// What a user's environment may set for his own builds must not change ours.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOFIPS140=off")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr

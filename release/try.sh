@@ -33,6 +33,15 @@ for target in "linux-$goarch" "linux-$goarch-static"; do
   test -s "$unpacked/LICENSE" -a -s "$unpacked/NOTICE"
 done
 
+# A release draws what an ordinary build draws, though it has fewer fonts.
+go build -o "$work/ordinary" ./cmd/memdiag
+for program in "$work/ordinary" "$unpacked/memdiag"; do
+  folder=$work/drawn-by-${program##*/}
+  "$program" demo -q -o "$folder" >/dev/null
+  for kind in svg png pdf; do "$program" plot -q -o "$folder.$kind" "$work/drawn-by-ordinary"; done
+done
+for kind in svg png pdf; do cmp "$work/drawn-by-ordinary.$kind" "$work/drawn-by-memdiag.$kind" || fail "a release's $kind is another"; done
+
 # tries COMMAND… has the memdiag that a command starts catch leaks, in a folder of its own.
 tries() {
   (
