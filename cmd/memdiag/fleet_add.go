@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"github.com/memdiag/memdiag/diff/canary"
 	"github.com/memdiag/memdiag/fleet"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // fleetAdding is what is said of runs that are added.
@@ -33,19 +34,32 @@ func newFleetAddCommand(f *fleetFolder) *cobra.Command {
 		Short: "judge runs and add what was found to the fleet",
 		Long: `Judges each rank of runs, and writes the result to the fleet's tables. A run that is
 there already is replaced, so that a run can be added while it goes on, and from CI
-again. Several processes may add at once. The folder is made if it is missing.`,
+again. Several processes may add at once. The folder is made if it is missing. What
+cannot be read is left out by its name, and the rest is added; the exit code is 3 if
+that is a run or a rank.`,
 		Example: `  memdiag fleet add my-run
   memdiag fleet add --mesh pp=4,dp=8,tp=2 --commit $GITHUB_SHA --fleet /shared/fleet run-*`,
 		Args:              takes(1, unlimited, "runs"),
 		ValidArgsFunction: completeRun,
 		RunE: func(_ *cobra.Command, args []string) error {
+			var incomplete error
 			for _, arg := range args {
-				if err := f.add(arg, &a); err != nil {
+				err := f.add(arg, &a)
+				switch {
+				case err == nil:
+				case len(args) == 1 || exitCode(err) != exitBadInput:
 					return err
+				default:
+					if !errors.Is(err, errIncomplete) {
+						f.env.talk.say("%s is left out: %v", arg, err)
+					}
+					incomplete = badInput(errIncomplete)
 				}
 			}
-			f.next("leaks")
-			return nil
+			if incomplete == nil {
+				f.next("leaks")
+			}
+			return incomplete
 		},
 	}
 	flags := cmd.Flags()
@@ -72,14 +86,16 @@ func (m *meshFlag) Set(text string) error {
 	return err
 }
 
-// add adds one run.
+// errIncomplete is for runs that are in the fleet but for what was said to be left out.
+var errIncomplete = errors.New("not all of it could be read")
+
+// add adds one run. A rank or a snapshot that cannot be read is left out and said.
 func (f *fleetFolder) add(name string, a *fleetAdding) error {
 	env := f.env
 	if err := fleetError(fleet.Init(f.folder())); err != nil {
 		return cannotAdd(f.folder(), err)
 	}
-	env.rank = snapshot.NoRank
-	run, err := env.openRun([]string{name})
+	run, left, err := env.openReadable(name)
 	if err != nil {
 		return err
 	}
@@ -104,6 +120,9 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 	began := time.Now()
 	judged := 0
 	take := func(run *snapshot.Run) error {
+		for _, note := range run.Unread {
+			env.talk.say("%s", note)
+		}
 		result, err := env.analyze(run, diff.DefaultOptions())
 		if err == nil {
 			c.Add(run, result)
@@ -111,18 +130,30 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 		}
 		return err
 	}
+	ranks, at := run.Ranks, len(left.ranks) // the place of the one that is open
 	if err := take(run); err != nil {
-		return err
+		if len(ranks) < 2 {
+			return err
+		}
+		left.say(ranks[at], err)
 	}
-	lowest := run.Snapshots[0].Rank
-	for i, rank := range slices.DeleteFunc(slices.Clone(run.Ranks), func(r int) bool { return r == lowest }) {
-		env.talk.progress("judging rank %d, %d of %d", rank, i+2, len(run.Ranks))
+	for i := at + 1; i < len(ranks); i++ {
+		rank := ranks[i]
+		env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(ranks))
 		other, err := awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(run.Path, rank) })
 		if err == nil {
 			err = take(canary.Without(other))
 		}
 		if err != nil {
-			env.talk.say("rank %d is left out: %v", rank, err)
+			left.say(rank, err)
+		}
+	}
+	if judged == 0 {
+		return left.first
+	}
+	if folder := env.folders[run.Path]; folder != nil {
+		for _, rank := range folder.Ruined() {
+			left.say(rank, errors.New("none of its snapshots can be read"))
 		}
 	}
 	env.talk.clear()
@@ -130,18 +161,57 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 	if err := fleet.Add(f.folder(), tables); err != nil {
 		return cannotAdd(f.folder(), fleetError(err))
 	}
-	ranks := ""
-	if len(run.Ranks) > 1 {
-		ranks = fmt.Sprintf(" with %d ranks", judged)
+	with := ""
+	if len(ranks) > 1 {
+		with = fmt.Sprintf(" with %d ranks", judged)
 	}
-	env.talk.say("added %s as %s%s to %s in %s", name, c.ID, ranks, f.folder(), duration(time.Since(began)))
+	env.talk.say("added %s as %s%s to %s in %s", name, c.ID, with, f.folder(), duration(time.Since(began)))
+	if len(left.ranks) > 0 {
+		return badInput(fmt.Errorf("%s: %w", name, errIncomplete))
+	}
 	return nil
+}
+
+// leftOut are the ranks of a run that cannot be read or judged.
+type leftOut struct {
+	talk  *talker
+	ranks []int
+	first error
+}
+
+func (l *leftOut) say(rank int, err error) {
+	l.talk.say("rank %d is left out: %v", rank, err)
+	l.ranks = append(l.ranks, rank)
+	l.first = cmp.Or(l.first, err)
+}
+
+// openReadable opens the lowest rank of a run that can be read, and says which cannot.
+func (env *environment) openReadable(name string) (*snapshot.Run, *leftOut, error) {
+	left := &leftOut{talk: env.talk}
+	env.rank = snapshot.NoRank
+	run, err := env.openRun([]string{name})
+	if err == nil {
+		return run, left, nil
+	}
+	path, unknown := files.ResolveRun(name, ".")
+	if unknown != nil || env.folders[path] == nil {
+		return nil, nil, err
+	}
+	ranks := env.folders[path].Ranks()
+	for i := 1; i < len(ranks); i++ {
+		left.say(ranks[i-1], err)
+		if run, err = env.openRank(path, ranks[i]); err == nil {
+			return canary.Without(run), left, nil
+		}
+	}
+	return nil, nil, cmp.Or(left.first, err)
 }
 
 // addRecorded adds a run that was recorded. If it cannot, that is said, and the command's exit code stays.
 func (env *environment) addRecorded(folder, dir string) {
 	f := &fleetFolder{env: env, dir: folder}
-	if err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}}); err != nil {
+	err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}})
+	if err != nil && !errors.Is(err, errIncomplete) {
 		env.talk.say("%s was not added to the fleet: %v", dir, err)
 	}
 }

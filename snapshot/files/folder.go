@@ -92,6 +92,16 @@ func unnamed(run *snapshot.Run, own bool, rank int) bool {
 // Ranks are those that the names of snapshots tell, ascending; nil where none does.
 func (f *Folder) Ranks() []int { return slices.Clone(f.ranks) }
 
+// Ruined are the ranks that names of snapshots tell and of which none can be read, ascending.
+func (f *Folder) Ruined() []int {
+	ruined := slices.Clone(f.ruined)
+	for _, node := range f.nodes {
+		ruined = append(ruined, node.ruined...)
+	}
+	slices.Sort(ruined)
+	return ruined
+}
+
 // OpenRank reads one rank, or with NoRank the lowest, as the function of that name does.
 func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	if f.nodes != nil {
