@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -90,22 +91,29 @@ func NewCollector(run *snapshot.Run, about About) *Collector {
 	}
 }
 
-// IDOf is a run's id: the same for a copy of its folder, and for the same run when it has gone on.
+// IDOf is a run's id: the same for a copy of its folder wherever it is, and for the same run when it has gone on. A folder
+// that does not say when its run began is known by its first two snapshots: a verdict needs as many.
 func IDOf(run *snapshot.Run) string {
-	begin := []any{run.Info.Started.UTC(), run.Info.Command, run.Info.Workload, run.Info.Seed}
-	if run.Info.Started.IsZero() && len(run.Snapshots) > 0 {
-		s := run.Snapshots[0]
-		begin = []any{filepath.Base(run.Path), s.Mark, s.Producer, s.Blocks.Len()}
-		if s.Blocks.Len() > 0 {
-			begin = append(begin, s.Blocks.Address[0], s.Blocks.Size[s.Blocks.Len()-1])
+	sum := sha256.New()
+	add := func(values []any) {
+		text, err := json.Marshal(values)
+		if err != nil { // a time beyond the year 9999
+			text = fmt.Append(nil, values)
+		}
+		_, _ = sum.Write(text) // a hash takes all
+	}
+	if !run.Info.Started.IsZero() {
+		add([]any{run.Info.Started.UTC(), run.Info.Command, run.Info.Workload, run.Info.Seed})
+		return hex.EncodeToString(sum.Sum(nil)[:8])
+	}
+	for _, s := range run.Snapshots[:min(2, len(run.Snapshots))] {
+		b := &s.Blocks
+		add([]any{s.Mark.Step, s.Mark.Time.UTC(), s.Producer, s.Rank, s.PID, b.Len()})
+		for _, column := range []any{b.Address, b.Size, b.Count, b.BirthTime} {
+			_ = binary.Write(sum, binary.LittleEndian, column)
 		}
 	}
-	text, err := json.Marshal(begin)
-	if err != nil { // a time beyond the year 9999
-		text = fmt.Append(nil, begin)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // Add adds one rank, or the run if it has none.

@@ -29,3 +29,37 @@ func TestARunThatFailedRanOutOfMemoryOnlyIfSomethingSaysSo(t *testing.T) {
 		}
 	}
 }
+
+func TestARunIsKnownByItsContent(t *testing.T) {
+	taken := func(step int64, sizes ...snapshot.Bytes) *snapshot.Snapshot {
+		return &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Producer: "p", Blocks: snapshot.Blocks{Size: sizes}}
+	}
+	run := func(path string, snapshots ...*snapshot.Snapshot) string {
+		return IDOf(&snapshot.Run{Path: path, Snapshots: snapshots})
+	}
+	first := run("/a/run", taken(0, 1, 2), taken(10, 1, 3))
+	for name, id := range map[string]string{
+		"a copy":              run("/b/copy", taken(0, 1, 2), taken(10, 1, 3)),
+		"when it has gone on": run("/a/run", taken(0, 1, 2), taken(10, 1, 3), taken(20, 1, 4)),
+	} {
+		if id != first {
+			t.Errorf("%s is another run", name)
+		}
+	}
+	for name, id := range map[string]string{
+		"another with the same begin":  run("/a/run", taken(0, 1, 2), taken(10, 1, 4)),
+		"another in the same folder":   run("/a/run", taken(0, 5, 2), taken(10, 1, 3)),
+		"one whose middle is another":  run("/a/run", taken(0, 1, 7, 2), taken(10, 1, 3)),
+		"the same sizes at other step": run("/a/run", taken(0, 1, 2), taken(11, 1, 3)),
+	} {
+		if id == first {
+			t.Errorf("%s is the same run", name)
+		}
+	}
+	begun := func(path string) string {
+		return IDOf(&snapshot.Run{Path: path, Info: snapshot.Info{Started: epoch, Command: []string{"a"}}})
+	}
+	if begun("/a") != begun("/b") {
+		t.Error("a copy of a run that was recorded is another run")
+	}
+}
