@@ -65,7 +65,7 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 		remove = !errors.Is(err, context.Canceled) // else the process may yet read what it was asked to
 		return nil, err
 	}
-	host := watchHost(ctx, process.PID, out, nil)
+	host := watchHost(ctx, process.PID, "", out, nil)
 	left := a.follow(ctx)
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil, Found: a.found}
 	if !left {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -79,14 +78,14 @@ type host struct {
 
 // watchHost begins to sample the tree below a process. The snapshots' clock is nil
 // where there are none to be.
-func watchHost(ctx context.Context, pid int, out *rundir.Writer, snapshots *clock) *host {
+func watchHost(ctx context.Context, pid int, agent string, out *rundir.Writer, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	dir, err := filepath.Abs(out.Dir())
 	if err != nil {
 		dir = out.Dir()
 	}
 	h := &host{
-		tree: newTree(pid), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
+		tree: newTree(pid, agent), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
 		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
 	}
 	h.deaths.look(procFolder, groupsFolder, os.Getpid())
@@ -190,6 +189,7 @@ func (h *host) giveWay() {
 
 // look does what is due.
 func (h *host) look(now time.Time, all, each io.Writer) error {
+	begun := processorTime()
 	tree := h.tree.look(now)
 	h.giveWay()
 	if h.snapshots != nil && h.snapshots.isDue(now) {
@@ -203,7 +203,6 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	if now.Before(h.lines) {
 		return nil
 	}
-	begun := processorTime()
 	claims := claimants(h.dir)
 	recorded := func(pid int) bool {
 		_, claimed := claims[pid]
@@ -360,22 +359,6 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 		Meters: snapshot.Meters{Requested: total, Allocated: total, Active: total, Reserved: total, Driver: rss},
 	}}
 	return s
-}
-
-// outlive lists the processes that have the agent's folder in their environment: those
-// that the command has started and left behind.
-func outlive(agent string) (pids []int) {
-	environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
-	for _, path := range environments {
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(text, []byte(pathVariable+"="+agent)) {
-			continue // it has ended, or is another user's
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // outliving is outlive, but for those that end behind the command by themselves, as

@@ -157,7 +157,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		keepBytecode(agent, cached)
 		_ = os.RemoveAll(agent) // of a folder of temporary files
 	}()
-	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention})
+	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention, agent})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		snapshots = newClock(out, opts.Interval, hostSnapshotEvery)
 		snapshots.due = time.Now().Add(snapshots.interval)
 	}
-	host := watchHost(ctx, child.Process.Pid, out, snapshots)
+	host := watchHost(ctx, child.Process.Pid, agent, out, snapshots)
 	failed := child.Wait()
 	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
 	if !outcome.Followed && hidesProcesses() {
@@ -242,6 +242,8 @@ type agentSettings struct {
 	Standing string   `json:"standing"` // the name of WriteStanding's file
 
 	Intervention *Intervention `json:"intervention,omitempty"`
+
+	Agent string `json:"agent,omitempty"` // its folder: who looks from outside knows the command's processes by it
 }
 
 const (

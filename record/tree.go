@@ -36,8 +36,9 @@ const (
 
 // tree follows the processes of a command. One that outlives its parent stays in it.
 type tree struct {
-	root  int
-	known map[processID]*followed
+	root    int
+	known   map[processID]*followed
+	orphans orphans
 	// largest is the most processes that there were at once, and hidden the most that the system told nothing of.
 	largest, hidden int
 }
@@ -58,7 +59,9 @@ type followed struct {
 	agent int       // its number as it sees it itself, in a container
 }
 
-func newTree(root int) *tree { return &tree{root: root, known: make(map[processID]*followed)} }
+func newTree(root int, agent string) *tree {
+	return &tree{root: root, known: make(map[processID]*followed), orphans: orphans{agent: agent}}
+}
 
 // look lists the processes that there are, the root first.
 func (t *tree) look(now time.Time) []process {
@@ -68,6 +71,14 @@ func (t *tree) look(now time.Time) []process {
 	for _, p := range all {
 		in[p.processID] = true
 	}
+	add := func(pid int) { // its parent has ended
+		below, _ := processTree(pid)
+		for _, p := range below {
+			if !in[p.processID] {
+				in[p.processID], all = true, append(all, p)
+			}
+		}
+	}
 	for id := range t.known {
 		if in[id] {
 			continue
@@ -76,12 +87,10 @@ func (t *tree) look(now time.Time) []process {
 			delete(t.known, id) // it has ended
 			continue
 		}
-		below, _ := processTree(id.pid) // its parent has ended
-		for _, p := range below {
-			if !in[p.processID] {
-				in[p.processID], all = true, append(all, p)
-			}
-		}
+		add(id.pid)
+	}
+	for _, pid := range t.orphans.look(procFolder) {
+		add(pid)
 	}
 	for _, p := range all {
 		if t.known[p.processID] == nil {

@@ -92,7 +92,7 @@ func TestAProcessThatOutlivesItsParentStaysInTheTree(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	tree := newTree(command.Process.Pid)
+	tree := newTree(command.Process.Pid, "")
 	named := func(name string) (found []process) {
 		for _, p := range tree.look(time.Now()) {
 			if line, err := os.ReadFile(procFile(p.pid, "cmdline")); err == nil && strings.Contains(string(line), name) && p.name == "sleep" {

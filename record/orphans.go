@@ -1,0 +1,74 @@
+package record
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// orphans finds the processes of a command whose parents ended before any look: they have the agent's folder in their
+// environment.
+type orphans struct {
+	agent string          // "" finds none
+	seen  map[string]bool // the numbers of processes at the last look; each is asked once
+}
+
+// look returns those that have begun since the last look, with others of the command.
+func (o *orphans) look(proc string) (pids []int) {
+	if o.agent == "" {
+		return nil
+	}
+	before := o.seen
+	o.seen = make(map[string]bool, len(before))
+	for _, name := range processNames(proc) {
+		o.seen[name] = true
+		if !before[name] && hasAgent(filepath.Join(proc, name, "environ"), o.agent) {
+			pid, _ := strconv.Atoi(name) // it is one
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// processNames are the processes of the machine, as /proc names them.
+func processNames(proc string) (names []string) {
+	f, err := os.Open(proc)
+	if err != nil {
+		return nil // of another system
+	}
+	defer f.Close()
+	all, _ := f.Readdirnames(-1) // what was read before an error counts
+	for _, name := range all {
+		if _, err := strconv.Atoi(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// hasAgent reports whether a file, the environment of a process, has an agent's folder in PYTHONPATH, or in the agent's settings if
+// the program has replaced that. A process that has ended, or is another user's, has none.
+func hasAgent(environ, agent string) bool {
+	text, err := os.ReadFile(environ)
+	if err != nil {
+		return false
+	}
+	for {
+		at := bytes.Index(text, []byte(agent))
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(agent):]
+		if len(text) == 0 || text[0] < '0' || text[0] > '9' { // else it is that of another memdiag
+			return true
+		}
+	}
+}
+
+// outlive lists the processes that have the agent's folder in their environment: those
+// that the command has started and left behind.
+func outlive(agent string) []int {
+	o := orphans{agent: agent}
+	return o.look(procFolder)
+}

@@ -1,0 +1,46 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestAnOrphanIsKnownByTheAgentInItsEnvironment: each process is asked once.
+func TestAnOrphanIsKnownByTheAgentInItsEnvironment(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	begin := func(pid, environ string) {
+		if err := os.MkdirAll(filepath.Join(proc, pid), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(proc, pid, "environ"), []byte(environ), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("7", "A=1\x00PYTHONPATH=/tmp/memdiag-agent-12:/x\x00")
+	begin("8", "PYTHONPATH=/x:/tmp/memdiag-agent-12")
+	begin("9", "PYTHONPATH=/x\x00MEMDIAG_AGENT={\"agent\":\"/tmp/memdiag-agent-12\"}\x00")
+	begin("10", "PYTHONPATH=/tmp/memdiag-agent-123\x00")
+	begin("11", "A=1\x00")
+	begin("self", "PYTHONPATH=/tmp/memdiag-agent-12\x00")
+	o := orphans{agent: "/tmp/memdiag-agent-12"}
+	found := o.look(proc)
+	slices.Sort(found)
+	if !slices.Equal(found, []int{7, 8, 9}) {
+		t.Errorf("%v; want those with the agent's folder in their environment", found)
+	}
+	begin("12", "PYTHONPATH=/tmp/memdiag-agent-12\x00")
+	if found := o.look(proc); !slices.Equal(found, []int{12}) {
+		t.Errorf("%v; want the new one alone", found)
+	}
+	if err := os.RemoveAll(filepath.Join(proc, "7")); err != nil {
+		t.Fatal(err)
+	}
+	o.look(proc)
+	begin("7", "PYTHONPATH=/tmp/memdiag-agent-12\x00")
+	if found := o.look(proc); !slices.Equal(found, []int{7}) {
+		t.Errorf("%v; want the number that is used again", found)
+	}
+}
