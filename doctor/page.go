@@ -51,10 +51,19 @@ type TrialRow struct {
 
 // PatchRow is a patch of the program's source.
 type PatchRow struct {
-	Diff    string   `json:"diff"`
-	Says    []string `json:"says"`
-	Refused []string `json:"refused,omitempty"` // why a leak has none
-	Good    bool     `json:"good"`              // it was run: the leaks are gone, and losses and output are the same as far as they are known
+	Diff    string         `json:"diff"` // of all leaks
+	Leaks   []LeakPatchRow `json:"leaks,omitempty"`
+	Apart   string         `json:"apart,omitempty"` // why those of the leaks cannot be applied one after the other
+	Says    []string       `json:"says"`
+	Refused []string       `json:"refused,omitempty"` // why a leak has none
+	Good    bool           `json:"good"`              // it was run: the leaks are gone, and losses and output are the same as far as they are known
+}
+
+// LeakPatchRow is the patch of one leak, or of several that one change mends.
+type LeakPatchRow struct {
+	Of   []string `json:"of"`
+	Says string   `json:"says"`
+	Diff string   `json:"diff"`
 }
 
 // RunRow is one run of the program.
@@ -122,7 +131,10 @@ func PageOf(f *Findings, program string) *Page {
 	}
 	p.Verify = fmt.Sprintf("%s verify %s NEW_RUN", program, f.Plain.Dir)
 	if f.Patch != nil {
-		p.Patch = &PatchRow{f.Patch.Diff, f.Patch.Says, f.Patch.Refused, f.Fix != nil && f.Fix.Good()}
+		p.Patch = &PatchRow{Diff: f.Patch.Diff, Apart: f.Patch.Apart, Says: f.Patch.Says, Refused: f.Patch.Refused, Good: f.Fix != nil && f.Fix.Good()}
+		for _, l := range f.Patch.Leaks {
+			p.Patch.Leaks = append(p.Patch.Leaks, LeakPatchRow(l))
+		}
 	}
 	if f.Fix != nil {
 		changed := "patched"
@@ -251,16 +263,38 @@ func (p *Page) Text(w io.Writer) error {
 		line("Run", text)
 	}
 	line("Not complete", p.Stopped)
-	if p.Patch != nil && p.Patch.Diff != "" {
-		b.WriteByte('\n')
-		for l := range strings.Lines(p.Patch.Diff) {
-			parts := strings.Split(strings.TrimSuffix(l, "\n"), "\t")
-			for i := range parts {
-				parts[i] = report.Printable(parts[i])
-			}
-			b.WriteString(strings.Join(parts, "\t") + "\n")
-		}
+	if p.Patch != nil {
+		p.Patch.text(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// text writes the diffs: of one leak, or of all in one where they change the same lines, or of each leak with what it mends. What
+// stands between them is none of a diff's lines, so that git apply takes them all together.
+func (p *PatchRow) text(b *strings.Builder) {
+	if p.Apart != "" || len(p.Leaks) < 2 {
+		if p.Apart != "" {
+			fmt.Fprintf(b, "Patches: %s\n", report.Printable(p.Apart))
+		}
+		writeDiff(b, p.Diff)
+		return
+	}
+	for i, l := range p.Leaks {
+		fmt.Fprintf(b, "\nPatch %d of %d: %s: %s\n", i+1, len(p.Leaks), report.Printable(strings.Join(l.Of, "; ")), report.Printable(l.Says))
+		writeDiff(b, l.Diff)
+	}
+}
+
+func writeDiff(b *strings.Builder, diff string) {
+	if diff != "" {
+		b.WriteByte('\n')
+	}
+	for l := range strings.Lines(diff) {
+		parts := strings.Split(strings.TrimSuffix(l, "\n"), "\t")
+		for i := range parts {
+			parts[i] = report.Printable(parts[i])
+		}
+		b.WriteString(strings.Join(parts, "\t") + "\n")
+	}
 }

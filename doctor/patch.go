@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	unified "github.com/rogpeppe/go-internal/diff"
-
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/doctor/source"
@@ -21,7 +19,9 @@ import (
 // Patch changes the program's source so that its leaks go.
 type Patch struct {
 	Files   []source.File // with their new text
-	Diff    string        // unified
+	Diff    string        // unified, of all
+	Leaks   []LeakPatch   // of each leak, in their order
+	Apart   string        // why they cannot be applied one after the other, a sentence; "" where they can
 	Says    []string      // what it does, a clause each
 	Refused []string      // why a leak has none, a clause each
 }
@@ -61,19 +61,13 @@ func (f *Findings) MakePatch(ctx context.Context, python source.Python, folder s
 		}
 	}
 	f.Patch.Files = patched.Files
-	var all bytes.Buffer
-	for _, file := range patched.Files {
-		name := file.Name
-		if below, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(below) {
-			name = below
-		}
-		name = strings.TrimPrefix(filepath.ToSlash(name), "/")
-		text := unified.Diff("a/"+name, []byte(texts[file.Name].Text), "b/"+name, []byte(file.Text))
-		_, after, _ := bytes.Cut(text, []byte("\n")) // its first line is no part of the format
-		all.Write(after)
+	diffOf := func(files []source.File) string { return unifiedDiff(texts, files, folder) }
+	f.Patch.Diff = diffOf(patched.Files)
+	of := make(map[int]string)
+	for i, l := range f.leaks() {
+		of[i] = l.text()
 	}
-	f.Patch.Diff = all.String()
-	return nil
+	return f.Patch.apart(ctx, python, files, leaks, of, diffOf)
 }
 
 // mostLeaks of a program have a patch at most.

@@ -98,28 +98,28 @@ func (s *toolServer) serve() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "memdiag", Version: version()}, &mcp.ServerOptions{Instructions: instructions})
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	mcp.AddTool(server, &mcp.Tool{Name: "diff", Description: "What leaks in a recorded run: line, rate, holder, cause and fix, the largest first.", Annotations: reads},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a runArguments) (*mcp.CallToolResult, any, error) {
-			return s.answer(ctx, "lint, or doctor, on what leaks", []string{"diff", "--top", "5"}, a.Run)
+		func(ctx context.Context, r *mcp.CallToolRequest, a runArguments) (*mcp.CallToolResult, any, error) {
+			return s.answer(ctx, r, "lint, or doctor, on what leaks", []string{"diff", "--top", "5"}, a.Run)
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "lint", Description: "Lines of a recorded program that look like a leak's cause, each with what was measured there.", Annotations: reads},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a runArguments) (*mcp.CallToolResult, any, error) {
-			return s.answer(ctx, "doctor proves which line it is", []string{"lint"}, a.Run)
+		func(ctx context.Context, r *mcp.CallToolRequest, a runArguments) (*mcp.CallToolResult, any, error) {
+			return s.answer(ctx, r, "doctor proves which line it is", []string{"lint"}, a.Run)
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "show", Description: "What one snapshot holds, by call site.", Annotations: reads},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a showArguments) (*mcp.CallToolResult, any, error) {
-			return s.answer(ctx, "diff on the whole run tells what grows", []string{"show"}, a.Snapshot)
+		func(ctx context.Context, r *mcp.CallToolRequest, a showArguments) (*mcp.CallToolResult, any, error) {
+			return s.answer(ctx, r, "diff on the whole run tells what grows", []string{"show"}, a.Snapshot)
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "verify", Description: "Whether a fix worked: leaks, losses, step time and peaks of two runs.", Annotations: reads},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a verifyArguments) (*mcp.CallToolResult, any, error) {
-			return s.answer(ctx, "diff on the run after, if it is not fixed", []string{"verify"}, a.Before, a.After)
+		func(ctx context.Context, r *mcp.CallToolRequest, a verifyArguments) (*mcp.CallToolResult, any, error) {
+			return s.answer(ctx, r, "diff on the run after, if it is not fixed", []string{"verify"}, a.Before, a.After)
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "explain", Description: "What a cause is, how it looks, and its fix.", Annotations: reads},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a explainArguments) (*mcp.CallToolResult, any, error) {
+		func(ctx context.Context, r *mcp.CallToolRequest, a explainArguments) (*mcp.CallToolResult, any, error) {
 			args := []string{"explain"}
 			if a.Cause != "" {
 				args = append(args, "--", a.Cause)
 			}
-			return s.answer(ctx, "change the line that diff names", args)
+			return s.answer(ctx, r, "change the line that diff names", args)
 		})
 	writes := &mcp.ToolAnnotations{OpenWorldHint: new(true)}
 	mcp.AddTool(server, &mcp.Tool{Name: "record", Description: "Runs a command and records what its memory does. It asks first.", Annotations: writes},
@@ -186,7 +186,7 @@ func (s *toolServer) start(ctx context.Context, r *mcp.CallToolRequest, a record
 		}
 	}
 	args = append(args, "-o", out, "--")
-	return s.answer(ctx, next, append(args, a.Command...))
+	return s.answer(ctx, r, next, append(args, a.Command...))
 }
 
 // lockedBuffer takes what a command and memdiag say, side by side.
@@ -211,7 +211,7 @@ func (b *lockedBuffer) String() string {
 const mostAnswer = 8000
 
 // answer is what a command of memdiag's writes about files below the root.
-func (s *toolServer) answer(ctx context.Context, next string, args []string, names ...string) (*mcp.CallToolResult, any, error) {
+func (s *toolServer) answer(ctx context.Context, r *mcp.CallToolRequest, next string, args []string, names ...string) (*mcp.CallToolResult, any, error) {
 	for _, name := range names {
 		path, err := s.within(name)
 		if err != nil {
@@ -219,9 +219,12 @@ func (s *toolServer) answer(ctx context.Context, next string, args []string, nam
 		}
 		args = append(args, path)
 	}
+	heard, stop := progress(ctx, r, alive)
+	defer stop()
+	heard(args[0])
 	var out, talk lockedBuffer
 	inner := &environment{
-		stdout: &sink{w: &out}, talk: &talker{w: &talk, now: time.Now, progressed: time.Now(), program: s.env.talk.program},
+		stdout: &sink{w: &out}, talk: &talker{w: &talk, now: time.Now, progressed: time.Now(), program: s.env.talk.program, heard: heard},
 		within: func(name string) error { _, err := s.within(name); return err },
 		getenv: s.env.getenv, now: s.env.now, child: streams{strings.NewReader(""), &out, &talk},
 	}
@@ -233,24 +236,6 @@ func (s *toolServer) answer(ctx context.Context, next string, args []string, nam
 	result := toolText(cut(text, fmt.Sprintf("exit code %d; next: %s", code, next)))
 	result.IsError = code == exitUsage || code == exitBadInput || code == exitOwn
 	return result, nil, nil
-}
-
-// cut is a text that ends with a last line, below mostAnswer bytes, without what a terminal would obey.
-func cut(text, last string) string {
-	var b strings.Builder
-	left := 0
-	for line := range strings.Lines(text) {
-		line = report.Printable(strings.TrimRight(line, "\n"))
-		if left > 0 || b.Len()+len(line)+len(last)+100 > mostAnswer {
-			left++
-			continue
-		}
-		b.WriteString(line + "\n")
-	}
-	if left > 0 {
-		fmt.Fprintf(&b, "(%d more lines)\n", left)
-	}
-	return b.String() + report.Printable(last)
 }
 
 func toolText(text string) *mcp.CallToolResult {

@@ -136,6 +136,62 @@ func TestALongAnswerIsCut(t *testing.T) {
 	}
 }
 
+// TestAPatchIsKeptWhole: what is left out of a long answer is what stands before it.
+func TestAPatchIsKeptWhole(t *testing.T) {
+	patch := "--- a/train.py\n+++ b/train.py\n@@ -1 +1,2 @@\n for x in data:\n+\tdel kept[:-1]\n"
+	long := strings.Repeat("Analyse: "+strings.Repeat("x", 90)+"\n", 200)
+	text := cut(long+"\n"+patch, "next: nothing")
+	if len(text) > mostAnswer || !strings.Contains(text, "more lines)\n\n"+patch) {
+		t.Errorf("%d bytes: %s", len(text), text[len(text)-200:])
+	}
+	large := patch + strings.Repeat("+"+strings.Repeat("y", 90)+"\n", 60)
+	text = cut(long+"\nPatch 1 of 2: a\n\n"+patch+"\nPatch 2 of 2: b\n\n"+large, "next: nothing")
+	if len(text) > mostAnswer || !strings.Contains(text, "Patch 1 of 2: a\n\n"+patch) || !strings.Contains(text, "Patch 2 of 2: b\n\n"+large) {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	if text = cut(long+"\n"+patch+strings.Repeat("+z\n", 3000), "next: nothing"); len(text) > mostAnswer || !strings.Contains(text, "memdiag doctor --patch prints them") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+func TestAnAgentHearsWhatALongCallIsAt(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "test"}, nil)
+	next := make(chan bool)
+	mcp.AddTool(server, &mcp.Tool{Name: "wait"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		heard, stop := progress(ctx, r, time.Millisecond)
+		defer stop()
+		heard("running it as it is")
+		<-next
+		return toolText("done"), nil, nil
+	})
+	here, there := mcp.NewInMemoryTransports()
+	if _, err := server.Connect(t.Context(), here, nil); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan *mcp.ProgressNotificationParams, 1000)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		select {
+		case said <- r.Params:
+		default:
+		}
+	}})
+	session, err := client.Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	go func() {
+		params := &mcp.CallToolParams{Name: "wait"}
+		params.SetProgressToken("a")
+		_, _ = session.CallTool(t.Context(), params)
+	}()
+	first, second := <-said, <-said
+	close(next)
+	if first.ProgressToken != "a" || first.Message != "running it as it is" || !strings.HasPrefix(second.Message, "running it as it is, 0 s") || second.Progress <= first.Progress {
+		t.Errorf("%+v, %+v", first, second)
+	}
+}
+
 // runCommand runs memdiag with its talk dropped.
 func runCommand(t *testing.T, args ...string) int {
 	t.Helper()

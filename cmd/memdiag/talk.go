@@ -31,7 +31,9 @@ type talker struct {
 
 	progressed time.Time // of the last progress shown, at first of the start
 	onLine     bool      // a progress line stands unfinished on the terminal
-	ended      bool      // what is still being computed has no progress any more
+	// heard takes each status, whether it is shown or not; nil for nobody.
+	heard func(string)
+	ended bool // what is still being computed has no progress any more
 }
 
 // say prints one line that begins with the program's name.
@@ -92,6 +94,9 @@ func (t *talker) progress(format string, args ...any) {
 
 // status shows how things stand, in place; where that is no terminal it is not shown.
 func (t *talker) status(text string) {
+	if t.heard != nil {
+		t.heard(text)
+	}
 	if t.term.tty && !t.term.dumb {
 		t.progress("%s", text)
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// alive is how often an agent hears that a command goes on: some give up on a call of which they hear nothing for half a minute.
+const alive = 10 * time.Second
+
+// progress tells an agent that waits what a command is at, if it asked for that with a token. heard takes what is new, from
+// any goroutine; stop has to be called.
+func progress(ctx context.Context, r *mcp.CallToolRequest, every time.Duration) (heard func(string), stop func()) {
+	token := r.Params.GetProgressToken()
+	if token == nil {
+		return func(string) {}, func() {}
+	}
+	var lock sync.Mutex
+	text, said, began := "", 0, time.Now()
+	tell := func(what string) {
+		said++
+		// An agent that is gone ends the context, and hears nothing more.
+		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(said), Message: what})
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				lock.Lock()
+				tell(fmt.Sprintf("%s, %.0f s since the call", text, time.Since(began).Seconds()))
+				lock.Unlock()
+			}
+		}
+	}()
+	heard = func(what string) {
+		lock.Lock()
+		defer lock.Unlock()
+		if what != text {
+			text = what
+			tell(what)
+		}
+	}
+	return heard, func() {
+		close(done)
+		<-ended
+	}
+}
