@@ -51,7 +51,7 @@ tries() {
     grep -q '^1 leak: +512 KiB/step' demo.txt && test -s memdiag-demo/report.html || fail "the demo: $(cat demo.txt)"
     printf '%s\n' 'from memdiag import mark' 'kept = []' 'for step in range(1, 121):' '    kept.append([bytearray(4096) for _ in range(50)])' '    mark(step=step)' >train.py
     code=0
-    "$@" gate -q --python-heap on -- "$python" train.py >gate.txt || code=$?
+    "$@" gate -q --every 10 --python-heap on -- "$python" train.py >gate.txt || code=$?
     ((code == 1)) && grep -q 'train.py:4' gate.txt || fail "the gate ended with $code: $(cat gate.txt)"
   )
 }

@@ -19,7 +19,7 @@ for step in range(1, 121):
 """
 
 with capture_output() as said:
-    decision = shell.run_cell_magic("memdiag", "--python-heap on", CELL)
+    decision = shell.run_cell_magic("memdiag", "--every 10 --python-heap on", CELL)
 assert "the cell runs" in said.stdout, said.stdout
 assert decision.verdict == "leak" and "cell.py:7" in decision.sentence, decision
 
