@@ -96,7 +96,7 @@ type Finding struct {
 	// of autograd's graph that leak; else nil. Its rate is a part of Rate, and its growth none of Growth.
 	Nodes *Reserve
 	// Behind is what leaks in the same graph, and is no part of Rows: the nodes on which the rows hang; or, where Rows are
-	// nodes, tensors without a stack.
+	// nodes, tensors without a stack. Of segments of shared memory it is their handles.
 	Behind []*Row
 
 	graph bool // the rows are of one autodiff graph

@@ -25,25 +25,34 @@ type segments struct {
 	size  snapshot.Bytes
 }
 
-// named adds the files in a folder, of this user, but for PyTorch's that are named for a process that lives and is not ours,
-// and those that others have. It reports whether the folder can be read.
+// named adds the files in a folder and those below, of this user, but for PyTorch's that are named for a process that lives and
+// is not ours, and those that others have. It reports whether the folder can be read.
 func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders) bool {
-	entries, err := os.ReadDir(dir)
+	f, err := os.Open(dir)
 	if err != nil {
 		return false
 	}
+	_ = f.Close()
 	var news []fs.FileInfo
-	for _, e := range entries[:min(len(entries), mostSegments)] {
+	looked := 0
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // no error of ours
+		if looked++; looked > mostSegments {
+			return fs.SkipAll
+		}
+		if err != nil || e.IsDir() {
+			return nil // another user's folder
+		}
 		if m := torchSegment.FindStringSubmatch(e.Name()); m != nil {
 			pid, err := strconv.Atoi(m[1])
 			if _, lives := readStat(pid); err != nil || lives && !ours(pid) {
-				continue
+				return nil
 			}
 		}
 		if info, err := e.Info(); err == nil && s.counts(info) {
 			news = append(news, info)
 		}
-	}
+		return nil
+	})
 	for _, info := range others.without(news, ours) {
 		s.add(info)
 	}

@@ -43,6 +43,17 @@ except FileNotFoundError:
 for m in made[0], made[2]:
     m.unlink()
 assert held().blocks["size"] == []
+import mmap, os, pickle
+assert pickle.loads(pickle.dumps(os.memfd_create)) is os.memfd_create
+first, second = os.memfd_create("a"), os.memfd_create("b")
+for fd in first, second:
+    os.write(fd, bytes(5000))
+kept = mmap.mmap(first, 4096)  # which has a descriptor of its own
+os.close(first)
+assert held().blocks["size"] == [5000, 5000] and shared.held() == 10000, held().blocks
+kept.close()
+os.close(second)
+assert held().blocks["size"] == []
 `
 
 func TestSegmentsOfSharedMemoryAreFollowed(t *testing.T) {

@@ -132,7 +132,10 @@ func TestAProcessThatOutlivesItsParentStaysInTheTree(t *testing.T) {
 func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"torch_" + strconv.Itoa(os.Getpid()) + "_1_0", "torch_1_2_0", "psm_1234"} {
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"torch_" + strconv.Itoa(os.Getpid()) + "_1_0", "torch_1_2_0", "psm_1234", "folder/of-ours"} {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 8192), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +143,8 @@ func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	ours := []process{{processID: processID{pid: os.Getpid()}}}
 	since := time.Now().Add(-time.Minute)
 	before, _ := countSegments(t.TempDir(), ours, since, &outsiders{}) // of the test's process itself
-	if n, size := countSegments(dir, ours, since, &outsiders{}); n-before != 2 || size < 16384 {
-		t.Errorf("%d of %d bytes; want ours, and the one that may be", n-before, size)
+	if n, size := countSegments(dir, ours, since, &outsiders{}); n-before != 3 || size < 24576 {
+		t.Errorf("%d of %d bytes; want ours, and those that may be", n-before, size)
 	}
 	if n, _ := countSegments(dir, ours, time.Now().Add(time.Minute), &outsiders{}); n != 0 {
 		t.Errorf("%d that were there before", n)

@@ -230,7 +230,7 @@ def prefork(s):
         os.waitpid(pid, 0)
 
 
-@leaks("of trees.py", "keep.<locals>.kept")
+@leaks("", "keep.<locals>.kept")
 def daemon(s):
     """A child of a child, whose parent ends, in another folder and without streams."""
     if os.fork() == 0:
@@ -317,11 +317,11 @@ def memory_files(s):
 def share_files(seconds):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for n in until(seconds, 0.02):
-            with open(os.path.join(folder, str(n)), "wb") as f:  # leak: named_files
+            with open(os.path.join(folder, str(n)), "wb") as f:
                 f.write(decoded())
 
 
-@leaks("share_files 1")
+@leaks("shared memory", line=False)
 def named_files(s):
     processes("spawn", (share_files, s))
 

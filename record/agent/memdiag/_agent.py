@@ -348,7 +348,7 @@ class Agent:
 
         try:
             time.sleep(NAMED)
-            if grows(waits) and not helps():
+            if grows(waits, self.shared.held) and not helps():
                 self.wake()
                 if not self.stopped:
                     self.ticker.loop()

@@ -9,21 +9,33 @@ APART, LOOKS = 0.5, (6, 60, 600)
 LEAST = 256 << 10
 
 
-def grows(waits):
-    """Waits for the process's private memory to grow; False when that is waited for no more, or is not known."""
-    page, seen = os.sysconf("SC_PAGE_SIZE"), []
+def grows(waits, made):
+    """Waits for the process's private memory to grow, or its shared memory, of which made() is what the agent knows of it; False
+    when that is waited for no more, or is not known."""
+    page, private, shared = os.sysconf("SC_PAGE_SIZE"), [], []
     while waits():
         try:
             with open("/proc/self/statm", "rb") as f:
-                _, resident, shared = f.read().split()[:3]
+                _, resident, others = f.read().split()[:3]
         except (OSError, ValueError):
             return False
-        seen.append((int(resident) - int(shared)) * page)
-        del seen[:-max(LOOKS)]
-        if any(rises(seen[-n:]) for n in LOOKS if len(seen) >= n):
-            return waits()
+        private.append((int(resident) - int(others)) * page)
+        shared.append(max(mapped(), made()))
+        for seen in private, shared:
+            del seen[:-max(LOOKS)]
+            if any(rises(seen[-n:]) for n in LOOKS if len(seen) >= n):
+                return waits()
         time.sleep(APART)
     return False
+
+
+def mapped():
+    """Bytes of shared memory that the process has mapped and touched."""
+    try:
+        with open("/proc/self/status", "rb") as f:
+            return next((int(line.split()[1]) << 10 for line in f if line.startswith(b"RssShmem:")), 0)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def rises(seen):

@@ -1,4 +1,5 @@
-"""Segments of shared memory that multiprocessing.shared_memory makes: by stack, for as long as they have their names.
+"""Segments of shared memory that multiprocessing.shared_memory and os.memfd_create make: by stack, for as long as they have their
+names or are open.
 
 No object of the program need hold one: what is closed and not unlinked stays in memory until the machine is restarted.
 """
@@ -14,7 +15,8 @@ FOLDER = "/dev/shm/"
 class Shared:
     def __init__(self, agent):
         self.agent = agent
-        self.made, self.count = {}, 0  # by path: the stack, the step, and a number of its own
+        # By path, or for what has none by inode: the stack, the step, and a number of its own.
+        self.made, self.count = {}, 0
 
     def start(self):
         try:
@@ -23,20 +25,38 @@ class Shared:
             return
         if not os.path.isdir(FOLDER):
             return  # of macOS, which does not list them
-        original, followed = _posixshmem.shm_open, self.followed
+        self.follow(_posixshmem, "shm_open", self.named)
+        if hasattr(os, "memfd_create"):
+            self.follow(os, "memfd_create", self.nameless)
 
-        def shm_open(*args, **kwargs):
+    def follow(self, owner, name, made):
+        """Has what a function makes be followed."""
+        original = getattr(owner, name)
+
+        def followed(*args, **kwargs):
             fd = original(*args, **kwargs)
-            followed(args, kwargs, sys._getframe(1))
+            made(fd, args, kwargs, sys._getframe(1))
             return fd
 
-        self.agent.replace(_posixshmem, "shm_open", shm_open)
+        followed.__doc__, followed.__name__ = original.__doc__, name
+        followed.__module__, followed.__qualname__ = owner.__name__, name  # it is pickled by its name
+        self.agent.replace(owner, name, followed)
 
-    def followed(self, args, kwargs, frame):
+    def named(self, fd, args, kwargs, frame):
         """Remembers a segment that was opened, if it was made."""
         path = args[0] if args else kwargs.get("path")
         flags = args[1] if len(args) > 1 else kwargs.get("flags")
-        if self.agent.stopped and not self.agent.asleep or type(path) is not str or type(flags) is not int or not flags & os.O_CREAT or len(self.made) >= MOST:
+        if type(path) is str and type(flags) is int and flags & os.O_CREAT:
+            self.remember(path, frame)
+
+    def nameless(self, fd, args, kwargs, frame):
+        try:
+            self.remember(os.fstat(fd).st_ino, frame)
+        except OSError:
+            pass  # another thread has closed it
+
+    def remember(self, key, frame):
+        if self.agent.stopped and not self.agent.asleep or len(self.made) >= MOST:
             return
         frames = []
         while frame is not None and len(frames) < DEPTH:
@@ -44,25 +64,58 @@ class Shared:
             frames.append((getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno or 0))
             frame = frame.f_back
         self.count += 1
-        self.made[path] = tuple(frames), self.agent.step, self.count
+        self.made[key] = tuple(frames), self.agent.step, self.count
+
+    def there(self):
+        """The segments that there are, and their sizes; what is gone is forgotten."""
+        sizes = opened() if any(type(key) is int for key in self.made) else {}
+        for key in list(self.made):
+            if type(key) is str:
+                try:
+                    sizes[key] = os.stat(FOLDER + key.lstrip("/")).st_size
+                except OSError:
+                    pass  # it was unlinked
+            if key not in sizes:
+                self.made.pop(key, None)
+        return {key: sizes[key] for key in self.made if key in sizes}
+
+    def held(self):
+        """Bytes that they take."""
+        return sum(self.there().values())
 
     def fill(self, snapshot):
-        """Adds those that there are; what was unlinked is forgotten."""
-        rows = []
-        for path, (frames, step, n) in list(self.made.items()):
-            try:
-                size = os.stat(FOLDER + path.lstrip("/")).st_size
-            except OSError:
-                del self.made[path]
-                continue
-            rows.append((n, size, frames, step))
+        """Adds those that there are."""
         if not self.count:
             return
-        held, disk = sum(size for _, size, _, _ in rows), os.statvfs(FOLDER)
+        there, disk = self.there(), os.statvfs(FOLDER)
+        held = sum(there.values())
         d = snapshot.device("shm", "shared memory", space=id(self), limit=held + disk.f_bavail * disk.f_frsize, allocated=held)
-        for n, size, frames, step in rows:
+        for key, size in there.items():
+            frames, step, n = self.made[key]
             snapshot.add(d, n, size, snapshot.stacks.add(frames, lambda: frames), step, 1)
 
     def forked(self):
         """What the parent made is the parent's."""
         self.made.clear()
+
+
+def opened():
+    """The files in memory without a name that this process has open or mapped: by inode, their sizes."""
+    sizes = {}
+    try:
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + fd).startswith("/memfd:"):
+                    at = os.stat("/proc/self/fd/" + fd)
+                    sizes[at.st_ino] = at.st_size
+            except OSError:
+                pass  # it was closed meanwhile
+        with open("/proc/self/maps", "rb") as f:
+            for line in f:
+                fields = line.split(None, 5)
+                if len(fields) > 5 and fields[5].startswith(b"/memfd:"):
+                    begin, end = fields[0].split(b"-")
+                    sizes.setdefault(int(fields[4]), int(end, 16) - int(begin, 16))
+    except (OSError, ValueError):
+        pass
+    return sizes
