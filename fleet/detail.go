@@ -147,7 +147,7 @@ func WriteViews(w io.Writer, dir string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `CREATE OR REPLACE VIEW runs AS
 SELECT * EXCLUDE (filename), %s AS folder FROM read_parquet(%s, filename = true)
-QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filename, '%s')) = 1;
+QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filename, '%s') DESC) = 1;
 `, folder, glob("runs"), merged)
 	for i := range Schema {
 		name := Schema[i].Name

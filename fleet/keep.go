@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,7 @@ func Compact(dir string, now time.Time) (Compaction, error) {
 	if err := sweep(dir, now); err != nil {
 		return c, err
 	}
+	var stale []*Part // removed all at once at the end, so that who reads meanwhile meets it once
 	for from := 0; from < len(s.Parts); {
 		to, size := from, int64(0)
 		for to < len(s.Parts) && s.Parts[to].Day == s.Parts[from].Day && (to == from || size+s.Parts[to].Bytes <= mostMerged) {
@@ -38,11 +40,20 @@ func Compact(dir string, now time.Time) (Compaction, error) {
 			to++
 		}
 		if to-from > 1 {
-			if err := merge(dir, s.Parts[from:to]); err != nil {
+			err := merge(dir, s.Parts[from:to])
+			switch {
+			case err == nil:
+				stale = append(stale, s.Parts[from:to]...)
+			case !errors.As(err, new(*MovedError)): // else another process merges them, or has added one again
 				return c, err
 			}
 		}
 		from = to
+	}
+	for _, p := range stale {
+		if err := p.remove(); err != nil {
+			return c, err
+		}
 	}
 	if s, err = OpenStore(dir); err != nil {
 		return c, err
@@ -51,8 +62,7 @@ func Compact(dir string, now time.Time) (Compaction, error) {
 	return c, nil
 }
 
-// merge writes one part for several, then removes these. In between, runs are there twice, and count
-// once.
+// merge writes one part for several. Until these are removed, runs are there twice, and count once.
 func merge(dir string, parts []*Part) error {
 	t, err := readParts(parts, "")
 	if err != nil {
@@ -68,15 +78,7 @@ func merge(dir string, parts []*Part) error {
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
 	sum := strconv.FormatUint(xxhash.Sum64String(strings.Join(names, " ")), 16)
-	if err := putInPlace(temporary, filepath.Join(dir, parts[0].Day, merged+strings.Repeat("0", 16-len(sum))+sum)); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if err := p.remove(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return putInPlace(temporary, filepath.Join(dir, parts[0].Day, merged+strings.Repeat("0", 16-len(sum))+sum))
 }
 
 // sweep removes temporary folders that are a day old.

@@ -2,12 +2,15 @@ package fleet
 
 import (
 	"crypto/rand"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/memdiag/memdiag/fleet/parquet"
@@ -28,6 +31,31 @@ func swap(a, b string) error {
 }
 
 func workers() int { return max(1, runtime.GOMAXPROCS(0)) }
+
+// eachOf calls do for 0 to n-1, a few at a time, and returns the first error by number.
+func eachOf(n int, do func(int) error) error {
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range min(n, workers()) {
+		group.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Batch is one row group of the columns that were asked for.
 type Batch struct {
@@ -60,8 +88,15 @@ func (b *Batch) Time(column, row int) time.Time {
 // open opens a table's file and finds columns in it.
 func (p *Part) open(table string, columns []string) (*parquet.File, []int, error) {
 	f, err := parquet.Open(p.file(table))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &MovedError{p.file(table)}
+	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if now, err := os.Stat(p.dir); err != nil || !os.SameFile(now, p.was) { // the file may be of another version of the run
+		_ = f.Close()
+		return nil, nil, &MovedError{f.Path}
 	}
 	if v := f.Notes[versionNote]; v != strconv.Itoa(Version) {
 		_ = f.Close()

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/memdiag/memdiag/fleet/parquet"
@@ -179,134 +178,7 @@ func checkMark(dir string) error {
 }
 
 // OpenStore reads which runs a fleet has. What cannot be read is an error that names the file.
-func OpenStore(dir string) (*Store, error) {
-	// A folder may go while another process compacts: then the list is read again.
-	for try := 0; ; try++ {
-		s, err := openStore(dir, "")
-		if err == nil || try == 3 || !errors.Is(err, fs.ErrNotExist) {
-			return s, err
-		}
-	}
-}
-
-// openStore reads all parts, or those that may have one run.
-func openStore(dir, run string) (*Store, error) {
-	if err := checkMark(dir); err != nil {
-		return nil, err
-	}
-	s := &Store{Dir: dir}
-	days, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range days {
-		if !d.IsDir() || !dayName.MatchString(d.Name()) {
-			continue
-		}
-		entries, err := os.ReadDir(filepath.Join(dir, d.Name()))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if e.IsDir() && partName.MatchString(e.Name()) && (run == "" || e.Name() == run || strings.HasPrefix(e.Name(), merged)) {
-				s.Parts = append(s.Parts, &Part{Day: d.Name(), Name: e.Name(), dir: filepath.Join(dir, d.Name(), e.Name())})
-			}
-		}
-	}
-	load := func(i int) error {
-		p := s.Parts[i]
-		err := p.load()
-		if run != "" && p.Name == run && errors.As(err, new(*parquet.FormatError)) {
-			p.Runs, err = []Run{{ID: run}}, nil // it is damaged, and about to be replaced
-		}
-		return err
-	}
-	if err := eachOf(len(s.Parts), load); err != nil {
-		return nil, err
-	}
-	s.settle()
-	return s, nil
-}
-
-// eachOf calls do for 0 to n-1, a few at a time, and returns the first error by number.
-func eachOf(n int, do func(int) error) error {
-	errs := make([]error, n)
-	var group sync.WaitGroup
-	next := make(chan int)
-	for range min(n, workers()) {
-		group.Go(func() {
-			for i := range next {
-				errs[i] = do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// load reads the part's runs.
-func (p *Part) load() (err error) {
-	if p.was, err = os.Stat(p.dir); err != nil {
-		return err
-	}
-	for _, t := range Schema {
-		if info, err := os.Stat(p.file(t.Name)); err == nil {
-			p.Bytes += info.Size()
-		}
-	}
-	return p.scan("runs", []string{"run", "name", "path", "added", "started", "ended", "status", "exit_code", "command", "workload", "commit", "library",
-		"ranks", "hosts", "gpus", "steps", "seconds", "verdict", "leaks", "live_bytes", "growth_bytes"}, func(b *Batch) error {
-		for i := range b.Rows {
-			p.Runs = append(p.Runs, Run{
-				ID: b.Text(0, i), Name: b.Text(1, i), Path: b.Text(2, i), Added: b.Time(3, i), Started: b.Time(4, i), Ended: b.Time(5, i),
-				Status: b.Text(6, i), ExitCode: b.Int(7, i), Command: b.Text(8, i), Workload: b.Text(9, i), Commit: b.Text(10, i), Library: b.Text(11, i),
-				Ranks: b.Int(12, i), Hosts: b.Int(13, i), GPUs: b.Int(14, i), Steps: b.Int(15, i), Seconds: b.Float(16, i),
-				Verdict: b.Text(17, i), Leaks: b.Int(18, i), Live: b.Int(19, i), Growth: b.Int(20, i),
-			})
-		}
-		return nil
-	})
-}
-
-func (p *Part) file(table string) string { return filepath.Join(p.dir, table+ending) }
-
-// settle has each run count from one part: where it was added last, and of equal ones from its own.
-func (s *Store) settle() {
-	type place struct{ part, run int }
-	best := make(map[string]place)
-	for i, p := range s.Parts {
-		for j := range p.Runs {
-			r := &p.Runs[j]
-			old, ok := best[r.ID]
-			if ok {
-				before := &s.Parts[old.part].Runs[old.run]
-				if before.Added.After(r.Added) || before.Added.Equal(r.Added) && !strings.HasPrefix(s.Parts[old.part].Name, merged) {
-					continue
-				}
-			}
-			best[r.ID] = place{i, j}
-		}
-	}
-	for i, p := range s.Parts {
-		all := len(p.Runs)
-		kept := p.Runs[:0:0]
-		for j := range p.Runs {
-			if best[p.Runs[j].ID] == (place{i, j}) {
-				kept = append(kept, p.Runs[j])
-			}
-		}
-		p.Runs, p.all = kept, len(kept) == all
-	}
-}
+func OpenStore(dir string) (*Store, error) { return openStore(dir, "") }
 
 // Runs are all runs, newest first.
 func (s *Store) Runs() []Run {
@@ -422,6 +294,9 @@ func (s *Store) forget(id, place string) error {
 
 // remove removes a folder in one step, then its files; but not one that another process has put in its place since it was read.
 func (p *Part) remove() error {
+	if now, err := os.Stat(p.dir); err == nil && !os.SameFile(now, p.was) {
+		return nil
+	}
 	gone := filepath.Join(filepath.Dir(filepath.Dir(p.dir)), tempStem+rand.Text())
 	if err := os.Rename(p.dir, gone); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -367,7 +367,7 @@ func (s state) sameSnapshots(t state) bool {
 }
 
 // mostFiles are as many as a run may have.
-const mostFiles = 20_000
+const mostFiles = 1 << 20
 
 // stateOf reads no file. Hidden ones are being written, and others may go meanwhile.
 func stateOf(dir string) (state, error) {

@@ -37,6 +37,12 @@ files: docs/fleet.md explains the tables, docs/queries.md has queries.`,
 		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f), newFleetReportCommand(f),
 		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f),
 	)
+	for _, command := range cmd.Commands() {
+		once := command.RunE
+		command.RunE = func(cmd *cobra.Command, args []string) error {
+			return fleet.Again(func() error { return once(cmd, args) })
+		}
+	}
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func ofOurs(runs []runBelow) []runBelow {
 // snapshots lie in folders of a step each: first ours, by name, then the folders
 // of at least two snapshots, which a comparison takes.
 func runsBelow(dir string) []runBelow {
-	list, err := listFiles(dir, false)
+	list, err := listFiles(dir, false, newNamePatterns())
 	if err != nil {
 		return nil // a folder that can not be listed has no runs to offer
 	}

@@ -40,7 +40,7 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	if f.own, err = readInfo(&f.about, rundir.InfoName); err != nil {
 		return nil, err
 	}
-	if f.list, err = listFiles(path, f.own); err != nil {
+	if f.list, err = listFiles(path, f.own, f.names); err != nil {
 		return nil, err
 	}
 	if !f.own {

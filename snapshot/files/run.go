@@ -125,10 +125,12 @@ func decodeSeries(path string) (*snapshot.Series, []string, error) {
 	return native.DecodeSeries(path, f, size)
 }
 
-// Bounds on what is looked through below a folder that is not ours.
+// Bounds on what is looked through below a folder: levels and files of one that is not ours, and files of a run of ours
+// or that name a rank. A thousand ranks with 500 snapshots each are half a million, whose names take 60 MB.
 const (
 	maxDepth = 4
 	maxFiles = 20_000
+	maxNamed = 1 << 20
 )
 
 // listing is what lies below a folder, as paths relative to it, by name.
@@ -140,8 +142,9 @@ type listing struct {
 
 // listFiles lists the regular files of a folder that may be snapshots; of those
 // below it too, unless flat, which a run of ours is.
-func listFiles(root string, flat bool) (listing, error) {
+func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
 	var list listing
+	others := 0 // files that may be anything
 	if to, err := filepath.EvalSymlinks(root); err == nil {
 		root = to // a link to a folder, such as latest, is not walked into
 	}
@@ -174,8 +177,13 @@ func listFiles(root string, flat bool) (listing, error) {
 			return nil
 		case !entry.IsDir() && isSnapshotOf(flat, entry.Name()) && isRegular(path):
 			list.files = append(list.files, name)
-			if len(list.files) > maxFiles {
-				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxFiles), hint: "name the folder of one run"}
+			if !flat && !names.rank.MatchString(name) {
+				others++
+			}
+			for most, n := range map[int]int{maxFiles: others, maxNamed: len(list.files)} {
+				if n > most {
+					return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, most), hint: "name the folder of one run"}
+				}
 			}
 		}
 		return nil

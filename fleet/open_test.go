@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Runs are merged and added anew without a pause while others ask: each answer is of a whole state.
+func TestAnswersAreWholeWhileOthersMergeAndAdd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	added(t, dir, two...)
+	var writers sync.WaitGroup
+	var writing atomic.Int32
+	for i := range two {
+		writing.Add(1)
+		writers.Go(func() {
+			defer writing.Add(-1)
+			for range 5 {
+				if _, err := Compact(dir, epoch); err != nil {
+					t.Error(err)
+				}
+				if err := Add(dir, two[i].tables()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for writing.Load() > 0 {
+		err := Again(func() error {
+			s, err := OpenStore(dir)
+			if err != nil {
+				return err
+			}
+			got, err := asText(s)
+			if err == nil && got != ofTwo {
+				t.Errorf("an answer of half a state:\n%s", got)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	writers.Wait()
+	if got := summary(t, opened(t, dir)); got != ofTwo {
+		t.Errorf("a run is lost:\n%s", got)
+	}
+}
+
+func TestATableThatMovedIsToldFromOneThatIsDamaged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	added(t, dir, two...)
+	s := opened(t, dir)
+	added(t, dir, two[0]) // another version in its place
+	if _, err := s.Leaks(nil); !errors.As(err, new(*MovedError)) {
+		t.Errorf("of a run that was replaced: %v", err)
+	}
+	s = opened(t, dir)
+	if err := os.RemoveAll(s.Parts[1].dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Leaks(nil); !errors.As(err, new(*MovedError)) {
+		t.Errorf("of a run that was deleted: %v", err)
+	}
+}
