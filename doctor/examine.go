@@ -22,6 +22,7 @@ type Change struct {
 	Intervention *record.Intervention
 	Files        []source.File
 	Args         []string // added to the command
+	Process      string   // the kind of process in which it is made, if that is recorded beside the one of its rank; else ""
 	Steps        int64    // in the place of {steps}, from this run on; 0 to leave it
 }
 
@@ -71,7 +72,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 	}
 	var changed []*Run
 	for i, t := range f.Trials {
-		run, err := lab(ctx, name(i, t), Change{Intervention: &t.Intervention})
+		run, err := lab(ctx, name(i, t), f.change(&t.Intervention, f.Leak))
 		if err != nil {
 			return f.stopped(changed, err)
 		}
@@ -83,7 +84,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 			break
 		}
 	}
-	again, err := lab(ctx, "again", Change{Intervention: &record.Intervention{Kind: record.Count, From: from(plain.Result)}})
+	again, err := lab(ctx, "again", f.change(&record.Intervention{Kind: record.Count, From: from(f.Leak.judged(plain.Result)), Child: f.Leak.child() != nil}, f.Leak))
 	if err != nil {
 		return f.stopped(changed, err)
 	}
@@ -153,6 +154,15 @@ func (f *Findings) decide(ctx context.Context, lab Lab) error {
 	return nil
 }
 
+// change is made in the process in which a leak is.
+func (f *Findings) change(in *record.Intervention, l *Leak) Change {
+	c := Change{Intervention: in}
+	if child := l.child(); child != nil && in.Child {
+		c.Process = diff.KindOf(child.Role)
+	}
+	return c
+}
+
 // mostAlso is how many leaks beside the first are tried.
 const mostAlso = 2
 
@@ -165,7 +175,7 @@ func (f *Findings) others(ctx context.Context, lab Lab) error {
 			continue
 		}
 		done[trials[0].Path] = true
-		run, err := lab(ctx, fmt.Sprintf("also-%d-%s", len(f.Also)+1, trials[0].Kind), Change{Intervention: &trials[0].Intervention})
+		run, err := lab(ctx, fmt.Sprintf("also-%d-%s", len(f.Also)+1, trials[0].Kind), f.change(&trials[0].Intervention, l))
 		if err != nil {
 			return err
 		}
@@ -229,7 +239,6 @@ func rank(v Verdict) int { return slices.Index([]Verdict{Proven, Needed, Open, R
 func (f *Findings) confirm() {
 	r := f.Plain.Result
 	f.Doubt = r.Doubt(r.Run().Info.Unseen)
-	f.More = r.Leaks() - 1
 	for i := range r.Findings {
 		finding := &r.Findings[i]
 		switch {
@@ -242,7 +251,17 @@ func (f *Findings) confirm() {
 		}
 	}
 	if e := r.ProcessGrowth(); f.Leak == nil && e != nil {
-		f.Leak, f.More = &Leak{Process: e}, 0
+		f.Leak = &Leak{Process: e}
+	}
+	for _, c := range r.Children {
+		if leaks := leaksOf(c.Result); f.Leak == nil && len(leaks) > 0 {
+			f.Leak = leaks[0]
+		}
+	}
+	if f.Leak != nil {
+		f.More = len(f.leaks()) - 1
+	} else if grown := r.Unaccounted(); len(grown) > 0 && f.Doubt == "" {
+		f.Doubt = report.Unexplained(grown[0])
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 type Run struct {
 	Dir        string
 	Took       time.Duration
+	Ranks      int                // how many there are, if more than one
+	Leaking    int                // of them
+	Rank       int                // of the result, if there are several
 	Result     *diff.Result       // nil where it could not be judged; Why says why not
 	Why        string             // a clause
 	ExitCode   int                // of the program
@@ -115,13 +118,18 @@ func nothing(kind record.InterventionKind) string {
 // growth says whether it is gone, by its rate since the change was made, and what the program computes without what it
 // keeps.
 func (t *Tried) growth(leak *Leak, plain, again *Run) {
-	was, is, err := sinceChange(plain.Result.Run(), t.Run.Result.Run(), t.Run.Intervened.Since)
+	base, there := leak.judged(plain.Result), leak.within(&t.Run)
+	if there == nil {
+		t.Why = "there is no process like " + leak.child().Role + " with the change"
+		return
+	}
+	was, is, err := sinceChange(base.Run(), there, t.Run.Intervened.Since)
 	if err != nil {
 		t.Why = err.Error()
 		return
 	}
-	late := checkOf(baseline.Verify(plain.Result, was), leak.Finding)
-	check := checkOf(baseline.Verify(plain.Result, is), leak.Finding)
+	late := checkOf(baseline.Verify(base, was), leak.Finding)
+	check := checkOf(baseline.Verify(base, is), leak.Finding)
 	if check == nil || late == nil || late.After.Value < stays*late.Before.Value {
 		t.Why = "the rest of the run after the change is too short to show the growth"
 		return
@@ -141,7 +149,7 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	if t.Why = t.idle(leak, plain, again); t.Why != "" {
 		return
 	}
-	if other := baseline.Elsewhere(leak.Finding, gone*check.Before.Value, is, plain.Result, was); other != nil {
+	if other := baseline.Elsewhere(leak.Finding, gone*check.Before.Value, is, base, was); other != nil {
 		t.Why = "the growth is gone there, but something else grows with the change: " + elsewhere(other)
 		return
 	}

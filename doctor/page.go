@@ -103,6 +103,12 @@ func PageOf(f *Findings, program string) *Page {
 		return p
 	}
 	p.Locate, p.Known = f.Leak.text(), f.Plain.Result.Known
+	if f.Plain.Ranks > 1 {
+		p.Locate += fmt.Sprintf(", in rank %d", f.Plain.Rank)
+		if f.Plain.Leaking > 1 {
+			p.Locate += fmt.Sprintf("; %d of %d ranks leak", f.Plain.Leaking, f.Plain.Ranks)
+		}
+	}
 	if f.Leak.Finding != nil {
 		p.Holder = report.HolderText(f.Leak.Finding)
 	}

@@ -119,11 +119,25 @@ func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak
 	return texts, leaks
 }
 
-// leaks are the one that was examined, and those beside it.
+// leaks are the one that was examined, and those beside it, in other processes too.
 func (f *Findings) leaks() []*Leak {
 	all := []*Leak{f.Leak}
-	for i := range f.Plain.Result.Findings {
-		if l := &f.Plain.Result.Findings[i]; l.Verdict == diff.Leak && !l.OfProcess() && l != f.Leak.Finding {
+	beside := leaksOf(f.Plain.Result)
+	for _, c := range f.Plain.Result.Children {
+		beside = append(beside, leaksOf(c.Result)...)
+	}
+	for _, l := range beside {
+		if l.Finding != f.Leak.Finding {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// leaksOf are the findings of a process that leak, those of its own pages alone left out.
+func leaksOf(r *diff.Result) (all []*Leak) {
+	for i := range r.Findings {
+		if l := &r.Findings[i]; l.Verdict == diff.Leak && !l.OfProcess() {
 			all = append(all, &Leak{Finding: l})
 		}
 	}

@@ -42,7 +42,7 @@ var graphCauses = []string{"graph-retained", "pending-graph", "forward-only-grap
 // TrialsOf are the changes that tell why something leaks, the likeliest first. untried says of the causes that none of them
 // tests, a clause each.
 func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
-	p := &planner{from: from(r)}
+	p := &planner{from: from(l.judged(r)), child: l.child() != nil}
 	h := l.holder()
 	for _, id := range l.causes() {
 		if !p.forCause(id, h) {
@@ -73,12 +73,13 @@ func from(r *diff.Result) float64 {
 
 type planner struct {
 	from   float64
+	child  bool
 	trials []Trial
 }
 
 func (p *planner) add(kind record.InterventionKind, path, claim, change string) {
 	if !slices.ContainsFunc(p.trials, func(t Trial) bool { return t.Kind == kind }) {
-		p.trials = append(p.trials, Trial{record.Intervention{Kind: kind, Path: path, From: p.from}, claim, change, nil})
+		p.trials = append(p.trials, Trial{record.Intervention{Kind: kind, Path: path, From: p.from, Child: p.child}, claim, change, nil})
 	}
 }
 

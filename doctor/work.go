@@ -19,8 +19,13 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 	if again != nil {
 		second = again.Result
 	}
+	base := leak.judged(plain.Result)
 	if second != nil {
-		if c := checkOf(baseline.Verify(plain.Result, second), leak.Finding); c != nil && c.After.Value < stays*c.Before.Value {
+		grown, why := leak.again(again)
+		if why != "" {
+			return why
+		}
+		if c := checkOf(baseline.Verify(base, grown), leak.Finding); c != nil && c.After.Value < stays*c.Before.Value {
 			return "a second run of the program as it is grows less, too, so the change proves nothing: " + report.CheckText(c)
 		}
 	}
@@ -36,7 +41,14 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 	if t.Kind == record.Switch || leak.Finding == nil {
 		return "" // what is switched off is not to be reached, and growth without a line has none
 	}
-	share, why := baseline.Reached(plain.Result, changed, leak.Finding)
+	there := changed
+	if leak.child() != nil {
+		var err error
+		if there, err = diff.DefaultOptions().Analyze(leak.within(&t.Run)); err != nil {
+			return err.Error()
+		}
+	}
+	share, why := baseline.Reached(base, there, leak.Finding)
 	switch {
 	case why != "":
 		return "nothing shows that the line that leaks still ran: " + why

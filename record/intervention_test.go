@@ -38,7 +38,7 @@ def cached(i):
 cached(0)
 
 def intervention(kind, path, start=5):
-    agent = types.SimpleNamespace(torch=torch, step=0, jax=None, elapsed=lambda: 0, now=lambda: 1000.0 + agent.step)
+    agent = types.SimpleNamespace(torch=torch, step=0, number=0, batches=None, settings={"intervention": {"kind": kind, "path": path, "from": start}}, jax=None, elapsed=lambda: 0, now=lambda: 1000.0 + agent.step)
     return _intervention.Intervention(agent, {"kind": kind, "path": path, "from": start})
 def run(i, each, steps=20):
     for i.agent.step in range(1, steps):
@@ -89,6 +89,15 @@ log.rows = frozenset({1, 2})
 i = run(intervention("cap", "__main__.log.rows"), lambda n: setattr(log, "rows", log.rows | {n}))
 print()
 print(i.text())
+i = intervention("count", "")
+run(i, lambda n: None)
+print()
+i.agent.number, i.agent.step = 1, 0  # a loader's worker, of which the change is not asked
+i = run(i.forked(), lambda n: None)
+i.child, i.agent.step, i.agent.batches = True, 0, [0]
+for i.agent.batches[0] in range(1, 20):
+    i.act()
+print(i.acts)
 `
 
 func TestWhatAProgramHoldsIsChanged(t *testing.T) {
@@ -109,5 +118,7 @@ cap __main__.gone False 0.0 15 0 :
 cap __main__.log.rows False 0.0 0 0 : 
 cap __main__.log.rows True 1005.0 2 0 TypeError: a frozenset cannot be cut: 
 memdiag doctor changed this run: cap of __main__.log.rows, given up after TypeError: a frozenset cannot be cut
+count  True 1005.0 15 0 : 
+count  False 0.0 0 0 : 15
 `)
 }

@@ -69,7 +69,9 @@ type Options struct {
 type Intervention struct {
 	Kind InterventionKind `json:"kind"`
 	Path string           `json:"path"` // of the holder, as a snapshot names it; "" for Collect
-	From float64          `json:"from"` // the step from which on, or the second if the program counts none
+	From float64          `json:"from"` // the step from which on, or the batch of a loader's worker; or the second if the process counts none
+	// Child has it done in the processes that are recorded beside the one of their rank, such as a loader's workers, instead of in that one.
+	Child bool `json:"child"`
 }
 
 // InterventionKind is what is done between the steps of a program.
@@ -97,6 +99,11 @@ type TypeGrowth struct {
 
 // Intervened is what became of an intervention.
 type Intervened struct {
+	// PID and Rank are the process; Child is as in Intervention.
+	PID   int  `json:"-"`
+	Rank  int  `json:"-"`
+	Child bool `json:"-"`
+
 	Found   bool    `json:"found"`   // the holder was there
 	Since   float64 `json:"since"`   // seconds since 1970 at which it was done first
 	Acts    int64   `json:"acts"`    // times that it was done
@@ -131,8 +138,8 @@ type Outcome struct {
 	Followed bool
 	// Packages are the versions of installed packages that any process of Python's had imported.
 	Packages map[string]string
-	// Intervened is of the process in which an intervention was done most often; nil where it was in none.
-	Intervened *Intervened
+	// Intervened is of each process in which an intervention was done.
+	Intervened []Intervened
 
 	agents bool // there were some, or nobody knows
 }
@@ -452,8 +459,12 @@ func (o *Outcome) collect(dir string, rank int) {
 			o.Packages = make(map[string]string)
 		}
 		maps.Copy(o.Packages, a.Packages)
-		if i := a.Intervention; i != nil && i.Acts > 0 && (o.Intervened == nil || i.Acts > o.Intervened.Acts) {
-			o.Intervened = i
+		if i := a.Intervention; i != nil && i.Acts > 0 {
+			i.PID, i.Rank, i.Child = a.PID, snapshot.NoRank, a.Child
+			if a.Rank != nil {
+				i.Rank = *a.Rank
+			}
+			o.Intervened = append(o.Intervened, *i)
 		}
 		if a.Raised != "" && a.Recorded && o.ExitCode != 0 {
 			o.Notes = append(o.Notes, a.says("the program ended with "+a.Raised, several > 1 || a.Child))

@@ -14,11 +14,12 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor"
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 func newDoctorCommand(env *environment) *cobra.Command {
 	format := choice{"text", []string{"text", "json"}}
-	l := &lab{env: env, heap: choice{"auto", []string{"auto", "on", "off"}}}
+	l := &lab{env: env, rank: snapshot.NoRank, heap: choice{"auto", []string{"auto", "on", "off"}}}
 	var again, patch bool
 	var switches []string
 	cmd := &cobra.Command{
@@ -172,15 +173,11 @@ func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.R
 		l.args = args
 		return l.run(ctx, "plain", doctor.Change{})
 	}
-	run, err := l.env.openRun(args)
-	if err != nil {
+	run := &doctor.Run{Dir: filepath.Clean(args[0])}
+	if err := l.judge(run); err != nil {
 		return nil, err
 	}
-	result, err := l.env.analyze(run, l.options)
-	if err != nil {
-		return nil, err
-	}
-	return &doctor.Run{Dir: filepath.Clean(args[0]), Result: result}, nil
+	return run, nil
 }
 
 // says is what a run is for, for a person who waits.

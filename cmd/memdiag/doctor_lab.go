@@ -17,6 +17,7 @@ import (
 	"github.com/memdiag/memdiag/doctor"
 	"github.com/memdiag/memdiag/doctor/source"
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 	"github.com/memdiag/memdiag/snapshot/secret"
@@ -36,6 +37,8 @@ type lab struct {
 	mayFail     bool
 	steps       int64    // in the place of {steps}
 	environment []string // NAME=VALUE, of the command, beside memdiag's own
+	ranked      bool     // there are several ranks, and rank is the one that is examined
+	rank        int
 }
 
 // tail is the end of what is written to it.
@@ -108,13 +111,14 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		return nil, err
 	}
 	env.talk.clear()
-	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Died: outcome.Died, Said: said.last(), Intervened: outcome.Intervened, Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
+	run := &doctor.Run{Dir: dir, Took: env.now().Sub(began), ExitCode: outcome.ExitCode, Died: outcome.Died, Said: said.last(), Output: doctor.Output{Bytes: output.n, Sum: hash.Sum64()}}
 	out.Uses(outcome.Packages)
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
 	if err := out.Finish(outcome.ExitCode, env.now(), outcome.Notes...); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
+		run.Choose(outcome.Intervened, of.Process, l.rank)
 		run.Why = "it was interrupted; memdiag diff " + dir + " tells what was recorded until then"
 		return run, ctx.Err()
 	}
@@ -125,10 +129,12 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		}
 		return nil, &exitError{exitOwn, withHint(failed, "memdiag diff %s judges what was recorded until then", dir)}
 	}
-	return run, l.judge(run)
+	err = l.judge(run)
+	run.Choose(outcome.Intervened, of.Process, l.rank)
+	return run, err
 }
 
-// judge adds what diff says of a run, if there is enough of it.
+// judge adds what diff says of a run, if there is enough of it: of the rank that leaks in the first run, in that and all others.
 func (l *lab) judge(run *doctor.Run) error {
 	read, err := l.env.openToVerify(run.Dir)
 	if err != nil {
@@ -138,8 +144,34 @@ func (l *lab) judge(run *doctor.Run) error {
 		run.Why = fmt.Sprintf("%s has %s, and growth takes two", run.Dir, snapshots(n))
 		return nil
 	}
-	run.Result, err = l.env.analyze(read, l.options)
-	return err
+	if run.Result, err = l.env.analyze(read, l.options); err != nil || len(read.Ranks) < 2 {
+		return err
+	}
+	ranks := l.env.judgeRanks(read, l.options, run.Result)
+	if !l.ranked {
+		l.ranked, l.rank = true, run.Result.Last.Rank
+		if i := slices.IndexFunc(ranks, leaks); i >= 0 {
+			l.rank = ranks[i].Rank
+		}
+	}
+	run.Ranks, run.Rank, run.Result = len(ranks), l.rank, nil
+	for i := range ranks {
+		if leaks(ranks[i]) {
+			run.Leaking++
+		}
+		if ranks[i].Rank == l.rank {
+			run.Result, run.Why = ranks[i].Result, ranks[i].Why
+		}
+	}
+	if run.Result == nil && run.Why == "" {
+		run.Why = fmt.Sprintf("%s has no rank %d", run.Dir, l.rank)
+	}
+	return nil
+}
+
+// leaks reports whether a rank leaks, in its own process or in one beside it.
+func leaks(r report.RankResult) bool {
+	return r.Result != nil && (r.Result.Leaks() > 0 || r.Result.ProcessGrowth() != nil || len(r.Result.Children) > 0)
 }
 
 // stepsWord stands in a command for the number of steps, which doctor chooses.

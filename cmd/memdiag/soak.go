@@ -34,7 +34,7 @@ const mostFailures = 3
 
 func newSoakCommand(env *environment) *cobra.Command {
 	format := choice{"text", []string{"text", "json"}}
-	l := &lab{env: env, heap: choice{"auto", []string{"auto", "on", "off"}}, mayFail: true}
+	l := &lab{env: env, rank: snapshot.NoRank, heap: choice{"auto", []string{"auto", "on", "off"}}, mayFail: true}
 	var cycles int
 	var length time.Duration
 	var budgets budgetFlags

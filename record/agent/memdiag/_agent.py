@@ -317,6 +317,8 @@ class Agent:
         self.code = type(self.code)(self)
         self.shared.forked()
         self.losses.fresh()
+        if self.intervention is not None:
+            self.intervention = self.intervention.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
         # A child that shares its parent's folder would write over its files.
         self.owner = {}

@@ -39,6 +39,7 @@ class Intervention:
     def __init__(self, agent, about):
         self.agent = agent
         self.kind, self.path, self.start = about["kind"], about["path"], float(about["from"])
+        self.child = about.get("child", False)  # it is for processes that are recorded beside the one of their rank
         self.nodes, self.next = [], 0.0  # where it is, and when it is looked for again
         self.keep, self.hooks = {}, {}  # by path: how many items stay, and the hooks that were there
         self.known = set()  # containers whose older items were looked at
@@ -49,12 +50,13 @@ class Intervention:
         self.switches = Switches(agent, self.path.split(",")) if self.kind == "switch" else None
 
     def now(self):
-        return self.agent.step or self.agent.elapsed()
+        batches = self.agent.batches  # a loader's worker takes no steps
+        return batches[0] if batches else self.agent.step or self.agent.elapsed()
 
     def act(self):
         """Between two steps, or where none are counted now and then. Called guarded."""
         self.due = time.monotonic() + APART
-        if self.failed or self.now() < self.start:
+        if self.failed or self.child != (self.agent.number > 0) or self.now() < self.start:
             return
         try:
             if self.kind == "switch":
@@ -73,6 +75,10 @@ class Intervention:
         self.acts += 1
         if self.found and not self.since:
             self.since = self.agent.now()
+
+    def forked(self):
+        """In the child of a fork nothing was found or done yet; what is off stays off."""
+        return self if self.switches is not None else Intervention(self.agent, self.agent.settings["intervention"])
 
     def imported(self, torch):
         """PyTorch has been imported. Called guarded."""
