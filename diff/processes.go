@@ -42,6 +42,8 @@ type Processes struct {
 	Alone    bool
 	Recorded bool // snapshots of it explain less than half of that
 	Shared   bool // what grows is shared memory
+	// Successive is whether they follow each other, and each later one takes more.
+	Successive bool
 	// OrOthers is whether other programs may have made the files of shared memory.
 	OrOthers bool
 	Segments int64 // the most files of shared memory that there were, with Shared; 0 where they are not known
@@ -51,6 +53,8 @@ type Processes struct {
 func (p *Processes) sentence(e *Reserve) string {
 	who := p.Role
 	switch {
+	case p.Successive:
+		who = "the most that a process of " + p.Role + " takes"
 	case p.PID == 0 && !p.Shared:
 		who = "processes of " + p.Role + " together"
 	case p.PID != 0:
@@ -110,7 +114,10 @@ func (p *Processes) Who() string {
 // Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
 func (p *Processes) clause(e *Reserve) string {
 	grows := "grows"
-	if !p.Shared && p.PID == 0 {
+	switch {
+	case p.Successive:
+		grows = "take more, each later one"
+	case !p.Shared && p.PID == 0:
 		grows = "grow together"
 	}
 	return fmt.Sprintf("%s %s, +%s/s, and %s", p.Who(), grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
@@ -248,6 +255,13 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 		if most == nil && len(of) > 1 {
 			if most = r.grows(f.together(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of...) {
 				most.Processes = &Processes{Role: kind, Recorded: slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool { return r.inside(p.PID) })}
+			} else {
+				most = nil
+			}
+		}
+		if most == nil {
+			if most = r.grows(f.successors(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of[len(of)-1]) {
+				most.Processes = &Processes{Role: kind, Successive: true}
 			} else {
 				most = nil
 			}

@@ -65,6 +65,12 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 	for n := range 40 {
 		named = append(named, lifetime{fmt.Sprintf("fetch-%c%c", 'a'+n%26, 'a'+n/26), float64(n), 40, flat})
 	}
+	brief := func(more float64) (lives []lifetime) { // looked at once or twice, the last as it begins
+		for n := range 60 {
+			lives = append(lives, lifetime{fmt.Sprint("job ", n), float64(n) / 2, float64(n)/2 + 0.5*float64(n%2), func(float64) float64 { return 20 + more*float64(n) - 10*float64(n%3/2) }})
+		}
+		return append(lives, lifetime{"train.py", 0, 30, flat})
+	}
 	noise := rand.New(rand.NewPCG(1, 2))
 	var children []lifetime
 	for n := range 40 {
@@ -98,6 +104,8 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
 		{"they end together before the command does", append(helpers, lifetime{"train.py", 0, 25, flat}), "processes of helper together grew steadily"},
 		{"each is small and has a name of its own", named, "processes of several roles together grew steadily"},
+		{"each is brief, and larger than the one before", brief(1), "the most that a process of job takes grew steadily by"},
+		{"each is brief, and as large as the one before", brief(0), ""},
 		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
 		{"copies of pages, until all are copied", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return min(50+10*t, 200) }}}, ""},
 		{"a cache of which ever less is new", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return 200 - 150/(1+t) }}}, ""},

@@ -359,7 +359,7 @@ def more_and_more(s):
         multiprocessing.Process(target=wait_with, args=(4_000_000, s), daemon=True).start()
 
 
-@leaks("wait_with", line=False)
+@leaks("fork of trees.py", line=False)
 def larger_and_larger(s):
     """Each child lives shortly, and has more than the one before."""
     for n in until(s, 0):
