@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/processes"
@@ -39,6 +40,9 @@ func readTree(run *snapshot.Run, rank int) {
 			run.Files = append(run.Files, path)
 			err = errors.Join(decode(io.LimitReader(f, maxTree)), f.Close())
 		}
+		if errors.Is(err, processes.ErrCut) {
+			run.Notes, err = append(run.Notes, fmt.Sprintf("%s: %v", path, processes.ErrCut)), nil
+		}
 		if err != nil {
 			run.Partial = true
 			run.Notes = append(run.Notes, fmt.Sprintf("%s: the processes were not read: %v; what follows there is not read", path, err))
@@ -48,6 +52,9 @@ func readTree(run *snapshot.Run, rank int) {
 		var group bool
 		tree.Host, group, err = processes.ReadHost(r)
 		followed = followed || group
+		if (err == nil || errors.Is(err, processes.ErrCut)) && endsEarly(tree.Host, endOf(run)) {
+			err = errors.New("it ends before the run does")
+		}
 		return err
 	})
 	read("processes", func(r io.Reader) (err error) {
@@ -62,6 +69,31 @@ func readTree(run *snapshot.Run, rank int) {
 	if len(tree.Processes)+len(tree.Host) > 0 {
 		run.Tree = tree
 	}
+}
+
+// endOf is when a run ended, as far as it and its snapshots tell; zero for neither.
+func endOf(run *snapshot.Run) (end time.Time) {
+	if run.Info.Finished != nil {
+		end = *run.Info.Finished
+	}
+	if n := len(run.Snapshots); n > 0 && run.Snapshots[n-1].Mark.Time.After(end) {
+		end = run.Snapshots[n-1].Mark.Time
+	}
+	return end
+}
+
+// endsEarly reports whether looks at the tree ended before the run did, as when memdiag was killed or the disk was full: by more
+// than the longest time between two, and what an end takes.
+func endsEarly(looks []snapshot.HostPoint, end time.Time) bool {
+	const ending = 3 * time.Second
+	if len(looks) == 0 {
+		return false
+	}
+	apart := time.Duration(0)
+	for i := range looks[1:] {
+		apart = max(apart, looks[i+1].Time.Sub(looks[i].Time))
+	}
+	return end.Sub(looks[len(looks)-1].Time) > ending+2*apart
 }
 
 // cutShort reports whether there are lines of the tree after the last of its processes: all but those of

@@ -98,6 +98,9 @@ func known(v snapshot.Bytes) string {
 	return strconv.FormatInt(int64(v), 10)
 }
 
+// ErrCut is of a table whose last line was not written to its end, as on a full disk. It is left out.
+var ErrCut = errors.New("the last line is cut, and is left out")
+
 // Read reads a table of processes. What is not as it was written ends it, and the error says
 // where; what came before is returned all the same.
 func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
@@ -161,7 +164,8 @@ func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) 
 // rows calls row with each line but the first, which must have the columns of one of the headers and may
 // have more. It returns that one.
 func rows(r io.Reader, headers []string, row func(*fields) error) (columns string, err error) {
-	in := csv.NewReader(&lines{from: r})
+	whole := &lines{from: r}
+	in := csv.NewReader(whole)
 	in.FieldsPerRecord, in.ReuseRecord = 0, true // as many as the header has
 	for n := 0; ; n++ {
 		record, err := in.Read()
@@ -169,6 +173,9 @@ func rows(r io.Reader, headers []string, row func(*fields) error) (columns strin
 		case errors.Is(err, io.EOF):
 			if n == 0 {
 				return "", errors.New("it is empty")
+			}
+			if len(whole.rest) > 0 {
+				return columns, ErrCut
 			}
 			return columns, nil
 		case err == nil && n == 0:
@@ -190,28 +197,48 @@ func rows(r io.Reader, headers []string, row func(*fields) error) (columns strin
 	}
 }
 
-// lines ends a text at a line of more than maxLine bytes, before it is split.
+// lines are those of a text that are whole; it ends before one of more than maxLine bytes.
 type lines struct {
 	from   io.Reader
-	length int
-	quoted bool // a line goes on within quotes
+	ready  []byte // of whole lines
+	rest   []byte // what follows them
+	quoted bool   // a line goes on within quotes
+	err    error  // of the text
 }
 
 func (l *lines) Read(p []byte) (int, error) {
-	n, err := l.from.Read(p)
-	for _, c := range p[:n] {
-		l.length++
+	for len(l.ready) == 0 && l.err == nil {
+		l.more()
+	}
+	n := copy(p, l.ready)
+	l.ready = l.ready[n:]
+	if n > 0 {
+		return n, nil
+	}
+	return 0, l.err
+}
+
+// more reads on.
+func (l *lines) more() {
+	part := make([]byte, maxLine)
+	n, err := l.from.Read(part)
+	l.err = err
+	whole := 0 // of what was read
+	for i, c := range part[:n] {
 		switch {
 		case c == '"':
 			l.quoted = !l.quoted
 		case c == '\n' && !l.quoted:
-			l.length = 0
-		}
-		if l.length > maxLine {
-			return 0, fmt.Errorf("a line of more than %d bytes", maxLine)
+			whole = i + 1
 		}
 	}
-	return n, err
+	if whole > 0 {
+		l.ready, l.rest = append(l.rest, part[:whole]...), nil
+	}
+	l.rest = append(l.rest, part[whole:n]...)
+	if len(l.rest) > maxLine {
+		l.err = fmt.Errorf("a line of more than %d bytes", maxLine)
+	}
 }
 
 // fields are read one after the other; the first that is no number is the error.

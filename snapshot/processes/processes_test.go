@@ -2,8 +2,10 @@ package processes
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -70,13 +72,27 @@ func TestWhatIsNoTableEndsIt(t *testing.T) {
 		"below zero":       "3000000,1,1,0,a,true,-1,1,1,1,1,1\n",
 		"too large":        "3000000,1,1,0,a,true,9223372036854775807,1,1,1,1,1\n",
 		"fewer fields":     "3000000,1,1\n",
-		"cut short":        "3000000,1,1,0,\"a",
 		"a clock put back": "1000000,1,1,0,a,true,1,1,1,1,1,1\n",
 	} {
 		got, err := Read(strings.NewReader(whole + line))
 		if err == nil || !strings.Contains(err.Error(), "line 3") || len(got) != 1 || len(got[0].Points) != 1 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+}
+
+// TestACutLineIsLeftOut: also if it has all fields, of which the last may lack digits.
+func TestACutLineIsLeftOut(t *testing.T) {
+	whole := Header + "2000000,1,1,0,a,true,1,1,1,1,1,1\n"
+	for _, line := range []string{"3", "3000000,1,1,0,\"a", "3000000,1,1,0,a,true,1,1,1,1,1,1"} {
+		got, err := Read(iotest.OneByteReader(strings.NewReader(whole + line)))
+		if !errors.Is(err, ErrCut) || len(got) != 1 || len(got[0].Points) != 1 {
+			t.Errorf("%q: %+v, %v", line, got, err)
+		}
+	}
+	host, _, err := ReadHost(strings.NewReader(HostHeader + "1,2,3,,,,,,,,,,,,\n2,2"))
+	if !errors.Is(err, ErrCut) || len(host) != 1 {
+		t.Errorf("%+v, %v", host, err)
 	}
 }
 
