@@ -57,11 +57,13 @@ func hashed(name string) string {
 	return "#" + hex.EncodeToString(sum[:6])
 }
 
-// Bounds on what is stored of a rank.
+// Bounds on what is stored of a rank, or of a run.
 const (
 	topSites   = 20  // call sites that did not change, the largest
 	mostPoints = 200 // snapshots in series
 	mostFrames = 64  // of a stack
+
+	mostFunctions = 10_000 // of a run
 )
 
 // Collector turns a run into tables, one rank after another.
@@ -74,6 +76,7 @@ type Collector struct {
 	order  []string       // of the hosts
 	trees  map[string]*snapshot.Tree
 	frames map[string]bool
+	known  map[string]bool // functions
 
 	ranks, gpus, leaks, steps int64
 	live, growth              int64
@@ -87,7 +90,7 @@ type Collector struct {
 func NewCollector(run *snapshot.Run, about About) *Collector {
 	return &Collector{
 		ID: IDOf(run), about: about, tables: NewTables(), first: run, verdict: diff.Clean,
-		hosts: make(map[string]int), trees: make(map[string]*snapshot.Tree), frames: make(map[string]bool),
+		hosts: make(map[string]int), trees: make(map[string]*snapshot.Tree), frames: make(map[string]bool), known: make(map[string]bool),
 	}
 }
 
@@ -143,6 +146,7 @@ func (c *Collector) Add(run *snapshot.Run, r *diff.Result) {
 		c.findings(rank, child.Result, child.Role)
 	}
 	c.sites(rank, r)
+	c.functions(run)
 	c.series(rank, run)
 	c.rank(rank, host, run, r, soonest)
 	sentence, unseen := report.Headline(r), report.NotSeen(r)
@@ -282,6 +286,16 @@ func (c *Collector) sites(rank int, r *diff.Result) {
 	slices.SortStableFunc(still, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
 	for _, row := range still[:min(len(still), topSites)] {
 		add(row)
+	}
+}
+
+// functions stores which functions the run reached, so that a later run can be known to have reached what leaked.
+func (c *Collector) functions(run *snapshot.Run) {
+	for _, name := range baseline.Functions(run) {
+		if !c.known[name] && len(c.known) < mostFunctions {
+			c.known[name] = true
+			c.tables[functionsTable].Append(c.ID, name)
+		}
 	}
 }
 

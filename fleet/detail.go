@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,10 +155,23 @@ QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filena
 		if name == "runs" {
 			continue
 		}
+		if name == functionsTable && !has(dir, name) {
+			fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS SELECT '' AS run, '' AS function WHERE false;\n", name)
+			continue
+		}
 		fmt.Fprintf(&b, `CREATE OR REPLACE VIEW %s AS
 SELECT * EXCLUDE (filename) FROM read_parquet(%s, filename = true)
 WHERE (run, %s) IN (SELECT run, folder FROM runs);
 `, name, glob(name), folder)
 	}
 	return flush(w, &b)
+}
+
+// has reports whether any folder has a table.
+func has(dir, table string) bool {
+	parts, err := list(dir, "")
+	return err == nil && slices.ContainsFunc(parts, func(p *Part) bool {
+		_, err := os.Stat(p.file(table))
+		return err == nil
+	})
 }

@@ -271,7 +271,8 @@ func (s *Store) Name(leaks []Leak) error {
 type Change struct {
 	Fingerprint string  `json:"fingerprint"`
 	Place       string  `json:"place"`
-	State       string  `json:"state"` // new, worse, same, better, fixed
+	State       string  `json:"state"`         // new, worse, same, better, fixed, not judged
+	Why         string  `json:"why,omitempty"` // … not judged, a clause
 	Before      float64 `json:"rate_before"`
 	After       float64 `json:"rate_after"`
 	// Saved is what the runs of the second commit would have leaked in addition at the first one's
@@ -299,6 +300,10 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 		return nil, 0, 0, err
 	}
 	next, nextRuns, err := at(after)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	seen, err := s.witnesses(func(r *Run) bool { return after != "" && r.Commit == after })
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -343,9 +348,22 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 			c.State = "same"
 		}
 	}
+	for i := range old {
+		c := &changes[i]
+		if c.State != "fixed" {
+			continue
+		}
+		leak, err := s.wanting(&old[i])
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		if c.Why = leak.unproven(seen); c.Why != "" {
+			c.State = "not judged"
+		}
+	}
 	for i := range changes {
 		c := &changes[i]
-		if ranks > 0 {
+		if ranks > 0 && c.Why == "" {
 			c.Saved = int64((c.Before - c.After) * seconds)
 		}
 	}

@@ -83,6 +83,9 @@ var Schema = []TableSchema{
 	{"frames", "a frame of a call site's stack", []ColumnSchema{
 		runColumn, text("site", ""), number("depth", "0 is the innermost"), text("function", ""), text("file", ""), number("line", ""),
 	}},
+	{functionsTable, "a function of the program's own that a run was seen to reach", []ColumnSchema{
+		runColumn, text("function", ""),
+	}},
 	{"series", "memory of a rank's device at a snapshot", []ColumnSchema{
 		runColumn, rankColumn, number("step", ""), moment("time", ""), text("device", ""),
 		number("allocated_bytes", ""), number("reserved_bytes", ""), number("driver_bytes", "the driver's or the process's figure"),
@@ -101,6 +104,9 @@ var Schema = []TableSchema{
 		runColumn, rankColumn, text("verdict", ""), text("sentence", ""), text("not_seen", "what no verdict speaks of"),
 	}},
 }
+
+// functionsTable came after the others: folders that an older memdiag wrote have none, and nothing is known of it there.
+const functionsTable = "functions"
 
 // TableNamed is the schema of a table; nil for no such one.
 func TableNamed(name string) *TableSchema {

@@ -294,8 +294,8 @@ func (s *Store) forget(id, place string) error {
 
 // remove removes a folder in one step, then its files; but not one that another process has put in its place since it was read.
 func (p *Part) remove() error {
-	if now, err := os.Stat(p.dir); err == nil && !os.SameFile(now, p.was) {
-		return nil
+	if !p.stays() {
+		return nil // another process was first, or has put another one there
 	}
 	gone := filepath.Join(filepath.Dir(filepath.Dir(p.dir)), tempStem+rand.Text())
 	if err := os.Rename(p.dir, gone); err != nil {

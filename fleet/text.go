@@ -230,8 +230,17 @@ func WriteChanges(w io.Writer, changes []Change, before, after string, runsBefor
 		if c.Saved <= 0 {
 			saved = "-"
 		}
-		rows = append(rows, []string{c.State, c.Place, bySecond(c.Before), bySecond(c.After), saved, c.Fingerprint})
+		now := bySecond(c.After)
+		if c.Why != "" {
+			now = "?"
+		}
+		rows = append(rows, []string{c.State, c.Place, bySecond(c.Before), now, saved, c.Fingerprint})
 	}
 	table(&b, "state|place|before|after|saved|fingerprint", rows)
+	for _, c := range changes {
+		if c.Why != "" {
+			fmt.Fprintf(&b, "not judged: %s: %s\n", report.Printable(c.Place), report.Printable(c.Why))
+		}
+	}
 	return flush(w, &b)
 }

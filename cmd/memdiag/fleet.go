@@ -289,8 +289,9 @@ func newFleetCompareCommand(f *fleetFolder) *cobra.Command {
 		Use:   "compare COMMIT COMMIT",
 		Short: "what began to leak between two commits, what got worse, and what a fix saved",
 		Long: `Compares the runs of two commits: leaks that are new, worse, the same, better or
-fixed, by the mean rate of a rank. Saved is what the runs of the second commit would
-have leaked in addition at the rate of the first.`,
+fixed, by the mean rate of a rank. A leak is fixed if a run of the second commit would
+have shown it; else it is not judged, and the reason is said. Saved is what the runs
+of the second commit would have leaked in addition at the rate of the first.`,
 		Example: `  memdiag fleet compare 4f2a91c 77ab02e
   memdiag fleet compare v1.2 v1.3 --format json`,
 		Args: takes(2, 2, "commits"),

@@ -133,3 +133,9 @@ func sameArguments(before, after *snapshot.Info, read func([]string) []string) b
 		return baseA == baseB || python.MatchString(baseA) && python.MatchString(baseB)
 	})
 }
+
+// Related says how the run after is of another program than the one before, "" where nothing tells that, and whether both
+// were given the same arguments but for numbers.
+func Related(before, after *snapshot.Info) (differs string, alike bool) {
+	return other(before, after), alikeArguments(before, after)
+}

@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,6 +65,19 @@ func tracesOf(run *snapshot.Run) *traces {
 	return t
 }
 
+// Functions are the names of the program's own functions on any stack of a run, of memory or of a thread, in order. Where a
+// program begins is in every run of it, and is left out.
+func Functions(run *snapshot.Run) []string {
+	t := tracesOf(run)
+	names := make(map[string]bool)
+	for _, of := range []map[string]int{t.held, t.at} {
+		for key := range of {
+			names[t.names[key]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // count adds a mark to each function of the program's own on any of some stacks.
 func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapshot.StackID) {
 	known := t.tables[stacks]
@@ -115,7 +129,7 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 			t.files[f.File] = true
 		}
 		name := function(f)
-		if last := name[strings.LastIndexByte(name, '.')+1:]; !own(f) || last == "<module>" || last == "main" {
+		if !own(f) || Begins(name) {
 			continue
 		}
 		key := name + "\x00" + frame.Base(f.File)
@@ -125,6 +139,12 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 		}
 	}
 	return keys
+}
+
+// Begins reports whether a program begins in a function of this name.
+func Begins(function string) bool {
+	last := function[strings.LastIndexByte(function, '.')+1:]
+	return last == "<module>" || last == "main"
 }
 
 // sizesOf counts the tensors that live at a run's first mark by what they take: most are

@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak has a leak of 1,000 blocks in 1,000 steps at the commit c1, and runs
+// without it at c2.
+func TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak(t *testing.T) {
+	leaking := testRun{id: "aaaaaaaa00000001", commit: "c1", ranks: 1, prints: []string{"s1-a"}, growth: 3600}
+	column := func(tables Tables, table, name string) int {
+		for i, c := range TableNamed(table).Columns {
+			if c.Name == name {
+				return i
+			}
+		}
+		panic(name)
+	}
+	set := func(table, name string, value any) func(Tables) {
+		return func(tables Tables) {
+			c := &tables[table].Columns[column(tables, table, name)]
+			if text, ok := value.(string); ok {
+				c.Texts[0] = text
+			} else {
+				c.Ints[0] = int64(value.(int))
+			}
+		}
+	}
+	all := func(changes ...func(Tables)) func(Tables) {
+		return func(tables Tables) {
+			for _, change := range changes {
+				change(tables)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(Tables)
+		want   string
+	}{
+		"the same but for the leak":        {all(), "fixed"},
+		"another program":                  {set("runs", "command", "python serve.py"), "of another program: serve.py"},
+		"killed":                           {set("runs", "status", "killed"), "no run ended well"},
+		"still going on":                   {set("runs", "status", "unfinished"), "no run ended well"},
+		"of 10 steps":                      {set("ranks", "last_step", 10), "10 steps with 5 snapshots are too few"},
+		"shorter, but long enough to tell": {all(set("ranks", "last_step", 100), set("ranks", "snapshots", 10)), "fixed"},
+		"of as many steps, two snapshots":  {set("ranks", "snapshots", 2), "too few"},
+		"that skipped the function":        {set("frames", "function", "other"), "reached update"},
+		"that grew there": {func(t Tables) {
+			set("findings", "verdict", "inconclusive")(t)
+			set("findings", "fingerprint", "s1-a")(t)
+		}, "only a longer run can tell"},
+		"with other arguments, reaching it": {set("runs", "command", "python train.py --mode eval"), "fixed"},
+	} {
+		dir := filepath.Join(t.TempDir(), "fleet")
+		added(t, dir, leaking)
+		tables := testRun{id: "aaaaaaaa00000002", commit: "c2", ranks: 1}.tables()
+		c.change(tables)
+		if err := Add(dir, tables); err != nil {
+			t.Fatal(err)
+		}
+		changes, _, _, err := opened(t, dir).Compare("c1", "c2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := changes[0].State + " " + changes[0].Why
+		if !strings.Contains(got, c.want) || (c.want == "fixed") != (changes[0].State == "fixed") || (changes[0].Saved > 0) != (c.want == "fixed") {
+			t.Errorf("a run %s: %s, %d saved; want %s", name, got, changes[0].Saved, c.want)
+		}
+	}
+}
+
+func TestACallerShowsThatARunReachedTheLineOnlyWithTheSameArguments(t *testing.T) {
+	w := wanting{function: "update", callers: []string{"step"}, blocks: 100, of: length{100, 5}, run: Run{Command: "python train.py --steps 50"}}
+	r := &witness{of: length{100, 5}, functions: map[string]bool{"step": true}, run: Run{Status: "ended", Command: "python /ci/train.py --steps 60"}}
+	if why := w.unproven([]*witness{r}); why != "" {
+		t.Errorf("with another number of steps: %s", why)
+	}
+	for _, command := range []string{"python train.py --skip", ""} {
+		r.run.Command = command
+		if w.unproven([]*witness{r}) == "" {
+			t.Errorf("with %q it is fixed", command)
+		}
+	}
+}
+
+func TestPartsOfAnOlderMemdiagHaveNoFunctions(t *testing.T) {
+	python := duckdb(t)
+	dir := filepath.Join(t.TempDir(), "fleet")
+	added(t, dir, two...)
+	for _, p := range opened(t, dir).Parts {
+		remove(t, p.file(functionsTable))
+	}
+	if got := asked(t, python, views(t, dir), []string{"SELECT count(*) FROM functions"}); got[0][0][0] != 0. {
+		t.Errorf("DuckDB has %v", got)
+	}
+	if _, err := Compact(dir, epoch); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(t, opened(t, dir)); got != ofTwo {
+		t.Errorf("after they were merged\n%s", got)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
