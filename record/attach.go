@@ -67,7 +67,7 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 	}
 	host := watchHost(ctx, process.PID, "", out, nil)
 	left := a.follow(ctx)
-	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil, Found: a.found}
+	outcome := &Outcome{Notes: host.stop(), Followed: host.deaths.before != nil, Found: a.found}
 	if !left {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("process %d has not run Python code since; the agent leaves it as soon as it runs some", process.PID))
 	}

@@ -1,7 +1,10 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -24,11 +27,66 @@ func killsIn(at groupFolder) kills {
 	return k
 }
 
-// deaths counts kills in the control group of a command, which may move itself to another one.
+// deaths counts kills in the control group of a command, which may move itself to another one. Others may be in it, too: a kill is
+// the command's if one of its processes has ended soon after.
 type deaths struct {
 	group groupFolder
-	first kills
+	first kills // before any that may be the command's
+
+	last     kills
+	before   []*followed // the processes at the last look
+	suspects []*followed // those that were there before the counter moved; nil when it has not, of late
+	until    time.Time   // by when one of them must have ended
+	machine  time.Time   // of first.machine
+	victim   *followed   // the largest of the command's that ended after a kill; nil for none
 }
+
+// soon is how long the kernel may take to end a process, which gives back what it has.
+const soon = 5 * time.Second
+
+// see takes note of the processes and of the counters at a look.
+func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
+	if d.before != nil && counted.group > d.last.group && d.last.group >= 0 {
+		d.suspects, d.until = d.before, now.Add(soon)
+	}
+	if d.suspects != nil {
+		for _, p := range d.suspects {
+			gone := !slices.ContainsFunc(processes, func(f *followed) bool { return f.PID == p.PID && f.Started == p.Started })
+			if gone && (d.victim == nil || held(p) > held(d.victim)) {
+				d.victim = p
+			}
+		}
+		switch {
+		case d.victim != nil:
+			d.suspects = nil
+		case now.After(d.until):
+			d.suspects, d.first.group = nil, counted.group // it was none of the command's
+		}
+	}
+	if now.Sub(d.machine) > soon { // what the machine's counter counts is anyone's: what is old has not ended the command
+		d.machine, d.first.machine = now, d.last.machine
+	}
+	d.last = counted
+	if len(processes) > 0 {
+		d.before = processes
+	}
+}
+
+// said is what since says of a command that ended with a code.
+func (d *deaths) said(code int) (said string, kernel bool) {
+	now := killsIn(d.group)
+	if d.victim == nil && len(d.before) == 1 && code != killedCode {
+		now.group = d.first.group // its only process ended by itself
+	}
+	most := d.victim
+	if most == nil && len(d.before) > 0 {
+		most = slices.MaxFunc(d.before, func(a, b *followed) int { return cmp.Compare(held(a), held(b)) })
+	}
+	return d.first.since(now, code, most)
+}
+
+// held is the private memory of a process at its last look.
+func held(f *followed) snapshot.Bytes { return f.Points[0].Anonymous + f.Points[0].Swapped }
 
 // look is where a process is now: memdiag itself, and then its command.
 func (d *deaths) look(proc, groups string, pid int) {
@@ -38,6 +96,7 @@ func (d *deaths) look(proc, groups string, pid int) {
 		}
 		before := d.first
 		d.group, d.first = at, killsIn(at)
+		d.last, d.suspects = d.first, nil
 		if before != (kills{}) {
 			d.first.machine = before.machine
 		}
@@ -53,7 +112,11 @@ const killedCode = 128 + 9
 func (k kills) since(now kills, code int, most *followed) (said string, kernel bool) {
 	who := ""
 	if most != nil {
-		who = fmt.Sprintf("; %s held most, %s", most.Role, most.Points[0].Anonymous)
+		at := &most.Points[0]
+		who = fmt.Sprintf("; %s held most, %s", most.Role, held(most))
+		if grown := held(most) - most.begun; grown > 0 && at.Time.Sub(most.first) >= time.Second {
+			who += fmt.Sprintf(", %s more than %s before", grown, at.Time.Sub(most.first).Round(time.Second))
+		}
 	}
 	switch {
 	case k.group >= 0 && now.group > k.group && k.limit >= 0:

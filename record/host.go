@@ -67,8 +67,6 @@ type host struct {
 	points    int
 	deaths    deaths
 	others    outsiders
-	most      *followed     // the process that had most memory at the last look; nil for none
-	killed    int64         // processes that the kernel had killed in its control group by then
 	slow      time.Duration // the longest time between lines that looks made necessary
 
 	cancel context.CancelFunc
@@ -219,10 +217,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 		return err
 	}
 	whole := h.whole(tree, points, now)
-	if len(points) > 0 && (h.most == nil || whole.Group.Killed <= h.killed) { // else who had most is gone
-		h.most = slices.MaxFunc(points, func(a, b *followed) int { return cmp.Compare(a.Points[0].Anonymous, b.Points[0].Anonymous) })
-	}
-	h.killed = whole.Group.Killed
+	h.deaths.see(now, killsIn(h.deaths.group), points)
 	err := processes.WriteHost(all, whole)
 	h.pace(now, len(points), processorTime()-begun)
 	return err

@@ -193,7 +193,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	host := watchHost(ctx, child.Process.Pid, agent, out, snapshots)
 	failed := child.Wait()
-	outcome := &Outcome{Notes: host.stop(), Followed: host.most != nil}
+	outcome := &Outcome{Notes: host.stop(), Followed: host.deaths.before != nil}
 	if !outcome.Followed && hidesProcesses() {
 		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: "other processes of the command: the system gave no information"})
 	} else if n := host.tree.hidden; n > 0 {
@@ -208,7 +208,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.ExitCode = exit.ExitCode()
 	}
 	outcome.Signal, outcome.ExitCode = endedBySignal(child.ProcessState, outcome.ExitCode)
-	if death, kernel := host.deaths.first.since(killsIn(host.deaths.group), outcome.ExitCode, host.most); death != "" {
+	if death, kernel := host.deaths.said(outcome.ExitCode); death != "" {
 		outcome.Notes = append(outcome.Notes, death)
 		switch {
 		case kernel && outcome.ExitCode == 0: // its parent does without it

@@ -53,10 +53,11 @@ type processID struct {
 type followed struct {
 	snapshot.TreeProcess
 	first time.Time
-	name  string    // of its program, as the kernel has it, when its role was found
-	asked time.Time // … and when that was
-	rank  string    // in its environment
-	agent int       // its number as it sees it itself, in a container
+	begun snapshot.Bytes // private memory at its first look
+	name  string         // of its program, as the kernel has it, when its role was found
+	asked time.Time      // … and when that was
+	rank  string         // in its environment
+	agent int            // its number as it sees it itself, in a container
 }
 
 func newTree(root int, agent string) *tree {
@@ -131,6 +132,9 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		}
 		if s, ok := sums[p.processID]; ok {
 			at.PSS, at.OfOthers = s.pss, s.ofOthers
+		}
+		if f.Points == nil {
+			f.begun = at.Anonymous + at.Swapped
 		}
 		f.Points = []snapshot.ProcessPoint{at}
 		out = append(out, f)
