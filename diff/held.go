@@ -82,9 +82,12 @@ func (r *Result) joinCycles() {
 	var kept []Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return cyclic(f) && cyclic(&lead) && lead.Rows[0].On() == f.Rows[0].On() && sameFunction(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
-		})
+		at := -1
+		if cyclic(f) {
+			at = slices.IndexFunc(kept, func(lead Finding) bool {
+				return cyclic(&lead) && lead.Rows[0].On() == f.Rows[0].On() && sameFunction(&lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+			})
+		}
 		if at < 0 {
 			kept = append(kept, *f)
 			continue
@@ -107,9 +110,12 @@ func (r *Result) joinLines() {
 	var kept []Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		at := slices.IndexFunc(kept, func(lead Finding) bool {
-			return lead.Verdict == Leak && f.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || r.besideLeak(&lead, f))
-		})
+		at := -1
+		if f.Verdict == Leak {
+			at = slices.IndexFunc(kept, func(lead Finding) bool {
+				return lead.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || r.besideLeak(&lead, f))
+			})
+		}
 		if at < 0 {
 			kept = append(kept, *f)
 			continue
