@@ -7,35 +7,47 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// moment writes which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and what
-// was missing.
+// moment writes which moment of its record a snapshot shows.
 func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
+	what, of, lines := momentText(s, shapes)
+	if what == "" {
+		return
+	}
+	p.prose("", "  ", p.paint.bold(what)+of)
+	for _, line := range lines {
+		p.prose("  ", "    ", line)
+	}
+	p.line("")
+}
+
+// momentText says which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and
+// what was missing: a first sentence in two parts, and others. All are empty at the end of a record.
+func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []string) {
 	m := s.Moment
 	if m == nil {
-		return
+		return "", "", nil
 	}
 	device := s.Devices[m.Device]
 	if r := m.Refused; r != nil {
-		p.prose("", "  ", fmt.Sprintf("%s: %s was asked for, the driver had %s left, %s was live",
-			p.paint.bold("out of memory on "+deviceName(device)), glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String())))
-		p.prose("  ", "    ", "asked for "+askedAt(s, r.Stack))
-		p.prose("  ", "    ", shortfall(r, shapes[m.Device].fragments))
+		what = "out of memory on " + deviceName(device)
+		of = fmt.Sprintf(": %s was asked for, the driver had %s left, %s was live", glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String()))
+		lines = append(lines, "asked for "+askedAt(s, r.Stack), shortfall(r, shapes[m.Device].fragments))
 		if r.Times > 1 {
-			p.prose("  ", "    ", fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
+			lines = append(lines, fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
 		}
 	} else {
-		p.prose("", "  ", momentName(m.At)+" of "+deviceName(device))
+		what = momentName(m.At) + " of " + deviceName(device)
 	}
-	p.prose("  ", "    ", "shown: "+momentPlace(s))
+	lines = append(lines, "shown: "+momentPlace(s))
 	if others := len(s.Devices) - 1; others > 0 {
 		switch m.At.Kind {
 		case snapshot.AtPeak:
-			p.prose("  ", "    ", "each GPU is shown at its own peak")
+			lines = append(lines, "each GPU is shown at its own peak")
 		case snapshot.AtOOM:
-			p.prose("  ", "    ", "other devices are shown at their own last failure, or at the end of the record")
+			lines = append(lines, "other devices are shown at their own last failure, or at the end of the record")
 		}
 	}
-	p.line("")
+	return what, of, lines
 }
 
 // momentName is a moment in words.

@@ -38,7 +38,22 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v.Devices = deviceViews(nil, s)
 	v.Ages, v.Maps = agesViewOf(s, leaks, about.Run), mapViews(s, leaks)
 	v.again(s, about)
+	v.moment(s)
 	return v
+}
+
+// moment says which moment is shown. That memory ran out is what the page is about.
+func (v *view) moment(s *snapshot.Snapshot) {
+	what, of, lines := momentText(s, shapesOf(s))
+	if what == "" {
+		return
+	}
+	for _, line := range append([]string{what + of}, lines...) {
+		v.Moment = append(v.Moment, strings.ReplaceAll(line, noBreak, " "))
+	}
+	if s.Moment.Refused != nil {
+		v.Title, v.State, v.Moment = v.Moment[0], "leak", v.Moment[1:]
+	}
 }
 
 // judgeOne sets the title and the findings from the births of live blocks, and

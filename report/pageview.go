@@ -23,6 +23,7 @@ type view struct {
 	Title, Name  string
 	State        string // "leak", "inconclusive" or "clean", for colour
 	Lead         string
+	Moment       []string // within the record that is shown, a sentence each
 	Facts        []fact
 	Findings     []findingView
 	MoreFindings string // that stand in the table below only

@@ -47,7 +47,7 @@ writes all of it as one page, report.html.`,
 			if err := report.Text(env.stdout, result, text); err != nil {
 				return err
 			}
-			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
+			about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run, &atFlag{auto: true})}
 			if err := env.draw(dir, result, about); err != nil {
 				return err
 			}

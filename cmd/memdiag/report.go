@@ -15,6 +15,7 @@ import (
 func newReportCommand(env *environment) *cobra.Command {
 	var output string
 	var flagged *judging
+	at := atFlag{auto: true}
 	cmd := &cobra.Command{
 		Use:     "report [RUN | SNAPSHOT …]",
 		GroupID: groupLook,
@@ -22,15 +23,19 @@ func newReportCommand(env *environment) *cobra.Command {
 		Long: `Writes one HTML file that needs neither server nor network:
 the verdict, the findings with stack, holder, cause and fix, the growth over the
 steps, a flamegraph, where the memory is, and what was not recorded. Of one
-snapshot, what holds its memory and what its blocks' births tell.`,
+snapshot, what holds its memory and what its blocks' births tell.
+
+One PyTorch snapshot can be shown at a moment within its record, with --at. If the
+record has an out-of-memory error, that is the moment, unless --at end.`,
 		Example: `  memdiag report my-run -o report.html
-  memdiag report snapshot_0 snapshot_50 snapshot_100`,
+  memdiag report snapshot_0 snapshot_50 snapshot_100
+  memdiag report dump_snapshot.pickle --at peak`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ending := strings.ToLower(filepath.Ext(output)); output != "-" && ending != ".html" && ending != ".htm" {
 				return usagef(cmd, "%s: a report is a .html", output)
 			}
-			if err := env.writeReport(cmd, args, output, flagged); err != nil {
+			if err := env.writeReport(cmd, args, output, flagged, &at); err != nil {
 				return err
 			}
 			env.wrote(output)
@@ -39,12 +44,13 @@ snapshot, what holds its memory and what its blocks' births tell.`,
 	}
 	env.rankFlag(cmd)
 	flagged = judgingFlags(cmd)
+	at.register(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "report.html", "write to `FILE`, a .html; - for standard output")
 	return cmd
 }
 
 // writeReport writes the page of what args name.
-func (env *environment) writeReport(cmd *cobra.Command, args []string, output string, flagged *judging) error {
+func (env *environment) writeReport(cmd *cobra.Command, args []string, output string, flagged *judging, at *atFlag) error {
 	run, err := env.openRun(args)
 	if err != nil {
 		return err
@@ -52,7 +58,15 @@ func (env *environment) writeReport(cmd *cobra.Command, args []string, output st
 	if err := spare(cmd, output, run.Files...); err != nil {
 		return err
 	}
-	about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run)}
+	switch {
+	case len(run.Snapshots) != 1 && !at.auto:
+		return usagef(cmd, "--at is for one snapshot; memdiag diff compares two at a moment")
+	case len(run.Snapshots) == 1 && at.wanted(run.Snapshots[0]):
+		if run.Snapshots[0], _, err = env.openSnapshotAt(run.Files[len(run.Files)-1], at.at); err != nil {
+			return err
+		}
+	}
+	about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run, at)}
 	if len(run.Snapshots) == 1 {
 		about.Run = env.runUpTo(run.Snapshots[0], run.Files[len(run.Files)-1])
 		workingFolder().Snapshot(run.Snapshots[0])
@@ -102,7 +116,7 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 }
 
 // commandsFor are the commands that give a page's figures again.
-func commandsFor(run *snapshot.Run) []string {
+func commandsFor(run *snapshot.Run, at *atFlag) []string {
 	var args string
 	if run.Path != "" {
 		args = shellPath(filepath.Clean(run.Path))
@@ -114,7 +128,11 @@ func commandsFor(run *snapshot.Run) []string {
 		args = strings.Join(words, " ")
 	}
 	if len(run.Snapshots) == 1 {
-		return []string{"memdiag show " + shellPath(run.Files[len(run.Files)-1]), "memdiag flame " + args, "memdiag report " + args}
+		moment := ""
+		if !at.auto {
+			moment = " --at " + at.String()
+		}
+		return []string{"memdiag show " + shellPath(run.Files[len(run.Files)-1]) + moment, "memdiag flame " + args, "memdiag report " + args + moment}
 	}
 	return []string{"memdiag diff " + args, "memdiag flame " + args, "memdiag plot " + args, "memdiag report " + args}
 }

@@ -86,8 +86,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
-	flags.Var(&at, "at", "moment within the record of a PyTorch snapshot: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
-	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
+	at.register(cmd)
 	flags.Var(&by, "by", "what live memory is added up by: call site, operator of PyTorch's, or the path of its modules")
 	completeWords(cmd, "by", by.of)
 	flags.StringVar(&since, "since", "", "with --by operator or module, an earlier snapshot to compare with")
@@ -116,6 +115,12 @@ func (env *environment) afterShow(s *snapshot.Snapshot, path string, atEnd bool)
 type atFlag struct {
 	at   snapshot.At
 	auto bool // it was not given
+}
+
+// register lets a command show one snapshot at a moment.
+func (f *atFlag) register(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "at", "moment within the record of a PyTorch snapshot: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
+	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
 }
 
 func (f *atFlag) String() string {

@@ -97,7 +97,7 @@ func (w *watching) report(cmd *cobra.Command, dir string) (string, error) {
 	path := filepath.Base(whole) + ".html"
 	env := *w.env
 	env.folders, env.rank = nil, snapshot.NoRank // the run has more files by now
-	return path, env.writeReport(cmd, []string{dir}, path, w.judging)
+	return path, env.writeReport(cmd, []string{dir}, path, w.judging, &atFlag{auto: true})
 }
 
 // mostSaid is how many lines are kept for after the screen.
