@@ -56,7 +56,7 @@ func (r *Result) notSeen() (out []string) {
 	for i := range r.run.Tree.Processes {
 		p := &r.run.Tree.Processes[i]
 		switch {
-		case r.inside(p.PID) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
+		case r.inside(p) || slices.ContainsFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded }):
 		case len(p.Points) < series.Testable:
 			if lastOf(p) >= leastBrief && float64(lastOf(p)) >= matters*float64(most) && !grown[KindOf(p.Role)] {
 				brief++
@@ -119,8 +119,8 @@ func lastOf(p *snapshot.TreeProcess) snapshot.Bytes {
 }
 
 // inside reports whether a process was recorded beside the one that was judged.
-func (r *Result) inside(pid int) bool {
-	return slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == pid })
+func (r *Result) inside(p *snapshot.TreeProcess) bool {
+	return slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.Is(p) })
 }
 
 // processesOf is "5 processes (loader worker × 4, perl)", most of a role first.

@@ -242,19 +242,18 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			for i := range p.Points {
 				x[i], y[i] = p.Points[i].Time.Sub(f.began).Seconds(), float64(memory(&p.Points[i]))
 			}
-			child := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
 			e := cmp.Or(r.grows(x, y), r.growsLate(x, y), r.growsBriefly(x, y))
 			if e == nil || e.Growth < r.agentsTake(e.Growth, p) {
 				continue
 			}
 			grow++
 			if most == nil || e.Rate.Bytes.Value > most.Rate.Bytes.Value {
-				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: child >= 0}, e
+				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: r.inside(p)}, e
 			}
 		}
 		if most == nil && len(of) > 1 {
 			if most = r.grows(f.together(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of...) {
-				most.Processes = &Processes{Role: kind, Recorded: slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool { return r.inside(p.PID) })}
+				most.Processes = &Processes{Role: kind, Recorded: slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool { return r.inside(p) })}
 			} else {
 				most = nil
 			}

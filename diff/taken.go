@@ -18,7 +18,7 @@ func (r *Result) agentsTake(growth snapshot.Bytes, of ...*snapshot.TreeProcess) 
 		private := func(at *snapshot.ProcessPoint) snapshot.Bytes { return at.Anonymous + at.Swapped }
 		grown := float64(max(0, private(&p.Points[len(p.Points)-1])-private(&p.Points[0])))
 		all += grown
-		at := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.PID == p.PID })
+		at := slices.IndexFunc(r.run.Children, func(c *snapshot.Run) bool { return c.Is(p) })
 		if at < 0 {
 			continue
 		}

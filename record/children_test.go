@@ -236,3 +236,35 @@ if __name__ == "__main__":
 		})
 	}
 }
+
+// TestChildrenAreRecordedWithinOneBudget: so many at once and in all, and the agent takes no more in all of them than a share.
+func TestChildrenAreRecordedWithinOneBudget(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import os, tempfile
+from memdiag import _claims
+dir = tempfile.mkdtemp()
+def claimed(seconds):
+    n = 0
+    while True:
+        path = _claims.beside(dir, seconds)
+        if path is None:
+            return n
+        assert _claims.claim(path) and not _claims.claim(path)
+        n += 1
+def clear():
+    for name in os.listdir(dir):
+        os.unlink(os.path.join(dir, name))
+print(claimed(0), claimed(20))
+clear()
+print(claimed(1e6))
+began, _claims.began = _claims.began, lambda pid: 1  # all have ended, and others have their numbers
+print(claimed(1e6), len(os.listdir(dir)))
+_claims.began = began
+clear()
+claimed(0)
+for name in os.listdir(dir):
+    _claims.charge(os.path.join(dir, name), 1.5)
+print(claimed(20), claimed(600))
+`, "16 3\n32\n32 64\n0 16\n")
+}

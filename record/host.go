@@ -202,8 +202,8 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 		return nil
 	}
 	claims := claimants(h.dir)
-	recorded := func(pid int) bool {
-		_, claimed := claims[pid]
+	recorded := func(pid int, started int64) bool {
+		_, claimed := claims.of(pid, started)
 		return claimed || h.profiled && pid == h.tree.root
 	}
 	points := h.tree.points(tree, now, h.sumsOfPages(tree, now), recorded, h.roles)

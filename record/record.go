@@ -164,7 +164,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		keepBytecode(agent, cached)
 		_ = os.RemoveAll(agent) // of a folder of temporary files
 	}()
-	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention, agent})
+	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention, agent, float64(time.Now().UnixMilli()) / 1000})
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,8 @@ type agentSettings struct {
 
 	Intervention *Intervention `json:"intervention,omitempty"`
 
-	Agent string `json:"agent,omitempty"` // its folder: who looks from outside knows the command's processes by it
+	Agent string  `json:"agent,omitempty"` // its folder: who looks from outside knows the command's processes by it
+	Begun float64 `json:"begun"`           // when the command began, in seconds since 1970
 }
 
 const (
@@ -354,9 +355,10 @@ func namesBeginning(dir, prefix string) (names []string) {
 // about is what an agent reports of its process.
 type about struct {
 	PID      int               `json:"pid"`
-	State    string            `json:"state"`  // "started", "stopped", "finished", "failed"
-	Raised   string            `json:"raised"` // the exception that ended it; "" for none
-	Exit     int               `json:"exit"`   // the code that os._exit was given
+	Started  int64             `json:"started"` // as the kernel counts; 0 where it does not tell
+	State    string            `json:"state"`   // "started", "stopped", "finished", "failed"
+	Raised   string            `json:"raised"`  // the exception that ended it; "" for none
+	Exit     int               `json:"exit"`    // the code that os._exit was given
 	Recorded bool              `json:"recorded"`
 	Steps    int64             `json:"steps"`
 	Rank     *int              `json:"rank"`
@@ -473,7 +475,7 @@ func (o *Outcome) collect(dir string, rank int) {
 			}
 		}
 		unseen := a.Unseen
-		if counted, records := claims[a.PID]; records && o.ExitCode == 0 {
+		if counted, records := claims.of(a.PID, a.Started); records && o.ExitCode == 0 {
 			unseen = append(unseen, a.lost(counted)...)
 		}
 		for _, u := range unseen {

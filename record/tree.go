@@ -103,7 +103,7 @@ func (t *tree) look(now time.Time) []process {
 }
 
 // points are the memory of the processes of a look, of those that have most.
-func (t *tree) points(all []process, now time.Time, sums map[processID]sums, recorded func(pid int) bool, roles *roles) []*followed {
+func (t *tree) points(all []process, now time.Time, sums map[processID]sums, recorded func(pid int, started int64) bool, roles *roles) []*followed {
 	if len(all) > mostProcesses {
 		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.rss - a.rss) })[:mostProcesses]
 	}
@@ -127,7 +127,7 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 			f.Role = processes.Role(roles.of(t, f, p))
 		}
 		at := snapshot.ProcessPoint{
-			Time: now, Recorded: recorded(p.pid) || recorded(f.agent),
+			Time: now, Recorded: recorded(p.pid, p.started) || recorded(f.agent, p.started),
 			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown, OfOthers: snapshot.Unknown,
 		}
 		if s, ok := sums[p.processID]; ok {

@@ -87,9 +87,10 @@ type Run struct {
 	Losses    *Losses // nil where none were recorded
 	// Children are processes that were recorded beside this one, each a run of its own with a Role.
 	Children []*Run
-	// Role and PID are of a child; "" and 0 of others.
-	Role string
-	PID  int
+	// Role and PID are of a child; "" and 0 of others. Started is when it began, as in Tree; 0 where that does not tell.
+	Role    string
+	PID     int
+	Started int64
 	// Ranks are those that the folder has files of, ascending; the snapshots are of
 	// one of them. It is nil where no name tells a rank.
 	Ranks []int
@@ -129,4 +130,9 @@ type SiteCount struct {
 	Site  int32
 	Count int64
 	Bytes Bytes
+}
+
+// Is reports whether a child is a process of the tree. A number is used again.
+func (r *Run) Is(p *TreeProcess) bool {
+	return r.PID == p.PID && (r.Started == 0 || r.Started == p.Started)
 }

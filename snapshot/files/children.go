@@ -82,9 +82,9 @@ func nameAlike(run *snapshot.Run) {
 			switch parent, forked := strings.CutPrefix(p.Role, "fork of "); {
 			case p.PID != child.PID || taken.Before(p.Points[0].Time) || taken.After(p.Points[len(p.Points)-1].Time.Add(lookApart)):
 			case forked && parent == child.Role:
-				child.Role = p.Role
+				child.Role, child.Started = p.Role, p.Started
 			default:
-				p.Role = child.Role
+				p.Role, child.Started = child.Role, p.Started
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func numberAlike(run *snapshot.Run) {
 				numbered = fmt.Sprintf("fork %d of %s%s", n+1, of, rank)
 			}
 			for _, child := range run.Children {
-				if child.PID == p.PID && child.Role == role {
+				if child.Is(p) && child.Role == role {
 					child.Role = numbered
 				}
 			}

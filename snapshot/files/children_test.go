@@ -72,11 +72,14 @@ func TestAProcessHasOneRole(t *testing.T) {
 		at := func(seconds int64) snapshot.ProcessPoint { return snapshot.ProcessPoint{Time: time.Unix(seconds, 0)} }
 		child := &snapshot.Run{Role: c.agent, PID: 7, Snapshots: []*snapshot.Snapshot{{Mark: snapshot.Mark{Time: time.Unix(50, 0)}}}}
 		run := &snapshot.Run{Children: []*snapshot.Run{child}, Tree: &snapshot.Tree{Processes: []snapshot.TreeProcess{
-			{PID: 7, Role: "perl", Points: []snapshot.ProcessPoint{at(1), at(9)}}, {PID: 7, Role: c.system, Points: []snapshot.ProcessPoint{at(40), at(60)}},
+			{PID: 7, Role: "perl", Points: []snapshot.ProcessPoint{at(1), at(9)}}, {PID: 7, Started: 4000, Role: c.system, Points: []snapshot.ProcessPoint{at(40), at(60)}},
 		}}}
 		nameAlike(run)
 		if p := run.Tree.Processes; run.Children[0].Role != c.want || p[1].Role != c.want || p[0].Role != "perl" {
 			t.Errorf("%s, %s: %q, %q", c.agent, c.system, run.Children[0].Role, p[1].Role)
+		}
+		if p := run.Tree.Processes; child.Is(&p[0]) || !child.Is(&p[1]) {
+			t.Error("its snapshots are of another process that had its number before")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches, _exit, _role
+from . import _at, _batches, _claims, _exit, _role
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
@@ -45,8 +45,10 @@ WAIT, WAIT_PART = 8, 32
 BRIEF = 0.02
 # One that is due and too dear may come late by this part of the steps.
 LATE = 64
-# The same for a process that others started, once it grows; how many such are recorded.
-CHILD_ALLOWANCE, CHILD_SHARE, MOST_CHILDREN = 0.3, 0.03, 32
+# The same for a process that others started, once it grows.
+CHILD_ALLOWANCE, CHILD_SHARE = _claims.EACH, 0.03
+# Seconds after which one that grows and may not be recorded for now asks again, at first and at most.
+REFUSED, REFUSED_MOST = 2.0, 60.0
 # Seconds after which a forked process has the name that is given to it, and how many files there are of such at most.
 NAMED, MOST_FILES = 0.3, 1000
 # The disk, or the user's part of it, is full.
@@ -350,12 +352,26 @@ class Agent:
 
         try:
             time.sleep(NAMED)
-            if grows(waits, self.shared.held) and not helps():
+            if grows(waits, self.shared.held) and not helps() and self.admitted(waits):
                 self.wake()
                 if not self.stopped:
                     self.ticker.loop()
         except Exception as e:
             self.failed("child", e)  # the folder is another user's, as this process now is
+
+    def admitted(self, waits):
+        """Waits until another process may be recorded; False when that is waited for no more."""
+        pause = REFUSED
+        while waits():
+            if _claims.beside(self.dir, self.since_begin()) is not None:
+                return True
+            time.sleep(pause)
+            pause = min(2 * pause, REFUSED_MOST)
+        return False
+
+    def since_begin(self):
+        """Seconds since the command began."""
+        return max(0.0, time.time() - self.settings.get("begun", 0))
 
     def wake(self):
         """A forked child steps an optimizer: it trains. Or it goes on living."""
@@ -635,24 +651,17 @@ class Agent:
     def beside(self):
         """Whether this process is recorded beside the one of its rank: a loader's worker, one of a pool."""
         if not self.number and not self.gone and not helps():
-            free = (n for n in range(1, MOST_CHILDREN + 1) if self.claim(".claim_tick_child%d" % n))
-            self.number = next(free, 0)
+            path = _claims.beside(self.dir, self.since_begin())
+            while path is not None and not _claims.claim(path):  # another was faster
+                path = _claims.beside(self.dir, self.since_begin())
+            self.number = int(path.rpartition("child")[2]) if path else 0
         return self.number > 0
 
     def suffix(self):
         return "" if self.rank is None else "_rank%d" % self.rank
 
     def claim(self, name):
-        try:
-            f = os.open(os.path.join(self.dir, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
-        except FileExistsError:
-            return False
-        try:
-            os.write(f, b"%d" % os.getpid())  # for who looks at the processes from outside
-        except OSError:
-            pass  # the disk is full
-        os.close(f)
-        return True
+        return _claims.claim(os.path.join(self.dir, name))
 
     def drop_ticks(self):
         if self.number:
@@ -730,6 +739,8 @@ class Agent:
         self.spent += self.last + self.torch.ahead
         self.torch.ahead = 0.0
         self.since, self.ran_before = self.elapsed(), self.ran()
+        if self.number:
+            _claims.charge(os.path.join(self.dir, _claims.CHILD + str(self.number)), self.took + work() - self.entered)
 
     def encode(self, s, step):
         b = s.blocks
@@ -842,7 +853,7 @@ class Agent:
         self.losses.flush()
         try:
             about = {
-                "pid": self.pid, "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
+                "pid": self.pid, "started": _claims.began(self.pid), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,
                 "python": sys.version.split()[0], "role": role(),
                 "child": self.asleep or self.number > 0,

@@ -1,0 +1,32 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAClaimIsOfOneProcess: another one that has its number since is not recorded.
+func TestAClaimIsOfOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{".claim_tick": "7 100 0\n", ".claim_step_rank0": "8 200 0\n", ".claim_step_rank1": "9", ".claim_tick_child1": "10 300 5\n", ".claim_step_rank2": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := claimants(dir)
+	for _, c := range []struct {
+		pid            int
+		started        int64
+		steps, records bool
+	}{
+		{7, 100, false, false}, // ranks have taken over
+		{8, 200, true, true}, {8, 201, false, false}, {8, 0, true, true},
+		{9, 5, true, true}, // of an agent that did not know
+		{10, 300, false, false},
+	} {
+		if steps, records := found.of(c.pid, c.started); steps != c.steps || records != c.records {
+			t.Errorf("process %d of %d: %v, %v", c.pid, c.started, steps, records)
+		}
+	}
+}
