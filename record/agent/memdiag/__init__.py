@@ -24,7 +24,7 @@ def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | No
 
     With a step, the program counts the steps from now on, and optimizers no longer do.
     Only snapshots of equal phase are compared. Growth with each evaluation, epoch or checkpoint is reported as such. A loss is recorded, for `memdiag verify` to compare;
-    PyTorch's on the CPU are without it. Never raises.
+    PyTorch's on the CPU are without it. Never raises: what should be a number and is none is left out, and the run has a note.
     """
     if _running is not None:
         _running.told(step, phase, epoch, loss, event)

@@ -19,6 +19,7 @@ from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
 from ._interrupts import Held
+from ._marks import number
 from ._own import Own, waited
 from ._role import below, helps, role, started, title
 
@@ -400,16 +401,17 @@ class Agent:
         if event is not None:
             self.happened(str(event))
         if phase is not None:
+            phase = str(phase)
             if phase != self.phase:
-                self.happened(str(phase))
-            self.phase = str(phase)
-        if epoch is not None:
+                self.happened(phase)
+            self.phase = phase
+        if epoch is not None and (epoch := number(self, "epoch", int, epoch)) is not None:
             if epoch != self.epoch_number:
                 self.happened("epoch")
-            self.epoch_number = int(epoch)
-        if step is not None:
+            self.epoch_number = epoch
+        if step is not None and (step := number(self, "step", int, step)) is not None:
             self.explicit = True
-            self.boundary(int(step))
+            self.boundary(step)
         if loss is not None:
             self.losses.told(loss)
 

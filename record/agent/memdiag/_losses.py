@@ -10,6 +10,7 @@ import time
 
 from ._agent import NOFOLLOW, PERMISSIONS
 from ._census import unasked
+from ._marks import number
 
 HEADER = b"step,source,loss\n"
 # Of so many losses each one is kept, of twice as many more each second one, of four times as many each fourth, and so on: to read
@@ -66,8 +67,8 @@ class Losses:
         return struct.unpack(how, raw)[0] if how else struct.unpack("<f", b"\0\0" + raw)[0]
 
     def told(self, loss):
-        if not self.over and self.keeps("mark"):
-            self.add("mark", float(loss))
+        if not self.over and self.keeps("mark") and (loss := number(self.agent, "loss", float, loss)) is not None:
+            self.add("mark", loss)
 
     def keeps(self, source):
         """Whether the loss that has been seen is one of those to keep."""

@@ -35,10 +35,12 @@ class watch:
 
     The run then says: watch "collate": after 100 calls 100 tensors (50.0 KiB) stay, held by list `kept` (100 items).
     Watches of one name are one. Calls on several threads at once are mixed up. Without the recorder a watch does
-    nothing. Never raises.
+    nothing. Raises TypeError without a name, and nothing else.
     """
 
     def __init__(self, name: str) -> None:
+        if callable(name):  # @memdiag.watch would put the watch in place of the function, which then never ran
+            raise TypeError('write @memdiag.watch("name")')
         self.name = str(name)
 
     def __call__(self, function: "F") -> "F":

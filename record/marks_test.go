@@ -1,0 +1,51 @@
+//go:build unix
+
+package record_test
+
+import "testing"
+
+// marks has arguments that are no numbers among good ones, more than the errors after which the agent stops.
+const marks = `
+from memdiag._agent import Agent
+
+class Tensor:
+    def __float__(self):
+        raise RuntimeError("a Tensor with 4 elements cannot be converted to Scalar")
+    __int__ = __float__
+a = Agent({"dir": ".", "rank": -1})
+a.boundary = lambda step: steps.append(step)
+steps = []
+for i in range(3):
+    a.told("eval", None, None, None, None)
+    a.told(None, None, Tensor(), None, None)
+    a.told(None, None, None, Tensor(), None)
+    a.told(i, 1, 2.5, i, None)
+    a.told(float("nan"), None, None, None, None)
+for note in a.notes.items():
+    print(note)
+print(steps, a.errors, a.events, a.epoch_number, len(a.losses.pending))
+`
+
+// Three marks with words for numbers ended the recording.
+func TestAMarkThatIsNoNumberIsLeftOut(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, marks, `("mark: step must be one number, not 'eval'", 1)
+('mark: epoch must be one number, not a Tensor', 1)
+('mark: loss must be one number, not a Tensor', 1)
+[0, 1, 2] 0 {'1': 1, 'epoch': 1} 2 3
+`)
+}
+
+// A watch without a name took the function's place, which then never ran.
+func TestAWatchWithoutANameIsRefused(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import memdiag
+try:
+    @memdiag.watch
+    def collate(samples): ...
+except TypeError as e:
+    print(e)
+print(memdiag.watch("collate")(len)("ab"))
+`, "write @memdiag.watch(\"name\")\n2\n")
+}
