@@ -251,10 +251,20 @@ func TestTheActionInstallsARelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	var action struct {
-		Runs struct{ Steps []struct{ Shell, Run string } }
+		Runs struct {
+			Steps []struct {
+				Shell, Run string
+				Env        map[string]string
+			}
+		}
 	}
 	if err := yaml.Unmarshal(text, &action); err != nil || len(action.Runs.Steps) != 1 || strings.Contains(action.Runs.Steps[0].Run, "${{") {
 		t.Fatalf("%v: %+v", err, action)
+	}
+	// In another action's step, GitHub's action_repository and action_ref are the outer action's, and empty for a local one.
+	env := action.Runs.Steps[0].Env
+	if env["RELEASES"] != "https://github.com/memdiag/memdiag/releases" || !strings.Contains(env["VERSION"], "action_repository == 'memdiag/memdiag' && github.action_ref") {
+		t.Errorf("%q", env)
 	}
 	release := t.TempDir()
 	name := "memdiag-1.2.3-linux-" + runtime.GOARCH
@@ -287,6 +297,7 @@ while (($#)); do case $1 in -o) out=$2; shift ;; https:*) url=$1 ;; esac; shift;
 		{"an archive that is not listed", "", "v1.2.3", false},
 		{"a release that is not there", sum, "v1.2.4", false},
 		{"a branch", sum, "main", false},
+		{"no version", sum, "", false},
 		{"a command", sum, "v1.2.3;true", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,12 +307,15 @@ while (($#)); do case $1 in -o) out=$2; shift ;; https:*) url=$1 ;; esac; shift;
 			work := t.TempDir()
 			path := filepath.Join(work, "path")
 			cmd := recordtest.Command(t, "bash", "-e", "-o", "pipefail", "-c", action.Runs.Steps[0].Run)
-			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "RELEASE="+release, "VERSION="+c.version, "REPOSITORY=memdiag/memdiag",
-				"RUNNER_TEMP="+work, "GITHUB_SERVER_URL=https://github.example", "GITHUB_PATH="+path)
+			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "RELEASE="+release, "VERSION="+c.version, "RELEASES=https://github.example/memdiag/memdiag/releases",
+				"RUNNER_TEMP="+work, "GITHUB_PATH="+path)
 			said, err := cmd.CombinedOutput()
 			added, _ := os.ReadFile(path) // which is missing if nothing is installed
 			if (err == nil) != c.installed || (len(added) > 0) != c.installed {
 				t.Fatalf("%v, %q: %s", err, added, said)
+			}
+			if !tagged.MatchString(c.version) && !strings.Contains(string(said), "the input 'version'") {
+				t.Errorf("%s", said)
 			}
 			if c.installed {
 				if out, err := recordtest.Command(t, filepath.Join(strings.TrimSpace(string(added)), "memdiag")).Output(); err != nil || string(out) != "it is installed\n" {
