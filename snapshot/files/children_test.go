@@ -121,6 +121,26 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 	}
 }
 
+// TestTablesThatEndWithMemdiagAreSaid: it was killed, and the agent's snapshots go on.
+func TestTablesThatEndWithMemdiagAreSaid(t *testing.T) {
+	dir := childrenRun(t, true)
+	w, err := rundir.Create(filepath.Join(t.TempDir(), "other"), snapshot.Info{Version: "v1"})
+	if err == nil {
+		err = os.Rename(filepath.Join(w.Dir(), rundir.InfoName), filepath.Join(dir, rundir.InfoName)) // of a run that has not finished
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "snapshot_t12.json"), []byte(`{"memdiag_agent":1,"producer":"Python","step":null,"rank":null,"time_us":60000000,`+
+			`"devices":[],"frames":[],"stacks":[[]],"blocks":{"device":[],"address":[],"size":[],"stack":[],"birth":[]}}`), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := OpenRun(dir)
+	if err != nil || !run.Partial || !strings.Contains(strings.Join(run.Notes, "\n"), "it ends before the run does") {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
 func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
 	dir := childrenRun(t, true)
 	for name, text := range map[string]string{"snapshot_t9_child1.json": `{"memdiag_agent":1,`, "processes.csv": processes.Header + "x\n", "host.csv": "time"} {

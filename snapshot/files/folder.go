@@ -25,6 +25,8 @@ type Folder struct {
 	looked  bool      // at the files that name no rank
 	without []string  // those of them that are snapshots, where others name ranks
 	nodes   []*Folder // of a run on several machines, one each; nil of others
+	// unranked: their files tell no rank, and each machine's place among them is its rank.
+	unranked bool
 }
 
 // LookThrough looks through the folder of a run, and at one snapshot of each rank.
@@ -45,7 +47,10 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	}
 	if !f.own {
 		if f.nodes = o.nodesBelow(path, f.list); f.nodes != nil {
-			for _, node := range f.nodes {
+			for n, node := range f.nodes {
+				if f.unranked = len(node.ranks) == 0; f.unranked {
+					f.ranks = append(f.ranks, n)
+				}
 				f.ranks = append(f.ranks, node.ranks...)
 			}
 			slices.Sort(f.ranks)
@@ -115,7 +120,6 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	}
 	if f.own {
 		readSeries(&run, r.rank)
-		readTree(&run, r.rank)
 		readLosses(&run, r.rank)
 		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(f.path, name)) {
 			run.Info = snapshot.Info{}
@@ -126,6 +130,9 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	}
 	if err := r.read(f); err != nil {
 		return nil, err
+	}
+	if f.own {
+		readTree(&run, r.rank)
 	}
 	run.Unnamed = unnamed(&run, f.own, r.rank)
 	if f.own && bringsTree(&run, r.rank) {

@@ -16,7 +16,7 @@ const maxNodes = 4096
 const maxLogs = 1000
 
 // nodesBelow are the runs below a folder if they are one training on several machines: each was recorded on another, and no
-// rank is in two of them. Clocks are not compared. It is nil of other folders.
+// rank is in two of them; or none has a rank, and all are of the same command. Clocks are not compared. It is nil of other folders.
 func (o Opener) nodesBelow(path string, list listing) []*Folder {
 	if len(list.runs) < 2 || len(list.runs) > maxNodes || hasSnapshot(path, list.files) {
 		return nil
@@ -25,7 +25,11 @@ func (o Opener) nodesBelow(path string, list listing) []*Folder {
 	hosts, ranks := make(map[string]bool), make(map[int]bool)
 	for _, name := range list.runs {
 		node, err := o.LookThrough(filepath.Join(path, name))
-		if err != nil || len(node.ranks) == 0 || node.about.Info.Host == "" || hosts[node.about.Info.Host] {
+		if err != nil || node.about.Info.Host == "" || hosts[node.about.Info.Host] {
+			return nil
+		}
+		if first := append(nodes, node)[0]; len(node.ranks) == 0 && (len(first.ranks) > 0 || node.ofRank[snapshot.NoRank] == nil || !sameCommand(first, node)) ||
+			len(node.ranks) > 0 && len(first.ranks) == 0 {
 			return nil
 		}
 		hosts[node.about.Info.Host] = true
@@ -38,6 +42,11 @@ func (o Opener) nodesBelow(path string, list listing) []*Folder {
 		nodes = append(nodes, node)
 	}
 	return nodes
+}
+
+// sameCommand reports whether two runs are known to be of one command.
+func sameCommand(a, b *Folder) bool {
+	return len(a.about.Info.Command) > 0 && slices.Equal(a.about.Info.Command, b.about.Info.Command)
 }
 
 // hasSnapshot reports whether one of these files below a folder is a snapshot, or many are that may be: logs beside the machines'
@@ -61,17 +70,27 @@ func (f *Folder) openNode(rank int) (*snapshot.Run, error) {
 	if rank == snapshot.NoRank {
 		rank = f.ranks[0]
 	}
-	at := slices.IndexFunc(f.nodes, func(node *Folder) bool { return slices.Contains(node.ranks, rank) })
+	at, own := slices.IndexFunc(f.nodes, func(node *Folder) bool { return slices.Contains(node.ranks, rank) }), rank
+	if f.unranked {
+		at, own = slices.Index(f.ranks, rank), snapshot.NoRank
+	}
 	if at < 0 {
 		return nil, notThere(fmt.Sprintf("%s: no snapshots of rank %d", f.path, rank), fmt.Sprintf("there are ranks %v", f.ranks))
 	}
-	run, err := f.nodes[at].OpenRank(rank)
+	run, err := f.nodes[at].OpenRank(own)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range run.Snapshots {
+		s.Rank = rank
 	}
 	run.Path, run.Ranks = f.path, slices.Clone(f.ranks)
 	parts := make([]string, len(f.nodes))
 	for i, node := range f.nodes {
+		if f.unranked {
+			parts[i] = fmt.Sprintf("%s of %s is taken as rank %d", filepath.Base(node.path), node.about.Info.Host, i)
+			continue
+		}
 		parts[i] = fmt.Sprintf("%s of %s has ranks %s", filepath.Base(node.path), node.about.Info.Host, strings.Trim(fmt.Sprint(node.ranks), "[]"))
 	}
 	run.Notes = append(run.Notes, fmt.Sprintf("a run of %d machines: %s", len(parts), some(parts)))

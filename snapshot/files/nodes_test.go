@@ -91,3 +91,42 @@ func TestRunsOfSeveralMachinesAreOne(t *testing.T) {
 		})
 	}
 }
+
+// TestMachinesWithoutRanksThatRunOneCommandAreOneRun: each machine's place is its rank.
+func TestMachinesWithoutRanksThatRunOneCommandAreOneRun(t *testing.T) {
+	record := func(dir, host string, command ...string) {
+		w, err := rundir.Create(dir, snapshot.Info{Host: host, Command: command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []int64{0, 50} {
+			if err := w.WriteSnapshot(step, &snapshot.Snapshot{Mark: snapshot.Mark{Step: step}, Rank: snapshot.NoRank}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	record(filepath.Join(dir, "a"), "host-a", "python", "serve.py")
+	record(filepath.Join(dir, "b"), "host-b", "python", "serve.py")
+	folder, err := Opener{}.LookThrough(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 2 {
+		run, err := folder.OpenRank(rank)
+		if err != nil || !slices.Equal(run.Ranks, []int{0, 1}) || len(run.Snapshots) != 2 || run.Snapshots[1].Rank != rank {
+			t.Fatalf("rank %d: %+v, %v", rank, run, err)
+		}
+		if note := run.Notes[len(run.Notes)-1]; !strings.Contains(note, "b of host-b is taken as rank 1") {
+			t.Errorf("%q", note)
+		}
+	}
+	record(filepath.Join(dir, "c"), "host-c", "python", "train.py")
+	folder, err = Opener{}.LookThrough(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err := folder.OpenRank(snapshot.NoRank); err == nil {
+		t.Errorf("%+v; want none of two commands", run)
+	}
+}
