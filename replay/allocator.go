@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -76,6 +77,8 @@ type allocator struct {
 	givable          int64 // free memory that emptying the cache would give back
 	calls            int64 // of the driver: memory taken, given back, mapped, unmapped
 	retries          int64 // how often the cache was emptied because memory ran out
+	largest          int64 // request, as it was rounded
+	collected        bool  // garbage_collection_threshold was reached
 }
 
 // farAddress is above those of real devices: where segments go that the record has none for.
@@ -93,6 +96,21 @@ func newAllocator(s Settings, limit int64) *allocator {
 		limit = mostReserved
 	}
 	return &allocator{Settings: s, limit: limit, pools: make(map[poolKey]*pool), next: farAddress}
+}
+
+// unmet are the bounds that nothing met, which the settings then might as well not have.
+func (a *allocator) unmet(limit snapshot.Bytes) (out []string) {
+	if a.Collect > 0 && !a.collected {
+		if limit > 0 {
+			out = append(out, fmt.Sprintf("garbage_collection_threshold: reserved memory stayed below %v of the limit", a.Collect))
+		} else {
+			out = append(out, "garbage_collection_threshold: it is a share of a limit, and none is known (--limit)")
+		}
+	}
+	if a.MaxSplit > 0 && a.largest < a.MaxSplit {
+		out = append(out, fmt.Sprintf("max_split_size_mb: the largest request was %v", snapshot.Bytes(a.largest)))
+	}
+	return out
 }
 
 func (a *allocator) poolOf(key poolKey) *pool {
@@ -173,6 +191,7 @@ func (p *pool) page() uint64 {
 func (a *allocator) take(request int64, key poolKey) row {
 	size := a.round(request)
 	key.small = size <= smallLimit
+	a.largest = max(a.largest, size)
 	p := a.poolOf(key)
 	at := a.fit(p, size)
 	if at == none {

@@ -6,6 +6,7 @@ func (a *allocator) collect() {
 	if threshold == 0 || a.reserved <= threshold {
 		return
 	}
+	a.collected = true
 	var cached []row
 	age := int64(0)
 	for key, p := range a.each() {

@@ -23,6 +23,8 @@ type Player struct {
 	// emptied are the places of the events at which the program emptied the cache.
 	emptied map[int]bool
 	failed  int64 // requests that failed in the record
+	unfreed int64 // blocks whose address is given out again, and whose free is not in the record
+	unknown int64 // frees of blocks that are not known, which change nothing
 }
 
 const noSlot = -1
@@ -53,6 +55,8 @@ type Result struct {
 	Calls   int64 // of the driver
 	Retries int64 // how often the cache was emptied because memory ran out
 	Failed  int64 // requests for which there was no memory
+	// Unmet are the bounds of the settings that the record never met, a clause each.
+	Unmet []string
 }
 
 // New prepares to play the record that has most events, of one device of a snapshot, which start shows at the beginning of its
@@ -131,11 +135,16 @@ func (p *Player) number() {
 		p.slots[i] = noSlot
 		switch at, there := slots[e.Address]; {
 		case e.Kind() == snapshot.EventAlloc:
+			if there {
+				p.unfreed++
+			}
 			p.slots[i] = open(e.Address)
 		case e.Kind() == snapshot.EventFreeCompleted && there:
 			p.slots[i] = at
 			delete(slots, e.Address)
 			unused = append(unused, at)
+		case e.Kind() == snapshot.EventFreeCompleted:
+			p.unknown++
 		}
 	}
 }
@@ -232,7 +241,7 @@ func (p *Player) one(s Settings) Result {
 		}
 		note()
 	})
-	out.Calls, out.Retries = a.calls, a.retries
+	out.Calls, out.Retries, out.Unmet = a.calls, a.retries, a.unmet(p.Limit)
 	return out
 }
 

@@ -70,6 +70,12 @@ func (p *Player) unmodelled(s Settings) []string {
 	if lost := p.start.History.LostFrees; lost > 0 {
 		why = append(why, fmt.Sprintf("of %d blocks that are older than the record only the requested sizes are known", lost))
 	}
+	if p.unfreed > 0 {
+		why = append(why, fmt.Sprintf("blocks whose frees the record lacks: %d; each counts as live until its address is given out again", p.unfreed))
+	}
+	if p.unknown > 0 {
+		why = append(why, fmt.Sprintf("frees of blocks that are not known: %d; they are passed over", p.unknown))
+	}
 	return why
 }
 

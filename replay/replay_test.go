@@ -1,6 +1,8 @@
 package replay_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -232,4 +234,43 @@ func TestDamagedRecordsArePlayed(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestBoundsThatNothingMeetsAreSaid(t *testing.T) {
+	tape := newTape()
+	for range 10 {
+		tape.free(tape.alloc(100 * mib))
+		tape.alloc(30 * mib)
+	}
+	p := tape.player(t)
+	for _, c := range []struct {
+		conf  string
+		limit snapshot.Bytes
+		want  []string
+	}{
+		{"max_split_size_mb:64", 0, nil},
+		{"max_split_size_mb:512", 0, []string{"max_split_size_mb: the largest request was 100 MiB"}},
+		{"garbage_collection_threshold:0.8", 0, []string{"garbage_collection_threshold: it is a share of a limit, and none is known (--limit)"}},
+		{"garbage_collection_threshold:0.8", 1 << 40, []string{"garbage_collection_threshold: reserved memory stayed below 0.8 of the limit"}},
+		{"garbage_collection_threshold:0.5", 300 * mib, nil},
+	} {
+		p.Limit = c.limit
+		if got := play(t, p, c.conf).Unmet; !slices.Equal(got, c.want) {
+			t.Errorf("%s within %v: %q, want %q", c.conf, c.limit, got, c.want)
+		}
+	}
+}
+
+func TestFreesThatTheRecordLacksAreSaid(t *testing.T) {
+	tape := newTape()
+	at := tape.alloc(30 * mib)
+	tape.event(snapshot.EventAlloc, at, 30*mib) // given out again
+	tape.free(at)
+	tape.free(at) // of nothing
+	why := strings.Join(tape.player(t).Check(replay.Settings{}).Why, "; ")
+	for _, want := range []string{"whose frees the record lacks: 1;", "frees of blocks that are not known: 1;"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("no %q in %q", want, why)
+		}
+	}
 }

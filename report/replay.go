@@ -38,7 +38,11 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 	p.prose("", "  ", r.sentence(best))
 	p.prose("", "  ", fmt.Sprintf("replayed: %s of %s; %s were live before, placed again under each setting", glue(count(int64(r.Player.Events()), "event")), device, glue(r.Player.Older().String())))
 	if limit := r.Player.Limit; limit > 0 {
-		p.prose("", "  ", fmt.Sprintf("limit: %s; a request that does not fit empties the cache, and fails if that is not enough", glue(limit.String())))
+		text := "a request that does not fit empties the cache, and fails if that is not enough"
+		if !slices.ContainsFunc(r.Results, func(b replay.Result) bool { return b.Retries > 0 }) {
+			text = "no setting meets it"
+		}
+		p.prose("", "  ", fmt.Sprintf("limit: %s; %s", glue(limit.String()), text))
 	}
 	p.line("")
 	rows := make([][]string, len(best))
@@ -51,6 +55,11 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 	}
 	p.table([]column{{"reserved", true}, {"live then", true}, {"needed", true}, {"stranded", true}, {"calls", true}, {"retries", true}, {"failed", true}, {"settings", false}}, rows)
 	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks, so that emptying the cache would not have freed it; calls: of the driver; retries: how often the cache was emptied because memory ran out")
+	for _, b := range best {
+		for _, bound := range b.Unmet {
+			p.prose("  ", "  ", fmt.Sprintf("not met with %s: %s", settingsName(b.Settings.Text), bound))
+		}
+	}
 	p.line("")
 	p.fidelity(r)
 	for _, trap := range r.traps() {
@@ -122,6 +131,8 @@ type replayedJSON struct {
 	Calls    int64  `json:"driver_calls"`
 	Retries  int64  `json:"retries"`
 	Failed   int64  `json:"failed"`
+	// Unmet are bounds of the settings that nothing in the record met.
+	Unmet []string `json:"not_met"`
 }
 
 type replayCheckJSON struct {
@@ -146,7 +157,7 @@ func (r *Replay) JSON(w io.Writer) error {
 		out.Limit = &limit
 	}
 	for _, b := range r.best() {
-		out.Settings = append(out.Settings, replayedJSON{b.Settings.Text, b.Recorded, int64(b.Reserved), int64(b.Live), int64(b.Needed), int64(b.Stranded), b.Calls, b.Retries, b.Failed})
+		out.Settings = append(out.Settings, replayedJSON{b.Settings.Text, b.Recorded, int64(b.Reserved), int64(b.Live), int64(b.Needed), int64(b.Stranded), b.Calls, b.Retries, b.Failed, append([]string{}, b.Unmet...)})
 	}
 	return writeJSON(w, out)
 }

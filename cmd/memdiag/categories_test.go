@@ -113,6 +113,23 @@ found = _categories.Found(torch, None, told, nowhere)
 found.also([3, 4], _categories.STATE)
 assert found.shares(8, 7) == [(_categories.STATE, 7)] and found.of(3, 8, 3) == _categories.STATE
 
+# Of a distributed tensor the part on this rank counts.
+import torch.distributed
+from torch.distributed.tensor import DTensor, Replicate, init_device_mesh
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+whole = torch.nn.Parameter(DTensor.from_local(torch.ones(5), init_device_mesh("cpu", (1,)), [Replicate()]))
+sharded = torch.optim.Adam([whole])
+whole.square().sum().backward()
+sharded.step()
+categories.stepped(sharded)
+found = find()
+assert type(whole) is DTensor
+want(found, "a distributed parameter", [whole._local_tensor], _categories.PARAMETER)
+want(found, "its gradient", [whole.grad._local_tensor], _categories.GRADIENT)
+want(found, "its moments", [sharded.state[whole][k]._local_tensor for k in ("exp_avg", "exp_avg_sq")], _categories.STATE)
+torch.distributed.destroy_process_group()
+del sharded, whole
+
 alive = weakref.ref(optimizer), weakref.ref(model)
 del optimizer, loss, model, holder.model, found
 categories.stepped(torch.optim.SGD([torch.nn.Parameter(torch.zeros(3))]))

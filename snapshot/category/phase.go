@@ -55,6 +55,8 @@ func phaseAt(frames []snapshot.Frame, i int) phase {
 		return updating
 	case strings.HasPrefix(file, "autograd/graph.py"), strings.HasPrefix(file, "autograd/__init__.py"), file == "_tensor.py" && function == "backward":
 		return backward
+	case strings.HasPrefix(file, "distributed/tensor/"), strings.HasPrefix(file, "distributed/_tensor/"):
+		// An operation on a DTensor is for what its caller is; the collectives that it calls are in other files.
 	case strings.HasPrefix(file, "distributed/"):
 		return exchanging
 	case file == "nn/parameter.py", file == "nn/modules/module.py" && (function == "_apply" || function == "convert"),

@@ -289,7 +289,7 @@ func (r *record) until(name string, at snapshot.At) (int64, error) {
 		return 0, &snapshot.FormatError{File: name, Reason: "it does not tell its steps", Hint: "steps come from torch.optim, which PyTorch 2.5 and later notes in their snapshots; --at time:1.5s counts from the first event"}
 	}
 	if at.Step < 1 || at.Step > int64(len(ends)) {
-		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("it has the ends of steps 1 to %d, not of %d", len(ends), at.Step)}
+		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("it has the ends of steps 1 to %d, not of %d", len(ends), at.Step), Hint: "steps are counted from the beginning of the record, which may be long after that of the training"}
 	}
 	return ends[at.Step-1], nil
 }

@@ -2,10 +2,11 @@
 back from.
 
 Optimizers are known once they step. Models are looked for under the names of the main module and of functions that run. Nothing of the
-program's is called: dictionaries are read as they are, and tensors of subclasses are left out.
+program's is called: dictionaries are read as they are, and tensors of subclasses are left out, but for PyTorch's own distributed ones.
 """
 
 import collections
+import sys
 import types
 from weakref import ref
 
@@ -148,6 +149,14 @@ class Found:
         self.tensor, self.parameter, self.blocks = torch.Tensor, torch.nn.Parameter, blocks
         self.cpu, self.gpu, self.told, self.left = {}, {}, told, MOST
         self.sizes = {}  # what those that nobody watched are for
+        # The part of a distributed tensor that is on this rank is in a slot, which answers without a call of Python's.
+        self.distributed = vars(sys.modules.get("torch.distributed.tensor", types)).get("DTensor")
+        part = vars(self.distributed).get("_local_tensor") if isinstance(self.distributed, type) else None
+        self.part = part.__get__ if type(part) is types.MemberDescriptorType else None
+
+    def local(self, t):
+        """A tensor, or of a distributed one the part that is on this rank."""
+        return self.part(t) if self.part is not None and type(t) is self.distributed else t
 
     def also(self, addresses, category):
         for address in addresses:
@@ -180,7 +189,7 @@ class Found:
         """Notes the category of those objects that are tensors."""
         self.left -= len(objects)
         tensor, parameter, cpu = self.tensor, self.parameter, self.cpu
-        for t in objects if self.left >= 0 else ():
+        for t in map(self.local, objects) if self.left >= 0 else ():
             if type(t) is not tensor and type(t) is not parameter:
                 continue
             try:
@@ -196,7 +205,9 @@ class Found:
     def gradients(self, parameters):
         """The gradients of parameters."""
         # Of others than leaves autograd has made no object of Python's, and who asks for one has a handle made.
-        return [self.tensor.grad.__get__(t) for t in parameters if (type(t) is self.tensor or type(t) is self.parameter) and t.is_leaf]
+        def trained(kind):
+            return kind is self.tensor or kind is self.parameter or kind is self.distributed
+        return [self.tensor.grad.__get__(t) for t in parameters if trained(type(t)) and t.is_leaf]
 
     def nested(self, state, category, depth):
         inside = items(state)
