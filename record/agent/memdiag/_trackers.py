@@ -20,8 +20,8 @@ NAP, APART = 0.5, 10.0
 SEARCH_SHARE = 0.005
 # The file with the verdict is memdiag's, and short.
 MOST = 1 << 16
-# After so many errors a tracker is left alone.
-PATIENCE = 3
+# After an error a tracker is left alone for so many seconds, after each further one twice as long, and at most so long.
+REST, LONGEST = 1.0, 300.0
 PREFIX = "memdiag/"
 
 
@@ -77,11 +77,13 @@ class Trackers:
             t.put(self.step, dict(self.values), self.verdict, fresh)
 
     def finish(self):
-        """Says at the program's end which trackers got nothing."""
+        """Says at the program's end which trackers got nothing, or not the last of it."""
         if any(self.agent.owner.values()):
             for t in self.all:
-                if not t.found and not t.errors:
-                    self.agent.note("nothing was logged to %s: the program had no run open there while snapshots were taken" % t.name)
+                if t.error:
+                    self.agent.note("logging to %s failed at the end: %s" % (t.name, t.error))
+                elif not t.found:
+                    self.agent.note("nothing was logged to %s: memdiag found no open run while snapshots were taken (it sees those of %s)" % (t.name, t.opens))
 
     def gpus(self):
         """Adds a point of the GPUs that the last snapshot had."""
@@ -113,8 +115,10 @@ class Tracker:
     """One kind of tracker; put writes to the runs that it finds open."""
 
     def __init__(self, agent):
-        self.agent, self.errors = agent, 0
-        self.found = False  # a run was open once
+        self.agent = agent
+        self.error = ""  # the last one; none if something was written since
+        self.rest, self.rests = REST, 0.0  # how long the next rest is, and until when this one lasts
+        self.found, self.fresh = False, False  # whether a run was open once, and there is a point that is not written
         self.run, self.said = None, None  # the run that was written to last, and the verdict that it has
 
     def seen(self):
@@ -122,25 +126,30 @@ class Tracker:
 
     def put(self, step, values, verdict, fresh):
         """Writes to the open run, if there is one to which something is new."""
-        if self.errors >= PATIENCE:
+        self.fresh = self.fresh or fresh
+        if self.error and time.monotonic() < self.rests:
             return
         try:
-            run = self.find()
-            if run is None:
-                self.run = None  # one that has ended is let go of
-                return
-            if run != self.run:
-                self.run, self.said, self.found, fresh = run, None, True, bool(values)
-                self.begin(run)
-            if fresh:
-                self.points(run, step, values)
-            if verdict and verdict != self.said:
-                self.say(run, step, verdict)
-                self.said = verdict
+            self.write(step, values, verdict)
+            self.error, self.rest = "", REST
         except Exception as e:
-            self.errors += 1
-            if self.errors == PATIENCE:
-                self.agent.note("logging to %s stopped: %s: %s" % (self.name, type(e).__name__, str(e)[:200]))
+            self.error = "%s: %s" % (type(e).__name__, str(e)[:200])
+            self.rests, self.rest = time.monotonic() + self.rest, min(2 * self.rest, LONGEST)
+
+    def write(self, step, values, verdict):
+        run = self.find()
+        if run is None:
+            self.run = None  # one that has ended is let go of
+            return
+        if run != self.run:
+            self.begin(run)
+            self.run, self.said, self.found, self.fresh = run, None, True, bool(values)
+        if self.fresh:
+            self.points(run, step, values)
+            self.fresh = False
+        if verdict and verdict != self.said:
+            self.say(run, step, verdict)
+            self.said = verdict
 
     def begin(self, run):
         pass
@@ -152,7 +161,7 @@ def numbers(verdict):
 
 
 class WandB(Tracker):
-    name = "wandb"
+    name, opens = "wandb", "wandb.init"
 
     def find(self):
         return getattr(sys.modules.get("wandb"), "run", None)
@@ -173,7 +182,7 @@ class WandB(Tracker):
 
 
 class MLflow(Tracker):
-    name = "mlflow"
+    name, opens = "mlflow", "mlflow.start_run"
     open = None  # the run that the thread which takes snapshots has open
 
     def seen(self):
@@ -204,7 +213,7 @@ class MLflow(Tracker):
 
 
 class TensorBoard(Tracker):
-    name = "tensorboard"
+    name, opens = "tensorboard", "SummaryWriter"
     spent = 0.0
     begun = None
 
