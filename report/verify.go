@@ -33,7 +33,8 @@ func (v *Verified) answer() baseline.Answer {
 // several ranks it says which answer each has, and tells of the first that decides. Ranks that
 // leaked neither before nor after do not count.
 func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
-	if len(ranks) > 1 {
+	several := len(ranks) > 1
+	if several {
 		leaking := slices.DeleteFunc(slices.Clone(ranks), func(v Verified) bool {
 			return v.Verification != nil && len(v.Checks) == 0 && v.Why == ""
 		})
@@ -53,7 +54,7 @@ func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
 			continue
 		}
 		answer = a
-		if len(ranks) > 1 {
+		if several {
 			var named []int
 			for _, i := range with[a] {
 				named = append(named, ranks[i].Rank)

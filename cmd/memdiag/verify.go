@@ -47,8 +47,8 @@ rank is compared with the same rank before, or with --rank.`,
 				}
 			}
 			ranks := []int{snapshot.NoRank}
-			if !cmd.Flags().Changed("rank") && len(runs[0].Ranks) > 1 {
-				ranks = runs[0].Ranks
+			if !cmd.Flags().Changed("rank") {
+				ranks = ranksOfEither(runs)
 			}
 			verified, err := env.verifyRanks(runs, ranks, options)
 			if err != nil {
@@ -81,23 +81,34 @@ func (env *environment) openToVerify(name string) (*snapshot.Run, error) {
 	return run, err
 }
 
-// verifyRanks holds each rank of the run after a fix against the same rank before. The runs are
-// those of the first rank.
+// ranksOfEither are the ranks that one of two runs has, or NoRank where neither has several.
+func ranksOfEither(runs [2]*snapshot.Run) []int {
+	if len(runs[0].Ranks) <= 1 && len(runs[1].Ranks) <= 1 {
+		return []int{snapshot.NoRank}
+	}
+	all := slices.Concat(runs[0].Ranks, runs[1].Ranks)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(rank int) bool { return rank == snapshot.NoRank })
+}
+
+// verifyRanks compares each rank of the run after a fix with the same rank before, or with the lowest before if only the run
+// after has it. The runs are those of their lowest ranks.
 func (env *environment) verifyRanks(runs [2]*snapshot.Run, ranks []int, options diff.Options) ([]report.Verified, error) {
 	var out []report.Verified
 	for i, rank := range ranks {
 		v := report.Verified{Rank: rank}
-		if i > 0 {
-			if !slices.Contains(runs[1].Ranks, rank) {
-				out = append(out, v)
-				continue
-			}
+		unranked := i == 0 && (len(runs[1].Ranks) == 0 || runs[1].Ranks[0] == snapshot.NoRank)
+		if rank != snapshot.NoRank && !unranked && !slices.Contains(runs[1].Ranks, rank) {
+			out = append(out, v)
+			continue
+		}
+		if len(ranks) > 1 {
 			env.talk.progress("judging rank %d, %d of %d", rank, i+1, len(ranks))
 		}
 		var results [2]*diff.Result
 		for k, run := range runs {
 			var err error
-			if i > 0 {
+			if len(run.Ranks) > 1 && slices.Contains(run.Ranks, rank) && rank != run.Ranks[0] {
 				if run, err = awaited(env, noNews, func() (*snapshot.Run, error) { return env.openRank(run.Path, rank) }); err != nil {
 					return nil, err
 				}

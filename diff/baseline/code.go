@@ -38,6 +38,19 @@ func codeOf(info *snapshot.Info) *code {
 	return c
 }
 
+// functions are all but those where a program begins, by their names and those of their files without folders.
+func (c *code) functions() map[string]bool {
+	all := make(map[string]bool)
+	for file, functions := range c.files {
+		for name := range functions {
+			if !Begins(name) {
+				all[name+"\x00"+frame.Base(file)] = true
+			}
+		}
+	}
+	return all
+}
+
 // file is the functions of a file, wherever the program lies now; nil where it is unknown.
 func (c *code) file(name string) map[string]snapshot.Function {
 	if f, ok := c.files[name]; ok {

@@ -55,8 +55,8 @@ func (c *comparison) processes() []Check {
 			if k.After.High < k.Before.Low {
 				k.Why = "it grows less, but still"
 			}
-		case c.doubt != "" && !c.same:
-			k.Why = c.doubt
+		case c.processesDoubt != "":
+			k.Why = c.processesDoubt
 		case !c.alike:
 			k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
 		case k.Process.Processes.Shared:

@@ -26,15 +26,20 @@ var sources = []string{".py", ".pyw", ".pyc", ".sh", ".bash", ".ipynb", ".rb", "
 func programOf(info *snapshot.Info) program {
 	p := program{workload: info.Workload}
 	for i, word := range info.Command {
+		runsModules := p.script == "" && p.module == "" && (python.MatchString(p.binary) || p.binary == "torchrun")
+		module := moduleFlag.FindStringSubmatch(word)
 		name, _, _ := strings.Cut(word, "::") // of pytest: test_train.py::test_step
 		base := path.Base(filepath.ToSlash(name))
 		switch {
 		case i == 0:
 			p.binary = base
-		case word == "-c" && p.script == "" && p.module == "" && python.MatchString(p.binary):
+		case runsModules && codeFlag.MatchString(word):
 			return p // what follows is its text, and then arguments
-		case word == "-m" && p.script == "" && p.module == "" && i+1 < len(info.Command) && (python.MatchString(p.binary) || p.binary == "torchrun"):
-			p.module = info.Command[i+1]
+		case runsModules && module != nil:
+			p.module = module[1]
+			if p.module == "" && i+1 < len(info.Command) {
+				p.module = info.Command[i+1]
+			}
 		}
 		if p.script == "" && slices.Contains(sources, path.Ext(base)) && !strings.Contains(base, " ") {
 			p.script = base
@@ -43,8 +48,13 @@ func programOf(info *snapshot.Info) program {
 	return p
 }
 
-// python is an interpreter of any version.
-var python = regexp.MustCompile(`^(python|pypy|pythonw)[0-9.]*(\.exe)?$`)
+var (
+	// python is an interpreter of any version.
+	python = regexp.MustCompile(`^(python|pypy|pythonw)[0-9.]*(\.exe)?$`)
+	// moduleFlag is Python's -m, and codeFlag its -c, alone or after flags without values; what follows may be attached.
+	moduleFlag = regexp.MustCompile(`^(?:-[bBdEhiIOPqsSuvVx]*m|--module=?)(.*)$`)
+	codeFlag   = regexp.MustCompile(`^-[bBdEhiIOPqsSuvVx]*c`)
+)
 
 func (p program) String() string {
 	switch {
@@ -99,21 +109,26 @@ func alikeArguments(before, after *snapshot.Info) bool {
 	return before.Workload == "" && (len(before.Command) == 0 || len(after.Command) == 0) || sameArguments(before, after, withoutNumbers)
 }
 
-// withoutNumbers are the words of a command that are no number, nor a flag that has one.
+// withoutNumbers are the words of a command that are no number, nor a flag that has one. Zero counts as a word: it switches
+// work off.
 func withoutNumbers(words []string) []string {
 	var out []string
 	for _, word := range words {
 		name, value, found := strings.Cut(word, "=")
 		switch {
-		case number.MatchString(word):
+		case isNumber(word):
 			if last := len(out) - 1; last >= 0 && strings.HasPrefix(out[last], "-") {
 				out = out[:last]
 			}
-		case !found || !strings.HasPrefix(name, "-") || !number.MatchString(value):
+		case !found || !strings.HasPrefix(name, "-") || !isNumber(value):
 			out = append(out, word)
 		}
 	}
 	return out
+}
+
+func isNumber(word string) bool {
+	return number.MatchString(word) && strings.ContainsAny(word, "123456789")
 }
 
 var number = regexp.MustCompile(`^[0-9][0-9._]*(e[-+]?[0-9]+)?$`)

@@ -202,13 +202,7 @@ func (c *comparison) known() bool {
 			return true
 		}
 	}
-	shared := 0
-	for key := range c.was.names {
-		if _, ok := c.is.names[key]; ok {
-			shared++
-		}
-	}
-	if shared > 0 && float64(shared) >= enoughAlike*float64(len(c.was.names)) {
+	if share(c.was.names, c.is.names) >= enoughAlike || share(c.codeWas.functions(), c.codeIs.functions()) >= enoughAlike {
 		return true
 	}
 	var common, before, after int64
@@ -219,6 +213,17 @@ func (c *comparison) known() bool {
 		after += n
 	}
 	return common > 0 && float64(common) >= enoughAlike*float64(max(before, after))
+}
+
+// share is which part of one map's keys the other has; 0 of none.
+func share[V any](was, is map[string]V) float64 {
+	n := 0
+	for key := range was {
+		if _, ok := is[key]; ok {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(was)))
 }
 
 // reach is the evidence that a run came to the work that leaked before.

@@ -155,6 +155,7 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights, edited: "step"}, baseline.CannotTell, "other arguments"},
 		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>", edited: "step"}, baseline.CannotTell, "other arguments"},
 		{"the function itself, other arguments", leaks, told{command: "python train.py quiet", holds: leak, edited: "step"}, baseline.Gone, "keep still allocates"},
+		{"zero switches off", leaks, told{command: "python train.py --log-images 0", holds: "log step main <module>", edited: "main"}, baseline.CannotTell, "other arguments"},
 		{"the line ran, other arguments", leaks, told{command: "python train.py quiet", holds: weights, ran: leak}, baseline.Gone, "train.py:1 ran"},
 		{"another program of that name", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", size: 96}, baseline.CannotTell, "it is the same program"},
 		{"the same parameters in another folder", leaks, told{command: "python train.py", holds: "build main <module>", file: "/other/train.py", edited: "step"}, baseline.Gone, "100 steps of the same program"},
@@ -206,6 +207,9 @@ func TestWhatIsTheSameProgram(t *testing.T) {
 		{"python train.py", "python3.12 /other/train.py --steps 9", true},
 		{"python train.py", "torchrun --nproc 2 train.py", true},
 		{"python -m pkg.train", "python pkg/train.py", true},
+		{"python -m pkg.train", "python -um pkg.train", true},
+		{"python -mpkg.train", "python -u -m pkg.train", true},
+		{"python -um pkg.train", "python -um pkg.evaluate", false},
 		{"python -m pytest tests/a.py::one", "pytest tests/a.py", true},
 		{"pytest tests/a.py", "pytest tests/b.py", false},
 		{"python -c x=1", "/bin/python3 -c y=2.py", true},
@@ -242,14 +246,22 @@ func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
 		want          baseline.Answer
 		why           string
 		same          bool // the code of both runs
+		spoil         func(after *snapshot.Run)
 	}{
 		{name: "it is gone from the same code", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "the code is the same, and nothing shows that the work was done in which the process grew", same: true},
-		{"it is gone", []diff.Reserve{grows}, nil, 40, baseline.Gone, "it no longer grows", false},
-		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false},
-		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false},
-		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows", false},
-		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still", false},
-		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known", false},
+		{name: "it is gone from another program of that name", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes", spoil: func(after *snapshot.Run) {
+			after.Info.Code.Files = map[string]string{"train.py": "walk:1:9:"}
+			after.Snapshots = nil
+		}},
+		{name: "it is gone, and memory was not recorded", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "recording stopped", spoil: func(after *snapshot.Run) {
+			after.Info.Unseen = []snapshot.Unseen{{What: "recording stopped"}}
+		}},
+		{name: "it is gone", before: []diff.Reserve{grows}, seconds: 40, want: baseline.Gone, why: "it no longer grows"},
+		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false, nil},
+		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false, nil},
+		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows", false, nil},
+		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still", false, nil},
+		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known", false, nil},
 	} {
 		before, after := program.analysis(t), fixed.analysis(t)
 		if c.same {
@@ -267,6 +279,9 @@ func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
 			}
 		}
 		after.Run().Tree = tree
+		if c.spoil != nil {
+			c.spoil(after.Run())
+		}
 		v := baseline.Verify(before, after)
 		if len(v.Checks) != 1 || v.Overall() != c.want || v.Checks[0].Why != c.why || (v.Checks[0].Reached != "") != (c.want == baseline.Gone) {
 			t.Errorf("%s: %s, %+v", c.name, v.Overall(), v.Checks)

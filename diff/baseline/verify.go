@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -60,6 +61,9 @@ type comparison struct {
 	shows         bool    // it is as long as the run before, and shows as slow leaks
 	least         diff.Least
 	doubt         string // why nothing that is not there after the fix is gone
+	// processesDoubt is the same of other processes. They grow by the clock, and what the first one holds tells nothing of
+	// them, where the same command came to its end.
+	processesDoubt string
 }
 
 // Verify holds the run after a fix against the one before it. Places are matched by their
@@ -125,17 +129,28 @@ func compare(before, after *diff.Result) *comparison {
 	least := before.Least()
 	c.shows = c.unit == earlier.Unit && c.length >= earlier.Length() &&
 		(len(after.Series.Marks) >= len(before.Series.Marks) || c.least.Every > 0 && c.least.Every <= least.Every)
-	switch c.doubt = after.Doubt(after.Run().Info.Unseen); {
-	case c.doubt != "":
-	case c.unit != earlier.Unit:
-		c.doubt = fmt.Sprintf("its growth is by the %s, and before by the %s: the two cannot be compared", c.unit, earlier.Unit)
-		if earlier.Unit == diff.Step {
-			c.doubt = "it counted no steps, and the run before did"
-		}
+	same := ""
+	switch {
 	case !c.named():
-		c.doubt = "nothing shows that it is the same program: run.json names no command"
+		same = "nothing shows that it is the same program: run.json names no command"
 	case !c.known():
-		c.doubt = "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes"
+		same = "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes"
+	}
+	ended := after.Doubt(after.Run().Info.Unseen)
+	units := ""
+	if c.unit != earlier.Unit {
+		units = fmt.Sprintf("its growth is by the %s, and before by the %s: the two cannot be compared", c.unit, earlier.Unit)
+		if earlier.Unit == diff.Step {
+			units = "it counted no steps, and the run before did"
+		}
+	}
+	c.doubt = cmp.Or(ended, units, same)
+	c.processesDoubt = c.doubt
+	if c.same {
+		if len(after.Rows) == 0 && !after.Run().Partial && len(after.Run().Info.Unseen) == 0 {
+			ended = ""
+		}
+		c.processesDoubt = cmp.Or(ended, same)
 	}
 	return c
 }
