@@ -84,7 +84,7 @@ diff -r -x __pycache__ "$package" "$unpacked/memdiag"
 # Where musl is: the binary needs no library.
 "$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --only-binary :all: --platform "musllinux_1_1_$arch" --target "$work/musl" --find-links "$work/dist" memdiag
 ! ldd "$work/musl/bin/memdiag" >/dev/null 2>&1 || fail "the static binary needs libraries"
-tries musl "$work/musl/bin/memdiag"
+PYTHONPATH=$work/musl tries musl python3 -m memdiag
 
 # Where no wheel fits: pip says so.
 ! "$python" -m pip install --disable-pip-version-check --no-index --no-build-isolation --no-binary :all: --force-reinstall --find-links "$work/dist" memdiag >"$work/refused.txt" 2>&1 ||

@@ -72,8 +72,8 @@ def call(args, codes):
     program = _program.find()
     try:
         done = subprocess.run([program, "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    except PermissionError:
-        raise RuntimeError("%s may not be run: chmod +x it, or install memdiag where programs may be run" % program) from None
+    except OSError as e:
+        raise RuntimeError(_program.why(program, e)) from None
     if done.returncode not in codes:
         raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or "memdiag ended with code %d" % done.returncode)
     return done.stdout

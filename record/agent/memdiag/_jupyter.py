@@ -33,8 +33,12 @@ def memdiag(line, cell=None):
 
 def show(command, environment):
     """Runs a command and prints its lines as they come."""
-    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          encoding="utf-8", errors="replace") as child:
+    try:
+        child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise RuntimeError(_program.why(command[0], e)) from None
+    with child:
         for text in child.stdout:
             sys.stdout.write(text)
     if child.returncode not in _calls.JUDGED:

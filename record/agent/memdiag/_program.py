@@ -1,8 +1,13 @@
 """Where memdiag's own program is: the command that was installed with this package, or else the one on PATH."""
 
+import errno
 import os
 import shutil
 
+# The folder that this package is in.
+SITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# A file that the system cannot run here; 86 is macOS's number for another processor. Of a file that is there, ENOENT says that its loader is not.
+FOREIGN = errno.ENOENT, errno.ENOEXEC, 86
 HINT = "install the wheel of memdiag, put memdiag on PATH, or name it in the variable MEMDIAG"
 
 
@@ -16,15 +21,22 @@ def find():
 
 
 def installed():
-    """The command that was installed with the package, by the list of its files; None without one."""
+    """The command that was installed with this package, by the list of its files; None without one. Another memdiag may be installed elsewhere."""
     from importlib import metadata  # takes 20 ms
 
-    try:
-        files = metadata.distribution("memdiag").files
-    except metadata.PackageNotFoundError:
-        return None
-    for f in files or ():
-        if f.name == "memdiag" and f.parent.name == "bin":
-            path = os.path.abspath(f.locate())
-            return path if os.path.exists(path) else None
+    for distribution in metadata.distributions(name="memdiag", path=[SITE]):
+        # pip install --target DIR puts commands in DIR/bin, and lists them elsewhere.
+        listed = [f.locate() for f in distribution.files or () if f.name == "memdiag" and f.parent.name == "bin"]
+        for path in [os.path.join(SITE, "bin", "memdiag"), *map(os.path.abspath, listed)]:
+            if os.path.exists(path):
+                return path
     return None
+
+
+def why(program, e):
+    """Why the program could not be started: the error in a sentence that says what to do."""
+    if isinstance(e, PermissionError):
+        return "%s may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec" % program
+    if e.errno in FOREIGN and os.path.exists(program):
+        return "%s is built for another C library or processor: reinstall memdiag in this environment" % program
+    return "%s: %s" % (program, e.strerror)

@@ -1,0 +1,74 @@
+//go:build unix
+
+package record_test
+
+import "testing"
+
+// sites has packages installed in several ways, and asks each which program is its own.
+const sites = `
+import os, subprocess, sys, tempfile
+import memdiag
+
+root, package = tempfile.mkdtemp(), os.path.dirname(memdiag.__file__)
+def file(path, text=""):
+    os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+    with open(os.path.join(root, path), "w") as f:
+        f.write(text)
+    os.chmod(f.name, 0o700)
+def site(path, *programs):
+    os.makedirs(os.path.join(root, path))
+    os.symlink(package, os.path.join(root, path, "memdiag"))
+    if programs:
+        file(path + "/memdiag-1.dist-info/METADATA", "Metadata-Version: 2.2\nName: memdiag\nVersion: 1\n")
+        file(path + "/memdiag-1.dist-info/RECORD", "memdiag/__init__.py,,\n../../bin/memdiag,,\n")
+    for p in programs:
+        file(p)
+def asks(*folders):
+    environment = {"PATH": root, "PYTHONPATH": os.pathsep.join(os.path.join(root, f) for f in folders)}
+    found = subprocess.run([sys.executable, "-c", "from memdiag import _program; print(_program.find())"], env=environment, capture_output=True, text=True)
+    print(os.path.relpath(found.stdout.strip(), root), found.stderr)
+file("memdiag")
+site("venv/lib/site", "venv/bin/memdiag")
+site("target", "target/bin/memdiag")
+site("copy")
+asks("venv/lib/site", "target")
+asks("target", "venv/lib/site")
+asks("copy", "venv/lib/site")
+`
+
+// The program of another memdiag that was installed, too, was called; and none after pip install --target.
+func TestThePackageFindsItsOwnProgram(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, sites, "venv/bin/memdiag \ntarget/bin/memdiag \nmemdiag \n")
+}
+
+// unstartable has programs that the system cannot run.
+const unstartable = `
+import os, subprocess, sys, tempfile
+import memdiag
+from memdiag import _jupyter
+
+os.chdir(tempfile.mkdtemp())
+for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", b"\x00\x01", 0o700), ("mode", b"", 0o600), ("gone", None, 0):
+    if content is not None:
+        with open(name, "wb") as f:
+            f.write(content)
+        os.chmod(name, mode)
+    os.environ["MEMDIAG"] = os.path.abspath(name)
+    said = [subprocess.run([sys.executable, "-m", "memdiag", "version"], capture_output=True, text=True).stderr.strip().removeprefix("memdiag: ")]
+    for f in lambda: memdiag.diff("a"), lambda: _jupyter.memdiag("", "1"):
+        try:
+            f()
+        except RuntimeError as e:
+            said.append(str(e))
+    print(len(said), *{s.replace(os.getcwd() + "/", "") for s in said})
+`
+
+func TestAProgramThatCannotStartGivesOneSentence(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, unstartable, `3 loader is built for another C library or processor: reinstall memdiag in this environment
+3 format is built for another C library or processor: reinstall memdiag in this environment
+3 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
+3 gone: No such file or directory
+`)
+}
