@@ -365,6 +365,12 @@
     return text + (died[i] < Infinity ? "; freed at " + when(died[i]) : "; live at the end");
   }
 
+  // stack is that of a band's site, innermost first, a call a line.
+  function stack(b) {
+    if (!b || b.site === undefined || b.site < 0) { return ""; }
+    return data.sites[b.site].frames.slice().reverse().map(function (f) { return data.names[f][0]; }).join("\n");
+  }
+
   // The address keeps what is shown.
   function remember() {
     var text = "#from=" + Math.round(view.from) + "&to=" + Math.round(view.to) + "&at=" + view.at + (view.left >= 0 ? "&left=" + view.left + "&right=" + view.right : "") +
@@ -424,7 +430,12 @@
   canvas.addEventListener("pointerdown", function (event) { if (event.button === 0) { down = share(event); canvas.setPointerCapture(event.pointerId); } });
   canvas.addEventListener("pointermove", function (event) {
     var box = canvas.getBoundingClientRect();
-    if (down === null) { element("readout").textContent = told(bandAt(event.clientX - box.left, event.clientY - box.top)); return; }
+    if (down === null) {
+      var band = bandAt(event.clientX - box.left, event.clientY - box.top), calls = stack(band);
+      element("readout").textContent = told(band);
+      if (canvas.title !== calls) { canvas.title = calls; } // a browser shows it as a tooltip
+      return;
+    }
     var to = share(event);
     if (Math.abs(to - down) * canvas.clientWidth > 4) {
       view.left = Math.floor(eventOf(Math.min(down, to))); view.right = Math.ceil(eventOf(Math.max(down, to)));

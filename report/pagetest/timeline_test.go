@@ -118,6 +118,16 @@ func testTimeline(t *testing.T, ctx context.Context, dir string, run func(...str
 		b.want("document.querySelectorAll('#sites tr.chosen').length", "1")
 		b.holds("location.hash", "site=")
 	})
+	t.Run("a band shows its stack as a tooltip", func(t *testing.T) {
+		b := open(t, ctx, file, 1200, false)
+		var box [4]float64
+		b.do(chromedp.Evaluate("(r => [r.left, r.top, r.width, r.height])(document.getElementById('canvas').getBoundingClientRect())", &box))
+		b.do(input.DispatchMouseEvent(input.MouseMoved, box[0]+74+(box[2]-74)/2, box[1]+box[3]/2))
+		b.holds("document.getElementById('canvas').title", "(/src/model.py:1")
+		b.holds("document.getElementById('canvas').title", "\ntrain (/src/train.py:9)")
+		b.do(input.DispatchMouseEvent(input.MouseMoved, box[0]+74+(box[2]-74)/2, box[1]+25)) // above all bands
+		b.want("document.getElementById('canvas').title", "")
+	})
 	t.Run("the address keeps what is shown", func(t *testing.T) {
 		b := open(t, ctx, file, 1200, false)
 		b.do(chromedp.Evaluate("location.hash = '#from=100&to=1200&at=200&sites&time'", nil))
