@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/csv"
@@ -105,7 +106,7 @@ func TestAWheelListsAllThatIsInItWithItsSums(t *testing.T) {
 		t.Errorf("the program: %v %q", f.Mode(), files[f.Name])
 	}
 	for file, want := range map[string]string{
-		"METADATA":         "\nVersion: 1.2.3\n",
+		"METADATA":         "\nRequires-Python: >=3.10\nDescription-",
 		"WHEEL":            "Tag: py3-none-manylinux_2_17_aarch64\nTag: py3-none-manylinux2014_aarch64\n",
 		"entry_points.txt": "memdiag.pytest = memdiag.pytest",
 		"licenses/NOTICE":  "gonum",
@@ -146,6 +147,23 @@ func TestAWheelListsAllThatIsInItWithItsSums(t *testing.T) {
 	}
 	if _, again, err := b.wheel(); err != nil || !bytes.Equal(again, content) {
 		t.Errorf("a second wheel is another: %v", err)
+	}
+}
+
+// pip passes over a source distribution that needs a newer Python, and names no reason: it has to show the refusal.
+func TestTheSourceDistributionIsForAnyPython(t *testing.T) {
+	b := aBinary(t, "linux-amd64")
+	_, source, err := b.source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unzipped)
+	if err != nil || !bytes.Contains(text, []byte("Version: 1.2.3\n")) || bytes.Contains(text, []byte("Requires-Python")) {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -7,7 +7,7 @@ import "fmt"
 const refusal = `import sys
 
 sys.exit("""
-memdiag has no wheel for this machine, or this pip is too old to find it.
+memdiag has no wheel for this machine or this Python, or this pip is too old to find it.
 It has wheels for Linux and macOS 12, on x86-64 and arm64, with Python 3.10 or later.
 On Linux and macOS: python -m pip install --upgrade pip
 On Windows memdiag does not run; it runs in WSL.
@@ -21,8 +21,9 @@ func (b *binary) source() (name string, content []byte, err error) {
 		return "", nil, err
 	}
 	name = "memdiag-" + version
+	// It says nothing of the Python that it needs: pip would pass it over for an older one, and say "from versions: none".
 	content, err = tarball(name, []file{
-		{"PKG-INFO", 0o644, fmt.Appendf(nil, metadata, version)},
+		{"PKG-INFO", 0o644, fmt.Appendf(nil, metadata, version, "")},
 		{"pyproject.toml", 0o644, []byte("[build-system]\nrequires = []\nbuild-backend = \"refusal\"\nbackend-path = [\".\"]\n")},
 		{"refusal.py", 0o644, []byte(refusal)},
 	}, b.time)

@@ -19,7 +19,7 @@ import (
 // mostWheel is how many bytes a wheel may have.
 const mostWheel = 15_000_000
 
-// metadata describes the wheels and the source distribution; the version comes in.
+// metadata describes the wheels and the source distribution; the version comes in, and which Python a wheel needs.
 const metadata = `Metadata-Version: 2.2
 Name: memdiag
 Version: %s
@@ -36,8 +36,7 @@ Classifier: Programming Language :: Go
 Classifier: Programming Language :: Python :: 3
 Classifier: Topic :: Software Development :: Debuggers
 Classifier: Typing :: Typed
-Requires-Python: >=3.10
-Description-Content-Type: text/markdown
+%sDescription-Content-Type: text/markdown
 
 memdiag finds memory leaks of training runs: which line leaks, how fast, who holds it, and when
 memory runs out. The code needs no change:
@@ -70,7 +69,7 @@ func (b *binary) wheel() (name string, content []byte, err error) {
 		return "", nil, err
 	}
 	w.add(data+"scripts/memdiag", 0o755, program)
-	w.add(info+"METADATA", 0o644, fmt.Appendf(nil, metadata, version))
+	w.add(info+"METADATA", 0o644, fmt.Appendf(nil, metadata, version, "Requires-Python: >=3.10\n"))
 	tags := ""
 	for platform := range strings.SplitSeq(b.wheelTag, ".") {
 		tags += "Tag: py3-none-" + platform + "\n"
