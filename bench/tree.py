@@ -28,11 +28,11 @@ def right(name, code, said):
     if name not in trees.LEAKS:
         return code == 0
     role, holder, line = trees.LEAKS[name]
-    first = said.split("\n")[0]
+    all = said.split("\n")
     if not line:
-        return code == 4 and role in first
-    held = not holder or any(holder in line for line in said.split("\n") if line.strip().startswith("Held by: "))
-    return code == 1 and role in first and any(at in first for at in lines_of(name)) and held
+        return code == 4 and role in all[0]
+    held = not holder or any(holder in line for line in all if line.strip().startswith("Held by: "))
+    return code == 1 and held and any("allocated" in line and role in line and any(at in line for at in lines_of(name)) for line in all)
 
 
 def gate(memdiag, name, seconds, folder):

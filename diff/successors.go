@@ -7,6 +7,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// eachPart is how many processes that follow each other count as one, and fewestParts how many such show growth.
+const eachPart, fewestParts = 2, 9
+
 // successors are what processes that follow each other had, each at most, beyond what it had from its parent: one that lives
 // shortly shows nothing by itself, and the next may need more. They are empty if too few have ended. A look comes at any moment of
 // so short a life, so that the most of several counts.
@@ -17,10 +20,10 @@ func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.Pr
 			ended = append(ended, p)
 		}
 	}
-	if len(ended) < series.Climbing {
+	parts := min(len(ended)/eachPart, series.Windows)
+	if parts < fewestParts {
 		return nil, nil
 	}
-	parts := min(len(ended), series.Windows)
 	slices.SortStableFunc(ended, func(a, b *snapshot.TreeProcess) int { return a.Points[0].Time.Compare(b.Points[0].Time) })
 	for n := range parts {
 		most, at := 0., 0.

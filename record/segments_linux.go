@@ -127,8 +127,8 @@ type outsiders struct {
 // without returns the files that no outsider has mapped. Those that nobody has looked at yet come with a later call.
 func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out []fs.FileInfo) {
 	inode := func(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
-	begun := time.Now()
-	if begun.After(o.rest) && slices.ContainsFunc(files, func(f fs.FileInfo) bool { _, known := o.has[inode(f)]; return !known }) {
+	begun := processorTime()
+	if time.Now().After(o.rest) && slices.ContainsFunc(files, func(f fs.FileInfo) bool { _, known := o.has[inode(f)]; return !known }) {
 		mapped := make(map[uint64]bool)
 		entries, _ := os.ReadDir("/proc") // what was read before an error counts
 		for _, e := range entries {
@@ -142,7 +142,7 @@ func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out [
 			has, known := before[inode(f)]
 			o.has[inode(f)] = known && has || !known && mapped[inode(f)]
 		}
-		o.rest = time.Now().Add(time.Duration(float64(time.Since(begun)) / hostShare))
+		o.rest = time.Now().Add(time.Duration(float64(processorTime()-begun) / hostShare))
 	}
 	for _, f := range files {
 		if has, known := o.has[inode(f)]; known && !has {
@@ -152,8 +152,14 @@ func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out [
 	return out
 }
 
-// sharedOf adds the files of shared memory that a process has mapped.
+// sharedOf adds the files of shared memory that a process has mapped. To list what it has mapped takes the kernel long, and few have
+// any shared memory.
 func sharedOf(pid int, to map[uint64]bool) {
+	if text, err := os.ReadFile(procFile(pid, "status")); err != nil {
+		return // it has ended
+	} else if st := parseStatus(text); st.split && st.shared == 0 {
+		return
+	}
 	text, err := os.ReadFile(procFile(pid, "maps"))
 	if err != nil {
 		return // it has ended, or is another user's

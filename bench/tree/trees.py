@@ -363,7 +363,7 @@ def more_and_more(s):
 def larger_and_larger(s):
     """Each child lives shortly, and has more than the one before."""
     for n in until(s, 0):
-        processes("fork", (wait_with, 1_000_000 * n, 0.3))
+        processes("fork", (wait_with, 500_000 * n, 0.15))
 
 
 both_kept = []
