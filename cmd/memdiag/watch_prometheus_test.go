@@ -76,7 +76,7 @@ func TestPrometheusSeesALeak(t *testing.T) {
 // await waits for MemdiagLeak to have a state.
 func await(t *testing.T, alarms <-chan alarm, status string) alarm {
 	t.Helper()
-	for end := time.After(2 * time.Minute); ; {
+	for end := time.After(6 * time.Minute); ; { // seconds, where nothing else runs
 		select {
 		case a := <-alarms:
 			t.Logf("%s %s", a.Status, a.Labels["alertname"])
