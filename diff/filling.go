@@ -50,26 +50,39 @@ func (r *Result) fillUp(grown []cluster) {
 			continue
 		}
 		held := c.sum()
-		full := snapshot.Bytes(float64(held.Bytes) * bound / items)
-		if room, ok := r.headroom(c.rows[0]); ok && full-held.Bytes > room.free {
+		full := snapshot.Bytes(min(float64(held.Bytes)*bound/items, math.MaxInt64/2))
+		room, known := r.headroom(c.rows[0])
+		if room.limit > 0 && full-held.Bytes > room.free { // though others share it
 			c.j.Because("%s takes up to %s items. These need %s, and only %s is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
 			continue
 		}
 		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))
+		left, far := 0.0, false
 		if rate := c.j.Rate; rate.Unit != Place && rate.Blocks.Value > 0 {
-			text += ", and the last of them in about " + rate.Unit.Text(math.Ceil((bound-items)*each/rate.Blocks.Value))
+			left = math.Ceil((bound - items) * each / rate.Blocks.Value)
+			far = left > Farthest*r.Series.Axis.Length()
+		}
+		switch {
+		case far:
+			text += fmt.Sprintf(", and takes more than %d times this run to fill", Farthest)
+		case left > 0:
+			text += ", and the last of them in about " + c.j.Rate.Unit.Text(left)
 		}
 		text += fmt.Sprintf("; all of them take %s", full)
 		c.j.Reasons = nil
+		if far && !known {
+			c.j.Call(Inconclusive, Weak, "%s; whether they fit into memory is not known", text)
+			continue
+		}
 		c.j.Call(Bounded, Strong, "%s", text)
 		r.Notes = append(r.Notes, text)
 	}
 }
 
-// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks. The leak is on a language's heap and
+// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks, by the step or the clock. The leak is on a language's heap and
 // has no known holder: its blocks may be the container's items, since a search does not find all of them. Nil for none.
 func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
-	if c.j.Verdict != Leak || c.j.Rate.Unit != Step || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
+	if c.j.Verdict != Leak || c.j.Rate.Unit == Place || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
 		return nil
 	}
 	for i := range r.Last.Holders {
@@ -78,9 +91,12 @@ func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 			continue
 		}
 		for _, seen := range r.indexed().seen[h.Path] {
-			steps := float64(r.Last.Mark.Step - seen.in.Mark.Step)
-			if items := float64(h.Items - seen.holder.Items); seen.holder.Counted == 0 && items > 0 && steps > 0 {
-				if each := c.j.Rate.Blocks.Value * steps / items; each >= leastEach && each <= mostEach {
+			length := float64(r.Last.Mark.Step - seen.in.Mark.Step)
+			if c.j.Rate.Unit == Second {
+				length = r.Last.Mark.Time.Sub(seen.in.Mark.Time).Seconds()
+			}
+			if items := float64(h.Items - seen.holder.Items); seen.holder.Counted == 0 && items > 0 && length > 0 {
+				if each := c.j.Rate.Blocks.Value * length / items; each >= leastEach && each <= mostEach {
 					return h
 				}
 				break

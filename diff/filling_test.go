@@ -25,6 +25,9 @@ func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
 		{name: "below it", bound: 1000, want: Bounded, says: "the deque replay.items fills up: it has 100 of 1,000 items, and the last of them in about 900 steps; all of them take 3.91 MiB"},
 		{name: "with several blocks an item", bound: 1000, blocks: 4, want: Bounded, says: "it has 25 of 1,000 items, and the last of them in about 3900 steps"},
 		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "only 1.00 GiB is left"},
+		{name: "more than ever comes, and no limit is known", bound: 1 << 40, want: Inconclusive, says: "of 1,099,511,627,776 items, and takes more than 100 times this run to fill; all of them take 4096 TiB; whether they fit into memory is not known"},
+		{name: "more bytes than there are numbers", bound: 1 << 60, want: Inconclusive, says: "whether they fit into memory is not known"},
+		{name: "more than comes soon, which fits", bound: 100_000, left: snapshot.GiB, want: Bounded, says: "of 100,000 items, and takes more than 100 times this run to fill"},
 		{name: "full at the end", bound: 100, want: Bounded, says: "is full: it takes 100 items"},
 		{name: "full in the middle, and the blocks go on", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = min(h.Items, 50) }},
 		{name: "a few items that grow themselves", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = 10 }},
@@ -59,10 +62,39 @@ func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
 			if f.Verdict != c.want || !strings.Contains(strings.Join(f.Reasons, "; "), c.says) {
 				t.Errorf("%s: %q", f.Verdict, f.Reasons)
 			}
-			if fills := strings.Contains(c.says, "of 1,000 items"); fills != slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "fills up") }) {
+			if fills := c.want == Bounded && !strings.Contains(c.says, "is full"); fills != slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "fills up") }) {
 				t.Errorf("the notes are %q", r.Notes)
 			}
 		})
+	}
+}
+
+// TestALineInStepWithAContainerThatFillsIsUndecided: the line's objects may be the items, by the step and by the clock.
+func TestALineInStepWithAContainerThatFillsIsUndecided(t *testing.T) {
+	for _, clock := range []bool{false, true} {
+		for bound, want := range map[int]Verdict{0: Leak, 1000: Inconclusive} {
+			run := program{
+				{stack: "init:1 main:2", holder: "cache", kind: "dict"},
+				{stack: "push:31 main:45", every: 1, size: 4096},
+			}.run(100, 10)
+			for i, s := range run.Snapshots {
+				s.Devices[0].Kind = snapshot.PythonHeap
+				s.Holders = []snapshot.Holder{{Path: "cache", Kind: "dict", Items: 10 * i, Bound: bound}}
+				if clock {
+					s.Mark = snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: time.Unix(1_700_000_000+10*int64(i), 0)}
+					for k := range s.Blocks.BirthStep {
+						s.Blocks.BirthStep[k] = snapshot.NoStep
+					}
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != want || f.Rate.Unit == Second != clock {
+				t.Errorf("by the clock %t, a bound of %d: %s by the %s, %q; want %s", clock, bound, f.Verdict, f.Rate.Unit, f.Reasons, want)
+			}
+		}
 	}
 }
 
