@@ -24,8 +24,11 @@ type Live struct {
 	// Finding is what is suspected, leaks, or did; nil for other kinds. Fingerprint is the baseline's.
 	Finding     *diff.Finding
 	Fingerprint string
-	Since       snapshot.Mark   // when it was suspected for the first time
-	Budget      *budget.Outcome // of LiveOverBudget and LiveWithinBudget; else nil
+	// Process is the kind of process, such as "loader worker", or "" for the recorded one, and Device what the memory is on: together
+	// with Rank and Fingerprint they are the leak.
+	Process, Device string
+	Since           snapshot.Mark   // when it was suspected for the first time
+	Budget          *budget.Outcome // of LiveOverBudget and LiveWithinBudget; else nil
 }
 
 // LiveKind is what an event is about.
@@ -37,6 +40,7 @@ const (
 	LiveSuspected LiveKind = "possible leak"
 	LiveLeak      LiveKind = "leak"
 	LiveOver      LiveKind = "leak over"
+	LiveWithdrawn LiveKind = "withdrawn"
 	LiveGrowth    LiveKind = "growth"
 	LiveUnread    LiveKind = "not read"
 	LiveEnded     LiveKind = "ended"
@@ -49,7 +53,7 @@ const (
 func (l *Live) Alarm() (name string, begins, is bool) {
 	switch l.Kind {
 	case LiveLeak, LiveOver:
-		return l.Fingerprint, l.Kind == LiveLeak, true
+		return strings.TrimSpace(strings.Join([]string{l.Fingerprint, l.Device, l.Process}, " ")), l.Kind == LiveLeak, true
 	case LiveOverBudget, LiveWithinBudget:
 		return l.Budget.Budget.String() + " " + l.Budget.Of, l.Kind == LiveOverBudget, true
 	}
@@ -81,7 +85,7 @@ func (l *Live) lines() []string {
 	if f == nil {
 		return []string{head + brief(l.Said)}
 	}
-	if l.Kind == LiveOver {
+	if l.Kind == LiveOver || l.Kind == LiveWithdrawn {
 		return []string{head + "the growth " + atPlace(f) + " has stopped"}
 	}
 	text := head + clauseOf(f)
@@ -146,6 +150,7 @@ type liveJSON struct {
 	Step          *int64          `json:"step,omitempty"`
 	Process       *childOfJSON    `json:"process,omitempty"` // unless it is the one that was recorded first
 	Fingerprint   string          `json:"fingerprint,omitempty"`
+	Device        string          `json:"device,omitempty"`
 	SinceStep     *int64          `json:"since_step,omitempty"`
 	Finding       *findingJSON    `json:"finding,omitempty"`
 	Budget        *gateBudgetJSON `json:"budget,omitempty"`
@@ -155,7 +160,7 @@ type liveJSON struct {
 func (l *Live) JSON(w io.Writer, here Folder) error {
 	out := liveJSON{
 		SchemaVersion: schemaVersion, Event: strings.ReplaceAll(string(l.Kind), " ", "_"), Text: strings.Join(l.Lines(here), "\n"), Time: l.Time,
-		Run: l.Run.Path, Host: l.Run.Info.Host, Fingerprint: l.Fingerprint,
+		Run: l.Run.Path, Host: l.Run.Info.Host, Fingerprint: l.Fingerprint, Device: l.Device,
 	}
 	if l.Rank != snapshot.NoRank {
 		out.Rank = &l.Rank

@@ -188,7 +188,10 @@ const mostStanding = 1000
 // Receive implements Receiver.
 func (a *Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) error {
 	name, begins, _ := e.Alarm()
-	labels := map[string]string{"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": name}
+	labels := map[string]string{"alertname": "MemoryLeak", "severity": "warning", "run": e.Run.Path, "fingerprint": e.Fingerprint, "device": e.Device}
+	if e.Process != "" {
+		labels["process"] = e.Process
+	}
 	if e.Budget != nil {
 		labels = map[string]string{"alertname": "MemoryBudget", "severity": "warning", "run": e.Run.Path, "budget": name}
 	}

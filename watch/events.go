@@ -21,7 +21,7 @@ func (l *Look) Events(first bool) (events []report.Live) {
 		tell := func(kind report.LiveKind, s *live.Suspect, said string) {
 			e := report.Live{Kind: kind, Time: l.Time, Run: rank.Run, Rank: rank.Number(), In: rank.Result, Said: said}
 			if s != nil {
-				e.Finding, e.Fingerprint, e.Since = s.Finding, s.Fingerprint, s.Since
+				e.Finding, e.Fingerprint, e.Process, e.Device, e.Since = s.Finding, s.Fingerprint, s.Process, s.Device.String(), s.Since
 			}
 			events = append(events, e)
 		}
@@ -45,6 +45,10 @@ func (l *Look) Events(first bool) (events []report.Live) {
 				tell(report.LiveLeak, s, "")
 			case live.Ended:
 				tell(report.LiveOver, s, "")
+			case live.Withdrawn:
+				if !l.Ended { // else the verdict at the end decides
+					tell(report.LiveWithdrawn, s, "")
+				}
 			}
 		}
 		for _, e := range rank.Unexplained {
@@ -96,6 +100,7 @@ func (l *Look) Alarms() (leaks, suspected int) {
 				leaks++
 			case live.Suspected:
 				suspected++
+			case live.Ended, live.Withdrawn:
 			}
 		}
 	}

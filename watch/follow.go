@@ -96,9 +96,7 @@ func (r *Rank) suspect(f *diff.Finding) *live.Suspect {
 	if f.Child != nil {
 		process = diff.KindOf(f.Child.Role)
 	}
-	at := slices.IndexFunc(r.Suspects, func(s *live.Suspect) bool {
-		return s.Process == process && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return baseline.Fingerprint(row) == s.Fingerprint })
-	})
+	at := slices.IndexFunc(r.Suspects, func(s *live.Suspect) bool { return s.Is(process, f) })
 	if at < 0 {
 		return nil
 	}
@@ -224,7 +222,10 @@ func (r *Rank) atEnd(result *diff.Result) {
 		if f.Verdict != diff.Leak || r.Leaks(f) {
 			continue
 		}
-		at := live.Suspect{Fingerprint: baseline.Fingerprint(f.Rows[0]), Since: result.Last.Mark}
+		at := live.Suspect{Fingerprint: baseline.Fingerprint(f.Rows[0]), Device: f.Rows[0].On(), Since: result.Last.Mark}
+		if f.Child != nil {
+			at.Process = diff.KindOf(f.Child.Role)
+		}
 		if s := r.suspect(f); s != nil {
 			at = *s
 		}

@@ -38,7 +38,7 @@ func (l *Look) Standing(before *Standing, here report.Folder) Standing {
 		}
 		for _, suspect := range r.Suspects {
 			alarming := suspect.State == live.Alarming
-			if suspect.State == live.Ended || s.Leaks > 0 && !alarming {
+			if suspect.Over() || s.Leaks > 0 && !alarming {
 				continue
 			}
 			s.until(suspect.Finding.RunsOut, r.Result)

@@ -47,7 +47,7 @@ func (c Condition) Met(l *Look) string {
 	}
 	for i := range l.Ranks {
 		for _, s := range l.Ranks[i].Suspects {
-			if s.State == live.Ended {
+			if s.Over() {
 				continue
 			}
 			if c.Leak && s.State == live.Alarming {

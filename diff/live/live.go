@@ -2,17 +2,21 @@
 //
 // A verdict is right by so many per cent where it is asked for once. Asked for at each snapshot, some moment of a
 // clean run looks like a leak. So a verdict alone makes a suspect here, and what comes after it must bear it
-// out: snapshots that the verdict has not seen. If the suspect does not leak, the next one is the highest of n no
-// more often than one time in n, whatever its distribution (A. Rényi, Théorie des éléments saillants, 1962). A
-// bet at those odds on a new highest one, for each snapshot, multiplies what was staked; it grows beyond 1/α with
-// a chance of α at most, however long and often one looks (Ville's inequality; G. Shafer, Testing by betting, 2021).
+// out: snapshots that the verdict has not seen. If what a suspect holds has no trend, it is at least as likely to fall, or to stay
+// below the most that it had since it was suspected, as to rise above that, whenever it changes: so it is for a random walk, for
+// noise around a level and for what goes back to one. A bet at even odds on a new highest one, for each snapshot, multiplies what
+// was staked; it grows beyond 1/α with a chance of α at most, however long and often one looks (Ville's inequality; G. Shafer,
+// Testing by betting, 2021). What is bet on is settled before the snapshot comes: the sites, the process, the level to beat and the
+// stake. A site that is gone by then has lost.
+//
+// A suspicion is withdrawn once the growth has stopped, and an alarm is then over. The n-th suspicion of one place has 3α/4ⁿ
+// to spend, so that all of them together make a false alarm with a chance of α at most.
 //
 // A container that fills does not fall either. So growth has to last for Lasting times as long as it took to become
 // suspect; and nothing is a suspect before the run's beginning is over.
 package live
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -23,8 +27,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Alpha is the chance of a false alarm of one suspect whose memory has no trend.
+// Alpha is the chance of a false alarm of one place whose memory has no trend.
 const Alpha = 0.01
+
+// stopped is after how many looks in a row that do not call it a leak, nor leave it open, growth counts as stopped.
+const stopped = 3
 
 // Beginning is how many steps, or seconds, of a run make no suspect: what is allocated once, and what an epoch of a few
 // steps gathers, grows in them. Of the labelled programs that do not leak three in five are called a leak at some step up
@@ -49,21 +56,23 @@ type growth struct {
 	told  bool
 }
 
-// Suspect is what was called a leak once, in one process or several alike.
+// Suspect is what was called a leak once, in one process or several alike, on one device.
 type Suspect struct {
-	// Fingerprint is the baseline's; findings of other processes may have it too.
+	// Fingerprint is the baseline's; findings of other processes and devices may have it too.
 	Fingerprint string
-	Process     string        // the kind of process, such as "loader worker"; "" for the one that a result is of
+	Process     string // the kind of process, such as "loader worker"; "" for the one that a result is of
+	Device      series.DeviceID
 	Finding     *diff.Finding // of the last look that called it a leak
-	// Since is the mark at which it was called a leak for the first time, and Alarmed that of its alarm.
+	// Since is the mark at which it was called a leak for the first time in this suspicion, and Alarmed that of its alarm.
 	Since, Alarmed snapshot.Mark
 	State          State
 
-	until         float64   // where on the axis of marks the growth has lasted for long enough
-	money         float64   // what has become of 1 that was staked
-	paid, highest int       // bets that were settled, and those of them in which the mark was the highest
-	bets          bool      // on the next mark
-	sizes         []float64 // at the looks, of what has no series
+	times  int     // that it was suspected
+	missed int     // looks in a row at which it had stopped
+	until  float64 // where on the axis of marks the growth has lasted for long enough
+	test   betting
+	bet    *bet      // on the next mark; nil for none
+	sizes  []float64 // at the looks of this suspicion, of what has no series
 }
 
 // State is what the looks make of a suspect.
@@ -74,6 +83,7 @@ const (
 	Suspected State = iota // snapshots to come decide
 	Alarming               // they have
 	Ended                  // they had, and it is no leak any more
+	Withdrawn              // it stopped before they had
 )
 
 // New begins to watch a run.
@@ -85,14 +95,15 @@ func (w *Watch) Suspects() []*Suspect { return slices.Clone(w.suspects) }
 // Look takes the judgement of a run as it is now, and returns the suspects whose state it changed, new ones too. Of a process
 // without a newer mark than at the last look it changes nothing.
 func (w *Watch) Look(r *diff.Result) (changed []*Suspect) {
-	changed = w.process("", r)
+	changed = w.process("", 0, r.Run(), r)
 	for _, c := range r.Children {
-		changed = append(changed, w.process(diff.KindOf(c.Role), c.Result)...)
+		changed = append(changed, w.process(diff.KindOf(c.Role), c.PID, r.Run(), c.Result)...)
 	}
 	return changed
 }
 
-func (w *Watch) process(kind string, r *diff.Result) (changed []*Suspect) {
+// process looks at one process, or one that stands for several alike, of a run.
+func (w *Watch) process(kind string, pid int, run *snapshot.Run, r *diff.Result) (changed []*Suspect) {
 	last, before := r.Last.Mark, w.seen[kind]
 	if last.Step == before.Step && last.Time.Equal(before.Time) {
 		return nil
@@ -100,13 +111,22 @@ func (w *Watch) process(kind string, r *diff.Result) (changed []*Suspect) {
 	w.seen[kind] = last
 	x := r.Series.Axis.X
 	now := x[len(x)-1]
+	for _, s := range w.suspects {
+		if s.Process == kind && s.bet != nil {
+			s.test.settle(s.bet, s.bet.level(pid, run, r))
+			s.bet = nil
+		}
+	}
 	held := make(map[*Suspect]*diff.Finding)
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		s := w.find(kind, f)
-		if s == nil && f.Verdict == diff.Leak && begun(r) {
-			s = &Suspect{Fingerprint: baseline.Fingerprint(f.Rows[0]), Process: kind, Since: last, until: lasted(r, f), money: 1}
-			w.suspects = append(w.suspects, s)
+		if (s == nil || s.Over()) && f.Verdict == diff.Leak && begun(r) {
+			if s == nil {
+				s = &Suspect{Fingerprint: baseline.Fingerprint(f.Rows[0]), Process: kind, Device: f.Rows[0].On()}
+				w.suspects = append(w.suspects, s)
+			}
+			s.suspect(last, lasted(r, f))
 			changed = append(changed, s)
 		}
 		if s != nil && (held[s] == nil || f.Verdict == diff.Leak && held[s].Verdict != diff.Leak) {
@@ -114,30 +134,45 @@ func (w *Watch) process(kind string, r *diff.Result) (changed []*Suspect) {
 		}
 	}
 	for _, s := range w.suspects {
-		if s.Process != kind {
-			continue
-		}
-		f := held[s]
-		if f != nil {
-			level := s.levels(r, f)
-			if s.bets {
-				s.settle(level)
-			}
-		}
-		s.bets = f != nil && f.Verdict == diff.Leak
-		switch {
-		case s.bets:
-			s.Finding = f
-			if s.State != Alarming && s.money >= 1/Alpha && now >= s.until {
-				s.State, s.Alarmed = Alarming, last
-				changed = append(changed, s)
-			}
-		case s.State == Alarming && (f == nil || f.Verdict != diff.Inconclusive):
-			s.State = Ended
+		if s.Process == kind && !s.Over() && s.look(held[s], pid, r, now) {
 			changed = append(changed, s)
 		}
 	}
 	return changed
+}
+
+// Over reports whether nothing is suspected of it any more.
+func (s *Suspect) Over() bool { return s.State == Ended || s.State == Withdrawn }
+
+// suspect begins a suspicion: what was won before counts no more.
+func (s *Suspect) suspect(since snapshot.Mark, until float64) {
+	s.times++
+	s.State, s.Since, s.Alarmed, s.until = Suspected, since, snapshot.Mark{}, until
+	s.test, s.missed, s.sizes = betting{money: 1}, 0, nil
+}
+
+// look takes what a look found of a suspect, nil for nothing, and reports whether that changes its state.
+func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bool {
+	switch {
+	case f != nil && f.Verdict == diff.Leak:
+		s.missed, s.Finding = 0, f
+		s.bet = s.place(f, pid, r)
+		if s.State != Alarming && s.test.money >= math.Pow(4, float64(s.times))/3/Alpha && now >= s.until {
+			s.State, s.Alarmed = Alarming, r.Last.Mark
+			return true
+		}
+	case f == nil || f.Verdict != diff.Inconclusive:
+		if s.missed++; s.missed < stopped {
+			return false
+		}
+		if s.State == Alarming {
+			s.State = Ended
+		} else {
+			s.State = Withdrawn
+		}
+		return true
+	}
+	return false
 }
 
 // Growths takes the judgement of a run at a time after its beginning, and returns the growth of processes that no line explains, once
@@ -165,15 +200,19 @@ func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reser
 
 // find is the suspect that a finding of a kind of process is: one that has any of its places; nil for none.
 func (w *Watch) find(kind string, f *diff.Finding) *Suspect {
-	for _, row := range f.Rows {
-		name := baseline.Fingerprint(row)
-		for _, s := range w.suspects {
-			if s.Process == kind && s.Fingerprint == name {
-				return s
-			}
+	for _, s := range w.suspects {
+		if s.Is(kind, f) {
+			return s
 		}
 	}
 	return nil
+}
+
+// Is reports whether a finding of a kind of process is of this suspect's place.
+func (s *Suspect) Is(kind string, f *diff.Finding) bool {
+	return s.Process == kind && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool {
+		return row.On() == s.Device && baseline.Fingerprint(row) == s.Fingerprint
+	})
 }
 
 // begun reports whether the beginning of a process's run is over. Marks that tell neither steps nor time tell nothing of it.
@@ -190,41 +229,4 @@ func lasted(r *diff.Result, f *diff.Finding) float64 {
 		from = h.All.X[0]
 	}
 	return last + (Lasting-1)*(last-from)
-}
-
-// levels are the bytes that a finding held at each mark after warm-up, or the number of what has no size, as the nodes of a
-// graph. What has no series has what the looks saw.
-func (s *Suspect) levels(r *diff.Result, f *diff.Finding) []float64 {
-	held, known := make([]float64, len(r.Series.Marks)), false
-	for _, row := range f.Rows {
-		if site := r.Series.Site(row); site != nil {
-			known = true
-			for i, b := range site.Bytes {
-				held[i] += float64(cmp.Or(int64(b), site.Blocks[i]))
-			}
-		}
-	}
-	if known {
-		return held[min(len(held), r.Series.WarmUp()):]
-	}
-	now := f.After()
-	s.sizes = append(s.sizes, float64(cmp.Or(int64(now.Bytes), now.Blocks)))
-	return s.sizes
-}
-
-// settle pays the bet on the last of some levels. What is bet on a new highest one is the share of those before, as Laplace
-// has it: leaks of each step make one at every mark, those of each epoch at some.
-func (s *Suspect) settle(level []float64) {
-	n := len(level)
-	if n < 2 {
-		return
-	}
-	odds, chance := 1/float64(n), float64(s.highest+1)/float64(s.paid+2)
-	s.paid++
-	if level[n-1] > slices.Max(level[:n-1]) {
-		s.highest++
-		s.money = math.Min(s.money*chance/odds, math.MaxFloat64)
-		return
-	}
-	s.money *= (1 - chance) / (1 - odds)
 }

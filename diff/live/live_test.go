@@ -1,7 +1,9 @@
 package live_test
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
@@ -49,6 +51,7 @@ func states(t *testing.T, steps int64, blocks func(step int64) int) (suspected, 
 				alarmed = step
 			case live.Ended:
 				ended = step
+			case live.Withdrawn:
 			}
 		}
 		if again := w.Look(r); again != nil {
@@ -82,5 +85,105 @@ func TestALeakThatStopsIsOver(t *testing.T) {
 	})
 	if alarmed < 0 || ended < 111 {
 		t.Errorf("reported at %d, over at %d", alarmed, ended)
+	}
+}
+
+// events are all changes of suspects, a letter each, of a line with so many blocks at each step. As a recording does, it keeps 32
+// snapshots, and takes them ever further apart.
+func events(t *testing.T, steps int64, blocks func(step int64) int) (seen string, at []int64) {
+	t.Helper()
+	stacks, w := snapshot.NewStacks(), live.New()
+	var all []*snapshot.Snapshot
+	every := int64(1)
+	for step := range steps {
+		held := blocks(step)
+		if step%every != 0 {
+			continue
+		}
+		if all = append(all, taken(stacks, step, held)); len(all) > 32 {
+			every *= 2
+			all = slices.DeleteFunc(all, func(s *snapshot.Snapshot) bool { return s.Mark.Step%every != 0 })
+		}
+		if len(all) < 3 {
+			continue
+		}
+		r, err := diff.Analyze(&snapshot.Run{Snapshots: slices.Clone(all)}, diff.ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range w.Look(r) {
+			seen, at = seen+string("SAEW"[s.State]), append(at, step)
+		}
+	}
+	return seen, at
+}
+
+// TestASuspicionIsWithdrawnWhenTheGrowthStops: a cache has its size after 60 steps.
+func TestASuspicionIsWithdrawnWhenTheGrowthStops(t *testing.T) {
+	if seen, at := events(t, 150, func(step int64) int { return 1 + int(min(step, 60)) }); seen != "SW" {
+		t.Errorf("%s at %d", seen, at)
+	}
+}
+
+// TestAnAlarmIsEarnedAnew: what leaked, and stopped for long, leaks again.
+func TestAnAlarmIsEarnedAnew(t *testing.T) {
+	seen, at := events(t, 1000, func(step int64) int {
+		switch {
+		case step < 110:
+			return 1 + int(step)
+		case step < 150:
+			return 1
+		}
+		return 1 + 2*int(step-150)
+	})
+	if seen != "SAESA" || at[4]-at[3] < 20 {
+		t.Errorf("%s at %d", seen, at)
+	}
+}
+
+// TestRandomWalksMakeNoAlarms looks at each step of programs whose memory goes up and down as it likes.
+func TestRandomWalksMakeNoAlarms(t *testing.T) {
+	const programs, steps = 40, 120
+	alarms, suspicions := 0, 0
+	for seed := range uint64(programs) {
+		rng, level := rand.New(rand.NewPCG(seed, 3)), 200
+		seen, _ := events(t, steps, func(int64) int { level = max(1, level+rng.IntN(9)-4); return level })
+		alarms, suspicions = alarms+strings.Count(seen, "A"), suspicions+strings.Count(seen, "S")
+	}
+	// One in 100 may be: of 40 three are by chance in one of 130 sets of programs.
+	if alarms > 2 {
+		t.Errorf("%d alarms of %d programs, %d suspicions", alarms, programs, suspicions)
+	}
+	t.Logf("%d suspicions, %d alarms", suspicions, alarms)
+}
+
+// TestTwoDevicesAreTwoSuspects: one line leaks on both.
+func TestTwoDevicesAreTwoSuspects(t *testing.T) {
+	stacks, w := snapshot.NewStacks(), live.New()
+	var all []*snapshot.Snapshot
+	on := make(map[int]int)
+	for step := range int64(60) {
+		s := taken(stacks, step, 2*int(step+1))
+		half := s.Blocks.Len() / 2
+		s.Devices = []snapshot.Device{{Kind: snapshot.CUDA, Index: 0, Limit: snapshot.Unknown}, {Kind: snapshot.CUDA, Index: 1, Limit: snapshot.Unknown}}
+		s.Segments = []snapshot.Segment{{NumBlocks: half}, {Device: 1, FirstBlock: half, NumBlocks: half}}
+		for i := range half {
+			s.Blocks.Segment[half+i] = 1
+			s.Blocks.BirthStep[half+i], s.Blocks.BirthStep[i] = int64(i), int64(i)
+		}
+		all = append(all, s)
+		if len(all) < 3 {
+			continue
+		}
+		r, err := diff.Analyze(&snapshot.Run{Snapshots: slices.Clone(all)}, diff.ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range w.Look(r) {
+			on[s.Device.Index]++
+		}
+	}
+	if on[0] != 1 || on[1] != 1 {
+		t.Errorf("suspicions by device: %v", on)
 	}
 }
