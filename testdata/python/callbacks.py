@@ -150,9 +150,10 @@ def of_keras():
         model.compile(optimizer="sgd", loss="mse")
         x, y = (t.numpy() for t in DATA.tensors)
         model.fit(x, y, batch_size=4, epochs=2, shuffle=False, validation_data=(x, y), verbose=0, callbacks=[memdiag.callbacks.keras()] if calls else [])
+        model.predict(x, batch_size=4, verbose=0, callbacks=[memdiag.callbacks.keras()] if calls else [])
         return [torch.as_tensor(w) for w in model.get_weights()]
 
-    check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train"])
+    check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train", "eval", "train"])
 
 
 globals()["of_" + sys.argv[1]]()

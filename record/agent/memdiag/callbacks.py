@@ -79,7 +79,10 @@ def lightning() -> Any:
 
 
 def stable_baselines3() -> Any:
-    """For the algorithms of Stable-Baselines3: a step is a rollout with the training after it; phases are sample and train."""
+    """For the algorithms of Stable-Baselines3: a step is a rollout with the training after it; phases are sample and train.
+
+    Evaluations of an EvalCallback are in the phase sample. Checkpoints need mark(event="checkpoint").
+    """
     from stable_baselines3.common.callbacks import BaseCallback
 
     class Callback(BaseCallback):
@@ -104,7 +107,7 @@ def stable_baselines3() -> Any:
 
 
 def ignite(trainer: Any, *evaluators: Any) -> None:
-    """For Ignite's engines: iterations and epochs of the trainer, and what evaluators run."""
+    """For Ignite's engines: iterations and epochs of the trainer, and what evaluators run. Checkpoints need mark(event="checkpoint")."""
     from ignite.engine import Events
 
     trainer.add_event_handler(Events.EPOCH_STARTED, lambda engine: memdiag.mark(phase="train", epoch=engine.state.epoch - 1))
@@ -120,7 +123,7 @@ def accelerate(accelerator: Any) -> None:
 
 
 def keras() -> Any:
-    """For Keras, with the backend torch: batches, epochs, and evaluations."""
+    """For Keras, with the backend torch: batches, epochs, evaluations and predictions. Checkpoints need mark(event="checkpoint")."""
     from keras.callbacks import Callback as Base
 
     class Callback(Base):
@@ -138,5 +141,7 @@ def keras() -> Any:
 
         def on_test_end(self, logs=None):
             memdiag.mark(phase="train")
+
+        on_predict_begin, on_predict_end = on_test_begin, on_test_end
 
     return Callback()
