@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,11 +42,57 @@ func (r *roles) of(t *tree, f *followed, p process) string {
 	case said == "":
 		line, _ := os.ReadFile(procFile(p.pid, "cmdline"))
 		said = roleOf(line, p.name, parent != nil && parent.name == p.name && sameCommand(line, p.parent))
+		if strings.HasPrefix(said, "fork of ") || strings.HasPrefix(said, "spawned ") {
+			if f.writer = f.writer || writesCheckpoint(procFolder, p.pid, p.parent); f.writer {
+				said = "checkpoint writer"
+			}
+		}
 	}
 	if rank != "" {
 		said += " of " + rank
 	}
 	return said
+}
+
+// checkpoint is a file's name as training programs give it to what they write to go on from.
+var checkpoint = regexp.MustCompile(`(?i)(^|[/_.-])(checkpoint|ckpt)|\.(pt|pth|ckpt|safetensors|distcp)(\.tmp)?$`)
+
+// mostOpen bounds the descriptors that are looked at of a process.
+const mostOpen = 256
+
+// writesCheckpoint reports whether a process has a checkpoint open for writing, which it has not from its parent.
+func writesCheckpoint(proc string, pid, parent int) bool {
+	written := checkpointsOf(proc, pid)
+	if len(written) == 0 {
+		return false
+	}
+	inherited := checkpointsOf(proc, parent)
+	return slices.ContainsFunc(written, func(file string) bool { return !slices.Contains(inherited, file) })
+}
+
+// checkpointsOf are the checkpoints that a process has open for writing.
+func checkpointsOf(proc string, pid int) (files []string) {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	f, err := os.Open(filepath.Join(dir, "fd"))
+	if err != nil {
+		return nil // it has ended, or is another user's
+	}
+	names, _ := f.Readdirnames(mostOpen) // what was read before an error counts
+	_ = f.Close()
+	for _, name := range names {
+		to, err := os.Readlink(filepath.Join(dir, "fd", name))
+		if err != nil || !checkpoint.MatchString(to) {
+			continue
+		}
+		for line := range strings.Lines(text(filepath.Join(dir, "fdinfo", name))) {
+			if flags, ok := strings.CutPrefix(line, "flags:"); ok {
+				if n, err := strconv.ParseUint(strings.TrimSpace(flags), 8, 64); err == nil && n&3 != uint64(os.O_RDONLY) {
+					files = append(files, to)
+				}
+			}
+		}
+	}
+	return files
 }
 
 // byPID is the process of that number that is there; nil for none.

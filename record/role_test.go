@@ -1,6 +1,9 @@
 package record
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,6 +36,42 @@ func TestARoleIsWhatAPersonWouldCallAProcess(t *testing.T) {
 	for environment, want := range map[string]string{"A=1\x00RANK=3\x00": "3", "RANK=x\x00": "", "WORLD_RANK=3\x00": "", "RANK=\x00": "", "": ""} {
 		if got := rankIn([]byte(environment)); got != want {
 			t.Errorf("%q: %q; want %q", environment, got, want)
+		}
+	}
+}
+
+func TestAProcessThatWritesACheckpointIsKnownByItsFiles(t *testing.T) {
+	proc := t.TempDir()
+	open := func(pid, file, flags string) {
+		for _, dir := range []string{"fd", "fdinfo"} {
+			if err := os.MkdirAll(filepath.Join(proc, pid, dir), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(file, filepath.Join(proc, pid, "fd", "3")); err != nil {
+			t.Skip(err)
+		}
+		if err := os.WriteFile(filepath.Join(proc, pid, "fdinfo", "3"), []byte("pos:\t0\nflags:\t"+flags+"\nmnt_id:\t1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("1", "/data/checkpoints/train.log", "0100001") // of the parent
+	for i, c := range []struct {
+		file, flags string
+		want        bool
+	}{
+		{"/data/run/model_50.pt", "0100001", true},
+		{"/data/checkpoint-500/weights.bin", "0100002", true},
+		{"/data/model.safetensors.tmp", "01", true},
+		{"/data/model_50.pt", "0100000", false}, // it reads it
+		{"/data/train.log", "0100001", false},
+		{"/data/script", "0100001", false},
+		{"/data/checkpoints/train.log", "0100001", false}, // its parent has it open, too
+	} {
+		pid := 7 + i
+		open(strconv.Itoa(pid), c.file, c.flags)
+		if got := writesCheckpoint(proc, pid, 1); got != c.want {
+			t.Errorf("%s, %s: %v", c.file, c.flags, got)
 		}
 	}
 }

@@ -52,12 +52,13 @@ type processID struct {
 // followed is a process that was seen.
 type followed struct {
 	snapshot.TreeProcess
-	first time.Time
-	begun snapshot.Bytes // private memory at its first look
-	name  string         // of its program, as the kernel has it, when its role was found
-	asked time.Time      // … and when that was
-	rank  string         // in its environment
-	agent int            // its number as it sees it itself, in a container
+	first  time.Time
+	begun  snapshot.Bytes // private memory at its first look
+	name   string         // of its program, as the kernel has it, when its role was found
+	asked  time.Time      // … and when that was
+	rank   string         // in its environment
+	writer bool           // it has had a checkpoint open for writing
+	agent  int            // its number as it sees it itself, in a container
 }
 
 func newTree(root int, agent string) *tree {

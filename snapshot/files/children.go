@@ -91,7 +91,8 @@ func nameAlike(run *snapshot.Run) {
 }
 
 // numberAlike gives processes of one role that were there at once a number each, in the order in which they began: forks of
-// a program that multiprocessing did not make, and actors of one class.
+// a program that multiprocessing did not make, and actors of one class. One that takes the place of another has its number, as a
+// loader's worker of the next epoch.
 func numberAlike(run *snapshot.Run) {
 	if run.Tree == nil {
 		return
@@ -106,22 +107,42 @@ func numberAlike(run *snapshot.Run) {
 		if at := strings.LastIndex(role, " of rank "); at >= 0 {
 			bare, rank = role[:at], role[at:]
 		}
-		if bare == "" || strings.HasPrefix(bare, "rank ") || unicode.IsDigit(rune(bare[len(bare)-1])) || !atOnce(all) {
+		numbered := func(n int) string {
+			if of, forked := strings.CutPrefix(bare, "fork of "); forked {
+				return fmt.Sprintf("fork %d of %s%s", n, of, rank)
+			}
+			return fmt.Sprintf("%s %d%s", bare, n, rank)
+		}
+		first := 1
+		if bare == "loader worker" {
+			first = 0 // as PyTorch counts
+		}
+		_, named := alike[numbered(first)]
+		if bare == "" || strings.HasPrefix(bare, "rank ") || unicode.IsDigit(rune(bare[len(bare)-1])) || !named && !atOnce(all) {
 			continue
 		}
-		for n, p := range all {
-			numbered := fmt.Sprintf("%s %d%s", bare, n+1, rank)
-			if of, forked := strings.CutPrefix(bare, "fork of "); forked {
-				numbered = fmt.Sprintf("fork %d of %s%s", n+1, of, rank)
+		until := make(map[int]time.Time) // by number, when the last one ended that got it here
+		for _, p := range all {
+			n := first
+			for ; !p.Points[0].Time.After(until[n]) || overlaps(alike[numbered(n)], p); n++ {
+				continue
 			}
+			until[n] = p.Points[len(p.Points)-1].Time
 			for _, child := range run.Children {
 				if child.Is(p) && child.Role == role {
-					child.Role = numbered
+					child.Role = numbered(n)
 				}
 			}
-			p.Role = numbered
+			p.Role = numbered(n)
 		}
 	}
+}
+
+// overlaps reports whether any of processes, which have a name of their own, was there together with another.
+func overlaps(named []*snapshot.TreeProcess, p *snapshot.TreeProcess) bool {
+	return slices.ContainsFunc(named, func(q *snapshot.TreeProcess) bool {
+		return !q.Points[len(q.Points)-1].Time.Before(p.Points[0].Time) && !p.Points[len(p.Points)-1].Time.Before(q.Points[0].Time)
+	})
 }
 
 // atOnce reports whether two of processes, which are in the order in which they were seen first, were there at the same time.

@@ -141,6 +141,28 @@ func TestTablesThatEndWithMemdiagAreSaid(t *testing.T) {
 	}
 }
 
+// TestAProcessThatTakesThePlaceOfAnotherHasItsNumber: a loader's workers of the next epoch, of which some ended before they had
+// their names.
+func TestAProcessThatTakesThePlaceOfAnotherHasItsNumber(t *testing.T) {
+	run := &snapshot.Run{Tree: &snapshot.Tree{}}
+	for n, role := range []string{"loader worker", "loader worker", "loader worker 0", "loader worker", "loader worker", "loader worker"} {
+		epoch := int64(n / 2)
+		p := snapshot.TreeProcess{PID: n, Started: int64(n), Role: role}
+		for second := range int64(3) {
+			p.Points = append(p.Points, snapshot.ProcessPoint{Time: time.Unix(10*epoch+second, 0)})
+		}
+		run.Tree.Processes = append(run.Tree.Processes, p)
+	}
+	numberAlike(run)
+	var got []string
+	for _, p := range run.Tree.Processes {
+		got = append(got, strings.TrimPrefix(p.Role, "loader worker "))
+	}
+	if want := []string{"0", "1", "0", "1", "0", "1"}; !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
 func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
 	dir := childrenRun(t, true)
 	for name, text := range map[string]string{"snapshot_t9_child1.json": `{"memdiag_agent":1,`, "processes.csv": processes.Header + "x\n", "host.csv": "time"} {
