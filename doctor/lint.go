@@ -55,7 +55,7 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 				continue
 			}
 		}
-		file, err := source.Read(name)
+		file, err := source.ReadPython(name)
 		switch {
 		case err != nil:
 			out.Skipped = append(out.Skipped, err.Error())

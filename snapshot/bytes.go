@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -70,6 +71,9 @@ func threeDigits(v float64) string {
 	}
 }
 
+// mostParsed is above the memory of any machine: a larger size is a slip.
+const mostParsed = 1 << 50
+
 // ParseBytes reads a size such as "4KiB", "1.5 MB", "512" or "2g". Units ending
 // in "iB", and bare letters, are binary; "KB", "MB", "GB", "TB" are decimal.
 func ParseBytes(s string) (Bytes, error) {
@@ -85,10 +89,15 @@ func ParseBytes(s string) (Bytes, error) {
 		"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
 		"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
 		"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
+		"p": 1 << 50, "pib": 1 << 50, "pb": 1e15,
+		"e": 1 << 60, "eib": 1 << 60, "eb": 1e18,
 	}[unit]
 	v, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || math.Abs(v*scale) >= math.MaxInt64 {
+	if !ok || err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v) {
 		return 0, fmt.Errorf("%q is not a size; write 4KiB, 1.5MiB or 512", s)
+	}
+	if math.Abs(v*scale) >= mostParsed {
+		return 0, fmt.Errorf("%q is more memory than any machine has", s)
 	}
 	return Bytes(v * scale), nil
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -32,10 +33,19 @@ func TestParseBytes(t *testing.T) {
 		{"512", 512, true}, {"4KiB", 4096, true}, {"4 kib", 4096, true}, {"1.5MiB", 3 * 512 * KiB, true},
 		{"2g", 2 * GiB, true}, {"1MB", 1e6, true}, {"0B", 0, true},
 		{"", 0, false}, {"MiB", 0, false}, {"4 apples", 0, false}, {"1e30", 0, false}, {"99999999T", 0, false},
+		{"1023TiB", 1023 * TiB, true}, {"10PiB", 0, false}, {"-2eb", 0, false}, {"NaN", 0, false},
 	} {
 		got, err := ParseBytes(c.in)
 		if got != c.want || (err == nil) != c.ok {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d, ok %v", c.in, got, err, c.want, c.ok)
+		}
+	}
+}
+
+func TestASizeBeyondAllMachinesIsToldFromWhatIsNoSize(t *testing.T) {
+	for text, want := range map[string]string{"10PiB": "more memory than any machine has", "9999999999999999999TiB": "more memory than any machine has", "10 apples": "is not a size"} {
+		if _, err := ParseBytes(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

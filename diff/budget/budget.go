@@ -80,6 +80,8 @@ type Outcome struct {
 	Used    snapshot.Bytes // the figure that is limited
 	Allowed snapshot.Bytes
 	At      string // where in the run Used was, "at step 40"; "" if only the run's end is meant, or nothing tells
+	// Limit is that of what is measured, if the budget is above it; else 0.
+	Limit snapshot.Bytes
 	// Unchecked is why nothing is known of it; "" if it was checked.
 	Unchecked string
 }
@@ -118,6 +120,9 @@ func (o *Outcome) Said() string {
 	allowed := o.Budget.String()
 	if o.Budget.Share > 0 {
 		allowed += ", which is " + o.Allowed.String()
+	}
+	if o.Limit > 0 {
+		allowed += fmt.Sprintf(", which is more than the limit of %s", o.Limit)
 	}
 	if o.Broken() {
 		return fmt.Sprintf("%s, %s too much (%s)", uses, o.Used-o.Allowed, allowed)
@@ -201,6 +206,9 @@ func (m *measurement) hold(b Budget, deviceMemory snapshot.Bytes) Outcome {
 	}
 	var at int
 	o.Used, at = m.used(b.Meter)
+	if limit > 0 && o.Allowed > limit && o.Used <= o.Allowed {
+		o.Limit = limit
+	}
 	switch {
 	case o.Used == snapshot.Unknown && at == tooFew:
 		o.Unchecked = "growth of " + m.of + " is not known: it was measured too rarely"

@@ -69,6 +69,7 @@ func TestBudgetsAreHeldAgainstTheirFigure(t *testing.T) {
 		{"growth beyond its budget", gpuRun(0, 1, 9, 11), budget.Growth, "1MiB", "broken: cuda:0 grew after warm-up by 2.00 MiB, 1.00 MiB too much"},
 		{"what shrank has not grown", gpuRun(0, 1, 9, 3), budget.Growth, "0", "kept: cuda:0 grew after warm-up by 0 B"},
 		{"a share is of the limit", gpuRun(10*mib, 1, 9), budget.Peak, "80%", "broken: cuda:0 had a peak of 9.00 MiB at step 10, 1.00 MiB too much (--max-peak 80%, which is 8.00 MiB)"},
+		{"a budget above the limit", gpuRun(10*mib, 1, 9), budget.Peak, "80TiB", "kept: cuda:0 had a peak of 9.00 MiB at step 10 (--max-peak 80TiB, which is more than the limit of 10.0 MiB)"},
 		{"a share of a limit that nobody knows", gpuRun(snapshot.Unknown, 1, 9), budget.Peak, "80%", "unchecked: the limit of cuda:0 is not known; give --device-memory, or a size"},
 		{"without a place it is for the GPU, not the process", gpuRun(0, 1, 2), budget.Live, "50MiB", "kept: cuda:0"},
 		{"without a GPU it is for the process as it is resident", hostRun(), budget.Live, "99MiB", "broken: the process has 100 MiB, 1.00 MiB too much"},

@@ -40,11 +40,11 @@ func Overlay(args []string, files []File) (command []string, remove func(), err 
 		texts[below] = f.Text
 	}
 	if name := filepath.Base(script); texts[name] == "" {
-		text, err := os.ReadFile(script) // a link would lead Python to the folder that it is in
+		file, err := Read(script) // a link would lead Python to the folder that it is in
 		if err != nil {
 			return nil, nil, err
 		}
-		texts[name] = string(text)
+		texts[name] = file.Text
 	}
 	dir, err := os.MkdirTemp("", "memdiag-patched-")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,8 +93,25 @@ type Linted struct {
 	Failed string    `json:"failed"` // why it could not be read
 }
 
+// ReadPython reads a file that a run names. A run may name any: what is no .py file is not read, whatever a link to it is
+// called.
+func ReadPython(name string) (*File, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Ext(real) != ".py" {
+		return nil, fmt.Errorf("%s: %s is no .py file", name, real)
+	}
+	return Read(name)
+}
+
 // Read reads a file, if it is one of text that is not too large.
 func Read(name string) (*File, error) {
+	none := fmt.Errorf("%s: no file of at most %d MiB", name, MaxFile>>20)
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, none // to open a pipe waits for its writer
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -104,7 +122,7 @@ func Read(name string) (*File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxFile {
-		return nil, fmt.Errorf("%s: no file of at most %d MiB", name, MaxFile>>20)
+		return nil, none
 	}
 	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	switch {
