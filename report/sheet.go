@@ -26,6 +26,12 @@ type panel struct {
 	reserved    []float64    // nil where none is drawn
 	slope       *trend.Slope // of y, from warm on; nil where none is drawn
 	warm        float64
+	state       string // of the rank, as state names it; "" of a site
+}
+
+// urgency orders ranks: those that leak, those that may, and the rest.
+func (p *panel) urgency() int {
+	return slices.Index([]string{"leak", "inconclusive", "clean"}, p.state)
 }
 
 // maxPanels is how many small plots a sheet has at most, panelColumns how many of
@@ -232,7 +238,7 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 				p.y[i] += y
 			}
 		}
-		_, p.note = state(rank.Result)
+		p.state, p.note = state(rank.Result)
 		if rank.Result.Leaks() > 0 {
 			leaking++
 			f := &rank.Result.Findings[0]
@@ -255,7 +261,8 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 		}
 	}
 	if more := len(panels) - maxPanels; more > 0 {
-		title += fmt.Sprintf(" (the first %d are drawn)", maxPanels)
+		slices.SortStableFunc(panels, func(a, b panel) int { return cmp.Compare(a.urgency(), b.urgency()) })
+		title += fmt.Sprintf(" (%d are drawn, those that leak first)", maxPanels)
 		panels = panels[:maxPanels]
 	}
 	return writeSheet(w, format, title, "allocated bytes, and reserved ones as a blue line; all plots on one scale", panels, o, top)

@@ -92,6 +92,24 @@ func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 
 // Two drawings of one run used to differ in the order of their fonts, and in the
 // second in which they were made.
+// TestASheetOfManyRanksHasTheOneThatLeaks: it is the last of them.
+func TestASheetOfManyRanksHasTheOneThatLeaks(t *testing.T) {
+	var ranks []RankResult
+	for rank := range 40 {
+		ranks = append(ranks, RankResult{Rank: rank, Result: noLeak(t)})
+	}
+	ranks = append(ranks, RankResult{Rank: 40, Result: pyramidResult(t)})
+	var b strings.Builder
+	if err := RankSheet(&b, SVG, ranks, PlotOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"rank 40": true, "rank 0<": true, "rank 11": false, "1 of 41 ranks leak (12 are drawn, those that leak first)": true} {
+		if strings.Contains(b.String(), text) != want {
+			t.Errorf("%q is drawn: %t", text, !want)
+		}
+	}
+}
+
 func TestAPDFIsTheSameEveryTime(t *testing.T) {
 	write := func() []byte {
 		return rendered(t, func(b *bytes.Buffer) error {

@@ -153,7 +153,7 @@ var graphs = []Cause{
 		clues: []clue{
 			inBackward(3),
 			function(5, "recompute", "rematerialize", "remat", "unpack", "saved tensor hook", "early stop"),
-			ofLibrary(5, "checkpoint"), // a program's own function of this name saves the model
+			inFile(5, "torch/utils/checkpoint.py", "/checkpoint_activations.py", "/checkpoint_wrapper.py", "/activation_checkpointing/checkpointing.py"), // others of this name save the model
 			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			function(2, "recompute", "unpack", "early stop", "remat"),
 			follows(-6, "it grows when a checkpoint is saved", Checkpoints),

@@ -147,6 +147,12 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a library's wrapper that would checkpoint if it were asked to", leak(
 			site(2, 30, 4096, "linear /x/site-packages/torch/nn/functional.py", "forward /x/site-packages/transformers/models/bert/modeling_bert.py", "forward_with_checkpointing /x/site-packages/transformers/modeling_layers.py", "forward model.py", "train train.py").heldBy("list", "main.kept", 30),
 		), "activations-kept"},
+		{"what a library that saves checkpoints copied", leak(
+			site(0, 30, 4096, "clone /x/site-packages/torch/_tensor.py", "_stage /x/site-packages/torch/distributed/checkpoint/staging.py", "async_save /x/site-packages/torch/distributed/checkpoint/state_dict_saver.py", "train train.py").heldBy("list", "main.pending", 30),
+		), "staging-kept"},
+		{"what a callback that saves checkpoints kept", leak(
+			site(0, 30, 64, "detach /x/site-packages/torch/_tensor.py", "_save_topk_checkpoint /x/site-packages/lightning/pytorch/callbacks/model_checkpoint.py", "train train.py").heldBy("dict", "main.callback.scores", 30),
+		), "model-copies-kept"},
 		{"gradients of gradients that no name leads to", leak(
 			site(2, 30, 4096, "_engine_run_backward /x/site-packages/torch/autograd/graph.py", "step train.py").heldBy("graph", "(no name leads to it)", 0),
 		), "gradient-graph-cycle"},

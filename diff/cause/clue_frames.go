@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -12,13 +13,13 @@ func function(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return called(e, points, terms) }}
 }
 
-// ofLibrary is function, of a library's files alone: a library names functions by what they may do, if asked to.
-func ofLibrary(points int, terms ...string) clue {
+// inFile is a library's file, by the end of its path.
+func inFile(points int, ends ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			s := &e.Sites[i]
 			for k, f := range s.Frames {
-				if s.library(k) && names(fileWords(f, true), terms) {
+				if s.library(k) && slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(f.File, end) }) {
 					return "they are allocated in " + place(f)
 				}
 			}
