@@ -30,7 +30,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 changed between steps, such as a list cut to its newest items. The cause is proven if the
 growth is gone. The change is safe if all losses are equal to the last bit. At the end the
 command runs once more unchanged. The command's files do not change, but each run repeats
-what the command itself writes. See docs/doctor.md.
+what the command itself writes. More: ` + docsAddress + `doctor.md
 
 With --patch it prints a patch of the likely line, runs a copy of the program with it, and
 compares leak, losses, output, step time and peak with the run before.

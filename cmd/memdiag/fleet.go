@@ -28,7 +28,10 @@ func newFleetCommand(env *environment) *cobra.Command {
 		Short:   "many runs: which leaks there are, since when, on which ranks, at what cost",
 		Long: `A fleet is a folder of Parquet files with what memdiag found in many runs. Runs
 are added once or again; no server is needed. DuckDB and ClickHouse read the same
-files: docs/fleet.md explains the tables, docs/queries.md has queries.`,
+files.
+
+The tables: ` + docsAddress + `fleet.md
+Queries: ` + docsAddress + `queries.md`,
 		Example: `  memdiag fleet add my-run --fleet /shared/fleet --commit $(git rev-parse HEAD)
   memdiag fleet leaks --fleet /shared/fleet`,
 	}

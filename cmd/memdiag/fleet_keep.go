@@ -88,7 +88,7 @@ func newFleetSQLCommand(f *fleetFolder) *cobra.Command {
 		Use:   "sql",
 		Short: "print views for DuckDB, one a table",
 		Long: `Prints SQL that makes a view of each table in DuckDB, over the fleet's files as they
-are. docs/queries.md has queries on them.`,
+are. Queries on them: ` + docsAddress + `queries.md`,
 		Example: `  memdiag fleet sql > fleet.sql && duckdb -init fleet.sql
   memdiag fleet sql --fleet /shared/fleet`,
 		Args: takes(0, 0, "arguments"),

@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// docsAddress is where the docs are: a program that is installed comes without them.
+const docsAddress = "https://github.com/memdiag/memdiag/blob/main/docs/"
+
 // usageTemplate is what help prints below a command's description.
 const usageTemplate = `Usage:
   {{.UseLine}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}

@@ -44,7 +44,7 @@ func (env *environment) library() ([]baseline.LibraryLeak, error) {
 	}
 	known, err := baseline.ParseLibraryLeaks(text)
 	if err != nil {
-		return nil, badInput(withHint(fmt.Errorf("%s: %w", name, err), "docs/gate.md describes the file"))
+		return nil, badInput(withHint(fmt.Errorf("%s: %w", name, err), docsAddress+"baseline.md describes the file"))
 	}
 	return known, nil
 }

@@ -43,7 +43,7 @@ the command's own. The result is a run: a folder of snapshots.
 Of a Python program memdiag records PyTorch's memory, with the stack that allocated it,
 after each step of an optimizer. It records Python's own heap while that grows, and the
 objects that hold what grew. Of any other command it records the memory of its
-processes. docs/recording.md explains costs and limits.
+processes. Costs and limits: ` + docsAddress + `recording.md
 
 --pprof records the heap profiles that a Go program serves: COMMAND, or without one a
 program that runs already. It ends with the program, or with Ctrl-C. --workload trains

@@ -91,7 +91,7 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&env.talk.quiet, "quiet", "q", false, "print data and errors only")
 	flags.Var(&color, "color", "color the output: auto, always or never")
-	flags.Var((*sizeFlag)(&env.opener.MaxUnpacked), "max-unpacked", "limit on the unpacked size of compressed files, such as 2GiB; 0 is automatic (docs/limits.md)")
+	flags.Var((*sizeFlag)(&env.opener.MaxUnpacked), "max-unpacked", "limit on the unpacked size of compressed files, such as 2GiB; 0 is automatic")
 	completeWords(root, "color", []string{string(colorAuto), string(colorAlways), string(colorNever)})
 	prepare(root, func() {
 		env.out = newTerminal(env.child.out, color, env.getenv)

@@ -34,8 +34,7 @@ Several processes may watch one run.
 
 A line is printed when something changes. Growth is a possible leak at first. It is
 reported as a leak once it has continued for three times as long, in new snapshots. So
-watching all the time makes no more false alarms than one check at the end
-(docs/watch.md).
+watching all the time makes no more false alarms than one check at the end.
 
 Alarms go to a shell command, to the webhook of a chat system, or to Alertmanager.
 --stop-on stops the run itself. It sends the signal on which a trainer saves its state,

@@ -40,7 +40,7 @@ def snapshot() -> "str | None":
 def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
     """Compares snapshots, or the first of a run with its last, as `memdiag diff --format json` does.
 
-    Returns what that writes (docs/schema/diff.schema.json), with keys as attributes, too: diff(a, b).findings[0].headline.
+    Returns what that writes, with keys as attributes, too: diff(a, b).findings[0].headline.
     Raises RuntimeError with memdiag's message where a file cannot be read, and FileNotFoundError without the program.
     """
     from ._calls import diff
@@ -52,7 +52,7 @@ def gate(run: "str | os.PathLike[str]", *flags: str) -> "Decision":
     """Judges a run as `memdiag gate` does, with its flags: gate("my-run", "--warmup", "20").verdict is "leak", "clean",
     "inconclusive" or "over-budget", if a budget such as "--max-peak" alone is broken.
 
-    Returns what `--json` writes (docs/schema/gate.schema.json), with keys as attributes, too. Raises as diff does.
+    Returns what `--json` writes, with keys as attributes, too. Raises as diff does.
     """
     from ._calls import gate
 
