@@ -350,14 +350,16 @@ func TestWhatTheAgentTakesInAWorkerIsNoGrowth(t *testing.T) {
 		recorded bool
 		free     float64 // the share of it that malloc has free
 		by       float64 // the part of the time in which that came
+		has      float64 // MiB that the program has from malloc
 		want     int
 	}{
-		{"as the agent does", 0.5, true, 0, 1, 0},
-		{"more than the agent takes", 3, true, 0, 1, 1},
-		{"as the agent does, and malloc's free memory", 3, true, 0.7, 0.5, 0},
-		{"free memory that goes on growing", 3, true, 0.7, 1, 1},
-		{"more than both", 6, true, 0.7, 0.5, 1},
-		{"without an agent", 0.5, false, 0, 1, 1},
+		{"as the agent does", 0.5, true, 0, 1, 1, 0},
+		{"more than the agent takes", 3, true, 0, 1, 1, 1},
+		{"as the agent does, and malloc's free memory", 3, true, 0.7, 0.5, 1, 0},
+		{"free memory that goes on growing", 3, true, 0.7, 1, 1, 1},
+		{"free memory that goes on growing, little beside what is in use", 3, true, 0.7, 1, 400, 0},
+		{"more than both", 6, true, 0.7, 0.5, 1, 1},
+		{"without an agent", 0.5, false, 0, 1, 1, 1},
 	} {
 		grows := func(t float64) float64 { return 40 + c.mib*t }
 		run := flatRun(treeOf(lifetime{"train.py", 0, 15, func(float64) float64 { return 390 }}, lifetime{"loader worker 0", 0, 15, grows}, lifetime{"loader worker 1", 0, 15, grows}))
@@ -368,7 +370,7 @@ func TestWhatTheAgentTakesInAWorkerIsNoGrowth(t *testing.T) {
 					end := float64(len(child.Snapshots) - 1)
 					has := c.mib * (1 << 20) * float64(n)
 					free := c.free * c.mib * (1 << 20) * min(float64(n)/c.by, end)
-					m := snapshot.Meters{Driver: snapshot.Bytes(has), Allocated: 1 << 20, Reserved: 1<<20 + snapshot.Bytes(free)}
+					m := snapshot.Meters{Driver: snapshot.Bytes(has), Allocated: snapshot.Bytes(c.has * (1 << 20)), Reserved: snapshot.Bytes(c.has*(1<<20) + free)}
 					s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: m})
 				}
 			}
