@@ -26,7 +26,7 @@ func (l *Look) Events(first bool) (events []report.Live) {
 			events = append(events, e)
 		}
 		if first || l.Other {
-			tell(report.LiveBegun, nil, fmt.Sprintf("%s, %s so far", rank.Run.Path, plural(len(rank.Run.Snapshots), "snapshot")))
+			tell(report.LiveBegun, nil, fmt.Sprintf("%s, %s so far", rank.Run.Path, plural(rank.Read, "snapshot")))
 		}
 		for i, note := range rank.Unread {
 			if i == unreadTold && len(rank.Unread) > unreadTold+1 {
@@ -34,6 +34,9 @@ func (l *Look) Events(first bool) (events []report.Live) {
 				break
 			}
 			tell(report.LiveUnread, nil, note)
+		}
+		if l.Failed != "" && i == 0 {
+			tell(report.LiveUnread, nil, l.Failed+"; it is read again")
 		}
 		for _, s := range rank.Changed {
 			switch s.State {

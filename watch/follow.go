@@ -31,6 +31,8 @@ type Follower struct {
 	Judge func(*snapshot.Run) (*diff.Result, error)
 	// Check holds one rank against the budgets that are set; nil for none.
 	Check func(*snapshot.Run) []budget.Outcome
+	// Retry is the time after which what could not be read is read again; 0 for at each glance.
+	Retry time.Duration
 
 	over   map[overBudget]bool // budgets that were broken at the last look
 	tests  map[int]*live.Watch // by rank
@@ -44,6 +46,11 @@ type Follower struct {
 	change time.Time           // the newest time of a file at the last glance
 	since  time.Time           // when that was by this machine's clock, at the latest
 	ended  bool
+
+	past   []snapshot.Mark // moments of the run's past, at which a look is still due
+	gone   bool            // they were looked at
+	ranks  []Rank          // of the last look
+	failed string          // why the last look failed; "" where it did not
 }
 
 // overBudget names a budget of a rank and what it is for.
@@ -62,6 +69,10 @@ type Look struct {
 	Fresh bool
 	// Other: another run is in the folder than at the last look. What was known of the one before is forgotten.
 	Other bool
+	// Past: it shows the run as it was at an earlier moment, for a watch that began late. Looks at the past come first, in their order.
+	Past bool
+	// Failed: the run could not be read, and is read again; the ranks are those of the last look.
+	Failed string
 	// Ended: no look follows, since the run says that it has ended; or, Died, since none of its processes is there any more.
 	Ended, Died bool
 }
@@ -69,6 +80,7 @@ type Look struct {
 // Rank is what one rank shows.
 type Rank struct {
 	Run     *snapshot.Run
+	Read    int          // snapshots that were read, those after a moment of the past, too
 	Result  *diff.Result // nil for fewer than three snapshots
 	Changed []*live.Suspect
 	// Unexplained is growth of processes without a line that has lasted, once.
@@ -133,6 +145,9 @@ func (f *Follower) due(now state) bool {
 	return since >= atWork*f.took && afford
 }
 
+// fewest is how many snapshots a verdict needs.
+const fewest = 3
+
 // unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
 const unstable = 5
 
@@ -149,24 +164,17 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	ticker := time.NewTicker(f.Every)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		now, err := stateOf(f.Dir)
-		if err != nil {
+		look, err := f.glance()
+		switch {
+		case look != nil:
+			return look, nil
+		case err == nil || errors.Is(err, errNothingYet):
+		case !f.transient(err):
 			return nil, err
-		}
-		fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
-		if fresh && f.due(now) || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took) {
-			look, err := f.look(fresh)
-			if err == nil || !errors.Is(err, errNothingYet) {
-				return look, err
+		default:
+			if look := f.failure(err); look != nil {
+				return look, nil
 			}
-		}
-		if !fresh && f.quiet(now) >= grace && f.dead() {
-			look, err := f.look(false)
-			if err == nil {
-				look.Died = !look.Ended
-				f.end(look)
-			}
-			return look, err
 		}
 		select {
 		case <-ctx.Done():
@@ -176,12 +184,38 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	return nil, ctx.Err()
 }
 
+// glance looks if it is time to; else the look is nil.
+func (f *Follower) glance() (*Look, error) {
+	if len(f.past) > 0 {
+		return f.lookBack()
+	}
+	now, err := stateOf(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
+	switch {
+	case fresh && f.due(now) || f.again() || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took):
+		return f.look(fresh)
+	case fresh || f.quiet(now) < grace || !f.dead():
+		return nil, nil //nolint:nilnil // there is nothing new
+	}
+	look, err := f.look(false)
+	if err != nil {
+		return nil, err
+	}
+	look.Died = !look.Ended
+	f.end(look)
+	return look, nil
+}
+
 // Last looks at once, for the last time: the run has ended, whether it says so or not. A folder in which there is nothing, and a run whose
 // last look was taken, give io.EOF.
 func (f *Follower) Last() (*Look, error) {
 	if f.ended {
 		return nil, io.EOF
 	}
+	f.past, f.gone = nil, true // the verdict decides
 	look, err := f.look(true)
 	if errors.Is(err, errNothingYet) {
 		return nil, io.EOF
@@ -259,19 +293,23 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		f.folder, f.looked = before, time.Now()
 		break
 	}
-	look := &Look{Time: f.looked, Fresh: fresh, Ended: true, Other: f.other()}
-	for _, run := range f.runs {
-		rank := Rank{Run: run, Unread: f.news(run.Unread)}
-		look.Ended = look.Ended && run.Info.Finished != nil
-		if len(run.Snapshots) > 2 {
-			var err error
-			if rank.Result, err = f.Judge(run); err != nil {
-				return nil, err
-			}
-			test := f.test(rank.Number())
-			rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
-			rank.Unexplained = test.Growths(rank.Result, f.looked.Sub(run.Info.Started))
+	look := &Look{Time: f.looked, Fresh: fresh, Ended: !slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return r.Info.Finished == nil }), Other: f.other()}
+	if first := !f.gone; first {
+		f.gone = true
+		if f.past = momentsOf(f.runs); look.Ended {
+			f.past = nil // the verdict decides
 		}
+		if len(f.past) > 0 {
+			f.looked = time.Time{} // the look at the present is due after them
+			return f.lookBack()
+		}
+	}
+	for _, run := range f.runs {
+		rank, err := f.judge(run, f.looked)
+		if err != nil {
+			return nil, err
+		}
+		rank.Unread = f.news(run.Unread)
 		look.Ranks = append(look.Ranks, rank)
 	}
 	if f.Check != nil {
@@ -280,10 +318,26 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	look.Took = time.Since(begun)
 	f.took = look.Took
 	f.spent += look.Took
+	f.ranks, f.failed = look.Ranks, ""
 	if look.Ended {
 		f.end(look)
 	}
 	return look, nil
+}
+
+// judge looks at one rank, as it is or was at a time.
+func (f *Follower) judge(run *snapshot.Run, at time.Time) (rank Rank, err error) {
+	rank = Rank{Run: run, Read: len(run.Snapshots)}
+	if len(run.Snapshots) < fewest {
+		return rank, nil
+	}
+	if rank.Result, err = f.Judge(run); err != nil {
+		return rank, err
+	}
+	test := f.test(rank.Number())
+	rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
+	rank.Unexplained = test.Growths(rank.Result, at.Sub(run.Info.Started))
+	return rank, nil
 }
 
 // news are the notes that no look has brought.

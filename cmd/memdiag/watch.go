@@ -163,6 +163,9 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 		if err := show(look, events); err != nil {
 			return err
 		}
+		if look.Past || look.Failed != "" {
+			continue
+		}
 		if err := w.exports.put(w.env, follower.Dir, look); err != nil {
 			return err
 		}
@@ -199,10 +202,13 @@ func (w *watching) unchecked(look *watch.Look) (found bool) {
 	return found
 }
 
+// rereadEvery is how often what cannot be read is tried again.
+const rereadEvery = 10 * time.Second
+
 // follower looks at the run in a folder every so often.
 func (env *environment) follower(dir string, every time.Duration, options diff.Options, budgets budgetFlags) *watch.Follower {
 	f := &watch.Follower{
-		Dir: dir, Every: every, Judge: options.Analyze,
+		Dir: dir, Every: every, Retry: rereadEvery, Judge: options.Analyze,
 		Open: func() ([]*snapshot.Run, error) { return openRanks(env.opener, dir) },
 	}
 	if len(budgets) > 0 {

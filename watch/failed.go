@@ -1,0 +1,35 @@
+package watch
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// again reports whether it is time to read once more what could not be read: nothing in the folder tells that a disk answers again.
+func (f *Follower) again() bool {
+	unread := f.failed != "" || slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return len(r.Unread) > 0 })
+	return unread && time.Since(f.looked) >= max(f.Retry, share*f.took)
+}
+
+// transient reports whether a run may be readable later: it was before, and its folder is still there.
+func (f *Follower) transient(err error) bool {
+	return len(f.ranks) > 0 && !errors.Is(err, fs.ErrNotExist)
+}
+
+// failure is a look that could not be had, with the ranks as they were at the last one; nil if the last one failed alike.
+func (f *Follower) failure(err error) *Look {
+	f.looked = time.Now()
+	if err.Error() == f.failed {
+		return nil
+	}
+	f.failed = err.Error()
+	look := &Look{Time: f.looked, Failed: f.failed}
+	for _, r := range f.ranks {
+		look.Ranks = append(look.Ranks, Rank{Run: r.Run, Read: r.Read, Result: r.Result, Suspects: r.Suspects, Budgets: r.Budgets})
+	}
+	return look
+}

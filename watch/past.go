@@ -1,0 +1,99 @@
+package watch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// mostPast is at how many moments of a run's past a watch that begins late looks: as many snapshots as a recording keeps.
+const mostPast = 32
+
+// momentsOf are the marks at which a watch from the beginning of a run would have looked, but for the newest, as far as snapshots of them are left:
+// those of the rank that has most.
+func momentsOf(runs []*snapshot.Run) (moments []snapshot.Mark) {
+	most := slices.MaxFunc(runs, func(a, b *snapshot.Run) int { return len(a.Snapshots) - len(b.Snapshots) })
+	n := len(most.Snapshots) - 1 - fewest
+	for i := range min(mostPast, max(0, n+1)) {
+		at := fewest - 1 + i
+		if n+1 > mostPast {
+			at = fewest - 1 + i*n/(mostPast-1)
+		}
+		moments = append(moments, most.Snapshots[at].Mark)
+	}
+	return moments
+}
+
+// lookBack is the look that a watch would have had at the next moment of the run's past.
+func (f *Follower) lookBack() (*Look, error) {
+	begun, moment := time.Now(), f.past[0]
+	f.past = f.past[1:]
+	look := &Look{Time: moment.Time, Fresh: true, Past: true}
+	if look.Time.IsZero() {
+		look.Time = begun
+	}
+	for _, run := range f.runs {
+		rank, err := f.judge(until(run, moment), look.Time)
+		if err != nil {
+			return nil, err
+		}
+		rank.Read = len(run.Snapshots)
+		look.Ranks = append(look.Ranks, rank)
+	}
+	if f.Check != nil {
+		f.check(look.Ranks)
+	}
+	look.Took = time.Since(begun)
+	return look, nil
+}
+
+// until is a run as it was at a moment.
+func until(run *snapshot.Run, moment snapshot.Mark) *snapshot.Run {
+	then := *run
+	then.Info.Finished, then.Info.ExitCode, then.Unread = nil, nil, nil
+	then.Snapshots = nil
+	for _, s := range run.Snapshots {
+		if !later(s.Mark, moment) {
+			then.Snapshots = append(then.Snapshots, s)
+		}
+	}
+	if run.Series != nil {
+		series := *run.Series
+		series.Points = slices.DeleteFunc(slices.Clone(series.Points), func(p snapshot.Point) bool { return later(p.Mark, moment) })
+		then.Series = &series
+	}
+	if moment.Time.IsZero() {
+		return &then
+	}
+	then.Children = nil
+	for _, child := range run.Children {
+		if c := until(child, snapshot.Mark{Step: snapshot.NoStep, Time: moment.Time}); len(c.Snapshots) > 0 { // its steps are others
+			then.Children = append(then.Children, c)
+		}
+	}
+	if run.Tree != nil {
+		then.Tree = treeUntil(run.Tree, moment.Time)
+	}
+	return &then
+}
+
+func treeUntil(tree *snapshot.Tree, at time.Time) *snapshot.Tree {
+	then := &snapshot.Tree{}
+	for _, p := range tree.Processes {
+		p.Points = slices.DeleteFunc(slices.Clone(p.Points), func(p snapshot.ProcessPoint) bool { return p.Time.After(at) })
+		if len(p.Points) > 0 {
+			then.Processes = append(then.Processes, p)
+		}
+	}
+	then.Host = slices.DeleteFunc(slices.Clone(tree.Host), func(p snapshot.HostPoint) bool { return p.Time.After(at) })
+	return then
+}
+
+// later reports whether a mark comes after a moment: by the clock, which ranks share, or else by their steps.
+func later(m, moment snapshot.Mark) bool {
+	if !m.Time.IsZero() && !moment.Time.IsZero() {
+		return m.Time.After(moment.Time)
+	}
+	return m.Step != snapshot.NoStep && moment.Step != snapshot.NoStep && m.Step > moment.Step
+}

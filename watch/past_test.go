@@ -1,0 +1,78 @@
+package watch_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// TestALateWatchSaysWhatOneFromTheBeginningDoes: it replays what the folder still has.
+func TestALateWatchSaysWhatOneFromTheBeginningDoes(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	for step := int64(0); step <= 248; step += 8 {
+		s := leaking(step)
+		s.Mark.Time = time.Unix(1_000_000+step, 0)
+		if err := out.WriteSnapshot(step, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var kinds []report.LiveKind
+	var at []int64
+	for first := true; ; first = false {
+		look := next(t, f)
+		for _, e := range look.Events(first) {
+			last := e.Run.Snapshots[len(e.Run.Snapshots)-1].Mark
+			kinds, at = append(kinds, e.Kind), append(at, last.Step)
+			if look.Past && !e.Time.Equal(last.Time) {
+				t.Errorf("%s at %v, of %v", e.Kind, e.Time, last.Time)
+			}
+			if e.Kind == report.LiveBegun && e.Said != f.Dir+", 32 snapshots so far" {
+				t.Error(e.Said)
+			}
+		}
+		if !look.Past {
+			break
+		}
+	}
+	if want := []report.LiveKind{report.LiveBegun, report.LiveSuspected, report.LiveLeak}; !slices.Equal(kinds, want) || at[1] != 32 || at[2] != 96 {
+		t.Errorf("%v at %d", kinds, at)
+	}
+}
+
+// TestWhatCannotBeReadIsReadAgain: a disk that fails for a while loses no alarm, and is reported once.
+func TestWhatCannotBeReadIsReadAgain(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	open, fails := f.Open, false
+	f.Open = func() ([]*snapshot.Run, error) {
+		if fails {
+			return nil, errors.New("snapshot_64: input/output error")
+		}
+		return open()
+	}
+	var kinds []report.LiveKind
+	for step := int64(0); step < 160; step += 4 {
+		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+			t.Fatal(err)
+		}
+		fails = step >= 64 && step < 72
+		if step == 68 { // the same again, which is not reported
+			continue
+		}
+		look := next(t, f)
+		if look.Failed != "" != fails || len(look.Ranks) != 1 {
+			t.Fatalf("step %d: %+v", step, look)
+		}
+		for _, e := range look.Events(step == 0) {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	if want := []report.LiveKind{report.LiveBegun, report.LiveSuspected, report.LiveUnread, report.LiveLeak}; !slices.Equal(kinds, want) {
+		t.Errorf("%v", kinds)
+	}
+}
