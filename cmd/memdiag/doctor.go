@@ -15,6 +15,7 @@ import (
 	"github.com/memdiag/memdiag/doctor"
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/secret"
 )
 
 func newDoctorCommand(env *environment) *cobra.Command {
@@ -50,7 +51,7 @@ if only a longer run can tell.`,
 			case len(args) == 0:
 				return usagef(cmd, "neither a command after -- nor a recorded run")
 			case dash < 0 && len(args) > 1:
-				return usageOf(cmd, withHint(errors.New("one recorded run, or a command after --"), "memdiag doctor -- %s", strings.Join(args, " ")))
+				return usageOf(cmd, withHint(errors.New("one recorded run, or a command after --"), "memdiag doctor -- %s", strings.Join(secret.Words(args), " ")))
 			case dash > 1 || dash > 0 && len(args) == dash:
 				return usagef(cmd, "one recorded run before --, and the command with your fix after it")
 			case dash >= 0 && again:

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/secret"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
@@ -99,8 +101,16 @@ type holder struct {
 	Address uint64 `json:"address"`
 }
 
+// masked is a path to what holds memory without secrets in the keys of its dictionaries.
+func masked(path string) string {
+	if strings.Contains(path, "[") {
+		return secret.Text(path)
+	}
+	return path
+}
+
 func (h *holder) of(stack snapshot.StackID) snapshot.Holder {
-	return snapshot.Holder{Stack: stack, Path: h.Path, Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0), Each: snapshot.Bytes(max(h.Each, 0))}
+	return snapshot.Holder{Stack: stack, Path: masked(h.Path), Kind: h.Kind, Items: max(h.Items, 0), Counted: max(h.Counted, 0), Bound: max(h.Bound, 0), Each: snapshot.Bytes(max(h.Each, 0))}
 }
 
 // frame is written as [function, file, line].
@@ -174,7 +184,10 @@ func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Phase: d.Phase},
-		Rank: snapshot.NoRank, Producer: d.Producer, Role: d.Role, PID: d.PID, Stacks: stacks, Notes: d.Notes,
+		Rank: snapshot.NoRank, Producer: d.Producer, Role: secret.Text(d.Role), PID: d.PID, Stacks: stacks, Notes: d.Notes,
+	}
+	for i := range s.Notes {
+		s.Notes[i] = secret.Text(s.Notes[i])
 	}
 	if d.Step != nil && *d.Step >= 0 {
 		s.Mark.Step = *d.Step
@@ -253,6 +266,7 @@ func stacksOf(numbers []int, ids []snapshot.StackID, what string) (of []snapshot
 func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 	frames := make([]snapshot.FrameID, len(d.Frames))
 	for i, f := range d.Frames {
+		f.Function = masked(f.Function) // of what a container has, it is the container's path
 		frames[i] = stacks.Frame(snapshot.Frame(f))
 	}
 	ids := make([]snapshot.StackID, len(d.Stacks))

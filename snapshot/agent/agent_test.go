@@ -65,6 +65,32 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestSecretsInKeysTitlesAndNotesAreMasked(t *testing.T) {
+	const key = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
+	text := good
+	for _, with := range [][2]string{
+		{`"__main__.kept"`, `"__main__.sessions['` + key + `'].kept['plain']"`},
+		{`["f","a.py",3]`, `["__main__.by_token['` + key + `']","a.py",3]`},
+		{`"a note"`, `"it was called with --token=` + key + `"`},
+		{`"rank":1`, `"rank":1,"role":"train --token ` + key + `"`},
+	} {
+		text = strings.Replace(text, with[0], with[1], 1)
+	}
+	s, err := decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Holders[0].Path; got != "__main__.sessions['***'].kept['plain']" {
+		t.Errorf("a holder is %s", got)
+	}
+	if got := s.Stacks.Frames(s.Holders[0].Stack)[0].Function; got != "__main__.by_token['***']" {
+		t.Errorf("a function is %s", got)
+	}
+	if strings.Contains(s.Role+s.Notes[0], key) || s.Role == "" {
+		t.Errorf("%q, %q", s.Role, s.Notes)
+	}
+}
+
 func TestCategoriesFollowTheirBlocks(t *testing.T) {
 	s, err := decode([]byte(strings.Replace(good, `"count":[1,5,2,1]`, `"category":[1,0,3,4]`, 1)))
 	if err != nil {

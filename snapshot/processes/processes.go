@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/secret"
 )
 
 // Header begins a table of processes, and HostHeader one of the tree.
@@ -56,10 +57,10 @@ func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint)
 }
 
 // Role is a name as it may stand in a table: on one line, nothing in it that a terminal obeys, and not longer than
-// others read.
+// others read. A process may give itself any title, and secrets in it are masked as in a command line.
 func Role(name string) string {
 	var b strings.Builder
-	for _, r := range strings.TrimSpace(strings.ToValidUTF8(name, "?")) {
+	for _, r := range strings.TrimSpace(secret.Text(strings.ToValidUTF8(name, "?"))) {
 		text := string(r)
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':

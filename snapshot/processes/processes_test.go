@@ -120,6 +120,9 @@ func TestARoleStaysOnOneLine(t *testing.T) {
 	if got := Role(" a\nb\x1b[31m\xff" + strings.Repeat("x", 500)); strings.ContainsAny(got, "\n\x1b") || !utf8.ValidString(got) || len(got) > maxRole {
 		t.Errorf("%q", got)
 	}
+	if got := Role("worker --api-key=abc 'postgres://me:pass@host'"); got != "worker --api-key=*** 'postgres://***@host'" || Role(got) != got {
+		t.Errorf("%q: a secret in a title", got)
+	}
 	if got := Role("\u009b31m\u202eworker 1"); got != `\u009b31m\u202eworker 1` || Role(got) != got {
 		t.Errorf("%q; what a terminal obeys is written out", got)
 	}
