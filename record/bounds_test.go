@@ -43,12 +43,25 @@ def recent(i):
 recent(1), recent(2)
 ring = [Thing(), Thing()] + [None] * 7
 gaps = [Thing(), None, Thing(), None]
+class Cache:
+    __module__ = "cachetools"
+    def __init__(self):
+        self.__data, self.__maxsize = {1: Thing(), 2: Thing()}, 3
+class LRUCache(Cache):
+    pass
+stored = LRUCache()
+import sys
+numpy = sys.modules["numpy"] = types.ModuleType("numpy")
+class ndarray:
+    base, dtype, size, flat = None, types.SimpleNamespace(char="O"), 4, [Thing(), None, Thing(), Thing()]
+numpy.ndarray = ndarray
+objects = ndarray()
 
 agent = types.SimpleNamespace(step=1, ticks=0)
 search = _holders.Search(agent, None)
 found = walk()
 def show():
-    for name in "replay", "endless", "waiting", "unlimited", "own", "later", "records", "recent", "ring", "gaps":
+    for name in "replay", "endless", "waiting", "unlimited", "own", "later", "records", "recent", "ring", "gaps", "stored", "objects":
         path, kind, items, nodes = next(v for k, v in found.items() if k.startswith("__main__." + name))
         print(kind, path, search.length(nodes, items), "of", search.bound(path, nodes))
 show()
@@ -72,6 +85,8 @@ list __main__.records.buffer 2 of 5
 cache __main__.recent 2 of 4
 list __main__.ring 2 of 0
 list __main__.gaps 2 of 0
+dict __main__.stored._Cache__data 2 of 3
+array __main__.objects 3 of 0
 later
 deque __main__.replay 2 of 9
 deque __main__.endless 2 of 0
@@ -83,6 +98,8 @@ list __main__.records.buffer 2 of 5
 cache __main__.recent 2 of 4
 list __main__.ring 3 of 9
 list __main__.gaps 6 of 0
+dict __main__.stored._Cache__data 2 of 3
+array __main__.objects 3 of 0
 `)
 }
 

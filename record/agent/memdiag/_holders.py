@@ -21,7 +21,7 @@ from ._budget import Budget
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
-from ._items import LEAST, Containers, described
+from ._items import LEAST, Containers, described, objects_of
 from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
 from ._lines import Lines
 from ._places import ITEMS, NEW, PARTS, Node, Votes
@@ -73,9 +73,9 @@ ATOMS = set(map(id, (*BASES, bool, type(None), types.CodeType, types.BuiltinFunc
                      types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)))
 TRACED_ATOMS = set(map(id, (float, int, str, bytes)))
 SEQUENCES = tuple(LISTS)
-# Of Python's queues, the field that says how many items one may have; and the fields that those are in.
-QUEUES = {"queue.Queue": "maxsize", "asyncio.queues.Queue": "_maxsize", "logging.handlers.BufferingHandler": "capacity"}
-QUEUED = {".queue", "._queue", ".buffer"}
+# Of queues and caches, the field that says how many items one may have; and the fields that those are in.
+QUEUES = {"queue.Queue": "maxsize", "asyncio.queues.Queue": "_maxsize", "logging.handlers.BufferingHandler": "capacity", "cachetools.Cache": "_Cache__maxsize"}
+QUEUED = {".queue", "._queue", ".buffer", "._Cache__data"}
 DICTS = set(map(id, (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)))
 
 
@@ -475,7 +475,8 @@ class Walk(Roots):
             for place, v in self.order(list(enumerate(some(items, most)))):
                 self.push(v, node, "{…}" if LISTS[base] == "set" else "[…]", place=place if n <= most else None)
         elif issubclass(t, dict):
-            for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj)))):
+            bound = node.parent.bound if node.label in QUEUED else 0
+            for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj), bound))):
                 self.push(k, node, "{…}")
                 self.push(v, node, "[%s]" % key_text(k))
             if id(t) not in DICTS:
@@ -517,6 +518,10 @@ class Walk(Roots):
             vote(self.array_hits, obj.nbytes, node)
         elif t is self.ndarray:
             self.push(obj.base, node, ".base", "attribute")
+            if obj.dtype.char == "O":
+                found, n = objects_of(obj)
+                for v in some(found, self.container(obj, node, "array", n)):
+                    self.push(v, node, "[…]")
         elif issubclass(t, type):
             module = module_of(obj)
             if "." not in module or is_programs(sys.modules.get(module)):

@@ -16,7 +16,7 @@ GATHERED = 4
 LINKS = 3
 # The dictionaries of an nn.Module, as labels: the program spells what is in them as attributes.
 PARTS = {"._modules", "._parameters", "._buffers"}
-CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache"}
+CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache", "array"}
 DIGITS = re.compile(r"\d+")
 # What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
 SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
