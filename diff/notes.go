@@ -115,7 +115,8 @@ func (r *Result) clockJump() []string {
 	if apart[widest] < faraway*usual {
 		return nil
 	}
-	return []string{fmt.Sprintf("between snapshots %d and %d the clock went on by %s, between others by %s: if it was set, or the program stood still, rates are wrong; compare only those before it, or only those after", widest+1, widest+2, Second.Text(apart[widest]), series.Duration(usual).Round(time.Millisecond))}
+	return []string{fmt.Sprintf("%s passed between snapshots %d and %d; the usual interval is %s. If the clock was changed or the program paused, the rates are wrong. Compare only snapshots before the gap, or only those after it",
+		Second.Text(apart[widest]), widest+1, widest+2, series.Duration(usual).Round(time.Millisecond))}
 }
 
 // missing says where snapshots fail in a series that has one each so many steps: most

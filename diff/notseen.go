@@ -84,7 +84,7 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, fmt.Sprintf("growth of the %d smallest roles", len(outside)-mostKinds))
 	}
 	if brief > 0 {
-		out = append(out, fmt.Sprintf("growth of %s that ended too soon to show it; others may have begun and ended between two checks", processCount(brief)))
+		out = append(out, fmt.Sprintf("growth of %s that ended too soon to measure it; shorter ones may have been missed", processCount(brief)))
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 1 process (loader worker), recorded too briefly to judge", "allocations in 3 processes (loader worker × 3), watched from outside"}},
 		{"several roles, and one that was brief", several, snapshot.Info{}, 0, []string{
 			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
-			"growth of 1 process that ended too soon to show it; others may have begun and ended between two checks",
+			"growth of 1 process that ended too soon to measure it; shorter ones may have been missed",
 		}},
 		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), watched from outside"}},
 		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{

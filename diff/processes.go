@@ -80,7 +80,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	case p.Segments > 1:
 		text += fmt.Sprintf(", in up to %d files. The line that created them is unknown", p.Segments)
 		if p.OrOthers {
-			text += "; other programs of this user may have"
+			text += ". Another program of this user may have created them"
 		}
 		return text
 	case p.Shared:
@@ -113,14 +113,14 @@ func (p *Processes) Who() string {
 
 // Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
 func (p *Processes) clause(e *Reserve) string {
-	grows := "grows"
+	grows := p.Who() + " grows"
 	switch {
 	case p.Successive:
-		grows = "take more, each later one"
+		grows = "each new " + p.Role + " uses more memory than the one before"
 	case !p.Shared && p.PID == 0:
-		grows = "grow together"
+		grows = p.Who() + " grow together"
 	}
-	return fmt.Sprintf("%s %s, +%s/s, and %s", p.Who(), grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
+	return fmt.Sprintf("%s, +%s/s, and %s", grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
 }
 
 // Clause is String in a few words, of other processes than the recorded one.

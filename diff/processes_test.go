@@ -156,7 +156,7 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		shared bool // by a control group, instead of the files
 		want   string
 	}{
-		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown; other programs of this user may have"},
+		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown. Another program of this user may have created them"},
 		{"of the command's own group", 0, true, "shared memory grew steadily"},
 		{"of a group that others are in", 1, true, ""},
 	} {

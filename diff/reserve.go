@@ -429,7 +429,7 @@ func (e *Reserve) String() string {
 			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
 	if e.Meter == cause.UnsplitWaste {
-		return fmt.Sprintf("memory of %s that blocks take beyond what was requested grew by %s after warm-up while what was requested changed by %s. The program holds none of it: %s",
+		return fmt.Sprintf("allocator rounding on %s grew by %s after warm-up; requested memory changed by %s. This is allocator overhead, not a leak in the program: %s",
 			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
 	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and emptying the cache would free %s",

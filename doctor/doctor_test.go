@@ -84,11 +84,11 @@ func TestATrialIsJudgedByGrowthAndLosses(t *testing.T) {
 		{"less, not gone", program(t, list, 0, 0, even), program(t, list, 30, 0.7, even), nil, Open, false, "less, but not gone"},
 		{"the growth stays", program(t, list, 0, 0, even), program(t, list, 30, 0, even), nil, Refuted, false, "stays"},
 		{"gone, other losses", program(t, list, 0, 0, even), program(t, list, 30, 1, other), program(t, list, 0, 0, even), Needed, false, "differ from step 100 on"},
-		{"gone, other losses in each run", program(t, list, 0, 0, even), program(t, list, 30, 1, other), program(t, list, 0, 0, twice), Proven, false, "fix its seeds"},
-		{"gone, no second run", program(t, list, 0, 0, even), program(t, list, 30, 1, other), nil, Proven, false, "no second run"},
-		{"gone, prints something else", program(t, list, 0, 0, even), with(program(t, list, 30, 1, even), prints), program(t, list, 0, 0, even), Proven, false, "what it prints is not the same"},
-		{"no losses, prints the same", program(t, list, 0, 0, nil), program(t, list, 30, 1, nil), program(t, list, 0, 0, nil), Proven, true, "what it prints is the same"},
-		{"no losses, prints something else", program(t, list, 0, 0, nil), with(program(t, list, 30, 1, nil), prints), program(t, list, 0, 0, nil), Needed, false, "uses what it holds"},
+		{"gone, other losses in each run", program(t, list, 0, 0, even), program(t, list, 30, 1, other), program(t, list, 0, 0, twice), Proven, false, "Set the random seeds"},
+		{"gone, no second run", program(t, list, 0, 0, even), program(t, list, 30, 1, other), nil, Proven, false, "no second unchanged run"},
+		{"gone, prints something else", program(t, list, 0, 0, even), with(program(t, list, 30, 1, even), prints), program(t, list, 0, 0, even), Proven, false, "the printed output differs"},
+		{"no losses, prints the same", program(t, list, 0, 0, nil), program(t, list, 30, 1, nil), program(t, list, 0, 0, nil), Proven, true, "printed output is the same"},
+		{"no losses, prints something else", program(t, list, 0, 0, nil), with(program(t, list, 30, 1, nil), prints), program(t, list, 0, 0, nil), Needed, false, "needs this memory"},
 		{"no losses, prints something else in each run", program(t, list, 0, 0, nil), program(t, list, 30, 1, nil), with(program(t, list, 0, 0, nil), prints), Proven, false, "not compared"},
 		{"it fails without", program(t, list, 0, 0, even), with(program(t, list, 30, 1, even), func(r *Run) { r.ExitCode, r.Said = 1, "IndexError" }), nil, Needed, false, "ends with code 1: IndexError"},
 		{"it fails before", program(t, list, 0, 0, even), &Run{ExitCode: 1, Said: "no such device"}, nil, Open, false, "no such device"},
@@ -149,7 +149,7 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 	if err := errors.Join(page.Text(&text), page.JSON(&out)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Confirm: a leak, by strong evidence\n", "Locate: +1.00 KiB/step at train.py:7\n", "Analyse: proven: `fit.<locals>.kept` holds it, and the program computes the same without\n", "from step 25 on\n", "Verify: memdiag verify plain NEW_RUN\n"} {
+	for _, want := range []string{"Confirm: a leak, by strong evidence\n", "Locate: +1.00 KiB/step at train.py:7\n", "Analyse: proven: `fit.<locals>.kept` holds it. With the change, the program computes the same results\n", "from step 25 on\n", "Verify: memdiag verify plain NEW_RUN\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

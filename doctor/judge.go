@@ -80,7 +80,7 @@ func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 	case ended != "" && (in == nil || in.Changed == 0):
 		out.Why = strings.Replace(ended, "with the change the program ends", "the program ended", 1) + ", before the change"
 	case (in == nil || in.Acts == 0) && changed.Died != "":
-		out.Why = "the program died with the change, too, and did not say what came of it: " + changed.Died
+		out.Why = "the program crashed with the change too, so the effect of the change is unknown: " + changed.Died
 	case in == nil || in.Acts == 0:
 		out.Why = "the program ended before the change, or no process of Python's was there to change"
 	case in.Failed != "":
@@ -137,7 +137,7 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	rates := report.CheckText(check)
 	switch left := check.After.Value / check.Before.Value; {
 	case left >= stays && len(t.Args) > 0 && t.same(plain):
-		t.Why = "nothing shows that the program knows these words: growth, losses and output are the same with them"
+		t.Why = "these arguments had no visible effect: growth, losses and output did not change"
 		return
 	case left >= stays:
 		t.Verdict, t.Why = Refuted, "the growth stays: "+rates
@@ -165,15 +165,15 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 		t.Prints = again != nil && plain.Died == "" && plain.Output == again.Output && plain.Output != t.Run.Output
 		t.Safe = !t.Prints
 		if t.Prints {
-			t.Why += "; but what it prints is not the same"
+			t.Why += "; but the printed output differs"
 		}
 	case t.Losses.Differs && steady.Equal():
 		t.Verdict = Needed
-		t.Why += "; but it computes something else, so it uses what it holds: losses " + difference(&t.Losses)
+		t.Why += "; but the program needs this memory: with the change losses " + difference(&t.Losses)
 	case t.Losses.Differs && steady.Differs:
-		t.Why += "; losses cannot be compared, since two runs of the program as it is differ: fix its seeds"
+		t.Why += "; losses cannot be compared: two unchanged runs already differ. Set the random seeds"
 	case t.Losses.Differs:
-		t.Why += "; losses cannot be compared: there is no second run of the program as it is"
+		t.Why += "; losses cannot be compared: there is no second unchanged run"
 	default:
 		t.output(plain, again)
 	}
@@ -194,7 +194,7 @@ func (t *Tried) same(plain *Run) bool {
 }
 
 func difference(l *baseline.Losses) string {
-	return fmt.Sprintf("differ from step %d on, %v before, %v with the change", l.Step, l.Before, l.After)
+	return fmt.Sprintf("differ from step %d on: %v instead of %v", l.Step, l.After, l.Before)
 }
 
 // output compares what the program prints, where no losses are recorded.
@@ -202,15 +202,15 @@ func (t *Tried) output(plain, again *Run) {
 	t.Why += "; no losses were recorded"
 	switch {
 	case again == nil || plain.Died != "" || plain.Output.Bytes == 0:
-		t.Why += ", so what it computes is not compared"
+		t.Why += ", so the results were not compared"
 	case plain.Output != again.Output:
-		t.Why += ", and two runs of the program as it is print different things, so what it computes is not compared"
+		t.Why += ", and two unchanged runs already print different output, so the results were not compared"
 	case plain.Output == t.Run.Output:
 		t.Safe = true
-		t.Why += "; what it prints is the same"
+		t.Why += "; the printed output is the same"
 	default:
 		t.Verdict = Needed
-		t.Why += "; what it prints is not the same, so it uses what it holds"
+		t.Why += "; but the printed output differs, so the program needs this memory"
 	}
 }
 

@@ -172,11 +172,11 @@ func (f *Findings) answer() string {
 	t := f.Tried[0]
 	switch {
 	case t.Verdict == Proven && t.Safe:
-		return "proven: " + t.Claim + ", and the program computes the same without"
+		return "proven: " + t.Claim + ". With the change, the program computes the same results"
 	case t.Verdict == Proven && t.Prints:
-		return "proven: " + t.Claim + "; its losses are the same without, but what it prints is not"
+		return "proven: " + t.Claim + ". With the change, losses are equal, but the printed output differs"
 	case t.Verdict == Proven:
-		return "proven: " + t.Claim + "; whether the program computes the same without is not known"
+		return "proven: " + t.Claim + ". Whether the results are the same with the change is unknown"
 	case t.Fails:
 		return "not proven: " + t.Why
 	case t.Verdict == Needed:

@@ -99,7 +99,7 @@ func TestASwitchProvesNothingIfTheProgramDoesNotKnowIt(t *testing.T) {
 		why  string
 	}{
 		{"refused", func(r *Run) { r.ExitCode, r.Said = 2, "unrecognized arguments: --no-evel" }, "unrecognized arguments"},
-		{"ignored", func(*Run) {}, "nothing shows that the program knows these words"},
+		{"ignored", func(*Run) {}, "these arguments had no visible effect"},
 	} {
 		var names []string
 		lab := func(_ context.Context, name string, change Change) (*Run, error) {

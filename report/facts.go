@@ -46,7 +46,7 @@ func fate(f *diff.Finding) string {
 		return "and still alive, " + grouped(d) + " older freed"
 	}
 	if f.Shape == diff.BytesOnly || f.Shape == diff.Doubling {
-		return "and still alive, smaller ones before it freed"
+		return "and still alive; the smaller block before it was freed"
 	}
 	return "and still alive"
 }

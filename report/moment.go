@@ -84,7 +84,7 @@ func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 func shortfall(r *snapshot.Refused, f fragments) string {
 	lacked := r.Bytes - r.Free
 	if lacked <= 0 {
-		return "the driver had enough: a limit of the process refused it, such as set_per_process_memory_fraction"
+		return "the GPU had enough free memory. A limit on the process refused the request (for example set_per_process_memory_fraction)"
 	}
 	text := "it lacked " + glue(lacked.String())
 	switch {

@@ -54,7 +54,15 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 		rows[i] = []string{b.Reserved.String(), b.Live.String(), b.Needed.String(), b.Stranded.String(), grouped(b.Calls), grouped(b.Retries), grouped(b.Failed), name}
 	}
 	p.table([]column{{"reserved", true}, {"live then", true}, {"needed", true}, {"stranded", true}, {"calls", true}, {"retries", true}, {"failed", true}, {"settings", false}}, rows)
-	p.prose("  ", "  ", "reserved: most at once; needed: the smallest limit that would do; stranded: most at once that was free beside live blocks, so that emptying the cache would not have freed it; calls: of the driver; retries: how often the cache was emptied because memory ran out")
+	for _, column := range []string{
+		"reserved: peak reserved memory, and what was live then",
+		"needed: the smallest limit without a failed request",
+		"stranded: peak free memory in segments that still held live blocks; emptying the cache cannot release it",
+		"calls: calls to the driver",
+		"retries: how often the cache was emptied because memory ran out",
+	} {
+		p.prose("  ", "  ", column)
+	}
 	for _, b := range best {
 		for _, bound := range b.Unmet {
 			p.prose("  ", "  ", fmt.Sprintf("not met with %s: %s", settingsName(b.Settings.Text), bound))
@@ -84,9 +92,9 @@ func (r *Replay) sentence(best []replay.Result) string {
 
 func (p *page) fidelity(r *Replay) {
 	f := r.Fidelity
-	text := fmt.Sprintf("check: with the recorded settings the model ends with the recorded segments (%s), and puts %s of %s where they were", grouped(int64(f.Segments)), grouped(f.Placed), count(f.Allocs, "allocation"))
+	text := fmt.Sprintf("check passed: the model reproduces all %s recorded segments, and %s of %s at their recorded address", grouped(int64(f.Segments)), grouped(f.Placed), count(f.Allocs, "allocation"))
 	if !f.Exact() {
-		text = fmt.Sprintf("check: the model does not give the recorded segments: %s of %s are the same, %s are not in the snapshot (%s in place of %s); take the figures as estimates", grouped(int64(f.Same)), grouped(int64(f.Segments)), grouped(int64(f.Extra)), glue(f.Modelled.String()), glue(f.Reserved.String()))
+		text = fmt.Sprintf("check failed: the model reproduces %s of %s recorded segments, and has %s others (%s in place of %s); take the figures as estimates", grouped(int64(f.Same)), grouped(int64(f.Segments)), grouped(int64(f.Extra)), glue(f.Modelled.String()), glue(f.Reserved.String()))
 	}
 	p.prose("", "  ", text)
 	if !r.Known {

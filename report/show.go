@@ -304,7 +304,7 @@ func (p *page) history(s *snapshot.Snapshot) {
 	switch older := olderThanRecord(s); {
 	case older.Blocks == 0 || h.Events == 0:
 	case h.First.IsZero() && s.Blocks.BirthEvent == nil:
-		text += fmt.Sprintf("; of %s of %s it is not known when they were allocated", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
+		text += fmt.Sprintf("; the allocation time of %s (%s) is unknown", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()))
 	default:
 		text += fmt.Sprintf("; %s of %s %s older than that", glue(count(older.Blocks, "live block")), glue(older.Bytes.String()), isOrAre(older.Blocks))
 	}

@@ -213,7 +213,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil && h.Path == snapshot.Nameless:
 		text = "a graph without a name"
 		if h.Kind != "graph" {
-			text = "no name in the program leads to them; native code may hold them"
+			text = "holder unknown: no Python variable refers to these blocks. Native code may hold them"
 		}
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
@@ -222,7 +222,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 		}
 	}
 	if classes&snapshot.Lost != 0 {
-		return join(text, "lost handles, collected with their references")
+		return join(text, "leaked reference counts: the handles were collected without releasing their blocks")
 	}
 	owners := classes.Names()
 	switch {

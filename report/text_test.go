@@ -272,8 +272,8 @@ func TestAnEnlargedBlockIsNotSaidToHaveFreedNone(t *testing.T) {
 		want  string
 	}{
 		{diff.Steady, "and still alive"},
-		{diff.BytesOnly, "and still alive, smaller ones before it freed"},
-		{diff.Doubling, "and still alive, smaller ones before it freed"},
+		{diff.BytesOnly, "and still alive; the smaller block before it was freed"},
+		{diff.Doubling, "and still alive; the smaller block before it was freed"},
 	} {
 		if got := fate(&diff.Finding{Shape: c.shape}); got != c.want {
 			t.Errorf("%q: %q; want %q", c.shape, got, c.want)

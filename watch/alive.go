@@ -17,14 +17,14 @@ func (f *Follower) processes() (all []*snapshot.TreeProcess, err error) {
 	}
 	for _, run := range f.runs {
 		if run.Info.Host != host {
-			return nil, errors.New("the run is of another machine")
+			return nil, errors.New("the run was recorded on another machine")
 		}
 		for i := 0; run.Tree != nil && i < len(run.Tree.Processes); i++ {
 			all = append(all, &run.Tree.Processes[i])
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the run tells no processes")
+		return nil, errors.New("the run has no record of its processes")
 	}
 	return all, nil
 }

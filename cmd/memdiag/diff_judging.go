@@ -43,7 +43,7 @@ func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	}
 	o.Against = nil
 	if r, err := env.analyze(good, o); err == nil && r.Leaks() > 0 {
-		env.talk.say("--against %s: it leaks itself, and its leaks count as wanted; memdiag verify tells whether a fix worked", good.Path)
+		env.talk.say("--against %s: this run leaks too, and the same leaks are accepted. To check a fix, use memdiag verify", good.Path)
 	}
 }
 

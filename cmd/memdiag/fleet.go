@@ -330,7 +330,7 @@ func (f *fleetFolder) commit(s *fleet.Store, word string) (string, error) {
 			return word, nil
 		case word == "" || !strings.HasPrefix(r.Commit, word) || r.Commit == found:
 		case found != "":
-			return "", badInput(fmt.Errorf("%s: the commits %s and %s begin so", word, found, r.Commit))
+			return "", badInput(fmt.Errorf("%s is ambiguous: it matches commits %s and %s", word, found, r.Commit))
 		default:
 			found = r.Commit
 		}

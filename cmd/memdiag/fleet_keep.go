@@ -27,7 +27,7 @@ be added again. It also removes what a writer that was killed left a day ago.`,
 			if err != nil {
 				return cannotAdd(f.folder(), fleetError(err))
 			}
-			f.env.talk.say("%d folders of %s are %d of %s", c.Before, snapshot.Bytes(c.BytesBefore), c.After, snapshot.Bytes(c.BytesAfter))
+			f.env.talk.say("merged %d folders (%s) into %d (%s)", c.Before, snapshot.Bytes(c.BytesBefore), c.After, snapshot.Bytes(c.BytesAfter))
 			return nil
 		},
 	}

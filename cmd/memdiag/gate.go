@@ -220,9 +220,9 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 	}
 	if rank.Result == nil {
 		if len(run.Snapshots) == 1 {
-			g.env.talk.say("give it the run's folder, or record more of them: with a smaller --every, or for longer")
+			g.env.talk.say("the gate needs three snapshots. Name the run's folder, or record again with a smaller --every or more steps")
 		} else {
-			g.env.talk.say("record more of them: with a smaller --every, or for longer")
+			g.env.talk.say("the gate needs three snapshots. Record again with a smaller --every or more steps")
 		}
 	} else if g.job.half != "" {
 		half, err := g.env.openRank(g.job.half, rank.Number)

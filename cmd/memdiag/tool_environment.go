@@ -23,7 +23,7 @@ func (env *environment) preferUsersPrograms() {
 	}
 	path = append(slices.Delete(path, first, first+1), bin)
 	if err := os.Setenv("PATH", strings.Join(path, string(os.PathListSeparator))); err == nil {
-		env.talk.say("programs are looked for outside of %s, which has memdiag alone", tool)
+		env.talk.say("using python and other commands from your PATH, not from memdiag's own environment %s", tool)
 	}
 }
 

@@ -85,7 +85,7 @@ the folders of --source, as they are when view starts.`,
 	}
 	env.rankFlag(cmd)
 	cmd.Flags().StringArrayVar(&folders, "source", nil, "show source lines of files below `DIR`, links resolved; may be given several times; by default of none")
-	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open no browser, on a terminal either")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "never open a browser")
 	return cmd
 }
 

@@ -123,7 +123,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.inWords() + ", but no old block stays: a schedule that widens a sequence or a window looks the same; run longer to decide"
+			return f.inWords() + ", but old blocks are freed. A sequence length or window that grows by schedule looks the same; run longer to decide"
 		},
 	},
 	{
@@ -187,7 +187,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.rises >= series.Enough && f.History.LevelsOff() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("the last %.0f %% of the time add less than %.1f of their share, for the first time: it may have stopped; run longer to decide", 100*(1-series.EndBegins), series.EndShare)
+			return fmt.Sprintf("growth slowed sharply in the last %.0f %% of the run, for the first time. It may have stopped; run longer to decide", 100*(1-series.EndBegins))
 		},
 	},
 	{
