@@ -167,6 +167,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	if err := in.Finish(); err != nil {
 		return nil, err
 	}
+	d.s.HoldRequests()
 	return d.s, nil
 }
 

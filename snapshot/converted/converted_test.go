@@ -78,6 +78,16 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestARequestForMoreThanItsBlockHasIsNoted(t *testing.T) {
+	s, err := decode(strings.Replace(good, `"requested_bytes":500`, `"requested_bytes":5000`, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Blocks.Requested[0] != 512 || !strings.HasPrefix(s.Notes[len(s.Notes)-1], "requests for more than their blocks have: 1;") {
+		t.Errorf("%v; notes: %q", s.Blocks.Requested[0], s.Notes)
+	}
+}
+
 func TestWhatMemdiagCannotHaveWrittenIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a later version", `_version": 1`, `_version": 2`, "schema version 2"},

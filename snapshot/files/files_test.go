@@ -177,7 +177,7 @@ func TestASnapshotOfOursWithAbsurdFiguresIsRefused(t *testing.T) {
 		"a negative size":                 {0, []snapshot.Bytes{8, -5}, []snapshot.Bytes{8, 0}, nil, "row 1 of the blocks has 1 of -5 bytes"},
 		"a negative size asked for":       {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, -1}, nil, "-1 of them requested"},
 		"sizes whose sum overflows":       {0, []snapshot.Bytes{1 << 61, 1 << 61}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
-		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, "more than 128 PiB"},
+		"what was asked for overflows":    {0, []snapshot.Bytes{0, 0}, []snapshot.Bytes{1 << 61, 1 << 61}, nil, ""}, // it is not believed
 		"a block of nearly 2^63":          {0, []snapshot.Bytes{1<<63 - 1, 0}, []snapshot.Bytes{0, 0}, nil, "more than 128 PiB"},
 		"a negative number of blocks":     {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1, -3}, "has -3 of 8 bytes"},
 		"numbers of blocks that overflow": {0, []snapshot.Bytes{8, 8}, []snapshot.Bytes{8, 8}, []int64{1 << 61, 1 << 61}, "more than 2^57"},

@@ -73,6 +73,7 @@ func (r *Reader) Decode(name string, file io.ReaderAt, size int64) (*snapshot.Sn
 			return nil, err
 		}
 	}
+	s.HoldRequests()
 	if n := len(unknown); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d sections of format version %d.%d, the first of them %v, are not known to this memdiag and were passed over", n, majorVersion, minor, unknown[0]))
 	}

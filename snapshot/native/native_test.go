@@ -99,6 +99,18 @@ func TestDecodingWhatWasEncodedGivesItBack(t *testing.T) {
 	})
 }
 
+func TestARequestForMoreThanItsBlockHasIsNoted(t *testing.T) {
+	s := sample(5)
+	s.Blocks.Requested[0] = s.Blocks.Size[0] + 1<<57
+	got, err := decode(encode(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Blocks.Requested[0] != s.Blocks.Size[0] || !strings.HasPrefix(got.Notes[len(got.Notes)-1], "requests for more than their blocks have: 1;") {
+		t.Errorf("%v of %v; notes: %q", got.Blocks.Requested[0], s.Blocks.Size[0], got.Notes)
+	}
+}
+
 func TestStackIDsStayWhereAllStacksAreInUse(t *testing.T) {
 	s := sample(40)
 	got, err := decode(encode(t, s))

@@ -99,7 +99,7 @@ func drawSnapshot(t *rapid.T) *snapshot.Snapshot {
 				b.Segment = append(b.Segment, int32(i))
 				b.Address = append(b.Address, rapid.Uint64().Draw(t, "address"))
 				b.Size = append(b.Size, drawBytes(t, "size"))
-				b.Requested = append(b.Requested, drawBytes(t, "requested"))
+				b.Requested = append(b.Requested, min(drawBytes(t, "requested"), b.Size[len(b.Size)-1]))
 				b.State = append(b.State, snapshot.State(rapid.IntRange(0, 2).Draw(t, "state")))
 				b.Stack = append(b.Stack, stack(t))
 			}

@@ -154,6 +154,7 @@ func slowDecode(data []byte) (s *snapshot.Snapshot, err error) {
 		slowSection(name, r, s, &stacks)
 		must(r.Len() == 0, "bytes left in section")
 	}
+	s.HoldRequests()
 	s.Notes = append(s.Notes, unknown...)
 	return s, nil
 }
