@@ -3,16 +3,19 @@
 import gc
 import math
 import sys
+import time
 from _thread import get_ident
 
 # The bytes objects that malloc makes and glibc caches when they are freed, and how many of each size.
 SMALLEST, LARGEST, EACH = 480, 1008, 7
+# What threads take at most that only wait, as those of a pool: to ask whether they may go on.
+IDLE = 2e-4
 
 
 class Own:
     """Counts what comes and goes while the agent is at work: blocks of Python's allocator and bytes of malloc's. A
     context. Python's collector rests meanwhile: what it frees is the program's. Where the program's threads run meanwhile
-    nothing is counted, since it may be theirs; where they stay in a call of C, Python's blocks alone."""
+    nothing is counted, since it may be theirs; where they stay in a call of C that works, Python's blocks alone."""
 
     def __init__(self, agent):
         self.agent = agent
@@ -20,6 +23,7 @@ class Own:
         self.depth = 0
         self.entry = None  # what there was when the agent's work began: blocks, and malloc's figures
         self.others = None  # where other threads were then
+        self.ran = 0.0  # for how long they had run, and those of C
         self.collects = True  # whether the program has the collector on
 
     def __enter__(self):
@@ -29,7 +33,7 @@ class Own:
             self.others = self.threads()
             gc.disable()
             self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
-            self.entry = self.now()
+            self.entry, self.ran = self.now(), elsewhere()
 
     def __exit__(self, *_):
         self.depth -= 1
@@ -39,7 +43,7 @@ class Own:
             if self.others == self.threads():
                 blocks, heap = self.agent.heap.blocks(again=True), self.agent.heap.malloc()
                 self.blocks += blocks - self.entry[0]
-                if not self.others:
+                if not self.others or elsewhere() - self.ran < IDLE:
                     self.bytes += held(heap) - held(self.entry[1])
         finally:
             self.others = None  # whose frames would keep what their ends let go of
@@ -53,6 +57,11 @@ class Own:
 
     def now(self):
         return self.agent.heap.blocks(), self.agent.heap.malloc()
+
+
+def elsewhere():
+    """Seconds of the processor that the process's other threads have taken."""
+    return time.process_time() - time.thread_time()
 
 
 def fill_caches():
