@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,10 +63,13 @@ func TestDocsAreInPlainEnglish(t *testing.T) {
 	}
 }
 
+// printing are the folders whose strings reach users.
+var printing = []string{"cmd", "diff", "doctor", "fleet", "gate", "record", "report", "watch"}
+
 // TestOutputIsInPlainEnglish looks at the sentences among the strings of what prints them.
 func TestOutputIsInPlainEnglish(t *testing.T) {
 	for folder, list := range goFiles(t) {
-		if !within(folder, "cmd") && !within(folder, "report") && !within(folder, "diff") && !within(folder, "record") || within(folder, "diff/cause") {
+		if !slices.ContainsFunc(printing, func(of string) bool { return within(folder, of) }) || within(folder, "diff/cause") {
 			continue
 		}
 		for _, name := range list {
@@ -87,6 +91,30 @@ func TestOutputIsInPlainEnglish(t *testing.T) {
 				}
 				return true
 			})
+		}
+	}
+}
+
+// stringOfPython is a string of Python on one line.
+var stringOfPython = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+
+// TestTheAgentSaysItInPlainEnglish looks at the sentences of the Python package: notes of a run, and errors.
+func TestTheAgentSaysItInPlainEnglish(t *testing.T) {
+	files, err := filepath.Glob("record/agent/memdiag/*.py")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, said := range stringOfPython.FindAllString(line, -1) {
+				if fault := dialectIn(said); fault != "" && strings.Count(said, " ") >= 3 {
+					t.Errorf("%s:%d: %s", name, i+1, fault)
+				}
+			}
 		}
 	}
 }

@@ -108,7 +108,7 @@ func nothing(kind record.InterventionKind) string {
 	case record.Unhook:
 		return "no hook came after warm-up"
 	case record.Release:
-		return "allocators had nothing to give back"
+		return "allocators had nothing to return to the system"
 	case record.Switch:
 		return "the program uses none of these"
 	}

@@ -54,7 +54,7 @@ func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
 		p.collect()
 	}
 	if h == nil && l.Finding == nil {
-		p.add(record.Release, "", "memory that the program has freed stays with the allocator", "allocators give back what is free after each step")
+		p.add(record.Release, "", "memory that the program has freed stays with the allocator", "allocators return free memory to the system after each step")
 	}
 	if len(p.trials) > MostTrials {
 		p.trials = p.trials[:MostTrials]

@@ -13,7 +13,7 @@ MOST, DEVICES = 1 << 20, 1024
 
 
 def number():
-    """How many groups of processes have NCCL, each of which makes a communicator when it is first used; 0 where nothing tells."""
+    """How many groups of processes have NCCL; 0 where that is unknown. Each makes a communicator when it is first used."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     try:
         return sum("nccl" in str(backend) for backend, _ in list(c10d._world.pg_map.values()))

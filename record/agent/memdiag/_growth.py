@@ -1,4 +1,4 @@
-"""Whether a process grows, as it shows from outside: what a process costs of which no more is asked."""
+"""Whether a process grows, as it shows from outside: all that is asked of a process that sleeps."""
 
 import os
 import time

@@ -189,7 +189,7 @@ class Heap:
         self.agent.spent -= CREDIT
 
     def outgrows(self):
-        """Whether the heap goes on growing by more than tensors do: told before it is traced, which makes walks longer."""
+        """Whether the heap keeps growing by more than tensors do. It is asked before the heap is traced, which makes walks longer."""
         return self.rising >= AGAIN
 
     def untrace(self):

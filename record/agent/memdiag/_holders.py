@@ -258,7 +258,7 @@ class Search:
         return {address: stack for address, (stack, _, _, _, turn) in table if stack in old and (turn < now or old[stack])}
 
     def stackless(self, snapshot):
-        """Of tensors without a stack those sizes, in bytes, of which there are more than at first, with their number."""
+        """The sizes of tensors without a stack, in bytes, that have become more, with their number."""
         now, blocks = collections.Counter(), snapshot.blocks
         for stack, size, count in zip(blocks["stack"], blocks["size"], blocks["count"]):
             if stack == 0:
@@ -420,7 +420,7 @@ class Walk(Roots):
         return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
 
     def held_lines(self):
-        """The lines of which enough was found."""
+        """The lines with enough objects found."""
         return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
 
     def push(self, obj, parent, label, kind="", place=None):

@@ -87,7 +87,7 @@ class Intervention:
             self.found, self.since, self.acts = True, self.agent.now(), 1
 
     def release(self):
-        """Has allocators give back what is free. Returns whether any did."""
+        """Has allocators return free memory to the system. Returns whether any did."""
         import ctypes
 
         torch = self.agent.torch.module
@@ -234,7 +234,7 @@ def base(c):
 
 
 def cap(c, most):
-    """Lets go of the oldest items, so that so many stay; of a cache, whose oldest nobody knows, of all. Returns how many went."""
+    """Lets go of the oldest items, so that so many stay; of all items of a cache, whose oldest is unknown. Returns how many went."""
     n, b = length(c), base(c)
     if type(c) is lru_cache_wrapper:
         c.cache_clear()

@@ -219,7 +219,7 @@ def runs(frame):
 
 
 def loads_ctypes():
-    """Whether ctypes, of which we ask what malloc has, is being imported: it is not whole then."""
+    """Whether ctypes, which we ask for what malloc has, is being imported: it is not whole then."""
     return getattr(getattr(sys.modules.get("ctypes"), "__spec__", None), "_initializing", False)
 
 

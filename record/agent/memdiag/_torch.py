@@ -658,7 +658,7 @@ class Torch:
         return counts, rest, gone
 
     def of_stacks_gone(self, storages, each, before):
-        """Takes those out of storages for whose size a stack stood of which none is left that was watched."""
+        """Takes those out of storages for whose size a stack stood that has no watched storage left."""
         here = {(entry[0], entry[1]) for entry in before.values()}
         lost = {size for size, stack in self.stood.items() if (stack, size) not in here}
         gone = {}

@@ -393,7 +393,7 @@ class Windows:
         return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
 
     def silent(self):
-        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is told."""
+        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is known."""
         half = self.agent.elapsed() / 2
         before = next((u[1:] for u in reversed(self.unknown) if u[0] <= half), (0, 0))
         return bool(self.unknown) and any(
@@ -530,7 +530,7 @@ def by_bits(sizes):
 
 
 def stays(looks):
-    """Bytes by which those sizes have grown of which there are more."""
+    """Bytes by which the sizes have grown that have more blocks."""
     grown = 0
     for bits in set().union(*looks):
         numbers, held = zip(*(look.get(bits, (0, 0)) for look in looks))
