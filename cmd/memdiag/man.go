@@ -26,11 +26,11 @@ man reads them. The pages hold what --help says.`,
 			if err := os.MkdirAll(out, 0o777); err != nil {
 				return &exitError{exitOwn, err}
 			}
-			pages := append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...)
 			written := 0
-			for _, c := range pages {
+			var each func(*cobra.Command) error
+			each = func(c *cobra.Command) error {
 				if c.Hidden || c.Name() == "help" {
-					continue
+					return nil
 				}
 				c.InitDefaultHelpFlag()
 				path := filepath.Join(out, manName(c)+".1")
@@ -38,6 +38,15 @@ man reads them. The pages hold what --help says.`,
 					return err
 				}
 				written++
+				for _, below := range c.Commands() {
+					if err := each(below); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if err := each(cmd.Root()); err != nil {
+				return err
 			}
 			env.talk.say("wrote %d pages to %s", written, out)
 			return nil
@@ -90,7 +99,7 @@ func manPage(w io.Writer, c *cobra.Command) error {
 	}
 	line(".SH EXIT STATUS\n%s", roff("memdiag help exit-codes lists the codes, which are the same for all commands."))
 	if c.HasParent() {
-		line(".SH SEE ALSO\n.BR %s (1)", roff(manName(c.Root())))
+		line(".SH SEE ALSO\n.BR %s (1)", roff(manName(c.Parent())))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
