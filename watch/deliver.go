@@ -23,6 +23,10 @@ import (
 
 // Receiver takes an alarm, or the end of one.
 type Receiver interface {
+	// Takes reports whether it wants to hear of an event.
+	Takes(e *report.Live) bool
+	// Target is what it is, in full; String leaves secrets out.
+	Target() string
 	// Receive takes an event and the same as JSON on one line.
 	Receive(ctx context.Context, e *report.Live, text []byte) error
 	String() string
@@ -40,14 +44,18 @@ const (
 	commandTime = time.Minute
 	requestTime = 10 * time.Second
 	tries       = 3
-	between     = 2 * time.Second // the first two tries; twice as long between the next
-	waiting     = 64              // events of a receiver that is slow; more are left out
+	between     = 2 * time.Second  // the first two tries; twice as long between the next
+	pause       = 30 * time.Second // until what did not arrive is delivered again; twice as long each time
+	mostPause   = 10 * time.Minute
+	waiting     = 64 // events of a receiver that is slow; more are left out
 	answerShown = 200
 )
 
 // Deliverer brings events to receivers, each in its own time, so that none holds up the watch.
 type Deliverer struct {
 	failed func(string) // takes what did not arrive
+	ledger *Ledger
+	pause  time.Duration
 	queues []chan delivery
 	done   sync.WaitGroup
 	ctx    context.Context
@@ -59,9 +67,14 @@ type delivery struct {
 	text  []byte
 }
 
-// NewDeliverer begins to deliver. What does not arrive is given to failed, from several goroutines.
-func NewDeliverer(receivers []Receiver, failed func(string)) *Deliverer {
-	d := &Deliverer{failed: failed}
+// NewDeliverer begins to deliver what the ledger says that receivers have yet to hear; with nil all that they are given. What does
+// not arrive is said to failed, from several goroutines, and delivered again.
+func NewDeliverer(receivers []Receiver, ledger *Ledger, failed func(string)) *Deliverer {
+	return newDeliverer(receivers, ledger, pause, failed)
+}
+
+func newDeliverer(receivers []Receiver, ledger *Ledger, pause time.Duration, failed func(string)) *Deliverer {
+	d := &Deliverer{failed: failed, ledger: ledger, pause: pause}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	for _, r := range receivers {
 		queue := make(chan delivery, waiting)
@@ -71,7 +84,8 @@ func NewDeliverer(receivers []Receiver, failed func(string)) *Deliverer {
 	return d
 }
 
-// serve gives a receiver what is queued for it, and repeats what it needs repeated. That this fails is said once, until it works again.
+// serve gives a receiver what is queued for it, in its order, and repeats what it needs repeated. That this fails is said once, until it
+// works again. What did not arrive is tried again as long as the watch goes on.
 func (d *Deliverer) serve(r Receiver, queue <-chan delivery) {
 	var again <-chan time.Time
 	if r, is := r.(repeater); is {
@@ -79,16 +93,18 @@ func (d *Deliverer) serve(r Receiver, queue <-chan delivery) {
 		defer ticker.Stop()
 		again = ticker.C
 	}
+	o := outbox{to: r, d: d}
 	failed := false
 	for {
 		select {
 		case next, open := <-queue:
 			if !open {
+				o.close()
 				return
 			}
-			if err := r.Receive(d.ctx, &next.event, next.text); err != nil {
-				d.failed(fmt.Sprintf("%s: %v", r, err))
-			}
+			o.add(next)
+		case <-o.retry:
+			o.send()
 		case <-again:
 			err := r.(repeater).repeat(d.ctx) //nolint:forcetypeassert // it is one, or again is nil
 			if err != nil && !failed && d.ctx.Err() == nil {
@@ -134,11 +150,14 @@ type Command struct {
 
 func (c Command) String() string { return "--on-leak" }
 
+// Target implements Receiver.
+func (c Command) Target() string { return "--on-leak " + c.Line }
+
+// Takes implements Receiver.
+func (c Command) Takes(e *report.Live) bool { return e.Kind == report.LiveLeak }
+
 // Receive implements Receiver.
-func (c Command) Receive(ctx context.Context, e *report.Live, text []byte) error {
-	if e.Kind != report.LiveLeak {
-		return nil
-	}
+func (c Command) Receive(ctx context.Context, _ *report.Live, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line) //nolint:gosec // the user's own command
@@ -157,6 +176,12 @@ type Webhook struct{ URL *url.URL }
 
 func (h Webhook) String() string { return "--webhook " + h.URL.Host }
 
+// Target implements Receiver.
+func (h Webhook) Target() string { return "--webhook " + h.URL.String() }
+
+// Takes implements Receiver.
+func (h Webhook) Takes(*report.Live) bool { return true }
+
 // Receive implements Receiver.
 func (h Webhook) Receive(ctx context.Context, _ *report.Live, text []byte) error {
 	return post(ctx, h.URL.String(), text)
@@ -174,6 +199,12 @@ type Alertmanager struct {
 }
 
 func (a *Alertmanager) String() string { return "--alertmanager " + a.URL.Host }
+
+// Target implements Receiver.
+func (a *Alertmanager) Target() string { return "--alertmanager " + a.URL.String() }
+
+// Takes implements Receiver.
+func (a *Alertmanager) Takes(*report.Live) bool { return true }
 
 type alert struct {
 	Labels      map[string]string `json:"labels"`

@@ -60,7 +60,7 @@ func TestAServiceThatFailsOnceIsAskedAgain(t *testing.T) {
 	}))
 	defer service.Close()
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, nil, h.failed)
 	d.Deliver(event(report.LiveLeak), report.Folder{})
 	d.Close(time.Minute)
 	if len(asked) != 2 || asked[0] != asked[1] || len(h.said) > 0 {
@@ -95,7 +95,7 @@ func TestABudgetIsAnAlarmOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL)}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL)}}, nil, h.failed)
 	for _, kind := range []report.LiveKind{report.LiveOverBudget, report.LiveWithinBudget} {
 		e := event(kind)
 		e.Budget = &budget.Outcome{Budget: b, Of: "cuda:0", Used: 6 << 20, Allowed: 5 << 20}
@@ -135,7 +135,7 @@ func TestAnAlertIsSentAgainWhileItStands(t *testing.T) {
 	}))
 	defer service.Close()
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL), Every: 20 * time.Millisecond}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{&watch.Alertmanager{URL: address(t, service.URL), Every: 20 * time.Millisecond}}, nil, h.failed)
 	for _, name := range []string{"first", "second"} {
 		e := event(report.LiveLeak)
 		e.Fingerprint = name
@@ -182,7 +182,7 @@ func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
 	d := watch.NewDeliverer([]watch.Receiver{
 		watch.Webhook{URL: address(t, service.URL+"/secret-key")},
 		&watch.Alertmanager{URL: address(t, "http://127.0.0.1:1/secret-key")},
-	}, h.failed)
+	}, nil, h.failed)
 	d.Deliver(event(report.LiveOver), report.Folder{})
 	d.Close(time.Minute)
 	all := strings.Join(h.said, "\n")
@@ -195,7 +195,7 @@ func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
 func TestASlowReceiverHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "sleep 100", Output: io.Discard}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "sleep 100", Output: io.Discard}}, nil, h.failed)
 	began := time.Now()
 	for range 100 {
 		d.Deliver(event(report.LiveLeak), report.Folder{})
@@ -213,7 +213,7 @@ func TestACommandIsRunForALeakAlone(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	var h heard
-	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "cat; exit 3", Output: &out}}, h.failed)
+	d := watch.NewDeliverer([]watch.Receiver{watch.Command{Line: "cat; exit 3", Output: &out}}, nil, h.failed)
 	d.Deliver(event(report.LiveOver), report.Folder{})
 	d.Deliver(event(report.LiveLeak), report.Folder{})
 	d.Close(time.Minute)
@@ -237,7 +237,7 @@ func TestAnAlarmIsNotSentElsewhere(t *testing.T) {
 	defer service.Close()
 	for _, code = range []int{http.StatusFound, http.StatusTemporaryRedirect} {
 		var h heard
-		d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, h.failed)
+		d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL+"/hook")}}, nil, h.failed)
 		d.Deliver(event(report.LiveLeak), report.Folder{})
 		d.Close(time.Minute)
 		if elsewhere.Load() || len(h.said) != 1 || !strings.Contains(h.said[0], strconv.Itoa(code)) {

@@ -101,7 +101,7 @@ func TestWhoWaitsForTheEndMayLeave(t *testing.T) {
 func TestACommandsChildrenEndWithIt(t *testing.T) {
 	t.Parallel()
 	in, out := io.Pipe()
-	d := NewDeliverer([]Receiver{Command{Line: "sleep 100 & echo $!; wait", Output: out}}, func(string) {})
+	d := NewDeliverer([]Receiver{Command{Line: "sleep 100 & echo $!; wait", Output: out}}, nil, func(string) {})
 	d.Deliver(report.Live{Kind: report.LiveLeak, Run: &snapshot.Run{}, Rank: snapshot.NoRank}, report.Folder{})
 	said, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {

@@ -122,14 +122,8 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 
 // follow looks until the run has ended, or nobody wants to know. What is new is given to show.
 func (w *watching) follow(ctx context.Context, follower *watch.Follower, show func(*watch.Look, []report.Live) error) error {
-	deliverer := watch.NewDeliverer(w.alarms.receivers(w.env), func(what string) { w.env.talk.say("%s", what) })
-	defer func() {
-		if ctx.Err() != nil {
-			deliverer.Close(interruptedDeliveries)
-			return
-		}
-		deliverer.Close(lastDeliveries)
-	}()
+	delivery := deliveries{alarms: &w.alarms, env: w.env, dir: follower.Dir}
+	defer func() { delivery.close(ctx) }()
 	code := exitFine
 	debug.SetGCPercent(watchersGarbage)
 	var trimmed time.Time
@@ -155,11 +149,7 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 			return err
 		}
 		events, here := look.Events(first), workingFolder()
-		for _, e := range events {
-			if _, _, is := e.Alarm(); is {
-				deliverer.Deliver(e, here)
-			}
-		}
+		delivery.take(look, events, here)
 		if err := show(look, events); err != nil {
 			return err
 		}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/watch"
+)
+
+// deliveries bring the alarms of one run to where they go.
+type deliveries struct {
+	alarms *alarms
+	env    *environment
+	dir    string
+	to     *watch.Deliverer // nil before the first look
+	before []report.Live    // alarms of the run's past: of each what it came to
+}
+
+// take delivers what a look shows. Of the past only what has come of it by now is delivered.
+func (d *deliveries) take(look *watch.Look, events []report.Live, here report.Folder) {
+	if d.to == nil || look.Other {
+		d.open(look)
+	}
+	for _, e := range events {
+		name, _, is := e.Alarm()
+		if !is {
+			continue
+		}
+		d.before = slices.DeleteFunc(d.before, func(b report.Live) bool {
+			known, _, _ := b.Alarm()
+			return known == name && b.Rank == e.Rank
+		})
+		d.before = append(d.before, e)
+	}
+	if look.Past {
+		return
+	}
+	for _, e := range d.before {
+		d.to.Deliver(e, here)
+	}
+	d.before = nil
+}
+
+// open begins to deliver alarms of the run that a look is of.
+func (d *deliveries) open(look *watch.Look) {
+	if d.to != nil {
+		d.to.Close(interruptedDeliveries)
+	}
+	say := func(what string) { d.env.talk.say("%s", what) }
+	receivers := d.alarms.receivers(d.env)
+	var ledger *watch.Ledger
+	if len(receivers) > 0 {
+		cache, err := os.UserCacheDir()
+		if err == nil {
+			ledger, err = watch.OpenLedger(filepath.Join(cache, "memdiag", "watch"), d.dir, look.Ranks[0].Run.Info.Started)
+		}
+		if err != nil {
+			d.env.talk.say("a watch of this run that begins again will announce its alarms again: %v", err)
+		}
+	}
+	d.to = watch.NewDeliverer(receivers, ledger, say)
+}
+
+// close waits for what is under way.
+func (d *deliveries) close(ctx context.Context) {
+	switch {
+	case d.to == nil:
+	case ctx.Err() != nil:
+		d.to.Close(interruptedDeliveries)
+	default:
+		d.to.Close(lastDeliveries)
+	}
+}

@@ -1,0 +1,126 @@
+package watch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/memdiag/memdiag/report"
+)
+
+// Ledger is which alarms of a run have arrived where and go on, in a file of the user's. A watch that begins again then announces none
+// twice, and delivers those that did not arrive.
+type Ledger struct {
+	path  string
+	mu    sync.Mutex
+	going map[string]time.Time // by receiver and alarm: when it arrived
+}
+
+const (
+	// mostLedger is how large a ledger's file may be.
+	mostLedger = 1 << 20
+	// mostGoing alarms are kept, the newest.
+	mostGoing = 2000
+	// ledgersKept is for how long the ledger of a run stays that nobody watches.
+	ledgersKept = 60 * 24 * time.Hour
+)
+
+// OpenLedger reads the ledger of a run in a folder of the user's, or begins one. A run is its folder and when it began.
+func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(whole); err == nil {
+		whole = real
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	sweepLedgers(folder)
+	name := fmt.Sprintf("alarms-%016x.json", xxhash.Sum64String(whole+"\x00"+began.UTC().Format(time.RFC3339Nano)))
+	l := &Ledger{path: filepath.Join(folder, name), going: make(map[string]time.Time)}
+	f, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	text, err := io.ReadAll(io.LimitReader(f, mostLedger+1))
+	if err == nil && len(text) > mostLedger {
+		err = fmt.Errorf("%s: more than %d bytes", l.path, mostLedger)
+	}
+	if err == nil && json.Unmarshal(text, &l.going) != nil || l.going == nil {
+		l.going = make(map[string]time.Time) // it was cut short, and is written anew
+	}
+	return l, err
+}
+
+// sweepLedgers removes those that were not written for long.
+func sweepLedgers(folder string) {
+	names, _ := filepath.Glob(filepath.Join(folder, "alarms-*.json")) // the pattern is well formed
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > ledgersKept {
+			_ = os.Remove(name) // another one may have done it
+		}
+	}
+}
+
+// news reports whether a receiver has yet to hear of an event: not of an alarm that it knows, nor of the end of one that it does not.
+func (l *Ledger) news(to string, e *report.Live) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name, begins, _ := e.Alarm()
+	_, known := l.going[key(to, e.Rank, name)]
+	return known != begins
+}
+
+// arrived notes that a receiver has heard of an event.
+func (l *Ledger) arrived(to string, e *report.Live) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name, begins, _ := e.Alarm()
+	if begins {
+		l.going[key(to, e.Rank, name)] = e.Time
+	} else {
+		delete(l.going, key(to, e.Rank, name))
+	}
+	if extra := len(l.going) - mostGoing; extra > 0 {
+		oldest := slices.SortedFunc(maps.Keys(l.going), func(a, b string) int { return l.going[a].Compare(l.going[b]) })
+		for _, k := range oldest[:extra] {
+			delete(l.going, k)
+		}
+	}
+	text, err := json.Marshal(l.going)
+	if err != nil {
+		return err
+	}
+	part := fmt.Sprintf("%s.%d.tmp", l.path, os.Getpid())
+	if err := os.WriteFile(part, text, 0o600); err != nil {
+		_ = os.Remove(part) // the first error counts
+		return err
+	}
+	return os.Rename(part, l.path)
+}
+
+// key names an alarm at a receiver, without the secrets that its address may hold.
+func key(to string, rank int, name string) string {
+	return fmt.Sprintf("%016x %d %s", xxhash.Sum64String(to), rank, name)
+}

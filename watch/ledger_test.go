@@ -1,0 +1,121 @@
+package watch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func alarm(kind report.LiveKind, fingerprint, device, process string) report.Live {
+	return report.Live{
+		Kind: kind, Time: time.Unix(1000, 0), Run: &snapshot.Run{Path: "my-run"}, Rank: snapshot.NoRank, Said: "something",
+		Fingerprint: fingerprint, Device: device, Process: process,
+	}
+}
+
+// TestAnAlarmIsAnnouncedOnce has a watch begin again: it announces what is new, and the end of what was announced before.
+func TestAnAlarmIsAnnouncedOnce(t *testing.T) {
+	folder, run := t.TempDir(), t.TempDir()
+	var out bytes.Buffer
+	began := time.Unix(500, 0)
+	watched := func(began time.Time, events ...report.Live) string {
+		out.Reset()
+		ledger, err := OpenLedger(folder, run, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := NewDeliverer([]Receiver{Command{Line: "cat", Output: &out}}, ledger, func(what string) { t.Error(what) })
+		for _, e := range events {
+			d.Deliver(e, report.Folder{})
+		}
+		d.Close(time.Minute)
+		var heard []string
+		for line := range strings.Lines(out.String()) {
+			for _, device := range []string{"cuda:0", "cuda:1"} {
+				if strings.Contains(line, device) {
+					heard = append(heard, device)
+				}
+			}
+		}
+		return strings.Join(heard, " ")
+	}
+	zero, one := alarm(report.LiveLeak, "s1-a", "cuda:0", ""), alarm(report.LiveLeak, "s1-a", "cuda:1", "")
+	worker := alarm(report.LiveLeak, "s1-a", "cuda:1", "loader worker")
+	if got := watched(began, zero, zero); got != "cuda:0" {
+		t.Error(got)
+	}
+	if got := watched(began, zero, one, worker); got != "cuda:1 cuda:1" {
+		t.Errorf("begun again: %s", got)
+	}
+	if got := watched(began, alarm(report.LiveOver, "s1-a", "cuda:0", ""), zero); got != "cuda:0" {
+		t.Errorf("after its end: %s", got)
+	}
+	if got := watched(began.Add(time.Hour), zero); got != "cuda:0" {
+		t.Errorf("of another run: %s", got)
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(names) != 2 {
+		t.Errorf("%v, %v", names, err)
+	}
+	for _, name := range names { // as after a full disk
+		if err := os.WriteFile(name, []byte(`{"a`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := watched(began, zero); got != "cuda:0" {
+		t.Errorf("of a broken ledger: %s", got)
+	}
+}
+
+// TestWhatDidNotArriveIsDeliveredAgain: by the same watch, and by the next one.
+func TestWhatDidNotArriveIsDeliveredAgain(t *testing.T) {
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	command := Command{Line: "grep -o 's1-.' >>" + filepath.Join(dir, "got") + " && cat " + there, Output: &bytes.Buffer{}}
+	got := func() string {
+		text, _ := os.ReadFile(filepath.Join(dir, "got")) // none before the first try
+		return strings.ReplaceAll(string(text), "\n", " ")
+	}
+	ledger, err := OpenLedger(filepath.Join(dir, "ledger"), dir, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var said []string
+	failed := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, what)
+	}
+	d := newDeliverer([]Receiver{command}, ledger, time.Hour, failed)
+	d.Deliver(alarm(report.LiveLeak, "s1-a", "cuda:0", ""), report.Folder{})
+	d.Deliver(alarm(report.LiveLeak, "s1-b", "cuda:0", ""), report.Folder{})
+	d.Close(time.Minute)
+	if len(said) != 2 || !strings.HasPrefix(said[0], "--on-leak: exit status") || !strings.Contains(said[1], "2 alarms not delivered") {
+		t.Fatalf("%q", said)
+	}
+	d = newDeliverer([]Receiver{command}, ledger, 10*time.Millisecond, failed)
+	d.Deliver(alarm(report.LiveLeak, "s1-a", "cuda:0", ""), report.Folder{})
+	for told := 0; told < 3; time.Sleep(time.Millisecond) { // the first try has failed
+		mu.Lock()
+		told = len(said)
+		mu.Unlock()
+	}
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ledger.news(command.Target(), &report.Live{Kind: report.LiveLeak, Rank: snapshot.NoRank, Fingerprint: "s1-a", Device: "cuda:0"}) {
+		time.Sleep(time.Millisecond)
+	}
+	d.Close(time.Minute)
+	if len(said) != 3 || strings.Count(got(), "s1-a") < 3 || strings.Contains(got(), "s1-b") {
+		t.Errorf("%q, %q", said, got())
+	}
+}
