@@ -28,13 +28,33 @@ type Gate struct {
 // Place is the line of a finding, or what names it best where it has none.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 
-// GateHeadline is Headline with the interval of the rate that it tells. Other processes have a sentence of their own.
+// GateHeadline is Headline with the interval of the rate that it tells, and with further leaks. Other processes have a sentence of
+// their own.
 func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
 		return Headline(r)
 	}
 	others := strings.ReplaceAll(alsoIn(r), noBreak, " ")
-	return strings.TrimSuffix(Headline(r), others) + rateWithin(r.Findings[0].Rate)
+	return strings.TrimSuffix(Headline(r), others) + rateWithin(r.Findings[0].Rate) + furtherLeaks(r)
+}
+
+// mostFurther is how many leaks a sentence names beside the largest.
+const mostFurther = 3
+
+// furtherLeaks are those after the first: "; also: +512 B/step at train.py:14"; "" for none.
+func furtherLeaks(r *diff.Result) string {
+	further := withVerdict(r, diff.Leak)[1:]
+	if len(further) == 0 {
+		return ""
+	}
+	var named []string
+	for _, f := range further[:min(len(further), mostFurther)] {
+		named = append(named, growthText(f))
+	}
+	if rest := len(further) - mostFurther; rest > 0 {
+		named = append(named, fmt.Sprintf("%d more", rest))
+	}
+	return "; also: " + strings.Join(named, ", ")
 }
 
 // rateWithin says within what a rate lies; "" where that reads as the rate.

@@ -392,6 +392,13 @@ func TestAGatesSentenceTellsTheIntervalOfItsRate(t *testing.T) {
 	}
 }
 
+func TestAGatesSentenceNamesFurtherLeaks(t *testing.T) {
+	got := GateHeadline(manyLeaks(t))
+	if want := "; also: +48.0 KiB/step at train.py:2, +40.0 KiB/step at train.py:3, +32.0 KiB/step at train.py:4, 3 more"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s; want … %s", got, want)
+	}
+}
+
 // Files of CI are read in another place than that of the run.
 func TestPathsOfGateFilesAreToldFromTheRoot(t *testing.T) {
 	g := gateOf(diff.Leak)
