@@ -42,6 +42,7 @@ type Processes struct {
 	Alone    bool
 	Recorded bool // snapshots of it explain less than half of that
 	Shared   bool // what grows is shared memory
+	Kernel   bool // what grows is the kernel's for them
 	// Successive is whether they follow each other, and each later one takes more.
 	Successive bool
 	// OrOthers is whether other programs may have made the files of shared memory.
@@ -53,6 +54,8 @@ type Processes struct {
 func (p *Processes) sentence(e *Reserve) string {
 	who := p.Role
 	switch {
+	case p.Kernel:
+		who = "the kernel's memory for the command"
 	case p.Successive:
 		who = "the most that a process of " + p.Role + " takes"
 	case p.PID == 0 && !p.Shared:
@@ -86,6 +89,9 @@ func (p *Processes) sentence(e *Reserve) string {
 	case p.Shared:
 		return text + ". The line that allocated it is unknown"
 	}
+	if p.Kernel {
+		return text + ". Sockets, pipes and open files that nobody closes are one reason"
+	}
 	if p.Recorded {
 		return text + ". Its recorded stacks do not explain the growth"
 	}
@@ -94,8 +100,11 @@ func (p *Processes) sentence(e *Reserve) string {
 
 // Known is what is known of why they grow.
 func (p *Processes) Known() string {
-	if p.Recorded {
+	switch {
+	case p.Recorded:
 		return "its recorded stacks do not explain the growth"
+	case p.Kernel:
+		return "no process has it"
 	}
 	return "nothing was recorded in it"
 }
@@ -105,6 +114,8 @@ func (p *Processes) Who() string {
 	switch {
 	case p.Shared && p.PID != 0:
 		return "shared memory of " + p.Role
+	case p.Kernel:
+		return p.Role
 	case !p.Shared && p.PID == 0:
 		return "processes of " + p.Role
 	}
@@ -117,6 +128,7 @@ func (p *Processes) clause(e *Reserve) string {
 	switch {
 	case p.Successive:
 		grows = "each new " + p.Role + " uses more memory than the one before"
+	case p.Kernel:
 	case !p.Shared && p.PID == 0:
 		grows = p.Who() + " grow together"
 	}
@@ -146,6 +158,9 @@ func (r *Result) growingProcesses() []Reserve {
 	}
 	if s := r.sharedMemory(t); s != nil {
 		out = append(out, *s)
+	}
+	if k := r.kernelMemory(t); k != nil {
+		out = append(out, *k)
 	}
 	return out
 }

@@ -110,6 +110,7 @@ func (r *Result) byRole() *byRole {
 	for _, e := range r.Unaccounted() {
 		switch p := e.Processes; {
 		case p == nil:
+		case p.Kernel:
 		case p.Shared:
 			g.grows[sharedMemory] = RoleSeries{Rate: e.Rate}
 		default:

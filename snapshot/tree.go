@@ -52,6 +52,7 @@ const KernelKilled = "the kernel killed a process: "
 type Group struct {
 	Current, Peak, Limit    Bytes
 	Anonymous, File, Shared Bytes
+	Kernel                  Bytes // of the kernel's own for them, which it cannot take back: sockets, pipes, open files
 	// LimitReached and Killed count how often the limit was reached, and how often the
 	// kernel killed a process of the group since memory ran out.
 	LimitReached, Killed int64

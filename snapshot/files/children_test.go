@@ -33,7 +33,7 @@ func childrenRun(t *testing.T, followed bool) (dir string) {
 		}
 	}
 	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1,1\n")
-	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,\n")
+	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,,\n")
 	w.Took(0, nil, snapshot.Code{}, followed)
 	if err := w.Finish(0, time.Unix(4, 0)); err != nil {
 		t.Fatal(err)
@@ -93,10 +93,10 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 		{"empty", "\n", processes.HostHeader, false, true},
 		{"without lines", processes.Header, processes.HostHeader, false, true},
 		{"cut in a line", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader, false, false},
-		{"cut in a line, both", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader + "1000000,1,1,,,,,,,,,,,,\n2", false, false},
-		{"both long before the end", processes.Header + "500000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + "500000,1,1,,,,,,,,,,,,\n", false, true},
-		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,\n", 9), false, true},
-		{"of a process that was long in exiting", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,0,,,,,,,,,,,,\n", 9), false, false},
+		{"cut in a line, both", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader + "1000000,1,1,,,,,,,,,,,,,\n2", false, false},
+		{"both long before the end", processes.Header + "500000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + "500000,1,1,,,,,,,,,,,,,\n", false, true},
+		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,,\n", 9), false, true},
+		{"of a process that was long in exiting", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,0,,,,,,,,,,,,,\n", 9), false, false},
 		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false, false},
 		{"of no Linux", "", "", false, false},
 		{"missing, both", "", "", true, true},

@@ -20,7 +20,10 @@ import (
 // Header begins a table of processes, and HostHeader one of the tree.
 const (
 	Header     = oldHeader + ",anon_of_others_bytes\n"
-	HostHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes\n"
+	HostHeader = groupHeader + ",group_kernel_bytes\n"
+
+	// groupHeader is that of memdiag before it recorded the kernel's memory.
+	groupHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes"
 
 	// oldHostHeader is that of memdiag before it recorded control groups.
 	oldHostHeader = "time_us,processes,rss_bytes,pss_bytes"
@@ -39,7 +42,7 @@ const (
 // beginning of its header, as on a full disk.
 func Detect(head []byte) bool {
 	text := string(head)
-	return slices.ContainsFunc([]string{Header, oldHeader + "\n", HostHeader, oldHostHeader + "\n"}, func(header string) bool {
+	return slices.ContainsFunc([]string{Header, oldHeader + "\n", HostHeader, groupHeader + "\n", oldHostHeader + "\n"}, func(header string) bool {
 		return strings.HasPrefix(text, header) || strings.HasPrefix(header, text)
 	})
 }
@@ -87,7 +90,7 @@ func WriteHost(w io.Writer, h *snapshot.HostPoint) error {
 	for _, v := range []int64{g.LimitReached, g.Killed, g.Others, h.Segments} {
 		fields = append(fields, known(snapshot.Bytes(v)))
 	}
-	_, err := io.WriteString(w, strings.Join(append(fields, known(h.SegmentBytes)), ",")+"\n")
+	_, err := io.WriteString(w, strings.Join(append(fields, known(h.SegmentBytes), known(g.Kernel)), ",")+"\n")
 	return err
 }
 
@@ -143,7 +146,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 // ReadHost reads a table of the tree, as Read does. It is followed by a table of processes unless an
 // older memdiag wrote it.
 func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) {
-	columns, err := rows(r, []string{HostHeader, oldHostHeader}, func(f *fields) error {
+	columns, err := rows(r, []string{HostHeader, groupHeader, oldHostHeader}, func(f *fields) error {
 		h := snapshot.HostPoint{Time: f.time(), Processes: f.int(), RSS: f.bytes(), PSS: f.bytes()}
 		g := &h.Group
 		for _, to := range []*snapshot.Bytes{&g.Current, &g.Peak, &g.Limit, &g.Anonymous, &g.File, &g.Shared} {
@@ -152,7 +155,7 @@ func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) 
 		for _, to := range []*int64{&g.LimitReached, &g.Killed, &g.Others, &h.Segments} {
 			*to = int64(f.bytes())
 		}
-		h.SegmentBytes = f.bytes()
+		h.SegmentBytes, g.Kernel = f.bytes(), f.bytes()
 		if f.err != nil {
 			return f.err
 		}

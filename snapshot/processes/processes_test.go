@@ -35,7 +35,7 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 		t.Error(err, d)
 	}
 	hosts := []snapshot.HostPoint{
-		{Time: at(1), Processes: 3, RSS: 4096, PSS: snapshot.Unknown, Group: snapshot.Group{Current: 1, Peak: 2, Limit: snapshot.Unknown, Anonymous: 3, File: 4, Shared: 5, LimitReached: 6, Killed: 7}, Segments: 8, SegmentBytes: 9},
+		{Time: at(1), Processes: 3, RSS: 4096, PSS: snapshot.Unknown, Group: snapshot.Group{Current: 1, Peak: 2, Limit: snapshot.Unknown, Anonymous: 3, File: 4, Shared: 5, Kernel: 11, LimitReached: 6, Killed: 7}, Segments: 8, SegmentBytes: 9},
 	}
 	text.Reset()
 	text.WriteString(HostHeader)
@@ -54,6 +54,10 @@ func TestTablesOfAnOlderMemdiagAreRead(t *testing.T) {
 	text := "time_us,processes,rss_bytes,pss_bytes\n1000000,2,4096,\n"
 	got, followed, err := ReadHost(strings.NewReader(text))
 	if err != nil || followed || len(got) != 1 || got[0].RSS != 4096 || got[0].Group.Current != snapshot.Unknown || got[0].Segments != -1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	group := groupHeader + "\n1000000,2,4096,,1,,,,,,,,,,\n"
+	if got, followed, err := ReadHost(strings.NewReader(group)); err != nil || !followed || len(got) != 1 || got[0].Group.Current != 1 || got[0].Group.Kernel != snapshot.Unknown {
 		t.Errorf("%+v, %v", got, err)
 	}
 	old := oldHeader + "\n2000000,1,1,0,a,true,1,1,1,1,1\n"
@@ -90,7 +94,7 @@ func TestACutLineIsLeftOut(t *testing.T) {
 			t.Errorf("%q: %+v, %v", line, got, err)
 		}
 	}
-	host, _, err := ReadHost(strings.NewReader(HostHeader + "1,2,3,,,,,,,,,,,,\n2,2"))
+	host, _, err := ReadHost(strings.NewReader(HostHeader + "1,2,3,,,,,,,,,,,,,\n2,2"))
 	if !errors.Is(err, ErrCut) || len(host) != 1 {
 		t.Errorf("%+v, %v", host, err)
 	}
@@ -130,7 +134,7 @@ func TestARoleStaysOnOneLine(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(Header + "2000000,1,1,0,a,true,1,1,1,1,1,1\n"))
-	f.Add([]byte(HostHeader + "1,2,3,,,,,,,,,,,,\n"))
+	f.Add([]byte(HostHeader + "1,2,3,,,,,,,,,,,,,\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		tree, _ := Read(bytes.NewReader(text))
 		for _, p := range tree {
