@@ -78,6 +78,10 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		}
 	}
 	r.NotSeen = r.notSeen()
+	among := r.among()
+	for i := range r.Findings {
+		r.Findings[i].Among = among
+	}
 	r.sortFindings()
 	if r.Comparable {
 		r.explain(r.Findings)

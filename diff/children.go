@@ -144,6 +144,26 @@ func KindOf(role string) string {
 	return cmp.Or(kind, role)
 }
 
+// among is the role of the process that was judged, if it is one of several alike and another one started them: one of three
+// trainers without ranks, or a fork. "" for the command's own process, which needs no name.
+func (r *Result) among() string {
+	tree, role := r.run.Tree, r.Last.Role
+	if tree == nil || len(tree.Processes) == 0 || r.Last.PID == 0 || tree.Processes[0].PID == r.Last.PID {
+		return ""
+	}
+	at := slices.IndexFunc(tree.Processes, func(p snapshot.TreeProcess) bool { return p.PID == r.Last.PID })
+	if at >= 0 && strings.HasPrefix(tree.Processes[at].Role, "fork ") {
+		return tree.Processes[at].Role
+	}
+	if before, _, ranked := strings.Cut(role, " of rank "); ranked {
+		role = before // which its rank names
+	}
+	if KindOf(role) == role {
+		return ""
+	}
+	return role
+}
+
 // accounts reports whether a child's leaks are most of how processes grow.
 func accounts(children []*Child, e *Reserve) bool {
 	return e.Processes != nil && slices.ContainsFunc(children, func(c *Child) bool {

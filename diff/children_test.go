@@ -157,3 +157,32 @@ func TestAWorkerOfWhichAHolderIsKnownStandsForItsLike(t *testing.T) {
 		})
 	}
 }
+
+// TestTheJudgedProcessIsNamedIfItIsOneOfSeveral: of three trainers without ranks any may be the one that is judged first.
+func TestTheJudgedProcessIsNamedIfItIsOneOfSeveral(t *testing.T) {
+	flat := func(float64) float64 { return 50 }
+	for _, c := range []struct {
+		role, system string
+		pid          int
+		want         string
+	}{
+		{"train 2", "train 2", 102, "train 2"},
+		{"train.py", "fork 2 of train.py", 102, "fork 2 of train.py"},
+		{"train.py", "train.py", 101, ""}, // below a shell
+		{"train.py", "sh", 100, ""},
+		{"train.py of rank 1", "rank 1", 102, ""},
+		{"train 2", "train 2", 0, ""}, // not known
+	} {
+		run := program{{stack: "step:31 main:45", every: 1, size: 4096}}.run(100, 10)
+		run.Tree = treeOf(lifetime{"sh", 0, 10, flat}, lifetime{c.system, 0, 10, flat}, lifetime{c.system, 0, 10, flat})
+		last := run.Snapshots[len(run.Snapshots)-1]
+		last.Role, last.PID = c.role, c.pid
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Findings[0].Among; got != c.want {
+			t.Errorf("%s, %s, %d: %q; want %q", c.role, c.system, c.pid, got, c.want)
+		}
+	}
+}

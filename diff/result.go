@@ -86,6 +86,7 @@ type Finding struct {
 	// reached; nil where nothing is declared of it.
 	Bound   *snapshot.Bound
 	Child   *Child    // the process that it is of; nil for the one that the result is of
+	Among   string    // the role of the process that the result is of, if it is one of several alike that the command started
 	RunsOut *Forecast // nil unless a leak on a device whose limit is known
 	// Uncounted: the profiler tells bytes alone, and figures of blocks mean nothing.
 	Uncounted bool

@@ -161,10 +161,13 @@ func atPlace(f *diff.Finding) string {
 	return inChild(f) + "at " + glue(place(f.Rows[0], f.Headline))
 }
 
-// inChild is "in loader worker 3 (as in 7 of 8 like it) " of what is in another process than the one that was judged first.
+// inChild is "in loader worker 3 (as in 7 of 8 like it) " of what is in another process than the one that was judged first, or in
+// one of several alike.
 func inChild(f *diff.Finding) string {
 	c := f.Child
 	switch {
+	case c == nil && f.Among != "":
+		return "in " + brief(f.Among) + " "
 	case c == nil:
 		return ""
 	case c.Alike > 1:
