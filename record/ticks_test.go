@@ -332,3 +332,16 @@ func TestTheClockWaitsForTheFirstStepFromTheImportOfPyTorch(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, patient, "False False True\n")
 }
+
+// TestAScriptThatTrainsAwaitsSteps: of its own text alone, and as its snapshots by the clock say.
+func TestAScriptThatTrainsAwaitsSteps(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+from memdiag import _ticks
+def says(text):
+    return _ticks.TRAINS.search(text) is not None
+print(says(b"import torch\nfrom torch import optim\n"), says(b"loss.backward()"), says(b"Trainer(model).train()"), says(b"mark(step=3)"))
+print(says(b"import torch\nmodel.eval()\noptimal = model(x)\n"), says(b"mark(phase='serve')"), says(b"benefit(x)"))
+print(_ticks.trains())
+`, "True True True True\nFalse False False\nTrue\n")
+}

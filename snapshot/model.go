@@ -34,6 +34,8 @@ type Snapshot struct {
 	Anew []StackID
 	// Events counts what has happened until then, by name: epochs, phases that have begun, checkpoints. Our own file does not keep it.
 	Events map[string]int64
+	// AwaitsSteps: it was taken by the clock, and the program's own text takes steps, none of which has come. Our own file does not keep it.
+	AwaitsSteps bool
 	// Waited is how long the main thread had waited for a processor by then, in all; 0 where unknown. Our own file does not keep it.
 	Waited  time.Duration
 	History History

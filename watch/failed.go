@@ -33,3 +33,23 @@ func (f *Follower) failure(err error) *Look {
 	}
 	return look
 }
+
+// confirmed is at how many looks a snapshot cannot be read before that is said: at the first, the recorder may just have made room.
+const confirmed = 2
+
+// news are the notes on snapshots that cannot be read that are to be said now, each once; at the last look all that were not.
+func (f *Follower) news(notes []string, last bool) (fresh []string) {
+	before := f.unread
+	f.unread = make(map[string]int)
+	for _, note := range notes {
+		n := before[note]
+		if n < confirmed {
+			if n++; n == confirmed || last {
+				n = confirmed
+				fresh = append(fresh, note)
+			}
+		}
+		f.unread[note] = n
+	}
+	return fresh
+}

@@ -42,7 +42,7 @@ type Follower struct {
 	spent  time.Duration       // how long all looks took
 	runs   []*snapshot.Run     // of it
 	begun  time.Time           // when the run that is in the folder began; zero if it does not say
-	unread map[string]bool     // what was said of snapshots that cannot be read
+	unread map[string]int      // at how many looks a snapshot could not be read, by what is said of it
 	change time.Time           // the newest time of a file at the last glance
 	since  time.Time           // when that was by this machine's clock, at the latest
 	ended  bool
@@ -309,7 +309,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		if err != nil {
 			return nil, err
 		}
-		rank.Unread = f.news(run.Unread)
+		rank.Unread = f.news(run.Unread, look.Ended)
 		look.Ranks = append(look.Ranks, rank)
 	}
 	if f.Check != nil {
@@ -338,20 +338,6 @@ func (f *Follower) judge(run *snapshot.Run, at time.Time) (rank Rank, err error)
 	rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
 	rank.Unexplained = test.Growths(rank.Result, at.Sub(run.Info.Started))
 	return rank, nil
-}
-
-// news are the notes that no look has brought.
-func (f *Follower) news(notes []string) (fresh []string) {
-	if f.unread == nil {
-		f.unread = make(map[string]bool)
-	}
-	for _, note := range notes {
-		if !f.unread[note] {
-			f.unread[note] = true
-			fresh = append(fresh, note)
-		}
-	}
-	return fresh
 }
 
 // other reports whether another run has taken the folder since the last look, and forgets the one before.

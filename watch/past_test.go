@@ -76,3 +76,30 @@ func TestWhatCannotBeReadIsReadAgain(t *testing.T) {
 		t.Errorf("%v", kinds)
 	}
 }
+
+// TestASnapshotThatIsMissedOnceIsNotReported: while a run is read, the recorder makes room. One that stays unreadable is reported once.
+func TestASnapshotThatIsMissedOnceIsNotReported(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	open, missing := f.Open, ""
+	f.Open = func() ([]*snapshot.Run, error) {
+		runs, err := open()
+		if err == nil && missing != "" {
+			runs[0].Unread = []string{missing}
+		}
+		return runs, err
+	}
+	var said []string
+	for step := range int64(7) {
+		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
+			t.Fatal(err)
+		}
+		missing = []string{"", "gone", "", "broken", "broken", "broken", "broken"}[step]
+		for _, e := range next(t, f).Events(false) {
+			said = append(said, e.Said)
+		}
+	}
+	if !slices.Equal(said, []string{"broken"}) {
+		t.Errorf("%q", said)
+	}
+}

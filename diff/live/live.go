@@ -38,6 +38,10 @@ const stopped = 3
 // to it, and one in fourteen after it (memdiag bench --live).
 const Beginning = 32
 
+// Awaiting is how long, in seconds, of a run by the clock makes no suspect if its program still has to take its first step: it loads its data,
+// which grows as a leak does. Few load for longer, and a program whose steps nobody sees is judged from then on.
+const Awaiting = 1800
+
 // Lasting is for how many times as long as it took to find a suspect its growth has to last in all. With 2 two of 370
 // such programs have an alarm, which containers make that fill, with 2.5 one, and with 3 none; a leak of each step has one at
 // step 64, 80 or 96.
@@ -180,6 +184,9 @@ func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bo
 func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reserve) {
 	before := w.growths
 	w.growths = make(map[string]*growth)
+	if at.Seconds() < beginning(r) {
+		return nil
+	}
 	for _, e := range r.Unaccounted() {
 		kind := ""
 		if e.Processes != nil {
@@ -187,7 +194,7 @@ func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reser
 		}
 		g := before[kind]
 		if g == nil {
-			g = &growth{since: max(at, Beginning*time.Second)}
+			g = &growth{since: at}
 		}
 		w.growths[kind] = g
 		if !g.told && at >= Lasting*g.since {
@@ -218,7 +225,15 @@ func (s *Suspect) Is(kind string, f *diff.Finding) bool {
 // begun reports whether the beginning of a process's run is over. Marks that tell neither steps nor time tell nothing of it.
 func begun(r *diff.Result) bool {
 	a := r.Series.Axis
-	return a.Unit == series.Place || a.Length() >= Beginning
+	return a.Unit == series.Place || a.Length() >= beginning(r)
+}
+
+// beginning is how many steps, or seconds, of a process's run make no suspect.
+func beginning(r *diff.Result) float64 {
+	if r.Series.Axis.Unit == series.Second && r.Last.AwaitsSteps {
+		return Awaiting
+	}
+	return Beginning
 }
 
 // lasted is where a finding has grown for Lasting times as long as it has until now.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/live"
@@ -185,5 +186,36 @@ func TestTwoDevicesAreTwoSuspects(t *testing.T) {
 	}
 	if on[0] != 1 || on[1] != 1 {
 		t.Errorf("suspicions by device: %v", on)
+	}
+}
+
+// TestADataSetThatLoadsIsNoSuspect: the program has yet to take its first step, and grows for 200 seconds until then.
+func TestADataSetThatLoadsIsNoSuspect(t *testing.T) {
+	for _, c := range []struct {
+		awaits bool
+		want   string
+	}{{true, ""}, {false, "SA"}} {
+		stacks, w, seen := snapshot.NewStacks(), live.New(), ""
+		var all []*snapshot.Snapshot
+		for second := int64(0); second < 200; second += 8 {
+			s := taken(stacks, 0, int(second)+1)
+			s.Mark.Step, s.Mark.Time, s.AwaitsSteps = snapshot.NoStep, time.Unix(1_000_000+second, 0), c.awaits
+			if all = append(all, s); len(all) < 3 {
+				continue
+			}
+			r, err := diff.Analyze(&snapshot.Run{Snapshots: slices.Clone(all)}, diff.ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range w.Look(r) {
+				seen += string("SAEW"[s.State])
+			}
+			if grown := w.Growths(r, time.Duration(second)*time.Second); len(grown) > 0 {
+				t.Errorf("growth is reported: %+v", grown[0])
+			}
+		}
+		if seen != c.want {
+			t.Errorf("awaits steps %v: %s", c.awaits, seen)
+		}
 	}
 }

@@ -40,7 +40,8 @@ type document struct {
 	Phase    string   `json:"phase"`
 	Epoch    *int64   `json:"epoch"` // absent in files of before there was this
 	Time     int64    `json:"time_us"`
-	Waited   int64    `json:"waited_us"` // absent in files of before there was this
+	Awaits   bool     `json:"awaits_steps"` // likewise
+	Waited   int64    `json:"waited_us"`    // absent in files of before there was this
 	Devices  []device `json:"devices"`
 	Frames   []frame  `json:"frames"`
 	Stacks   [][]int  `json:"stacks"`
@@ -248,6 +249,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 	if s.Anew, err = stacksOf(d.Anew, ids, "larger blocks are of"); err != nil {
 		return nil, err
 	}
+	s.AwaitsSteps = d.Awaits
 	s.Events, s.Waited = d.Events, time.Duration(d.Waited)*time.Microsecond
 	return s, nil
 }

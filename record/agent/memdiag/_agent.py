@@ -755,7 +755,7 @@ class Agent:
             "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
             "notes": s.notes,
-            "role": self.role(), "pid": self.pid,
+            "role": self.role(), "pid": self.pid, **({"awaits_steps": True} if step is None and not self.child and self.ticker.trains() else {}),
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def write(self, name, text):

@@ -36,6 +36,8 @@ UNANSWERED = 0.25
 # Seconds that a thread of the program's waits at most for a snapshot to be done.
 PATIENCE = 1.0
 IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILINE)
+# What a script has that trains by itself: its steps are still to come.
+TRAINS = re.compile(rb"\boptim\b|\.backward\(|\bTrainer\(|\.fit\(|\bmark\(\s*step")
 # A snapshot that is expensive is not followed by the next one before so many times of what it took.
 APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
@@ -54,6 +56,7 @@ class Ticker:
         self.running = False
         self.prepared = False
         self.due = 0.0  # the time of the next look
+        self.text_trains = None  # whether the script's text does, once it was read
         self.later = None  # what the main thread is to do once it answers
         self.begin_anew()
 
@@ -198,6 +201,12 @@ class Ticker:
         else:
             self.later = what
 
+    def trains(self):
+        """Whether the script takes steps, as far as its text tells."""
+        if self.text_trains is None:
+            self.text_trains = trains()
+        return self.text_trains
+
     def acts(self):
         """Whether this is our thread."""
         return self.thread == _thread.get_ident()
@@ -234,11 +243,21 @@ def imports(frame):
 
 def imports_torch():
     """Whether the script that is run will import PyTorch, if it has not yet."""
+    return IMPORT.search(script()) is not None
+
+
+def trains():
+    """Whether the script that is run has what takes steps, as far as its own text tells."""
+    return TRAINS.search(script()) is not None
+
+
+def script():
+    """The text of the script that is run; nothing where there is none."""
     for word in getattr(sys, "orig_argv", [])[1:]:
         if word.endswith(".py"):
             try:
                 with open(word, "rb") as f:
-                    return IMPORT.search(f.read(1 << 20)) is not None
+                    return f.read(1 << 20)
             except OSError:
-                return False
-    return False
+                return b""
+    return b""
