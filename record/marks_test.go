@@ -49,3 +49,20 @@ except TypeError as e:
 print(memdiag.watch("collate")(len)("ab"))
 `, "write @memdiag.watch(\"name\")\n2\n")
 }
+
+// A second fit, or a new Trainer, counted from one again, so that steps went back.
+func TestStepsOfALoopThatBeginsAnewComeAfterThoseBeforeIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import memdiag
+from memdiag.callbacks import _Steps
+marked = []
+memdiag.mark = lambda step: marked.append(step)
+steps = _Steps()
+for counted, loop in (1000, (1001, 1002)), (0, (1, 2)), (1004, (1005,)), (2, (3,)):  # from a checkpoint, anew, and from older ones
+    steps.begin(counted)
+    for count in loop:
+        steps.mark(count)
+print(marked)
+`, "[1001, 1002, 1003, 1004, 1005, 1006]\n")
+}

@@ -62,10 +62,16 @@ func TestWatchesSayHowManyTensorsStay(t *testing.T) {
 	if _, err := fmt.Sscan(leaks[1]+" "+leaks[2], &calls, &tensors); err != nil || tensors != calls || calls < 10 {
 		t.Errorf("%d tensors of %d calls: %v", tensors, calls, err)
 	}
-	for _, name := range []string{"replaces", "recursive", "forward", "raises"} {
+	for _, name := range []string{"replaces", "recursive", "forward", "raises", "generator"} {
 		if !regexp.MustCompile(`watch "` + name + `": after \d+ calls no tensor stays`).MatchString(r.said) {
 			t.Errorf("%s: %s", name, r.said)
 		}
+	}
+	var awaited, stay int
+	if m := regexp.MustCompile(`watch "coroutine": after (\d+) calls (?:about )?(\d+) tensors \(.*\) stay`).FindStringSubmatch(r.said); m == nil {
+		t.Errorf("coroutine: %s", r.said)
+	} else if _, err := fmt.Sscan(m[1]+" "+m[2], &awaited, &stay); err != nil || awaited < 20 || 10*max(stay-awaited, awaited-stay) > awaited {
+		t.Errorf("coroutine: %d tensors of %d calls: %v", stay, awaited, err)
 	}
 	if !regexp.MustCompile(`watch "once": after \d+ calls (about )?2 tensors \(80 B\) stay\n`).MatchString(r.said) {
 		t.Errorf("once: %s", r.said)

@@ -40,6 +40,13 @@ def check(weights, steps, epochs, phases, checkpoints=0):
         assert "step" not in m or phase == "train", marks
 
 
+    # A second loop begins anew: its steps come after the first one's.
+    marks, memdiag.mark = [], told
+    weights(True)
+    memdiag.mark = given
+    assert [m["step"] for m in marks if "step" in m] == [s + len(steps) for s in steps], marks
+
+
 def net():
     torch.manual_seed(1)
     return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))

@@ -27,12 +27,70 @@ def add(a, *, b=2):
 
 assert add(1, b=3) == 4 and add.__name__ == "add" and add.__doc__ == "Adds."
 
+# Coroutine functions and generators stay what they are, with what is sent and thrown into them.
+import asyncio
+import inspect
+
+
+@memdiag.watch("coroutine")
+async def double(a):
+    await asyncio.sleep(0)
+    return 2 * a
+
+
+@memdiag.watch("generator")
+def echo(n):
+    got = []
+    for i in range(n):
+        try:
+            got.append((yield i))
+        except KeyError:
+            got.append("caught")
+    return got
+
+
+@memdiag.watch("asynchronous generator")
+async def later(n):
+    try:
+        for i in range(n):
+            try:
+                got = yield i
+            except KeyError:
+                got = "caught"
+            if got:
+                yield got
+    finally:
+        closed.append(n)
+
+
+async def use():
+    assert await asyncio.gather(double(1), double(2)) == [2, 4]
+    assert [i async for i in later(3)] == [0, 1, 2]
+    items = later(2)
+    assert await items.asend(None) == 0 and await items.asend("sent") == "sent"
+    assert await items.asend(None) == 1 and await items.athrow(KeyError()) == "caught"
+    await items.aclose()
+
+
+closed = []
+asyncio.run(use())
+assert closed == [3, 2], closed
+assert inspect.iscoroutinefunction(double) and inspect.isgeneratorfunction(echo) and inspect.isasyncgenfunction(later) and echo.__name__ == "echo"
+items = echo(2)
+assert next(items) == 0 and items.send("sent") == 1
+try:
+    items.throw(KeyError())
+except StopIteration as e:
+    assert e.value == ["sent", "caught"], e.value
+
 decision = memdiag.gate(run)
 assert decision.verdict == decision["verdict"] == "leak" and str(decision) == decision.sentence
 assert decision.leaks[0].place.startswith("engine/workload/feature_pyramid.go:"), decision.leaks[0].place
 assert "Pyramid.features" in decision.leaks[0].held_by
 shown = decision._repr_html_()
-assert "<b>leak</b>" in shown and "feature_pyramid.go" in shown and "Fix: " in shown
+assert "<b>leak</b>" in shown and "feature_pyramid.go" in shown and "Fix: " in shown and "budget" not in shown
+shown = memdiag.gate(run, "--max-peak", "cpu:0=1KiB", "--max-live", "cpu:0=1TiB")._repr_html_()
+assert "<code>--max-peak cpu:0=1KiB</code> (budget broken)" in shown and "(budget kept)</dt><dd>within budget: cpu:0 has " in shown, shown
 decision["sentence"] = "<script>"
 assert "<script>" not in decision._repr_html_()
 assert memdiag.gate(run, "--max-growth", "10MiB/step").verdict != "leak"

@@ -1,5 +1,6 @@
 """Functions and blocks under memdiag.watch, in a process that memdiag records."""
 
+import asyncio
 import json
 import os
 
@@ -30,6 +31,27 @@ def recursive(n):
     return torch.ones(8) + recursive(n - 1) if n else torch.zeros(8)
 
 
+later = []
+
+
+@memdiag.watch("coroutine")
+async def coroutine(i):
+    batch = torch.ones(32) * i
+    await asyncio.sleep(0)
+    later.append(batch)
+    return batch.sum()
+
+
+@memdiag.watch("generator")
+def generator(i):
+    for k in range(3):
+        yield torch.ones(8) * i * k
+
+
+async def gathered(i):
+    await asyncio.gather(coroutine(i), coroutine(i))
+
+
 def main():
     state = torch.zeros(4)
     net = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)])
@@ -51,6 +73,10 @@ def main():
                 raise KeyError
         except KeyError:
             pass
+        asyncio.run(gathered(i))
+        for a, b in zip(generator(i), generator(i), strict=True):
+            assert a.equal(b)
+        del a, b
         memdiag.mark(step=i + 1, epoch=i // 50)
         if i == 50:
             path = memdiag.snapshot()
@@ -59,6 +85,8 @@ def main():
                 assert json.load(f)["epoch"] == 1
     calls = {name: memdiag.watch(name).calls for name in ("leaks", "once", "recursive", "replaces", "forward", "raises")}
     assert set(calls.values()) == {100}, calls
+    calls = {name: memdiag.watch(name).calls for name in ("coroutine", "generator")}
+    assert set(calls.values()) == {200}, calls
     w = memdiag.watch("leaks")
     print(w.tensors, w.bytes, w.held_by)
 

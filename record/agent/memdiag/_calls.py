@@ -41,6 +41,8 @@ class Decision(Result):
                 for name, key in ("Held by", "held_by"), ("Cause", "cause_name"), ("Fix", "fix"):
                     if f.get(key):
                         rows.append("<dd>%s: %s</dd>" % (name, e(str(f[key]))))
+        for b in self.get("budgets", ()):
+            rows.append("<dt><code>%s</code> (budget %s)</dt><dd>%s</dd>" % (e(b["flag"]), e(b["budget_state"]), e(b["sentence"])))
         return "<div><p><b>%s</b>: %s</p><dl>%s</dl></div>" % (e(self["verdict"]), e(self["sentence"]), "".join(rows))
 
 

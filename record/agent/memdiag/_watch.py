@@ -23,6 +23,10 @@ CALLS, AGAIN = 4, 1.6
 OLD = 1 if sys.version_info < (3, 14) else 0
 # What is gone of earlier storages is let go when there are so many times as many.
 MORE = 1.5
+# Flags of a function's code, as inspect has them: its calls end later than they return.
+GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
+# Of calls that overlap without a pause, those of so many are looked at together.
+TOGETHER = 16
 # The last calls, whose results the program may still be using.
 RECENT = 2
 
@@ -34,8 +38,9 @@ class watch:
         def collate(batch): ...                  evaluate(model)
 
     The run then says: watch "collate": after 100 calls 100 tensors (50.0 KiB) stay, held by list `kept` (100 items).
-    Watches of one name are one. Calls on several threads at once are mixed up. Without the recorder a watch does
-    nothing. Raises TypeError without a name, and nothing else.
+    A call of a coroutine function ends when it has been awaited, one of a generator when that is exhausted or closed. Such
+    calls may overlap: what is made meanwhile by others counts as theirs until it is gone. Watches of one name are one. Calls
+    on several threads at once are mixed up. Without the recorder a watch does nothing. Raises TypeError without a name, and nothing else.
     """
 
     def __init__(self, name: str) -> None:
@@ -44,12 +49,41 @@ class watch:
         self.name = str(name)
 
     def __call__(self, function: "F") -> "F":
-        @functools.wraps(function)
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+
         def watched(*args, **kwargs):
             with self:
                 return function(*args, **kwargs)
 
-        return watched  # type: ignore[return-value]
+        async def awaited(*args, **kwargs):
+            with Overlapping(self):
+                return await function(*args, **kwargs)
+
+        def generated(*args, **kwargs):
+            with Overlapping(self):
+                return (yield from function(*args, **kwargs))
+
+        async def generated_later(*args, **kwargs):
+            items = function(*args, **kwargs)
+            with Overlapping(self):
+                try:
+                    coming = items.asend(None)
+                    while True:
+                        try:
+                            item = await coming
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            coming = items.asend((yield item))
+                        except GeneratorExit:
+                            raise
+                        except BaseException as e:  # of the one who takes the items, for the function
+                            coming = items.athrow(e)
+                finally:
+                    await items.aclose()
+
+        kinds = {COROUTINE: awaited, GENERATOR: generated, ASYNC_GENERATOR: generated_later}
+        return functools.wraps(function)(kinds.get(flags & (GENERATOR | COROUTINE | ASYNC_GENERATOR), watched))  # type: ignore[return-value]
 
     def __enter__(self) -> "watch":
         self._tell("begin")
@@ -93,6 +127,19 @@ class watch:
         return 0 if _running is None else getattr(stays_of(_running, self.name), what)
 
 
+class Overlapping:
+    """A context for a call that others of the name may overlap, on the same thread."""
+
+    def __init__(self, watch):
+        self.watch = watch
+
+    def __enter__(self):
+        self.watch._tell("begin_overlapping")
+
+    def __exit__(self, *_):
+        self.watch._tell("end_overlapping")
+
+
 def stays_of(agent, name):
     watches = agent.__dict__.setdefault("watches", {})
     if name not in watches:
@@ -107,9 +154,10 @@ class Stays:
         self.agent, self.name = agent, name
         self.calls, self.tensors, self.bytes, self.held_by = 0, 0, 0, ""
         self.thread, self.depth = None, 0  # of the call that is under way, which may call itself
+        self.open, self.ended = 0, 0  # overlapping calls that are under way, and those that ended since the last look
         self.looking, self.before, self.swept = False, set(), 0  # weak references of the storages there were before, and how many at the last sweep
         self.made = {}  # by weak reference, of storages that live: bytes, the call, and for how many calls it stands
-        self.looks, self.sampled = [], False  # the last calls that were looked at, and whether some were not
+        self.looks, self.sampled = [], False  # the last calls after which was looked, with how many ended since the list; and whether others were not
         self.deep, self.collections = False, None  # whether all tensors are listed; and how often had been collected
         self.spent, self.searched, self.next = 0.0, 0.0, 0
         self.noted = None
@@ -119,17 +167,27 @@ class Stays:
 
         if self.thread is None:
             self.thread = get_ident()
-            torch = self.agent.torch.module
-            if torch is not None and self.affords(self.spent):
-                with Cost(self, "spent"):
-                    self.collections = collections()
-                    self.looking = True
-                    # Views of old storages are young: all storages are listed once.
-                    for address, s in storages(torch, self.deep or not self.before).items():
-                        if address not in self.before and address not in self.made:
-                            self.before.add(s._weak_ref())
+            self.list_before()
         if self.thread == get_ident():
             self.depth += 1
+
+    def begin_overlapping(self):
+        if self.open == 0:
+            self.ended = 0
+            self.list_before()
+        self.open += 1
+
+    def list_before(self):
+        """Lists what there is before a call, or before the first of several that overlap."""
+        torch = self.agent.torch.module
+        if torch is not None and self.affords(self.spent):
+            with Cost(self, "spent"):
+                self.collections = collections()
+                self.looking = True
+                # Views of old storages are young: all storages are listed once.
+                for address, s in storages(torch, self.deep or not self.before).items():
+                    if address not in self.before and address not in self.made:
+                        self.before.add(s._weak_ref())
 
     def end(self):
         from _thread import get_ident
@@ -139,11 +197,21 @@ class Stays:
             return
         self.calls += 1
         if self.thread == get_ident():
-            self.thread, self.depth = None, 0
+            self.thread, self.depth, self.ended = None, 0, 1
             if self.looking:
                 self.looking = False
                 with Cost(self, "spent"):
                     self.look()
+
+    def end_overlapping(self):
+        self.calls += 1
+        self.open = max(0, self.open - 1)  # of a call that began before the recorder, nothing was told
+        self.ended += 1
+        if self.looking and (self.open == 0 or self.ended >= TOGETHER and self.affords(self.spent)):
+            with Cost(self, "spent"):
+                self.look()
+                self.collections, self.ended = collections(), 0
+        self.looking = self.looking and self.open > 0
 
     def affords(self, spent):
         return spent <= ALLOWANCE + SHARE * self.agent.elapsed()
@@ -153,7 +221,7 @@ class Stays:
         expired, free = torch.UntypedStorage._expired, torch.UntypedStorage._free_weak_ref
         old = collections() != self.collections
         whole, self.deep = self.deep or not old, old
-        weight = self.calls - (self.looks[-1] if self.looks else 0)
+        weight = (self.calls - (self.looks[-1][0] if self.looks else 0)) / max(1, self.ended)
         for address, s in storages(torch, old).items() if whole else ():
             if address not in self.before and address not in self.made:
                 self.made[s._weak_ref()] = s.nbytes(), self.calls, weight
@@ -167,21 +235,21 @@ class Stays:
         for address in [a for a in self.made if expired(a)]:
             free(address)
             del self.made[address]
-        self.looks, self.sampled = [*self.looks[-RECENT:], self.calls], self.sampled or weight > 1
+        self.looks, self.sampled = [*self.looks[-RECENT:], (self.calls, self.ended)], self.sampled or weight > 1
         self.judge()
 
     def judge(self):
         """Takes a call's results for what stays only as far as calls before it have left some, for the program may use
         them yet. A call that was looked at stands for those before it that were not."""
-        recent = [c for c in self.looks if c > self.calls - RECENT]
-        before = next((c for c in reversed(self.looks) if c <= self.calls - RECENT), 0)
+        recent = [(c, together) for c, together in self.looks if c > self.calls - RECENT]
+        before = next((c for c, _ in reversed(self.looks) if c <= self.calls - RECENT), 0)
         old = [(n, weight) for n, call, weight in self.made.values() if call <= before]
-        seen = sum(weight for _, weight in old)
+        seen = round(sum(weight for _, weight in old))
         usual, self.tensors = seen // max(1, before), seen
-        for call in recent:
+        for call, together in recent:
             weights = [weight for _, c, weight in self.made.values() if c == call]
-            self.tensors += sum(weights[:usual])
-        self.bytes = sum(n * weight for n, weight in old) * self.tensors // max(1, seen)
+            self.tensors += round(sum(weights[:usual * together]))
+        self.bytes = round(sum(n * weight for n, weight in old) * self.tensors / max(1, seen))
         if len({call for _, call, _ in self.made.values()}) > CALLS and self.calls >= self.next and self.affords(self.searched):
             with Cost(self, "searched"):
                 self.search()

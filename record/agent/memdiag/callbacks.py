@@ -16,19 +16,39 @@ from typing import Any
 import memdiag
 
 
+class _Steps:
+    """Steps of all loops of the process: those of one that begins anew come after those before it, so that steps never go back."""
+
+    def __init__(self) -> None:
+        self.last = self.before = 0
+
+    def begin(self, count: int = 0) -> None:
+        """A loop begins; its library has counted so many steps, as those of a checkpoint."""
+        self.before = max(0, self.last - count)
+
+    def mark(self, count: int) -> None:
+        """The library has counted so many steps of the loop."""
+        self.last = max(self.last, self.before + count)
+        memdiag.mark(step=self.last)
+
+
+_steps = _Steps()
+
+
 def transformers() -> Any:
     """For Hugging Face's Trainer: optimizer steps, epochs, evaluations and checkpoints."""
     from transformers import TrainerCallback
 
     class Callback(TrainerCallback):
         def on_train_begin(self, args, state, control, **_):
+            _steps.begin(state.global_step)
             memdiag.mark(phase="train")
 
         def on_epoch_begin(self, args, state, control, **_):
             memdiag.mark(epoch=int(state.epoch or 0))
 
         def on_step_end(self, args, state, control, **_):
-            memdiag.mark(step=state.global_step)
+            _steps.mark(state.global_step)
 
         def on_prediction_step(self, args, state, control, **_):
             memdiag.mark(phase="eval")
@@ -55,13 +75,17 @@ def lightning() -> Any:
         def __init__(self):
             self.step = 0
 
+        def on_train_start(self, trainer, module):
+            self.step = trainer.global_step
+            _steps.begin(self.step)
+
         def on_train_epoch_start(self, trainer, module):
             memdiag.mark(phase="train", epoch=trainer.current_epoch)
 
         def on_train_batch_end(self, trainer, *_):
             if trainer.global_step != self.step:
                 self.step = trainer.global_step
-                memdiag.mark(step=self.step)
+                _steps.mark(self.step)
 
         def on_validation_start(self, trainer, module):
             memdiag.mark(phase="eval")
@@ -88,9 +112,13 @@ def stable_baselines3() -> Any:
     class Callback(BaseCallback):
         rollouts = 0
 
+        def _on_training_start(self):
+            self.rollouts = 0
+            _steps.begin()
+
         def _on_rollout_start(self):
             if self.rollouts:
-                memdiag.mark(step=self.rollouts)
+                _steps.mark(self.rollouts)
             self.rollouts += 1
             memdiag.mark(phase="sample")
 
@@ -98,7 +126,7 @@ def stable_baselines3() -> Any:
             memdiag.mark(phase="train")
 
         def _on_training_end(self):
-            memdiag.mark(step=self.rollouts)
+            _steps.mark(self.rollouts)
 
         def _on_step(self):
             return True
@@ -110,8 +138,9 @@ def ignite(trainer: Any, *evaluators: Any) -> None:
     """For Ignite's engines: iterations and epochs of the trainer, and what evaluators run. Checkpoints need mark(event="checkpoint")."""
     from ignite.engine import Events
 
+    trainer.add_event_handler(Events.STARTED, lambda engine: _steps.begin(engine.state.iteration))
     trainer.add_event_handler(Events.EPOCH_STARTED, lambda engine: memdiag.mark(phase="train", epoch=engine.state.epoch - 1))
-    trainer.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: memdiag.mark(step=engine.state.iteration))
+    trainer.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: _steps.mark(engine.state.iteration))
     for evaluator in evaluators:
         evaluator.add_event_handler(Events.STARTED, lambda engine: memdiag.mark(phase="eval"))
         evaluator.add_event_handler(Events.COMPLETED, lambda engine: memdiag.mark(phase="train"))
@@ -129,12 +158,16 @@ def keras() -> Any:
     class Callback(Base):
         steps = 0
 
+        def on_train_begin(self, logs=None):
+            self.steps = 0
+            _steps.begin()
+
         def on_epoch_begin(self, epoch, logs=None):
             memdiag.mark(phase="train", epoch=epoch)
 
         def on_train_batch_end(self, batch, logs=None):
             self.steps += 1
-            memdiag.mark(step=self.steps)
+            _steps.mark(self.steps)
 
         def on_test_begin(self, logs=None):
             memdiag.mark(phase="eval")
