@@ -105,7 +105,7 @@ func (h *host) stop() (notes []string) {
 	h.cancel()
 	h.done.Wait()
 	h.giveWay()
-	if h.failed != nil {
+	if h.failed != nil && h.deaths.before == nil {
 		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
 	}
 	if h.slow > 2*hostEvery {

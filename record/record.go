@@ -199,6 +199,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	} else if n := host.tree.hidden; n > 0 {
 		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("up to %d other processes of the command, of another user: the system hides them (hidepid)", n)})
 	}
+	if host.failed != nil && outcome.Followed {
+		outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{Device: snapshot.Process, What: fmt.Sprintf("other processes of the command: their figures are incomplete: %v", host.failed)})
+	}
 	if profiles != nil {
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
 	}

@@ -52,7 +52,7 @@ func readTree(run *snapshot.Run, rank int) {
 		var group bool
 		tree.Host, group, err = processes.ReadHost(r)
 		followed = followed || group
-		if (err == nil || errors.Is(err, processes.ErrCut)) && endsEarly(tree.Host, endOf(run)) {
+		if (err == nil || errors.Is(err, processes.ErrCut)) && endsEarly(tree.Host, run.Snapshots) {
 			err = errors.New("it ends before the run does")
 		}
 		return err
@@ -71,29 +71,18 @@ func readTree(run *snapshot.Run, rank int) {
 	}
 }
 
-// endOf is when a run ended, as far as it and its snapshots tell; zero for neither.
-func endOf(run *snapshot.Run) (end time.Time) {
-	if run.Info.Finished != nil {
-		end = *run.Info.Finished
-	}
-	if n := len(run.Snapshots); n > 0 && run.Snapshots[n-1].Mark.Time.After(end) {
-		end = run.Snapshots[n-1].Mark.Time
-	}
-	return end
-}
-
-// endsEarly reports whether looks at the tree ended before the run did, as when memdiag was killed or the disk was full: by more
-// than the longest time between two, and what an end takes.
-func endsEarly(looks []snapshot.HostPoint, end time.Time) bool {
-	const ending = 3 * time.Second
-	if len(looks) == 0 {
+// endsEarly reports whether looks at the tree ended before the snapshots did, as when memdiag was killed or the disk was full: by
+// more than the longest time between two looks, and what lies between looks at many processes.
+func endsEarly(looks []snapshot.HostPoint, snapshots []*snapshot.Snapshot) bool {
+	const between = 30 * time.Second
+	if len(looks) == 0 || len(snapshots) == 0 {
 		return false
 	}
 	apart := time.Duration(0)
 	for i := range looks[1:] {
 		apart = max(apart, looks[i+1].Time.Sub(looks[i].Time))
 	}
-	return end.Sub(looks[len(looks)-1].Time) > ending+2*apart
+	return snapshots[len(snapshots)-1].Mark.Time.Sub(looks[len(looks)-1].Time) > between+2*apart
 }
 
 // cutShort reports whether there are lines of the tree after the last of its processes: all but those of
