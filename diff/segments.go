@@ -18,7 +18,10 @@ func (r *Result) holdSegments() {
 		held := r.heldBytes(f.Rows)
 		for k := range r.Rows {
 			row := &r.Rows[k]
-			if h := r.keeper(row); unheld(f) && h != nil && h.Items > 0 && madeWith(f, row) && r.longerWith(h, held) {
+			if !unheld(f) || !madeWith(f, row) {
+				continue
+			}
+			if h := r.keeper(row); h != nil && h.Items > 0 && r.longerWith(h, held) {
 				f.Holder = h
 			}
 		}
@@ -26,7 +29,7 @@ func (r *Result) holdSegments() {
 	behind := make(map[*Row]bool)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if !ofSegments(f) || unheld(f) {
+		if f.Verdict != Leak || !ofSegments(f) || f.Headline < 0 || unheld(f) {
 			continue
 		}
 		for k := range r.Findings {

@@ -38,6 +38,7 @@ type deaths struct {
 	suspects []*followed // those that were there before the counter moved; nil when it has not, of late
 	until    time.Time   // by when one of them must have ended
 	machine  time.Time   // of first.machine
+	begun    int64       // kills of the machine at the first look
 	victim   *followed   // the largest of the command's that ended after a kill; nil for none
 }
 
@@ -52,7 +53,8 @@ func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
 	if d.suspects != nil {
 		for _, p := range d.suspects {
 			gone := !slices.ContainsFunc(processes, func(f *followed) bool { return f.PID == p.PID && f.Started == p.Started })
-			if gone && (d.victim == nil || held(p) > held(d.victim)) {
+			// The kernel kills what has most: a small one beside it has ended by itself.
+			if gone && 2*held(p) >= held(largest(d.suspects)) && (d.victim == nil || held(p) > held(d.victim)) {
 				d.victim = p
 			}
 		}
@@ -80,9 +82,17 @@ func (d *deaths) said(code int) (said string, kernel bool) {
 	}
 	most := d.victim
 	if most == nil && len(d.before) > 0 {
-		most = slices.MaxFunc(d.before, func(a, b *followed) int { return cmp.Compare(held(a), held(b)) })
+		most = largest(d.before)
 	}
-	return d.first.since(now, code, most)
+	said, kernel = d.first.since(now, code, most)
+	if !kernel && now.machine > d.begun {
+		return "", false // it may have been the kernel, some time ago
+	}
+	return said, kernel
+}
+
+func largest(of []*followed) *followed {
+	return slices.MaxFunc(of, func(a, b *followed) int { return cmp.Compare(held(a), held(b)) })
 }
 
 // held is the private memory of a process at its last look.
@@ -99,6 +109,8 @@ func (d *deaths) look(proc, groups string, pid int) {
 		d.last, d.suspects = d.first, nil
 		if before != (kills{}) {
 			d.first.machine = before.machine
+		} else {
+			d.begun = d.first.machine
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (r *roles) of(t *tree, f *followed, p process) string {
 }
 
 // checkpoint is a file's name as training programs give it to what they write to go on from.
-var checkpoint = regexp.MustCompile(`(?i)(^|[/_.-])(checkpoint|ckpt)|\.(pt|pth|ckpt|safetensors|distcp)(\.tmp)?$`)
+var checkpoint = regexp.MustCompile(`(?i)(^|[_.-])(checkpoint|ckpt)|\.(pt|pth|ckpt|safetensors|distcp)(\.tmp)?$`)
 
 // mostOpen bounds the descriptors that are looked at of a process.
 const mostOpen = 256
@@ -81,7 +81,7 @@ func checkpointsOf(proc string, pid int) (files []string) {
 	_ = f.Close()
 	for _, name := range names {
 		to, err := os.Readlink(filepath.Join(dir, "fd", name))
-		if err != nil || !checkpoint.MatchString(to) {
+		if err != nil || !checkpoint.MatchString(filepath.Base(to)) && !checkpoint.MatchString(filepath.Base(filepath.Dir(to))) {
 			continue
 		}
 		for line := range strings.Lines(text(filepath.Join(dir, "fdinfo", name))) {

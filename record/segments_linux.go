@@ -35,7 +35,8 @@ func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders)
 	_ = f.Close()
 	var news []fs.FileInfo
 	looked := 0
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // no error of ours
+	// With the slash a folder that is a link, as /dev/shm may be, is followed.
+	_ = filepath.WalkDir(dir+"/", func(_ string, e fs.DirEntry, err error) error { // no error of ours
 		if looked++; looked > mostSegments {
 			return fs.SkipAll
 		}

@@ -22,13 +22,17 @@ func Elsewhere(leak *diff.Finding, least float64, after *diff.Result, before ...
 		}
 		return is.Value >= least
 	}
+	gains := make(map[*diff.Result]*gains, len(before))
+	for _, r := range before {
+		gains[r] = gainsOf(r)
+	}
 	for i := range after.Findings {
 		f := &after.Findings[i]
 		names := fingerprints(f)
 		if f.Verdict != diff.Leak || f.OfProcess() || f.Child != nil || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(own, n) }) {
 			continue
 		}
-		if faster(f.Rate.Bytes, func(r *diff.Result) trend.Slope { return gainsOf(r).of(names) }) {
+		if faster(f.Rate.Bytes, func(r *diff.Result) trend.Slope { return gains[r].of(names) }) {
 			return &Check{Finding: f, After: f.Rate.Bytes}
 		}
 	}

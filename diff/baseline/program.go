@@ -25,8 +25,12 @@ var sources = []string{".py", ".pyw", ".pyc", ".sh", ".bash", ".ipynb", ".rb", "
 
 func programOf(info *snapshot.Info) program {
 	p := program{workload: info.Workload}
+	flags := true // none but the binary's so far
 	for i, word := range info.Command {
-		runsModules := p.script == "" && p.module == "" && (python.MatchString(p.binary) || p.binary == "torchrun")
+		if i > 0 && python.MatchString(p.binary) && !strings.HasPrefix(word, "-") && !slices.Contains([]string{"-W", "-X"}, info.Command[i-1]) {
+			flags = false // they are the script's from here on
+		}
+		runsModules := flags && p.script == "" && p.module == "" && (python.MatchString(p.binary) || p.binary == "torchrun")
 		module := moduleFlag.FindStringSubmatch(word)
 		name, _, _ := strings.Cut(word, "::") // of pytest: test_train.py::test_step
 		base := path.Base(filepath.ToSlash(name))

@@ -210,6 +210,8 @@ func TestWhatIsTheSameProgram(t *testing.T) {
 		{"python -m pkg.train", "python -um pkg.train", true},
 		{"python -mpkg.train", "python -u -m pkg.train", true},
 		{"python -um pkg.train", "python -um pkg.evaluate", false},
+		{"python bin/train -model=a", "python bin/train -model=b", true},
+		{"torchrun --nproc 2 -m pkg.train", "python -X dev -m pkg.train", true},
 		{"python -m pytest tests/a.py::one", "pytest tests/a.py", true},
 		{"pytest tests/a.py", "pytest tests/b.py", false},
 		{"python -c x=1", "/bin/python3 -c y=2.py", true},

@@ -180,10 +180,11 @@ func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
 			if !flat && !names.rank.MatchString(name) {
 				others++
 			}
-			for most, n := range map[int]int{maxFiles: others, maxNamed: len(list.files)} {
-				if n > most {
-					return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, most), hint: "name the folder of one run"}
-				}
+			switch hint := "name the folder of one run"; {
+			case others > maxFiles:
+				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxFiles), hint: hint}
+			case len(list.files) > maxNamed:
+				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxNamed), hint: hint}
 			}
 		}
 		return nil

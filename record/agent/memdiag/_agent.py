@@ -364,7 +364,7 @@ class Agent:
         """Waits until another process may be recorded; False when that is waited for no more."""
         pause = REFUSED
         while waits():
-            if _claims.beside(self.dir, self.since_begin()) is not None:
+            if self.beside():
                 return True
             time.sleep(pause)
             pause = min(2 * pause, REFUSED_MOST)
@@ -855,7 +855,7 @@ class Agent:
         self.losses.flush()
         try:
             about = {
-                "pid": self.pid, "started": _claims.began(self.pid), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
+                "pid": self.pid, "started": _claims.began("self"), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,
                 "python": sys.version.split()[0], "role": role(),
                 "child": self.asleep or self.number > 0,

@@ -7,6 +7,8 @@ import time
 APART, LOOKS = 0.5, (6, 60, 600)
 # Growth that no process goes without.
 LEAST = 256 << 10
+# A look may take this share of the time; with many files in memory it takes milliseconds.
+SHARE = 0.005
 
 
 def grows(waits, made):
@@ -14,6 +16,7 @@ def grows(waits, made):
     when that is waited for no more, or is not known."""
     page, private, shared = os.sysconf("SC_PAGE_SIZE"), [], []
     while waits():
+        start = time.thread_time()
         try:
             with open("/proc/self/statm", "rb") as f:
                 _, resident, others = f.read().split()[:3]
@@ -25,7 +28,7 @@ def grows(waits, made):
             del seen[:-max(LOOKS)]
             if any(rises(seen[-n:]) for n in LOOKS if len(seen) >= n):
                 return waits()
-        time.sleep(APART)
+        time.sleep(max(APART, (time.thread_time() - start) / SHARE))
     return False
 
 

@@ -546,7 +546,7 @@ class Walk(Roots):
         them to look at."""
         most = self.items[0 if next(node.containers(), None) is None else 1]
         node.kind, node.items, node.id, node.each, node.bound = "" if self.came(obj) else kind, items, id(obj), max(1, items / most), bound or 0
-        if self.containers is not None and node.kind not in ("", "tuple") and len(self.containers) < LENGTHS:
+        if self.containers is not None and node.kind not in ("", "tuple", "array") and len(self.containers) < LENGTHS:
             self.containers.append((node, self.near))
         return most
 

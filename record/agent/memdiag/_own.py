@@ -10,6 +10,8 @@ from _thread import get_ident
 SMALLEST, LARGEST, EACH = 480, 1008, 7
 # What threads take at most that only wait, as those of a pool: to ask whether they may go on.
 IDLE = 2e-4
+# Seconds after which the kernel has counted what threads on other processors took: it does so at its ticks.
+TICKS = 0.01
 
 
 class Own:
@@ -23,7 +25,7 @@ class Own:
         self.depth = 0
         self.entry = None  # what there was when the agent's work began: blocks, and malloc's figures
         self.others = None  # where other threads were then
-        self.ran = 0.0  # for how long they had run, and those of C
+        self.ran = self.began = 0.0  # for how long they had run, and those of C; and when the work began
         self.collects = True  # whether the program has the collector on
 
     def __enter__(self):
@@ -33,7 +35,7 @@ class Own:
             self.others = self.threads()
             gc.disable()
             self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
-            self.entry, self.ran = self.now(), elsewhere()
+            self.entry, self.ran, self.began = self.now(), elsewhere(), time.perf_counter()
 
     def __exit__(self, *_):
         self.depth -= 1
@@ -43,7 +45,7 @@ class Own:
             if self.others == self.threads():
                 blocks, heap = self.agent.heap.blocks(again=True), self.agent.heap.malloc()
                 self.blocks += blocks - self.entry[0]
-                if not self.others or elsewhere() - self.ran < IDLE:
+                if not self.others or time.perf_counter() - self.began > TICKS and elsewhere() - self.ran < IDLE:
                     self.bytes += held(heap) - held(self.entry[1])
         finally:
             self.others = None  # whose frames would keep what their ends let go of

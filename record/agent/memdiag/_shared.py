@@ -67,9 +67,10 @@ class Shared:
         self.made[key] = tuple(frames), self.agent.step, self.count
 
     def there(self):
-        """The segments that there are, and their sizes; what is gone is forgotten."""
-        sizes = opened() if any(type(key) is int for key in self.made) else {}
-        for key in list(self.made):
+        """The segments that there are: the size, the stack, the step, and a number of its own. What is gone is forgotten."""
+        made = dict(self.made)  # to which the program's threads add
+        sizes = opened() if any(type(key) is int for key in made) else {}
+        for key in made:
             if type(key) is str:
                 try:
                     sizes[key] = os.stat(FOLDER + key.lstrip("/")).st_size
@@ -77,21 +78,20 @@ class Shared:
                     pass  # it was unlinked
             if key not in sizes:
                 self.made.pop(key, None)
-        return {key: sizes[key] for key in self.made if key in sizes}
+        return [(sizes[key], *about) for key, about in made.items() if key in sizes]
 
     def held(self):
         """Bytes that they take."""
-        return sum(self.there().values())
+        return sum(size for size, *_ in self.there())
 
     def fill(self, snapshot):
         """Adds those that there are."""
         if not self.count:
             return
         there, disk = self.there(), os.statvfs(FOLDER)
-        held = sum(there.values())
+        held = sum(size for size, *_ in there)
         d = snapshot.device("shm", "shared memory", space=id(self), limit=held + disk.f_bavail * disk.f_frsize, allocated=held)
-        for key, size in there.items():
-            frames, step, n = self.made[key]
+        for size, frames, step, n in there:
             snapshot.add(d, n, size, snapshot.stacks.add(frames, lambda: frames), step, 1)
 
     def forked(self):
