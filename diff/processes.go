@@ -150,6 +150,9 @@ func (r *Result) growingProcesses() []Reserve {
 	t := newForest(r.run.Tree, r.recorded)
 	private := func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped }
 	out := r.growingOf(t, private)
+	if len(out) == 0 {
+		out = r.growingSuccessors(t, private)
+	}
 	if len(out) == 0 && len(t.kinds) > 1 { // each may have a name of its own
 		if e := r.grows(t.together(t.others, private)); e != nil && e.Growth >= r.agentsTake(e.Growth, t.others...) {
 			e.Processes = &Processes{Role: "several roles"}
@@ -269,13 +272,6 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 		if most == nil && len(of) > 1 {
 			if most = r.grows(f.together(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of...) {
 				most.Processes = &Processes{Role: kind, Recorded: slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool { return r.inside(p) })}
-			} else {
-				most = nil
-			}
-		}
-		if most == nil {
-			if most = r.grows(f.successors(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of[len(of)-1]) {
-				most.Processes = &Processes{Role: kind, Successive: true}
 			} else {
 				most = nil
 			}

@@ -1,6 +1,9 @@
 package diff
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/memdiag/memdiag/diff/series"
@@ -10,26 +13,46 @@ import (
 // eachPart is how many processes that follow each other count as one, and fewestParts how many such show growth.
 const eachPart, fewestParts = 2, 9
 
-// successors are what processes that follow each other had, each at most, beyond what it had from its parent: one that lives
-// shortly shows nothing by itself, and the next may need more. They are empty if too few have ended. A look comes at any moment of
-// so short a life, so that the most of several counts.
-func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
-	var ended []*snapshot.TreeProcess
-	for _, p := range of {
+// growingSuccessors are processes that follow each other, of which each later one takes more. One that lives shortly shows nothing by
+// itself. What one parent forks is of one kind: a fork that ends at once has no name yet.
+func (r *Result) growingSuccessors(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
+	groups := make(map[string][]*snapshot.TreeProcess)
+	for _, p := range f.others {
 		if p.Points[len(p.Points)-1].Time.Before(f.ended) && len(p.Points) < series.Testable {
-			ended = append(ended, p)
+			kind := KindOf(p.Role)
+			if f.shares(p) {
+				kind = "forks"
+			}
+			kind = fmt.Sprintf("%d %s", p.Parent, kind)
+			groups[kind] = append(groups[kind], p)
 		}
 	}
-	parts := min(len(ended)/eachPart, series.Windows)
+	for _, kind := range slices.Sorted(maps.Keys(groups)) {
+		of := groups[kind]
+		if e := r.grows(f.successors(of, memory)); e != nil && e.Growth >= r.agentsTake(e.Growth, of[len(of)-1]) {
+			largest := slices.MaxFunc(of, func(a, b *snapshot.TreeProcess) int {
+				return cmp.Compare(memory(&a.Points[len(a.Points)-1]), memory(&b.Points[len(b.Points)-1]))
+			})
+			e.Processes = &Processes{Role: KindOf(largest.Role), Successive: true}
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+// successors are what processes that follow each other had, each at most, beyond what it had from its parent. They are empty if there
+// are too few. A look comes at any moment of so short a life, so that the most of several counts.
+func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
+	parts := min(len(of)/eachPart, series.Windows)
 	if parts < fewestParts {
 		return nil, nil
 	}
-	slices.SortStableFunc(ended, func(a, b *snapshot.TreeProcess) int { return a.Points[0].Time.Compare(b.Points[0].Time) })
+	slices.SortStableFunc(of, func(a, b *snapshot.TreeProcess) int { return a.Points[0].Time.Compare(b.Points[0].Time) })
 	for n := range parts {
 		most, at := 0., 0.
-		for _, p := range ended[n*len(ended)/parts : (n+1)*len(ended)/parts] {
+		for _, p := range of[n*len(of)/parts : (n+1)*len(of)/parts] {
 			inherited := snapshot.Bytes(0)
-			if common := f.common[p]; common != nil && common[0] > 0 {
+			if f.shares(p) {
 				inherited = f.inherited(p)
 			}
 			for i := range p.Points {
@@ -40,4 +63,9 @@ func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.Pr
 		x, y = append(x, at), append(y, most)
 	}
 	return x, y
+}
+
+// shares reports whether a process had pages in common with its parent when it began: it is a fork.
+func (f *forest) shares(p *snapshot.TreeProcess) bool {
+	return len(f.common[p]) > 0 && f.common[p][0] > 0
 }
