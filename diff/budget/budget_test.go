@@ -136,6 +136,19 @@ func TestCountersTellPeaksBetweenSnapshots(t *testing.T) {
 	}
 }
 
+func TestAPeakAfterTheClockWasSetBackHasNoTime(t *testing.T) {
+	run := hostRun()
+	run.Snapshots[2].Devices[0].Meters.Driver = 200 * mib
+	run.Snapshots[2].Mark.Time = start.Add(-time.Hour)
+	b, err := budget.Parse(budget.Peak, "150MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := budget.Check(run, []budget.Budget{b}, 0)[0]; !o.Broken() || o.At != "" {
+		t.Errorf("%s", &o)
+	}
+}
+
 func TestAPeakThatTheAllocatorKeepsCounts(t *testing.T) {
 	run := gpuRun(0, 1, 2, 3)
 	run.Snapshots[1].Devices[0].Peak = 40 * mib

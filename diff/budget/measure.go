@@ -79,7 +79,7 @@ func (m *measurement) when(at int) string {
 	switch {
 	case then.Step != snapshot.NoStep:
 		return "at step " + snapshot.Grouped(then.Step)
-	case first.Time.IsZero() || then.Time.IsZero():
+	case first.Time.IsZero() || then.Time.Before(first.Time): // the clock may have been set back
 		return ""
 	}
 	return "after " + series.Second.Text(then.Time.Sub(first.Time).Seconds())

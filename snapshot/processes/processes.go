@@ -105,6 +105,9 @@ func known(v snapshot.Bytes) string {
 // ErrCut is of a table whose last line was not written to its end, as on a full disk. It is left out.
 var ErrCut = errors.New("the last line is cut, and is left out")
 
+// errClock is of a line before the one above it: the recorder's clock is one that nobody sets.
+var errClock = errors.New("the time goes back")
+
 // Read reads a table of processes. What is not as it was written ends it, and the error says
 // where; what came before is returned all the same.
 func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
@@ -135,7 +138,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 		}
 		out[i].Parent, out[i].Role = parent, role // as it was last
 		if n := len(out[i].Points); n > 0 && p.Time.Before(out[i].Points[n-1].Time) {
-			return errors.New("the time goes back")
+			return errClock
 		}
 		out[i].Points = append(out[i].Points, p)
 		return nil
@@ -158,6 +161,9 @@ func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) 
 		h.SegmentBytes, g.Kernel = f.bytes(), f.bytes()
 		if f.err != nil {
 			return f.err
+		}
+		if n := len(out); n > 0 && h.Time.Before(out[n-1].Time) {
+			return errClock
 		}
 		out = append(out, h)
 		return nil

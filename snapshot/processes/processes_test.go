@@ -86,6 +86,14 @@ func TestWhatIsNoTableEndsIt(t *testing.T) {
 }
 
 // TestACutLineIsLeftOut: also if it has all fields, of which the last may lack digits.
+func TestATableOfTheTreeWhoseClockGoesBackEndsThere(t *testing.T) {
+	const rest = ",1,2,3,,,,,,,,,,,,\n"
+	got, _, err := ReadHost(strings.NewReader(HostHeader + "2000000" + rest + "2000000" + rest + "1000000" + rest + "3000000" + rest))
+	if err == nil || !strings.Contains(err.Error(), "line 4: the time goes back") || len(got) != 2 {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+}
+
 func TestACutLineIsLeftOut(t *testing.T) {
 	whole := Header + "2000000,1,1,0,a,true,1,1,1,1,1,1\n"
 	for _, line := range []string{"3", "3000000,1,1,0,\"a", "3000000,1,1,0,a,true,1,1,1,1,1,1"} {
