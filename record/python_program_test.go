@@ -6,7 +6,7 @@ import "testing"
 
 // sites has packages installed in several ways, and asks each which program is its own.
 const sites = `
-import os, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile
 import memdiag
 
 root, package = tempfile.mkdtemp(), os.path.dirname(memdiag.__file__)
@@ -23,8 +23,8 @@ def site(path, *programs):
         file(path + "/memdiag-1.dist-info/RECORD", "memdiag/__init__.py,,\n../../bin/memdiag,,\n")
     for p in programs:
         file(p)
-def asks(*folders):
-    environment = {"PATH": root, "PYTHONPATH": os.pathsep.join(os.path.join(root, f) for f in folders)}
+def asks(*folders, **more):
+    environment = {**more, "PATH": root, "PYTHONPATH": os.pathsep.join(os.path.join(root, f) for f in folders)}
     found = subprocess.run([sys.executable, "-c", "from memdiag import _program; print(_program.find())"], env=environment, capture_output=True, text=True)
     print(os.path.relpath(found.stdout.strip(), root), found.stderr)
 file("memdiag")
@@ -34,12 +34,15 @@ site("copy")
 asks("venv/lib/site", "target")
 asks("target", "venv/lib/site")
 asks("copy", "venv/lib/site")
+for unpacked in "copy", "target":  # by a memdiag that records
+    settings = json.dumps({"agent": os.path.join(root, unpacked), "program": os.path.join(root, "recorder")})
+    asks("copy", "venv/lib/site", MEMDIAG_AGENT=settings)
 `
 
 // The program of another memdiag that was installed, too, was called; and none after pip install --target.
 func TestThePackageFindsItsOwnProgram(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, sites, "venv/bin/memdiag \ntarget/bin/memdiag \nmemdiag \n")
+	agentProgram(t, sites, "venv/bin/memdiag \ntarget/bin/memdiag \nmemdiag \nrecorder \nmemdiag \n")
 }
 
 // unstartable has programs that the system cannot run.

@@ -164,7 +164,11 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		keepBytecode(agent, cached)
 		_ = os.RemoveAll(agent) // of a folder of temporary files
 	}()
-	settings, err := json.Marshal(agentSettings{reportPrefix(out.Rank()), out.Rank(), opts.Every, opts.Interval.Seconds(), opts.PythonHeap, opts.Canary, opts.LogTo, standingName(out.Rank()), opts.Intervention, agent, float64(time.Now().UnixMilli()) / 1000})
+	program, _ := os.Executable() // without it the Python package looks for it on PATH
+	settings, err := json.Marshal(agentSettings{
+		Report: reportPrefix(out.Rank()), Rank: out.Rank(), Every: opts.Every, Seconds: opts.Interval.Seconds(), PythonHeap: opts.PythonHeap, Canary: opts.Canary, LogTo: opts.LogTo,
+		Standing: standingName(out.Rank()), Intervention: opts.Intervention, Agent: agent, Program: program, Begun: float64(time.Now().UnixMilli()) / 1000,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +257,9 @@ type agentSettings struct {
 
 	Intervention *Intervention `json:"intervention,omitempty"`
 
-	Agent string  `json:"agent,omitempty"` // its folder: who looks from outside knows the command's processes by it
-	Begun float64 `json:"begun"`           // when the command began, in seconds since 1970
+	Agent   string  `json:"agent,omitempty"`   // its folder: who looks from outside knows the command's processes by it
+	Program string  `json:"program,omitempty"` // memdiag's own, which the Python package calls
+	Begun   float64 `json:"begun"`             // when the command began, in seconds since 1970
 }
 
 const (

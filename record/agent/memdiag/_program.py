@@ -1,6 +1,7 @@
 """Where memdiag's own program is: the command that was installed with this package, or else the one on PATH."""
 
 import errno
+import json
 import os
 import shutil
 
@@ -12,12 +13,21 @@ HINT = "install the wheel of memdiag, put memdiag on PATH, or name it in the var
 
 
 def find():
-    """The path of the program. The variable MEMDIAG comes first, then what came with the installed package: another
+    """The path of the program. The variable MEMDIAG comes first, then what this package came with: another
     version may be first on PATH. FileNotFoundError if there is none."""
-    path = os.environ.get("MEMDIAG") or installed() or shutil.which("memdiag")
+    path = os.environ.get("MEMDIAG") or recorder() or installed() or shutil.which("memdiag")
     if not path:
         raise FileNotFoundError("memdiag's program is not here: " + HINT)
     return path
+
+
+def recorder():
+    """The program that records this process, if it has unpacked this package; else None."""
+    try:
+        settings = json.loads(os.environ["MEMDIAG_AGENT"])
+        return settings["program"] if settings["agent"] == SITE else None
+    except (KeyError, ValueError):
+        return None
 
 
 def installed():
