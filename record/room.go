@@ -38,6 +38,9 @@ func room(proc, groups string, pid int) snapshot.Bytes {
 	return max(left, 0)
 }
 
+// Room is how much more memory this process may take; Unknown where the system does not tell.
+func Room() snapshot.Bytes { return room(procFolder, groupsFolder, os.Getpid()) }
+
 // roomOfGroups is the least that a group and those above it have left. A container may
 // see the whole path and of the groups only its own, as the top.
 func roomOfGroups(top, group, limit, used, cached string) snapshot.Bytes {

@@ -277,6 +277,9 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		return "", err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
+	if left := record.Room(); left >= 0 && job.limit > left && job.backend.value == "cpu" {
+		env.talk.say("the limit of %s is more than the machine has left, %s: memory runs out before it is met", job.limit, left)
+	}
 	if job.out == "" {
 		job.out = env.freshFolder(strings.ToLower(chosen.ID))
 	}
