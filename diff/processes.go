@@ -342,14 +342,14 @@ func (f *forest) inherited(p *snapshot.TreeProcess) snapshot.Bytes {
 	return first.Anonymous
 }
 
-// together is what processes held at each moment in all, until the last one ended. It is empty where that was long before the
+// together is what processes held at each moment in all, from when the first one began until the last one ended. It is empty where that was long before the
 // end, since they gave it back.
 func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
 	x, y = make([]float64, len(f.times)), make([]float64, len(f.times))
 	for i, at := range f.times {
 		x[i] = at.Sub(f.began).Seconds()
 	}
-	last := 0
+	first, last := len(x)-1, 0
 	for _, p := range of {
 		common := f.common[p]
 		inherited := f.inherited(p)
@@ -360,13 +360,13 @@ func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.Proc
 				has = max(0, has-inherited)
 			}
 			y[at] += float64(has)
-			last = max(last, at)
+			first, last = min(first, at), max(last, at)
 		}
 	}
 	if x[last] < toTheEnd*x[len(x)-1] {
 		return nil, nil
 	}
-	return x[:last+1], y[:last+1]
+	return x[first : last+1], y[first : last+1]
 }
 
 // grows is how y grew steadily after its beginning; nil where it did not.

@@ -340,6 +340,25 @@ func TestAProcessWithoutAnAgentThatFreesItsMemoryAtItsEndGrew(t *testing.T) {
 	}
 }
 
+// TestWhatLateWorkersTakeAtTheirBeginningIsNoGrowth: they began after a third of the run, and what they needed was counted as growth.
+func TestWhatLateWorkersTakeAtTheirBeginningIsNoGrowth(t *testing.T) {
+	grows := func(t float64) float64 { return 40 + 2*min(t-10, 6) + 0.6*(t-10) }
+	run := flatRun(treeOf(lifetime{"train.py", 0, 30, func(float64) float64 { return 390 }}, lifetime{"loader worker 0", 10, 30, grows}, lifetime{"loader worker 1", 10, 30, grows}))
+	run.Children = []*snapshot.Run{workerRun("loader worker 0", 101, false), workerRun("loader worker 1", 102, false)}
+	for _, child := range run.Children {
+		for _, s := range child.Snapshots {
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown})
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Unaccounted(); len(got) > 0 {
+		t.Errorf("%s", got[0])
+	}
+}
+
 // TestWhatTheAgentTakesInAWorkerIsNoGrowth: the workers of a program that leaks nothing were said to grow, by 4.4 MiB in six
 // seconds alone, and by 12 MiB in nine together. Neither is what malloc has free there: 14 of 20 MiB in a worker that handed
 // tensors over in files.
