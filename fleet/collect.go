@@ -52,9 +52,12 @@ func (p Privacy) of(name string) string {
 	return name
 }
 
+// hashMark begins a hash that stands for a name.
+const hashMark = "#"
+
 func hashed(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return "#" + hex.EncodeToString(sum[:6])
+	return hashMark + hex.EncodeToString(sum[:6])
 }
 
 // Bounds on what is stored of a rank, or of a run.
@@ -76,7 +79,7 @@ type Collector struct {
 	order  []string       // of the hosts
 	trees  map[string]*snapshot.Tree
 	frames map[string]bool
-	known  map[string]bool // functions
+	known  map[baseline.Function]bool
 
 	ranks, gpus, leaks, steps int64
 	live, growth              int64
@@ -90,7 +93,7 @@ type Collector struct {
 func NewCollector(run *snapshot.Run, about About) *Collector {
 	return &Collector{
 		ID: IDOf(run), about: about, tables: NewTables(), first: run, verdict: diff.Clean,
-		hosts: make(map[string]int), trees: make(map[string]*snapshot.Tree), frames: make(map[string]bool), known: make(map[string]bool),
+		hosts: make(map[string]int), trees: make(map[string]*snapshot.Tree), frames: make(map[string]bool), known: make(map[baseline.Function]bool),
 	}
 }
 
@@ -291,10 +294,10 @@ func (c *Collector) sites(rank int, r *diff.Result) {
 
 // functions stores which functions the run reached, so that a later run can be known to have reached what leaked.
 func (c *Collector) functions(run *snapshot.Run) {
-	for _, name := range baseline.Functions(run) {
-		if !c.known[name] && len(c.known) < mostFunctions {
-			c.known[name] = true
-			c.tables[functionsTable].Append(c.ID, name)
+	for _, f := range baseline.Functions(run) {
+		if of := baseline.FunctionOf(f); !c.known[of] && len(c.known) < mostFunctions {
+			c.known[of] = true
+			c.tables[functionsTable].Append(c.ID, of.Name, c.about.Paths.of(f.File))
 		}
 	}
 }

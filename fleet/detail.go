@@ -156,7 +156,7 @@ QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filena
 			continue
 		}
 		if name == functionsTable && !has(dir, name) {
-			fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS SELECT '' AS run, '' AS function WHERE false;\n", name)
+			fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS SELECT '' AS run, '' AS function, '' AS file WHERE false;\n", name)
 			continue
 		}
 		fmt.Fprintf(&b, `CREATE OR REPLACE VIEW %s AS

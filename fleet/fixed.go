@@ -25,8 +25,8 @@ type length struct{ steps, snapshots int64 }
 type witness struct {
 	run       Run
 	of        length
-	functions map[string]bool // that it reached
-	undecided map[string]bool // fingerprints that only a longer run can judge
+	functions map[baseline.Function]bool // that it reached, of those that are asked for
+	undecided map[string]bool            // fingerprints that only a longer run can judge
 }
 
 // wanting is a leak in the run where it gathered most.
@@ -35,45 +35,76 @@ type wanting struct {
 	run         Run
 	of          length
 	blocks      int64
-	function    string   // that leaks
-	callers     []string // of the program's own code; nil where files are not known
+	function    baseline.Function   // that leaks
+	callers     []baseline.Function // of the program's own code; nil where files are not known
 }
 
-// witnesses are the runs that a filter takes.
-func (s *Store) witnesses(wanted func(*Run) bool) ([]*witness, error) {
+// unproven says of each leak why no run of a commit shows that it is fixed, by fingerprint; of those that one does, nothing.
+func (s *Store) unproven(leaks []Leak, commit string) (map[string]string, error) {
+	wanted, err := s.wantings(leaks)
+	if err != nil || len(wanted) == 0 {
+		return nil, err
+	}
+	asked := make(map[baseline.Function]bool)
+	for _, w := range wanted {
+		asked[w.function] = true
+		for _, f := range w.callers {
+			asked[f] = true
+		}
+	}
+	runs, err := s.witnesses(func(r *Run) bool { return commit != "" && r.Commit == commit }, asked)
+	if err != nil {
+		return nil, err
+	}
+	why := make(map[string]string)
+	for _, w := range wanted {
+		if reason := w.unproven(runs); reason != "" {
+			why[w.fingerprint] = reason
+		}
+	}
+	return why, nil
+}
+
+// see calls take for each row of a table that is of one of some runs. The first column is run.
+func see[T any](p *Part, in map[string]T, table string, columns []string, take func(of T, b *Batch, row int)) error {
+	return p.scan(table, append([]string{"run"}, columns...), func(b *Batch) error {
+		for row := range b.Rows {
+			if of, ok := in[b.Text(0, row)]; ok {
+				take(of, b, row)
+			}
+		}
+		return nil
+	})
+}
+
+// lengths reads how long runs of a part were judged.
+func lengths(p *Part, in map[string]*length) error {
+	return see(p, in, "ranks", []string{"snapshots", "first_step", "last_step"}, func(of *length, b *Batch, row int) {
+		of.snapshots, of.steps = max(of.snapshots, b.Int(1, row)), max(of.steps, b.Int(3, row)-b.Int(2, row))
+	})
+}
+
+// witnesses are the runs that a filter takes, with which of the functions asked for they reached.
+func (s *Store) witnesses(filter func(*Run) bool, asked map[baseline.Function]bool) ([]*witness, error) {
 	var out []*witness
 	for _, p := range s.Parts {
-		in := make(map[string]*witness)
+		in, of := make(map[string]*witness), make(map[string]*length)
 		for i := range p.Runs {
-			if r := &p.Runs[i]; wanted(r) {
-				in[r.ID] = &witness{run: *r, functions: make(map[string]bool), undecided: make(map[string]bool)}
-				out = append(out, in[r.ID])
+			if r := &p.Runs[i]; filter(r) {
+				w := &witness{run: *r, functions: make(map[baseline.Function]bool), undecided: make(map[string]bool)}
+				in[r.ID], of[r.ID] = w, &w.of
+				out = append(out, w)
 			}
 		}
 		if len(in) == 0 {
 			continue
 		}
-		see := func(table string, columns []string, take func(w *witness, b *Batch, row int)) error {
-			return p.scan(table, append([]string{"run"}, columns...), func(b *Batch) error {
-				for row := range b.Rows {
-					if w := in[b.Text(0, row)]; w != nil {
-						take(w, b, row)
-					}
-				}
-				return nil
-			})
-		}
-		err := see("ranks", []string{"snapshots", "first_step", "last_step"}, func(w *witness, b *Batch, row int) {
-			w.of.snapshots, w.of.steps = max(w.of.snapshots, b.Int(1, row)), max(w.of.steps, b.Int(3, row)-b.Int(2, row))
-		})
+		err := lengths(p, of)
 		if err == nil {
-			err = see("frames", []string{"function"}, func(w *witness, b *Batch, row int) { w.functions[b.Text(1, row)] = true })
+			err = reached(p, in, asked)
 		}
 		if err == nil {
-			err = see(functionsTable, []string{"function"}, func(w *witness, b *Batch, row int) { w.functions[b.Text(1, row)] = true })
-		}
-		if err == nil {
-			err = see("findings", []string{"fingerprint", "verdict"}, func(w *witness, b *Batch, row int) {
+			err = see(p, in, "findings", []string{"fingerprint", "verdict"}, func(w *witness, b *Batch, row int) {
 				if b.Text(2, row) == "inconclusive" {
 					w.undecided[b.Text(1, row)] = true
 				}
@@ -86,36 +117,96 @@ func (s *Store) witnesses(wanted func(*Run) bool) ([]*witness, error) {
 	return out, nil
 }
 
-// wanting is a leak as its largest finding has it.
-func (s *Store) wanting(l *Leak) (*wanting, error) {
-	at := l.lead
-	f, columns, err := at.part.open("findings", []string{"run", "site", "place", "growth_blocks"})
-	if err != nil {
-		return nil, err
+// reached reads which functions runs of a part reached: of the program's own on stored stacks, and those that are stored by
+// their names.
+func reached(p *Part, in map[string]*witness, asked map[baseline.Function]bool) error {
+	type stack struct {
+		of   *witness
+		site string
 	}
-	b, err := at.part.batch(f, columns, at.group)
-	_ = f.Close()
-	if err != nil {
-		return nil, err
-	}
-	run, site, place := b.Text(0, at.row), b.Text(1, at.row), b.Text(2, at.row)
-	w := &wanting{fingerprint: l.Fingerprint, blocks: b.Int(3, at.row)}
-	seen, err := s.witnesses(func(r *Run) bool { return r.ID == run })
-	if err != nil {
-		return nil, err
-	}
-	w.run, w.of = seen[0].run, seen[0].of
+	var at stack
 	var frames []snapshot.Frame
-	err = at.part.scan("frames", []string{"run", "site", "function", "file", "line"}, func(b *Batch) error {
-		for i := range b.Rows {
-			if b.Text(0, i) == run && b.Text(1, i) == site {
-				frames = append(frames, snapshot.Frame{Function: b.Text(2, i), File: b.Text(3, i), Line: int(b.Int(4, i))})
+	end := func() {
+		own := frame.Own(frames)
+		for _, f := range frames {
+			if name := baseline.FunctionOf(f); asked[name] && named(f.File) && own(f) {
+				at.of.functions[name] = true
 			}
 		}
-		return nil
+		frames = frames[:0]
+	}
+	err := see(p, in, "frames", []string{"site", "function", "file", "line"}, func(w *witness, b *Batch, row int) {
+		if next := (stack{w, b.Text(1, row)}); next != at {
+			end()
+			at = next
+		}
+		if len(frames) < mostFrames {
+			frames = append(frames, snapshot.Frame{Function: b.Text(2, row), File: b.Text(3, row), Line: int(b.Int(4, row))})
+		}
 	})
-	if err != nil || len(frames) == 0 {
-		return w, err
+	if err != nil {
+		return err
+	}
+	end()
+	return see(p, in, functionsTable, []string{"function", "file"}, func(w *witness, b *Batch, row int) {
+		if name := (baseline.Function{Name: b.Text(1, row), File: frame.Base(b.Text(2, row))}); asked[name] {
+			w.functions[name] = true
+		}
+	})
+}
+
+// named reports whether a file's name is stored. Without it nothing tells the program's own functions from a library's.
+func named(file string) bool { return file != "" && !strings.HasPrefix(file, hashMark) }
+
+// wantings are leaks as their largest findings have them, in no order.
+func (s *Store) wantings(leaks []Leak) ([]*wanting, error) {
+	type site struct{ run, site string }
+	type found struct {
+		*wanting
+		site  site
+		place string
+	}
+	byPart := make(map[*Part][]found)
+	err := atLeads(leaks, []string{"run", "site", "place", "growth_blocks"}, func(i int, b *Batch, row int) {
+		w := &wanting{fingerprint: leaks[i].Fingerprint, blocks: b.Int(3, row)}
+		byPart[b.Part] = append(byPart[b.Part], found{w, site{b.Text(0, row), b.Text(1, row)}, b.Text(2, row)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []*wanting
+	for p, all := range byPart {
+		of, stacks := make(map[string]*length), make(map[site][]snapshot.Frame)
+		for _, w := range all {
+			of[w.site.run] = &length{}
+			stacks[w.site] = nil
+		}
+		err := lengths(p, of)
+		if err == nil {
+			err = see(p, of, "frames", []string{"site", "function", "file", "line"}, func(_ *length, b *Batch, row int) {
+				at := site{b.Text(0, row), b.Text(1, row)}
+				if frames, ok := stacks[at]; ok && len(frames) < mostFrames {
+					stacks[at] = append(frames, snapshot.Frame{Function: b.Text(2, row), File: b.Text(3, row), Line: int(b.Int(4, row))})
+				}
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range all {
+			w.run = p.Runs[slices.IndexFunc(p.Runs, func(r Run) bool { return r.ID == w.site.run })]
+			w.of = *of[w.site.run]
+			w.from(stacks[w.site], w.place)
+			out = append(out, w.wanting)
+		}
+	}
+	return out, nil
+}
+
+// from reads the function that leaks and its callers from a stack.
+func (w *wanting) from(frames []snapshot.Frame, place string) {
+	if len(frames) == 0 {
+		return
 	}
 	head := max(0, frame.Headline(frames))
 	for i, f := range frames {
@@ -124,14 +215,13 @@ func (s *Store) wanting(l *Leak) (*wanting, error) {
 			break
 		}
 	}
-	w.function = frames[head].Function
+	w.function = baseline.FunctionOf(frames[head])
 	own := frame.Own(frames)
 	for _, f := range frames[head+1:] {
 		if frame.Interpreted(f) && own(f) && !baseline.Begins(f.Function) {
-			w.callers = append(w.callers, f.Function)
+			w.callers = append(w.callers, baseline.FunctionOf(f))
 		}
 	}
-	return w, nil
 }
 
 // unproven says why none of these runs shows that a leak is fixed; "" if one does. Of several reasons it is that of the run
@@ -163,8 +253,8 @@ func (w *wanting) held(r *witness) (passed int, why string) {
 	}
 	// Another commit has other code: what leaked may be gone, and its caller is there. With other arguments it may come
 	// elsewhere.
-	reached := baseline.Begins(w.function) || r.functions[w.function] ||
-		known && alike && slices.ContainsFunc(w.callers, func(name string) bool { return r.functions[name] })
+	reached := baseline.Begins(w.function.Name) || r.functions[w.function] ||
+		known && alike && slices.ContainsFunc(w.callers, func(f baseline.Function) bool { return r.functions[f] })
 	long := is >= was && r.of.snapshots >= w.of.snapshots ||
 		was > 0 && r.of.snapshots >= enough && float64(w.blocks)*is/was >= enough
 	switch {
@@ -175,7 +265,7 @@ func (w *wanting) held(r *witness) (passed int, why string) {
 	case !long:
 		return 2, fmt.Sprintf("its %.3g %s with %d snapshots are too few to show a leak of this rate", is, unit, r.of.snapshots)
 	case !reached:
-		return 3, fmt.Sprintf("no run is known to have reached %s", w.function)
+		return 3, fmt.Sprintf("no run is known to have reached %s", w.function.Name)
 	case r.undecided[w.fingerprint]:
 		return 4, "it grew; only a longer run can tell whether it leaks"
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memdiag/memdiag/diff/baseline"
 )
 
 // TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak has a leak of 1,000 blocks in 1,000 steps at the commit c1, and runs
@@ -48,6 +50,16 @@ func TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak(t *testing.T) {
 		"shorter, but long enough to tell": {all(set("ranks", "last_step", 100), set("ranks", "snapshots", 10)), "fixed"},
 		"of as many steps, two snapshots":  {set("ranks", "snapshots", 2), "too few"},
 		"that skipped the function":        {set("frames", "function", "other"), "reached update"},
+		"that has it in another file":      {set("frames", "file", "/me/model.py"), "reached update"},
+		"that has it in a library":         {set("frames", "file", "/lib/python3.12/site-packages/train.py"), "reached update"},
+		"that has it by its name alone": {func(t Tables) {
+			set("frames", "function", "other")(t)
+			t[functionsTable].Append("aaaaaaaa00000002", "update", "/ci/train.py")
+		}, "fixed"},
+		"that has another file's by its name": {func(t Tables) {
+			set("frames", "function", "other")(t)
+			t[functionsTable].Append("aaaaaaaa00000002", "update", "/ci/model.py")
+		}, "reached update"},
 		"that grew there": {func(t Tables) {
 			set("findings", "verdict", "inconclusive")(t)
 			set("findings", "fingerprint", "s1-a")(t)
@@ -72,9 +84,12 @@ func TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak(t *testing.T) {
 	}
 }
 
+// own is a function of the tests' program.
+func own(name string) baseline.Function { return baseline.Function{Name: name, File: "train.py"} }
+
 func TestACallerShowsThatARunReachedTheLineOnlyWithTheSameArguments(t *testing.T) {
-	w := wanting{function: "update", callers: []string{"step"}, blocks: 100, of: length{100, 5}, run: Run{Command: "python train.py --steps 50"}}
-	r := &witness{of: length{100, 5}, functions: map[string]bool{"step": true}, run: Run{Status: "ended", Command: "python /ci/train.py --steps 60"}}
+	w := wanting{function: own("update"), callers: []baseline.Function{own("step")}, blocks: 100, of: length{100, 5}, run: Run{Command: "python train.py --steps 50"}}
+	r := &witness{of: length{100, 5}, functions: map[baseline.Function]bool{own("step"): true}, run: Run{Status: "ended", Command: "python /ci/train.py --steps 60"}}
 	if why := w.unproven([]*witness{r}); why != "" {
 		t.Errorf("with another number of steps: %s", why)
 	}

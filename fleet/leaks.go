@@ -250,18 +250,36 @@ func (l *Leak) conclude(runs map[string]*Run, worst map[string]string) {
 
 // Name reads the line and the cause of leaks: those that are shown.
 func (s *Store) Name(leaks []Leak) error {
-	for i := range leaks {
+	return atLeads(leaks, []string{"place", "cause"}, func(i int, b *Batch, row int) {
+		leaks[i].Place, leaks[i].Cause = b.Text(0, row), b.Text(1, row)
+	})
+}
+
+// atLeads calls see with the largest finding of each leak. A row group is read once.
+func atLeads(leaks []Leak, columns []string, see func(i int, b *Batch, row int)) error {
+	order := make([]int, len(leaks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := leaks[i].lead, leaks[j].lead
+		return cmp.Or(cmp.Compare(a.part.dir, b.part.dir), cmp.Compare(a.group, b.group))
+	})
+	var b *Batch
+	for _, i := range order {
 		at := leaks[i].lead
-		f, columns, err := at.part.open("findings", []string{"place", "cause"})
-		if err != nil {
-			return err
+		if b == nil || b.Part != at.part || b.Group != at.group {
+			f, found, err := at.part.open("findings", columns)
+			if err != nil {
+				return err
+			}
+			b, err = at.part.batch(f, found, at.group)
+			_ = f.Close()
+			if err != nil {
+				return err
+			}
 		}
-		b, err := at.part.batch(f, columns, at.group)
-		_ = f.Close()
-		if err != nil {
-			return err
-		}
-		leaks[i].Place, leaks[i].Cause = b.Text(0, at.row), b.Text(1, at.row)
+		see(i, b, at.row)
 	}
 	return nil
 }
@@ -300,10 +318,6 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 		return nil, 0, 0, err
 	}
 	next, nextRuns, err := at(after)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	seen, err := s.witnesses(func(r *Run) bool { return after != "" && r.Commit == after })
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -348,17 +362,13 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 			c.State = "same"
 		}
 	}
-	for i := range old {
-		c := &changes[i]
-		if c.State != "fixed" {
-			continue
-		}
-		leak, err := s.wanting(&old[i])
-		if err != nil {
-			return nil, 0, 0, err
-		}
-		if c.Why = leak.unproven(seen); c.Why != "" {
-			c.State = "not judged"
+	why, err := s.unproven(gone(old, changes), after)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for i := range changes {
+		if c := &changes[i]; why[c.Fingerprint] != "" {
+			c.State, c.Why = "not judged", why[c.Fingerprint]
 		}
 	}
 	for i := range changes {
@@ -371,15 +381,25 @@ func (s *Store) Compare(before, after string) (changes []Change, runsBefore, run
 	if err := s.Name(named); err != nil {
 		return nil, 0, 0, err
 	}
+	places := make(map[string]string)
 	for i := range named {
-		for j := range changes {
-			if changes[j].Fingerprint == named[i].Fingerprint {
-				changes[j].Place = named[i].Place
-			}
-		}
+		places[named[i].Fingerprint] = named[i].Place
+	}
+	for i := range changes {
+		changes[i].Place = places[changes[i].Fingerprint]
 	}
 	slices.SortFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})
 	return changes, len(oldRuns), len(nextRuns), nil
+}
+
+// gone are the leaks that the second commit does not have; the changes begin with one for each.
+func gone(old []Leak, changes []Change) (out []Leak) {
+	for i := range old {
+		if changes[i].State == "fixed" {
+			out = append(out, old[i])
+		}
+	}
+	return out
 }

@@ -84,7 +84,7 @@ var Schema = []TableSchema{
 		runColumn, text("site", ""), number("depth", "0 is the innermost"), text("function", ""), text("file", ""), number("line", ""),
 	}},
 	{functionsTable, "a function of the program's own that a run was seen to reach", []ColumnSchema{
-		runColumn, text("function", ""),
+		runColumn, text("function", ""), text("file", ""),
 	}},
 	{"series", "memory of a rank's device at a snapshot", []ColumnSchema{
 		runColumn, rankColumn, number("step", ""), moment("time", ""), text("device", ""),

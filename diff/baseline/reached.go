@@ -14,14 +14,15 @@ import (
 // traces is which functions of a program a run's marks show.
 type traces struct {
 	marks  int
-	looked int                      // of the marks, that tell where the threads were
-	held   map[string]int           // marks at which a function's memory was there, by its key
-	at     map[string]int           // marks at which a thread was in it
-	names  map[string]string        // of functions, by key
-	files  map[string]bool          // of the program's own, as they were recorded
-	begins map[string]bool          // files in which the program begins, without their folders
-	sizes  map[snapshot.Bytes]int64 // live tensors at the first mark, by what they take
-	lines  map[string]int           // marks at which a line of a function's was on a stack, by lineKey
+	looked int                       // of the marks, that tell where the threads were
+	held   map[string]int            // marks at which a function's memory was there, by its key
+	at     map[string]int            // marks at which a thread was in it
+	names  map[string]string         // of functions, by key
+	frames map[string]snapshot.Frame // one of each function's, by key
+	files  map[string]bool           // of the program's own, as they were recorded
+	begins map[string]bool           // files in which the program begins, without their folders
+	sizes  map[snapshot.Bytes]int64  // live tensors at the first mark, by what they take
+	lines  map[string]int            // marks at which a line of a function's was on a stack, by lineKey
 	tables map[*snapshot.Stacks]map[snapshot.StackID]place
 }
 
@@ -30,7 +31,7 @@ type place struct{ functions, lines []string }
 
 func tracesOf(run *snapshot.Run) *traces {
 	t := &traces{
-		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string),
+		marks: len(run.Snapshots), held: make(map[string]int), at: make(map[string]int), names: make(map[string]string), frames: make(map[string]snapshot.Frame),
 		files: make(map[string]bool), begins: make(map[string]bool), sizes: sizesOf(run),
 		lines: make(map[string]int), tables: make(map[*snapshot.Stacks]map[snapshot.StackID]place),
 	}
@@ -65,17 +66,27 @@ func tracesOf(run *snapshot.Run) *traces {
 	return t
 }
 
-// Functions are the names of the program's own functions on any stack of a run, of memory or of a thread, in order. Where a
-// program begins is in every run of it, and is left out.
-func Functions(run *snapshot.Run) []string {
+// Function is one of a program's, wherever its folder lay.
+type Function struct{ Name, File string }
+
+// FunctionOf is a frame's: of a native one without parameters, and the name of the file without its folder.
+func FunctionOf(f snapshot.Frame) Function { return Function{function(f), frame.Base(f.File)} }
+
+// Functions are frames of the program's own functions on any stack of a run, of memory or of a thread, one for each in
+// order. Where a program begins is in every run of it, and is left out.
+func Functions(run *snapshot.Run) []snapshot.Frame {
 	t := tracesOf(run)
-	names := make(map[string]bool)
+	keys := make(map[string]bool)
 	for _, of := range []map[string]int{t.held, t.at} {
 		for key := range of {
-			names[t.names[key]] = true
+			keys[key] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	var out []snapshot.Frame
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		out = append(out, t.frames[key])
+	}
+	return out
 }
 
 // count adds a mark to each function of the program's own on any of some stacks.
@@ -136,6 +147,7 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
 			t.names[key] = name
+			t.frames[key] = f
 		}
 	}
 	return keys
