@@ -129,7 +129,8 @@ func reached(p *Part, in map[string]*witness, asked map[baseline.Function]bool) 
 	end := func() {
 		own := frame.Own(frames)
 		for _, f := range frames {
-			if name := baseline.FunctionOf(f); asked[name] && named(f.File) && own(f) {
+			// Without the file's name nothing tells the program's own functions from a library's.
+			if name := baseline.FunctionOf(f); asked[name] && stored(f.File) && own(f) {
 				at.of.functions[name] = true
 			}
 		}
@@ -154,9 +155,6 @@ func reached(p *Part, in map[string]*witness, asked map[baseline.Function]bool) 
 		}
 	})
 }
-
-// named reports whether a file's name is stored. Without it nothing tells the program's own functions from a library's.
-func named(file string) bool { return file != "" && !strings.HasPrefix(file, hashMark) }
 
 // wantings are leaks as their largest findings have them, in no order.
 func (s *Store) wantings(leaks []Leak) ([]*wanting, error) {
@@ -243,10 +241,14 @@ func (w *wanting) unproven(runs []*witness) string {
 
 // held is how many checks a run passes, and why not the next.
 func (w *wanting) held(r *witness) (passed int, why string) {
-	before := &snapshot.Info{Workload: w.run.Workload, Command: strings.Fields(w.run.Command)}
-	after := &snapshot.Info{Workload: r.run.Workload, Command: strings.Fields(r.run.Command)}
+	before, after := info(&w.run), info(&r.run)
+	unstored := false
+	if w.run.Command != r.run.Command && !(stored(w.run.Command) && stored(r.run.Command)) { // hashes of other arguments differ as those of another program do
+		unstored = before.Workload == "" || after.Workload == ""
+		before.Command, after.Command = nil, nil
+	}
+	unstored = unstored || before.Workload+after.Workload+w.run.Command == ""
 	differs, alike := baseline.Related(before, after)
-	known := r.run.Workload != "" || r.run.Command != "" && w.run.Command != ""
 	unit, was, is := "steps", float64(w.of.steps), float64(r.of.steps)
 	if was <= 0 || is <= 0 {
 		unit, was, is = "seconds", w.run.Seconds, r.run.Seconds
@@ -254,16 +256,20 @@ func (w *wanting) held(r *witness) (passed int, why string) {
 	// Another commit has other code: what leaked may be gone, and its caller is there. With other arguments it may come
 	// elsewhere.
 	reached := baseline.Begins(w.function.Name) || r.functions[w.function] ||
-		known && alike && slices.ContainsFunc(w.callers, func(f baseline.Function) bool { return r.functions[f] })
+		alike && slices.ContainsFunc(w.callers, func(f baseline.Function) bool { return r.functions[f] })
 	long := is >= was && r.of.snapshots >= w.of.snapshots ||
 		was > 0 && r.of.snapshots >= enough && float64(w.blocks)*is/was >= enough
 	switch {
+	case unstored:
+		return 0, "commands are not stored"
 	case differs != "":
 		return 0, differs
 	case r.run.Status != "ended" && !r.run.Started.IsZero(): // of a folder without run.json nothing is known
 		return 1, "no run ended well"
 	case !long:
 		return 2, fmt.Sprintf("its %.3g %s with %d snapshots are too few to show a leak of this rate", is, unit, r.of.snapshots)
+	case w.function == (baseline.Function{}):
+		return 3, "its function is not known"
 	case !reached:
 		return 3, fmt.Sprintf("no run is known to have reached %s", w.function.Name)
 	case r.undecided[w.fingerprint]:
@@ -271,3 +277,10 @@ func (w *wanting) held(r *witness) (passed int, why string) {
 	}
 	return 5, ""
 }
+
+func info(r *Run) *snapshot.Info {
+	return &snapshot.Info{Workload: r.Workload, Command: strings.Fields(r.Command)}
+}
+
+// stored reports whether a command or the name of a file is there as it was, not left out or hashed.
+func stored(text string) bool { return text != "" && !strings.HasPrefix(text, hashMark) }

@@ -101,6 +101,32 @@ func TestACallerShowsThatARunReachedTheLineOnlyWithTheSameArguments(t *testing.T
 	}
 }
 
+func TestRunsWhoseCommandsAreNotStoredAreNotJudged(t *testing.T) {
+	w := wanting{function: own("update"), blocks: 100, of: length{100, 5}}
+	r := &witness{of: length{100, 5}, functions: map[baseline.Function]bool{own("update"): true}}
+	for _, c := range []struct{ before, after, beforeWorkload, workload, want string }{
+		{"", "", "", "", "commands are not stored"},
+		{"#a", "#b", "", "", "commands are not stored"}, // --steps 200 and 400
+		{"#a", "", "", "", "commands are not stored"},
+		{"#a", "python train.py", "", "", "commands are not stored"},
+		{"#a", "#b", "L30", "", "commands are not stored"},
+		{"#a", "#a", "", "", ""},
+		{"#a", "#b", "L30", "L30", ""},
+		{"#a", "#b", "L30", "L1", "it is of another program: workload L1, and before workload L30"},
+		{"", "", "L30", "L30", ""},
+	} {
+		w.run = Run{Command: c.before, Workload: c.beforeWorkload}
+		r.run = Run{Command: c.after, Workload: c.workload, Status: "ended"}
+		if got := w.unproven([]*witness{r}); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	w.function = baseline.Function{}
+	if got := w.unproven([]*witness{r}); got != "its function is not known" {
+		t.Errorf("of a leak without frames: %q", got)
+	}
+}
+
 func TestPartsOfAnOlderMemdiagHaveNoFunctions(t *testing.T) {
 	python := duckdb(t)
 	dir := filepath.Join(t.TempDir(), "fleet")
