@@ -155,7 +155,7 @@ func TestARunThatDiedOfMemoryIsExamined(t *testing.T) {
 	}
 	gone := died()
 	gone.Intervened = nil
-	if tried := JudgeTrial(found.Trials[0], found.Leak, died(), gone, nil); tried.Verdict != Open || !strings.Contains(tried.Why, "died with the change, too") {
+	if tried := JudgeTrial(found.Trials[0], found.Leak, died(), gone, nil); tried.Verdict != Open || !strings.Contains(tried.Why, "crashed with the change too") {
 		t.Errorf("%+v", tried)
 	}
 }

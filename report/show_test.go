@@ -165,7 +165,7 @@ func TestBlocksOfARecordWithoutTimesAreNotSaidToBeOlder(t *testing.T) {
 	s.Blocks.BirthStep, s.Blocks.BirthTime = nil, nil
 	s.History = snapshot.History{Events: 1234}
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{}) }))
-	if strings.Contains(text, "older than that") || !strings.Contains(text, "history: 1,234 allocator events without times; of ") {
+	if strings.Contains(text, "older than that") || !strings.Contains(text, "history: 1,234 allocator events without times; the allocation time of 58 live blocks") {
 		t.Error(text)
 	}
 	// Where the order is known, what is not in the trace is older.
