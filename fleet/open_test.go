@@ -4,17 +4,22 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// Runs are merged and added anew without a pause while others ask: each answer is of a whole state.
+// Runs are merged and added anew while others ask: each answer is of a whole state. A writer waits for an answer after each
+// round, so that a slow reader does not lose all its tries.
 func TestAnswersAreWholeWhileOthersMergeAndAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	added(t, dir, two...)
 	var writers sync.WaitGroup
 	var writing atomic.Int32
+	answered := make(chan bool)
 	for i := range two {
 		writing.Add(1)
 		writers.Go(func() {
@@ -26,6 +31,7 @@ func TestAnswersAreWholeWhileOthersMergeAndAdd(t *testing.T) {
 				if err := Add(dir, two[i].tables()); err != nil {
 					t.Error(err)
 				}
+				<-answered
 			}
 		})
 	}
@@ -43,6 +49,12 @@ func TestAnswersAreWholeWhileOthersMergeAndAdd(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+		for range two {
+			select {
+			case answered <- true:
+			default:
+			}
 		}
 	}
 	writers.Wait()
@@ -65,5 +77,14 @@ func TestATableThatMovedIsToldFromOneThatIsDamaged(t *testing.T) {
 	}
 	if _, err := s.Leaks(nil); !errors.As(err, new(*MovedError)) {
 		t.Errorf("of a run that was deleted: %v", err)
+	}
+	s = opened(t, dir)
+	remove(t, s.Parts[0].file("findings"))
+	if _, err := s.Leaks(nil); !errors.As(err, new(*parquet.FormatError)) || errors.As(err, new(*MovedError)) {
+		t.Errorf("of a run without a table: %v", err)
+	}
+	remove(t, s.Parts[0].file("runs"))
+	if _, err := OpenStore(dir); !errors.As(err, new(*parquet.FormatError)) || !strings.Contains(err.Error(), s.Parts[0].file("runs")) {
+		t.Errorf("of a run without the table of runs: %v", err)
 	}
 }

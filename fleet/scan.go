@@ -89,6 +89,9 @@ func (b *Batch) Time(column, row int) time.Time {
 func (p *Part) open(table string, columns []string) (*parquet.File, []int, error) {
 	f, err := parquet.Open(p.file(table))
 	if errors.Is(err, fs.ErrNotExist) {
+		if p.lacks(table) {
+			return nil, nil, &parquet.FormatError{Path: p.file(table), Reason: "the file is missing"}
+		}
 		return nil, nil, &MovedError{p.file(table)}
 	}
 	if err != nil {
@@ -122,13 +125,19 @@ func (p *Part) stays() bool {
 	return err == nil && os.SameFile(now, p.was)
 }
 
+// lacks reports whether the folder that was listed is there without a table's file.
+func (p *Part) lacks(table string) bool {
+	_, err := os.Stat(p.file(table))
+	return errors.Is(err, fs.ErrNotExist) && p.stays()
+}
+
 // scan calls see for each row group.
 func (p *Part) scan(table string, columns []string, see func(*Batch) error) error {
+	if table == functionsTable && p.lacks(table) {
+		return nil
+	}
 	f, at, err := p.open(table, columns)
 	if err != nil {
-		if errors.As(err, new(*MovedError)) && table == functionsTable && p.stays() {
-			return nil
-		}
 		return err
 	}
 	defer func() { _ = f.Close() }()
