@@ -148,7 +148,13 @@ func KindOf(role string) string {
 // trainers without ranks, or a fork. "" for the command's own process, which needs no name.
 func (r *Result) among() string {
 	tree, role := r.run.Tree, r.Last.Role
-	if tree == nil || len(tree.Processes) == 0 || r.Last.PID == 0 || tree.Processes[0].PID == r.Last.PID {
+	if tree == nil || len(tree.Processes) == 0 {
+		return ""
+	}
+	if r.Last.Producer == hostProducer {
+		return r.grower()
+	}
+	if r.Last.PID == 0 || tree.Processes[0].PID == r.Last.PID {
 		return ""
 	}
 	at := slices.IndexFunc(tree.Processes, func(p snapshot.TreeProcess) bool { return p.PID == r.Last.PID })
@@ -162,6 +168,33 @@ func (r *Result) among() string {
 		return ""
 	}
 	return role
+}
+
+// grower is the role of the processes that gained half of what all did, or more, where snapshots are of the programs of all together;
+// "" if that is the command's own process, or none did.
+func (r *Result) grower() string {
+	tree := r.run.Tree
+	gained, of := make(map[string]snapshot.Bytes), make(map[string][]*snapshot.TreeProcess)
+	all := snapshot.Bytes(0)
+	for i := range tree.Processes {
+		p := withoutEnd(&tree.Processes[i])
+		first := &p.Points[0]
+		if grown := lastOf(p) - first.Anonymous - first.Swapped; grown > 0 {
+			kind := KindOf(p.Role)
+			gained[kind], of[kind] = gained[kind]+grown, append(of[kind], p)
+			all += grown
+		}
+	}
+	for kind, grown := range gained {
+		switch {
+		case 2*grown <= all:
+		case len(of[kind]) > 1:
+			return kind
+		case of[kind][0].PID != tree.Processes[0].PID:
+			return of[kind][0].Role
+		}
+	}
+	return ""
 }
 
 // accounts reports whether a child's leaks are most of how processes grow.

@@ -158,6 +158,26 @@ func TestAWorkerOfWhichAHolderIsKnownStandsForItsLike(t *testing.T) {
 	}
 }
 
+// TestAProcessIsNamedWhereSnapshotsAreOfAllTogether: no agent took them.
+func TestAProcessIsNamedWhereSnapshotsAreOfAllTogether(t *testing.T) {
+	flat, rising := func(float64) float64 { return 50 }, func(t float64) float64 { return 50 + 5*t }
+	for want, lives := range map[string][]lifetime{
+		"perl": {{"sh", 0, 30, flat}, {"perl", 0, 30, rising}, {"sort", 0, 30, flat}},
+		"":     {{"server", 0, 30, rising}, {"perl", 0, 30, flat}},
+	} {
+		run := program{{stack: "heap:0", every: 1, size: 4096}}.run(100, 10)
+		run.Tree = treeOf(lives...)
+		run.Snapshots[len(run.Snapshots)-1].Producer = hostProducer
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Findings[0].Among; got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+}
+
 // TestTheJudgedProcessIsNamedIfItIsOneOfSeveral: of three trainers without ranks any may be the one that is judged first.
 func TestTheJudgedProcessIsNamedIfItIsOneOfSeveral(t *testing.T) {
 	flat := func(float64) float64 { return 50 }
