@@ -56,15 +56,12 @@ type hunk struct {
 	first, next int
 }
 
-var (
-	hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? `)
-	fileHead = "--- "
-)
+var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? `)
 
 func hunksOf(diff string) (all []hunk) {
 	file := ""
 	for line := range strings.Lines(diff) {
-		if name, ok := strings.CutPrefix(line, fileHead); ok {
+		if name, ok := strings.CutPrefix(line, "--- "); ok {
 			file = name // a removed line that looks so belongs to a hunk that is counted already
 		}
 		if m := hunkHead.FindStringSubmatch(line); m != nil {

@@ -294,7 +294,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		break
 	}
 	look := &Look{Time: f.looked, Fresh: fresh, Ended: !slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return r.Info.Finished == nil }), Other: f.other()}
-	if first := !f.gone; first {
+	if !f.gone {
 		f.gone = true
 		if f.past = momentsOf(f.runs); look.Ended {
 			f.past = nil // the verdict decides
