@@ -77,7 +77,7 @@ type allocator struct {
 	givable          int64 // free memory that emptying the cache would give back
 	calls            int64 // of the driver: memory taken, given back, mapped, unmapped
 	retries          int64 // how often the cache was emptied because memory ran out
-	largest          int64 // request, as it was rounded
+	bound            bool  // max_split_size_mb kept a block from being split or used, or gave one back
 	collected        bool  // garbage_collection_threshold was reached
 }
 
@@ -107,8 +107,8 @@ func (a *allocator) unmet(limit snapshot.Bytes) (out []string) {
 			out = append(out, "garbage_collection_threshold: it is a share of a limit, and none is known (--limit)")
 		}
 	}
-	if a.MaxSplit > 0 && a.largest < a.MaxSplit {
-		out = append(out, fmt.Sprintf("max_split_size_mb: the largest request was %v", snapshot.Bytes(a.largest)))
+	if a.MaxSplit > 0 && !a.bound {
+		out = append(out, "max_split_size_mb: it made no difference to any block")
 	}
 	return out
 }
@@ -191,7 +191,6 @@ func (p *pool) page() uint64 {
 func (a *allocator) take(request int64, key poolKey) row {
 	size := a.round(request)
 	key.small = size <= smallLimit
-	a.largest = max(a.largest, size)
 	p := a.poolOf(key)
 	at := a.fit(p, size)
 	if at == none {
@@ -212,9 +211,11 @@ func (a *allocator) take(request int64, key poolKey) row {
 	}
 	b := &a.blocks[at]
 	rest := b.size - size
-	split := rest > largeRest && (a.MaxSplit == 0 || size < a.MaxSplit)
+	split := rest > largeRest
 	if p.small || a.Expandable {
 		split = rest >= granule
+	} else if split && a.MaxSplit > 0 && size >= a.MaxSplit {
+		split, a.bound = false, true
 	}
 	if split {
 		a.split(at, size)
@@ -260,6 +261,7 @@ func (a *allocator) fit(p *pool, size int64) row {
 	if a.MaxSplit > 0 {
 		given := a.blocks[found.row].size
 		if size < a.MaxSplit && given >= a.MaxSplit || size >= a.MaxSplit && given >= size+nonSplitRound {
+			a.bound = true
 			return none
 		}
 	}
@@ -360,12 +362,14 @@ func (a *allocator) releaseSome(p *pool, size int64) bool {
 	want := max(size, a.MaxSplit)
 	at, _ := slices.BinarySearchFunc(p.free, place{size: want, row: none}, place.compare)
 	if at < len(p.free) && a.blocks[p.free[at].row].whole() {
+		a.bound = true
 		a.release(p.free[at].row)
 		return true
 	}
 	released := int64(0)
 	for at--; at >= 0 && released < want && p.free[at].size >= a.MaxSplit; at-- {
 		if a.blocks[p.free[at].row].whole() {
+			a.bound = true
 			released += p.free[at].size
 			a.release(p.free[at].row)
 		}

@@ -90,8 +90,6 @@ func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 	}
 }
 
-// Two drawings of one run used to differ in the order of their fonts, and in the
-// second in which they were made.
 // TestASheetOfManyRanksHasTheOneThatLeaks: it is the last of them.
 func TestASheetOfManyRanksHasTheOneThatLeaks(t *testing.T) {
 	var ranks []RankResult
@@ -110,6 +108,8 @@ func TestASheetOfManyRanksHasTheOneThatLeaks(t *testing.T) {
 	}
 }
 
+// Two drawings of one run used to differ in the order of their fonts, and in the
+// second in which they were made.
 func TestAPDFIsTheSameEveryTime(t *testing.T) {
 	write := func() []byte {
 		return rendered(t, func(b *bytes.Buffer) error {
