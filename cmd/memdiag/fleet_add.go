@@ -47,7 +47,7 @@ that is a run or a rank.`,
 				err := f.add(arg, &a)
 				switch {
 				case err == nil:
-				case len(args) == 1 || exitCode(err) != exitBadInput:
+				case len(args) == 1 || exitCode(err) != exitBadInput || errors.As(err, new(*fleetFault)):
 					return err
 				default:
 					if !errors.Is(err, errIncomplete) {
@@ -216,12 +216,17 @@ func (env *environment) addRecorded(folder, dir string) {
 	}
 }
 
+// fleetFault is an error of the fleet's own, not of a run: no other run can be added either.
+type fleetFault struct{ error }
+
+func (f *fleetFault) Unwrap() error { return f.error }
+
 // cannotAdd is memdiag's own error unless it has a code already.
 func cannotAdd(folder string, err error) error {
-	if exitCode(err) != exitOwn {
-		return err
+	if exitCode(err) == exitOwn {
+		err = cannotWrite(folder, err)
 	}
-	return cannotWrite(folder, err)
+	return &fleetFault{err}
 }
 
 // age is a flag such as 90d or 12h.
