@@ -65,6 +65,7 @@ type Deliverer struct {
 type delivery struct {
 	event report.Live
 	text  []byte
+	tried time.Time // the last time; zero for never
 }
 
 // NewDeliverer begins to deliver what the ledger says that receivers have yet to hear; with nil all that they are given. What does
@@ -104,7 +105,7 @@ func (d *Deliverer) serve(r Receiver, queue <-chan delivery) {
 			}
 			o.add(next)
 		case <-o.retry:
-			o.send()
+			o.again()
 		case <-again:
 			err := r.(repeater).repeat(d.ctx) //nolint:forcetypeassert // it is one, or again is nil
 			if err != nil && !failed && d.ctx.Err() == nil {
@@ -124,7 +125,7 @@ func (d *Deliverer) Deliver(e report.Live, here report.Folder) {
 	}
 	for _, queue := range d.queues {
 		select {
-		case queue <- delivery{e, text.Bytes()}:
+		case queue <- delivery{event: e, text: text.Bytes()}:
 		default:
 			d.failed(fmt.Sprintf("an alarm is left out: %d wait already", waiting))
 		}
@@ -299,12 +300,20 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, answerShown))
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		return answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests,
-			fmt.Errorf("it answers %s %s", answer.Status, report.Printable(strings.TrimSpace(string(body))))
+	code := answer.StatusCode
+	if code < http.StatusMultipleChoices {
+		return false, nil
 	}
-	return false, nil
+	err = fmt.Errorf("it answers %s %s", answer.Status, report.Printable(strings.TrimSpace(string(body))))
+	again = code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+	if !again && code >= http.StatusBadRequest {
+		err = refusal{err}
+	}
+	return again, err
 }
+
+// refusal is an answer that will be the same for the same request.
+type refusal struct{ error }
 
 // withoutURL leaves out the address, which may hold a secret.
 func withoutURL(err error) error {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -71,51 +70,5 @@ func TestAnAlarmIsAnnouncedOnce(t *testing.T) {
 	}
 	if got := watched(began, zero); got != "cuda:0" {
 		t.Errorf("of a broken ledger: %s", got)
-	}
-}
-
-// TestWhatDidNotArriveIsDeliveredAgain: by the same watch, and by the next one.
-func TestWhatDidNotArriveIsDeliveredAgain(t *testing.T) {
-	dir := t.TempDir()
-	there := filepath.Join(dir, "there")
-	command := Command{Line: "grep -o 's1-.' >>" + filepath.Join(dir, "got") + " && cat " + there, Output: &bytes.Buffer{}}
-	got := func() string {
-		text, _ := os.ReadFile(filepath.Join(dir, "got")) // none before the first try
-		return strings.ReplaceAll(string(text), "\n", " ")
-	}
-	ledger, err := OpenLedger(filepath.Join(dir, "ledger"), dir, time.Unix(1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var said []string
-	failed := func(what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		said = append(said, what)
-	}
-	d := newDeliverer([]Receiver{command}, ledger, time.Hour, failed)
-	d.Deliver(alarm(report.LiveLeak, "s1-a", "cuda:0", ""), report.Folder{})
-	d.Deliver(alarm(report.LiveLeak, "s1-b", "cuda:0", ""), report.Folder{})
-	d.Close(time.Minute)
-	if len(said) != 2 || !strings.HasPrefix(said[0], "--on-leak: exit status") || !strings.Contains(said[1], "2 alarms not delivered") {
-		t.Fatalf("%q", said)
-	}
-	d = newDeliverer([]Receiver{command}, ledger, 10*time.Millisecond, failed)
-	d.Deliver(alarm(report.LiveLeak, "s1-a", "cuda:0", ""), report.Folder{})
-	for told := 0; told < 3; time.Sleep(time.Millisecond) { // the first try has failed
-		mu.Lock()
-		told = len(said)
-		mu.Unlock()
-	}
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for ledger.news(command.Target(), &report.Live{Kind: report.LiveLeak, Rank: snapshot.NoRank, Fingerprint: "s1-a", Device: "cuda:0"}) {
-		time.Sleep(time.Millisecond)
-	}
-	d.Close(time.Minute)
-	if len(said) != 3 || strings.Count(got(), "s1-a") < 3 || strings.Contains(got(), "s1-b") {
-		t.Errorf("%q, %q", said, got())
 	}
 }

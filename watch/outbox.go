@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,58 +13,122 @@ type outbox struct {
 	d       *Deliverer
 	waiting []delivery
 	retry   <-chan time.Time // nil unless something waits
-	pause   time.Duration    // before the next try
-	tried   time.Time        // when the last one was
+	pause   time.Duration    // before the next try; 0 if nothing waits
+	said    string           // why the last one failed; "" if it arrived
 }
 
-// add sends an event, unless the receiver knows of it, or others wait before it.
+// add sends an event, unless an earlier one of the same alarm waits.
 func (o *outbox) add(next delivery) {
-	if !o.to.Takes(&next.event) {
-		if _, begins, _ := next.event.Alarm(); !begins {
-			_ = o.d.ledger.arrived(o.to.Target(), &next.event) // so that the next alarm there is news; else it is said with that
-		}
+	rank, name, begins := next.alarm()
+	if !o.to.Takes(&next.event) && begins {
 		return
 	}
-	if len(o.waiting) == waiting {
+	for _, w := range slices.Backward(o.waiting) {
+		if r, n, b := w.alarm(); r == rank && n == name {
+			if b == begins {
+				return // it will say the same
+			}
+			break
+		}
+	}
+	if begins && len(o.waiting) >= waiting {
 		o.d.failed(fmt.Sprintf("%s: an alarm is left out: %d wait already", o.to, waiting))
 		return
 	}
 	o.waiting = append(o.waiting, next)
-	if len(o.waiting) == 1 {
-		o.send()
+	o.send(time.Time{})
+}
+
+// send gives the receiver what waits and was not tried after a time. What does not arrive holds back only what comes after it of the
+// same alarm.
+func (o *outbox) send(before time.Time) {
+	type alarm struct {
+		rank int
+		name string
+	}
+	held := make(map[alarm]bool)
+	var left []delivery
+	for _, next := range o.waiting {
+		rank, name, _ := next.alarm()
+		of := alarm{rank, name}
+		if held[of] || next.tried.After(before) || !o.give(&next) {
+			held[of] = true
+			left = append(left, next)
+		}
+	}
+	switch o.waiting = left; {
+	case left == nil:
+		o.retry, o.pause = nil, 0
+	case o.retry == nil:
+		o.pause = min(max(o.d.pause, 2*o.pause), mostPause)
+		o.retry = time.After(o.pause)
 	}
 }
 
-// send gives the receiver what waits, up to what does not arrive. A repeater sends it again anyway.
-func (o *outbox) send() {
-	o.retry, o.tried = nil, time.Now()
-	_, repeats := o.to.(repeater)
-	for len(o.waiting) > 0 {
-		next := &o.waiting[0]
-		if repeats || o.d.ledger.news(o.to.Target(), &next.event) {
-			if err := o.to.Receive(o.d.ctx, &next.event, next.text); err != nil {
-				if o.pause == 0 || repeats { // else it was said
-					o.d.failed(fmt.Sprintf("%s: %v", o.to, err))
-				}
-				if !repeats {
-					o.pause = min(max(o.d.pause, 2*o.pause), mostPause)
-					o.retry = time.After(o.pause)
-					return
-				}
-			} else if err := o.d.ledger.arrived(o.to.Target(), &next.event); err != nil && !repeats {
-				o.d.failed(fmt.Sprintf("what has arrived cannot be noted: %v", err))
-			}
-		}
-		o.waiting, o.pause = o.waiting[1:], 0
+// again sends all that waits.
+func (o *outbox) again() {
+	o.retry = nil
+	o.send(time.Now())
+}
+
+// give gives the receiver an event, and reports whether that is done with. What it need not hear is noted, so that the next alarm there is news.
+func (o *outbox) give(next *delivery) bool {
+	if !o.d.ledger.news(o.to.Target(), &next.event) && !o.repeats() {
+		return true
 	}
+	if o.to.Takes(&next.event) {
+		next.tried = time.Now()
+		err := o.to.Receive(o.d.ctx, &next.event, next.text)
+		_, refused := errors.AsType[refusal](err)
+		switch {
+		case err == nil:
+			o.said = ""
+		case o.repeats():
+			o.say(err) // it sends it again anyway
+			return true
+		case refused:
+			o.d.failed(fmt.Sprintf("%s: %v; this alarm is not sent again", o.to, err))
+			return true
+		default:
+			o.say(err)
+			return false
+		}
+	}
+	if err := o.d.ledger.arrived(o.to.Target(), &next.event); err != nil && !o.repeats() {
+		o.d.failed(fmt.Sprintf("what has arrived cannot be noted: %v", err))
+	}
+	return true
+}
+
+// say says why something failed, once until something arrives or fails otherwise.
+func (o *outbox) say(err error) {
+	if text := err.Error(); text != o.said {
+		o.said = text
+		o.d.failed(fmt.Sprintf("%s: %s", o.to, text))
+	}
+}
+
+func (o *outbox) repeats() bool {
+	_, is := o.to.(repeater)
+	return is
 }
 
 // close tries once more what did not just fail, and says what has not arrived.
 func (o *outbox) close() {
-	if len(o.waiting) > 1 || len(o.waiting) == 1 && time.Since(o.tried) > o.d.pause {
-		o.send()
+	o.send(time.Now().Add(-o.d.pause))
+	n := 0
+	for _, w := range o.waiting {
+		if o.to.Takes(&w.event) {
+			n++
+		}
 	}
-	if n := len(o.waiting); n > 0 && o.d.ledger != nil {
+	if n > 0 && o.d.ledger != nil {
 		o.d.failed(fmt.Sprintf("%s: %s not delivered; memdiag watch of this run delivers what goes on", o.to, plural(n, "alarm")))
 	}
+}
+
+// alarm is what a delivery is of, and whether it begins.
+func (d *delivery) alarm() (rank int, name string, begins bool) {
+	name, begins, _ = d.event.Alarm()
+	return d.event.Rank, name, begins
 }
