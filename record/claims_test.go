@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // TestAClaimIsOfOneProcess: another one that has its number since is not recorded.
@@ -27,6 +30,26 @@ func TestAClaimIsOfOneProcess(t *testing.T) {
 	} {
 		if steps, records := found.of(c.pid, c.started); steps != c.steps || records != c.records {
 			t.Errorf("process %d of %d: %v, %v", c.pid, c.started, steps, records)
+		}
+	}
+}
+
+// TestAChildsClaimTakesNoSnapshotsBack: a run had none if only a child of its program could be recorded.
+func TestAChildsClaimTakesNoSnapshotsBack(t *testing.T) {
+	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{dir: out.Dir(), snapshots: newClock(out, 0, hostSnapshotEvery)}
+	for _, c := range []struct {
+		claim string
+		kept  bool
+	}{{".claim_tick_child1", true}, {".claim_tick", false}} {
+		if err := os.WriteFile(filepath.Join(out.Dir(), c.claim), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if h.giveWay(); (h.snapshots != nil) != c.kept {
+			t.Errorf("%s: kept %v", c.claim, h.snapshots != nil)
 		}
 	}
 }

@@ -174,12 +174,13 @@ func (h *host) makeRoom(ctx context.Context) {
 	}
 }
 
-// giveWay takes the snapshots back once an agent takes its own, which tell more.
+// giveWay takes the snapshots back once an agent takes its own, which tell more. Those of a process beside the run's own are none of
+// the run: where only a child can be recorded, the others are known by these.
 func (h *host) giveWay() {
 	if h.snapshots == nil {
 		return
 	}
-	if len(namesBeginning(h.dir, claimPrefix)) > 0 {
+	if slices.ContainsFunc(namesBeginning(h.dir, claimPrefix), func(name string) bool { return !strings.Contains(name, "_child") }) {
 		h.snapshots.drop()
 		h.snapshots = nil
 	}
