@@ -24,6 +24,8 @@ type Ledger struct {
 	path  string
 	mu    sync.Mutex
 	going map[string]time.Time // by receiver and alarm: when it arrived
+	// own are this watch's changes that the file does not have yet; a time that is zero is an end. Another watch of the run writes the file, too.
+	own map[string]time.Time
 }
 
 const (
@@ -35,8 +37,12 @@ const (
 	ledgersKept = 60 * 24 * time.Hour
 )
 
-// OpenLedger reads the ledger of a run in a folder of the user's, or begins one. A run is its folder and when it began.
+// OpenLedger reads the ledger of a run in a folder of the user's, or begins one. A run is its folder and when it began: one that does not
+// say when has none, since a later run in the folder would look the same.
 func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
+	if began.IsZero() {
+		return nil, nil //nolint:nilnil // a nil ledger knows of nothing
+	}
 	whole, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -49,22 +55,44 @@ func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
 	}
 	sweepLedgers(folder)
 	name := fmt.Sprintf("alarms-%016x.json", xxhash.Sum64String(whole+"\x00"+began.UTC().Format(time.RFC3339Nano)))
-	l := &Ledger{path: filepath.Join(folder, name), going: make(map[string]time.Time)}
+	l := &Ledger{path: filepath.Join(folder, name), going: make(map[string]time.Time), own: make(map[string]time.Time)}
+	return l, l.read()
+}
+
+// read takes what the file has, and this watch's own changes after that.
+func (l *Ledger) read() error {
 	f, err := os.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+		return nil
 	} else if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close() //nolint:errcheck // it is read only
 	text, err := io.ReadAll(io.LimitReader(f, mostLedger+1))
-	if err == nil && len(text) > mostLedger {
-		err = fmt.Errorf("%s: more than %d bytes", l.path, mostLedger)
+	if err != nil {
+		return err
 	}
-	if err == nil && json.Unmarshal(text, &l.going) != nil || l.going == nil {
-		l.going = make(map[string]time.Time) // it was cut short, and is written anew
+	if len(text) > mostLedger {
+		return fmt.Errorf("%s: more than %d bytes", l.path, mostLedger)
 	}
-	return l, err
+	var going map[string]time.Time
+	if json.Unmarshal(text, &going) != nil || going == nil {
+		return nil // it was cut short, and is written anew
+	}
+	l.going = going
+	for k, at := range l.own {
+		l.set(k, at)
+	}
+	return nil
+}
+
+// set notes an alarm that goes on since a time, or, if that is zero, that it is over.
+func (l *Ledger) set(key string, at time.Time) {
+	if at.IsZero() {
+		delete(l.going, key)
+		return
+	}
+	l.going[key] = at
 }
 
 // sweepLedgers removes those that were not written for long.
@@ -97,10 +125,15 @@ func (l *Ledger) arrived(to string, e *report.Live) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name, begins, _ := e.Alarm()
+	var at time.Time
 	if begins {
-		l.going[key(to, e.Rank, name)] = e.Time
-	} else {
-		delete(l.going, key(to, e.Rank, name))
+		at = e.Time
+	}
+	k := key(to, e.Rank, name)
+	l.set(k, at)
+	l.own[k] = at
+	if err := l.read(); err != nil {
+		return err
 	}
 	if extra := len(l.going) - mostGoing; extra > 0 {
 		oldest := slices.SortedFunc(maps.Keys(l.going), func(a, b string) int { return l.going[a].Compare(l.going[b]) })
@@ -117,7 +150,11 @@ func (l *Ledger) arrived(to string, e *report.Live) error {
 		_ = os.Remove(part) // the first error counts
 		return err
 	}
-	return os.Rename(part, l.path)
+	if err := os.Rename(part, l.path); err != nil {
+		return err
+	}
+	clear(l.own)
+	return nil
 }
 
 // key names an alarm at a receiver, without the secrets that its address may hold.

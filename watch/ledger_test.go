@@ -72,3 +72,46 @@ func TestAnAlarmIsAnnouncedOnce(t *testing.T) {
 		t.Errorf("of a broken ledger: %s", got)
 	}
 }
+
+// TestTwoWatchesShareALedger: what one notes stays when the other writes, though it cannot be written at first.
+func TestTwoWatchesShareALedger(t *testing.T) {
+	folder, run, began := t.TempDir(), t.TempDir(), time.Unix(500, 0)
+	open := func() *Ledger {
+		l, err := OpenLedger(folder, run, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	leak := func(place string) *report.Live { e := alarm(report.LiveLeak, place, "cuda:0", ""); return &e }
+	over := func(place string) *report.Live { e := alarm(report.LiveOver, place, "cuda:0", ""); return &e }
+	one, other := open(), open()
+	full := filepath.Join(folder, "full")
+	path := one.path
+	one.path = filepath.Join(full, "ledger")
+	if err := one.arrived("", leak("a")); err == nil {
+		t.Error("it is written where there is no folder")
+	}
+	one.path = path
+	for _, noted := range []error{other.arrived("", leak("b")), other.arrived("", leak("c")), one.arrived("", over("b"))} {
+		if noted != nil {
+			t.Fatal(noted)
+		}
+	}
+	third := open()
+	if third.news("", leak("a")) || !third.news("", leak("b")) || third.news("", leak("c")) {
+		t.Errorf("%v", third.going)
+	}
+}
+
+// TestARunThatDoesNotSayWhenItBeganHasNoLedger, as a folder of dumps: a job that begins again in it looks the same.
+func TestARunThatDoesNotSayWhenItBeganHasNoLedger(t *testing.T) {
+	folder := t.TempDir()
+	leak := alarm(report.LiveLeak, "a", "cuda:0", "")
+	for range 2 {
+		l, err := OpenLedger(folder, folder, time.Time{})
+		if err != nil || !l.news("", &leak) || l.arrived("", &leak) != nil {
+			t.Errorf("%v, %v", l, err)
+		}
+	}
+}
