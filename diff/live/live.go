@@ -71,9 +71,11 @@ type Suspect struct {
 	Since, Alarmed snapshot.Mark
 	State          State
 
-	times  int     // that it was suspected
-	missed int     // looks in a row at which it had stopped
-	until  float64 // where on the axis of marks the growth has lasted for long enough
+	times  int           // that it was suspected
+	missed int           // looks in a row at which it had stopped
+	until  float64       // where on the axis of marks the growth has lasted for long enough
+	pid    int           // of the process that the last look which called it a leak saw
+	seen   snapshot.Mark // of that process at the last look at it
 	test   betting
 	bet    *bet      // on the next mark; nil for none
 	sizes  []float64 // at the looks of this suspicion, of what has no series
@@ -103,7 +105,7 @@ func (w *Watch) Look(r *diff.Result) (changed []*Suspect) {
 	for _, c := range r.Children {
 		changed = append(changed, w.process(diff.KindOf(c.Role), c.PID, r.Run(), c.Result)...)
 	}
-	return changed
+	return append(changed, w.quiet(r)...)
 }
 
 // process looks at one process, or one that stands for several alike, of a run.
@@ -159,7 +161,7 @@ func (s *Suspect) suspect(since snapshot.Mark, until float64) {
 func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bool {
 	switch {
 	case f != nil && f.Verdict == diff.Leak:
-		s.missed, s.Finding = 0, f
+		s.missed, s.Finding, s.pid, s.seen = 0, f, pid, r.Last.Mark
 		s.bet = s.place(f, pid, r)
 		if s.State != Alarming && s.test.money >= math.Pow(4, float64(s.times))/3/Alpha && now >= s.until {
 			s.State, s.Alarmed = Alarming, r.Last.Mark

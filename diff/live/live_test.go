@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/live"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // taken is a snapshot of so many blocks of a line, born a step each.
@@ -144,9 +145,10 @@ func TestAnAlarmIsEarnedAnew(t *testing.T) {
 
 // TestRandomWalksMakeNoAlarms looks at each step of programs whose memory goes up and down as it likes.
 func TestRandomWalksMakeNoAlarms(t *testing.T) {
-	const programs, steps = 40, 120
+	const steps = 120
+	programs := heavytest.Of(t, 40, 8)
 	alarms, suspicions := 0, 0
-	for seed := range uint64(programs) {
+	for seed := range uint64(programs) { //nolint:gosec // it is small
 		rng, level := rand.New(rand.NewPCG(seed, 3)), 200
 		seen, _ := events(t, steps, func(int64) int { level = max(1, level+rng.IntN(9)-4); return level })
 		alarms, suspicions = alarms+strings.Count(seen, "A"), suspicions+strings.Count(seen, "S")
