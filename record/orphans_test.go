@@ -44,3 +44,16 @@ func TestAnOrphanIsKnownByTheAgentInItsEnvironment(t *testing.T) {
 		t.Errorf("%v; want the number that is used again", found)
 	}
 }
+
+func TestAProcessThatIsListedIsNotWalkedAgain(t *testing.T) {
+	of := func(pid int) process { return process{processID: processID{pid: pid, started: 1}} }
+	l := newListed([]process{of(1), of(2)})
+	l.add(2, func(int) ([]process, int) {
+		t.Error("it was")
+		return nil, 0
+	})
+	l.add(3, func(int) ([]process, int) { return []process{of(3), of(2)}, 0 })
+	if len(l.all) != 3 || l.all[2].pid != 3 {
+		t.Errorf("%+v", l.all)
+	}
+}

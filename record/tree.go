@@ -69,31 +69,21 @@ func newTree(root int, agent string) *tree {
 func (t *tree) look(now time.Time) []process {
 	all, hidden := processTree(t.root)
 	t.hidden = max(t.hidden, hidden)
-	in := make(map[processID]bool, len(all))
-	for _, p := range all {
-		in[p.processID] = true
-	}
-	add := func(pid int) { // its parent has ended
-		below, _ := processTree(pid)
-		for _, p := range below {
-			if !in[p.processID] {
-				in[p.processID], all = true, append(all, p)
-			}
-		}
-	}
+	here := newListed(all)
 	for id := range t.known {
-		if in[id] {
+		if here.in[id] {
 			continue
 		}
 		if p, ok := readStat(id.pid); !ok || p.processID != id || p.state == 'Z' {
 			delete(t.known, id) // it has ended
 			continue
 		}
-		add(id.pid)
+		here.add(id.pid, processTree)
 	}
 	for _, pid := range t.orphans.look(procFolder) {
-		add(pid)
+		here.add(pid, processTree)
 	}
+	all = here.all
 	for _, p := range all {
 		if t.known[p.processID] == nil {
 			t.known[p.processID] = &followed{TreeProcess: snapshot.TreeProcess{PID: p.pid, Started: p.started}, first: now}
@@ -101,6 +91,36 @@ func (t *tree) look(now time.Time) []process {
 	}
 	t.largest = max(t.largest, len(all))
 	return all
+}
+
+// listed are the processes of a look.
+type listed struct {
+	all  []process
+	in   map[processID]bool
+	pids map[int]bool
+}
+
+func newListed(all []process) *listed {
+	l := &listed{in: make(map[processID]bool), pids: make(map[int]bool)}
+	l.append(all)
+	return l
+}
+
+func (l *listed) append(all []process) {
+	for _, p := range all {
+		if !l.in[p.processID] {
+			l.in[p.processID], l.pids[p.pid] = true, true
+			l.all = append(l.all, p)
+		}
+	}
+}
+
+// add lists a process whose parent has ended and those below it, unless it is there: to walk a tree takes long.
+func (l *listed) add(pid int, below func(pid int) ([]process, int)) {
+	if !l.pids[pid] {
+		all, _ := below(pid)
+		l.append(all)
+	}
 }
 
 // points are the memory of the processes of a look, of those that have most.

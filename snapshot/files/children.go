@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -92,7 +93,7 @@ func nameAlike(run *snapshot.Run) {
 
 // numberAlike gives processes of one role that were there at once a number each, in the order in which they began: forks of
 // a program that multiprocessing did not make, and actors of one class. One that takes the place of another has its number, as a
-// loader's worker of the next epoch.
+// loader's worker of the next epoch. Of more than mostAlike at once none is numbered.
 func numberAlike(run *snapshot.Run) {
 	if run.Tree == nil {
 		return
@@ -101,6 +102,10 @@ func numberAlike(run *snapshot.Run) {
 	for i := range run.Tree.Processes {
 		p := &run.Tree.Processes[i]
 		alike[p.Role] = append(alike[p.Role], p)
+	}
+	children := make(map[int][]*snapshot.Run) // by process number
+	for _, child := range run.Children {
+		children[child.PID] = append(children[child.PID], child)
 	}
 	for role, all := range alike {
 		bare, rank := role, ""
@@ -121,28 +126,76 @@ func numberAlike(run *snapshot.Run) {
 		if bare == "" || strings.HasPrefix(bare, "rank ") || unicode.IsDigit(rune(bare[len(bare)-1])) || !named && !atOnce(all) {
 			continue
 		}
-		until := make(map[int]time.Time) // by number, when the last one ended that got it here
-		for _, p := range all {
-			n := first
-			for ; !p.Points[0].Time.After(until[n]) || overlaps(alike[numbered(n)], p); n++ {
-				continue
-			}
-			until[n] = p.Points[len(p.Points)-1].Time
-			for _, child := range run.Children {
+		numbers, ok := numbersOf(all, first, func(n int) []*snapshot.TreeProcess { return alike[numbered(n)] })
+		if !ok {
+			continue
+		}
+		for i, p := range all {
+			for _, child := range children[p.PID] {
 				if child.Is(p) && child.Role == role {
-					child.Role = numbered(n)
+					child.Role = numbered(numbers[i])
 				}
 			}
-			p.Role = numbered(n)
+			p.Role = numbered(numbers[i])
 		}
 	}
 }
 
-// overlaps reports whether any of processes, which have a name of their own, was there together with another.
-func overlaps(named []*snapshot.TreeProcess, p *snapshot.TreeProcess) bool {
-	return slices.ContainsFunc(named, func(q *snapshot.TreeProcess) bool {
-		return !q.Points[len(q.Points)-1].Time.Before(p.Points[0].Time) && !p.Points[len(p.Points)-1].Time.Before(q.Points[0].Time)
-	})
+// mostAlike bounds the processes of one role that were there at once and get numbers: twice as many as are recorded at a time.
+const mostAlike = 1024
+
+// numbersOf gives each process the lowest number that no other has at the same time, neither of these nor of those that are named
+// so already. It fails if there are too many at once.
+func numbersOf(all []*snapshot.TreeProcess, first int, named func(n int) []*snapshot.TreeProcess) (numbers []int, ok bool) {
+	type number struct {
+		until time.Time // when the last one ended that got it here
+		named *spans
+	}
+	var taken []number
+	for _, p := range all {
+		at := 0
+		for ; ; at++ {
+			if at == mostAlike {
+				return nil, false
+			}
+			if at == len(taken) {
+				taken = append(taken, number{named: newSpans(named(first + at))})
+			}
+			if p.Points[0].Time.After(taken[at].until) && !taken[at].named.overlap(p) {
+				break
+			}
+		}
+		taken[at].until = p.Points[len(p.Points)-1].Time
+		numbers = append(numbers, first+at)
+	}
+	return numbers, true
+}
+
+// spans are the times in which processes were there, in the order in which they began.
+type spans struct {
+	begin []time.Time
+	until []time.Time // the end of whichever of those so far ended last
+}
+
+func newSpans(of []*snapshot.TreeProcess) *spans {
+	s := &spans{}
+	of = slices.Clone(of)
+	slices.SortStableFunc(of, func(a, b *snapshot.TreeProcess) int { return a.Points[0].Time.Compare(b.Points[0].Time) })
+	for i, p := range of {
+		end := p.Points[len(p.Points)-1].Time
+		if i > 0 && s.until[i-1].After(end) {
+			end = s.until[i-1]
+		}
+		s.begin, s.until = append(s.begin, p.Points[0].Time), append(s.until, end)
+	}
+	return s
+}
+
+// overlap reports whether any of them was there together with a process.
+func (s *spans) overlap(p *snapshot.TreeProcess) bool {
+	end := p.Points[len(p.Points)-1].Time
+	begun := sort.Search(len(s.begin), func(i int) bool { return s.begin[i].After(end) })
+	return begun > 0 && !s.until[begun-1].Before(p.Points[0].Time)
 }
 
 // atOnce reports whether two of processes, which are in the order in which they were seen first, were there at the same time.

@@ -162,6 +162,31 @@ func TestAProcessThatTakesThePlaceOfAnotherHasItsNumber(t *testing.T) {
 	}
 }
 
+// TestManyProcessesOfOneRoleAreNumberedFast: each looked at all numbers from the first on, and at all that were named so.
+func TestManyProcessesOfOneRoleAreNumberedFast(t *testing.T) {
+	const many = 200_000
+	run := func(named int, apart time.Duration) *snapshot.Run {
+		r := &snapshot.Run{Tree: &snapshot.Tree{}}
+		for n := range many {
+			role := "w"
+			if n < named {
+				role = "w 1"
+			}
+			p := snapshot.TreeProcess{PID: n, Role: role}
+			p.Points = []snapshot.ProcessPoint{{Time: time.Unix(1000, 0).Add(time.Duration(n) * apart)}}
+			r.Tree.Processes = append(r.Tree.Processes, p)
+		}
+		numberAlike(r)
+		return r
+	}
+	if got := run(0, 0).Tree.Processes[many-1].Role; got != "w" {
+		t.Errorf("of too many at once one is called %q", got)
+	}
+	if got := run(many/2, time.Second).Tree.Processes[many-1].Role; got != "w 1" {
+		t.Errorf("one after another is called %q", got)
+	}
+}
+
 func TestWhatIsBrokenOfChildrenIsSaid(t *testing.T) {
 	dir := childrenRun(t, true)
 	for name, text := range map[string]string{"snapshot_t9_child1.json": `{"memdiag_agent":1,`, "processes.csv": processes.Header + "x\n", "host.csv": "time"} {

@@ -38,6 +38,8 @@ const (
 	maxLine = 64 << 10
 )
 
+const mostRoles = 1024 // that are remembered while a table is read
+
 // Detect reports whether a file that begins so is a table of processes or of the tree, or the
 // beginning of its header, as on a full disk.
 func Detect(head []byte) bool {
@@ -80,6 +82,21 @@ func Role(name string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// roles are names with what Role makes of them, which takes far longer than to read a line.
+type roles map[string]string
+
+func (r roles) of(name string) string {
+	role, ok := r[name]
+	if !ok {
+		if len(r) == mostRoles {
+			clear(r) // each line of a damaged table may have another
+		}
+		role = Role(name)
+		r[name] = role
+	}
+	return role
+}
+
 // WriteHost writes a line of the table of the tree.
 func WriteHost(w io.Writer, h *snapshot.HostPoint) error {
 	g := &h.Group
@@ -117,11 +134,12 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	}
 	var out []snapshot.TreeProcess
 	at := make(map[key]int)
+	roles := make(roles)
 	_, err := rows(r, []string{Header, oldHeader}, func(f *fields) error {
 		p := snapshot.ProcessPoint{Time: f.time()}
 		k := key{pid: f.int()}
 		k.started = int64(f.bytes())
-		parent, role := f.int(), Role(f.text())
+		parent, role := f.int(), roles.of(f.text())
 		p.Recorded = f.text() == "true"
 		for _, to := range []*snapshot.Bytes{&p.Anonymous, &p.File, &p.Shared, &p.Swapped} {
 			*to = max(0, f.bytes())

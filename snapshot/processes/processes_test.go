@@ -3,6 +3,7 @@ package processes
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -152,4 +153,14 @@ func FuzzRead(f *testing.F) {
 		}
 		_, _, _ = ReadHost(bytes.NewReader(text))
 	})
+}
+
+func TestRolesThatWereReadAreRememberedWithinABound(t *testing.T) {
+	r := make(roles)
+	for n := range 3 * mostRoles {
+		name := fmt.Sprintf("worker\t%d", n)
+		if r.of(name) != Role(name) || r.of(name) != Role(name) || len(r) > mostRoles {
+			t.Fatalf("%q: %q, of %d", name, r.of(name), len(r))
+		}
+	}
 }
