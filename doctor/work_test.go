@@ -104,10 +104,10 @@ func TestASwitchProvesNothingIfTheProgramDoesNotKnowIt(t *testing.T) {
 		var names []string
 		lab := func(_ context.Context, name string, change Change) (*Run, error) {
 			r := program(t, nameless, 1, 0, even)
-			switch {
-			case change.Intervention.Kind == record.Count:
+			switch change.Intervention.Kind {
+			case record.Count:
 				return program(t, nameless, 0, 0, even), nil
-			case change.Intervention.Kind == record.Switch:
+			case record.Switch:
 				names = append(names, strings.Join(change.Args, " "))
 				r.Intervened.Changed = 0
 				if len(change.Args) > 0 {

@@ -37,8 +37,8 @@ func processNames(proc string) (names []string) {
 	if err != nil {
 		return nil // of another system
 	}
-	defer f.Close()
 	all, _ := f.Readdirnames(-1) // what was read before an error counts
+	_ = f.Close()                // it was only read
 	for _, name := range all {
 		if _, err := strconv.Atoi(name); err == nil {
 			names = append(names, name)

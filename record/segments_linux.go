@@ -40,17 +40,11 @@ func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders)
 		if looked++; looked > mostSegments {
 			return fs.SkipAll
 		}
-		if err != nil || e.IsDir() {
-			return nil // another user's folder
-		}
-		if m := torchSegment.FindStringSubmatch(e.Name()); m != nil {
-			pid, err := strconv.Atoi(m[1])
-			if _, lives := readStat(pid); err != nil || lives && !ours(pid) {
-				return nil
+		// Another user's folder has an error, and no file that is ours.
+		if err == nil && !e.IsDir() && !othersTensors(e.Name(), ours) {
+			if info, err := e.Info(); err == nil && s.counts(info) {
+				news = append(news, info)
 			}
-		}
-		if info, err := e.Info(); err == nil && s.counts(info) {
-			news = append(news, info)
 		}
 		return nil
 	})
@@ -58,6 +52,17 @@ func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders)
 		s.add(info)
 	}
 	return true
+}
+
+// othersTensors reports whether a file is one of PyTorch's that is named for a process that lives and is not ours.
+func othersTensors(file string, ours func(pid int) bool) bool {
+	m := torchSegment.FindStringSubmatch(file)
+	if m == nil {
+		return false
+	}
+	pid, err := strconv.Atoi(m[1])
+	_, lives := readStat(pid)
+	return err != nil || lives && !ours(pid)
 }
 
 // open adds the files that a process has open and that have no name, or none any more: PyTorch hands tensors

@@ -37,7 +37,7 @@ func TestHelpPointsToNoFileOfTheRepository(t *testing.T) {
 			t.Errorf("%s: %q", cmd.CommandPath(), found)
 		}
 		for _, page := range regexp.MustCompile(regexp.QuoteMeta(docsAddress)+`(\S*)`).FindAllStringSubmatch(cmd.Long, -1) {
-			if _, err := os.Stat(filepath.Join("../../docs", page[1])); err != nil {
+			if _, err := os.Stat(filepath.Join("..", "..", "docs", page[1])); err != nil {
 				t.Errorf("%s: %v", cmd.CommandPath(), err)
 			}
 		}

@@ -261,7 +261,7 @@ func (l *lines) more() {
 		}
 	}
 	if whole > 0 {
-		l.ready, l.rest = append(l.rest, part[:whole]...), nil
+		l.ready, l.rest = slices.Concat(l.rest, part[:whole]), nil
 	}
 	l.rest = append(l.rest, part[whole:n]...)
 	if len(l.rest) > maxLine {
