@@ -6,6 +6,7 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,12 +103,26 @@ type holder struct {
 	Address uint64 `json:"address"`
 }
 
-// masked is a path to what holds memory without secrets in the keys of its dictionaries.
+// masked is a path to what holds memory without secrets in the keys of its dictionaries. Each has four digits of its hash in
+// their place, so that what two keys hold is not taken for one.
 func masked(path string) string {
-	if strings.Contains(path, "[") {
-		return secret.Text(path)
+	if !strings.Contains(path, "[") {
+		return path
 	}
-	return path
+	parts := strings.Split(secret.Text(path), secret.Mask)
+	var b strings.Builder
+	b.WriteString(parts[0])
+	left := strings.TrimPrefix(path, parts[0])
+	for _, part := range parts[1:] {
+		hidden, rest, found := strings.Cut(left, part)
+		if !found || part == "" {
+			hidden, rest = left, ""
+		}
+		sum := sha256.Sum256([]byte(hidden))
+		fmt.Fprintf(&b, "%s%x%s", secret.Mask, sum[:2], part)
+		left = rest
+	}
+	return b.String()
 }
 
 func (h *holder) of(stack snapshot.StackID) snapshot.Holder {

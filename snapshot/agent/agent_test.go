@@ -80,10 +80,10 @@ func TestSecretsInKeysTitlesAndNotesAreMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Holders[0].Path; got != "__main__.sessions['***'].kept['plain']" {
+	if got := s.Holders[0].Path; got != "__main__.sessions['***63ae'].kept['plain']" {
 		t.Errorf("a holder is %s", got)
 	}
-	if got := s.Stacks.Frames(s.Holders[0].Stack)[0].Function; got != "__main__.by_token['***']" {
+	if got := s.Stacks.Frames(s.Holders[0].Stack)[0].Function; got != "__main__.by_token['***63ae']" {
 		t.Errorf("a function is %s", got)
 	}
 	if strings.Contains(s.Role+s.Notes[0], key) || s.Role == "" {
