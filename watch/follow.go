@@ -3,13 +3,12 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -17,7 +16,6 @@ import (
 	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/live"
 	"github.com/memdiag/memdiag/snapshot"
-	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
 // Follower looks at the run in a folder whenever there is something new in it.
@@ -31,26 +29,31 @@ type Follower struct {
 	Judge func(*snapshot.Run) (*diff.Result, error)
 	// Check holds one rank against the budgets that are set; nil for none.
 	Check func(*snapshot.Run) []budget.Outcome
-	// Retry is the time after which what could not be read is read again; 0 for at each glance.
+	// Retry is the time after which what could not be read is read again, at the earliest; 0 for at each glance.
 	Retry time.Duration
+	// Allowance is how long all looks may take before they become rarer; 0 for a second.
+	Allowance time.Duration
 
-	over   map[overBudget]bool // budgets that were broken at the last look
-	tests  map[int]*live.Watch // by rank
-	folder state               // at the last look
-	looked time.Time           // when that was; zero before the first
-	took   time.Duration       // how long
-	spent  time.Duration       // how long all looks took
-	runs   []*snapshot.Run     // of it
-	begun  time.Time           // when the run that is in the folder began; zero if it does not say
-	unread map[string]int      // at how many looks a snapshot could not be read, by what is said of it
-	change time.Time           // the newest time of a file at the last glance
-	since  time.Time           // when that was by this machine's clock, at the latest
-	ended  bool
+	over    map[overBudget]bool // budgets that were broken at the last look
+	tests   map[int]*live.Watch // by rank
+	folder  state               // at the last look
+	looked  time.Time           // when that was; zero before the first
+	took    time.Duration       // how long
+	glanced time.Duration       // how long the last glance at the folder's files took
+	spent   time.Duration       // how long all looks took
+	runs    []*snapshot.Run     // of it
+	begun   time.Time           // when the run that is in the folder began; zero if it does not say
+	unread  map[string]int      // at how many looks a snapshot could not be read, by what is said of it
+	change  time.Time           // the newest time of a file at the last glance
+	since   time.Time           // when that was by this machine's clock, at the latest
+	ended   bool
 
 	past   []snapshot.Mark // moments of the run's past, at which a look is still due
 	gone   bool            // they were looked at
 	ranks  []Rank          // of the last look
 	failed string          // why the last look failed; "" where it did not
+	fails  time.Time       // since when it has failed alike
+	back   time.Duration   // how long the looks at the past took
 }
 
 // overBudget names a budget of a rank and what it is for.
@@ -141,7 +144,7 @@ const (
 // due reports whether it is time for a look at new snapshots.
 func (f *Follower) due(now state) bool {
 	since := time.Since(f.looked)
-	afford := f.spent <= allowance || since >= min(share*f.took, patience) || now.infos != f.folder.infos
+	afford := f.spent <= cmp.Or(f.Allowance, allowance) || since >= min(share*f.took, patience) || now.infos != f.folder.infos
 	return since >= atWork*f.took && afford
 }
 
@@ -161,8 +164,6 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	if f.ended {
 		return nil, io.EOF
 	}
-	ticker := time.NewTicker(f.Every)
-	defer ticker.Stop()
 	for ctx.Err() == nil {
 		look, err := f.glance()
 		switch {
@@ -178,7 +179,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-time.After(f.untilGlance(f.glanced)):
 		}
 	}
 	return nil, ctx.Err()
@@ -189,11 +190,16 @@ func (f *Follower) glance() (*Look, error) {
 	if len(f.past) > 0 {
 		return f.lookBack()
 	}
+	begun := time.Now()
 	now, err := stateOf(f.Dir)
+	f.glanced = time.Since(begun)
 	if err != nil {
 		return nil, err
 	}
-	fresh := f.looked.IsZero() || !now.sameSnapshots(f.folder)
+	if f.failed != "" && !f.again() {
+		return nil, nil //nolint:nilnil // it is read again later
+	}
+	fresh := f.looked.IsZero() || now.snapshots != f.folder.snapshots
 	switch {
 	case fresh && f.due(now) || f.again() || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took):
 		return f.look(fresh)
@@ -276,12 +282,12 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.runs, err = f.Open()
+		runs, err := f.Open()
 		after, gone := stateOf(f.Dir)
 		if gone != nil {
 			return nil, gone
 		}
-		if try < unstable && !after.sameSnapshots(before) {
+		if try < unstable && after.snapshots != before.snapshots {
 			continue
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -290,7 +296,7 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.folder, f.looked = before, time.Now()
+		f.runs, f.folder, f.looked = runs, before, time.Now()
 		break
 	}
 	look := &Look{Time: f.looked, Fresh: fresh, Ended: !slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return r.Info.Finished == nil }), Other: f.other()}
@@ -387,73 +393,4 @@ func (f *Follower) test(rank int) *live.Watch {
 		f.tests[rank] = live.New()
 	}
 	return f.tests[rank]
-}
-
-// state is what a folder's names, sizes and times tell.
-type state struct {
-	snapshots []file // and all that is no table, by name
-	tables    int64  // bytes of the tables of processes and counters, which grow
-	infos     int64  // bytes of the files that say how the run began and ended
-	changed   time.Time
-}
-
-type file struct {
-	name string
-	size int64
-	time time.Time
-}
-
-func (s state) sameSnapshots(t state) bool {
-	return slices.EqualFunc(s.snapshots, t.snapshots, func(a, b file) bool { return a.name == b.name && a.size == b.size && a.time.Equal(b.time) })
-}
-
-// mostFiles are as many as a run may have.
-const mostFiles = 1 << 20
-
-// stateOf reads no file. Hidden ones are being written, and others may go meanwhile.
-func stateOf(dir string) (state, error) {
-	var s state
-	root, err := filepath.EvalSymlinks(dir) // WalkDir does not go into a link, such as latest
-	if err != nil {
-		return s, err
-	}
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case path == root:
-			return err
-		case err != nil || strings.HasPrefix(entry.Name(), "."):
-			return skip(entry)
-		case entry.IsDir():
-			return nil
-		case len(s.snapshots) > mostFiles:
-			return fs.SkipAll
-		}
-		if info, err := entry.Info(); err == nil {
-			s.add(path, info)
-		}
-		return nil
-	})
-	return s, err
-}
-
-// skip passes a file over, or a folder with all that is in it.
-func skip(entry fs.DirEntry) error {
-	if entry != nil && entry.IsDir() {
-		return fs.SkipDir
-	}
-	return nil
-}
-
-func (s *state) add(path string, info fs.FileInfo) {
-	if info.ModTime().After(s.changed) {
-		s.changed = info.ModTime()
-	}
-	if strings.HasSuffix(path, ".csv") || rundir.IsSeriesName(info.Name()) {
-		s.tables += info.Size()
-		return
-	}
-	if strings.HasSuffix(info.Name(), ".json") {
-		s.infos += info.Size()
-	}
-	s.snapshots = append(s.snapshots, file{path, info.Size(), info.ModTime()})
 }

@@ -45,7 +45,7 @@ func follow(t *testing.T) (*rundir.Writer, *watch.Follower) {
 		t.Fatal(err)
 	}
 	return out, &watch.Follower{
-		Dir: dir, Every: 5 * time.Millisecond, Judge: diff.DefaultOptions().Analyze,
+		Dir: dir, Every: 5 * time.Millisecond, Allowance: time.Hour, Judge: diff.DefaultOptions().Analyze,
 		Open: func() ([]*snapshot.Run, error) {
 			run, err := files.OpenRun(dir)
 			return []*snapshot.Run{run}, err
@@ -137,9 +137,9 @@ func TestARunWithoutSnapshotsIsWaitedFor(t *testing.T) {
 	next(t, f)
 }
 
-// TestARunWhoseProcessesAreGoneHasDied: the recorder and all that it followed were killed.
-func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
-	t.Parallel()
+// dies makes all processes of a followed run be gone.
+func dies(t *testing.T, f *watch.Follower) {
+	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")
 	}
@@ -151,7 +151,6 @@ func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, f := follow(t)
 	open := f.Open
 	f.Open = func() ([]*snapshot.Run, error) {
 		runs, err := open()
@@ -161,6 +160,13 @@ func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
 		}
 		return runs, err
 	}
+}
+
+// TestARunWhoseProcessesAreGoneHasDied: the recorder and all that it followed were killed.
+func TestARunWhoseProcessesAreGoneHasDied(t *testing.T) {
+	t.Parallel()
+	_, f := follow(t)
+	dies(t, f)
 	path := filepath.Join(f.Dir, "snapshot_0.memdiag")
 	if out, err := rundir.Create(filepath.Join(t.TempDir(), "other"), snapshot.Info{Version: "test"}); err != nil {
 		t.Fatal(err)

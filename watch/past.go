@@ -25,6 +25,24 @@ func momentsOf(runs []*snapshot.Run) (moments []snapshot.Mark) {
 	return moments
 }
 
+// backTime is how long looks at the past may take in all: as long as new snapshots may wait.
+const backTime = patience
+
+// affordable are those of some moments that can be looked at in a time, evenly spread, the last one among them. A look at a moment with
+// so many of all snapshots took so long; how long others take goes with how many they have.
+func affordable(moments []snapshot.Mark, left, took time.Duration, have, all int) []snapshot.Mark {
+	mean := took.Seconds() * float64(have+all) / float64(2*have)
+	n := len(moments)
+	if left.Seconds() < float64(n)*mean {
+		n = max(0, int(left.Seconds()/mean))
+	}
+	var some []snapshot.Mark
+	for i := range n {
+		some = append(some, moments[(i+1)*len(moments)/n-1])
+	}
+	return some
+}
+
 // lookBack is the look that a watch would have had at the next moment of the run's past.
 func (f *Follower) lookBack() (*Look, error) {
 	begun, moment := time.Now(), f.past[0]
@@ -45,6 +63,12 @@ func (f *Follower) lookBack() (*Look, error) {
 		f.check(look.Ranks)
 	}
 	look.Took = time.Since(begun)
+	f.back += look.Took
+	have, all := 0, 0
+	for i, r := range look.Ranks {
+		have, all = have+len(r.Run.Snapshots), all+len(f.runs[i].Snapshots)
+	}
+	f.past = affordable(f.past, backTime-f.back, look.Took, max(1, have), all)
 	return look, nil
 }
 

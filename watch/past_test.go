@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -101,5 +102,41 @@ func TestASnapshotThatIsMissedOnceIsNotReported(t *testing.T) {
 	}
 	if !slices.Equal(said, []string{"broken"}) {
 		t.Errorf("%q", said)
+	}
+}
+
+// TestWhatIsNeverReadableAgainEndsTheWatchOfADeadRun, as after a file system went: it is reported, tried again, and is then an error.
+func TestWhatIsNeverReadableAgainEndsTheWatchOfADeadRun(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	open, stale, opened := f.Open, errors.New("stale file handle"), 0
+	fails := false
+	f.Open = func() ([]*snapshot.Run, error) {
+		if opened++; fails {
+			return nil, stale
+		}
+		return open()
+	}
+	dies(t, f)
+	if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, f)
+	fails = true
+	if err := out.WriteSnapshot(1, leaking(1)); err != nil {
+		t.Fatal(err)
+	}
+	if look := next(t, f); look.Failed != stale.Error() {
+		t.Fatalf("%+v", look)
+	}
+	f.Retry = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if look, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || opened != 2 {
+		t.Errorf("before it is time: %+v, %v, read %d times", look, err, opened)
+	}
+	f.Retry = 0
+	if look, err := f.Next(t.Context()); !errors.Is(err, stale) {
+		t.Errorf("%+v, %v", look, err)
 	}
 }
