@@ -6,6 +6,7 @@ or 4 with the process where the agent cannot know the line; of one that does not
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,9 +31,11 @@ def right(name, code, said):
     role, holder, line = trees.LEAKS[name]
     all = said.split("\n")
     if not line:
-        return code in (1, 4) and role in all[0]
+        return code == 4 and role in all[0]
     held = not holder or any(holder in line for line in all if line.strip().startswith("Held by: "))
-    return code == 1 and held and any("allocated" in line and role in line and any(at in line for at in lines_of(name)) for line in all)
+    found = re.findall(r" allocated (?:in (.*?) (?:\(as in [^)]*\) )?)?at (?:\S*/)?(\w+\.py:\d+)", said)
+    named = [process for process, place in found if place in lines_of(name)]
+    return code == 1 and held and any(re.search(r"\b%s\b" % re.escape(role), process) if role else not process for process in named)
 
 
 def gate(memdiag, name, seconds, folder):

@@ -34,3 +34,28 @@ func TestTreesOfProcessesAreGated(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheGateSaysOfATreeIsToldFromWhatIsWrong asks bench/tree.py about texts of the gate.
+func TestWhatTheGateSaysOfATreeIsToldFromWhatIsWrong(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no Python here")
+	}
+	const asks = `import sys
+sys.path.insert(0, "../../bench")
+import tree
+where, = [line for line in tree.lines_of("orphan")]
+def said(process, place=where):
+    return "1 leak: +32 MiB/second allocated %sat /a/bench/tree/%s; +26 MiB\n  Held by: list ` + "`keep.<locals>.kept`" + ` (2,082 items)" % (process, place)
+for name, text, want in [
+    ("orphan", said("in trees.py 2 "), True), ("orphan", said(""), False), ("orphan", said("in sh "), False), ("orphan", said("in trees.py 2 ", where + "0"), False),
+    ("daemon", said(""), True), ("daemon", said("in keep 1 "), False),
+    ("spawned", said("in keep 1 "), True), ("spawned", said("in keep 10 "), False), ("spawned", said("in keep 1 (as in 2 of 3 like it) "), True),
+]:
+    if tree.right(name, 1, text) != want:
+        print(name, text, want)
+`
+	if out, err := exec.Command(python, "-B", "-c", asks).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
