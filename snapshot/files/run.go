@@ -143,6 +143,11 @@ type listing struct {
 // listFiles lists the regular files of a folder that may be snapshots; of those
 // below it too, unless flat, which a run of ours is.
 func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
+	return listWithin(maxFiles, root, flat, names)
+}
+
+// listWithin is listFiles with a bound on files that may be anything.
+func listWithin(most int, root string, flat bool, names *namePatterns) (listing, error) {
 	var list listing
 	others := 0 // files that may be anything
 	if to, err := filepath.EvalSymlinks(root); err == nil {
@@ -181,8 +186,8 @@ func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
 				others++
 			}
 			switch hint := "name the folder of one run"; {
-			case others > maxFiles:
-				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxFiles), hint: hint}
+			case others > most:
+				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, most), hint: hint}
 			case len(list.files) > maxNamed:
 				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxNamed), hint: hint}
 			}
