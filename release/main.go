@@ -60,7 +60,7 @@ func run(args []string, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // of a folder of temporary files
-	modfile, err := twoFonts(work)
+	modfile, err := fewFonts(work)
 	if err != nil {
 		return err
 	}
