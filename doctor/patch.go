@@ -78,7 +78,7 @@ func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak
 	texts = make(map[string]*source.File)
 	read := func(name string) bool {
 		if _, library := frame.Installed(name); texts[name] == nil && !library && len(texts) < source.MaxFiles && filepath.IsAbs(name) {
-			if file, err := source.Read(name); err == nil {
+			if file, err := source.ReadPython(name); err == nil {
 				texts[name] = file
 			}
 		}

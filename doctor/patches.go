@@ -56,24 +56,43 @@ type hunk struct {
 	first, next int
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? `)
+var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 func hunksOf(diff string) (all []hunk) {
 	file := ""
+	was, is := 0, 0 // lines of the hunk that are yet to come: those may look like heads
 	for line := range strings.Lines(diff) {
+		if was > 0 || is > 0 {
+			switch line[0] {
+			case '-':
+				was--
+			case '+':
+				is--
+			case ' ':
+				was--
+				is--
+			}
+			continue
+		}
 		if name, ok := strings.CutPrefix(line, "--- "); ok {
-			file = name // a removed line that looks so belongs to a hunk that is counted already
+			file = name
 		}
 		if m := hunkHead.FindStringSubmatch(line); m != nil {
 			first, _ := strconv.Atoi(m[1]) // digits
-			n := 1
-			if m[2] != "" {
-				n, _ = strconv.Atoi(m[2])
-			}
-			all = append(all, hunk{file, first, first + n})
+			was, is = linesOf(m[2]), linesOf(m[3])
+			all = append(all, hunk{file, first, first + was})
 		}
 	}
 	return all
+}
+
+// linesOf is how many lines a hunk's head says that there are: one if it says nothing.
+func linesOf(count string) int {
+	if count == "" {
+		return 1
+	}
+	n, _ := strconv.Atoi(count) // digits
+	return n
 }
 
 func overlap(a, b []hunk) bool {

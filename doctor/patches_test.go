@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/doctor/source"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestEachLeakHasAPatchThatAppliesAlone has git apply them, alone and together.
@@ -78,4 +79,36 @@ func applied(t *testing.T, dir, text, diff string) string {
 		t.Fatal(err)
 	}
 	return string(now)
+}
+
+// TestALineOfAHunkIsNoHead, whatever it looks like.
+func TestALineOfAHunkIsNoHead(t *testing.T) {
+	far := "e\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\n"
+	name := "/src/train.py"
+	was := map[string]*source.File{name: {Name: name, Text: "a\n-- x\n@@ -1 +1 @@\nb\n" + far + "y\n"}}
+	diff := unifiedDiff(was, []source.File{{Name: name, Text: "a\nb\n++ y\n" + far + "z\n"}}, "/src")
+	got := hunksOf(diff)
+	if !strings.Contains(diff, "\n--- x\n") || len(got) != 2 || got[0].file != got[1].file || got[0].first != 1 || got[1].next != 18 {
+		t.Errorf("%+v of\n%s", got, diff)
+	}
+}
+
+// TestAPatchReadsPythonAlone: a run may name any file.
+func TestAPatchReadsPythonAlone(t *testing.T) {
+	dir := t.TempDir()
+	plain := program(t, list, 0, 0, nil)
+	own := make(map[string]string)
+	for _, name := range []string{"train.py", "secret.txt"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x = 1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		own[path] = "1"
+	}
+	plain.Result.Run().Info.Code = snapshot.Code{Files: own}
+	found := &Findings{Plain: plain, Leak: leaksOf(plain.Result)[0]}
+	texts, _ := found.sources()
+	if len(texts) != 1 || texts[filepath.Join(dir, "train.py")] == nil {
+		t.Errorf("%v", texts)
+	}
 }

@@ -144,10 +144,17 @@ func (l *lab) judge(run *doctor.Run) error {
 		run.Why = fmt.Sprintf("%s has %s, and growth takes two", run.Dir, snapshots(n))
 		return nil
 	}
-	if run.Result, err = l.env.analyze(read, l.options); err != nil || len(read.Ranks) < 2 {
+	if run.Result, err = l.env.analyze(read, l.options); err != nil {
 		return err
 	}
 	ranks := l.env.judgeRanks(read, l.options, run.Result)
+	switch {
+	case len(ranks) > 0:
+	case !l.ranked:
+		return nil
+	default: // only one rank wrote snapshots, which need not be the one that is examined
+		ranks = []report.RankResult{{Rank: run.Result.Last.Rank, Result: run.Result}}
+	}
 	if !l.ranked {
 		l.ranked, l.rank = true, run.Result.Last.Rank
 		if i := slices.IndexFunc(ranks, leaks); i >= 0 {
