@@ -220,7 +220,9 @@ func (s *toolServer) answer(ctx context.Context, r *mcp.CallToolRequest, next st
 		}
 		args = append(args, path)
 	}
-	heard, stop := progress(ctx, r, alive)
+	ticker := time.NewTicker(alive)
+	defer ticker.Stop()
+	heard, stop := progress(ctx, r, ticker.C)
 	defer stop()
 	heard(args[0])
 	var out, talk lockedBuffer

@@ -13,8 +13,8 @@ import (
 const alive = 10 * time.Second
 
 // progress tells an agent that waits what a command is at, if it asked for that with a token. heard takes what is new, from
-// any goroutine; stop has to be called.
-func progress(ctx context.Context, r *mcp.CallToolRequest, every time.Duration) (heard func(string), stop func()) {
+// any goroutine; at each tick it is said again. stop has to be called.
+func progress(ctx context.Context, r *mcp.CallToolRequest, ticks <-chan time.Time) (heard func(string), stop func()) {
 	token := r.Params.GetProgressToken()
 	if token == nil {
 		return func(string) {}, func() {}
@@ -29,13 +29,11 @@ func progress(ctx context.Context, r *mcp.CallToolRequest, every time.Duration) 
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-ticker.C:
+			case <-ticks:
 				lock.Lock()
 				tell(fmt.Sprintf("%s, %.0f s since the call", text, time.Since(began).Seconds()))
 				lock.Unlock()
