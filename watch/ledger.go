@@ -56,7 +56,8 @@ func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
 	sweepLedgers(folder)
 	name := fmt.Sprintf("alarms-%016x.json", xxhash.Sum64String(whole+"\x00"+began.UTC().Format(time.RFC3339Nano)))
 	l := &Ledger{path: filepath.Join(folder, name), going: make(map[string]time.Time), own: make(map[string]time.Time)}
-	return l, l.read()
+	err = l.read()
+	return l, err
 }
 
 // read takes what the file has, and this watch's own changes after that.
