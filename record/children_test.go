@@ -237,6 +237,22 @@ if __name__ == "__main__":
 	}
 }
 
+// TestADaemonRecordsItsRank: it had a place beside its parent, which records nothing, and the run had no snapshots of its own.
+func TestADaemonRecordsItsRank(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+from memdiag import _agent
+class Child:
+    def owns(self, kind):
+        return self.first
+    def beside(self):
+        print("beside")
+        return True
+for Child.first in True, False:
+    print(_agent.Agent.admitted(Child(), lambda: True))
+`, "True\nbeside\nTrue\n")
+}
+
 // TestChildrenAreRecordedWithinOneBudget: so many at once and in all, and the agent takes no more in all of them than a share.
 func TestChildrenAreRecordedWithinOneBudget(t *testing.T) {
 	t.Parallel()

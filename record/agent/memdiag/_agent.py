@@ -361,10 +361,11 @@ class Agent:
             self.failed("child", e)  # the folder is another user's, as this process now is
 
     def admitted(self, waits):
-        """Waits until another process may be recorded; False when that is waited for no more."""
+        """Waits until another process may be recorded; False when that is waited for no more. A daemon may be the one that records
+        its rank."""
         pause = REFUSED
         while waits():
-            if self.beside():
+            if self.owns("tick") or self.beside():
                 return True
             time.sleep(pause)
             pause = min(2 * pause, REFUSED_MOST)
