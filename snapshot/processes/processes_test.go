@@ -159,7 +159,7 @@ func TestRolesThatWereReadAreRememberedWithinABound(t *testing.T) {
 	r := make(roles)
 	for n := range 3 * mostRoles {
 		name := fmt.Sprintf("worker\t%d", n)
-		if r.of(name) != Role(name) || r.of(name) != Role(name) || len(r) > mostRoles {
+		if first, again := r.of(name), r.of(name); first != Role(name) || again != first || len(r) > mostRoles {
 			t.Fatalf("%q: %q, of %d", name, r.of(name), len(r))
 		}
 	}
