@@ -95,7 +95,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	if p.Recorded {
 		return text + ". Its recorded stacks do not explain the growth"
 	}
-	return text + ". No recorder ran in it, so the source line is unknown"
+	return text + ". Nothing was recorded in it, so the source line is unknown. A Python process is recorded once it has grown for some seconds: run longer"
 }
 
 // Known is what is known of why they grow.

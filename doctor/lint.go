@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -105,22 +106,39 @@ func ownFiles(r *diff.Result) []string {
 	for name := range r.Run().Info.Code.Files {
 		add(name)
 	}
-	for i := range r.Findings {
-		own := frame.Own(r.Findings[i].Rows[0].Frames)
-		for _, f := range r.Findings[i].Rows[0].Frames {
-			if own(f) {
-				add(f.File)
+	for f := range findings(r) {
+		own := frame.Own(f.Rows[0].Frames)
+		for _, at := range f.Rows[0].Frames {
+			if own(at) {
+				add(at.File)
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
+// findings are those of a run and of its other processes.
+func findings(r *diff.Result) iter.Seq[*diff.Finding] {
+	return func(yield func(*diff.Finding) bool) {
+		for i := range r.Findings {
+			if !yield(&r.Findings[i]) {
+				return
+			}
+		}
+		for _, c := range r.Children {
+			for i := range c.Result.Findings {
+				if !yield(&c.Result.Findings[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // measured is what the run shows of a place: growth at its lines, or of what has its name and is held there.
 func measured(r *diff.Result, file string, s source.Suspect) (Measured, string) {
 	seen := false
-	for i := range r.Findings {
-		f := &r.Findings[i]
+	for f := range findings(r) {
 		for _, at := range f.Rows[0].Frames {
 			here := at.File == file && s.Line <= at.Line && at.Line <= s.End
 			held := s.Name != "" && f.Holder != nil && HolderName(f.Holder.Path) == s.Name && at.File == file

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -146,6 +148,10 @@ func (g *gateCall) recordCommand(ctx context.Context, dir string, args []string)
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not judged", commandName(args), exit.code)
 		if _, ok := errors.AsType[*notReplacedError](err); ok {
+			return &exitError{exitOwn, failed}
+		}
+		files, _ := os.ReadDir(dir)
+		if !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasPrefix(f.Name(), "snapshot_") }) {
 			return &exitError{exitOwn, failed}
 		}
 		return &exitError{exitOwn, withHint(failed, "memdiag gate %s judges what was recorded until then", dir)}

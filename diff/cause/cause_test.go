@@ -354,6 +354,18 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 	}
 }
 
+// TestALoaderThatStartsItsWorkersMakesNoModules: its calls are on the stacks of all that a forked worker loads.
+func TestALoaderThatStartsItsWorkersMakesNoModules(t *testing.T) {
+	e := leak(
+		site(0, 120, 1<<16, "randn /x/site-packages/torch/_tensor.py", "Samples.__getitem__ train.py", "_MapDatasetFetcher.fetch /x/site-packages/torch/utils/data/_utils/fetch.py",
+			"_worker_loop /x/site-packages/torch/utils/data/_utils/worker.py", "Popen.__init__ /usr/lib/python3.11/multiprocessing/popen_fork.py",
+			"_MultiProcessingDataLoaderIter.__init__ /x/site-packages/torch/utils/data/dataloader.py", "train train.py").heldBy("dict", "train.<locals>.dataset.seen", 120),
+	)
+	if best := Matches(&e)[0]; best.Cause.ID != "cache-without-bound" || strings.Contains(best.Why, "modules") {
+		t.Errorf("%s: %s", best.Cause.ID, best.Why)
+	}
+}
+
 func TestMatchesAreRankedAndReasoned(t *testing.T) {
 	e := leak(site(1, 40, 4, torchLinear, "forward fpn.py").heldBy("list", "FPN.feature_log", 40)).following(Steps)
 	fit := Matches(&e)

@@ -87,13 +87,18 @@ func operation(points int, what string, terms ...string) clue {
 }
 
 // within fits if a call between the allocation and the user's code, but the
-// operation itself, bears one of these names.
+// operation itself, bears one of these names; or the user's own code does. A library that calls that code, as a loader
+// that starts its workers, says nothing.
 func within(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
 			s := &e.Sites[i]
+			own := frame.Own(s.Frames)
 			for k := 1; k < len(s.Frames); k++ {
-				if !s.common(k) && !s.machinery(k) && names(functionWords(lastName(s.Frames[k].Function)), terms) {
+				if !s.library(k) && !own(s.Frames[k]) || s.common(k) || s.machinery(k) {
+					continue
+				}
+				if names(functionWords(lastName(s.Frames[k].Function)), terms) {
 					return what
 				}
 			}
