@@ -57,10 +57,10 @@ func (c *Child) held() bool {
 
 // judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each
 // kind it returns the one that stands for them; what may leak counts by the growth of the process alone.
-func (o Options) judgeChildren(run *snapshot.Run) []*Child {
+func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string]bool) {
 	kinds := make(map[string]*Child)
 	of := make(map[string]int)
-	var out []*Child
+	open = make(map[string]bool)
 	for _, child := range run.Children {
 		kind := KindOf(child.Role)
 		of[kind]++
@@ -73,6 +73,7 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 		}
 		r, err := own.Analyze(child)
 		if err != nil || r.Leaks() == 0 {
+			open[kind] = open[kind] || err != nil || r.Count(Inconclusive) > 0
 			continue // too short, or it cannot be held against the other run
 		}
 		r.withoutGrains()
@@ -104,7 +105,7 @@ func (o Options) judgeChildren(run *snapshot.Run) []*Child {
 		_, y := b.Leaked()
 		return cmp.Compare(y, x)
 	})
-	return out
+	return out, open
 }
 
 // grain is less than what a leak's own growth may make in libraries, of its rate: a loader worker that kept 781 KiB a batch

@@ -21,7 +21,7 @@ func treeOf(lives ...lifetime) *snapshot.Tree {
 	tree := &snapshot.Tree{}
 	began := time.Unix(1_000_000, 0)
 	for i, l := range lives {
-		p := snapshot.TreeProcess{PID: 100 + i, Started: int64(i), Role: l.role}
+		p := snapshot.TreeProcess{PID: 100 + i, Parent: 1000 + i, Started: int64(i), Role: l.role}
 		for t := l.from; t <= l.to; t += 0.5 {
 			p.Points = append(p.Points, snapshot.ProcessPoint{
 				Time: began.Add(time.Duration(t * float64(time.Second))), Anonymous: snapshot.Bytes(l.mib(t) * (1 << 20)),
@@ -98,7 +98,7 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 				return 50
 			}
 			return 150
-		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. No recorder"},
+		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Nothing was recorded in it"},
 		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},

@@ -21,9 +21,8 @@ func (r *Result) growingSuccessors(f *forest, memory func(*snapshot.ProcessPoint
 		if p.Points[len(p.Points)-1].Time.Before(f.ended) && len(p.Points) < series.Testable {
 			kind := KindOf(p.Role)
 			if f.shares(p) {
-				kind = "forks"
+				kind = fmt.Sprintf("forks of %d", p.Parent)
 			}
-			kind = fmt.Sprintf("%d %s", p.Parent, kind)
 			groups[kind] = append(groups[kind], p)
 		}
 	}

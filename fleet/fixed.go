@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/fleet/parquet"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -192,7 +193,11 @@ func (s *Store) wantings(leaks []Leak) ([]*wanting, error) {
 			return nil, err
 		}
 		for _, w := range all {
-			w.run = p.Runs[slices.IndexFunc(p.Runs, func(r Run) bool { return r.ID == w.site.run })]
+			at := slices.IndexFunc(p.Runs, func(r Run) bool { return r.ID == w.site.run })
+			if at < 0 {
+				return nil, &parquet.FormatError{Path: p.file("findings"), Reason: "a run that the table of runs lacks"}
+			}
+			w.run = p.Runs[at]
 			w.of = *of[w.site.run]
 			w.from(stacks[w.site], w.place)
 			out = append(out, w.wanting)

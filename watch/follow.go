@@ -33,6 +33,8 @@ type Follower struct {
 	Retry time.Duration
 	// Allowance is how long all looks may take before they become rarer; 0 for a second.
 	Allowance time.Duration
+	// Back is how long looks at the past of a run may take in all; 0 for ten seconds.
+	Back time.Duration
 
 	over    map[overBudget]bool // budgets that were broken at the last look
 	tests   map[int]*live.Watch // by rank
@@ -40,6 +42,7 @@ type Follower struct {
 	looked  time.Time           // when that was; zero before the first
 	took    time.Duration       // how long
 	glanced time.Duration       // how long the last glance at the folder's files took
+	before  time.Duration       // and the one before
 	spent   time.Duration       // how long all looks took
 	runs    []*snapshot.Run     // of it
 	begun   time.Time           // when the run that is in the folder began; zero if it does not say
@@ -48,12 +51,13 @@ type Follower struct {
 	since   time.Time           // when that was by this machine's clock, at the latest
 	ended   bool
 
-	past   []snapshot.Mark // moments of the run's past, at which a look is still due
-	gone   bool            // they were looked at
-	ranks  []Rank          // of the last look
-	failed string          // why the last look failed; "" where it did not
-	fails  time.Time       // since when it has failed alike
-	back   time.Duration   // how long the looks at the past took
+	past    []snapshot.Mark // moments of the run's past, at which a look is still due
+	gone    bool            // they were looked at
+	ranks   []Rank          // of the last look
+	failed  string          // why the last look failed; "" where it did not
+	fails   time.Time       // since when it has failed alike
+	back    time.Duration   // how long the looks at the past took
+	backHas int             // and how many snapshots they were of
 }
 
 // overBudget names a budget of a rank and what it is for.
@@ -179,7 +183,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(f.untilGlance(f.glanced)):
+		case <-time.After(f.untilGlance(min(f.before, f.glanced))):
 		}
 	}
 	return nil, ctx.Err()
@@ -192,11 +196,11 @@ func (f *Follower) glance() (*Look, error) {
 	}
 	begun := time.Now()
 	now, err := stateOf(f.Dir)
-	f.glanced = time.Since(begun)
+	f.before, f.glanced = f.glanced, time.Since(begun)
 	if err != nil {
 		return nil, err
 	}
-	if f.failed != "" && !f.again() {
+	if f.failed != "" && time.Since(f.looked) < max(f.Retry, atWork*f.took) {
 		return nil, nil //nolint:nilnil // it is read again later
 	}
 	fresh := f.looked.IsZero() || now.snapshots != f.folder.snapshots

@@ -45,7 +45,7 @@ func follow(t *testing.T) (*rundir.Writer, *watch.Follower) {
 		t.Fatal(err)
 	}
 	return out, &watch.Follower{
-		Dir: dir, Every: 5 * time.Millisecond, Allowance: time.Hour, Judge: diff.DefaultOptions().Analyze,
+		Dir: dir, Every: 5 * time.Millisecond, Allowance: time.Hour, Back: time.Hour, Judge: diff.DefaultOptions().Analyze,
 		Open: func() ([]*snapshot.Run, error) {
 			run, err := files.OpenRun(dir)
 			return []*snapshot.Run{run}, err

@@ -24,7 +24,8 @@ type Ledger struct {
 	path  string
 	mu    sync.Mutex
 	going map[string]time.Time // by receiver and alarm: when it arrived
-	// own are this watch's changes that the file does not have yet; a time that is zero is an end. Another watch of the run writes the file, too.
+	// own are this watch's changes; a time that is zero is an end. Another watch of the run writes the file, too, and may have
+	// read it before these were there.
 	own map[string]time.Time
 }
 
@@ -60,7 +61,7 @@ func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
 	return l, err
 }
 
-// read takes what the file has, and this watch's own changes after that.
+// read takes what the file has, with this watch's own changes.
 func (l *Ledger) read() error {
 	f, err := os.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,11 +152,7 @@ func (l *Ledger) arrived(to string, e *report.Live) error {
 		_ = os.Remove(part) // the first error counts
 		return err
 	}
-	if err := os.Rename(part, l.path); err != nil {
-		return err
-	}
-	clear(l.own)
-	return nil
+	return os.Rename(part, l.path)
 }
 
 // key names an alarm at a receiver, without the secrets that its address may hold.

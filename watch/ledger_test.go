@@ -98,8 +98,18 @@ func TestTwoWatchesShareALedger(t *testing.T) {
 			t.Fatal(noted)
 		}
 	}
+	// Another watch that had read the file before wrote it after.
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{one.arrived("", leak("d")), os.WriteFile(path, before, 0o600), one.arrived("", leak("e"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	third := open()
-	if third.news("", leak("a")) || !third.news("", leak("b")) || third.news("", leak("c")) {
+	if third.news("", leak("a")) || !third.news("", leak("b")) || third.news("", leak("c")) || third.news("", leak("d")) {
 		t.Errorf("%v", third.going)
 	}
 }

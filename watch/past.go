@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -28,10 +29,10 @@ func momentsOf(runs []*snapshot.Run) (moments []snapshot.Mark) {
 // backTime is how long looks at the past may take in all: as long as new snapshots may wait.
 const backTime = patience
 
-// affordable are those of some moments that can be looked at in a time, evenly spread, the last one among them. A look at a moment with
-// so many of all snapshots took so long; how long others take goes with how many they have.
-func affordable(moments []snapshot.Mark, left, took time.Duration, have, all int) []snapshot.Mark {
-	mean := took.Seconds() * float64(have+all) / float64(2*have)
+// affordable are those of some moments that can be looked at in a time, evenly spread, the last one among them. Looks at so many
+// snapshots together took so long; each look to come is at so many on average.
+func affordable(moments []snapshot.Mark, left, took time.Duration, snapshots, each int) []snapshot.Mark {
+	mean := took.Seconds() / float64(snapshots) * float64(each)
 	n := len(moments)
 	if left.Seconds() < float64(n)*mean {
 		n = max(0, int(left.Seconds()/mean))
@@ -68,7 +69,8 @@ func (f *Follower) lookBack() (*Look, error) {
 	for i, r := range look.Ranks {
 		have, all = have+len(r.Run.Snapshots), all+len(f.runs[i].Snapshots)
 	}
-	f.past = affordable(f.past, backTime-f.back, look.Took, max(1, have), all)
+	f.backHas += have
+	f.past = affordable(f.past, cmp.Or(f.Back, backTime)-f.back, f.back, max(1, f.backHas), (have+all)/2)
 	return look, nil
 }
 

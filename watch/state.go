@@ -20,7 +20,7 @@ const (
 	mostUnseen  = 4 * time.Minute
 )
 
-// untilGlance is how long to wait after a glance that took so long.
+// untilGlance is how long to wait where a glance takes so long: of the last two the shorter one, since a disk may stand still once.
 func (f *Follower) untilGlance(took time.Duration) time.Duration {
 	return max(f.Every, min(glanceShare*took, mostUnseen))
 }

@@ -17,17 +17,17 @@ func TestALateWatchLooksBackForALimitedTime(t *testing.T) {
 	for have := first; have < all; have++ {
 		moments = append(moments, snapshot.Mark{Step: int64(have)})
 	}
-	spent, looks, last := time.Duration(0), 0, int64(0)
+	spent, looks, last, snapshots := time.Duration(0), 0, int64(0), 0
 	for len(moments) > 0 {
 		last = moments[0].Step
 		took := time.Duration(last) * each
-		spent, looks = spent+took, looks+1
-		moments = affordable(moments[1:], backTime-spent, took, int(last), all)
+		spent, looks, snapshots = spent+took, looks+1, snapshots+int(last)
+		moments = affordable(moments[1:], backTime-spent, spent, snapshots, (int(last)+all)/2)
 	}
 	if spent < backTime/2 || spent > backTime || looks < 4 || last != all-1 {
 		t.Errorf("%d looks took %v, the last one at %d", looks, spent, last)
 	}
-	if kept := affordable(make([]snapshot.Mark, 31), backTime, time.Millisecond, 3, 34); len(kept) != 31 {
+	if kept := affordable(make([]snapshot.Mark, 31), backTime, time.Millisecond, 3, 18); len(kept) != 31 {
 		t.Errorf("of quick looks %d are left", len(kept))
 	}
 }

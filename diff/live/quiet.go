@@ -20,7 +20,7 @@ func (w *Watch) quiet(r *diff.Result) (changed []*Suspect) {
 		all := r.Run().Children[at].Snapshots
 		if last := all[len(all)-1].Mark; last.Step != s.seen.Step || !last.Time.Equal(s.seen.Time) {
 			s.seen = last
-			if !s.rises(r.Run()) && s.look(nil, s.pid, nil, 0) {
+			if !s.rises(r.Run()) && !r.Open[s.Process] && s.look(nil, s.pid, nil, 0) {
 				changed = append(changed, s)
 			}
 		}
