@@ -72,7 +72,7 @@ func TestPythonIsTheUsersUnderUvx(t *testing.T) {
 			}
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), c.want+"\n") || strings.Contains(string(out), "no memdiag") ||
-				strings.Contains(string(out), "has memdiag alone") != (c.want == "the user's") {
+				strings.Contains(string(out), "not from memdiag's own environment") != (c.want == "the user's") {
 				t.Errorf("%v: want %q in %s", err, c.want, out)
 			}
 		})
