@@ -40,7 +40,7 @@ type Result struct {
 	// leak where they are not.
 	Comparable bool
 	Children   []*Child // of the command's other recorded processes those that leak
-	// Open are the kinds of those of which one may leak, or could not be judged.
+	// Open has each kind of other processes with one that may leak or could not be judged.
 	Open   map[string]bool
 	Across *Across // nil unless JoinRanks found it among the ranks of a run
 	// Idle are the declared bounds of which nothing that the snapshots hold is.

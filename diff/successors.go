@@ -13,7 +13,7 @@ import (
 // eachPart is how many processes that follow each other count as one, and fewestParts how many such show growth.
 const eachPart, fewestParts = 2, 9
 
-// growingSuccessors are processes that follow each other, of which each later one takes more. One that lives shortly shows nothing by
+// growingSuccessors finds processes that follow each other and take more memory each time. A short-lived process shows no growth by
 // itself. What one parent forks is of one kind: a fork that ends at once has no name yet.
 func (r *Result) growingSuccessors(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
 	groups := make(map[string][]*snapshot.TreeProcess)

@@ -40,7 +40,8 @@ type wanting struct {
 	callers     []baseline.Function // of the program's own code; nil where files are not known
 }
 
-// unproven says of each leak why no run of a commit shows that it is fixed, by fingerprint; of those that one does, nothing.
+// unproven maps the fingerprint of each leak to the reason why no run of a commit shows that it is fixed. A leak that a run
+// shows to be fixed is left out.
 func (s *Store) unproven(leaks []Leak, commit string) (map[string]string, error) {
 	wanted, err := s.wantings(leaks)
 	if err != nil || len(wanted) == 0 {
@@ -227,8 +228,8 @@ func (w *wanting) from(frames []snapshot.Frame, place string) {
 	}
 }
 
-// unproven says why none of these runs shows that a leak is fixed; "" if one does. Of several reasons it is that of the run
-// which comes nearest.
+// unproven says why none of these runs shows that a leak is fixed; "" if one does. If the reasons differ, it gives that of
+// the run that passed the most checks.
 func (w *wanting) unproven(runs []*witness) string {
 	const checks = 5
 	nearest, why := -1, "there is no run"

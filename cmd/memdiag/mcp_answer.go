@@ -63,7 +63,7 @@ func apart(text string) (before string, patches []string) {
 	return strings.Join(lines[:first], ""), append(patches, patch.String())
 }
 
-// printable is a line of which the tabs stay, since a patch needs its own.
+// printable makes a line safe to print and keeps its tabs, which a patch needs.
 func printable(line string) string {
 	parts := strings.Split(strings.TrimRight(line, "\n"), "\t")
 	for i := range parts {

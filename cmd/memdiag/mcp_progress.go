@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// alive is how often an agent hears that a command goes on: some give up on a call of which they hear nothing for half a minute.
+// alive is the interval between progress messages while nothing changes. Some agents give up on a call after half a minute of silence.
 const alive = 10 * time.Second
 
 // progress tells an agent that waits what a command is at, if it asked for that with a token. heard takes what is new, from

@@ -80,7 +80,7 @@ type Outcome struct {
 	Used    snapshot.Bytes // the figure that is limited
 	Allowed snapshot.Bytes
 	At      string // where in the run Used was, "at step 40"; "" if only the run's end is meant, or nothing tells
-	// Limit is that of what is measured, if the budget is above it; else 0.
+	// Limit is the memory limit of the measured device or process, if the budget is above it; else 0.
 	Limit snapshot.Bytes
 	// Unchecked is why nothing is known of it; "" if it was checked.
 	Unchecked string

@@ -19,7 +19,7 @@ type betting struct {
 type bet struct {
 	pid   int              // of the process
 	sites []series.SiteKey // whose levels are added up; nil for what has no series
-	like  *Suspect         // of which that is then
+	like  *Suspect         // whose finding gives the level where there are no sites
 	top   float64          // the highest level since the suspicion began
 	last  float64          // the level now
 }

@@ -67,7 +67,7 @@ type Suspect struct {
 	Process     string // the kind of process, such as "loader worker"; "" for the one that a result is of
 	Device      series.DeviceID
 	Finding     *diff.Finding // of the last look that called it a leak
-	// Since is the mark at which it was called a leak for the first time in this suspicion, and Alarmed that of its alarm.
+	// Since is the mark at which this suspicion began, and Alarmed the mark of its alarm.
 	Since, Alarmed snapshot.Mark
 	State          State
 

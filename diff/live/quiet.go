@@ -7,7 +7,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// quiet looks at what is suspected of kinds of processes of which none leaks now: a result has only those that do.
+// quiet looks at the suspects of those kinds of processes that no longer leak. A result has only the kinds that do.
 func (w *Watch) quiet(r *diff.Result) (changed []*Suspect) {
 	for _, s := range w.suspects {
 		if s.Process == "" || s.Over() || slices.ContainsFunc(r.Children, func(c *diff.Child) bool { return diff.KindOf(c.Role) == s.Process }) {

@@ -6,7 +6,7 @@ A number is used again by another process, so that a claim has the time at which
 
 import os
 
-# How many processes are recorded beside that of a rank at once, and in all.
+# The most other processes of a rank that are recorded at once, and in all.
 AT_ONCE, IN_ALL = 32, 256
 # What the agent may take in all of them together: so many seconds, and this share of the time since the command began. One that is
 # recorded counts as so many seconds at least, which it may take.
