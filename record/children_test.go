@@ -185,9 +185,46 @@ with tempfile.TemporaryDirectory() as folder:
 `, "False\nFalse\nTrue\nTrue\n")
 }
 
+// TestAProcessOfARankFollowsIt: it took the place of the rank, which steps, lost it, and was not recorded.
+func TestAProcessOfARankFollowsIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import os, subprocess, sys, types
+from memdiag._agent import Agent
+a = Agent({"dir": os.path.dirname(__file__), "rank": -1, "report": ".agent_"})
+a.torch = types.SimpleNamespace(module=None)
+def follows():
+    a.rank = a.find_rank()
+    print(a.rank, a.follows(), flush=True)
+def child(rank):
+    subprocess.run([sys.executable, __file__, "child"], env=dict(os.environ, RANK=rank))
+how = sys.argv[1:]
+if how == ["child"]:
+    follows()
+    sys.exit()
+if not how:  # only what a process began with shows from outside
+    os.execve(sys.executable, [sys.executable, __file__, "parent"], dict(os.environ, RANK="7"))
+follows()
+open(os.path.join(a.dir, ".agent_%d.json" % os.getpid()), "w").close()
+child("7")
+child("8")
+quiet = type("Quiet", (), {"__init__": lambda self, agent=None: None, "forked": lambda self: None, "fresh": lambda self: None, "stop": lambda self: None})
+a.ticker, a.shared, a.losses, a.sleep = quiet(), quiet(), quiet(), lambda: None
+os.environ["RANK"] = "9"  # which it has by itself
+for rank in "9", "10":
+    if os.fork() == 0:
+        a.code = quiet()
+        a.forked()
+        os.environ["RANK"] = rank
+        follows()
+        os._exit(0)
+    os.wait()
+`, "7 False\n7 True\n8 False\n9 True\n10 False\n")
+}
+
 // TestAChildThatTurnsAwayIsSeen: by its lines, or from outside where the agent cannot be in it.
 func TestAChildThatTurnsAwayIsSeen(t *testing.T) {
-	heavytest.Skip(t, "four processes run for 12 s")
+	heavytest.Skip(t, "five processes run for 12 s")
 	t.Parallel()
 	path := script(t, `
 import multiprocessing, os, signal, subprocess, sys, time
@@ -207,6 +244,17 @@ if __name__ == "__main__":
     how = sys.argv[1]
     if how == "child":
         keep(12)
+    elif how == "ranked":
+        import memdiag
+        os.environ["RANK"] = "0"
+        memdiag.mark(step=1)
+        if os.fork() == 0:
+            keep(12)
+            os._exit(0)
+        for n in range(1200):
+            memdiag.mark(step=n + 2)
+            time.sleep(0.01)
+        os.wait()
     elif how == "environment":
         subprocess.run([sys.executable, __file__, "child"], env={}, cwd="/")
     else:
@@ -217,7 +265,7 @@ if __name__ == "__main__":
             os.kill(child.pid, signal.SIGKILL)
         child.join()
 `)
-	for how, recorded := range map[string]bool{"closes": true, "moves": true, "killed": true, "environment": false} {
+	for how, recorded := range map[string]bool{"closes": true, "moves": true, "killed": true, "ranked": true, "environment": false} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			run, err := files.OpenRun(runOf(t, record.Options{}, python(t), path, how).dir)

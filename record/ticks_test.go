@@ -302,7 +302,7 @@ with tempfile.TemporaryDirectory() as dir:
     open(os.path.join(dir, "snapshot_t1.json"), "w").close()
     a.written.append(["t1", "snapshot_t1.json"])
     os.environ["RANK"] = "1"
-    rank = Agent({"dir": dir, "rank": -1})
+    rank = Agent({"dir": dir, "rank": -1, "report": ".agent_"})
     print(rank.owns("tick"), os.listdir(dir).count("snapshot_t1.json"))
     open(os.path.join(dir, "snapshot_t2.json"), "w").close()
     print(a.owns("tick"), rank.owns("tick"), sorted(n for n in os.listdir(dir) if n[0] != "."))

@@ -56,8 +56,8 @@ NAMED, MOST_FILES = 0.3, 1000
 FULL = errno.ENOSPC, errno.EDQUOT
 # A snapshot by the clock; what is named in any other way is the user's.
 TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
-# Digits of a rank in the environment at most; memdiag reads it as well.
-RANK_DIGITS = 9
+# Variables that give a rank, and digits of it at most; memdiag reads them as well.
+RANKS, RANK_DIGITS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"), 9
 # Kinds of events that are counted.
 MOST_EVENTS = 32
 # Snapshots after which a run may show a leak.
@@ -68,6 +68,15 @@ COMPRESS_FROM = 64 << 10
 # A run is its owner's alone; what is opened to be written is no link that somebody else put there.
 PERMISSIONS = 0o600
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def is_rank(value):
+    return value.isascii() and value.isdigit() and len(value) <= RANK_DIGITS
+
+
+def rank_variable():
+    """The variable that gives this process its rank, as an environment has it: "RANK=0"; "" for none."""
+    return next(("%s=%s" % (name, value) for name in RANKS if is_rank(value := os.environ.get(name, ""))), "")
 
 
 class Stacks:
@@ -155,7 +164,7 @@ class Agent:
         self.ticks = 0
         self.waited = 0  # steps, for one to be watched
         self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
-        self.rank = None
+        self.rank = self.inherited = None  # the latter is that of the process that forked this one
         self.gone = False  # another process has taken over from this one
         self.number = 0  # of a process that is recorded beside the one of its rank; 0 for that one
         self.batches = None  # of a loader's worker, how many it has made since it grows, in a list
@@ -311,7 +320,7 @@ class Agent:
             self.take_back()
             self.attached.leave_main()
             return
-        self.pid = os.getpid()
+        self.pid, self.inherited = os.getpid(), self.find_rank()
         self.busy, self.number, self.gone = False, 0, False
         self.entered = self.took = 0.0  # the processor's clocks begin at zero
         _role.forked()
@@ -617,8 +626,9 @@ class Agent:
         return self.owner[kind]
 
     def follows(self):
-        """Whether by the clock this process is recorded beside the one that started it."""
-        return started() or self.rank is None and below(os.path.join(self.dir, self.settings["report"]))
+        """Whether by the clock this process is recorded beside the one that started it, which has no other rank."""
+        reports, given = os.path.join(self.dir, self.settings["report"]), rank_variable()
+        return started() or self.rank in (None, self.inherited) and below(reports) or bool(given) and below(reports, given)
 
     def replaced(self):
         """Whether another process has taken over from this one, which only has ticks."""
@@ -633,9 +643,9 @@ class Agent:
                 return dist.get_rank()
         except Exception:
             pass  # half imported
-        for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        for name in RANKS:
             value = os.environ.get(name, "")
-            if value.isascii() and value.isdigit() and len(value) <= RANK_DIGITS:
+            if is_rank(value):
                 return int(value)
             if value:
                 self.note("%s=%s is not a rank (digits only, at most %d); it is ignored" % (name, value, RANK_DIGITS))

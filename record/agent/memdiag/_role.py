@@ -74,11 +74,11 @@ def written():
     return "" if len(words) > 1 or words[0] in (getattr(sys, "orig_argv", None) or words)[:1] else words[0]
 
 
-def below(reports):
-    """Whether an agent runs in a process above this one, whose report's path begins so."""
+def below(reports, variable=""):
+    """Whether an agent runs in a process above this one, whose report's path begins so, and which began with a variable, "RANK=0"."""
     pid, seen = os.getppid(), set()
     while pid > 1 and pid not in seen:
-        if os.path.exists(reports + "%d.json" % pid):
+        if os.path.exists(reports + "%d.json" % pid) and (not variable or began_with(pid, variable)):
             return True
         seen.add(pid)
         try:
@@ -87,3 +87,12 @@ def below(reports):
         except (OSError, ValueError, IndexError):
             break
     return False
+
+
+def began_with(pid, variable):
+    """Whether a process has a variable in the environment that it was given."""
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return os.fsencode(variable) in f.read().split(b"\0")
+    except OSError:
+        return False
