@@ -29,6 +29,7 @@ const (
 	linesGroup     = "group-lines"
 	heldGroup      = "group-held"
 	besideGroup    = "group-beside"
+	objectsGroup   = "group-objects"
 	fieldsGroup    = "group-fields"
 	cyclesGroup    = "group-cycles"
 
@@ -69,6 +70,7 @@ func Parts() []Part {
 		{Name: linesGroup, About: "one finding of leaks at one line"},
 		{Name: besideGroup, About: "what holds other objects of one line and becomes longer in proportion holds a leak of that line"},
 		{Name: heldGroup, About: "undecided sites join the leak of the list that holds them"},
+		{Name: objectsGroup, About: "one finding of tensors and objects that one container holds"},
 		{Name: fieldsGroup, About: "one finding of lists of one object in step"},
 		{Name: cyclesGroup, About: "one finding of what cycles hold of one function in step"},
 		{Name: headPass, About: "the whole choice of the line; the user's innermost line instead"},

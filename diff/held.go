@@ -221,9 +221,11 @@ func sameOrWithin(a, b *Finding) bool {
 	if sameList(a, b) || !gathers(a.Holder) || !gathers(b.Holder) || a.Rows[0].On() != b.Rows[0].On() {
 		return sameList(a, b)
 	}
-	x, y := a.Holder.Path, b.Holder.Path
-	return strings.HasPrefix(x, y+"[") || strings.HasPrefix(y, x+"[")
+	return partOf(a.Holder.Path, b.Holder.Path) || partOf(b.Holder.Path, a.Holder.Path)
 }
+
+// partOf reports whether a path is of an element of what another leads to.
+func partOf(path, whole string) bool { return strings.HasPrefix(path, whole+"[") }
 
 // joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
 // the blocks: what only grows lets go of neither. Of a graph any part may be the one that

@@ -33,7 +33,8 @@ func withoutItems(rows []Row) (blocks, items []Row) {
 const fewMarks = 4
 
 // sizeItems makes a leak of steady growth of the process that no stack explains, where a container becomes longer in
-// proportion, and its items may take as much: it holds what leaks. Of several the one of which most is known is named.
+// proportion, and its items may take as much: it holds what leaks. Of several the one of which most is known is named, unless one
+// is known to hold a leak: its items' objects are a part of that.
 func (r *Result) sizeItems(rows []Row) {
 	if !r.Comparable || len(rows) == 0 {
 		return
@@ -54,17 +55,24 @@ func (r *Result) sizeItems(rows []Row) {
 		return
 	}
 	slices.SortStableFunc(fit, func(a, b Finding) int { return cmp.Compare(b.Holder.Each, a.Holder.Each) })
-	f := fit[0]
+	holds := max(0, slices.IndexFunc(fit, func(f Finding) bool { return r.leakHeldWith(&f) != nil }))
+	f := fit[holds]
 	var others []string
-	for _, other := range fit[1:] {
+	for _, other := range slices.Delete(fit, holds, holds+1) {
 		others = append(others, other.Holder.Path)
 	}
-	f.Reasons = append(f.Reasons, inStepWith(others)...)
 	grown := *e
-	f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
-	f.RunsOut = r.forecast(f.Rows[0], f.Rate)
+	if lead := r.leakHeldWith(&f); lead != nil {
+		lead.Nodes = &grown
+		r.putBehind(lead, f.Rows, e.Rate)
+		lead.Reasons = append(lead.Reasons, f.Reasons[len(f.Reasons)-1])
+	} else {
+		f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
+		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
+		f.Reasons = append(f.Reasons, inStepWith(others)...)
+		r.Findings = append(r.Findings, f)
+	}
 	r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
-	r.Findings = append(r.Findings, f)
 }
 
 // inStepWith is the reason that names containers which may hold a leak as well; empty for none.

@@ -22,30 +22,40 @@ func containerRun(at []int, process func(i int) snapshot.Bytes, containers ...le
 		s := build(int64(8*i), block{"weights", snapshot.MiB, -1})
 		held := 8*snapshot.MiB + process(i) + s.Devices[0].Meters.Allocated
 		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: held, Active: held, Reserved: held}})
-		b := &s.Blocks
-		b.Count = make([]int64, len(b.Size))
-		for at := range b.Count {
-			b.Count[at] = 1
-		}
+		countEach(&s.Blocks)
 		for number, c := range containers {
 			n := c.items(i)
 			if i < 3 || n == 0 {
 				continue
 			}
-			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Items, Index: number, Limit: snapshot.Unknown})
-			stack := s.Stacks.InternFrames([]snapshot.Frame{{Function: c.path}})
-			s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, FirstBlock: len(b.Size), NumBlocks: 1})
-			b.Segment = append(b.Segment, int32(len(s.Segments)-1))
-			b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, 0), append(b.Requested, 0)
-			b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, stack), append(b.Count, n)
-			if b.BirthStep != nil {
-				b.BirthStep = append(b.BirthStep, snapshot.NoStep)
-			}
-			s.Holders = append(s.Holders, snapshot.Holder{Stack: stack, Path: c.path, Kind: "list", Items: int(n), Bound: c.bound, Each: c.each})
+			addItems(s, number, c, n)
 		}
 		run = append(run, s)
 	}
 	return runOf(run...)
+}
+
+// countEach makes rows of blocks that were not counted rows of one block.
+func countEach(b *snapshot.Blocks) {
+	for len(b.Count) < len(b.Size) {
+		b.Count = append(b.Count, 1)
+	}
+}
+
+// addItems adds a container with so many items.
+func addItems(s *snapshot.Snapshot, number int, c lengths, n int64) {
+	b := &s.Blocks
+	countEach(b)
+	s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Items, Index: number, Limit: snapshot.Unknown})
+	stack := s.Stacks.InternFrames([]snapshot.Frame{{Function: c.path}})
+	s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, FirstBlock: len(b.Size), NumBlocks: 1})
+	b.Segment = append(b.Segment, int32(len(s.Segments)-1))
+	b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, 0), append(b.Requested, 0)
+	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, stack), append(b.Count, n)
+	if b.BirthStep != nil {
+		b.BirthStep = append(b.BirthStep, snapshot.NoStep)
+	}
+	s.Holders = append(s.Holders, snapshot.Holder{Stack: stack, Path: c.path, Kind: "list", Items: int(n), Bound: c.bound, Each: c.each})
 }
 
 func TestAContainerThatGrowsWithTheProcessHoldsWhatLeaks(t *testing.T) {
@@ -180,6 +190,7 @@ func tell(run *snapshot.Run, held func(i int) snapshot.Bytes) {
 		}
 		size := held(i)
 		b := &s.Blocks
+		countEach(b)
 		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown, Meters: snapshot.Meters{Requested: size, Allocated: size, Active: size, Reserved: size}})
 		s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, Size: size, FirstBlock: len(b.Size), NumBlocks: 1})
 		b.Segment, b.Address = append(b.Segment, int32(len(s.Segments)-1)), append(b.Address, 0)

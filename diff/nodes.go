@@ -58,10 +58,7 @@ func (r *Result) sizeGraphs() {
 	if largest != nil && e != nil && e.Rate.Unit == largest.Rate.Unit {
 		grown := *e
 		largest.Nodes = &grown
-		largest.Rate.Bytes = sum(largest.Rate.Bytes, e.Rate.Bytes)
-		if largest.RunsOut != nil || largest.ofNodes() {
-			largest.RunsOut = r.forecast(largest.Rows[0], largest.Rate)
-		}
+		r.putBehind(largest, nil, e.Rate)
 		r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	}
 	r.Findings = slices.Concat(others, nodes)
@@ -69,6 +66,11 @@ func (r *Result) sizeGraphs() {
 
 // ofNodes reports whether what grew are nodes of autograd's.
 func (f *Finding) ofNodes() bool { return f.Rows[0].Device.Kind == snapshot.Graph }
+
+// nodesBehind reports whether autograd's nodes are known to hang on a finding's tensors, by their number or by what they take.
+func (f *Finding) nodesBehind() bool {
+	return !f.ofNodes() && (f.Nodes != nil && f.keeps(f.Nodes.Graph) || slices.ContainsFunc(f.Behind, func(row *Row) bool { return row.Device.Kind == snapshot.Graph }))
+}
 
 // keeps reports whether a finding is a leak of tensors that have the holder of a graph's nodes, or hang on a graph.
 func (f *Finding) keeps(h *snapshot.Holder) bool {

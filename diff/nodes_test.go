@@ -36,9 +36,7 @@ func addNodes(s *snapshot.Snapshot, n int64) {
 	stack := s.Stacks.Intern([]snapshot.FrameID{s.Stacks.Frame(snapshot.Frame{Function: "train", File: "train.py", Line: 9})})
 	b := &s.Blocks
 	s.Segments = append(s.Segments, snapshot.Segment{Device: len(s.Devices) - 1, FirstBlock: len(b.Size), NumBlocks: 1})
-	for b.Count == nil || len(b.Count) < len(b.Size) {
-		b.Count = append(b.Count, 1)
-	}
+	countEach(b)
 	b.Segment = append(b.Segment, int32(len(s.Segments)-1))
 	b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, 0), append(b.Requested, 0)
 	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, stack), append(b.Count, n)

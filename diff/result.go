@@ -96,11 +96,14 @@ type Finding struct {
 	// are estimates.
 	Sampled bool
 	// Nodes is how the process grew beyond what stacks explain, where that is taken to be the nodes
-	// of autograd's graph that leak; else nil. Its rate is a part of Rate, and its growth none of Growth.
+	// of autograd's graph that leak, or the items of a container; else nil. Its rate is a part of Rate, and its growth none of Growth.
 	Nodes *Reserve
-	// Behind is what leaks in the same graph, and is no part of Rows: the nodes on which the rows hang; or, where Rows are
-	// nodes, tensors without a stack. Of segments of shared memory it is their handles.
+	// Behind is what leaks in the same graph, or what the same container holds in other memory, and is no part of Rows: the nodes
+	// on which the rows hang; or, where Rows are nodes, tensors without a stack; objects, the items that were counted, and of
+	// segments of shared memory their handles.
 	Behind []*Row
+	// Beside is by how much objects grew that are Behind tensors, or tensors Behind objects. Their rate is a part of Rate.
+	Beside snapshot.Bytes
 
 	graph bool // the rows are of one autodiff graph
 }

@@ -272,7 +272,7 @@ func mattering(r *diff.Result) string {
 		if len(found) == 0 {
 			return ""
 		}
-		if process, _ := r.Series.Unrecorded(); (ofProcess(found[0]) || ofGraphBehind(found[0])) && process >= 0 {
+		if process, _ := r.Series.Unrecorded(); (ofProcess(found[0]) || moreBehind(found[0])) && process >= 0 {
 			return deviceName(r.Series.Devices[process]) // in which nodes and items take memory
 		}
 		return deviceName(found[0].Rows[0].Device)

@@ -110,7 +110,7 @@ func (s *stacker) leaks(size float64) []band {
 			if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 				b.notes = append(b.notes, "("+text+")")
 			}
-			if f.Rate.Unit == s.r.Series.Axis.Unit && !ofGraphBehind(f) {
+			if f.Rate.Unit == s.r.Series.Axis.Unit && !moreBehind(f) {
 				slope := multiplied(f.Rate.Bytes, size)
 				b.slope = &slope
 			}
@@ -141,7 +141,9 @@ func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 		switch {
 		case f.Nodes != nil && ofNodes(f):
 			return "autograd graph", f.Rate
-		case ofGraphBehind(f):
+		case moreBehind(f) && itemsBehind(f):
+			return brief(f.Holder.Path), f.Rate
+		case f.Nodes != nil && moreBehind(f):
 			return "graph behind " + shortPlace(f.Rows[0], f.Headline), f.Rate
 		case ofItems(f):
 			return brief(f.Holder.Path), f.Rate

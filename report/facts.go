@@ -110,11 +110,15 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}
 	add("Rate", rate)
-	if ofItems(f) {
+	switch {
+	case ofItems(f):
 		add("Memory", graphText(f))
-	} else {
+	case itemsBehind(f):
+		add("Objects", graphText(f))
+	default:
 		add("Autograd's graph", graphText(f))
 	}
+	add("Beside", besideText(f))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))

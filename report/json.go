@@ -173,8 +173,11 @@ type findingJSON struct {
 	Stacks []memberJSON `json:"stacks,omitempty"`
 	// MoreSnapshots may decide it, as far apart as the last two; 0 where counters do.
 	MoreSnapshots int `json:"more_snapshots,omitempty"`
-	// Nodes is the growth of the process that is taken to be nodes of autograd's graph: a part of the rate, and of no tally.
+	// Nodes is the growth of the process that is taken to be nodes of autograd's graph, or the items of a container: a part of
+	// the rate, and of no tally.
 	Nodes int64 `json:"graph_bytes,omitempty"`
+	// Beside is by how much objects grew that the holder keeps beside tensors: a part of the rate, and of no tally.
+	Beside int64 `json:"beside_bytes,omitempty"`
 }
 
 type memberJSON struct {
@@ -383,7 +386,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	if h := f.Holder; h != nil {
 		out.Holder = holderOf(h)
 	}
-	out.Cause, out.Nodes = causeOf(f), int64(nodesOf(f))
+	out.Cause, out.Nodes, out.Beside = causeOf(f), int64(nodesOf(f)), int64(f.Beside)
 	out.Shape, out.More, out.MoreSnapshots = string(f.Shape), f.More.Steps, f.More.Snapshots
 	if r.Series.Axis.Unit == diff.Second {
 		out.More, out.MoreTime = 0, f.More.Steps

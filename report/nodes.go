@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -26,6 +28,8 @@ func clauseOf(f *diff.Finding) string {
 		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", filled " + atPlace(f)
 	case ofNodes(f) && f.Holder != nil:
 		return rate + ", the autograd graph kept by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
+	case f.Nodes != nil && itemsBehind(f) || f.Beside > 0:
+		return rate + " allocated " + atPlace(f) + ", with what else " + glue("`"+brief(f.Holder.Path)+"`") + " holds"
 	case f.Nodes != nil && !ofProcess(f):
 		return rate + " allocated " + atPlace(f) + ", with the autograd graph behind it"
 	}
@@ -52,8 +56,13 @@ func noun(f *diff.Finding) string {
 	return "block"
 }
 
-// grown is what a finding takes more than before, with the nodes of its graph.
-func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + nodesOf(f) }
+// itemsBehind reports whether the items that hold what leaks were counted beside it.
+func itemsBehind(f *diff.Finding) bool {
+	return slices.ContainsFunc(f.Behind, func(row *diff.Row) bool { return row.Device.Kind == snapshot.Items })
+}
+
+// grown is what a finding takes more than before, with the nodes of its graph and the objects that its holder keeps beside.
+func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + nodesOf(f) + f.Beside }
 
 // nodesOf is what the nodes of a finding's graph take, as far as the growth of the process shows.
 func nodesOf(f *diff.Finding) snapshot.Bytes {
@@ -63,8 +72,9 @@ func nodesOf(f *diff.Finding) snapshot.Bytes {
 	return f.Nodes.Growth
 }
 
-// ofGraphBehind reports whether a finding has the process's rate, since a graph behind its blocks takes more than they do.
-func ofGraphBehind(f *diff.Finding) bool { return !ofNodes(f) && nodesOf(f) > f.Growth().Bytes }
+// moreBehind reports whether a finding has the process's rate, since a graph behind its blocks, or objects beside them, take more
+// than they do.
+func moreBehind(f *diff.Finding) bool { return !ofNodes(f) && nodesOf(f)+f.Beside > f.Growth().Bytes }
 
 // graphText is how large a finding's graph is, or what items take; "" where it has none, or nothing tells.
 func graphText(f *diff.Finding) string {
@@ -72,4 +82,14 @@ func graphText(f *diff.Finding) string {
 		return ""
 	}
 	return "about " + glue(f.Nodes.Growth.String()) + " " + f.Nodes.Between() + ": the process grew by that beyond what stacks explain"
+}
+
+// besideText is what else the holder of a finding keeps in other memory; "" for nothing.
+func besideText(f *diff.Finding) string {
+	if f.Beside <= 0 {
+		return ""
+	}
+	at := slices.IndexFunc(f.Behind, func(row *diff.Row) bool { return row.Growth().Bytes > 0 })
+	device := f.Behind[at].Device
+	return signed(f.Beside) + " " + glue("on "+deviceName(device)) + ", which " + glue("`"+brief(f.Holder.Path)+"`") + " also holds"
 }

@@ -110,3 +110,40 @@ func TestItemsThatLeakAreNamedByTheirContainer(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAHolderKeepsBesideTensorsIsCountedWithThem: items that the process shows, and lines of Python's heap.
+func TestWhatAHolderKeepsBesideTensorsIsCountedWithThem(t *testing.T) {
+	slope := trend.Slope{Value: 6 << 10, Low: 6 << 10, High: 6 << 10, N: 9}
+	rate := diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 1, Low: 1, High: 1, N: 9}, Bytes: slope}
+	tensors := diff.Row{Device: snapshot.Device{Kind: snapshot.CPU}, Frames: []snapshot.Frame{{Function: "train", File: "train.py", Line: 9}}}
+	tensors.After, tensors.Born = diff.Tally{Blocks: 98, Bytes: 512}, diff.Tally{Blocks: 98, Bytes: 512}
+	items := diff.Row{Device: snapshot.Device{Kind: snapshot.Items}}
+	keys := diff.Row{Device: snapshot.Device{Kind: snapshot.PythonHeap}, After: diff.Tally{Blocks: 98, Bytes: 3 << 20}}
+	for name, c := range map[string]struct {
+		behind *diff.Row
+		nodes  *diff.Reserve
+		beside snapshot.Bytes
+		want   string
+	}{
+		"items": {&items, &diff.Reserve{Device: snapshot.Device{Kind: snapshot.Process}, Growth: 3 << 20, Rate: rate, From: 40, To: 552}, 0, "Objects: about 3.00 MiB from step 40 to step 552"},
+		"keys":  {&keys, nil, 3 << 20, "Beside: +3.00 MiB on python:0, which `main.cache` also holds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := noLeak(t)
+			r.Findings = []diff.Finding{{
+				Rows: []*diff.Row{&tensors}, Behind: []*diff.Row{c.behind}, Verdict: diff.Leak, Evidence: diff.Strong, Rate: rate,
+				Nodes: c.nodes, Beside: c.beside, Holder: &snapshot.Holder{Kind: "dict", Path: "main.cache", Items: 98},
+			}}
+			if got, want := Headline(r), "1 leak: +6.00 KiB/step allocated at train.py:9, with what else `main.cache` holds"; got != want {
+				t.Errorf("the headline is %q", got)
+			}
+			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))
+			if !strings.Contains(text, c.want) || strings.Contains(text, "Autograd") {
+				t.Errorf("the text lacks %q, or speaks of a graph:\n%s", c.want, text)
+			}
+			if got := grown(&r.Findings[0]); got != 3<<20+512 {
+				t.Errorf("it grew by %s", got)
+			}
+		})
+	}
+}

@@ -129,7 +129,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 		if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 			p.note += " (" + text + ")"
 		}
-		if f.Rate.Unit == r.Series.Axis.Unit && ok && !ofGraphBehind(f) {
+		if f.Rate.Unit == r.Series.Axis.Unit && ok && !moreBehind(f) {
 			slope := multiplied(f.Rate.Bytes, size)
 			p.slope = &slope
 		}

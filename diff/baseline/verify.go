@@ -265,9 +265,10 @@ func (v *Verification) Overall() Answer {
 	return answer
 }
 
+// fingerprints are those of a finding's places, and of what hangs on its holder.
 func fingerprints(f *diff.Finding) []string {
 	var names []string
-	for _, row := range f.Rows {
+	for _, row := range slices.Concat(f.Rows, f.Behind) {
 		names = append(names, Fingerprint(row))
 	}
 	return names

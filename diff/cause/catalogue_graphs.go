@@ -31,6 +31,7 @@ var graphs = []Cause{
 			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them"),
 			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
 			inGraph(4),
+			withNodes(2 * Sure), // whatever else is kept, the graph is most of it
 			held(3, "graph"),
 			nameless(-6),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),

@@ -198,6 +198,16 @@ func inGraph(points int) clue {
 	})
 }
 
+// withNodes fits if a graph of autograd's grows with the sites.
+func withNodes(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		if !e.Nodes {
+			return ""
+		}
+		return "the autograd graph of each is kept"
+	})
+}
+
 // unheld fits if holders were looked for in the run's files, and none was found
 // for these blocks.
 func unheld(points int) clue {

@@ -33,6 +33,8 @@ type Evidence struct {
 	CollectorOff bool
 	// Graph: the sites grow in step as what one autodiff graph saves does.
 	Graph bool
+	// Nodes: what holds the sites keeps a graph of autograd's that grows with them.
+	Nodes bool
 	// Meter is the meter that grew; a finding of a meter has no sites.
 	Meter Meter
 }

@@ -1,0 +1,74 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// A container holds tensors, which are recorded, and objects: those are seen as growth of the process in proportion to its items,
+// or by lines of Python's heap.
+func TestTensorsAndObjectsOfOneContainerAreOneLeak(t *testing.T) {
+	for name, c := range map[string]struct {
+		items string // the container whose items are counted; "" for none
+		heap  string // what holds the lines of Python's heap; "" where they are not known
+		leaks int
+		rate  float64 // of the first
+	}{
+		"its items":                 {"main.cache", "", 1, 6<<10 + 1<<10},
+		"items of another":          {"main.other", "", 2, 6 << 10},
+		"its keys":                  {"", "main.cache", 1, 6<<10 + 1<<10},
+		"objects in its elements":   {"", "main.cache[][0]", 1, 6<<10 + 1<<10},
+		"objects of another":        {"", "main.other", 2, 6 << 10},
+		"a container with its name": {"", "main.cache2", 2, 6 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := graphRun(100, func(int) int64 { return 0 }, block{"cache", 8 << 10, 0})
+			if c.heap != "" {
+				tell(run, func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) })
+			}
+			for i, s := range run.Snapshots {
+				if i < 3 {
+					continue
+				}
+				b := &s.Blocks
+				s.Holders = append(s.Holders, snapshot.Holder{Stack: b.Stack[1], Path: "main.cache", Kind: "dict", Items: i + 1})
+				if c.heap != "" {
+					s.Holders = append(s.Holders, snapshot.Holder{Stack: b.Stack[len(b.Stack)-1], Path: c.heap, Kind: "dict", Items: i + 1})
+				}
+				if c.items != "" {
+					addItems(s, 0, lengths{path: c.items}, int64(i+1))
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if r.Leaks() != c.leaks || f.Rate.Bytes.Value < 0.99*c.rate || f.Rate.Bytes.Value > 1.01*c.rate {
+				t.Fatalf("%d leaks, the first by %.0f bytes a step; want %d, %.0f: %+v", r.Leaks(), f.Rate.Bytes.Value, c.leaks, c.rate, r.Findings)
+			}
+			if c.leaks == 1 && (f.Rows[0].Device.Kind != snapshot.CPU || len(f.Behind) != 1 || r.Unexplained() != nil) {
+				t.Errorf("led by %s, %d rows behind it, unexplained %+v", f.Rows[0].Device.Kind, len(f.Behind), r.Unexplained())
+			}
+		})
+	}
+}
+
+// What a program keeps with its graph is called so, whatever holds it: the headline says that the graph is kept.
+func TestAGraphBehindTensorsIsTheirCause(t *testing.T) {
+	for name, kind := range map[string]string{"losses": "list", "a cache of outputs": "dict"} {
+		run := graphRun(100, func(int) int64 { return 0 }, block{name, 4, 0})
+		last := run.Snapshots[len(run.Snapshots)-1]
+		last.Holders = append(last.Holders,
+			snapshot.Holder{Stack: last.Blocks.Stack[1], Path: "main." + name, Kind: kind, Items: 24},
+			snapshot.Holder{Stack: last.Stacks.InternFrames([]snapshot.Frame{{Function: "autograd's graph"}}), Path: "main." + name, Kind: snapshot.Nodes, Items: 96})
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Nodes == nil || f.Cause == nil || f.Cause.ID != "graph-retained" {
+			t.Errorf("%s: got the cause %+v of %+v", name, f.Cause, f)
+		}
+	}
+}
