@@ -21,11 +21,7 @@ type Child struct {
 
 // Leaked is what grows in a child's leaks in a second, and in all.
 func (c *Child) Leaked() (rate float64, all snapshot.Bytes) {
-	first, last := c.Result.First.Mark, c.Result.Last.Mark
-	pace := 1.
-	if seconds := last.Time.Sub(first.Time).Seconds(); c.Result.Series.Axis.Unit == Step && seconds > 0 {
-		pace = float64(last.Step-first.Step) / seconds
-	}
+	pace := c.Result.stepsASecond()
 	for i := range c.Result.Findings {
 		if f := &c.Result.Findings[i]; f.Verdict == Leak {
 			all += f.Growth().Bytes
@@ -100,11 +96,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *Child) int {
-		_, x := a.Leaked()
-		_, y := b.Leaked()
-		return cmp.Compare(y, x)
-	})
+	slices.SortStableFunc(out, func(a, b *Child) int { return cmp.Compare(b.Result.Drain(), a.Result.Drain()) })
 	return out, open
 }
 

@@ -15,7 +15,7 @@ import (
 func leaking(rate float64) (Rank, *baseline.Outcome) {
 	f := diff.Finding{Verdict: diff.Leak, Shape: diff.Steady, Rows: []*diff.Row{{}}}
 	f.Rate.Unit, f.Rate.Bytes.Value = series.Step, rate
-	r := &diff.Result{Findings: []diff.Finding{f}}
+	r := &diff.Result{First: &snapshot.Snapshot{}, Last: &snapshot.Snapshot{}, Series: &series.Series{}, Findings: []diff.Finding{f}}
 	rank := Rank{Number: snapshot.NoRank, Result: r, Said: "1 leak"}
 	return rank, &baseline.Outcome{Leaks: []baseline.Leak{{Finding: &r.Findings[0], State: baseline.New}}}
 }
@@ -66,6 +66,21 @@ func TestALeakComesBeforeDoubtAndDoubtBeforeAPass(t *testing.T) {
 }
 
 // A leak that the run of half the steps speaks against is doubt, and no failure.
+// TestTheFirstSentenceIsOfTheLargestLeak: it was of the recorded process, or the first rank.
+func TestTheFirstSentenceIsOfTheLargestLeak(t *testing.T) {
+	small, _ := leaking(1)
+	large, _ := leaking(1000)
+	none, _ := clean()
+	small.Number, large.Number, none.Number = 0, 1, 2
+	ranks := []Rank{{Number: 3}, none, small, large}
+	ByDrain(ranks)
+	for i, want := range []int{1, 0, 3, 2} {
+		if ranks[i].Number != want {
+			t.Errorf("rank %d is number %d, not rank %d", ranks[i].Number, i, want)
+		}
+	}
+}
+
 func TestALeakThatTwiceTheStepsDenyIsInDoubt(t *testing.T) {
 	rank, outcome := leaking(10)
 	rank.Double = &baseline.Doubled{Unconfirmed: []*diff.Finding{outcome.Leaks[0].Finding}, Half: snapshot.Mark{Step: 50}, Whole: snapshot.Mark{Step: 100}}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -110,6 +111,17 @@ func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 		return why + "; "
 	}
 	return ""
+}
+
+// ByDrain orders ranks and processes: those that leak first, and of these the one whose leaks end the run first.
+func ByDrain(ranks []Rank) {
+	drain := func(r Rank) float64 {
+		if r.Result == nil {
+			return 0
+		}
+		return r.Result.Drain()
+	}
+	slices.SortStableFunc(ranks, func(a, b Rank) int { return cmp.Compare(drain(b), drain(a)) })
 }
 
 // Children are the other processes that leak. Where there are some and the rank itself does not

@@ -66,6 +66,24 @@ func TestTheSentenceNamesOtherProcessesThatLeak(t *testing.T) {
 	}
 }
 
+// TestTheProcessThatLeaksMostComesFirst: the recorded one did, however little it leaked.
+func TestTheProcessThatLeaksMostComesFirst(t *testing.T) {
+	r := pyramidResult(t)
+	r.Children = inWorker(t).Children
+	more := r.Children[0].Result
+	for i := range more.Findings {
+		more.Findings[i].Rate.Bytes.Value *= 2
+	}
+	want := Headline(more) + "; more leaks in the recorded process"
+	if got := Headline(r); got != want || !strings.Contains(got, "in loader worker 1 ") {
+		t.Errorf("%q, not %q", got, want)
+	}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
+	if worker, own := strings.Index(text, "detected in loader worker 1:"), strings.Index(text, "detected:"); worker < 0 || own < worker {
+		t.Errorf("the worker's leak is at %d, and the smaller one at %d", worker, own)
+	}
+}
+
 func TestPathsOfAnotherProcessAreRelative(t *testing.T) {
 	r := inWorker(t)
 	row := r.Children[0].Result.Findings[0].Rows[0]

@@ -34,8 +34,7 @@ func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
 		return Headline(r)
 	}
-	others := strings.ReplaceAll(alsoIn(r), noBreak, " ")
-	return strings.TrimSuffix(Headline(r), others) + rateWithin(r.Findings[0].Rate) + furtherLeaks(r)
+	return strings.ReplaceAll(leaksOfOne(r), noBreak, " ") + rateWithin(r.Findings[0].Rate) + furtherLeaks(r)
 }
 
 // mostFurther is how many leaks a sentence names beside the largest.

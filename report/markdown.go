@@ -28,9 +28,6 @@ func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 		m.reserves(s.grown)
 	}
 	m.findings(slices.Concat(s.leaks, s.maybe))
-	for _, f := range s.children {
-		m.findings([]said{f})
-	}
 	if r.Leaks() > 0 {
 		m.reserves(s.grown)
 	}

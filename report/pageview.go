@@ -117,7 +117,7 @@ func pageView(r *diff.Result, about About) *view {
 	v.State, _ = state(r)
 	v.Lead = lead(r)
 	v.Facts = factsOf(r)
-	for _, f := range slices.Concat(s.leaks, s.children) {
+	for _, f := range s.leaks {
 		v.Findings = append(v.Findings, findingViewOf(f.in, f.Finding))
 	}
 	for _, e := range s.grown {

@@ -44,51 +44,52 @@ func (o TextOptions) top(n int) int {
 // allocates, or that there is none, or no verdict. Its names are escaped; it has no full stop.
 func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), noBreak, " ") }
 
-// sentence is Headline with its place glued.
+// sentence is Headline with its place glued: of the process whose leaks end the run first.
 func sentence(r *diff.Result) string {
-	leaks := r.Leaks()
-	if leaks == 0 && len(r.Children) > 0 {
-		return sentence(r.Children[0].Result)
+	if drained := r.Drained(); len(drained) > 0 {
+		return leaksOfOne(drained[0]) + alsoIn(r, drained[1:])
 	}
 	live := "live memory" + ofWhom(r) + " " + signed(r.Growth().Bytes)
-	if leaks == 0 && !r.Comparable {
+	if !r.Comparable {
 		unlike := "different processes"
 		if r.Separate() {
 			unlike = "separate recordings"
 		}
 		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of " + unlike + "; " + live
 	}
-	if why := noComparison(r); leaks == 0 && why != "" {
+	if why := noComparison(r); why != "" {
 		return "no verdict: " + why + "; " + live
 	}
-	if e := r.Unexplained(); leaks == 0 && e != nil {
+	if e := r.Unexplained(); e != nil {
 		return "possible leak outside recorded stacks: the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + "; " + live
 	}
-	if others := r.Unaccounted(); leaks == 0 && len(others) > 0 {
+	if others := r.Unaccounted(); len(others) > 0 {
 		return "no verdict: " + brief(others[0].Clause()) + "; " + live
 	}
-	if leaks == 0 {
-		maybe := withVerdict(r, diff.Inconclusive)
-		sites := 0 // a finding may be of several
-		for _, f := range maybe {
-			sites += len(f.Rows)
-		}
-		if len(maybe) > 0 && (tooShort(r) || mostUndecided(r)) {
-			which := "possible leak: "
-			if n := len(maybe); n > 1 {
-				which = grouped(int64(n)) + " possible leaks; the largest: "
-			}
-			return which + clauseOf(maybe[0]) + "; " + live
-		}
-		s := "no leak found among " + count(int64(len(r.Rows)), "site")
-		if sites > 0 {
-			s += ", " + grouped(int64(sites)) + " inconclusive"
-		}
-		return s + "; " + live
+	maybe := withVerdict(r, diff.Inconclusive)
+	sites := 0 // a finding may be of several
+	for _, f := range maybe {
+		sites += len(f.Rows)
 	}
-	first := &r.Findings[0]
+	if len(maybe) > 0 && (tooShort(r) || mostUndecided(r)) {
+		which := "possible leak: "
+		if n := len(maybe); n > 1 {
+			which = grouped(int64(n)) + " possible leaks; the largest: "
+		}
+		return which + clauseOf(maybe[0]) + "; " + live
+	}
+	s := "no leak found among " + count(int64(len(r.Rows)), "site")
+	if sites > 0 {
+		s += ", " + grouped(int64(sites)) + " inconclusive"
+	}
+	return s + "; " + live
+}
+
+// leaksOfOne is the sentence about one process that leaks.
+func leaksOfOne(r *diff.Result) string {
+	first, leaks := &r.Findings[0], r.Leaks()
 	if leaks == 1 {
-		return "1 leak: " + clauseOf(first) + alsoIn(r)
+		return "1 leak: " + clauseOf(first)
 	}
 	all, sum := "", snapshot.Bytes(0)
 	for _, f := range withVerdict(r, diff.Leak) {
@@ -97,22 +98,22 @@ func sentence(r *diff.Result) string {
 	if sum != 0 {
 		all = ", " + signed(sum) + " in all"
 	}
-	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first)) + alsoIn(r)
+	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
 }
 
 // alsoIn names the other processes that leak beside the one that a sentence is of; "" for none.
-func alsoIn(r *diff.Result) string {
-	text := ""
-	for i, c := range r.Children {
-		switch i {
-		case 0:
-			text = "; more leaks "
-		default:
-			text += ", "
-		}
-		text += strings.TrimSpace(inChild(&c.Result.Findings[0]))
+func alsoIn(r *diff.Result, others []*diff.Result) string {
+	if len(others) == 0 {
+		return ""
 	}
-	return text
+	named := make([]string, len(others))
+	for i, of := range others {
+		named[i] = strings.TrimSpace(inChild(&of.Findings[0]))
+		if named[i] == "" {
+			named[i] = "in" + strings.TrimPrefix(ofWhom(r), " of")
+		}
+	}
+	return "; more leaks " + strings.Join(named, ", ")
 }
 
 // ofWhom is " of train.py" beside other processes that grow or leak: live memory is of the recorded one.

@@ -4,8 +4,7 @@ import "github.com/memdiag/memdiag/diff"
 
 // story is a comparison as every report tells it, built once. Text, Markdown and page lay it out.
 type story struct {
-	leaks    []said          // of the process that was judged, shown in full
-	children []said          // leaks of the other processes, shown in full
+	leaks    []said          // shown in full, of the process first whose leaks end the run first
 	grown    []*diff.Reserve // growth that no stack explains
 	maybe    []said          // inconclusive, shown in full
 	listed   []*diff.Finding // all others
@@ -26,19 +25,23 @@ type said struct {
 // site that grew one. Between snapshots of different processes nothing has grown, and all are listed.
 func storyOf(r *diff.Result, o TextOptions) *story {
 	s := &story{grown: r.Unaccounted(), title: "What else grew", accounts: accounts(r), total: r.Growth(), reserves: deviceReserves(r), least: leastText(r)}
-	for _, c := range r.Children {
-		s.children = append(s.children, saidOf(c.Result, withVerdict(c.Result, diff.Leak))...)
-	}
 	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
+	topLeaks, topMaybe := o.top(len(leaks)), o.top(len(maybe))
+	for _, of := range r.Drained() {
+		shown := withVerdict(of, diff.Leak)
+		if of == r {
+			shown = shown[:topLeaks]
+		}
+		s.leaks = append(s.leaks, saidOf(of, shown)...)
+	}
 	if !r.Comparable {
 		s.title, s.listed = "More in the last snapshot than in the first", maybe
 		return s
 	}
-	topLeaks, topMaybe := o.top(len(leaks)), o.top(len(maybe))
 	if !o.All {
 		topMaybe = min(topMaybe, 3)
 	}
-	s.leaks, s.maybe = saidOf(r, leaks[:topLeaks]), saidOf(r, maybe[:topMaybe])
+	s.maybe = saidOf(r, maybe[:topMaybe])
 	for _, rest := range [][]*diff.Finding{leaks[topLeaks:], maybe[topMaybe:], withVerdict(r, diff.Bounded), withVerdict(r, diff.Clean)} {
 		s.listed = append(s.listed, rest...)
 	}

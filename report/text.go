@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/diff"
@@ -34,7 +33,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, recorded by %s%s",
 		first, last, between(r), glue(producer(r.Last)), ruleText(r)))
 	s := storyOf(r, o)
-	p.findings(slices.Concat(s.leaks, s.children), o)
+	p.findings(s.leaks, o)
 	for _, e := range s.grown {
 		p.reserve(e)
 	}

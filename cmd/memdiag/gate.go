@@ -117,6 +117,7 @@ func (g *gateCall) judge(cmd *cobra.Command, known *baseline.File, args []string
 	if err != nil {
 		return exitOwn, err
 	}
+	gate.ByDrain(ranks)
 	outcome, unsaved := g.hold(known, ranks)
 	decision := g.Decide(ranks, outcome)
 	if err := g.say(decision, outcome); err != nil && g.env.stdout.err == nil {
