@@ -188,7 +188,7 @@ func lead(r *diff.Result) string {
 
 func factsOf(r *diff.Result) []fact {
 	g := r.Growth()
-	facts := []fact{{"live memory" + ofWhom(r), signed(g.Bytes)}}
+	facts := []fact{{"live memory" + ofWhom(r), changeText(g.Bytes)}}
 	if r.First.Mark.Step != snapshot.NoStep && r.Last.Mark.Step != snapshot.NoStep {
 		facts = append(facts, fact{"steps", grouped(r.First.Mark.Step) + " to " + grouped(r.Last.Mark.Step)})
 	}

@@ -49,7 +49,7 @@ func sentence(r *diff.Result) string {
 	if drained := r.Drained(); len(drained) > 0 {
 		return leaksOfOne(drained[0]) + alsoIn(r, drained[1:])
 	}
-	live := "live memory" + ofWhom(r) + " " + signed(r.Growth().Bytes)
+	live := "live memory" + ofWhom(r) + " " + changeText(r.Growth().Bytes)
 	if !r.Comparable {
 		unlike := "different processes"
 		if r.Separate() {
@@ -114,6 +114,14 @@ func alsoIn(r *diff.Result, others []*diff.Result) string {
 		}
 	}
 	return "; more leaks " + strings.Join(named, ", ")
+}
+
+// changeText is a change within a sentence, where "0 B" would read as an amount.
+func changeText(b snapshot.Bytes) string {
+	if b == 0 {
+		return "unchanged"
+	}
+	return signed(b)
 }
 
 // ofWhom is " of train.py" beside other processes that grow or leak: live memory is of the recorded one.

@@ -39,7 +39,7 @@ func TestHeadline(t *testing.T) {
 		{"a snapshot and itself are none", func(r *diff.Result) {
 			r.Findings, r.Intermediate, r.First = nil, 0, r.Last
 			r.Rows = []diff.Row{{Before: diff.Tally{Blocks: 1}, After: diff.Tally{Blocks: 1}}}
-		}, "no verdict: the two snapshots are equal; live memory 0 B"},
+		}, "no verdict: the two snapshots are equal; live memory unchanged"},
 		{"what is inconclusive is counted", func(r *diff.Result) {
 			r.Findings[0].Verdict, r.Findings[0].Rows = diff.Inconclusive, []*diff.Row{{After: diff.Tally{Blocks: 1, Bytes: 512}}}
 		}, "no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
