@@ -19,12 +19,5 @@ func MoreText(r *diff.Result, f *diff.Finding) string { return unglued(moreText(
 
 // CheckText is "512 KiB (500 KiB to 520 KiB) a step, and with the change 0 B".
 func CheckText(c *baseline.Check) string {
-	unit := diff.Unit("")
-	switch {
-	case c.Finding != nil:
-		unit = c.Finding.Rate.Unit
-	case c.Process != nil:
-		unit = c.Process.Rate.Unit
-	}
-	return rateInterval(c.Before) + " a " + string(unit) + ", and with the change " + rateInterval(c.After)
+	return rateInterval(c.Before) + " a " + string(c.Unit) + ", and with the change " + afterText(c)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -156,23 +155,30 @@ func stepTime(seconds float64) string {
 // verified is the line, or lines, of one check.
 func verified(c *baseline.Check) string {
 	var place string
-	var unit diff.Unit
 	switch {
 	case c.Process != nil && c.Process.Processes != nil:
-		place, unit = "growth of "+brief(c.Process.Processes.Who()), c.Process.Rate.Unit
+		place = "growth of " + brief(c.Process.Processes.Who())
 		if c.Finding != nil {
 			place += " at " + Place(c.Finding)
 		}
 	case c.Process != nil:
-		place, unit = "growth of the process outside recorded stacks", c.Process.Rate.Unit
+		place = "growth of the process outside recorded stacks"
 	default:
-		place, unit = Place(c.Finding), c.Finding.Rate.Unit
+		place = Place(c.Finding)
 	}
-	line := fmt.Sprintf("%s: %s: %s; before %s a %s, after %s\n", c.Answer, place, Printable(c.Why), rateInterval(c.Before), unit, rateInterval(c.After))
+	line := fmt.Sprintf("%s: %s: %s; before %s a %s, after %s\n", c.Answer, place, Printable(c.Why), rateInterval(c.Before), c.Unit, afterText(c))
 	if c.Reached != "" {
 		line += fmt.Sprintf("  the later run reached that work: %s\n", Printable(c.Reached))
 	}
 	return line
+}
+
+// afterText is the rate after a fix; "unchanged" of what no longer grows and wavers, since an interval around zero says no more.
+func afterText(c *baseline.Check) string {
+	if s := c.After; c.Answer == baseline.Gone && s.Low <= 0 && s.High >= 0 && s.Low < s.High {
+		return "unchanged"
+	}
+	return rateInterval(c.After)
 }
 
 // rateInterval is "512 KiB (500 KiB to 520 KiB)", or the rate alone where its interval

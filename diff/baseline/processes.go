@@ -9,31 +9,59 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// growing are the kinds of processes that grow in a run, other than the recorded one: with the leak that explains it, or
-// without. A kind's rate is by the second, of the one that grows most.
-func growing(r *diff.Result) (all []Check) {
+// grower is a kind of processes that grows in a run, other than the recorded one.
+type grower struct {
+	finding *diff.Finding // the leak that explains it; nil for none
+	process *diff.Reserve // its rate is by the second, of the one that grows most
+	leaks   diff.Rate     // of all that leaks in it, as the report of the run has them; zero without a finding
+}
+
+func growing(r *diff.Result) (all []grower) {
 	for _, c := range r.Children {
 		rate, _ := c.Leaked()
 		f := &c.Result.Findings[slices.IndexFunc(c.Result.Findings, func(f diff.Finding) bool { return f.Verdict == diff.Leak })]
-		slope, by := trend.Slope{Value: rate, Low: rate, High: rate}, f.Rate.Bytes
-		if by.Value > 0 {
-			slope.Low, slope.High = rate*by.Low/by.Value, rate*by.High/by.Value
+		leaks := diff.Rate{Unit: f.Rate.Unit}
+		for i := range c.Result.Findings {
+			if of := &c.Result.Findings[i]; of.Verdict == diff.Leak {
+				leaks.Bytes = add(leaks.Bytes, of.Rate.Bytes)
+			}
 		}
-		e := &diff.Reserve{Meter: cause.Host, Rate: diff.Rate{Unit: diff.Second, Bytes: slope}}
+		e := &diff.Reserve{Meter: cause.Host, Rate: diff.Rate{Unit: diff.Second, Bytes: trend.Slope{Value: rate, Low: rate, High: rate}}}
+		if by := leaks.Bytes; by.Value > 0 {
+			e.Rate.Bytes.Low, e.Rate.Bytes.High = rate*by.Low/by.Value, rate*by.High/by.Value
+		}
 		e.Processes = &diff.Processes{Role: c.Role, PID: c.PID, Recorded: true}
-		all = append(all, Check{Finding: f, Process: e})
+		all = append(all, grower{f, e, leaks})
 	}
 	for _, e := range r.Unaccounted() {
 		if e.Processes != nil {
-			all = append(all, Check{Process: e})
+			all = append(all, grower{process: e})
 		}
 	}
 	return all
 }
 
-// alikeProcesses reports whether two checks are of one kind of processes, and both of shared memory or of none.
-func alikeProcesses(a, b *Check) bool {
-	p, q := a.Process.Processes, b.Process.Processes
+// rates are those of a kind before and after: as the report of each run has them if both have the same unit, else by the
+// second. Either may be nil, and does not grow.
+func rates(before, after *grower) (unit diff.Unit, was, is trend.Slope) {
+	grow := slices.DeleteFunc([]*grower{before, after}, func(g *grower) bool { return g == nil })
+	of := func(g *grower) diff.Rate { return g.process.Rate }
+	if unit = grow[0].leaks.Unit; unit != "" && grow[len(grow)-1].leaks.Unit == unit {
+		of = func(g *grower) diff.Rate { return g.leaks }
+	}
+	for _, g := range grow {
+		if unit = of(g).Unit; g == before {
+			was = of(g).Bytes
+		} else {
+			is = of(g).Bytes
+		}
+	}
+	return unit, was, is
+}
+
+// alike reports whether two are of one kind of processes, and both of shared memory or of none.
+func (g *grower) alike(other *grower) bool {
+	p, q := g.process.Processes, other.process.Processes
 	return diff.KindOf(p.Role) == diff.KindOf(q.Role) && p.Shared == q.Shared
 }
 
@@ -41,46 +69,52 @@ func alikeProcesses(a, b *Check) bool {
 func (c *comparison) processes() []Check {
 	before, after := growing(c.before), growing(c.after)
 	var out []Check
+	var seen []*grower
+	told := func(g *grower) bool {
+		again := slices.ContainsFunc(seen, g.alike)
+		seen = append(seen, g)
+		return again
+	}
 	for i := range before {
-		k := &before[i]
-		if slices.ContainsFunc(out, func(o Check) bool { return alikeProcesses(&o, k) }) {
+		g := &before[i]
+		if told(g) {
 			continue
 		}
-		k.Before = k.Process.Rate.Bytes
-		now := slices.IndexFunc(after, func(o Check) bool { return alikeProcesses(&o, k) })
-		k.Answer = CannotTell
-		switch role := k.Process.Processes.Role; {
+		k := Check{Finding: g.finding, Process: g.process, Answer: CannotTell}
+		k.Unit, k.Before, _ = rates(g, nil)
+		now := slices.IndexFunc(after, func(o grower) bool { return o.alike(g) })
+		switch p := g.process.Processes; {
 		case now >= 0:
-			k.Answer, k.Why, k.After = Remains, "it still grows", after[now].Process.Rate.Bytes
-			if k.After.High < k.Before.Low {
+			k.Answer, k.Why = Remains, "it still grows"
+			if k.Unit, k.Before, k.After = rates(g, &after[now]); k.After.High < k.Before.Low {
 				k.Why = "it grows less, but still"
 			}
 		case c.processesDoubt != "":
 			k.Why = c.processesDoubt
 		case !c.alike:
 			k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
-		case k.Process.Processes.Shared:
+		case p.Shared:
 			k.Why = "shared memory no longer grows, and nothing shows that it was used as much"
-		case !c.after.ProcessesWouldShow(diff.KindOf(role), k.Before.Value):
+		case !c.after.ProcessesWouldShow(diff.KindOf(p.Role), g.process.Rate.Bytes.Value):
 			k.Why = "no process of that role ran long enough to show growth of this rate"
 		default:
 			if k.Why = c.skipped(k.Finding); k.Why == "" {
 				k.Answer, k.Why, k.Reached = Gone, "it no longer grows", "a process of that role ran long enough to show growth of this rate"
 			}
 		}
-		out = append(out, *k)
+		out = append(out, k)
 	}
 	for i := range after {
-		k := &after[i]
-		if slices.ContainsFunc(out, func(o Check) bool { return alikeProcesses(&o, k) }) {
+		g := &after[i]
+		if told(g) {
 			continue
 		}
-		k.After = k.Process.Rate.Bytes
-		k.Answer, k.Why = CannotTell, "it is new, and no line of it is known"
+		k := Check{Finding: g.finding, Process: g.process, Answer: CannotTell, Why: "it is new, and no line of it is known"}
+		k.Unit, _, k.After = rates(nil, g)
 		if k.Finding != nil {
 			k.Answer, k.Why = Remains, "it is new"
 		}
-		out = append(out, *k)
+		out = append(out, k)
 	}
 	return out
 }

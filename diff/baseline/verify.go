@@ -29,9 +29,9 @@ type Check struct {
 	// Reached is how the run after is known to have come to the work that leaked, a clause; ""
 	// unless it is gone.
 	Reached string
-	// Before and After are the bytes for one of the axis that the same places gained
-	// before the fix, and gain after it.
+	// Before and After are the bytes for one of Unit that the same places gained before the fix, and gain after it.
 	Before, After trend.Slope
+	Unit          diff.Unit
 }
 
 // enough is how many blocks a leak must have had time to add after a fix for their
@@ -84,7 +84,7 @@ func Verify(before, after *diff.Result) *Verification {
 		for _, n := range names {
 			mended[n] = true
 		}
-		k := Check{Finding: f, Before: gainBefore.of(names), After: gainAfter.of(names)}
+		k := Check{Finding: f, Before: gainBefore.of(names), After: gainAfter.of(names), Unit: f.Rate.Unit}
 		c.answer(&k, worst(found, names))
 		v.Checks = append(v.Checks, k)
 	}
@@ -95,7 +95,7 @@ func Verify(before, after *diff.Result) *Verification {
 		if f.OfProcess() || slices.ContainsFunc(names, func(n string) bool { return mended[n] }) {
 			continue
 		}
-		k := Check{Finding: f, After: f.Rate.Bytes}
+		k := Check{Finding: f, After: f.Rate.Bytes, Unit: f.Rate.Unit}
 		switch {
 		case f.Verdict == diff.Leak:
 			k.Answer, k.Why = Remains, "it is new"
@@ -210,7 +210,7 @@ func (c *comparison) process() *Check {
 	}
 	k := &Check{Process: before}
 	if after != nil {
-		k.After = after.Rate.Bytes
+		k.After, k.Unit = after.Rate.Bytes, after.Rate.Unit
 	}
 	if before == nil {
 		k.Process, k.Answer, k.Why = after, CannotTell, "it is new, and no line of it is known"
@@ -219,7 +219,7 @@ func (c *comparison) process() *Check {
 		}
 		return k
 	}
-	k.Before = before.Rate.Bytes
+	k.Before, k.Unit = before.Rate.Bytes, before.Rate.Unit
 	switch {
 	case after == nil:
 	case before.Rate.Unit != after.Rate.Unit:
