@@ -13,6 +13,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor/source"
 	"github.com/memdiag/memdiag/report"
+	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
@@ -65,8 +66,8 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %d files were read", name, len(files)))
 			continue
 		}
-		if info, err := os.Stat(name); err == nil && !r.Run().Info.Started.IsZero() && info.ModTime().After(r.Run().Info.Started) {
-			out.Skipped = append(out.Skipped, name+": it was changed since it was recorded, so that lines may be others")
+		if since := sinceRecorded(&r.Run().Info, file); since != "" {
+			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: it %s, so that lines may be others", name, since))
 		}
 		files = append(files, *file)
 	}
@@ -93,6 +94,21 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 		return cmp.Compare(slices.Index(order, a.Measured), slices.Index(order, b.Measured))
 	})
 	return out, nil
+}
+
+// sinceRecorded says how a file is another one than the run had, a clause; "" if it is not, as far as the run tells. A file that
+// was only copied or checked out anew has another time, and the same text.
+func sinceRecorded(info *snapshot.Info, file *source.File) string {
+	if was, ok := info.Code.Contents[file.Name]; ok {
+		if was != snapshot.Content(file.Text) {
+			return "was changed since it was recorded"
+		}
+		return ""
+	}
+	if on, err := os.Stat(file.Name); err == nil && !info.Started.IsZero() && on.ModTime().After(info.Started) {
+		return "is newer than the run"
+	}
+	return ""
 }
 
 // ownFiles are the program's own, by name.

@@ -39,6 +39,20 @@ def other():
 assert before.pop("other") != moved.pop("other")
 assert before == moved, (before, moved)
 
+# What a file's text was is told as memdiag computes it.
+import os, sys, tempfile, types, zlib
+path = os.path.join(tempfile.mkdtemp(), "kept.py")
+text = b"def keep():\n    pass\n"
+with open(path, "wb") as f:
+    f.write(text)
+os.utime(path, (1, 1))
+sys.modules["kept"] = module = types.ModuleType("kept")
+module.__file__ = path
+told = _code.Code(SimpleNamespace())
+told.read()
+del sys.modules["kept"]
+assert told.contents[path] == "21:4b41b8d8", told.contents
+
 agent = SimpleNamespace(stopped=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False))
 code = _code.Code(agent)
 

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,13 @@ type Code struct {
 	Looks  int    `json:"looks"`  // steps, or stretches of time, in which lines were watched
 	// Files has a text for each file, "NAME:FIRST:DIGEST:LINExTIMES,… NAME:…", as an agent writes it.
 	Files map[string]string `json:"files"`
+	// Contents has what Content returns for each file, as it was when it ran.
+	Contents map[string]string `json:"contents,omitempty"`
+}
+
+// Content tells one text of a file from others: its size and a checksum, as an agent writes them.
+func Content(text string) string {
+	return fmt.Sprintf("%d:%08x", len(text), crc32.ChecksumIEEE([]byte(text)))
 }
 
 // Function is one function of a file.
@@ -52,7 +60,7 @@ func (c *Code) Functions(file string) map[string]Function {
 // Add adds what another process of the same command has. Of one whose Python or file differs, what came first stays.
 func (c *Code) Add(other *Code) {
 	if c.Files == nil {
-		*c = Code{Python: other.Python, Files: make(map[string]string)}
+		*c = Code{Python: other.Python, Files: make(map[string]string), Contents: make(map[string]string)}
 	}
 	if c.Python != other.Python {
 		return
@@ -61,6 +69,9 @@ func (c *Code) Add(other *Code) {
 	for file := range other.Files {
 		if _, ok := c.Files[file]; !ok {
 			c.Files[file] = other.Files[file]
+			if content, ok := other.Contents[file]; ok {
+				c.Contents[file] = content
+			}
 			continue
 		}
 		functions := c.Functions(file)

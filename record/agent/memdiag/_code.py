@@ -58,7 +58,7 @@ class Code:
         self.frames = []  # that ran before
         self.own = {}  # by code object's id: the object, and the lines seen in this step; None for what is not the program's
         self.seen = {}  # by file and function: in how many steps each line was seen, counted from its first
-        self.texts, self.modules = {}, 0
+        self.texts, self.contents, self.modules = {}, {}, 0
 
     def begin(self):
         """Watches what runs in this thread up to the next call of end."""
@@ -139,7 +139,7 @@ class Code:
         files = {}
         for file, functions in self.texts.items():
             files[file] = " ".join("%s:%d:%x:%s" % (name, first, digest, spans(self.seen.get((file, name), {}))) for name, (first, digest) in functions.items())
-        return {"code": {"python": "%d.%d" % sys.version_info[:2], "looks": self.looks, "files": files}} if files else {}
+        return {"code": {"python": "%d.%d" % sys.version_info[:2], "looks": self.looks, "files": files, "contents": self.contents}} if files else {}
 
     def read(self):
         began = work()
@@ -156,19 +156,20 @@ class Code:
                 if os.stat(file).st_mtime > BEGUN:
                     continue
                 functions = {}
-                collect(code_of(file, known.get("__spec__")), functions)
+                with open(file, "rb") as f:
+                    text = f.read()
+                collect(code_of(file, known.get("__spec__"), text), functions)
             except (OSError, SyntaxError, ValueError, ImportError):
                 continue
             if len(functions) <= FUNCTIONS:
-                self.texts[file] = functions
+                self.texts[file], self.contents[file] = functions, "%d:%08x" % (len(text), zlib.crc32(text))
 
 
-def code_of(file, spec):
+def code_of(file, spec, text):
     loader = getattr(spec, "loader", None)
     if type(loader) is importlib.machinery.SourceFileLoader and loader.path == file:
         return loader.get_code(loader.name)  # which has it compiled already
-    with open(file, "rb") as f:
-        return compile(f.read(), file, "exec", dont_inherit=True)
+    return compile(text, file, "exec", dont_inherit=True)
 
 
 def collect(code, functions):
