@@ -95,6 +95,9 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		return nil, err
 	}
 	unit, size, all := drawn(s.Axis)
+	if inBatches(r) {
+		unit = diff.Batch
+	}
 	if n := len(s.Meters[device]); n != len(s.Marks) {
 		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), n, len(s.Marks))
 	}
@@ -311,7 +314,10 @@ func (c *chart) describe(r *diff.Result, d snapshot.Device, above []string) stri
 	if d.Name != "" {
 		name += " " + brief(d.Name)
 	}
-	parts := []string{"memory of " + name, fmt.Sprintf("%ss %s to %s", c.axis, wholeNumber(c.x[0]), wholeNumber(c.x[len(c.x)-1]))}
+	if of := ofChild(r); of != nil {
+		name += " " + strings.TrimSpace(inChild(of))
+	}
+	parts := []string{"memory of " + name, fmt.Sprintf("%s %s to %s", diff.Unit(c.axis).Plural(), wholeNumber(c.x[0]), wholeNumber(c.x[len(c.x)-1]))}
 	if rank := rankOf(r); rank != "" {
 		parts = append(parts, rank)
 	}

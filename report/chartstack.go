@@ -110,7 +110,7 @@ func (s *stacker) leaks(size float64) []band {
 			if text := interval(readable(f.Rate).Bytes, snapshot.FormatBytes); text != "" {
 				b.notes = append(b.notes, "("+text+")")
 			}
-			if f.Rate.Unit == s.r.Series.Axis.Unit && !moreBehind(f) {
+			if (f.Rate.Unit == s.r.Series.Axis.Unit || inBatches(s.r)) && !moreBehind(f) {
 				slope := multiplied(f.Rate.Bytes, size)
 				b.slope = &slope
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -91,5 +92,33 @@ func TestPathsOfAnotherProcessAreRelative(t *testing.T) {
 	Folder{"/work"}.Results(r)
 	if got := row.Frames[0].File; !strings.HasPrefix(got, "train.py") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestALeakOfAnotherProcessHasAChart: the page drew the devices of the recorded process and all processes by role, and the site nowhere.
+func TestALeakOfAnotherProcessHasAChart(t *testing.T) {
+	r := inWorker(t)
+	child := r.Children[0].Result
+	for i := range child.Findings {
+		child.Findings[i].Rate.Unit = diff.Batch
+	}
+	views, data := chartViews(r)
+	if len(views) == 0 || !strings.Contains(views[0].About, " in loader worker 1 · batches 0 to ") || views[0].Axis != "batch" {
+		t.Fatalf("%+v", views)
+	}
+	leak := data[0].Bands[len(data[0].Bands)-1]
+	if !leak.Leak || !strings.HasPrefix(leak.Name, "feature_pyramid.go:88") {
+		t.Errorf("the site is not drawn: %+v", leak)
+	}
+	if with, _ := chartViews(pyramidResult(t)); strings.Contains(with[0].About, " in ") {
+		t.Errorf("%q", with[0].About)
+	}
+}
+
+func TestRatesByTheBatchHaveAPlural(t *testing.T) {
+	rare := trend.Slope{Value: 0.004, Low: 0.004, High: 0.004, N: 9}
+	r := diff.Rate{Unit: diff.Batch, Blocks: rare, Bytes: rare}
+	if got := bytesRate(r) + ", " + blocksRate(r, "block"); got != "+1 B every 250 batches, +1 block every 250 batches" {
+		t.Error(got)
 	}
 }

@@ -75,7 +75,7 @@ func bytesRate(r diff.Rate) string {
 	}
 	r = readable(r)
 	if v := r.Bytes.Value; v > 0 && v < 0.005 {
-		return fmt.Sprintf("%s+1 B every %s %ss", doubt(r.Bytes), threeDigits(1/v), r.Unit)
+		return fmt.Sprintf("%s+1 B every %s %s", doubt(r.Bytes), threeDigits(1/v), r.Unit.Plural())
 	}
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
@@ -143,7 +143,7 @@ func blocksRate(r diff.Rate, noun string) string {
 		return "0 " + noun + "s/" + string(r.Unit)
 	}
 	if v > 0 && v < 0.1 {
-		return fmt.Sprintf("%s+1 %s every %s %ss", doubt(r.Blocks), noun, threeDigits(1/v), r.Unit)
+		return fmt.Sprintf("%s+1 %s every %s %s", doubt(r.Blocks), noun, threeDigits(1/v), r.Unit.Plural())
 	}
 	if math.Abs(v) > 1.004 {
 		noun += "s"

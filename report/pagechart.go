@@ -73,8 +73,8 @@ type lineData struct {
 // table lists.
 const pageMarks, tableMarks = 1000, 12
 
-// chartViews draws every device that is used, that of the first finding first, and the command's processes: before the devices
-// if the first sentence is about them.
+// chartViews draws every device that is used, that of the first finding first, where other processes leak what leaks in them,
+// and the command's processes: both before the devices if the first sentence is about them.
 func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 	data = []chartData{}
 	if r.Series == nil {
@@ -84,9 +84,18 @@ func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 		v, columns := c.view()
 		views, data = append(views, v), append(data, columns)
 	}
-	tree := newTreeChart(r, PlotOptions{}, pageMarks)
-	if tree != nil && aboutOthers(r) {
-		add(tree)
+	others := func() {
+		for _, child := range r.Children {
+			if c, err := newChart(child.Result, PlotOptions{}, pageMarks); err == nil {
+				add(c)
+			}
+		}
+		if tree := newTreeChart(r, PlotOptions{}, pageMarks); tree != nil {
+			add(tree)
+		}
+	}
+	if aboutOthers(r) {
+		others()
 	}
 	order := []string{""}
 	for _, d := range r.Series.Devices {
@@ -107,8 +116,8 @@ func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 			add(c)
 		}
 	}
-	if tree != nil && !aboutOthers(r) {
-		add(tree)
+	if !aboutOthers(r) {
+		others()
 	}
 	return views, data
 }

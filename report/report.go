@@ -185,6 +185,20 @@ func inChild(f *diff.Finding) string {
 	return "in " + brief(c.Role) + " "
 }
 
+// ofChild is a finding that names the process other than the recorded one that a result is of; nil of the recorded one.
+func ofChild(r *diff.Result) *diff.Finding {
+	if len(r.Findings) == 0 || r.Findings[0].Child == nil {
+		return nil
+	}
+	return &r.Findings[0]
+}
+
+// inBatches reports whether what a result counts as steps are the batches of a loader's worker.
+func inBatches(r *diff.Result) bool {
+	of := ofChild(r)
+	return of != nil && of.Rate.Unit == diff.Batch
+}
+
 func withVerdict(r *diff.Result, v diff.Verdict) []*diff.Finding {
 	var out []*diff.Finding
 	for i := range r.Findings {

@@ -94,26 +94,30 @@ func (u Unit) least() float64 {
 
 // Text is "12 steps", or "40 minutes".
 func (u Unit) Text(v float64) string {
-	name := string(u)
+	one, many := string(u), u.Plural()
 	if u == Second {
 		for _, larger := range []struct {
 			size float64
 			name string
 		}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
 			if v >= 2*larger.size {
-				v, name = v/larger.size, larger.name
+				v, one, many = v/larger.size, larger.name, larger.name+"s"
 				break
 			}
 		}
 	}
-	switch v = math.Round(v); {
-	case v == 1:
-	case u == Batch:
-		name += "es"
-	default:
-		name += "s"
+	if v = math.Round(v); v == 1 {
+		many = one
 	}
-	return fmt.Sprintf("%.0f %s", v, name)
+	return fmt.Sprintf("%.0f %s", v, many)
+}
+
+// Plural is "steps", or "batches".
+func (u Unit) Plural() string {
+	if u == Batch {
+		return "batches"
+	}
+	return string(u) + "s"
 }
 
 // JudgedBy is by what a run without steps is judged.
