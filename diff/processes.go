@@ -48,6 +48,9 @@ type Processes struct {
 	// OrOthers is whether other programs may have made the files of shared memory.
 	OrOthers bool
 	Segments int64 // the most files of shared memory that there were, with Shared; 0 where they are not known
+	// Folder has most of them, and Writer is the role of the process, or of several alike, that wrote about as much as they took
+	// meanwhile; "" where it is not known.
+	Folder, Writer string
 }
 
 // sentence says by how much they grow.
@@ -81,7 +84,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	}
 	switch {
 	case p.Segments > 1:
-		text += fmt.Sprintf(", in up to %d files. The line that created them is unknown", p.Segments)
+		text += fmt.Sprintf(", in up to %s. The line that created them is unknown", p.files())
 		if p.OrOthers {
 			text += ". Another program of this user may have created them"
 		}
@@ -122,6 +125,18 @@ func (p *Processes) Who() string {
 	return p.Role
 }
 
+// files is "235 files in /dev/shm/tmp1, likely written by loader worker 0".
+func (p *Processes) files() string {
+	text := fmt.Sprintf("%d files", p.Segments)
+	if p.Folder != "" {
+		text += " in " + p.Folder
+	}
+	if p.Writer != "" {
+		text += ", likely written by " + p.Writer
+	}
+	return text
+}
+
 // Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
 func (p *Processes) clause(e *Reserve) string {
 	grows := p.Who() + " grows"
@@ -129,6 +144,8 @@ func (p *Processes) clause(e *Reserve) string {
 	case p.Successive:
 		grows = "each new " + p.Role + " uses more memory than the one before"
 	case p.Kernel:
+	case p.Shared && p.Folder != "" && p.PID == 0:
+		return fmt.Sprintf("%s grows, +%s/s, in up to %s", p.Role, snapshot.FormatBytes(e.Rate.Bytes.Value), p.files())
 	case !p.Shared && p.PID == 0:
 		grows = p.Who() + " grow together"
 	}
@@ -486,6 +503,10 @@ func (r *Result) sharedMemory(f *forest) *Reserve {
 	e.Processes.Shared = true
 	for i := range f.tree.Host { // they go with the last process
 		e.Processes.Segments = max(e.Processes.Segments, f.tree.Host[i].Segments)
+		e.Processes.Folder = cmp.Or(f.tree.Host[i].Folder, e.Processes.Folder)
+	}
+	if e.Processes.PID == 0 {
+		e.Processes.Writer = f.writer()
 	}
 	return &e
 }

@@ -66,7 +66,7 @@ type host struct {
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
 	deaths    deaths
-	others    outsiders
+	shared    sharedFiles
 	slow      time.Duration // the longest time between lines that looks made necessary
 
 	cancel context.CancelFunc
@@ -86,6 +86,7 @@ func watchHost(ctx context.Context, pid int, agent string, out *rundir.Writer, s
 		tree: newTree(pid, agent), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
 		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
 	}
+	h.shared = watchShared("/dev/shm", h.began)
 	h.deaths.look(procFolder, groupsFolder, os.Getpid())
 	if _, ok := readStat(pid); !ok {
 		return h
@@ -299,7 +300,9 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 		p, ok := readStat(pid)
 		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
 	})
-	at.Segments, at.SegmentBytes = countSegments("/dev/shm", tree, h.began, &h.others)
+	found := h.shared.count(tree)
+	at.Segments, at.SegmentBytes, at.Folder = found.n, found.size, found.folder()
+	h.tree.written = at.Folder != ""
 	return at
 }
 

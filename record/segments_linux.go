@@ -17,39 +17,69 @@ import (
 // torchSegment is a file of shared memory that PyTorch names for the process that made it.
 var torchSegment = regexp.MustCompile(`^torch_([0-9]+)_`)
 
-// segments are files of shared memory that came into being since a time, each counted once.
-type segments struct {
+// sharedFiles are those in a folder of shared memory.
+type sharedFiles struct {
+	dir    string
+	since  time.Time // when the command began
+	before segments  // all that the file system had then
+	others outsiders
+}
+
+func watchShared(dir string, since time.Time) sharedFiles {
+	return sharedFiles{dir: dir, since: since, before: inUse(dir)}
+}
+
+// inUse is all that a file system has, of whomever. n is 0 where it does not count its files.
+func inUse(dir string) (all segments) {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) == nil {
+		all.n, all.size = int64(fs.Files-fs.Ffree), snapshot.Bytes(fs.Blocks-fs.Bfree)*snapshot.Bytes(fs.Bsize)
+	}
+	return all
+}
+
+// found counts files that came into being since a time, each once.
+type found struct {
+	segments
 	since time.Time
 	seen  map[uint64]bool // inodes
-	n     int64
-	size  snapshot.Bytes
+	cut   bool            // there were too many to look at all
+}
+
+// file is one with its folder.
+type file struct {
+	fs.FileInfo
+	dir string
 }
 
 // named adds the files in a folder and those below, of this user, but for PyTorch's that are named for a process that lives and
 // is not ours, and those that others have. It reports whether the folder can be read.
-func (s *segments) named(dir string, ours func(pid int) bool, others *outsiders) bool {
+func (s *found) named(dir string, ours func(pid int) bool, others *outsiders) bool {
 	f, err := os.Open(dir)
 	if err != nil {
 		return false
 	}
 	_ = f.Close()
-	var news []fs.FileInfo
+	var news []file
 	looked := 0
 	// With the slash a folder that is a link, as /dev/shm may be, is followed.
-	_ = filepath.WalkDir(dir+"/", func(_ string, e fs.DirEntry, err error) error { // no error of ours
+	_ = filepath.WalkDir(dir+"/", func(path string, e fs.DirEntry, err error) error { // no error of ours
 		if looked++; looked > mostSegments {
+			s.cut = true
 			return fs.SkipAll
 		}
 		// Another user's folder has an error, and no file that is ours.
 		if err == nil && !e.IsDir() && !othersTensors(e.Name(), ours) {
 			if info, err := e.Info(); err == nil && s.counts(info) {
-				news = append(news, info)
+				news = append(news, file{info, filepath.Dir(path)})
 			}
 		}
 		return nil
 	})
-	for _, info := range others.without(news, ours) {
-		s.add(info)
+	for _, of := range others.without(news, ours) {
+		if size, ok := s.add(of.FileInfo); ok {
+			s.in[of.dir] += size
+		}
 	}
 	return true
 }
@@ -67,7 +97,7 @@ func othersTensors(file string, ours func(pid int) bool) bool {
 
 // open adds the files that a process has open and that have no name, or none any more: PyTorch hands tensors
 // over so unless another way is chosen.
-func (s *segments) open(pid int) {
+func (s *found) open(pid int) {
 	dir := procFile(pid, "fd")
 	f, err := os.Open(dir)
 	if err != nil {
@@ -88,39 +118,48 @@ func (s *segments) open(pid int) {
 }
 
 // counts reports whether a file is of this user, and new.
-func (s *segments) counts(info fs.FileInfo) bool {
+func (s *found) counts(info fs.FileInfo) bool {
 	at, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.Mode().IsRegular() && int(at.Uid) == os.Getuid() && !info.ModTime().Before(s.since) && !s.seen[at.Ino]
 }
 
-func (s *segments) add(info fs.FileInfo) {
+// add counts a file, unless it does not count.
+func (s *found) add(info fs.FileInfo) (size snapshot.Bytes, ok bool) {
 	if !s.counts(info) {
-		return
+		return 0, false
 	}
 	at := info.Sys().(*syscall.Stat_t)
 	s.seen[at.Ino] = true
+	size = snapshot.Bytes(at.Blocks) * 512
 	s.n++
-	s.size += snapshot.Bytes(at.Blocks) * 512
+	s.size += size
+	return size, true
 }
 
 // mostSegments bounds a look at a folder.
 const mostSegments = 10_000
 
-// countSegments counts those of processes, in a folder and by descriptor; -1 and Unknown where neither can be known.
-func countSegments(dir string, tree []process, since time.Time, others *outsiders) (int64, snapshot.Bytes) {
+// count counts those of processes, in the folder and by descriptor. If they are too many to look at, all that the file system
+// has gained counts.
+func (w *sharedFiles) count(tree []process) segments {
 	in := make(map[int]bool, len(tree))
 	for _, p := range tree {
 		in[p.pid] = true
 	}
-	s := &segments{since: since, seen: make(map[uint64]bool)}
-	known := s.named(dir, func(pid int) bool { return in[pid] }, others)
+	s := &found{since: w.since, seen: make(map[uint64]bool)}
+	s.in = make(map[string]snapshot.Bytes)
+	known := s.named(w.dir, func(pid int) bool { return in[pid] }, &w.others)
 	for _, p := range tree[:min(len(tree), mostProcesses)] {
 		s.open(p.pid)
 	}
 	if !known && s.n == 0 {
-		return -1, snapshot.Unknown
+		return segments{n: -1, size: snapshot.Unknown}
 	}
-	return s.n, s.size
+	if s.cut {
+		now := inUse(w.dir)
+		s.n, s.size = max(s.n, now.n-w.before.n), max(s.size, now.size-w.before.size)
+	}
+	return s.segments
 }
 
 // outsiders knows which files of shared memory processes have that are not the command's: of another training of the same
@@ -131,10 +170,10 @@ type outsiders struct {
 }
 
 // without returns the files that no outsider has mapped. Those that nobody has looked at yet come with a later call.
-func (o *outsiders) without(files []fs.FileInfo, ours func(pid int) bool) (out []fs.FileInfo) {
-	inode := func(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+func (o *outsiders) without(files []file, ours func(pid int) bool) (out []file) {
+	inode := func(f file) uint64 { return f.Sys().(*syscall.Stat_t).Ino }
 	begun := processorTime()
-	if time.Now().After(o.rest) && slices.ContainsFunc(files, func(f fs.FileInfo) bool { _, known := o.has[inode(f)]; return !known }) {
+	if time.Now().After(o.rest) && slices.ContainsFunc(files, func(f file) bool { _, known := o.has[inode(f)]; return !known }) {
 		mapped := make(map[uint64]bool)
 		entries, _ := os.ReadDir("/proc") // what was read before an error counts
 		for _, e := range entries {

@@ -39,6 +39,7 @@ type tree struct {
 	root    int
 	known   map[processID]*followed
 	orphans orphans
+	written bool // what they write is asked for
 	// largest is the most processes that there were at once, and hidden the most that the system told nothing of.
 	largest, hidden int
 }
@@ -149,7 +150,10 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		}
 		at := snapshot.ProcessPoint{
 			Time: now, Recorded: recorded(p.pid, p.started) || recorded(f.agent, p.started),
-			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown, OfOthers: snapshot.Unknown,
+			Anonymous: st.anonymous, File: st.file, Shared: st.shared, Swapped: st.swapped, PSS: snapshot.Unknown, OfOthers: snapshot.Unknown, Written: snapshot.Unknown,
+		}
+		if t.written {
+			at.Written = writtenBy(p.pid)
 		}
 		if s, ok := sums[p.processID]; ok {
 			at.PSS, at.OfOthers = s.pss, s.ofOthers

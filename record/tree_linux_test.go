@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestTheTreeIsWhatTheKernelListsAndWhatParentsTell compares the kernel's list of children with the parents of all processes.
@@ -142,12 +144,48 @@ func TestSegmentsOfOthersAreNotCounted(t *testing.T) {
 	}
 	ours := []process{{processID: processID{pid: os.Getpid()}}}
 	since := time.Now().Add(-time.Minute)
-	before, _ := countSegments(t.TempDir(), ours, since, &outsiders{}) // of the test's process itself
-	if n, size := countSegments(dir, ours, since, &outsiders{}); n-before != 3 || size < 24576 {
-		t.Errorf("%d of %d bytes; want ours, and those that may be", n-before, size)
+	count := func(dir string, since time.Time) segments {
+		files := watchShared(dir, since)
+		return files.count(ours)
 	}
-	if n, _ := countSegments(dir, ours, time.Now().Add(time.Minute), &outsiders{}); n != 0 {
-		t.Errorf("%d that were there before", n)
+	before := count(t.TempDir(), since).n // of the test's process itself
+	if got := count(dir, since); got.n-before != 3 || got.size < 24576 || got.folder() != dir {
+		t.Errorf("%d of %d bytes in %s; want ours, and those that may be", got.n-before, got.size, got.folder())
+	}
+	if got := count(dir, time.Now().Add(time.Minute)); got.n != 0 || got.folder() != "" {
+		t.Errorf("%d that were there before", got.n)
+	}
+}
+
+// TestTheFolderHasMostOfTheFiles: the deepest one with two thirds.
+func TestTheFolderHasMostOfTheFiles(t *testing.T) {
+	for want, in := range map[string]map[string]snapshot.Bytes{
+		"":                   nil,
+		"/dev/shm/run/cache": {"/dev/shm/run/cache": 7, "/dev/shm": 3},
+		"/dev/shm/run":       {"/dev/shm/run/a": 5, "/dev/shm/run/b": 4, "/dev/shm": 1},
+		"/dev/shm":           {"/dev/shm/run/a": 5, "/dev/shm/b": 5},
+	} {
+		if got := (&segments{in: in}).folder(); got != want {
+			t.Errorf("%q of %v; want %q", got, in, want)
+		}
+	}
+}
+
+// TestFilesBeyondThoseLookedAtCount: a leak of many small files seemed to end where looks at them do.
+func TestFilesBeyondThoseLookedAtCount(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "memdiag-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	files := watchShared(dir, time.Now().Add(-time.Minute))
+	for n := range mostSegments + 500 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(n)), []byte("x"), 0o600); err != nil {
+			t.Skip(err) // it is full
+		}
+	}
+	if got := files.count([]process{{processID: processID{pid: os.Getpid()}}}); got.n < mostSegments+500 || got.size < (mostSegments+500)<<12 {
+		t.Errorf("%d files of %s", got.n, got.size)
 	}
 }
 
@@ -172,7 +210,7 @@ func TestSharedMemoryThatOthersMadeIsNotCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := []os.FileInfo{info}
+	files := []file{{FileInfo: info}}
 	var others outsiders
 	if got := others.without(files, func(pid int) bool { return false }); len(got) != 0 {
 		t.Error("a file is counted that another process has")
@@ -204,7 +242,7 @@ func TestSharedMemoryBehindDescriptorsIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(again)
-	s := &segments{since: time.Now().Add(-time.Minute), seen: make(map[uint64]bool)}
+	s := &found{since: time.Now().Add(-time.Minute), seen: make(map[uint64]bool)}
 	s.open(os.Getpid())
 	if s.n != 1 || s.size != 1<<20 {
 		t.Errorf("%d segments of %s; the second descriptor is of the same", s.n, s.size)

@@ -30,6 +30,9 @@ type ProcessPoint struct {
 	PSS       Bytes // its share of all; Unknown where it was not asked for, or not said
 	// OfOthers is what of Anonymous is the share of others that have the same pages, as after a fork; Unknown as PSS is.
 	OfOthers Bytes
+	// Written is what the process has written since it began, to whatever files; Unknown while there is no shared memory that it
+	// may have written.
+	Written Bytes
 }
 
 // HostPoint is the tree as a whole at a moment, and its control group. What is not known is
@@ -43,6 +46,7 @@ type HostPoint struct {
 	// command began. Another of his programs may have made those that are not named for a process.
 	Segments     int64
 	SegmentBytes Bytes
+	Folder       string // the deepest one with most of what they take; "" where they have no names
 }
 
 // KernelKilled begins what a run says of itself if the kernel killed one of its processes since memory ran out.

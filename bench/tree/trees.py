@@ -321,7 +321,7 @@ def share_files(seconds):
                 f.write(decoded())
 
 
-@leaks("shared memory", line=False)
+@leaks("share_files 1", line=False)
 def named_files(s):
     processes("spawn", (share_files, s))
 

@@ -32,8 +32,8 @@ func childrenRun(t *testing.T, followed bool) (dir string) {
 				`"devices":[],"frames":[],"stacks":[[]],"blocks":{"device":[],"address":[],"size":[],"stack":[],"birth":[]},"role":"%s","pid":%d}`, 1000000*(n+1), role, 100+len(name)))
 		}
 	}
-	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1,1\n")
-	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,,\n")
+	write("processes.csv", processes.Header+"1000000,107,1,1,loader worker 0,false,1,1,1,1,1,1,1\n")
+	write("host.csv", processes.HostHeader+"1000000,1,1,,,,,,,,,,,,,,\n")
 	w.Took(0, nil, snapshot.Code{}, followed)
 	if err := w.Finish(0, time.Unix(4, 0)); err != nil {
 		t.Fatal(err)
@@ -92,10 +92,10 @@ func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 		{"missing", "", processes.HostHeader, false, true},
 		{"empty", "\n", processes.HostHeader, false, true},
 		{"without lines", processes.Header, processes.HostHeader, false, true},
-		{"cut in a line", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader, false, false},
-		{"cut in a line, both", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n1000", processes.HostHeader + "1000000,1,1,,,,,,,,,,,,,\n2", false, false},
-		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,,\n", 9), false, true},
-		{"of a process that was long in exiting", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,0,,,,,,,,,,,,,\n", 9), false, false},
+		{"cut in a line", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1,1\n1000", processes.HostHeader, false, false},
+		{"cut in a line, both", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1,1\n1000", processes.HostHeader + "1000000,1,1,,,,,,,,,,,,,,\n2", false, false},
+		{"cut between lines", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,1,,,,,,,,,,,,,,\n", 9), false, true},
+		{"of a process that was long in exiting", processes.Header + "1000000,107,1,1,a,false,1,1,1,1,1,1,1\n", processes.HostHeader + strings.Repeat("9000000,1,0,,,,,,,,,,,,,,\n", 9), false, false},
 		{"of an older memdiag", "", "time_us,processes,rss_bytes,pss_bytes\n", false, false},
 		{"of no Linux", "", "", false, false},
 		{"missing, both", "", "", true, true},

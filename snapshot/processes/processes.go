@@ -19,8 +19,12 @@ import (
 
 // Header begins a table of processes, and HostHeader one of the tree.
 const (
-	Header     = oldHeader + ",anon_of_others_bytes\n"
-	HostHeader = groupHeader + ",group_kernel_bytes\n"
+	Header     = othersHeader + ",written_bytes\n"
+	HostHeader = kernelHeader + ",segment_folder\n"
+
+	// kernelHeader and othersHeader are those of memdiag before it recorded who writes shared memory, and where.
+	kernelHeader = groupHeader + ",group_kernel_bytes"
+	othersHeader = oldHeader + ",anon_of_others_bytes"
 
 	// groupHeader is that of memdiag before it recorded the kernel's memory.
 	groupHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes"
@@ -44,7 +48,7 @@ const mostRoles = 1024 // that are remembered while a table is read
 // beginning of its header, as on a full disk.
 func Detect(head []byte) bool {
 	text := string(head)
-	return slices.ContainsFunc([]string{Header, oldHeader + "\n", HostHeader, groupHeader + "\n", oldHostHeader + "\n"}, func(header string) bool {
+	return slices.ContainsFunc([]string{Header, othersHeader + "\n", oldHeader + "\n", HostHeader, kernelHeader + "\n", groupHeader + "\n", oldHostHeader + "\n"}, func(header string) bool {
 		return strings.HasPrefix(text, header) || strings.HasPrefix(header, text)
 	})
 }
@@ -55,7 +59,7 @@ func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint)
 	err := out.Write([]string{
 		strconv.FormatInt(at.Time.UnixMicro(), 10), strconv.Itoa(p.PID), strconv.FormatInt(p.Started, 10), strconv.Itoa(p.Parent),
 		Role(p.Role), strconv.FormatBool(at.Recorded),
-		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS), known(at.OfOthers),
+		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS), known(at.OfOthers), known(at.Written),
 	})
 	out.Flush()
 	return errors.Join(err, out.Error())
@@ -107,8 +111,10 @@ func WriteHost(w io.Writer, h *snapshot.HostPoint) error {
 	for _, v := range []int64{g.LimitReached, g.Killed, g.Others, h.Segments} {
 		fields = append(fields, known(snapshot.Bytes(v)))
 	}
-	_, err := io.WriteString(w, strings.Join(append(fields, known(h.SegmentBytes), known(g.Kernel)), ",")+"\n")
-	return err
+	out := csv.NewWriter(w)
+	err := out.Write(append(fields, known(h.SegmentBytes), known(g.Kernel), Role(h.Folder)))
+	out.Flush()
+	return errors.Join(err, out.Error())
 }
 
 // known is a number; "" for one that is not known.
@@ -135,7 +141,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	var out []snapshot.TreeProcess
 	at := make(map[key]int)
 	roles := make(roles)
-	_, err := rows(r, []string{Header, oldHeader}, func(f *fields) error {
+	_, err := rows(r, []string{Header, othersHeader, oldHeader}, func(f *fields) error {
 		p := snapshot.ProcessPoint{Time: f.time()}
 		k := key{pid: f.int()}
 		k.started = int64(f.bytes())
@@ -144,7 +150,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 		for _, to := range []*snapshot.Bytes{&p.Anonymous, &p.File, &p.Shared, &p.Swapped} {
 			*to = max(0, f.bytes())
 		}
-		p.PSS, p.OfOthers = f.bytes(), f.bytes()
+		p.PSS, p.OfOthers, p.Written = f.bytes(), f.bytes(), f.bytes()
 		if f.err != nil {
 			return f.err
 		}
@@ -167,7 +173,7 @@ func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 // ReadHost reads a table of the tree, as Read does. It is followed by a table of processes unless an
 // older memdiag wrote it.
 func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) {
-	columns, err := rows(r, []string{HostHeader, groupHeader, oldHostHeader}, func(f *fields) error {
+	columns, err := rows(r, []string{HostHeader, kernelHeader, groupHeader, oldHostHeader}, func(f *fields) error {
 		h := snapshot.HostPoint{Time: f.time(), Processes: f.int(), RSS: f.bytes(), PSS: f.bytes()}
 		g := &h.Group
 		for _, to := range []*snapshot.Bytes{&g.Current, &g.Peak, &g.Limit, &g.Anonymous, &g.File, &g.Shared} {
@@ -176,7 +182,7 @@ func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) 
 		for _, to := range []*int64{&g.LimitReached, &g.Killed, &g.Others, &h.Segments} {
 			*to = int64(f.bytes())
 		}
-		h.SegmentBytes, g.Kernel = f.bytes(), f.bytes()
+		h.SegmentBytes, g.Kernel, h.Folder = f.bytes(), f.bytes(), Role(f.text())
 		if f.err != nil {
 			return f.err
 		}
