@@ -21,6 +21,18 @@ type surroundings struct {
 	plain bool
 }
 
+// noTensors reports whether the program is known to have none: no stack trains, or the agent is in a program that has imported
+// no library of tensors.
+func (r *Result) noTensors() bool {
+	if r.Last.Producer != pythonProducer {
+		return len(r.Rows) > 0 && r.surroundings().plain
+	}
+	return !slices.ContainsFunc(tensorPackages, func(name string) bool { return r.run.Info.Packages[name] != "" })
+}
+
+// tensorPackages are libraries of tensors, as a program of Python's imports them.
+var tensorPackages = []string{"torch", "jax", "tensorflow", "cupy", "mlx", "mxnet", "paddle", "tinygrad"}
+
 func (r *Result) surroundings() *surroundings {
 	if r.around != nil {
 		return r.around
@@ -145,7 +157,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
 	e.Drained = r.drained(rows[0])
 	e.Objects = onLanguageHeap(rows) || rows[0].Device.Kind == snapshot.Items
-	e.Plain = r.surroundings().plain
+	e.Plain, e.NoTensors = r.surroundings().plain, r.noTensors()
 	e.Segments = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.SharedMemory })
 	e.Programs = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.Executable })
 	e.CollectorOff = slices.ContainsFunc(r.Last.Notes, func(n string) bool { return strings.HasPrefix(n, collectorOff) })
@@ -174,6 +186,9 @@ func addFrames(stacks map[snapshot.Frame]int, row *Row) {
 		}
 	}
 }
+
+// pythonProducer made snapshots in a program of Python's of which no tensors were recorded.
+const pythonProducer = "Python"
 
 // hostHeap is what readers and recorders name the process's own memory.
 const hostHeap = "host heap"

@@ -50,6 +50,6 @@ func (r *Result) mapped() *Reserve {
 	}
 	e := r.ofProcess(x, grown)
 	e.Mapped, e.Graph = true, nil
-	e.explain()
+	r.explainReserve(e)
 	return e
 }

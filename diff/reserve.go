@@ -40,6 +40,8 @@ type Reserve struct {
 	Mapped bool
 	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
 	Processes *Processes
+
+	noTensors bool // the program is known to have none
 }
 
 // reserves looks at every device but the process itself, which has no cache that a
@@ -272,7 +274,7 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 		Device: s.Devices[at], Meter: cause.Host, Growth: snapshot.Bytes(rest[len(rest)-1] - rest[0]), Live: r.explained(),
 		Rate: Rate{Unit: s.Axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
 	}
-	e.explain()
+	r.explainReserve(e)
 	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
 		e.Graph = &r.Last.Holders[i]
 		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
@@ -351,12 +353,13 @@ func (r *Result) reserve(e Reserve, device snapshot.Device) Reserve {
 	default:
 		e.Meter = cause.CacheGrowth
 	}
-	e.explain()
+	r.explainReserve(&e)
 	return e
 }
 
-func (e *Reserve) explain() {
-	if fit := cause.Matches(&cause.Evidence{Meter: e.Meter}); len(fit) > 0 {
+func (r *Result) explainReserve(e *Reserve) {
+	e.noTensors = r.noTensors()
+	if fit := cause.Matches(&cause.Evidence{Meter: e.Meter, NoTensors: e.noTensors}); len(fit) > 0 {
 		e.Cause, e.CauseWhy = fit[0].Cause, fit[0].Why
 	}
 }
@@ -416,6 +419,8 @@ func (e *Reserve) String() string {
 		rate := e.Rate.Bytes
 		what := "it may leak memory that is not recorded, such as a retained graph (memdiag explain graph-retained) or memory of native code"
 		switch {
+		case e.noTensors && !e.Mapped:
+			what = "it may leak memory that is not recorded, such as that of native code"
 		case e.Mapped:
 			what = "it does not come from malloc; native code mapped it, such as a library's allocator or buffer"
 		case e.Graph != nil:

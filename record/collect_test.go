@@ -32,6 +32,21 @@ func TestWhatManyProcessesSayIsOneNote(t *testing.T) {
 	}
 }
 
+// The closing line says at which step the last snapshot is; children and what was taken by the clock have none.
+func TestTheLastSnapshotsStepIsCounted(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"snapshot_9.json", "snapshot_104.json", "snapshot_20.json", "snapshot_t900.json", "snapshot_500_child2.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var o Outcome
+	o.collect(dir, snapshot.NoRank)
+	if o.LastStep != 104 || o.Snapshots != 5 {
+		t.Errorf("the last of %d snapshots is at step %d", o.Snapshots, o.LastStep)
+	}
+}
+
 func TestOldAgentsOfKilledMemdiagsAreSweptAway(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("no /proc here")

@@ -124,8 +124,8 @@ type Outcome struct {
 	Died string
 	// Snapshots counts those that are in the folder.
 	Snapshots int
-	// Steps is how many the agent saw; 0 where it saw none.
-	Steps int64
+	// Steps is how many the agent saw; 0 where it saw none. LastStep is that of the last snapshot, likewise.
+	Steps, LastStep int64
 	// Notes say what was not recorded and why, one sentence each.
 	Notes []string
 	// Found is what censuses found, one sentence each, which has been said meanwhile.
@@ -433,6 +433,9 @@ func (o *Outcome) collect(dir string, rank int) {
 			_ = os.Remove(path)
 		case rundir.IsRecordedSnapshot(name):
 			o.Snapshots++
+			if step, ok := rundir.StepOf(name); ok && rundir.ChildOf(name) == 0 {
+				o.LastStep = max(o.LastStep, step)
+			}
 		}
 	}
 	o.agents = len(agents) > 0

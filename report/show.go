@@ -131,7 +131,9 @@ func (p *page) device(s *snapshot.Snapshot, d *snapshot.Device, shape shape) {
 		p.fragments(s, shape.fragments)
 	}
 	p.private(s, shape.segments)
-	p.explained(shape.parts, d.Meters.Reserved)
+	if d.Kind != snapshot.Process { // malloc's cache is none that PyTorch could empty
+		p.explained(shape.parts, d.Meters.Reserved)
+	}
 }
 
 func (p *page) fragments(s *snapshot.Snapshot, f fragments) {

@@ -180,3 +180,17 @@ func TestBlocksOfARecordWithoutTimesAreNotSaidToBeOlder(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestMallocsFreeMemoryIsNotExplainedAsPyTorchsCache: a process was referred to what torch.cuda.empty_cache() returns.
+func TestMallocsFreeMemoryIsNotExplainedAsPyTorchsCache(t *testing.T) {
+	for kind, explained := range map[snapshot.DeviceKind]bool{snapshot.Process: false, snapshot.CUDA: true} {
+		s := &snapshot.Snapshot{Stacks: snapshot.NewStacks(), Rank: snapshot.NoRank, Mark: snapshot.Mark{Step: 8, Epoch: snapshot.NoStep}}
+		s.Devices = []snapshot.Device{{Kind: kind, Limit: snapshot.Unknown, Meters: snapshot.Meters{
+			Requested: 2 * snapshot.MiB, Allocated: 2 * snapshot.MiB, Active: 2 * snapshot.MiB, Reserved: 8 * snapshot.MiB, Driver: 20 * snapshot.MiB,
+		}}}
+		text := string(rendered(t, func(b *bytes.Buffer) error { return Show(b, s, TextOptions{Width: 200}) }))
+		if strings.Contains(text, "memdiag explain cache-growth") != explained {
+			t.Errorf("%s:\n%s", kind, text)
+		}
+	}
+}

@@ -34,7 +34,7 @@ var (
 )
 
 // moduleName is the module that a command runs: of python -m, and of python -c the first that
-// the code imports from here, or else the first. It is "" where a script comes before, or no module.
+// the code imports from here, or else the first that is not Python's own. It is "" where a script comes before, or no module.
 func moduleName(args []string) string {
 	program := slices.IndexFunc(args, func(a string) bool { return runsModules.MatchString(filepath.Base(a)) })
 	if program < 0 {
@@ -62,7 +62,7 @@ func moduleName(args []string) string {
 	return ""
 }
 
-// importedName is the first module that code imports from this folder, or else the first.
+// importedName is the first module that code imports from this folder, or else the first that is not Python's own.
 func importedName(code string) string {
 	var modules []string
 	for _, statement := range strings.FieldsFunc(code, func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -87,5 +87,12 @@ func importedName(code string) string {
 			}
 		}
 	}
-	return strings.Join(modules[:min(1, len(modules))], "")
+	foreign := func(name string) bool {
+		top, _, _ := strings.Cut(name, ".")
+		return !slices.Contains(standardModules, top)
+	}
+	if i := slices.IndexFunc(modules, foreign); i >= 0 {
+		return modules[i]
+	}
+	return ""
 }

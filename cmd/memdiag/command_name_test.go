@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memdiag/memdiag/record"
 )
 
 func TestCommandsAreNamedAfterWhatTheyRun(t *testing.T) {
@@ -29,6 +31,8 @@ func TestCommandsAreNamedAfterWhatTheyRun(t *testing.T) {
 		{"code that imports a module of this folder", "python -c import\u00a0os,\u00a0trainer.loops;trainer.loops.main()", "trainer.loops"},
 		{"code that imports from one", "python -c from\u00a0trainer\u00a0import\u00a0main;main()", "trainer"},
 		{"code that imports others", "python -c import\u00a0torch\u00a0as\u00a0t;t.ones(3)", "torch"},
+		{"code that imports others after Python's own", "python -c import\u00a0time,\u00a0os.path;import\u00a0torch", "torch"},
+		{"code that imports Python's own alone", "python3.11 -c import\u00a0time;from\u00a0os.path\u00a0import\u00a0join;time.sleep(1)", "python3"},
 		{"code without a module", "python -c print(1)", "python"},
 		{"no module", "python -m ../../etc", "python"},
 		{"nothing behind -m", "python -m", "python"},
@@ -39,6 +43,17 @@ func TestCommandsAreNamedAfterWhatTheyRun(t *testing.T) {
 		}
 		if got := commandName(args); got != c.want {
 			t.Errorf("%s: %q is called %s, want %s", c.name, args, got, c.want)
+		}
+	}
+}
+
+func TestTheClosingLineNamesTheLastSnapshotsStep(t *testing.T) {
+	for want, o := range map[string]record.Outcome{
+		"25 snapshots of 3000 steps, the last at step 2551,": {Snapshots: 25, Steps: 3000, LastStep: 2551},
+		"26 snapshots": {Snapshots: 26},
+	} {
+		if got := recorded(&o); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -256,6 +256,9 @@ func recorded(o *record.Outcome) string {
 	if o.Steps > 0 {
 		text += fmt.Sprintf(" of %d steps", o.Steps)
 	}
+	if o.LastStep > 0 {
+		text += fmt.Sprintf(", the last at step %d,", o.LastStep)
+	}
 	return text
 }
 

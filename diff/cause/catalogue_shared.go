@@ -9,6 +9,7 @@ var lifetimes = []Cause{
 		What:       "A function releases a tensor at its end, and a rare branch leaves the function earlier: an early return, an error, a skipped batch.",
 		Sign:       "One stack leaves blocks at irregular steps. Most of its blocks are freed in their own step.",
 		Fix:        "release with defer, a scope or a context manager, right after the tensor is created",
+		elsewhere:  [3]string{1: "release with defer, a scope or a context manager, right after it is allocated"},
 		Before:     "probs := ops.Softmax(x).Keep()\nif sure(probs) {\n\treturn\n}\nprobs.Release()",
 		After:      "probs := ops.Softmax(x).Keep()\ndefer probs.Release()\nif sure(probs) {\n\treturn\n}",
 		Workloads:  []string{"L29"},
@@ -46,6 +47,7 @@ var lifetimes = []Cause{
 		What:       "Objects that hold tensors refer to each other: a module and its hook, an optimizer and its scheduler, a frame and its exception. Only the cycle collector frees them, and it runs late or is off.",
 		Sign:       "A sawtooth: blocks of several steps, or of whole models, are freed together when the collector runs.",
 		Fix:        "break the cycle with a weak reference (weakref), or call gc.collect() at the end of a trial; if the collector is off, call gc.collect() every few steps",
+		elsewhere:  [3]string{1: "break the cycle with a weak reference (weakref), or call gc.collect() now and then, most of all if the collector is off"},
 		Before:     "self.module.register_forward_hook(self.hook)   # self holds module, module holds self",
 		After:      "ref = weakref.ref(self)\nself.module.register_forward_hook(lambda *a: ref().hook(*a))",
 		References: []string{"pytorch#84413", "pytorch#85410", "pytorch#25605", "torchforge#209"},
@@ -92,6 +94,14 @@ var shared = []Cause{
 		},
 	},
 }
+
+// What to do about memory that only the process shows.
+const (
+	nativeTools       = "To find C and C++ allocations, use heaptrack, memray --native or jemalloc; memdiag reads their files"
+	compareExtensions = "update the extension that the line calls, or compare two versions of it. " + nativeTools + ". If the run has no python:0, use memdiag record --python-heap on"
+	runLonger         = "run longer, or with memdiag record --python-heap on, until a line shows. " + nativeTools
+	boundHistory      = ". On CUDA set a bound: _record_memory_history(max_entries=…)"
+)
 
 // allocator are causes that are the allocator's business, or lie outside of what it
 // sees. Most are no leak.
@@ -157,6 +167,7 @@ var allocator = []Cause{
 		What:       "Blocks without a stack are older than the recording, or come from code that it cannot see: C++, and in CPU runs also threads that began before PyTorch was imported, or that have run for long. The number of older blocks can only fall.",
 		Sign:       "Call sites named <no stack recorded>, by size, pool and stream.",
 		Fix:        "on CUDA start recording before the model is built (call torch.cuda.memory._record_memory_history() first), with stacks=\"all\" for C++ allocations; on the CPU run the code that grows in the main thread",
+		elsewhere:  [3]string{1: "record from the program's start, and run the code that grows in the main thread"},
 		Before:     "model = build().cuda()\ntorch.cuda.memory._record_memory_history()",
 		After:      "torch.cuda.memory._record_memory_history(stacks=\"all\")\nmodel = build().cuda()",
 		References: []string{"pytorch#175707"},
@@ -196,8 +207,9 @@ var allocator = []Cause{
 		What: "The process grows, and no variable of the program holds the growth. Examples: native code that does not release its memory, such as an extension with wrong reference counts; " +
 			"a graph whose tensors are freed but whose nodes stay; a cache of plans for each shape; workers that copy lists; a profiler that was left on; an unbounded allocation history.",
 		Sign:       "Resident memory rises, and the allocator's meters do not. Or a line that calls an extension grows on Python's heap, and no variable of the program leads to its objects.",
-		Fix:        "update the extension that the line calls, or compare two versions of it. To find C and C++ allocations, use heaptrack, memray --native or jemalloc; memdiag reads their files. If the run has no python:0, use memdiag record --python-heap on. On CUDA set a bound: _record_memory_history(max_entries=…)",
-		Unplaced:   "run longer, or with memdiag record --python-heap on, until a line shows. To find C and C++ allocations, use heaptrack, memray --native or jemalloc; memdiag reads their files. On CUDA set a bound: _record_memory_history(max_entries=…)",
+		Fix:        compareExtensions + boundHistory,
+		Unplaced:   runLonger + boundHistory,
+		elsewhere:  [3]string{"memory that no object of the program holds", compareExtensions, runLonger},
 		Before:     "total_loss += loss   # after backward: nothing on the GPU, nodes on the host",
 		After:      "total_loss += loss.item()",
 		References: []string{"pytorch#98688", "pytorch#22597", "pytorch#20433", "transformers#6999"},
@@ -206,7 +218,7 @@ var allocator = []Cause{
 		plain:      true,
 		last:       true,
 		clues: []clue{need(anyOf(
-			meter(Host, "the process's own memory grows, and the device's does not"),
+			meter(Host, "the process's own memory grows, and no recorded stack explains it"),
 			unnamed(Least, "object", "no variable of the program was found to lead to them"),
 		))},
 	},

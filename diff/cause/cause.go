@@ -22,6 +22,9 @@ type Cause struct {
 	Workloads  []string
 	References []string // public threads where it was met, "repository#number"
 
+	// elsewhere has Name, Fix and Unplaced for a program without tensors; "" for the same.
+	elsewhere [3]string
+
 	when  when
 	clues []clue
 	// objects: it is also a cause of growth on a language's heap. All others are of
@@ -62,6 +65,9 @@ func Matches(e *Evidence) []Match {
 	var fit []Match
 	for i := range catalogue {
 		if m := catalogue[i].match(e); m.Points >= Least {
+			if e.NoTensors {
+				m.Cause = &plainly[i]
+			}
 			fit = append(fit, m)
 		}
 	}
@@ -133,3 +139,13 @@ func Find(id string) *Cause {
 
 // catalogue is in the order in which memdiag explain lists it.
 var catalogue = slices.Concat(graphs, kept, copies, caches, lifetimes, shared, allocator)
+
+// plainly is the catalogue in words for programs without tensors.
+var plainly = func() []Cause {
+	all := slices.Clone(catalogue)
+	for i := range all {
+		c := &all[i]
+		c.Name, c.Fix, c.Unplaced = cmp.Or(c.elsewhere[0], c.Name), cmp.Or(c.elsewhere[1], c.Fix), cmp.Or(c.elsewhere[2], c.Unplaced)
+	}
+	return all
+}()

@@ -476,3 +476,22 @@ func TestWhatTrainsNothingHasNoCauseOfTraining(t *testing.T) {
 		t.Errorf("got %+v; want a container that grows", fit)
 	}
 }
+
+// TestAProgramWithoutTensorsIsToldNothingOfThem: causes spoke of CUDA, epochs and graphs to one that had never imported PyTorch.
+func TestAProgramWithoutTensorsIsToldNothingOfThem(t *testing.T) {
+	foreign := regexp.MustCompile(`(?i)cuda|tensor|torch|epoch|loader|trial|model|lengths|thresholds`)
+	for i := range catalogue {
+		c := &plainly[i]
+		if c.objects && c.plain || c.ID == "metric-not-reset" || c.ID == "reference-cycle" {
+			if text := c.Name + "; " + c.Fix + "; " + c.Unplaced; foreign.MatchString(text) {
+				t.Errorf("%s: %s", c.ID, text)
+			}
+		}
+	}
+	for none, name := range map[bool]string{false: "memory that no tensor or object of the program holds", true: "memory that no object of the program holds"} {
+		fit := Matches(&Evidence{Meter: Host, NoTensors: none})
+		if len(fit) != 1 || fit[0].Cause.ID != "host-only" || fit[0].Cause.Name != name {
+			t.Errorf("%v: %+v", none, fit)
+		}
+	}
+}

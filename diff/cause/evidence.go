@@ -25,6 +25,8 @@ type Evidence struct {
 	Objects bool
 	// Plain: the program is none of Python's, and nothing in it trains.
 	Plain bool
+	// NoTensors: the program is known to have none, such as one of Python's that has not imported PyTorch.
+	NoTensors bool
 	// Programs: the sites are programs that were compiled.
 	Programs bool
 	// Segments: the sites are named segments of shared memory.

@@ -84,6 +84,14 @@ func TickOf(name string) (n int, ok bool) {
 	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, rankMark) || strings.HasPrefix(rest, childMark))
 }
 
+// StepOf is the step after which a snapshot was taken, from its name, and whether it has one: 50 of "snapshot_50_rank1.json".
+func StepOf(name string) (step int64, ok bool) {
+	rest, ok := strings.CutPrefix(name, snapshotStem+"_")
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	step, err := strconv.ParseInt(rest[:digits], 10, 64)
+	return step, ok && err == nil
+}
+
 // ChildOf is the number of the process, of those that were recorded beside the one of a rank, that a
 // snapshot's name tells: 2 of "snapshot_t3_child2.json"; 0 of others.
 func ChildOf(name string) int {
