@@ -6,20 +6,24 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// joinObjects makes one finding of a leak of tensors and of the growth of objects on a language's heap that one container holds:
-// its keys, and what else its items are made of. The tensors lead if they leak: of objects the line is known from some windows.
+// joinObjects makes one finding of a leak and of the growth of other memory that one container holds: of tensors, and of their keys
+// and what else its items are made of. The tensors lead if they leak: of objects the line is known from some windows, and of what is
+// counted no size.
 func (r *Result) joinObjects() {
 	joined := make(map[*Row]bool)
-	for _, objectsLead := range []bool{false, true} {
+	for leads := tensorMemory; leads <= countedMemory; leads++ {
 		for i := range r.Findings {
 			lead := &r.Findings[i]
-			if lead.Verdict != Leak || lead.Against != nil || ofSegments(lead) || onLanguageHeap(lead.Rows) != objectsLead || joined[lead.Rows[0]] {
+			if lead.Verdict != Leak || lead.Against != nil || lead.memory() != leads || joined[lead.Rows[0]] {
 				continue
 			}
 			for k := range r.Findings {
 				f := &r.Findings[k]
-				mayBe := f.Verdict == Leak || f.Verdict == Inconclusive && f.Bound == nil
-				if mayBe && f.Against == nil && !ofSegments(f) && onLanguageHeap(f.Rows) != objectsLead && !joined[f.Rows[0]] && heldTogether(lead, f) && lead.Rate.Unit == f.Rate.Unit {
+				mayLeak := f.Verdict == Leak || f.Verdict == Inconclusive && f.Bound == nil
+				if !mayLeak || f.Against != nil || joined[f.Rows[0]] || f.memory() == leads || f.memory() == segmentMemory {
+					continue
+				}
+				if heldTogether(lead, f) && lead.Rate.Unit == f.Rate.Unit {
 					r.putBehind(lead, f.Rows, f.Rate)
 					lead.Beside += f.Growth().Bytes
 					joined[f.Rows[0]] = true
@@ -28,6 +32,28 @@ func (r *Result) joinObjects() {
 		}
 	}
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return joined[f.Rows[0]] })
+}
+
+// memory is a kind of memory that one container may hold beside others.
+type memory int
+
+const (
+	tensorMemory  memory = iota
+	objectMemory         // on a language's heap
+	countedMemory        // items and nodes, whose size nobody knows
+	segmentMemory        // of named segments, whose handles are joined by themselves
+)
+
+func (f *Finding) memory() memory {
+	switch {
+	case ofSegments(f):
+		return segmentMemory
+	case onLanguageHeap(f.Rows):
+		return objectMemory
+	case f.Rows[0].Device.Kind == snapshot.Items || f.ofNodes():
+		return countedMemory
+	}
+	return tensorMemory
 }
 
 // putBehind adds rows that hang on a leak's holder to it, with their rate. They lie in the process: a device of its own fills by

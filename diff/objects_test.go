@@ -55,6 +55,31 @@ func TestTensorsAndObjectsOfOneContainerAreOneLeak(t *testing.T) {
 	}
 }
 
+// TestTensorsInDoubtJoinTheItemsThatHoldThem: nodes or items of one holder leak, and of its tensors it is not known.
+func TestTensorsInDoubtJoinTheItemsThatHoldThem(t *testing.T) {
+	holder := &snapshot.Holder{Path: "main.cache", Kind: "dict", Items: 24}
+	of := func(kind snapshot.DeviceKind, v Verdict, h *snapshot.Holder) Finding {
+		row := &Row{Device: snapshot.Device{Kind: kind}, After: Tally{Blocks: 24, Bytes: 1024}}
+		return Finding{Rows: []*Row{row}, Verdict: v, Holder: h, Rate: Rate{Unit: Step}, Headline: -1}
+	}
+	for name, c := range map[string]struct {
+		findings []Finding
+		left     int
+	}{
+		"tensors in doubt":               {[]Finding{of(snapshot.Items, Leak, holder), of(snapshot.CPU, Inconclusive, holder)}, 1},
+		"objects in doubt":               {[]Finding{of(snapshot.Graph, Leak, holder), of(snapshot.PythonHeap, Inconclusive, holder)}, 1},
+		"tensors that are bounded":       {[]Finding{of(snapshot.Items, Leak, holder), of(snapshot.CPU, Bounded, holder)}, 2},
+		"nothing leaks":                  {[]Finding{of(snapshot.Items, Inconclusive, holder), of(snapshot.CPU, Inconclusive, holder)}, 2},
+		"one that nobody has a name for": {[]Finding{of(snapshot.Items, Leak, holder), of(snapshot.CPU, Inconclusive, nil)}, 2},
+		"segments of shared memory":      {[]Finding{of(snapshot.CPU, Leak, holder), of(snapshot.SharedMemory, Inconclusive, holder)}, 2},
+	} {
+		r := &Result{Findings: c.findings, First: &snapshot.Snapshot{}, Last: &snapshot.Snapshot{}}
+		if r.joinObjects(); len(r.Findings) != c.left {
+			t.Errorf("%s: %d findings, want %d", name, len(r.Findings), c.left)
+		}
+	}
+}
+
 // What a program keeps with its graph is called so, whatever holds it: the headline says that the graph is kept.
 func TestAGraphBehindTensorsIsTheirCause(t *testing.T) {
 	for name, kind := range map[string]string{"losses": "list", "a cache of outputs": "dict"} {
