@@ -31,7 +31,7 @@ func unwatched(run *snapshot.Run) string {
 		case chosen && thinned(len(all), float64(last.Step-before), float64(last.Step-max(0, all[0].Mark.Step))):
 			return fmt.Sprintf("there is no snapshot between step %d and the last one, of step %d: the end was not watched", before, last.Step)
 		}
-		return ""
+		return ceased(run)
 	}
 	// A clock that was set during the run tells nothing.
 	if !chosen || info.Finished == nil || last.Time.Before(info.Started) || last.Time.After(*info.Finished) {
@@ -48,6 +48,46 @@ func unwatched(run *snapshot.Run) string {
 		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
 	}
 	return ""
+}
+
+// ceased says that a program went on for long after the last snapshot of a step, as a clause; "" where it did not, or no time
+// tells. It may have served, generated, or replayed a CUDA graph since.
+func ceased(run *snapshot.Run) string {
+	last := run.Snapshots[len(run.Snapshots)-1].Mark
+	began, ended, known := existed(run)
+	if !known || last.Time.Before(began) || last.Time.After(ended) {
+		return "" // a clock that was set during the run tells nothing
+	}
+	whole, rest := ended.Sub(began), ended.Sub(last.Time)
+	if float64(rest-ending) <= unwatchedShare*float64(whole) {
+		return ""
+	}
+	what := "no step and no snapshot"
+	if run.Info.Steps > last.Step {
+		what = "no snapshot"
+	}
+	return fmt.Sprintf("the last %s of %s went unseen: %s came after step %d", roughly(rest), roughly(whole), what, last.Step)
+}
+
+// existed is from when to when the process of the last snapshot was there in a run that has ended, or else the command:
+// other processes may have run before and after it. How long the command ran says nothing of a child.
+func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
+	info, last := &run.Info, run.Snapshots[len(run.Snapshots)-1]
+	if info.Finished == nil || info.Started.IsZero() {
+		return began, ended, false
+	}
+	if run.Tree != nil && last.PID != 0 {
+		for i := range run.Tree.Processes {
+			p := &run.Tree.Processes[i]
+			if from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time; p.PID == last.PID && !to.Before(last.Mark.Time) {
+				if to.After(*info.Finished) {
+					to = *info.Finished // a part of a run that ends before its process does
+				}
+				return from, to, true
+			}
+		}
+	}
+	return info.Started, *info.Finished, run.Role == ""
 }
 
 // starvedShare is the part of a run's time for which a program that hardly worked waited for a processor, and
@@ -95,7 +135,8 @@ func (r *Result) emptied() string {
 	return ""
 }
 
-// ending is how long a program may take to end, when nothing is recorded any more.
+// ending is how long a program may take to end, when nothing is recorded any more. Without it, of 55 runs of programs that step to
+// their end the last snapshot came 0.8 to 4 s before it, at most 0.26 of the run beyond these 2 s, and else up to 0.08.
 const ending = 2 * time.Second
 
 // thinned reports whether the last of so many snapshots came so far after the one before it

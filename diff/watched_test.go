@@ -34,6 +34,11 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "the last snapshot is of step 100 of 300"},
 		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot between step 80 and the last one"},
 		{"snapshots as far apart as was asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 80, ""},
+		{"the steps ceased early", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 0, "the last 3 minutes of 5 minutes went unseen: no step and no snapshot came after step 100"},
+		{"no snapshot of the last steps, which took long", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 110, 300, 0, "the last 3 minutes of 5 minutes went unseen: no snapshot came after step 100"},
+		{"… where snapshots as far apart were asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 10, "the last 3 minutes of 5 minutes went unseen"},
+		{"a short evaluation at the end", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 140, 0, ""},
+		{"a short run takes some seconds to end", steps(1, 2, 3, 4, 5, 6), 6, 9.5, 0, ""},
 		{"by the clock, to the end", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 10.5, 0, ""},
 		{"by the clock, a third of the time", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 30, 0, "20s before the end of a run of 30s"},
 		{"by the clock, one for the last half", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 20), 0, 20, 0, "no snapshot of the 11s before the last one"},
@@ -146,6 +151,43 @@ func TestARunThatKeepsNothingPasses(t *testing.T) {
 		}
 		if got := r.Doubt(nil); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhatOtherProcessesDoAfterTheLastStepIsNotUnseen: a script trains, and another program evaluates then.
+func TestWhatOtherProcessesDoAfterTheLastStepIsNotUnseen(t *testing.T) {
+	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0) }
+	points := func(from, to int64) []snapshot.ProcessPoint {
+		return []snapshot.ProcessPoint{{Time: at(from)}, {Time: at(to)}}
+	}
+	for _, c := range []struct {
+		name        string
+		began, ends int64 // the recorded process, which steps up to 100 s
+		role        string
+		says        string
+	}{
+		{"another goes on", 0, 104, "", ""},
+		{"it goes on itself", 0, 300, "", "the last 3 minutes of 5 minutes went unseen"},
+		{"it began late", 90, 120, "", "the last 20s of 30s went unseen"},
+		{"a child of which no table tells", 0, 50, "loader worker 1", ""},
+	} {
+		var all []*snapshot.Snapshot
+		for _, step := range []int64{90, 92, 94, 96, 98, 100} {
+			s := build(step, grown("x", 1, 512, 0, 1)...)
+			s.PID = 7
+			all = append(all, s)
+		}
+		run, finished := runOf(all...), at(300)
+		run.Role = c.role
+		run.Info = snapshot.Info{Command: []string{"sh", "train.sh"}, Steps: 100, Started: at(0), Finished: &finished}
+		run.Tree = &snapshot.Tree{Processes: []snapshot.TreeProcess{{PID: 1, Points: points(0, 300)}, {PID: 7, Points: points(c.began, c.ends)}}}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doubt := r.Doubt(nil); (doubt != "") != (c.says != "") || !strings.Contains(doubt, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, doubt, c.says)
 		}
 	}
 }

@@ -46,6 +46,11 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 			part.Snapshots = append(part.Snapshots, at)
 		}
 	}
+	if n := len(part.Snapshots); n > 0 && run.Info.Finished != nil {
+		if at := slices.Index(run.Snapshots, part.Snapshots[n-1]); at < len(run.Snapshots)-1 && !run.Snapshots[at+1].Mark.Time.IsZero() {
+			part.Info.Finished = &run.Snapshots[at+1].Mark.Time // what comes after the slice is not asked about
+		}
+	}
 	if run.Series != nil {
 		series := *run.Series
 		series.Points = nil

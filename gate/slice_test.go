@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -27,6 +28,21 @@ func TestARunThatEndsEmptyHasTheDevicesOfItsBeginning(t *testing.T) {
 		var hint interface{ Hint() string }
 		if (err == nil) != (c.refused == "") || err != nil && (!errors.As(err, &hint) || hint.Hint() != c.refused) {
 			t.Errorf("--device %q of %v and %v: %v", c.device, c.first, c.last, err)
+		}
+	}
+}
+
+// What comes after a phase is another one's: that nothing of it is in the slice is no doubt.
+func TestASliceEndsWithItsPhase(t *testing.T) {
+	at := func(seconds int64, phase string) *snapshot.Snapshot {
+		return &snapshot.Snapshot{Mark: snapshot.Mark{Step: seconds, Phase: phase, Time: time.Unix(seconds, 0)}}
+	}
+	finished := time.Unix(300, 0)
+	run := &snapshot.Run{Info: snapshot.Info{Finished: &finished}, Snapshots: []*snapshot.Snapshot{at(10, "train"), at(20, "train"), at(30, "eval")}}
+	for phase, want := range map[string]int64{"train": 30, "eval": 300} {
+		part, err := Slice{Phase: phase}.of(run)
+		if err != nil || part.Info.Finished.Unix() != want {
+			t.Errorf("%s: %v, ends at %v, want %d", phase, err, part.Info.Finished, want)
 		}
 	}
 }
