@@ -97,7 +97,7 @@ write("host:1:2 [0] NCCL INFO init.cc:1 (f) Cuda Alloc Size 4194304 pointer 0x7f
       "host:1:2 [1] NCCL INFO init.cc:1 (f) Cuda CallocAsync Size 100 pointer 0x7f0000000002 memType 0\n", "host:1:2 [1] NCCL INFO init.cc:1 (f) Cuda Al")
 print(log.figures())
 write("loc Size 50 pointer 0x7f0000000003 memType 0\n", "\0\xff" * 5000, "\nhost [99999] NCCL INFO Cuda Alloc Size 7 pointer 0x1\n")
-sys.modules["torch.distributed.distributed_c10d"] = types.SimpleNamespace(_world=types.SimpleNamespace(pg_map={1: ("cuda:nccl,cpu:gloo", None), 2: ("gloo", None), 3: ("nccl", None)}))
+sys.modules["torch.distributed.distributed_c10d"] = types.SimpleNamespace(_world=types.SimpleNamespace(pg_backend_config={1: "cuda:nccl,cpu:gloo", 2: "cpu:gloo", 3: "cpu:nccl,cuda:nccl"}))
 print(log.figures())
 `, "{}\n{'nccl': '4194304,100'}\n{'communicators': 2, 'nccl': '4194304,150'}\n")
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(log), "*")); len(left) != 1 {

@@ -400,3 +400,48 @@ o.step()`))
 }
 
 func isWhole(note string) bool { return strings.Contains(note, "of the whole GPU") }
+
+func TestWhatABackwardAllocatesHasTheStackOfItsCall(t *testing.T) {
+	agentProgram(t, `
+import sys
+from memdiag import _backward
+b = _backward.Backward()
+def backward(): b.called(sys._getframe(0))
+def step(): backward()
+own = {"filename": _backward.__file__, "line": 1, "name": "__torch_dispatch__"}
+user = {"filename": "train.py", "line": 7, "name": "step"}
+def taken(*frames):
+    blocks = [{"address": i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
+    events = [{"action": a, "frames": list(f)} for a in ("alloc", "free_completed") for f in frames] + [{"action": "snapshot"}]
+    return {"segments": [{"blocks": blocks}], "device_traces": [events]}
+def told(*frames):
+    t = taken(*frames)
+    b.complete(t)
+    return [[f["name"] for f in x["frames"]] for x in t["segments"][0]["blocks"] + t["device_traces"][0] if "frames" in x]
+print(told([], [user]))  # no backward yet, and the first is older than the recording
+step()
+print(told([], [user], [own], []))
+print(len(b.stacks), [f["name"] for f in b.shared()])
+for _ in range(3): step()
+print(len(b.stacks))
+step(); (lambda: backward())()
+print([f["name"] for f in b.shared()])
+`, `[[], ['step'], [], ['step'], [], ['step']]
+[[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
+1 ['backward', 'step', '<module>']
+2
+[]
+`)
+}
+
+func TestWhatTheRecordOfAllocationsTakesIsCounted(t *testing.T) {
+	agentProgram(t, `
+from memdiag import _ring
+r = _ring.Ring(1000)
+stats = lambda allocated, freed: [{"allocation": {"all": {"allocated": allocated, "freed": freed}}}, {}]
+print(r.bytes(stats(50, 40)), r.bytes(stats(100, 91)))
+alloc = {"action": "alloc", "frames": [1] * 10, "user_metadata": "{}"}
+r.learn([[alloc, {"action": "free_completed", "frames": [1] * 10}], []])
+print(r.each, r.bytes(stats(100, 91)), r.bytes(stats(9000, 9000)), r.bytes([]))
+`, "136 37608\n196.5 37254 335764 0\n")
+}

@@ -11,9 +11,9 @@ import (
 const standIn = "../../testdata/cuda/standin.py"
 
 func TestTheGuiltyLineAndHolderOnAGPUAreFirst(t *testing.T) {
-	for _, name := range []string{"leak_metrics.py", "leak_default.py", "leak_outputs.py", "leak_shapes.py"} { // more in bench/gpu.py
-		t.Run(name, func(t *testing.T) {
-			path := "../../testdata/scripts/" + name
+	for _, name := range []string{"leak_metrics.py", "leak_default.py", "leak_outputs.py", "leak_shapes.py", "../../bench/gpu/features/leak_grads.py"} { // more in bench/gpu.py
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			path := filepath.Join("../../testdata/scripts", name)
 			oneOfMany(t, path)
 			t.Parallel()
 			r, findings := recordScript(t, torchPython(t), standIn, path)
@@ -43,5 +43,13 @@ func TestAScriptThatDoesNotLeakOnAGPURaisesNoAlarm(t *testing.T) {
 				t.Errorf("exit code %d, printed %q", r.code, r.stdout)
 			}
 		})
+	}
+}
+
+// TestAnOperatorThatACThreadCallsIsNoError, as autograd's thread calls those of a GPU's backward: no frame of Python's is below it.
+func TestAnOperatorThatACThreadCallsIsNoError(t *testing.T) {
+	r, _ := recordScript(t, torchPython(t), standIn, "testdata/bottom.py")
+	if r.code != exitFine || r.stdout != "recorded\n" {
+		t.Errorf("exit code %d, printed %q", r.code, r.stdout)
 	}
 }

@@ -24,8 +24,10 @@ SIDE = 16  # one storage in so many is made on another stream
 EXPANDS = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get("PYTORCH_ALLOC_CONF", "")
 LIMIT = int(os.environ.get("STANDIN_LIMIT") or 1 << 50)
 KIND = os.environ.get("STANDIN_KIND") or "cuda"
-# An event of the record, which is a ring: action, address, size, time, stack, stream, metadata.
-EVENT = struct.Struct("<BQQQIII")
+# An event of the record, which is a ring: action, address, size, time, stack, stream, metadata. It is as large as PyTorch's.
+EVENT = struct.Struct("<BQQQIII99x")
+# Bytes that PyTorch has for a stack, for each of its frames, and for what is stamped on an event.
+STACK, FRAME, STAMP = 200, 16, 33
 ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "oom", "snapshot"
 WAITED = 97
 FACTORIES = ("empty zeros ones full rand randn randint randperm arange linspace eye tensor as_tensor empty_strided empty_like zeros_like ones_like "
@@ -67,12 +69,16 @@ class Segment:
 
 
 class Ring:
-    """The record of one allocator; as in PyTorch no object of Python's."""
+    """The record of one allocator; as in PyTorch no object of Python's. Its room doubles until there is enough for the most."""
 
     def __init__(self, most):
-        self.most, self.bytes, self.happened = most, bytearray(EVENT.size * most), 0
+        self.most, self.bytes, self.happened, self.stacks = most, bytearray(EVENT.size), 0, bytearray()
 
-    def add(self, *event):
+    def add(self, depth, *event):
+        if self.happened < self.most:
+            if EVENT.size * self.happened == len(self.bytes):
+                self.bytes.extend(bytes(len(self.bytes)))
+            self.stacks.extend(bytes((event[0] == 0) * (STACK + FRAME * depth) + (event[-1] > 0) * STAMP))
         EVENT.pack_into(self.bytes, EVENT.size * (self.happened % self.most), *event)
         self.happened += 1
 
@@ -92,13 +98,15 @@ class Allocator:
         self.idle = collections.defaultdict(list)  # by pool, of each free block its size, address, and itself
         self.next, self.made, self.skipped, self.observers = 0x7F0000000000, 0, (), []
         self.private = threading.local()
+        self.backward = False  # the last stack was within one
         self.counts, self.peak = collections.Counter(), 0
 
     # The record.
 
     def event(self, action, address, size, stack=0, stream=0):
         if self.ring is not None and action not in self.skipped:
-            self.ring.add(ACTIONS.index(action), address, size, int(time.time() * 1e6), stack, stream, getattr(self.metadata, "number", 0))
+            stamp = 0 if self.backward else getattr(self.metadata, "number", 0)
+            self.ring.add(len(self.stacks[stack]), ACTIONS.index(action), address, size, int(time.time() * 1e6), stack, stream, stamp)
 
     def trace(self, ring):
         for action, address, size, when, stack, stream, text in ring or ():
@@ -106,9 +114,13 @@ class Allocator:
                    "compile_context": "N/A", "user_metadata": self.texts[text], "pool_id": (0, 0)}
 
     def stack(self):
-        frame, out = sys._getframe(), []
+        """What Python runs; of a backward, which on a GPU is a thread's of C++, no more than what that has called."""
+        frame, out, self.backward = sys._getframe(), [], False
         while frame is not None:
             f = frame.f_code.co_filename
+            if frame.f_code.co_name == "_engine_run_backward":
+                self.backward = True
+                break
             if f != __file__ and not f.startswith("<frozen") and (out or "/torch/_compile.py" not in f and "/torch/_dynamo/" not in f and "/torch/overrides.py" not in f):
                 key = f, frame.f_lineno, frame.f_code.co_name
                 out.append(self.frames.setdefault(key, {"name": key[2], "filename": key[0], "line": key[1]}))
@@ -149,7 +161,7 @@ class Allocator:
             if block is not None:
                 block.state = "inactive"
                 if self.host_ring is not None:
-                    self.host_ring.add(ACTIONS.index("free_completed"), block.address, block.asked, int(time.time() * 1e6), 0, 0, 0)
+                    self.host_ring.add(0, ACTIONS.index("free_completed"), block.address, block.asked, int(time.time() * 1e6), 0, 0, 0)
 
     def known(self, table, address):
         return address in table and not self.torch.UntypedStorage._expired(address)
@@ -229,7 +241,7 @@ class Allocator:
             block.state, block.asked, block.stack = "active_allocated", size, self.stack()
             self.next += size
             if self.host_ring is not None:
-                self.host_ring.add(ACTIONS.index("alloc"), block.address, size, int(time.time() * 1e6), block.stack, 0, 0)
+                self.host_ring.add(0, ACTIONS.index("alloc"), block.address, size, int(time.time() * 1e6), block.stack, 0, 0)
         live = self.live.pop(storage._cdata, None)
         if live is not None:
             self.torch.UntypedStorage._free_weak_ref(storage._cdata)
@@ -274,6 +286,7 @@ class Allocator:
                "reserved": self.reserved()}
         out = {name + "_bytes": {"all": {"current": n, "peak": n}} for name, n in now.items()}
         out["allocated_bytes"]["all"]["peak"] = max(self.peak, now["allocated"])
+        out["allocation"] = {"all": {"current": len(live), "allocated": self.made, "freed": self.made - len(live)}}
         return {**out, "num_alloc_retries": self.counts["retries"], "num_ooms": self.counts["ooms"]}
 
 

@@ -72,7 +72,7 @@ class Accelerator:
             return lambda: history(False)
         history("all", **self.wants)
         supported, get = self.c("memoryMetadataSupported"), self.c("getMemoryMetadata")
-        self.stamps = bool(supported and get and self.c("setMemoryMetadata") and supported())
+        self.stamps = bool(get and self.c("setMemoryMetadata") and (supported is None or supported()))  # 2.10 to 2.13 cannot be asked
         return lambda: history(None)
 
     def skips(self):

@@ -101,8 +101,9 @@ class Stacks:
                     i = self._frame[f] = len(self.frames)
                     self.frames.append(f)
                 ids.append(i)
-            n = self._stack[key] = len(self.stacks)
-            self.stacks.append(ids)
+            n = self._stack[key] = len(self.stacks) if ids else 0
+            if ids:
+                self.stacks.append(ids)
         return n
 
 

@@ -3,12 +3,11 @@
 import bisect
 import collections
 import itertools
-import os
+
+from ._backward import HERE
 
 # A site grows where so many looks found more than ever before, or so many times the bytes of the first; so many are looked for.
 RISES, LARGER, SITES = 4, 2, 12
-# Where our own files are, through which operators go at some steps only.
-HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Blocks:

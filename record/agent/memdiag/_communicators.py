@@ -7,7 +7,7 @@ import socket
 import sys
 
 # An allocation on a GPU, as NCCL 2.18 to 2.30 log it: the GPU, bytes, and address. What is freed they do not log.
-ALLOCATED = re.compile(rb"\[(\d{1,4})\] NCCL INFO .*\b(?:Cuda Calloc|Cuda CallocAsync|Cuda Alloc|Persistent cudaMallocAsync work buf) Size (\d{1,15}) pointer (0x[0-9a-f]{1,16})")
+ALLOCATED = re.compile(rb"\[(\d{1,4})\] NCCL INFO .*\b(?:CUMEM Alloc|Cuda Calloc|Cuda CallocAsync|Cuda Alloc|Persistent cudaMallocAsync work buf) Size (\d{1,15}) pointer (0x[0-9a-f]{1,16})")
 # Bytes of the log that are read at one snapshot, and the highest number of a GPU that is believed.
 MOST, DEVICES = 1 << 20, 1024
 
@@ -16,7 +16,7 @@ def number():
     """How many groups of processes have NCCL; 0 where that is unknown. Each makes a communicator when it is first used."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     try:
-        return sum("nccl" in str(backend) for backend, _ in list(c10d._world.pg_map.values()))
+        return sum("nccl" in str(backends) for backends in list(c10d._world.pg_backend_config.values()))
     except AttributeError:
         return 0  # not imported, or of another version
 

@@ -12,11 +12,11 @@ import sys
 
 from . import _accelerator, _communicators
 from ._agent import work
+from ._backward import Backward
 from ._blocks import Blocks
 from ._budget import Budget
+from ._ring import Ring
 
-# Bytes that an event of PyTorch's record takes at most: an entry of some 300, and of an allocation 16 for each of 64 frames.
-EVENT = 1500
 # What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to
 # list, beside 0.2 ms for the blocks alone; where that is spent, snapshots have blocks alone.
 ALLOWANCE, SHARE = 0.12, 0.01
@@ -38,7 +38,8 @@ class Cuda:
         self.counters = None  # of each step; False where there are none to be had
         self.used = ()  # GPUs, at the last snapshot
         self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
-        self.events = 0  # of PyTorch's record
+        self.backward = Backward()
+        self.ring, self.charged = Ring(_accelerator.EVENTS), 0  # PyTorch's record, and the bytes that we have counted as ours of it
         # What snapshots with the record cost; whether the next is to have it in any case, and the one that was taken does; and
         # the seconds that one took.
         self.records, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), False, True, 0.0
@@ -129,12 +130,22 @@ class Cuda:
         far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.agent.since)
         self.whole, self.asked = not self.gpu.light or self.asked or far or self.records.affords(), False
         self.taken = self.gpu.snapshot(self.whole)
-        if self.whole:
-            events = sum(map(len, self.taken["device_traces"]))
-            self.agent.own.bytes += EVENT * (events - self.events)
-            self.events = events
+        if self.end is not None:
+            self.charge()
+        self.backward.complete(self.taken)
         self.took = work() - begun
         self.blocks.look(self.taken["segments"], self.taken.get("host_segments", ()))
+
+    def charge(self):
+        """Counts as ours what PyTorch's record takes, which we had it begin."""
+        if self.whole:
+            self.ring.learn(self.taken["device_traces"])
+        try:
+            takes = self.ring.bytes([self.gpu.stats(i) for i in range(self.gpu.count())])
+        except Exception:
+            return  # there are no counts: what it takes is called the process's growth
+        self.agent.own.bytes += takes - self.charged
+        self.charged = takes
 
     def dump(self, step, rank, beside):
         """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process."""

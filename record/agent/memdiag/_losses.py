@@ -49,6 +49,7 @@ class Losses:
         def _make_grads(outputs, *args, **kwargs):
             if not self.over:
                 self.backward(outputs)
+            self.agent.torch.backward()
             return original(outputs, *args, **kwargs)
 
         self.agent.replace(autograd, "_make_grads", _make_grads)

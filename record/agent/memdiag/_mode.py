@@ -4,6 +4,7 @@ The pointer says later whether the storage still lives, and does not keep its me
 microseconds an operator.
 """
 
+import _thread
 import sys
 
 from ._census import lender
@@ -30,7 +31,12 @@ def mode_class(torch, source):
         ops, limit = 0, sys.maxsize  # operators that it saw, and at which its watcher is to be told
         watcher = None
         weight = 1  # of what it sees
+        thread = None  # that entered it; autograd's own threads, which compute what a GPU's backward does, take it over
         supports_higher_order_operators = True
+
+        def __enter__(self):
+            self.thread = _thread.get_ident()
+            return super().__enter__()
 
         # torch.compile goes on compiling below this mode, and leaves it alone.
         @classmethod
@@ -59,8 +65,9 @@ def mode_class(torch, source):
                 del args, kwargs  # the error keeps this frame, which must not keep tensors that the program lets go of
                 raise
             self.ops += 1
-            if self.ops >= self.limit:
-                self.watcher.exhausted(self, getframe(1))
+            # A frame's f_back is None where autograd's thread calls.
+            if self.ops >= self.limit and self.thread == _thread.get_ident() and (caller := getframe().f_back) is not None:
+                self.watcher.exhausted(self, caller)
             new = fresh.get(func)
             if new is None:
                 new = fresh[func] = makes_storages(func)
@@ -70,11 +77,11 @@ def mode_class(torch, source):
                 t = type(out)
                 if t is tensor:
                     if (out.is_cpu or elsewhere(out)) and (new is ALWAYS or not shares(out, args)):
-                        keep(out, getframe(1), self.weight, args)
+                        keep(out, getframe().f_back, self.weight, args)
                 elif t is tuple or t is list:
                     for x in out:
                         if type(x) is tensor and (x.is_cpu or elsewhere(x)):
-                            keep(x, getframe(1), self.weight, args)
+                            keep(x, getframe().f_back, self.weight, args)
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:

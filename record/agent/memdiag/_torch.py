@@ -204,6 +204,11 @@ class Torch:
 
         agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickled by its name
 
+    def backward(self):
+        """The program calls backward, two frames above."""
+        if self.cuda is not None and self.cuda.recording:
+            self.agent.guarded("backward", self.cuda.backward.called, sys._getframe(2))
+
     def optimizer_stepped(self, optimizer):
         """Counts the steps of one optimizer among several: the one that was first, as long as it steps.
         One that was never seen beside it, and steps twice on its own, takes over at once: a new training
@@ -681,7 +686,9 @@ class Torch:
         """How many tensors live by the file and line that made them."""
         out = collections.Counter()
         for stack, _, _, weight, _ in list(self.table.values()):
-            out[self.frames(stack)[0][1:]] += weight
+            frames = self.frames(stack)
+            if frames:
+                out[frames[0][1:]] += weight
         return out
 
     def bytes_now(self, address):

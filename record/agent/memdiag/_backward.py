@@ -1,0 +1,70 @@
+"""Where the program calls backward. What a GPU's backward allocates comes from a thread of autograd's, in C++, and has no stack of
+Python's in PyTorch's record: it gets that of the call."""
+
+import os
+
+# Frames of a stack, and stacks that are told apart.
+DEPTH, MOST = 48, 64
+# Where our own files are, through which operators go at some steps only.
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Backward:
+    def __init__(self):
+        self.stacks = {}  # by code objects and the places in them
+        self.older = None  # addresses of the blocks without a stack that were there when the recording began
+
+    def called(self, frame):
+        """Takes note of the stack of a call of backward, from one of PyTorch's frames on."""
+        key, f, depth = [], frame, DEPTH
+        while f is not None and depth:
+            key.append(f.f_code)
+            key.append(f.f_lasti)
+            f = f.f_back
+            depth -= 1
+        key = tuple(key)
+        if key not in self.stacks and len(self.stacks) < MOST:
+            self.stacks[key] = list(frames(frame))
+
+    def complete(self, taken):
+        """Gives a snapshot's blocks and events without a stack that of the call of backward."""
+        bare = [b for s in taken["segments"] for b in s["blocks"] if alone(b.get("frames")) and "address" in b and b["state"] != "inactive"]
+        if self.older is None:
+            self.older = {b["address"] for b in bare}
+        else:
+            self.older.intersection_update([b["address"] for b in bare])
+        shared = self.shared()
+        if not shared:
+            return
+        for b in bare:
+            if b["address"] not in self.older:
+                b["frames"] = shared
+        for trace in taken["device_traces"]:
+            for e in trace:
+                if e["action"] == "alloc" and alone(e["frames"]):
+                    e["frames"] = shared
+
+    def shared(self):
+        """The frames that all calls of backward share, innermost first: all of them where there is one line that calls it."""
+        stacks = list(self.stacks.values())
+        out = []
+        for rows in zip(*map(reversed, stacks)):
+            if any(row != rows[0] for row in rows):
+                break
+            out.append(rows[0])
+        return out[::-1]
+
+
+def alone(frames):
+    """Whether what allocated had no frame of Python's: our dispatch mode alone is one that autograd's thread calls."""
+    return frames == [] or frames is not None and len(frames) == 1 and frames[0]["filename"].startswith(HERE)
+
+
+def frames(frame):
+    depth = DEPTH
+    while frame is not None and depth:
+        code = frame.f_code
+        if not code.co_filename.startswith(HERE):
+            yield {"name": code.co_name, "filename": code.co_filename, "line": frame.f_lineno}
+        frame = frame.f_back
+        depth -= 1
