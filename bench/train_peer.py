@@ -1,4 +1,4 @@
-"""Times training steps of the twins in PyTorch, for bench/train.sh: MODEL THREADS STEPS."""
+"""Times training steps of the twins in PyTorch, for bench/train.sh and bench/gpu.py: MODEL THREADS STEPS; with "gpu" for THREADS on a GPU."""
 import statistics
 import sys
 import time
@@ -49,18 +49,27 @@ def build(name):
 
 
 def main():
-    name, threads, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    name, threads, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
     torch.manual_seed(1)
-    torch.set_num_threads(threads)
+    wait = lambda: None
+    if threads == "gpu":  # in full precision, as our engine computes
+        torch.set_default_device("cuda")
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        wait = torch.cuda.synchronize
+    else:
+        torch.set_num_threads(int(threads))
     m, x, y = build(name)
+    x, y = x.cpu(), y.cpu()  # each step hands its batch over
+    place = next(m.parameters()).device
     opt = torch.optim.SGD(m.parameters(), lr=0.01, momentum=0.9)
     times, busy = [], []
     for _ in range(steps):
         t, b = time.perf_counter(), time.process_time()
-        loss = F.cross_entropy(m(x), y)
+        loss = F.cross_entropy(m(x.to(place)), y.to(place))
         loss.backward()
         opt.step()
         opt.zero_grad(set_to_none=True)
+        wait()
         times.append(time.perf_counter() - t)
         busy.append(time.process_time() - b)
     # Median and mean, of time and of processor time.

@@ -5,7 +5,17 @@ import runpy
 import sys
 
 import torch
+import torch.utils.data
 
+
+class Generator(torch.Generator):
+    """PyTorch's, on the GPU like the tensors that it is for, also those of a loader's sampler."""
+
+    def __new__(cls, device="cuda"):
+        return super().__new__(cls, device=device)
+
+
+torch.Generator = Generator
 torch.set_default_device("cuda")
 if os.environ.get("MEMDIAG_HISTORY"):
     torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python", max_entries=100_000)

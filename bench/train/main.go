@@ -4,7 +4,7 @@
 //
 //	train MODEL THREADS STEPS [record DIR]
 //
-// prints in microseconds the median and the mean time of a step, then both again of
+// trains on the processor, or on the first GPU where THREADS is "gpu". It prints in microseconds the median and the mean time of a step, then both again of
 // the processor time that the process took. With record it keeps stacks and
 // counters, and writes all blocks every 50 steps, as memdiag record does; without,
 // the device does not even capture stacks.
@@ -21,6 +21,7 @@ import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
 	"github.com/memdiag/memdiag/engine/cpu"
+	"github.com/memdiag/memdiag/engine/gpu"
 	"github.com/memdiag/memdiag/engine/mem"
 	"github.com/memdiag/memdiag/engine/model"
 	"github.com/memdiag/memdiag/engine/nn"
@@ -41,7 +42,7 @@ func run(args []string) error {
 	if len(args) != 3 && len(args) != 5 {
 		return fmt.Errorf("want MODEL THREADS STEPS [record DIR], not %q", args)
 	}
-	threads, err := strconv.Atoi(args[1])
+	kernels, driver, err := backend(args[1])
 	if err != nil {
 		return err
 	}
@@ -50,8 +51,8 @@ func run(args []string) error {
 		return err
 	}
 	record := len(args) == 5
-	device := mem.NewDevice(mem.Host(), mem.Options{Untracked: !record})
-	o := autodiff.New(engine.NewEager(cpu.New(threads), device))
+	device := mem.NewDevice(driver, mem.Options{Untracked: !record})
+	o := autodiff.New(engine.NewEager(kernels, device))
 	var m nn.Stateful
 	var loss func() *engine.Tensor
 	err = engine.Run(o, func(*engine.Scope) error {
@@ -115,6 +116,19 @@ func run(args []string) error {
 	medianBusy, meanBusy := summary(processor[warm:])
 	fmt.Println(median.Microseconds(), mean.Microseconds(), medianBusy.Microseconds(), meanBusy.Microseconds())
 	return nil
+}
+
+// backend is the GPU, or the processor with so many threads.
+func backend(which string) (engine.Kernels, mem.Driver, error) {
+	if which == "gpu" {
+		d, err := gpu.Open()
+		if err != nil {
+			return nil, nil, err
+		}
+		return gpu.New(d), d, nil
+	}
+	threads, err := strconv.Atoi(which)
+	return cpu.New(threads), mem.Host(), err
 }
 
 // processorTime is what all threads of the process took so far.

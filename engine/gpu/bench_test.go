@@ -59,7 +59,7 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 func BenchmarkMatMul(b *testing.B) {
-	for _, n := range []int{64, 512} {
+	for _, n := range []int{64, 512, 2048, 4096} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			d := open(b)
 			k := New(d)
@@ -77,4 +77,24 @@ func BenchmarkMatMul(b *testing.B) {
 			b.ReportMetric(2*float64(n*n*n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
 		})
 	}
+}
+
+// BenchmarkConv2d is a convolution of 3 by 3 as ResNets have it, on 32 images of 56 by 56 with 64 channels.
+func BenchmarkConv2d(b *testing.B) {
+	d := open(b)
+	o, _ := eager(b, d, mem.Options{Untracked: true})
+	err := engine.Run(o, func(*engine.Scope) error {
+		x, filters := o.Full(1, 32, 64, 56, 56), o.Full(1, 64, 64, 3, 3)
+		for b.Loop() {
+			o.Conv2d(x, filters, engine.Square(3, 1, 1)).Release()
+			if err := o.Sync(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(2*32*56*56*64*64*9*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
 }
