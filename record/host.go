@@ -38,8 +38,10 @@ const (
 	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first and once a process has
 	// begun, since a fork shares most then.
 	sumsFirst, sumsEvery = time.Second, 10 * time.Second
-	// hostShare is the part of the time that looks may take, of one processor.
-	hostShare, many = 0.02, 64
+	// hostShare is the part of the time that looks may take, of one processor, and sumsShare that of what the kernel adds up beside
+	// them. hostAllowance is what looks may take at once, as the first ones do, once there was time enough for it. Of fewer processes
+	// than many a look is never longer in coming than twice its time.
+	hostShare, sumsShare, hostAllowance, many = 0.008, 0.002, 250 * time.Millisecond, 64
 	// hostSnapshotEvery is the time between the first snapshots of a process that no
 	// agent looks into.
 	hostSnapshotEvery = 250 * time.Millisecond
@@ -58,7 +60,10 @@ type host struct {
 	profiled  bool   // the command itself is recorded by its profiles
 	snapshots *clock // nil where none are wanted
 	began     time.Time
-	lines     time.Time // when the next are due
+	lines     time.Time     // when the next are due
+	rest      time.Time     // until when there are no looks, or they would take too much
+	credit    time.Duration // that looks may take now
+	paid      time.Time     // when the last one was
 	sumsDue   time.Time
 	sumsRead  time.Time     // when their reading began last
 	sumsRest  time.Time     // until when they may not be read, or their cost would be too much
@@ -84,8 +89,9 @@ func watchHost(ctx context.Context, pid int, agent string, out *rundir.Writer, s
 	}
 	h := &host{
 		tree: newTree(pid, agent), roles: &roles{filepath.Join(dir, reportPrefix(out.Rank()))}, dir: dir, rank: out.Rank(),
-		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, cancel: cancel,
+		profiled: snapshots == nil, snapshots: snapshots, began: time.Now(), every: hostFirst, credit: hostAllowance, cancel: cancel,
 	}
+	h.paid = h.began
 	h.shared = watchShared("/dev/shm", h.began)
 	h.deaths.look(procFolder, groupsFolder, os.Getpid())
 	if _, ok := readStat(pid); !ok {
@@ -140,6 +146,9 @@ func (h *host) sample(ctx context.Context) (err error) {
 		if h.snapshots != nil && h.snapshots.due.Before(next) {
 			next = h.snapshots.due
 		}
+		if next.Before(h.rest) {
+			next = h.rest
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -190,6 +199,7 @@ func (h *host) giveWay() {
 // look does what is due.
 func (h *host) look(now time.Time, all, each io.Writer) error {
 	begun := processorTime()
+	defer func() { h.pay(now, processorTime()-begun) }()
 	tree := h.tree.look(now)
 	h.giveWay()
 	if h.snapshots != nil && h.snapshots.isDue(now) {
@@ -221,7 +231,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 	whole := h.whole(tree, points, now)
 	h.deaths.see(now, killsIn(h.deaths.group), points)
 	err := processes.WriteHost(all, whole)
-	h.pace(now, len(points), processorTime()-begun)
+	h.pace(now, len(points))
 	return err
 }
 
@@ -238,7 +248,7 @@ func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 		select {
 		case read := <-h.sums:
 			h.sums = nil
-			h.sumsRest = now.Add(max(sumsFirst, time.Duration(float64(read.took)/hostShare)))
+			h.sumsRest = now.Add(max(sumsFirst, time.Duration(float64(read.took)/sumsShare)))
 			h.sumsDue = now.Add(min(max(now.Sub(h.began), sumsFirst), sumsEvery))
 			return read.of
 		default:
@@ -261,27 +271,30 @@ func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 	return nil
 }
 
-// pace is when the next lines are due: looks take little of the time, and do not become too many.
-func (h *host) pace(now time.Time, points int, took time.Duration) {
-	if h.points += points; h.points > mostPoints {
-		h.points, h.every = 0, max(2*h.every, 2*hostEvery)
-	}
-	wait := max(h.every, min(now.Sub(h.began)/hostFirstLooks, hostEvery))
-	due := time.Duration(float64(took) / hostShare)
+// pay takes what a look took of the processor's time from the credit. There is none while that is overdrawn.
+func (h *host) pay(now time.Time, took time.Duration) {
+	h.credit = min(h.credit+time.Duration(float64(now.Sub(h.paid))*hostShare), hostAllowance) - took
+	h.paid = now
+	due := time.Duration(float64(max(0, -h.credit)) / hostShare)
 	if h.tree.largest < many {
 		due = min(due, 2*hostEvery)
 	}
-	if due > wait {
-		wait, h.slow = due, max(h.slow, due)
+	h.rest, h.slow = now.Add(due), max(h.slow, due)
+}
+
+// pace is when the next lines are due: they do not become too many.
+func (h *host) pace(now time.Time, points int) {
+	if h.points += points; h.points > mostPoints {
+		h.points, h.every = 0, max(2*h.every, 2*hostEvery)
 	}
-	h.lines = now.Add(wait)
+	h.lines = now.Add(max(h.every, min(now.Sub(h.began)/hostFirstLooks, hostEvery)))
 }
 
 // whole is the tree as a whole.
 func (h *host) whole(tree []process, points []*followed, now time.Time) *snapshot.HostPoint {
 	at := &snapshot.HostPoint{Time: now, Processes: len(tree), PSS: snapshot.Unknown}
 	for _, p := range tree {
-		at.RSS += p.rss
+		at.RSS += p.resident
 	}
 	for _, p := range points {
 		if pss := p.Points[0].PSS; pss >= 0 {
@@ -324,7 +337,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 			continue // it has ended
 		}
 		st := parseStatus(text)
-		rss += p.rss
+		rss += p.resident
 		held[site{st.name, "heap and other private memory"}] += st.anonymous
 		held[site{st.name, "shared memory"}] += st.shared
 	}

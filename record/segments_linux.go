@@ -19,10 +19,11 @@ var torchSegment = regexp.MustCompile(`^torch_([0-9]+)_`)
 
 // sharedFiles are those in a folder of shared memory.
 type sharedFiles struct {
-	dir    string
-	since  time.Time // when the command began
-	before segments  // all that the file system had then
-	others outsiders
+	dir     string
+	since   time.Time          // when the command began
+	before  segments           // all that the file system had then
+	without map[processID]used // those that had none open at the last look
+	others  outsiders
 }
 
 func watchShared(dir string, since time.Time) sharedFiles {
@@ -96,12 +97,12 @@ func othersTensors(file string, ours func(pid int) bool) bool {
 }
 
 // open adds the files that a process has open and that have no name, or none any more: PyTorch hands tensors
-// over so unless another way is chosen.
-func (s *found) open(pid int) {
+// over so unless another way is chosen. It reports whether there are any, counted or not.
+func (s *found) open(pid int) (any bool) {
 	dir := procFile(pid, "fd")
 	f, err := os.Open(dir)
 	if err != nil {
-		return // it has ended, or is another user's
+		return false // it has ended, or is another user's
 	}
 	names, _ := f.Readdirnames(mostSegments) // what was read before an error counts
 	_ = f.Close()
@@ -111,10 +112,12 @@ func (s *found) open(pid int) {
 		if err != nil || !strings.HasPrefix(to, "/dev/shm/") && !strings.HasPrefix(to, "/memfd:") {
 			continue
 		}
+		any = true
 		if info, err := os.Stat(path); err == nil {
 			s.add(info)
 		}
 	}
+	return any
 }
 
 // counts reports whether a file is of this user, and new.
@@ -149,8 +152,12 @@ func (w *sharedFiles) count(tree []process) segments {
 	s := &found{since: w.since, seen: make(map[uint64]bool)}
 	s.in = make(map[string]snapshot.Bytes)
 	known := s.named(w.dir, func(pid int) bool { return in[pid] }, &w.others)
+	before := w.without
+	w.without = make(map[processID]used)
 	for _, p := range tree[:min(len(tree), mostProcesses)] {
-		s.open(p.pid)
+		if last, ok := before[p.processID]; ok && last == p.used || !s.open(p.pid) {
+			w.without[p.processID] = p.used
+		}
 	}
 	if !known && s.n == 0 {
 		return segments{n: -1, size: snapshot.Unknown}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -60,6 +61,9 @@ type followed struct {
 	rank   string         // in its environment
 	writer bool           // it has had a checkpoint open for writing
 	agent  int            // its number as it sees it itself, in a container
+	status status         // at the last look
+	then   used           // … and what it had taken by then
+	named  used           // what it had taken when its role was found
 }
 
 func newTree(root int, agent string) *tree {
@@ -127,25 +131,21 @@ func (l *listed) add(pid int, below func(pid int) ([]process, int)) {
 // points are the memory of the processes of a look, of those that have most.
 func (t *tree) points(all []process, now time.Time, sums map[processID]sums, recorded func(pid int, started int64) bool, roles *roles) []*followed {
 	if len(all) > mostProcesses {
-		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.rss - a.rss) })[:mostProcesses]
+		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.resident - a.resident) })[:mostProcesses]
 	}
 	var out []*followed
 	for _, p := range all {
-		text, err := os.ReadFile(procFile(p.pid, "status"))
-		if err != nil || p.state == 'Z' {
+		f := t.known[p.processID]
+		if p.state == 'Z' || !f.look(p) {
 			continue // it has ended, or is hidden
 		}
-		st := parseStatus(text)
-		if !st.split {
-			st.anonymous = st.resident // its files, too, which level off; 0 of one that is exiting
-		}
-		f := t.known[p.processID]
+		st := f.status
 		if exiting := st.anonymous+st.swapped == 0; exiting && len(f.Points) > 0 && f.Points[0].Anonymous+f.Points[0].Swapped > 0 {
 			continue // it is exiting, and has given back all
 		}
 		f.Parent, f.agent = p.parent, st.innermost
-		if f.asked.IsZero() || now.Sub(f.asked) >= min(now.Sub(f.first)/2, young) || f.name != p.name {
-			f.asked, f.name = now, p.name
+		if f.asked.IsZero() || f.named != p.used && now.Sub(f.asked) >= min(now.Sub(f.first)/2, young) || f.name != p.name {
+			f.asked, f.named, f.name = now, p.used, p.name
 			f.Role = processes.Role(roles.of(t, f, p))
 		}
 		at := snapshot.ProcessPoint{
@@ -165,6 +165,23 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		out = append(out, f)
 	}
 	return out
+}
+
+// look reads the memory of a process, unless it can be as it was: no page has come since, and none has gone. Most processes of a crowd
+// wait. It is not ok of one that has ended, or is hidden.
+func (f *followed) look(p process) (ok bool) {
+	if f.status != (status{}) && p.pages == f.then.pages {
+		return true
+	}
+	text, err := os.ReadFile(procFile(p.pid, "status"))
+	if err != nil {
+		return false
+	}
+	f.status, f.then = parseStatus(text), p.used
+	if !f.status.split {
+		f.status.anonymous = f.status.resident // its files, too, which level off; 0 of one that is exiting
+	}
+	return true
 }
 
 // crowd says that not all processes were recorded at each second; "" where they were.
@@ -217,10 +234,23 @@ func parseStatus(text []byte) (s status) {
 // process is one of a tree, as /proc tells.
 type process struct {
 	processID
-	parent int
-	name   string // of the program
-	state  byte
-	rss    snapshot.Bytes
+	parent  int
+	name    string // of the program
+	state   byte
+	threads int
+	used
+}
+
+// used is what a process has taken so far. One of which it stays as it was waits.
+type used struct {
+	pages
+	ticks int64 // of the processor's time
+}
+
+// pages have come into a process's memory, by faults, and are there.
+type pages struct {
+	resident snapshot.Bytes
+	faults   int64
 }
 
 // processTree lists a process and all below it, and counts those that are there and that the system tells nothing of: another
@@ -233,24 +263,22 @@ func processTree(root int) (tree []process, hidden int) {
 	return walk(root, below, readStat)
 }
 
-func walk(root int, below func(pid int) []int, stat func(pid int) (process, bool)) (tree []process, hidden int) {
-	unread := make(map[int][]int) // by parent
-	for pids := []int{root}; len(pids) > 0; pids = pids[1:] {
-		p, ok := stat(pids[0])
-		if !ok {
-			continue
-		}
+func walk(root int, below func(process) []int, stat func(pid int) (process, bool)) (tree []process, hidden int) {
+	unread := make(map[int][]int) // by the parent's place in the tree
+	if p, ok := stat(root); ok {
 		tree = append(tree, p)
-		for _, child := range below(p.pid) {
-			if _, ok := stat(child); ok {
-				pids = append(pids, child)
+	}
+	for at := 0; at < len(tree); at++ {
+		for _, child := range below(tree[at]) {
+			if p, ok := stat(child); ok {
+				tree = append(tree, p)
 			} else {
-				unread[p.pid] = append(unread[p.pid], child)
+				unread[at] = append(unread[at], child)
 			}
 		}
 	}
 	for parent, pids := range unread {
-		still := below(parent) // what has ended is not there any more
+		still := below(tree[parent]) // what has ended is not there any more
 		for _, pid := range pids {
 			if _, ok := stat(pid); !ok && slices.Contains(still, pid) {
 				hidden++
@@ -265,10 +293,13 @@ func childrenFile(pid int, thread string) string {
 }
 
 // children are the processes that the threads of one have started.
-func children(pid int) (pids []int) {
-	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // none once it has ended
-	for _, t := range threads {
-		text, _ := os.ReadFile(childrenFile(pid, t.Name())) // likewise
+func children(p process) (pids []int) {
+	threads := []string{strconv.Itoa(p.pid)}
+	if p.threads != 1 {
+		threads = processNames(fmt.Sprintf("/proc/%d/task", p.pid)) // none once it has ended
+	}
+	for _, thread := range threads {
+		text, _ := os.ReadFile(childrenFile(p.pid, thread)) // likewise
 		for _, field := range strings.Fields(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)
@@ -279,7 +310,7 @@ func children(pid int) (pids []int) {
 }
 
 // allChildren reads who started each process of the machine.
-func allChildren() func(int) []int {
+func allChildren() func(process) []int {
 	entries, _ := os.ReadDir("/proc")
 	of := make(map[int][]int)
 	for _, e := range entries {
@@ -289,7 +320,7 @@ func allChildren() func(int) []int {
 			}
 		}
 	}
-	return func(pid int) []int { return of[pid] }
+	return func(p process) []int { return of[p.pid] }
 }
 
 // readStat is not ok of a process that has ended.
@@ -309,20 +340,25 @@ func parseStat(text []byte) (p process, ok bool) {
 	if begin < 0 || end < begin {
 		return p, false
 	}
-	// After the name: state, parent, …; the start is the 22nd field of all, and resident pages the 24th.
+	// After the name, which is the second field of all: state, parent, …
 	fields := strings.Fields(string(text[end+1:]))
 	if len(fields) < 22 {
 		return p, false
 	}
-	pid, err1 := strconv.Atoi(string(text[:begin]))
-	parent, err2 := strconv.Atoi(fields[1])
-	started, err3 := strconv.ParseInt(fields[19], 10, 64)
-	pages, err4 := strconv.ParseInt(fields[21], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		return p, false
+	var err error
+	number := func(field string) int64 {
+		n, wrong := strconv.ParseInt(field, 10, 64)
+		err = cmp.Or(err, wrong)
+		return n
 	}
-	name := strings.TrimPrefix(string(text[begin+1:end]), "(")
-	return process{processID{pid, started}, parent, name, fields[0][0], snapshot.Bytes(pages * int64(os.Getpagesize()))}, true
+	// By their numbers of all: the parent is the 4th, faults the 10th and 12th, ticks the 14th and 15th, threads the 20th, the start
+	// the 22nd, and resident pages the 24th.
+	p = process{
+		processID: processID{int(number(string(text[:begin]))), number(fields[19])}, parent: int(number(fields[1])),
+		name: strings.TrimPrefix(string(text[begin+1:end]), "("), state: fields[0][0], threads: int(number(fields[17])),
+		used: used{pages{snapshot.Bytes(number(fields[21]) * int64(os.Getpagesize())), number(fields[7]) + number(fields[9])}, number(fields[11]) + number(fields[12])},
+	}
+	return p, err == nil
 }
 
 // sums are figures of a process that the kernel adds up page by page; Unknown where it tells none.

@@ -46,7 +46,7 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 		t.Fatalf("%+v below %d, and %d hidden; want %d", tree, root, hidden, all)
 	}
 	for _, p := range tree {
-		listed, told := children(p.pid), below(p.pid)
+		listed, told := children(p), below(p)
 		slices.Sort(listed)
 		slices.Sort(told)
 		if !slices.Equal(listed, told) {
@@ -59,8 +59,8 @@ func TestTheTreeIsWhatTheKernelListsAndWhatParentsTell(t *testing.T) {
 func TestAProcessThatTheSystemHidesIsCounted(t *testing.T) {
 	t.Parallel()
 	looks := 0
-	below := func(pid int) []int {
-		if looks++; pid != 1 {
+	below := func(p process) []int {
+		if looks++; p.pid != 1 {
 			return nil
 		}
 		return [][]int{{2, 3, 4}, {2, 3}}[min(1, looks/2)]

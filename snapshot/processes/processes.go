@@ -53,12 +53,12 @@ func Detect(head []byte) bool {
 	})
 }
 
-// WritePoint writes a line of the table of processes.
+// WritePoint writes a line of the table of processes. The role is as Role makes it, which takes longer than all the rest.
 func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint) error {
 	out := csv.NewWriter(w)
 	err := out.Write([]string{
 		strconv.FormatInt(at.Time.UnixMicro(), 10), strconv.Itoa(p.PID), strconv.FormatInt(p.Started, 10), strconv.Itoa(p.Parent),
-		Role(p.Role), strconv.FormatBool(at.Recorded),
+		p.Role, strconv.FormatBool(at.Recorded),
 		known(at.Anonymous), known(at.File), known(at.Shared), known(at.Swapped), known(at.PSS), known(at.OfOthers), known(at.Written),
 	})
 	out.Flush()
