@@ -191,9 +191,9 @@ class Bench:
         sizes = {"small": "60"} if self.options.stand_in else {"small": "1000", "large": "100"}
         for size, steps in sizes.items():
             ways = {
-                "alone": lambda n: self.run(*self.on_gpu, training, size, steps),
-                "history": lambda n: self.run(*self.on_gpu, training, size, steps, MEMDIAG_HISTORY="1"),
-                "memdiag": lambda n: self.run(self.memdiag, "record", "-q", "-o", os.path.join(self.folder, "cost-%s%d" % (size, n)), "--", *self.on_gpu, training, size, steps),
+                "alone": lambda n: self.run(*self.peer, training, size, steps),
+                "history": lambda n: self.run(*self.peer, training, size, steps, "history"),
+                "memdiag": lambda n: self.run(self.memdiag, "record", "-q", "-o", os.path.join(self.folder, "cost-%s%d" % (size, n)), "--", *self.peer, training, size, steps),
             }
             times, losses = {way: [] for way in ways}, set()
             for n in range(self.options.rounds):

@@ -4,8 +4,10 @@ Where each takes long, its data drive out of the processor's caches what watchin
 three times what it does between quick ones. Both are measured once.
 """
 
+import collections
 import contextlib
 import mmap
+import statistics
 import sys
 
 from ._agent import work
@@ -13,6 +15,11 @@ from ._census import unasked
 
 # Bytes that fill the caches of a core; and the seconds from one operator to the next in which a program's own data do.
 CACHES, FAR = 4 << 20, 2e-4
+# Of units that were watched and of others, the last so many are compared, once there are so many of each.
+LAST, ENOUGH = 9, 3
+# So many times its price an operator costs of a program that uses a GPU, until units have been compared: autograd's thread asks Python
+# for each, and tensors on the GPU have to be made known to it. Of steps on an H200 it was 5 to 10.
+ON_GPU = 5
 
 
 class Price:
@@ -30,6 +37,23 @@ class Price:
         """Seconds, for operators that were watched in a time."""
         far = min(1.0, max(0.0, took) / (FAR * operators)) if operators else 0.0
         return operators * (self.near + far * (self.far - self.near))
+
+
+class Pace:
+    """What units took that were watched, and what others took. A GPU's operators have another price than the CPU's, by which to
+    measure it would wait for the GPU."""
+
+    def __init__(self):
+        self.watched, self.others = collections.deque(maxlen=LAST), collections.deque(maxlen=LAST)
+
+    def took(self, watched, seconds):
+        (self.watched if watched else self.others).append(seconds)
+
+    def cost(self, price):
+        """Seconds that watching costs a unit, of which the operators' price is known."""
+        if min(len(self.watched), len(self.others)) < ENOUGH:
+            return ON_GPU * price
+        return max(price, statistics.median(self.watched) - statistics.median(self.others))
 
 
 def seconds(torch):

@@ -6,6 +6,8 @@ PERIODS, HURRIED, DEAR = 8, 3, 2
 # All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
 # rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
 ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.05
+# All three of a program that uses a GPU, whose own record has most of what is to be seen.
+GPU_SHARE = 0.005
 
 
 class Sampler:
@@ -16,12 +18,16 @@ class Sampler:
     before it."""
 
     def __init__(self, allowance, share):
-        self.allowance, self.share = allowance, share
+        self.allowance, self.share, self.all_share, self.near_share = allowance, share, ALL_SHARE, NEAR_SHARE
         self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
         self.units = 0
         self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
         self.reach = 1  # the largest weight
         self.random = 88172645463325252  # of our own: the program's draws stay as they were
+
+    def spare(self):
+        """Costs less from now on."""
+        self.share = self.all_share = self.near_share = GPU_SHARE
 
     def next(self, elapsed):
         """The weight of the unit that begins; 0 where it is not recorded."""
@@ -58,7 +64,7 @@ class Sampler:
         if self.spent <= self.allowance:
             return
         unit = self.weight * elapsed / self.units
-        share = ALL_SHARE if self.weight == 1 else self.share if self.weight < NEAR else NEAR_SHARE
+        share = self.all_share if self.weight == 1 else self.share if self.weight < NEAR else self.near_share
         periods = HURRIED if self.spent > DEAR * (self.allowance + self.share * elapsed) else PERIODS
         if self.cost > share * unit and (self.weight == 1 or self.periods >= periods):
             self.weight, self.periods = min(2 * self.weight, 4096), 0
@@ -80,4 +86,4 @@ class Stretches(Sampler):
     a snapshot has a short one recorded, just before it."""
 
     def next(self, elapsed):
-        return int(self.spent <= max(self.allowance, ALL_SHARE * elapsed))
+        return int(self.spent <= max(self.allowance, self.all_share * elapsed))

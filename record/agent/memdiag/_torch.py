@@ -20,7 +20,7 @@ from ._autograd import quiet
 from ._handlers import raised
 from ._leave import leave
 from ._mode import DEPTH, mode_class
-from ._price import Price
+from ._price import Pace, Price
 from ._sampler import Sampler, Stretches
 
 # What the mode may cost: so many seconds, then this share of the time.
@@ -75,6 +75,7 @@ class Torch:
         self.asked = False  # a snapshot has this unit be watched, and pays for it
         self.shortest = math.inf  # operators of a step that was watched
         self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
+        self.pace, self.paced = None, (0, 0.0)  # of a program that uses a GPU; the turn of the last settlement, and what the agent had taken
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
         # The turn of a census and how many had no stack; for how many steps more to watch for them, whether this one is, and the
@@ -255,8 +256,10 @@ class Torch:
     def boundary(self, step):
         if self.cuda is None:
             self.accelerate()
-        else:
-            self.cuda.boundary()
+        elif self.cuda.boundary() and self.pace is None:
+            self.pace = Pace()
+            for sampler in self.train, self.evaluation, self.clock:
+                sampler.spare()
         if self.mode is None:
             return
         self.evaluated = False
@@ -325,12 +328,19 @@ class Torch:
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
         now = self.agent.elapsed()
+        if self.pace is not None and self.unit is self.train:
+            turn, taken = self.paced
+            if self.turn > turn:
+                self.pace.took(self.thread is not None, (now - self.begun - (self.agent.took - taken)) / (self.turn - turn))
+        self.paced = self.turn, self.agent.took
         if self.thread is not None:
             begun = work()
             self.sweep_young()
             if self.unit is self.train and self.agent.step > 1 and self.watches():
                 self.shortest = min(self.shortest, max(1, self.mode.ops))
             cost = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
+            if self.pace is not None:
+                cost = self.pace.cost(cost)
             self.charge(cost)
             if self.unit is self.clock and self.counts():
                 self.ahead += cost
