@@ -105,3 +105,24 @@ print(log.figures())
 	}
 	_ = os.Remove(log)
 }
+
+func TestWhatPyTorchGivesCuBLASIsAWorkspace(t *testing.T) {
+	t.Setenv("CUBLAS_WORKSPACE_CONFIG", "")
+	agentProgram(t, `
+import os, types
+from memdiag import _accelerator, _blocks, _categories
+def size(major, hip=None):
+    cuda = types.SimpleNamespace(get_device_capability=lambda: (major, 0))
+    return _accelerator.Accelerator(types.SimpleNamespace(cuda=cuda, version=types.SimpleNamespace(hip=hip)), "cuda").workspace()
+print(size(8), size(9), size(10), size(9, "7.0"))
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:2:16:8"
+print(size(9))
+b = _blocks.Blocks()
+b.workspace = 1000
+block = lambda address, asked: {"address": address, "size": 1024, "requested_size": asked, "state": "active_allocated", "frames": []}
+b.look([{"address": 0, "blocks": [block(0, 1000), block(1024, 1001)]}])
+found = _categories.Found(types.SimpleNamespace(Tensor=None, nn=types.SimpleNamespace(Parameter=None)), b, None, None)
+found.on_gpus(b.workspaces, _categories.WORKSPACE)
+print(found.gpu)
+`, "8519680 33554432 33554432 0\n8519680\n{0: 7}\n")
+}

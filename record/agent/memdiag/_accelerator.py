@@ -5,11 +5,16 @@ used the accelerator starts a driver: that would settle which GPUs are visible, 
 """
 
 import inspect
+import os
+import re
 
 # Events that are kept. Stacks are Python's only: those of C++ take minutes to resolve at a dump.
 EVENTS = 100_000
 # Arguments that a version may have: to record pinned memory, too, and to leave out the first of the two events of each free.
 NEWER = {"record_pinned_host_memory": True, "skip_actions": ["free_requested"]}
+# Bytes of memory to work in that PyTorch gives cuBLAS for each handle and stream: on Hopper and later GPUs, and on others; and how
+# CUBLAS_WORKSPACE_CONFIG asks for others, as the size in KiB and number of its parts.
+WORKSPACE, HOPPER, WORKSPACE_BEFORE, PARTS = 32 << 20, 9, (8 << 20) + (128 << 10), re.compile(r":(\d{1,9}):(\d{1,4})")
 # What PyTorch calls a backend that no extension has named.
 UNNAMED = "privateuseone"
 # What the steps stamped on allocations begin with.
@@ -99,6 +104,15 @@ class Accelerator:
 
     def count(self):
         return self.module.device_count()
+
+    def workspace(self):
+        """Bytes of a block that PyTorch gives cuBLAS to work in; 0 where there is none of a known size."""
+        if self.name != "cuda" or getattr(self.torch.version, "hip", None):
+            return 0
+        parts = PARTS.findall(os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""))
+        if parts:
+            return sum(1024 * int(size) * int(number) for size, number in parts)
+        return WORKSPACE if self.module.get_device_capability()[0] >= HOPPER else WORKSPACE_BEFORE
 
     def stats(self, index):
         return (self.c("memoryStats") or self.module.memory_stats_as_nested_dict)(index)

@@ -19,15 +19,18 @@ class Blocks:
         self.starts, self.ends, self.sites = [], [], []  # of this look, by address
         self.sizes = collections.Counter()  # of this look, by site
         self.host = 0  # segments of pinned memory
+        self.workspace, self.workspaces = 0, ()  # bytes that a library is given to work in; and the addresses of such blocks
 
     def look(self, segments, host=()):
         """Takes the blocks of GPUs, and those of pinned memory, of a snapshot."""
-        self.host = len(host)
+        self.host, self.workspaces = len(host), []
         self.before = dict(zip(self.starts, self.sites))
         rows, alike = [], {}
         for segment in itertools.chain(segments, host):
             for address, block in placed(segment):
                 if block["state"] == "active_allocated":
+                    if block.get("requested_size") == self.workspace:
+                        self.workspaces.append(address)
                     frames = stack(block)
                     # Frames are objects of their own, which stacks share.
                     key = tuple(map(id, frames))

@@ -18,7 +18,7 @@ from ._length import dict_of, own
 from ._roots import Roots
 
 # Categories, as the reader numbers them.
-PARAMETER, BUFFER, GRADIENT, STATE, RESULT = 1, 2, 3, 4, 5
+PARAMETER, BUFFER, GRADIENT, STATE, RESULT, WORKSPACE = 1, 2, 3, 4, 5, 7
 # Tensors that are looked at, and how far inside of an optimizer's state.
 MOST, NESTED = 50_000, 2
 # Bounds of one search for models: objects, seconds, steps from a name, and items of a container.
@@ -100,6 +100,7 @@ class Categories:
             found.add(found.gradients(trained), GRADIENT)
         found.also(found.told.results, RESULT)
         found.on_gpus(found.told.pointers, RESULT)
+        found.on_gpus(found.blocks.workspaces if found.blocks is not None else (), WORKSPACE)
 
     def of_models(self, found):
         moment = self.agent.step or self.agent.ticks

@@ -63,6 +63,7 @@ class Cuda:
                 return False
             self.recording = True
             self.observe()
+            self.blocks.workspace = self.workspace()
         if self.recording:
             self.gpu.stamp(self.agent.step)
         return self.recording
@@ -86,6 +87,12 @@ class Cuda:
             self.driver = _driver.of(self.torch, self.gpu.name)
         except Exception:
             pass  # the driver has no library for it
+
+    def workspace(self):
+        try:
+            return self.gpu.workspace()
+        except Exception:
+            return 0  # of a PyTorch that does not say which GPU it is
 
     def count(self, step):
         """Adds to the run's series what the allocator has after a step, in the process that records its rank."""
