@@ -206,7 +206,7 @@ class Bench:
                     losses.add(loss)
             for which, name in enumerate(("median", "mean", "mean of the second half")):
                 alone, history, memdiag = (statistics.median(t[which] for t in times[way]) for way in ways)
-                self.say("* A %s transformer, %s of %s steps, median of %d rounds by turns: alone %.2f ms, with PyTorch's history %.3f of it, with memdiag %.3f (%.3f of history)." % (
+                self.say("* A %s transformer, the %s of %s steps, over %d rounds by turns: alone %.2f ms, with PyTorch's history %.3f of it, with memdiag %.3f (%.3f of history)." % (
                     size, name, steps, self.options.rounds, alone / 1e3, history / alone, memdiag / alone, memdiag / history))
             self.failed += len(losses) > 1
             self.say("* The losses are %s." % ("equal to the bit" if len(losses) == 1 else "**NOT equal**: " + ", ".join(sorted(losses))))

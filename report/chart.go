@@ -180,8 +180,9 @@ func (c *chart) takeBase(d snapshot.Device, allocated []float64) float64 {
 // axisPoint is where a point of a chart lies among the marks of a run: at one, or a
 // part of the way to the next.
 type axisPoint struct {
-	mark int
-	part float64
+	mark  int
+	part  float64
+	after bool // beyond the last mark
 }
 
 // axisPoints finds points among marks; both ascend. What lies outside of them is at the
@@ -194,9 +195,9 @@ func axisPoints(marks, points []float64) []axisPoint {
 		case found || at == 0:
 			out[i] = axisPoint{mark: at}
 		case at == len(marks):
-			out[i] = axisPoint{mark: at - 1}
+			out[i] = axisPoint{mark: at - 1, after: true}
 		default:
-			out[i] = axisPoint{at - 1, (x - marks[at-1]) / (marks[at] - marks[at-1])}
+			out[i] = axisPoint{mark: at - 1, part: (x - marks[at-1]) / (marks[at] - marks[at-1])}
 		}
 	}
 	return out

@@ -76,12 +76,33 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint
 			bands = append(bands, *grown)
 		}
 	}
+	if later := s.later(); later != nil {
+		bands = append(bands, *later)
+	}
 	name := "all other allocations"
 	if len(bands) == 0 {
 		name = "allocated"
 	}
 	last := snapshot.FormatBytes(s.rest[len(s.rest)-1])
 	c.bands = append([]band{{name: name, notes: []string{last}, colour: restColour, y: s.rest}}, bands...)
+}
+
+// later is what came after the last snapshot, of which counters alone tell; nil for nothing.
+func (s *stacker) later() *band {
+	end := slices.IndexFunc(s.among, func(at axisPoint) bool { return at.after })
+	if end <= 0 {
+		return nil
+	}
+	b := s.band(axisColour, false)
+	for j := end; j < len(s.rest); j++ {
+		b.y[j] = max(0, s.rest[j]-s.rest[end-1])
+		s.rest[j] -= b.y[j]
+	}
+	if b.y[len(b.y)-1] == 0 {
+		return nil
+	}
+	b.name, b.notes = "after the last snapshot", []string{snapshot.FormatBytes(b.y[len(b.y)-1])}
+	return &b
 }
 
 // leaks are the first findings that leak or may, each a band, and below them the

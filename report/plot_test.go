@@ -204,6 +204,30 @@ func TestCountersAreDrawnBetweenSnapshots(t *testing.T) {
 	}
 }
 
+// TestWhatCameAfterTheLastSnapshotIsNotDrawnAsOthers has counters go on where no site is known any more.
+func TestWhatCameAfterTheLastSnapshotIsNotDrawnAsOthers(t *testing.T) {
+	run := pyramid()
+	last := run.Snapshots[len(run.Snapshots)-1]
+	c := &snapshot.Series{Stacks: snapshot.NewStacks(), Devices: last.Devices}
+	for step := last.Mark.Step; step <= last.Mark.Step+3; step++ {
+		n := snapshot.Bytes(100+10*(step-last.Mark.Step)) * snapshot.MiB
+		c.Points = append(c.Points, snapshot.Point{Mark: snapshot.Mark{Step: step}, Meters: []snapshot.Meters{{Allocated: n, Active: n, Reserved: n, Driver: snapshot.Unknown}}})
+	}
+	run.Series = c
+	r, err := diff.Analyze(run, diff.ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, top := chart.bands[0].y, chart.bands[len(chart.bands)-1]
+	if end := len(rest) - 1; top.name != "after the last snapshot" || top.y[end-3] != 0 || top.y[end] != float64(30*snapshot.MiB) || rest[end] != rest[end-3] {
+		t.Errorf("%s %v above %v", top.name, top.y, rest)
+	}
+}
+
 func TestPlotSVG(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
